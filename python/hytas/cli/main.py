@@ -1,0 +1,72 @@
+"""`hytas`: one table of commands, each imported only when it is called."""
+
+import importlib
+import sys
+from collections.abc import Sequence
+
+import click
+
+from ..errors import InputError
+
+# command -> (module, function, short help). A new command is one file and one line here.
+COMMANDS = {
+    "search": ("search", "search", "Search, retrain, export and check: a scene and a budget in, a model out."),
+    "train": ("train", "train", "Train one architecture on a scene."),
+    "export": ("export", "export", "Export a trained run to ONNX and TorchScript, checked against torch."),
+    "classify": ("classify", "classify", "Classify a whole scene with an exported model (no torch)."),
+    "inspect": ("inspect", "inspect", "Tell what a scene, a model or a run folder holds."),
+    "doctor": ("doctor", "doctor", "Tell what this machine and this installation can do."),
+}
+
+
+class LazyGroup(click.Group):
+    """A group that lists its commands from `COMMANDS` and imports a command when it is used."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in COMMANDS:
+            return None
+        module, function, _ = COMMANDS[cmd_name]
+        command = getattr(importlib.import_module(f"hytas.cli.{module}"), function)
+        assert isinstance(command, click.Command)
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, short) for name, (_, _, short) in COMMANDS.items()])
+
+
+@click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(package_name="hytas", prog_name="hytas")
+def hytas() -> None:
+    """Find, train and ship the best transformer for a hyperspectral sensor."""
+
+
+def run(arguments: Sequence[str] | None = None) -> None:
+    """Run `hytas`: bad input and failing files become one line and exit status 2."""
+    try:
+        status = hytas.main(
+            list(sys.argv[1:] if arguments is None else arguments),
+            prog_name="hytas",
+            standalone_mode=False,
+        )
+    except click.exceptions.Abort:
+        click.echo("interrupted: the same command resumes", err=True)
+        sys.exit(130)
+    except click.ClickException as error:
+        error.show()
+        sys.exit(error.exit_code)
+    except KeyboardInterrupt:
+        click.echo("interrupted: the same command resumes", err=True)
+        sys.exit(130)
+    except (InputError, OSError) as error:
+        click.echo(f"error: {error}", err=True)
+        sys.exit(2)
+    sys.exit(status if isinstance(status, int) else 0)
+
+
+def run_search() -> None:
+    """Run `hytas-search`, the same command as `hytas search`."""
+    run(["search", *sys.argv[1:]])

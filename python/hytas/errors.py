@@ -1,0 +1,8 @@
+"""The one exception that stands for bad input."""
+
+
+class InputError(ValueError):
+    """Bad input from the user: the message is one line that names the argument, its value and the rule.
+
+    The command line prints it as `error: <message>` and exits with status 2, without a traceback.
+    """

@@ -1,0 +1,34 @@
+"""The model as it ships: raw pixels in, class probabilities out."""
+
+import torch
+from torch import Tensor, nn
+
+from ..data.preprocessing import Preprocessing
+
+
+class SensorModel(nn.Module):
+    """Band selection, scaling and softmax around a network, so that the file needs nothing else.
+
+    Input: patches (N, P, P, sensor bands) as the sensor gives them, any real dtype.
+    Output: probabilities (N, classes), float32.
+    A value that is not finite is replaced by the centre of its band, which scales to zero.
+    """
+
+    bands: Tensor
+    offset: Tensor
+    scale: Tensor
+
+    def __init__(self, network: nn.Module, preprocessing: Preprocessing) -> None:
+        super().__init__()
+        self.network = network
+        self.register_buffer("bands", torch.as_tensor(preprocessing.bands, dtype=torch.int64))
+        self.register_buffer("offset", torch.as_tensor(preprocessing.offset, dtype=torch.float32))
+        self.register_buffer("scale", torch.as_tensor(preprocessing.scale, dtype=torch.float32))
+
+    def forward(self, patches: Tensor) -> Tensor:
+        """(N, P, P, sensor bands) -> (N, classes)."""
+        pixels = patches.to(torch.float32).index_select(3, self.bands)
+        scaled = (pixels - self.offset) * self.scale
+        # A NaN differs from itself, and an infinity minus itself is a NaN.
+        scaled = torch.where(scaled - scaled == 0.0, scaled, torch.zeros_like(scaled))
+        return torch.softmax(self.network(scaled), dim=1)

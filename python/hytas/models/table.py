@@ -1,0 +1,51 @@
+"""From an architecture, the plain mapping that crosses the rooms, to a network."""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import torch
+from torch import nn
+
+from ..errors import InputError
+from .shape import InputShape
+from .spectral import SpectralTransformer
+
+Architecture = Mapping[str, Any]
+"""`{"space": name, gene: value or list of values a layer, ...}`; JSON, and nothing but data."""
+
+
+def _hytas(architecture: Architecture, shape: InputShape, drop_path: float) -> nn.Module:
+    return SpectralTransformer(
+        shape,
+        architecture["embed_dim"],
+        architecture["num_heads"],
+        architecture["mlp_ratio"],
+        drop_path,
+    )
+
+
+# search space -> its network. A new space is one function and one line.
+NETWORKS: dict[str, Callable[[Architecture, InputShape, float], nn.Module]] = {"hytas": _hytas}
+
+
+def build_network(
+    architecture: Architecture, shape: InputShape, *, drop_path: float = 0.0, seed: int = 0
+) -> nn.Module:
+    """The network of `architecture` on inputs of `shape`, initialised from `seed` alone.
+
+    The global generator is left as it was found.
+
+    Raises:
+        InputError: no network belongs to the architecture's space.
+    """
+    space = architecture.get("space")
+    if space not in NETWORKS:
+        raise InputError(f"architecture space {space!r}: not one of {', '.join(NETWORKS)}")
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        return NETWORKS[space](architecture, shape, drop_path)
+
+
+def count_parameters(network: nn.Module) -> int:
+    """Parameters of `network`, shared ones once."""
+    return sum(parameter.numel() for parameter in network.parameters())

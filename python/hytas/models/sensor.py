@@ -28,7 +28,7 @@ class SensorModel(nn.Module):
     def forward(self, patches: Tensor) -> Tensor:
         """(N, P, P, sensor bands) -> (N, classes)."""
         pixels = patches.to(torch.float32).index_select(3, self.bands)
-        scaled = (pixels - self.offset) * self.scale
+        scaled = (pixels - self.offset) / self.scale
         # A NaN differs from itself, and an infinity minus itself is a NaN.
         scaled = torch.where(scaled - scaled == 0.0, scaled, torch.zeros_like(scaled))
         return torch.softmax(self.network(scaled), dim=1)

@@ -1,0 +1,56 @@
+"""Random changes of a batch that leave its classes as they are (and mixup, which mixes them)."""
+
+import torch
+from torch import Tensor
+
+from .recipe import Recipe
+
+
+def augment(patches: Tensor, recipe: Recipe, generator: torch.Generator) -> Tensor:
+    """Random symmetry, brightness and noise for each patch, as `recipe` says.
+
+    Args:
+        patches: scaled patches (N, P, P, bands); not changed.
+        generator: the source of all randomness, on the CPU so that every device draws the same.
+    """
+    count = patches.shape[0]
+
+    def normal(*sizes: int) -> Tensor:
+        return torch.randn(*sizes, generator=generator).to(patches.device)
+
+    if recipe.flips:
+        patches = random_symmetry(patches, generator)
+    if recipe.brightness:
+        factor = 1.0 + recipe.brightness * normal(count, 1, 1, 1)
+        patches = patches * factor + recipe.brightness * normal(count, 1, 1, 1)
+    if recipe.band_noise:
+        patches = patches + recipe.band_noise * normal(*patches.shape)
+    return patches
+
+
+def random_symmetry(patches: Tensor, generator: torch.Generator) -> Tensor:
+    """One of the eight symmetries of the square for each patch (N, P, P, bands)."""
+    chosen = torch.rand(3, patches.shape[0], generator=generator).to(patches.device) < 0.5
+    chosen = chosen[:, :, None, None, None]
+    patches = torch.where(chosen[0], patches.flip(1), patches)
+    patches = torch.where(chosen[1], patches.flip(2), patches)
+    return torch.where(chosen[2], patches.transpose(1, 2), patches)
+
+
+def mix(
+    patches: Tensor, targets: Tensor, recipe: Recipe, generator: torch.Generator
+) -> tuple[Tensor, Tensor]:
+    """Mixup (Zhang et al., ICLR 2018): convex pairs of patches and of their target distributions.
+
+    Args:
+        patches: (N, P, P, bands).
+        targets: class distributions (N, C).
+    """
+    if not recipe.mixup:
+        return patches, targets
+    # Two gamma draws make a Beta draw; torch's own Beta takes no generator.
+    draws = torch._standard_gamma(torch.full((2,), recipe.mixup), generator=generator)
+    share = float(draws[0] / draws.sum().clamp_min(1e-12))
+    order = torch.randperm(patches.shape[0], generator=generator).to(patches.device)
+    mixed = share * patches + (1.0 - share) * patches[order]
+    return mixed, share * targets + (1.0 - share) * targets[order]

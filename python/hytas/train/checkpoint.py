@@ -1,0 +1,59 @@
+"""The state of training in one safetensors file: whole or absent, and no pickle."""
+
+import json
+from dataclasses import asdict
+from pathlib import Path
+
+import torch
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save_file
+
+from ..errors import InputError
+from ..files import atomic_write
+from .state import Epoch, TrainingState
+
+
+def save_checkpoint(path: Path, state: TrainingState) -> None:
+    """Write weights, averages, optimiser moments and history of `state` to `path`."""
+    tensors = {
+        f"{part}.{name}": tensor.detach().cpu().contiguous()
+        for part in ("network", "average", "best")
+        for name, tensor in getattr(state, part).state_dict().items()
+    }
+    moments = state.optimizer.state_dict()["state"]
+    for index, values in moments.items():
+        for name, tensor in values.items():
+            tensors[f"optimizer.{index}.{name}"] = torch.as_tensor(tensor).cpu().contiguous()
+    facts = {
+        "history": [asdict(epoch) for epoch in state.history],
+        "best_epoch": state.best_epoch,
+    }
+    with atomic_write(path) as temporary:
+        save_file(tensors, temporary, metadata={"hytas": json.dumps(facts)})
+
+
+def load_checkpoint(path: Path, state: TrainingState) -> None:
+    """Bring `state` to where `save_checkpoint` left it.
+
+    Raises:
+        InputError: the file is no checkpoint of this network.
+    """
+    parts: dict[str, dict[str, torch.Tensor]] = {}
+    try:
+        with safe_open(path, "pt") as file:
+            facts = json.loads(file.metadata()["hytas"])
+            for key in file.keys():  # noqa: SIM118 (safe_open is no mapping)
+                part, name = key.split(".", 1)
+                parts.setdefault(part, {})[name] = file.get_tensor(key)
+        for part in ("network", "average", "best"):
+            getattr(state, part).load_state_dict(parts[part])
+    except (SafetensorError, KeyError, TypeError, RuntimeError, ValueError) as error:
+        raise InputError(f"{path}: not a checkpoint of this network ({error})") from None
+    moments: dict[int, dict[str, torch.Tensor]] = {}
+    for key, tensor in parts.get("optimizer", {}).items():
+        index, name = key.split(".", 1)
+        moments.setdefault(int(index), {})[name] = tensor
+    groups = state.optimizer.state_dict()["param_groups"]
+    state.optimizer.load_state_dict({"state": moments, "param_groups": groups})
+    state.history = [Epoch(**epoch) for epoch in facts["history"]]
+    state.best_epoch = facts["best_epoch"]

@@ -1,0 +1,75 @@
+"""How a winner is retrained: one value, written to every run."""
+
+import math
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+from ..errors import InputError
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """Optimiser, schedule, regularisation and augmentation.
+
+    The work is counted in optimiser steps, because the scenes of the field have from 300 to 4000
+    training pixels and a number of epochs means ten times more work on one than on another.
+
+    Attributes:
+        steps: optimiser steps, rounded up to whole epochs, unless `epochs` is given.
+        epochs: passes over the training pixels; 0 trains nothing; None takes `steps`.
+        batch_size: pixels a step.
+        learning_rate: AdamW's peak rate; linear warm-up over `warmup` of the steps, then a cosine.
+        weight_decay: AdamW's decay, on matrices only.
+        label_smoothing: weight of the uniform distribution in the target.
+        drop_path: stochastic depth of the last layer.
+        clip_norm: largest norm of the gradient.
+        ema_decay: decay of the moving average of the weights, which is what ships.
+        mixup: Beta(a, a) parameter of mixup; 0 leaves it out.
+        flips: random reflections and transpositions of the patch, the eight symmetries of a square.
+        band_noise: deviation of the noise added to each scaled value.
+        brightness: deviation of a random factor and a random offset a patch.
+        patience: stop when this fraction of the epochs brought no better validation.
+    """
+
+    steps: int = 2400
+    epochs: int | None = None
+    batch_size: int = 64
+    learning_rate: float = 1e-3
+    warmup: float = 0.1
+    weight_decay: float = 0.05
+    label_smoothing: float = 0.1
+    drop_path: float = 0.1
+    clip_norm: float = 1.0
+    ema_decay: float = 0.99
+    mixup: float = 0.0
+    flips: bool = True
+    band_noise: float = 0.0
+    brightness: float = 0.0
+    patience: float = 0.3
+
+    def __post_init__(self) -> None:
+        if self.epochs is not None and self.epochs < 0:
+            raise InputError(f"retrain epochs {self.epochs}: must be 0 or more")
+        for name in ("steps", "batch_size"):
+            if getattr(self, name) < 1:
+                raise InputError(f"{name} {getattr(self, name)}: must be 1 or more")
+        if not self.learning_rate > 0:
+            raise InputError(f"learning_rate {self.learning_rate}: must be greater than 0")
+
+    def steps_per_epoch(self, pixels: int) -> int:
+        """Optimiser steps of one pass over `pixels` training pixels."""
+        return math.ceil(pixels / self.batch_size)
+
+    def epochs_for(self, pixels: int) -> int:
+        """Whole epochs to train on `pixels` training pixels."""
+        if self.epochs is not None:
+            return self.epochs
+        return math.ceil(self.steps / self.steps_per_epoch(pixels))
+
+    def to_dict(self) -> dict[str, Any]:
+        """The JSON form."""
+        return asdict(self)
+
+    def with_epochs(self, epochs: int | None) -> "Recipe":
+        """This recipe for a given number of epochs, or for its own number of steps."""
+        return replace(self, epochs=epochs)

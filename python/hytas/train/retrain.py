@@ -1,0 +1,211 @@
+"""Train one network on the training pixels, watched by the validation pixels."""
+
+import copy
+import math
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from .augment import augment, mix
+from .checkpoint import load_checkpoint, save_checkpoint
+from .recipe import Recipe
+from .state import Epoch, TrainingState
+
+EVALUATION_BATCH = 256
+
+
+@dataclass(frozen=True)
+class LabelledPixels:
+    """Pixels, their classes, and how to read the scaled patches around them.
+
+    Attributes:
+        patches: flat pixel indices (n,) -> scaled patches (n, P, P, bands), float32.
+        pixels: flat pixel indices (N,).
+        targets: class indices (N,), 0-based.
+        classes: number of classes C.
+    """
+
+    patches: Callable[[NDArray[np.int64]], NDArray[np.float32]]
+    pixels: NDArray[np.int64]
+    targets: NDArray[np.int64]
+    classes: int
+
+    def __len__(self) -> int:
+        return len(self.pixels)
+
+    def batch(self, order: NDArray[np.int64], device: torch.device) -> tuple[Tensor, Tensor]:
+        """The patches (n, P, P, bands) and class indices (n,) at positions `order`."""
+        patches = torch.from_numpy(self.patches(self.pixels[order]))
+        return patches.to(device), torch.from_numpy(self.targets[order]).to(device)
+
+
+@dataclass(frozen=True)
+class TrainingResult:
+    """The history of all epochs and the 1-based epoch whose weights the network now has."""
+
+    history: tuple[Epoch, ...]
+    best_epoch: int
+    stopped_early: bool
+
+    def to_dict(self) -> dict[str, Any]:
+        """The JSON form."""
+        return {
+            "best_epoch": self.best_epoch,
+            "stopped_early": self.stopped_early,
+            "history": [asdict(epoch) for epoch in self.history],
+        }
+
+
+def retrain(
+    network: nn.Module,
+    training: LabelledPixels,
+    validation: LabelledPixels,
+    recipe: Recipe,
+    *,
+    seed: int,
+    device: torch.device | str = "cpu",
+    checkpoint: Path | None = None,
+    progress: Callable[[Epoch], None] = lambda _: None,
+) -> TrainingResult:
+    """Train `network` in place; it ends with the averaged weights of its best validation epoch.
+
+    The randomness of an epoch is a function of (seed, epoch), so a run that resumes from its
+    checkpoint equals one that never stopped, on the same machine. Without validation pixels the
+    last epoch is taken.
+
+    Args:
+        network: maps scaled patches (N, P, P, bands) to logits (N, C).
+        checkpoint: file written after epochs (at most every few seconds) and resumed from.
+        progress: called with each new epoch.
+    """
+    device = torch.device(device)
+    epochs = recipe.epochs_for(len(training))
+    state = _initial_state(network.to(device), recipe)
+    if checkpoint is not None and checkpoint.exists():
+        load_checkpoint(checkpoint, state)
+    patience = max(1, math.ceil(recipe.patience * epochs))
+    saved = time.monotonic()
+    while (done := len(state.history)) < epochs and done - state.best_epoch < patience:
+        started = time.monotonic()
+        loss = _train_epoch(state, training, recipe, epochs, seed, device)
+        validation_loss, validation_oa = _evaluate(state.average, validation, device)
+        record = Epoch(
+            done + 1, epochs, loss, validation_loss, validation_oa, time.monotonic() - started
+        )
+        state.history.append(record)
+        _keep_best(state, record)
+        if checkpoint is not None and time.monotonic() - saved > 5.0:
+            save_checkpoint(checkpoint, state)
+            saved = time.monotonic()
+        progress(record)
+    network.load_state_dict(state.best.state_dict())
+    return TrainingResult(tuple(state.history), state.best_epoch, len(state.history) < epochs)
+
+
+def _initial_state(network: nn.Module, recipe: Recipe) -> TrainingState:
+    matrices = [parameter for parameter in network.parameters() if parameter.ndim > 1]
+    vectors = [parameter for parameter in network.parameters() if parameter.ndim <= 1]
+    groups = [
+        {"params": matrices, "weight_decay": recipe.weight_decay},
+        {"params": vectors, "weight_decay": 0.0},
+    ]
+    optimizer = torch.optim.AdamW(groups, lr=recipe.learning_rate)
+    average = copy.deepcopy(network).requires_grad_(False).eval()
+    return TrainingState(network, average, copy.deepcopy(average), optimizer)
+
+
+def _train_epoch(
+    state: TrainingState,
+    training: LabelledPixels,
+    recipe: Recipe,
+    epochs: int,
+    seed: int,
+    device: torch.device,
+) -> float:
+    """One pass over the training pixels in a random order; the mean loss."""
+    epoch = len(state.history)
+    generator = torch.Generator().manual_seed(_epoch_seed(seed, epoch))
+    torch.manual_seed(_epoch_seed(seed, epoch) + 1)  # drop-path draws from the global generator
+    order = torch.randperm(len(training), generator=generator).numpy()
+    steps = recipe.steps_per_epoch(len(training))
+    losses = 0.0
+    state.network.train()
+    for index in range(steps):
+        step = epoch * steps + index
+        for group in state.optimizer.param_groups:
+            group["lr"] = recipe.learning_rate * _schedule(step / (epochs * steps), recipe.warmup)
+        chosen = order[index * recipe.batch_size : (index + 1) * recipe.batch_size]
+        patches, classes = training.batch(chosen, device)
+        targets = F.one_hot(classes, training.classes).float()
+        losses += len(chosen) * _step(state, patches, targets, recipe, generator)
+        _average(state, recipe.ema_decay, step)
+    return losses / len(training)
+
+
+def _step(
+    state: TrainingState,
+    patches: Tensor,
+    targets: Tensor,
+    recipe: Recipe,
+    generator: torch.Generator,
+) -> float:
+    patches = augment(patches, recipe, generator)
+    patches, targets = mix(patches, targets, recipe, generator)
+    loss = F.cross_entropy(state.network(patches), targets, label_smoothing=recipe.label_smoothing)
+    state.optimizer.zero_grad(set_to_none=True)
+    loss.backward()  # type: ignore[no-untyped-call]
+    nn.utils.clip_grad_norm_(state.network.parameters(), recipe.clip_norm)
+    state.optimizer.step()
+    return float(loss.detach())
+
+
+def _schedule(done: float, warmup: float) -> float:
+    """Share of the peak rate when `done` of all steps are done: linear up, then a cosine down."""
+    if done < warmup:
+        return max(done, 1e-3) / warmup
+    return 0.5 * (1.0 + math.cos(math.pi * (done - warmup) / (1.0 - warmup)))
+
+
+@torch.no_grad()
+def _average(state: TrainingState, decay: float, step: int) -> None:
+    """Move the average towards the network; faster in the first steps, when it is still noise."""
+    weight = 1.0 - min(decay, (1.0 + step) / (10.0 + step))
+    pairs = zip(state.average.parameters(), state.network.parameters(), strict=True)
+    for average, parameter in pairs:
+        average.lerp_(parameter, weight)
+
+
+@torch.no_grad()
+def _evaluate(
+    network: nn.Module, pixels: LabelledPixels, device: torch.device
+) -> tuple[float, float] | tuple[None, None]:
+    """Mean cross-entropy and overall accuracy; None where there are no pixels."""
+    if not len(pixels):
+        return None, None
+    losses, hits = 0.0, 0
+    for chosen in np.array_split(np.arange(len(pixels)), math.ceil(len(pixels) / EVALUATION_BATCH)):
+        patches, classes = pixels.batch(chosen, device)
+        logits = network(patches)
+        losses += float(F.cross_entropy(logits, classes, reduction="sum"))
+        hits += int((logits.argmax(1) == classes).sum())
+    return losses / len(pixels), hits / len(pixels)
+
+
+def _keep_best(state: TrainingState, record: Epoch) -> None:
+    if state.best_epoch and record.rank() <= state.history[state.best_epoch - 1].rank():
+        return
+    state.best.load_state_dict(state.average.state_dict())
+    state.best_epoch = record.epoch
+
+
+def _epoch_seed(seed: int, epoch: int) -> int:
+    """A generator seed of its own for every (seed, epoch)."""
+    return int(np.random.SeedSequence([seed, epoch]).generate_state(1, np.uint32)[0])

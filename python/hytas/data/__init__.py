@@ -1,0 +1,34 @@
+"""Scenes: reading, checking, splitting, scaling, cutting into patches. No torch here."""
+
+from hytas.data.contents import Contents, Variable
+from hytas.data.palette import UNLABELLED_COLOUR, palette
+from hytas.data.patches import PatchReader, check_patch_size, extract_patches
+from hytas.data.preprocessing import Preprocessing, parse_bands
+from hytas.data.readers import FORMATS, open_file
+from hytas.data.scene import Cube, Scene, load_cube, load_maps, load_scene, scene_from_arrays
+from hytas.data.split import Split, make_split, overlap_fraction
+from hytas.data.synthetic import synthetic_scene
+
+__all__ = [
+    "FORMATS",
+    "UNLABELLED_COLOUR",
+    "Contents",
+    "Cube",
+    "PatchReader",
+    "Preprocessing",
+    "Scene",
+    "Split",
+    "Variable",
+    "check_patch_size",
+    "extract_patches",
+    "load_cube",
+    "load_maps",
+    "load_scene",
+    "make_split",
+    "open_file",
+    "overlap_fraction",
+    "palette",
+    "parse_bands",
+    "scene_from_arrays",
+    "synthetic_scene",
+]

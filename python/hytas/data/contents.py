@@ -1,0 +1,108 @@
+"""What a file holds, told without reading its pixels."""
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from hytas.errors import InputError
+
+Array = npt.NDArray[Any]
+
+
+@dataclass(frozen=True)
+class Variable:
+    """One array of a file.
+
+    Attributes:
+        name: as the file names it.
+        shape: as `read` returns it.
+        dtype: the file's name for the element type, for people to read.
+        kind: "number", "complex", "text" or "other" (structures, cells, functions).
+        read: returns the array; may be a memory map; raises whatever the format's library does.
+    """
+
+    name: str
+    shape: tuple[int, ...]
+    dtype: str
+    kind: str
+    read: Callable[[], Array]
+
+    def __str__(self) -> str:
+        return f"{self.name} ({' x '.join(map(str, self.shape))} {self.dtype})"
+
+
+@dataclass(frozen=True)
+class Contents:
+    """The arrays of one file and what else it says.
+
+    Attributes:
+        path: the file.
+        format: the format's name, for people to read.
+        variables: every array.
+        meta: what a georeferenced or described cube carries: "wavelengths" (B,) in nm,
+            "class_names", "palette", "map_info", "nodata" ...; absent keys are unknown.
+    """
+
+    path: Path
+    format: str
+    variables: tuple[Variable, ...]
+    meta: Mapping[str, Any] = field(default_factory=dict)
+
+    def get(self, name: str, argument: str) -> Variable:
+        """Return the variable of that name, or refuse it with the names there are."""
+        for variable in self.variables:
+            if variable.name == name:
+                return variable
+        names = ", ".join(str(variable) for variable in self.variables) or "nothing"
+        raise InputError(f"{argument}: no variable {name!r} in {self.path}, which holds {names}")
+
+
+def kind_of(dtype: np.dtype[Any]) -> str:
+    """Return the `Variable.kind` of a numpy type."""
+    return {"b": "number", "i": "number", "u": "number", "f": "number", "c": "complex"}.get(
+        dtype.kind, "text" if dtype.kind in "SU" else "other"
+    )
+
+
+def nanometres(values: Array, bands: int | None = None) -> Array | None:
+    """Return wavelengths in nm, told from micrometres by their size, or None if they are none.
+
+    Optical sensors measure between 0.2 and 20 micrometres, so a largest value under 100 is in
+    micrometres.
+    """
+    try:
+        wavelengths = np.asarray(values, dtype=np.float64).ravel()
+    except (TypeError, ValueError):
+        return None
+    if wavelengths.size == 0 or (bands is not None and wavelengths.size != bands):
+        return None
+    if not np.isfinite(wavelengths).all() or wavelengths.min() <= 0:
+        return None
+    return wavelengths * 1000.0 if wavelengths.max() < 100 else wavelengths
+
+
+@contextmanager
+def reading(argument: str, path: Path, what: str) -> Iterator[None]:
+    """Turn whatever a format's library raises on a broken file into one line.
+
+    Raises:
+        InputError: the file is truncated or corrupt.
+        OSError: as the system gives it (permission, input/output error).
+    """
+    try:
+        yield
+    except InputError:
+        raise
+    except Exception as error:
+        # h5py raises OSError without errno for a truncated file; the system's own carry one.
+        if isinstance(error, OSError) and error.errno is not None:
+            raise
+        reason = " ".join(str(error).split()) or type(error).__name__
+        raise InputError(
+            f"{argument}: {path} is truncated or corrupt: not a readable {what} ({reason[:160]})"
+        ) from error

@@ -1,0 +1,156 @@
+"""Finding the cube and the label maps among a file's variables, whatever their names."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from hytas.data.contents import Array, Contents, Variable, reading
+from hytas.errors import InputError
+
+# Names of a training and a test map that come as a pair, in lower case.
+SPLIT_NAMES = (
+    ("tr", "te"),
+    ("train", "test"),
+    ("trlabel", "tslabel"),
+    ("train_gt", "test_gt"),
+    ("train_labels", "test_labels"),
+    ("train_map", "test_map"),
+)
+
+
+def load(variable: Variable, contents: Contents, argument: str) -> Array:
+    """Read a variable, in the machine's byte order."""
+    with reading(argument, contents.path, f"{contents.format} file"):
+        array = variable.read()
+    if not array.dtype.isnative:
+        array = array.astype(array.dtype.newbyteorder("="))
+    return array
+
+
+def map_shape(shape: tuple[int, ...]) -> tuple[int, int] | None:
+    """Return (H, W) if the shape is a map's, counting (H, W, 1) and (1, H, W), else None."""
+    if len(shape) == 3 and 1 in (shape[0], shape[2]):
+        shape = shape[:2] if shape[2] == 1 else shape[1:]
+    # A row or a column is a list of wavelengths or of ids, not a map.
+    return (shape[0], shape[1]) if len(shape) == 2 and min(shape) > 1 else None
+
+
+def find_cube(contents: Contents, key: str | None, argument: str = "data") -> Variable:
+    """Return the variable that is the cube: the one named, or the only one of three axes.
+
+    Raises:
+        InputError: no such variable, no cube, or several and no key.
+    """
+    if key is not None:
+        variable = contents.get(key, argument)
+        _require_number(variable, contents, argument)
+        if len(variable.shape) != 3:
+            raise InputError(
+                f"{argument}: {variable} in {contents.path} is no cube: three axes needed"
+            )
+        return variable
+    cubes = [v for v in contents.variables if len(v.shape) == 3 and map_shape(v.shape) is None]
+    numeric = [v for v in cubes if v.kind == "number"]
+    if len(numeric) > 1:
+        names = ", ".join(map(str, numeric))
+        raise InputError(
+            f"{argument}: {contents.path} holds several cubes ({names}): name one with --cube-key"
+        )
+    if numeric:
+        return numeric[0]
+    if cubes:
+        _require_number(cubes[0], contents, argument)
+    maps = [v for v in contents.variables if map_shape(v.shape) is not None]
+    if len(maps) == 1 and len(contents.variables) == 1:
+        raise InputError(
+            f"{argument}: {maps[0]} in {contents.path} has one band, a scene needs at least 2"
+        )
+    names = ", ".join(map(str, contents.variables)) or "nothing"
+    raise InputError(
+        f"{argument}: {contents.path} is not a scene: it holds {names}, and no numeric cube of "
+        "three axes (height, width, bands)"
+    )
+
+
+def find_maps(
+    contents: Contents, key: str | None, cube_shape: tuple[int, ...] | None, argument: str
+) -> list[tuple[str, Array]]:
+    """Return the label map, or the training and the test map, of a file, each (H, W).
+
+    Args:
+        contents: the file.
+        key: the map's name, or two names with a comma between them (training, test).
+        cube_shape: the shape of the cube as stored, which maps must fit on two axes; None fits any.
+        argument: what the user calls the file.
+
+    Raises:
+        InputError: no map, none that fits, or several and no key.
+    """
+    if key is not None:
+        keys = [name.strip() for name in key.split(",")]
+        if len(keys) > 2:
+            raise InputError(f"--labels-key: {key!r} names {len(keys)} maps, one or two needed")
+        return [_load_map(contents.get(name, argument), contents, argument) for name in keys]
+    numbers = [v for v in contents.variables if map_shape(v.shape) and v.kind == "number"]
+    pair = _split_pair(numbers)
+    if pair:
+        return [_load_map(variable, contents, argument) for variable in pair]
+    if not numbers:
+        names = ", ".join(map(str, contents.variables)) or "nothing"
+        unfit = [v for v in contents.variables if map_shape(v.shape) and v.kind != "other"]
+        if unfit:
+            _require_number(unfit[0], contents, argument)
+        raise InputError(f"{argument}: no label map in {contents.path}, which holds {names}")
+    fitting = [v for v in numbers if cube_shape is None or fits(v.shape, cube_shape)]
+    if not fitting and cube_shape is not None:
+        names = ", ".join(map(str, numbers))
+        raise InputError(
+            f"{argument}: {names} in {contents.path} must have the cube's height and width, "
+            f"which is {' x '.join(map(str, cube_shape))}"
+        )
+    return [_only_integer_map(fitting, contents, argument)]
+
+
+def fits(labels: tuple[int, ...], cube: tuple[int, ...]) -> bool:
+    """Tell whether a map's height and width are two axes of the cube, in that order."""
+    shape = map_shape(labels)
+    return shape in ((cube[0], cube[1]), (cube[1], cube[2]), (cube[0], cube[2]))
+
+
+def _split_pair(maps: Sequence[Variable]) -> tuple[Variable, Variable] | None:
+    by_name = {variable.name.rsplit("/", 1)[-1].lower(): variable for variable in maps}
+    for train, test in SPLIT_NAMES:
+        if train in by_name and test in by_name:
+            return by_name[train], by_name[test]
+    return None
+
+
+def _only_integer_map(
+    maps: Sequence[Variable], contents: Contents, argument: str
+) -> tuple[str, Array]:
+    """Of several maps keep those of whole numbers and more than one class; refuse to choose."""
+    loaded = [_load_map(variable, contents, argument) for variable in maps]
+    if len(loaded) == 1:
+        return loaded[0]
+    whole = [(n, a) for n, a in loaded if a.dtype.kind != "b" and bool(np.all(a == np.floor(a)))]
+    if len(whole) == 1:
+        return whole[0]
+    names = ", ".join(map(str, maps))
+    raise InputError(
+        f"{argument}: {contents.path} holds several maps ({names}): name one with --labels-key"
+    )
+
+
+def _load_map(variable: Variable, contents: Contents, argument: str) -> tuple[str, Array]:
+    _require_number(variable, contents, argument)
+    shape = map_shape(variable.shape)
+    if shape is None:
+        raise InputError(f"{argument}: {variable} in {contents.path} is no map: two axes needed")
+    return variable.name, load(variable, contents, argument).reshape(shape)
+
+
+def _require_number(variable: Variable, contents: Contents, argument: str) -> None:
+    if variable.kind != "number":
+        raise InputError(
+            f"{argument}: {variable} in {contents.path} is {variable.kind}, real numbers needed"
+        )

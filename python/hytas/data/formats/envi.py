@@ -1,0 +1,170 @@
+"""ENVI: a text header beside a raw binary cube (BSQ, BIL or BIP), always memory-mapped."""
+
+import math
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from hytas.data.contents import Array, Contents, Variable, kind_of, nanometres
+from hytas.errors import InputError
+
+# https://www.nv5geospatialsoftware.com/docs/enviheaderfiles.html, "data type"
+_DTYPES = {1: "u1", 2: "i2", 3: "i4", 4: "f4", 5: "f8", 6: "c8", 9: "c16"}
+_DTYPES |= {12: "u2", 13: "u4", 14: "i8", 15: "u8"}
+# How an interleave lays the axes (lines, samples, bands), and how to bring them to (H, W, B).
+_LAYOUTS = {"bsq": ("bls", (1, 2, 0)), "bil": ("lbs", (0, 2, 1)), "bip": ("lsb", (0, 1, 2))}
+_DATA_SUFFIXES = ("", ".img", ".dat", ".raw", ".bsq", ".bil", ".bip", ".bin", ".lan", ".envi")
+
+
+def matches(head: bytes, path: Path) -> bool:
+    """Tell a header by its first word, or a data file by the header beside it."""
+    return head.lstrip(b"\xef\xbb\xbf").startswith(b"ENVI") or _header_beside(path) is not None
+
+
+def read(path: Path) -> Contents:
+    """Describe an ENVI image, given its header or its data file.
+
+    Raises:
+        InputError: the data file or a field is missing, or the file is not of the header's size.
+    """
+    header_path = _header_beside(path) or path
+    header = parse_header(header_path)
+    data_path = path if path != header_path else _data_beside(header_path)
+    lines, samples, bands, offset = (
+        _integer(header, name, header_path, default, lowest)
+        for name, default, lowest in (
+            ("lines", 0, 1),
+            ("samples", 0, 1),
+            ("bands", 1, 1),
+            ("header offset", 0, 0),
+        )
+    )
+    dtype = _dtype(header, header_path)
+    interleave = str(header.get("interleave", "bsq")).lower()
+    if interleave not in _LAYOUTS:
+        raise InputError(f"{header_path}: interleave is {interleave!r}, must be bsq, bil or bip")
+    sizes = {"l": lines, "s": samples, "b": bands}
+    stored = tuple(sizes[axis] for axis in _LAYOUTS[interleave][0])
+    _check_size(data_path, header_path, offset, stored, dtype)
+
+    def read_pixels() -> Array:
+        memory = np.memmap(data_path, dtype=dtype, mode="r", offset=offset, shape=stored)
+        cube = memory.transpose(_LAYOUTS[interleave][1])
+        return cube[:, :, 0] if bands == 1 else cube
+
+    shape = (lines, samples) if bands == 1 else (lines, samples, bands)
+    name = data_path.stem
+    variable = Variable(name, shape, str(dtype.newbyteorder("=")), kind_of(dtype), read_pixels)
+    meta = _meta(header, bands) | {"interleave": interleave, "header": str(header_path)}
+    return Contents(data_path, f"ENVI {interleave.upper()}", (variable,), meta)
+
+
+def parse_header(path: Path) -> dict[str, Any]:
+    """Return the fields of a header, names in lower case; a braced value is a list of texts.
+
+    Raises:
+        InputError: the file is not an ENVI header, or a brace is never closed.
+    """
+    text = path.read_text(encoding="utf-8-sig", errors="replace")
+    lines = text.splitlines()
+    if not lines or not lines[0].strip().startswith("ENVI"):
+        raise InputError(f"{path} is not an ENVI header: its first line must be 'ENVI'")
+    fields: dict[str, Any] = {}
+    rest = iter(lines[1:])
+    for line in rest:
+        name, equals, value = line.partition("=")
+        if not equals or line.startswith(";"):
+            continue
+        name, value = " ".join(name.lower().split()), value.strip()
+        if not value.startswith("{"):
+            fields[name] = value
+            continue
+        while "}" not in value:
+            more = next(rest, None)
+            if more is None:
+                raise InputError(f"{path}: the brace of {name!r} is never closed")
+            value += "" if more.startswith(";") else " " + more.strip()
+        inner = value[1 : value.rindex("}")]
+        fields[name] = [part.strip() for part in inner.split(",")]
+    return fields
+
+
+def _header_beside(path: Path) -> Path | None:
+    if path.suffix.lower() == ".hdr":
+        return None
+    candidates = (
+        path.with_name(path.name + ".hdr"),
+        path.with_suffix(".hdr"),
+        path.with_name(path.name + ".HDR"),
+        path.with_suffix(".HDR"),
+    )
+    for candidate in candidates:
+        if (
+            candidate.is_file()
+            and candidate.open("rb").read(8).lstrip(b"\xef\xbb\xbf")[:4] == b"ENVI"
+        ):
+            return candidate
+    return None
+
+
+def _data_beside(header: Path) -> Path:
+    stem = header.with_suffix("")
+    for suffix in _DATA_SUFFIXES:
+        for name in (stem.name + suffix, stem.name + suffix.upper()):
+            if (header.parent / name).is_file():
+                return header.parent / name
+    wanted = ", ".join(stem.name + suffix for suffix in _DATA_SUFFIXES[:4])
+    raise InputError(f"{header} is an ENVI header without its data file: looked for {wanted} ...")
+
+
+def _integer(header: dict[str, Any], name: str, path: Path, default: int, lowest: int) -> int:
+    value = header.get(name, str(default))
+    try:
+        number = int(value)
+    except (TypeError, ValueError):
+        number = lowest - 1
+    if number < lowest:
+        raise InputError(f"{path}: {name!r} is {value}, must be an integer of at least {lowest}")
+    return number
+
+
+def _dtype(header: dict[str, Any], path: Path) -> np.dtype[Any]:
+    code = _integer(header, "data type", path, 0, 1)
+    if code not in _DTYPES:
+        raise InputError(f"{path}: 'data type' is {code}, must be one of {sorted(_DTYPES)}")
+    order = _integer(header, "byte order", path, 0, 0)
+    return np.dtype((">" if order else "<") + _DTYPES[code])
+
+
+def _check_size(
+    data: Path, header: Path, offset: int, stored: tuple[int, ...], dtype: np.dtype[Any]
+) -> None:
+    wanted = offset + math.prod(stored) * dtype.itemsize
+    size = data.stat().st_size
+    if size < wanted:
+        raise InputError(
+            f"{data} is truncated or does not belong to {header.name}: it holds {size} bytes, "
+            f"the header needs {wanted} (offset {offset} + {' x '.join(map(str, stored))} "
+            f"x {dtype.itemsize})"
+        )
+
+
+def _meta(header: dict[str, Any], bands: int) -> dict[str, Any]:
+    meta: dict[str, Any] = {}
+    if isinstance(header.get("wavelength"), list):
+        found = nanometres(header["wavelength"], bands)
+        if found is not None:
+            meta["wavelengths"] = found
+    if isinstance(header.get("class names"), list):
+        meta["class_names"] = dict(enumerate(header["class names"]))
+    for field in ("map info", "coordinate system string", "projection info"):
+        if field in header:
+            value = header[field]
+            text = ", ".join(value) if isinstance(value, list) else str(value)
+            meta[field.replace(" ", "_")] = text
+    if "data ignore value" in header:
+        with suppress(TypeError, ValueError):
+            meta["nodata"] = float(header["data ignore value"])
+    return meta

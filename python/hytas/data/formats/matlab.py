@@ -1,0 +1,76 @@
+"""MATLAB files: version 4 and 5 by scipy, version 7.3 (HDF5) by h5py."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from hytas.data.contents import Array, Contents, Variable, kind_of, nanometres
+
+_KINDS = {"char": "text", "cell": "other", "struct": "other", "object": "other"}
+_KINDS |= {"function": "other", "opaque": "other", "sparse": "other", "unknown": "other"}
+
+
+def matches_v5(head: bytes, path: Path) -> bool:
+    """Tell a version 5 header (descriptive text, then the endian mark), or version 4 by suffix."""
+    return head[126:128] in (b"IM", b"MI") or path.suffix.lower() == ".mat"
+
+
+def read_v5(path: Path) -> Contents:
+    """List the variables of a version 4 or 5 file; each is decompressed when it is read."""
+    from scipy.io import loadmat, whosmat
+
+    def variable(name: str, shape: tuple[int, ...], kind: str) -> Variable:
+        def read() -> Array:
+            return np.asarray(loadmat(path, variable_names=[name])[name])
+
+        return Variable(name, tuple(map(int, shape)), kind, _KINDS.get(kind, "number"), read)
+
+    if path.stat().st_size < 128 and not path.read_bytes()[:4].count(0):
+        raise ValueError("the header is incomplete")
+    variables = tuple(variable(*entry) for entry in whosmat(path))
+    return Contents(path, "MATLAB v5", variables, _wavelengths(variables))
+
+
+def matches_v73(head: bytes, path: Path) -> bool:
+    """Tell a version 7.3 file: the text header says so, or it is HDF5 named .mat."""
+    return head.startswith(b"MATLAB 7.3") or (
+        path.suffix.lower() == ".mat" and b"\x89HDF\r\n\x1a\n" in head
+    )
+
+
+def read_v73(path: Path) -> Contents:
+    """List the datasets of a version 7.3 file, axes put back in MATLAB's order.
+
+    MATLAB stores column-major arrays, which HDF5 tells row-major: (H, W, B) comes as (B, W, H).
+    """
+    import h5py
+
+    variables: list[Variable] = []
+
+    def visit(name: str, item: Any) -> None:
+        if not isinstance(item, h5py.Dataset) or name.startswith("#"):
+            return
+
+        def read() -> Array:
+            with h5py.File(path, "r") as file:
+                return np.asarray(file[name][()]).transpose()
+
+        text = item.attrs.get("MATLAB_class", b"")
+        kind = "text" if text == b"char" else kind_of(item.dtype)
+        kind = "complex" if item.dtype.names == ("real", "imag") else kind
+        variables.append(Variable(name, item.shape[::-1], str(item.dtype), kind, read))
+
+    with h5py.File(path, "r") as file:
+        file.visititems(visit)
+    return Contents(path, "MATLAB v7.3", tuple(variables), _wavelengths(tuple(variables)))
+
+
+def _wavelengths(variables: tuple[Variable, ...]) -> dict[str, Any]:
+    for variable in variables:
+        vector = len(variable.shape) <= 2 and max(variable.shape, default=0) > 1
+        vector = vector and np.prod(variable.shape) == max(variable.shape)
+        if variable.kind == "number" and vector and "wave" in variable.name.lower():
+            found = nanometres(variable.read())
+            return {} if found is None else {"wavelengths": found}
+    return {}

@@ -1,0 +1,109 @@
+"""Label maps made plain: whole numbers, 0 for unlabelled, classes 1..C."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from hytas.data.contents import Array
+from hytas.errors import InputError
+
+LabelMap = npt.NDArray[np.int32]
+
+
+@dataclass(frozen=True)
+class Labels:
+    """Label maps of one scene, of the classes 1..C; `ids` are the file's numbers for them."""
+
+    labels: LabelMap
+    train: LabelMap | None
+    test: LabelMap | None
+    ids: tuple[int, ...]
+    notes: tuple[str, ...]
+
+
+def check_map(name: str, values: Array, argument: str = "labels") -> npt.NDArray[np.int64]:
+    """Return a label map as int64.
+
+    Raises:
+        InputError: values that are not whole numbers, or negative ones.
+    """
+    if values.dtype.kind == "f":
+        wrong = ~np.isfinite(values) | (values != np.floor(values)) | (np.abs(values) > 2**53)
+        if wrong.any():
+            row, column = (int(i) for i in np.argwhere(wrong)[0])
+            raise InputError(
+                f"{argument}: {name} is {values[row, column]} at row {row}, column {column}: "
+                "labels must be whole numbers"
+            )
+    elif values.dtype.kind not in "iub":
+        raise InputError(f"{argument}: {name} is of type {values.dtype}, whole numbers needed")
+    whole: npt.NDArray[np.int64] = values.astype(np.int64)
+    if (whole < 0).any():
+        row, column = (int(i) for i in np.argwhere(whole < 0)[0])
+        raise InputError(
+            f"{argument}: {name} is {whole[row, column]} at row {row}, column {column}: "
+            "labels must be 0 (unlabelled) or more"
+        )
+    return whole
+
+
+def join(maps: Sequence[tuple[str, Array]], argument: str = "labels") -> Labels:
+    """Join one map, or a training and a test map, into labels of the classes 1..C.
+
+    Raises:
+        InputError: bad values, maps of different shapes, two classes for one pixel, a class in the
+            test map only, no labelled pixel, or a single class.
+    """
+    checked = [(name, check_map(name, values, argument)) for name, values in maps]
+    notes: list[str] = []
+    union = checked[0][1]
+    if len(checked) == 2:
+        union = _unite(checked, argument, notes)
+    ids = np.unique(union[union > 0])
+    names = " and ".join(name for name, _ in checked)
+    if ids.size == 0:
+        raise InputError(f"{argument}: {names} holds no labelled pixel: all values are 0")
+    if ids.size == 1:
+        raise InputError(
+            f"{argument}: {names} holds the single class {ids[0]}: at least 2 classes needed"
+        )
+    whole = [np.where(m > 0, np.searchsorted(ids, m) + 1, 0).astype(np.int32) for _, m in checked]
+    known = tuple(int(i) for i in ids)
+    if len(whole) == 1:
+        return Labels(whole[0], None, None, known, tuple(notes))
+    train, test = whole
+    train = np.where(test > 0, 0, train).astype(np.int32)
+    missing = np.setdiff1d(test, train)
+    if missing.size:
+        raise InputError(
+            f"{argument}: class {known[missing[0] - 1]} is in {checked[1][0]} but has no pixel to "
+            f"train on in {checked[0][0]}: every class of the test map must be in the training map"
+        )
+    return Labels(np.maximum(train, test), train, test, known, tuple(notes))
+
+
+def _unite(
+    maps: Sequence[tuple[str, npt.NDArray[np.int64]]], argument: str, notes: list[str]
+) -> npt.NDArray[np.int64]:
+    (train_name, train), (test_name, test) = maps
+    if train.shape != test.shape:
+        raise InputError(
+            f"{argument}: {train_name} is {train.shape[0]} x {train.shape[1]} and {test_name} "
+            f"{test.shape[0]} x {test.shape[1]}: height and width must agree"
+        )
+    both = (train > 0) & (test > 0)
+    torn = both & (train != test)
+    if torn.any():
+        row, column = (int(i) for i in np.argwhere(torn)[0])
+        raise InputError(
+            f"{argument}: row {row}, column {column} is class {train[row, column]} in {train_name} "
+            f"and {test[row, column]} in {test_name}: a pixel has one class"
+        )
+    if both.any():
+        notes.append(
+            f"{int(both.sum())} pixels are in both {train_name} and {test_name}: "
+            "used for testing only"
+        )
+    return np.maximum(train, test)

@@ -1,0 +1,70 @@
+"""Square patches around pixels, mirrored at the scene's border."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from hytas.data.contents import Array
+from hytas.errors import InputError
+
+
+def check_patch_size(patch_size: int, height: int, width: int) -> None:
+    """Refuse a patch that has no centre pixel or does not fit the scene.
+
+    Raises:
+        InputError: an even, zero or negative side, or one above the scene's shorter side.
+    """
+    if patch_size < 1 or patch_size % 2 == 0:
+        raise InputError(f"patch size: {patch_size} must be an odd number of at least 1")
+    if patch_size > min(height, width):
+        raise InputError(
+            f"patch size: {patch_size} is larger than the scene of {height} x {width} pixels"
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class PatchReader:
+    """Gathers patches of a cube; mirrors indices instead of padding, so the cube is not copied.
+
+    Attributes:
+        cube: (H, W, B), may be a memory map.
+        patch_size: P, odd.
+
+    Raises:
+        InputError: a patch size that does not fit the cube.
+    """
+
+    cube: Array
+    patch_size: int
+
+    def __post_init__(self) -> None:
+        check_patch_size(self.patch_size, *self.cube.shape[:2])
+
+    def __call__(self, pixels: npt.ArrayLike) -> Array:
+        """Return the patches (N, P, P, B) around flat pixel indices (N,), in the cube's type."""
+        height, width = self.cube.shape[:2]
+        flat = np.asarray(pixels, dtype=np.int64)
+        if flat.size and (flat.min() < 0 or flat.max() >= height * width):
+            raise InputError(
+                f"pixels: {flat.min()} to {flat.max()}, must be 0 to {height * width - 1}"
+            )
+        reach = np.arange(self.patch_size) - self.patch_size // 2
+        rows = _mirror((flat // width)[:, None] + reach, height)
+        columns = _mirror((flat % width)[:, None] + reach, width)
+        return np.asarray(self.cube[rows[:, :, None], columns[:, None, :]])
+
+
+def extract_patches(cube: Array, pixels: npt.ArrayLike, patch_size: int) -> Array:
+    """Return the patches (N, P, P, B) of a cube around flat pixel indices (N,).
+
+    Raises:
+        InputError: a patch size that does not fit the cube, or a pixel outside it.
+    """
+    return PatchReader(cube, patch_size)(pixels)
+
+
+def _mirror(index: npt.NDArray[np.int64], size: int) -> npt.NDArray[np.int64]:
+    # 'reflect' of numpy.pad: the edge itself is not repeated. One fold is enough, as P <= size.
+    index = np.abs(index)
+    return (size - 1) - np.abs((size - 1) - index)

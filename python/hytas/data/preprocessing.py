@@ -1,0 +1,169 @@
+"""Band selection and scaling, fitted on training pixels only."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from hytas.data.contents import Array
+from hytas.data.scene import Scene
+from hytas.errors import InputError
+
+METHODS = ("standard", "minmax")
+
+
+@dataclass(frozen=True, eq=False)
+class Preprocessing:
+    """What turns a sensor's values into a network's: `(x[..., bands] - offset) / scale`.
+
+    Attributes:
+        bands: (b,) kept bands, indices into the sensor's, ascending.
+        offset: (b,) float32; mean ("standard") or minimum ("minmax") of the training pixels.
+        scale: (b,) float32, positive; standard deviation or range.
+        method: one of METHODS.
+        sensor_bands: B, bands of the raw cube.
+    """
+
+    bands: npt.NDArray[np.int64]
+    offset: npt.NDArray[np.float32]
+    scale: npt.NDArray[np.float32]
+    method: str
+    sensor_bands: int
+
+    @classmethod
+    def fit(cls, spectra: Array, *, method: str = "standard", bands: str | None = None) -> Self:
+        """Fit on training spectra (N, B); drops bands that are constant over them.
+
+        Args:
+            spectra: raw values, finite.
+            method: "standard" (zero mean, unit deviation) or "minmax" (0 to 1).
+            bands: a selection to start from, as `parse_bands` reads it; None keeps all.
+
+        Raises:
+            InputError: an unknown method, a bad selection, a value that is not finite, or fewer
+                than 2 bands left.
+        """
+        if method not in METHODS:
+            raise InputError(f"scaling: {method!r} is not one of {', '.join(METHODS)}")
+        count = spectra.shape[1]
+        if spectra.shape[0] == 0:
+            raise InputError("training pixels: none; scaling needs at least one")
+        chosen = np.arange(count) if bands is None else parse_bands(bands, count)
+        values = spectra[:, chosen].astype(np.float64)
+        if not np.isfinite(values).all():
+            raise InputError("training pixels: NaN or infinite values; scaling needs finite ones")
+        low, high = values.min(axis=0), values.max(axis=0)
+        if method == "standard":
+            offset, scale = values.mean(axis=0), values.std(axis=0)
+        else:
+            offset, scale = low, high - low
+        alive = (high > low) & (scale.astype(np.float32) > 0)
+        if alive.sum() < 2:
+            raise InputError(
+                f"bands: {int(alive.sum())} of {len(chosen)} vary over the training pixels, "
+                "at least 2 needed"
+            )
+        return cls(
+            chosen[alive],
+            offset[alive].astype(np.float32),
+            scale[alive].astype(np.float32),
+            method,
+            count,
+        )
+
+    @classmethod
+    def fit_scene(
+        cls,
+        scene: Scene,
+        pixels: npt.ArrayLike,
+        *,
+        method: str = "standard",
+        bands: str | None = None,
+    ) -> Self:
+        """Fit on the pixels (flat indices) of a scene; the others are not looked at."""
+        rows, columns = np.unravel_index(np.asarray(pixels), scene.labels.shape)
+        return cls.fit(np.asarray(scene.cube[rows, columns]), method=method, bands=bands)
+
+    def apply(self, patches: Array) -> npt.NDArray[np.float32]:
+        """Scale raw values (..., B) to (..., b); what is not finite becomes the offset, so 0.
+
+        Raises:
+            InputError: another number of bands than the sensor's.
+        """
+        if patches.shape[-1] != self.sensor_bands:
+            raise InputError(
+                f"bands: {patches.shape[-1]} given, the scaling was fitted on {self.sensor_bands}"
+            )
+        values = patches[..., self.bands].astype(np.float32)
+        values -= self.offset
+        values /= self.scale
+        if patches.dtype.kind == "f":
+            values[~np.isfinite(values)] = 0.0
+        return values
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the JSON form."""
+        return {
+            "method": self.method,
+            "sensor_bands": self.sensor_bands,
+            "bands": self.bands.tolist(),
+            "offset": self.offset.tolist(),
+            "scale": self.scale.tolist(),
+        }
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> Self:
+        """Rebuild from the JSON form.
+
+        Raises:
+            InputError: a missing field, lists of different length, or values out of their range.
+        """
+        try:
+            result = cls(
+                np.asarray(values["bands"], dtype=np.int64),
+                np.asarray(values["offset"], dtype=np.float32),
+                np.asarray(values["scale"], dtype=np.float32),
+                str(values["method"]),
+                int(values["sensor_bands"]),
+            )
+        except (KeyError, TypeError, ValueError) as error:
+            raise InputError(f"preprocessing: not readable ({error!r})") from error
+        shapes = {result.bands.shape, result.offset.shape, result.scale.shape}
+        if len(shapes) != 1 or result.bands.ndim != 1 or result.bands.size == 0:
+            raise InputError("preprocessing: bands, offset and scale must be lists of one length")
+        if result.bands.min() < 0 or result.bands.max() >= result.sensor_bands:
+            raise InputError(f"preprocessing: bands must be 0 to {result.sensor_bands - 1}")
+        if not (np.isfinite(result.offset).all() and (result.scale > 0).all()):
+            raise InputError("preprocessing: offset must be finite and scale positive")
+        return result
+
+
+def parse_bands(text: str, count: int) -> npt.NDArray[np.int64]:
+    """Read a selection such as "1-103,110-148": band numbers from 1, ranges with both ends.
+
+    Returns:
+        Indices from 0, ascending.
+
+    Raises:
+        InputError: not a number or a range, one outside 1..count, a range that runs backwards, or
+            a band named twice.
+    """
+    kept: list[int] = []
+    for part in text.split(","):
+        first, dash, last = part.strip().partition("-")
+        try:
+            start, stop = int(first), int(last if dash else first)
+        except ValueError:
+            raise InputError(
+                f"bands: {part.strip()!r} in {text!r} is not a band number or a range such as 1-103"
+            ) from None
+        if not 1 <= start <= stop <= count:
+            raise InputError(
+                f"bands: {part.strip()!r} in {text!r} must run upwards within 1 to {count}"
+            )
+        kept.extend(range(start - 1, stop))
+    if len(set(kept)) < len(kept):
+        raise InputError(f"bands: {text!r} names a band twice")
+    return np.array(sorted(kept), dtype=np.int64)

@@ -1,0 +1,54 @@
+"""The table of file formats: one file a format, one line of registration here."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import NamedTuple
+
+from hytas.data.contents import Contents, reading
+from hytas.data.formats import envi, matlab, numpy_files
+from hytas.errors import InputError
+
+
+class Format(NamedTuple):
+    """A format: its name, whether a file is of it (first kilobyte, path), and its reader."""
+
+    name: str
+    matches: Callable[[bytes, Path], bool]
+    read: Callable[[Path], Contents]
+
+
+# The first that matches reads; content counts before the suffix.
+FORMATS = (
+    Format("MATLAB v7.3", matlab.matches_v73, matlab.read_v73),
+    Format("NumPy npy", numpy_files.matches_npy, numpy_files.read_npy),
+    Format("NumPy npz", numpy_files.matches_npz, numpy_files.read_npz),
+    Format("ENVI", envi.matches, envi.read),
+    Format("MATLAB v5", matlab.matches_v5, matlab.read_v5),
+)
+
+
+def open_file(path: str | Path, argument: str = "data") -> Contents:
+    """Tell what a file holds, without reading its pixels.
+
+    Args:
+        path: the file.
+        argument: what the user calls it, for messages.
+
+    Raises:
+        InputError: there is no such file, it is of no known format, or it is broken.
+    """
+    path = Path(path)
+    if not path.exists():
+        raise InputError(f"{argument}: no such file: {path}")
+    if not path.is_file():
+        raise InputError(f"{argument}: {path} is not a file")
+    with path.open("rb") as file:
+        head = file.read(1024)
+    if not head:
+        raise InputError(f"{argument}: {path} is empty (0 bytes)")
+    for entry in FORMATS:
+        if entry.matches(head, path):
+            with reading(argument, path, f"{entry.name} file"):
+                return entry.read(path)
+    known = ", ".join(entry.name for entry in FORMATS)
+    raise InputError(f"{argument}: {path} is of no format that hytas reads ({known})")

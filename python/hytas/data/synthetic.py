@@ -1,0 +1,125 @@
+"""The embedded scene: mixed spectra over smooth regions, noise and water-vapour bands."""
+
+import numpy as np
+import numpy.typing as npt
+
+from hytas.data.scene import Scene, scene_from_arrays
+
+CLASS_NAMES = ("water", "conifer forest", "broadleaf forest", "meadow", "bare soil", "asphalt")
+
+# Around 1400 and 1900 nm the atmosphere lets nothing through: such bands hold zeros.
+WATER_VAPOUR_NM = ((1340.0, 1460.0), (1790.0, 1950.0))
+
+Floats = npt.NDArray[np.float64]
+
+
+def synthetic_scene(
+    seed: int = 0, height: int = 56, width: int = 64, bands: int = 72, train_per_class: int = 30
+) -> Scene:
+    """Make a small scene with a fixed training and test map.
+
+    Every pixel mixes six endmember spectra by smooth abundance fields; its class is the most
+    abundant one, and pixels that are nearly even mixtures are left unlabelled. Illumination varies
+    smoothly, and noise is per value, so neighbours help.
+
+    Args:
+        seed: of everything drawn.
+        height, width: in pixels.
+        bands: evenly spaced over 400 to 2450 nm, those in WATER_VAPOUR_NM dead.
+        train_per_class: pixels of the training map.
+
+    Returns:
+        A scene of uint16 counts with six classes.
+    """
+    generator = np.random.default_rng(seed)
+    wavelengths = np.linspace(400.0, 2450.0, bands)
+    spectra = _endmembers(wavelengths)
+    abundance = _abundances(generator, height, width, len(CLASS_NAMES))
+    reflectance = abundance @ spectra
+    light = 1.0 + 0.25 * _smooth(generator, height, width, 6.0)[:, :, None]
+    # Radiance falls like sunlight does: fewer counts, and so more relative noise, in the infrared.
+    sun = 9000.0 * np.exp(-((wavelengths - 400.0) / 1100.0))
+    counts = reflectance * light * (sun + 400.0)
+    noise = generator.normal(size=counts.shape) * (0.025 * counts + 25.0)
+    counts = np.clip(np.rint(counts + noise), 1, 65535)
+    for low, high in WATER_VAPOUR_NM:
+        counts[:, :, (wavelengths >= low) & (wavelengths <= high)] = 0
+    labels = _labels(abundance)
+    train = _training_map(generator, labels, train_per_class)
+    return scene_from_arrays(
+        counts.astype(np.uint16),
+        train=train,
+        test=np.where(train > 0, 0, labels),
+        name="synthetic",
+        wavelengths=wavelengths,
+        class_names=CLASS_NAMES,
+        sources=("synthetic",),
+    )
+
+
+def _endmembers(wavelengths: Floats) -> Floats:
+    """Return reflectances (6, B) with the features that tell the materials apart."""
+
+    def bump(centre: float, breadth: float) -> Floats:
+        shape: Floats = np.exp(-(((wavelengths - centre) / breadth) ** 2))
+        return shape
+
+    def step(at: float, breadth: float) -> Floats:
+        shape: Floats = 1.0 / (1.0 + np.exp(-(wavelengths - at) / breadth))
+        return shape
+
+    moisture = 1.0 - 0.55 * bump(1450, 130) - 0.7 * bump(1940, 170) - 0.25 * bump(2400, 250)
+    decay = 1.0 - 0.45 * step(1900, 350)
+
+    def plant(green: float, edge: float, plateau: float) -> Floats:
+        return 0.04 + green * bump(555, 40) + plateau * step(edge, 14) * moisture * decay
+
+    water = 0.02 + 0.07 * bump(480, 140)
+    soil = 0.08 + 0.28 * step(900, 420) - 0.05 * bump(2200, 60) - 0.03 * bump(900, 90)
+    asphalt = 0.13 + 0.06 * step(1100, 500)
+    rows = (
+        water,
+        plant(0.030, 720, 0.24),
+        plant(0.050, 713, 0.36),
+        plant(0.075, 706, 0.48),
+        soil,
+        asphalt,
+    )
+    return np.stack(rows)
+
+
+def _smooth(generator: np.random.Generator, height: int, width: int, sigma: float) -> Floats:
+    """Return a smooth random field (H, W) of zero mean and unit deviation."""
+    from scipy.ndimage import gaussian_filter
+
+    field: Floats = gaussian_filter(generator.normal(size=(height, width)), sigma, mode="reflect")
+    field -= field.mean()
+    field /= field.std()
+    return field
+
+
+def _abundances(generator: np.random.Generator, height: int, width: int, endmembers: int) -> Floats:
+    """Return fractions (H, W, E) that sum to one, dominated by one endmember in smooth regions."""
+    fields = np.stack([_smooth(generator, height, width, 4.0) for _ in range(endmembers)], axis=-1)
+    fields = fields + 0.15 * generator.normal(size=fields.shape)
+    raised: Floats = np.exp(3.0 * (fields - fields.max(axis=-1, keepdims=True)))
+    raised /= raised.sum(axis=-1, keepdims=True)
+    return raised
+
+
+def _labels(abundance: Floats) -> npt.NDArray[np.int64]:
+    """Return the most abundant endmember plus one, or 0 where two are nearly even."""
+    ordered = np.sort(abundance, axis=-1)
+    clear = ordered[:, :, -1] - ordered[:, :, -2] > 0.1
+    return np.where(clear, abundance.argmax(axis=-1) + 1, 0)
+
+
+def _training_map(
+    generator: np.random.Generator, labels: npt.NDArray[np.int64], count: int
+) -> npt.NDArray[np.int64]:
+    train = np.zeros_like(labels)
+    for label in range(1, int(labels.max()) + 1):
+        pixels = np.flatnonzero(labels == label)
+        chosen = generator.permutation(pixels)[: min(count, pixels.size // 2)]
+        train.ravel()[chosen] = label
+    return train

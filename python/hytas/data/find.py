@@ -35,8 +35,20 @@ def map_shape(shape: tuple[int, ...]) -> tuple[int, int] | None:
     return (shape[0], shape[1]) if len(shape) == 2 and min(shape) > 1 else None
 
 
-def find_cube(contents: Contents, key: str | None, argument: str = "data") -> Variable:
+def numbers(variables: Sequence[Variable]) -> list[Variable]:
+    """Return the variables that may be label maps: numeric, two axes."""
+    return [v for v in variables if map_shape(v.shape) and v.kind == "number"]
+
+
+def find_cube(
+    contents: Contents,
+    key: str | None,
+    argument: str = "data",
+    maps: Sequence[Variable] = (),
+) -> Variable:
     """Return the variable that is the cube: the one named, or the only one of three axes.
+
+    Of several, the only one that a variable of `maps` fits is taken.
 
     Raises:
         InputError: no such variable, no cube, or several and no key.
@@ -52,6 +64,9 @@ def find_cube(contents: Contents, key: str | None, argument: str = "data") -> Va
     cubes = [v for v in contents.variables if len(v.shape) == 3 and map_shape(v.shape) is None]
     numeric = [v for v in cubes if v.kind == "number"]
     if len(numeric) > 1:
+        fitting = [v for v in numeric if any(fits(m.shape, v.shape) for m in numbers(maps))]
+        numeric = fitting if len(fitting) == 1 else numeric
+    if len(numeric) > 1:
         names = ", ".join(map(str, numeric))
         raise InputError(
             f"{argument}: {contents.path} holds several cubes ({names}): name one with --cube-key"
@@ -60,10 +75,10 @@ def find_cube(contents: Contents, key: str | None, argument: str = "data") -> Va
         return numeric[0]
     if cubes:
         _require_number(cubes[0], contents, argument)
-    maps = [v for v in contents.variables if map_shape(v.shape) is not None]
-    if len(maps) == 1 and len(contents.variables) == 1:
+    flat = [v for v in contents.variables if map_shape(v.shape) is not None]
+    if len(flat) == 1 and len(contents.variables) == 1:
         raise InputError(
-            f"{argument}: {maps[0]} in {contents.path} has one band, a scene needs at least 2"
+            f"{argument}: {flat[0]} in {contents.path} has one band, a scene needs at least 2"
         )
     names = ", ".join(map(str, contents.variables)) or "nothing"
     raise InputError(
@@ -91,19 +106,19 @@ def find_maps(
         if len(keys) > 2:
             raise InputError(f"--labels-key: {key!r} names {len(keys)} maps, one or two needed")
         return [_load_map(contents.get(name, argument), contents, argument) for name in keys]
-    numbers = [v for v in contents.variables if map_shape(v.shape) and v.kind == "number"]
-    pair = _split_pair(numbers)
+    maps = numbers(contents.variables)
+    pair = _split_pair(maps)
     if pair:
         return [_load_map(variable, contents, argument) for variable in pair]
-    if not numbers:
+    if not maps:
         names = ", ".join(map(str, contents.variables)) or "nothing"
         unfit = [v for v in contents.variables if map_shape(v.shape) and v.kind != "other"]
         if unfit:
             _require_number(unfit[0], contents, argument)
         raise InputError(f"{argument}: no label map in {contents.path}, which holds {names}")
-    fitting = [v for v in numbers if cube_shape is None or fits(v.shape, cube_shape)]
+    fitting = [v for v in maps if cube_shape is None or fits(v.shape, cube_shape)]
     if not fitting and cube_shape is not None:
-        names = ", ".join(map(str, numbers))
+        names = ", ".join(map(str, maps))
         raise InputError(
             f"{argument}: {names} in {contents.path} must have the cube's height and width, "
             f"which is {' x '.join(map(str, cube_shape))}"

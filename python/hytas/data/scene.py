@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hytas.data import find
-from hytas.data.contents import Array, Contents
+from hytas.data.contents import Array
 from hytas.data.labels import LabelMap, check_map, join
 from hytas.data.palette import Palette, palette
 from hytas.data.readers import open_file
@@ -125,11 +125,13 @@ def load_scene(
     contents = open_file(data, "data")
     other = contents if labels is None else open_file(labels, "labels")
     argument = "data" if labels is None else "labels"
-    if labels is None and labels_key is None and not _has_map(contents):
+    variable = find.find_cube(contents, cube_key, "data", other.variables)
+    if labels is None and labels_key is None and not find.numbers(contents.variables):
         raise InputError(
             f"data: {contents.path} holds no label map: name the file that does with --labels"
         )
-    cube, maps, notes = _fit(contents, other, cube_key, labels_key, argument)
+    maps = find.find_maps(other, labels_key, variable.shape, argument)
+    cube, notes = _turn(find.load(variable, contents, "data"), maps[0][1].shape, str(variable))
     sources = (str(contents.path),) if labels is None else (str(contents.path), str(other.path))
     return scene_from_arrays(
         cube,
@@ -280,28 +282,15 @@ def fingerprint(cube: Array, *maps: Array | None) -> str:
     return digest.hexdigest()
 
 
-def _has_map(contents: Contents) -> bool:
-    return any(find.map_shape(v.shape) and v.kind == "number" for v in contents.variables)
-
-
-def _fit(
-    contents: Contents, other: Contents, cube_key: str | None, labels_key: str | None, argument: str
-) -> tuple[Array, list[tuple[str, Array]], list[str]]:
-    """Load cube and maps, the cube's axes put in the order (H, W, B) that the maps tell."""
-    variable = find.find_cube(contents, cube_key)
-    maps = find.find_maps(other, labels_key, variable.shape, argument)
-    cube = find.load(variable, contents, "data")
-    shape = maps[0][1].shape
-    notes: list[str] = []
-    for axes, source in (((0, 1), -1), ((1, 2), 0), ((0, 2), 1)):
+def _turn(cube: Array, shape: tuple[int, ...], name: str) -> tuple[Array, list[str]]:
+    """Bring the axes of a cube to (H, W, B), as far as the shape of its label map tells them."""
+    for axes, source in (((0, 1), 2), ((1, 2), 0), ((0, 2), 1)):
         if shape == (cube.shape[axes[0]], cube.shape[axes[1]]):
-            if source != -1:
-                notes.append(
-                    f"{variable} has its bands on axis {source + 1}: put in the order "
-                    "height, width, bands"
-                )
-            return np.moveaxis(cube, source, -1), maps, notes
-    return cube, maps, notes
+            note = (
+                f"{name} has its bands on axis {source + 1}: put in the order height, width, bands"
+            )
+            return np.moveaxis(cube, source, 2), [] if source == 2 else [note]
+    return cube, []
 
 
 def _refuse_labelled_nan(

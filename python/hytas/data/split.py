@@ -73,7 +73,7 @@ class Split:
             InputError: the file is missing, broken, or not a split.
         """
         try:
-            with np.load(path, allow_pickle=False) as file:
+            with Path(path).open("rb") as stream, np.load(stream, allow_pickle=False) as file:
                 return cls(
                     train=file["train"].astype(np.int64),
                     validation=file["validation"].astype(np.int64),

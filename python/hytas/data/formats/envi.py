@@ -100,13 +100,12 @@ def _header_beside(path: Path) -> Path | None:
         path.with_name(path.name + ".HDR"),
         path.with_suffix(".HDR"),
     )
-    for candidate in candidates:
-        if (
-            candidate.is_file()
-            and candidate.open("rb").read(8).lstrip(b"\xef\xbb\xbf")[:4] == b"ENVI"
-        ):
-            return candidate
-    return None
+    return next((c for c in candidates if c.is_file() and _is_header(c)), None)
+
+
+def _is_header(path: Path) -> bool:
+    with path.open("rb") as file:
+        return file.read(16).lstrip(b"\xef\xbb\xbf").startswith(b"ENVI")
 
 
 def _data_beside(header: Path) -> Path:

@@ -1,0 +1,240 @@
+"""Bad input is refused in one line that names the argument, the value and the rule."""
+
+import h5py
+import numpy as np
+import pytest
+from scipy.io import savemat
+
+from hytas.data import load_cube, load_scene, make_split, open_file, scene_from_arrays
+from hytas.errors import InputError
+
+
+def refused(*arguments, **keywords):
+    """Return the message that load_scene refuses with, which is one line."""
+    with pytest.raises(InputError) as caught:
+        load_scene(*arguments, **keywords)
+    message = str(caught.value)
+    assert "\n" not in message
+    return message
+
+
+def test_missing_folder_and_empty_file(tmp_path):
+    assert refused(tmp_path / "none.mat") == f"data: no such file: {tmp_path / 'none.mat'}"
+    assert "is not a file" in refused(tmp_path)
+    (tmp_path / "empty.mat").touch()
+    assert "is empty (0 bytes)" in refused(tmp_path / "empty.mat")
+
+
+def test_missing_labels_file_is_named_as_such(mat, cube, tmp_path):
+    assert refused(mat(c=cube), tmp_path / "gt.mat").startswith("labels: no such file")
+    assert "holds no label map: name the file that does with --labels" in refused(mat(c=cube))
+
+
+@pytest.mark.parametrize(
+    "text", ["hello\n", "x" * 5000, "1,2,3\n" * 100, "\0\0\0\0", "\x01\0\0\0" * 40]
+)
+def test_text_named_mat(tmp_path, text):
+    path = tmp_path / "scene.mat"
+    path.write_text(text)
+    assert "truncated or corrupt" in refused(path) or "is not a scene" in refused(path)
+
+
+def test_other_files(tmp_path):
+    (tmp_path / "scene.txt").write_text("hello")
+    assert "of no format that hytas reads (MATLAB v7.3, NumPy" in refused(tmp_path / "scene.txt")
+
+
+@pytest.mark.parametrize("kept", [0.05, 0.3, 0.6, 0.9, 0.99])
+@pytest.mark.parametrize("suffix", [".mat", ".npz", ".npy", ".h5.mat", ".dat"])
+def test_truncated(tmp_path, kept, suffix):
+    generator = np.random.default_rng(0)
+    cube = generator.integers(0, 9999, (30, 31, 8)).astype(np.uint16)
+    labels = generator.integers(0, 4, (30, 31))
+    path = tmp_path / f"scene{suffix}"
+    if suffix == ".mat":
+        savemat(path, {"c": cube, "gt": labels}, do_compression=True)
+    elif suffix == ".npz":
+        np.savez_compressed(path, c=cube, gt=labels)
+    elif suffix == ".npy":
+        np.save(path, cube)
+    elif suffix == ".h5.mat":
+        with h5py.File(path, "w") as file:
+            file["c"], file["gt"] = cube.T, labels.T
+    else:
+        cube.tofile(path)
+        path.with_suffix(".hdr").write_text(
+            "ENVI\nsamples = 31\nlines = 30\nbands = 8\ndata type = 12\ninterleave = bip\n"
+        )
+    np.save(tmp_path / "gt.npy", labels)
+    labels_file = tmp_path / "gt.npy" if suffix in (".npy", ".dat") else None
+    load_scene(path, labels_file)
+    data = path.read_bytes()
+    path.write_bytes(data[: int(len(data) * kept)])
+    message = refused(path, labels_file)
+    assert "truncated" in message
+    assert str(path) in message
+
+
+@pytest.mark.parametrize("suffix", [".mat", ".npz"])
+def test_corrupt(tmp_path, suffix):
+    cube = np.random.default_rng(0).integers(0, 9999, (30, 31, 8)).astype(np.uint16)
+    labels = np.random.default_rng(1).integers(0, 4, (30, 31))
+    path = tmp_path / f"scene{suffix}"
+    if suffix == ".mat":
+        savemat(path, {"c": cube, "gt": labels}, do_compression=True)
+    else:
+        np.savez_compressed(path, c=cube, gt=labels)
+    data = bytearray(path.read_bytes())
+    data[2000:2400] = bytes(400)
+    path.write_bytes(data)
+    assert "truncated or corrupt" in refused(path)
+
+
+def test_not_a_scene(mat, labels, cube):
+    assert "has one band, a scene needs at least 2" in refused(mat(gt=labels))
+    message = refused(mat(a=np.zeros((2, 3, 4, 5)), b=labels))
+    assert "is not a scene: it holds a (2 x 3 x 4 x 5" in message
+    assert "is not a scene: it holds nothing" in refused(mat())
+    assert "real numbers needed" in refused(mat(c=cube + 1j, gt=labels))
+    assert "is not a scene" in refused(mat(c=np.array(["abc"]), gt=labels))
+
+
+@pytest.mark.parametrize("dtype", ["c8", "U3", "S2", "M8[s]", "O"])
+def test_types_that_are_no_numbers(tmp_path, labels, dtype):
+    np.savez(tmp_path / "s.npz", c=np.zeros((9, 11, 6)).astype(dtype), gt=labels)
+    assert "real numbers needed" in refused(tmp_path / "s.npz")
+    np.savez(tmp_path / "t.npz", c=np.ones((9, 11, 6)), gt=labels.astype(dtype))
+    assert "real numbers needed" in refused(tmp_path / "t.npz") or "no label map" in refused(
+        tmp_path / "t.npz"
+    )
+
+
+def test_several_cubes(mat, cube, labels):
+    path = mat(a=cube, b=cube + 1, gt=labels)
+    message = refused(path)
+    assert "a (9 x 11 x 6 int16), b (9 x 11 x 6 int16)" in message
+    assert "--cube-key" in message
+    np.testing.assert_array_equal(load_scene(path, cube_key="b").cube, cube + 1)
+    other = mat("one-fits.mat", a=cube, b=np.moveaxis(cube, 0, 1), gt=labels)
+    np.testing.assert_array_equal(load_scene(other).cube, cube)
+    assert "no variable 'z'" in refused(path, cube_key="z")
+    assert "three axes needed" in refused(path, cube_key="gt")
+    assert "two axes needed" in refused(path, cube_key="a", labels_key="b")
+    assert "one or two needed" in refused(path, cube_key="a", labels_key="b,c,d")
+
+
+def test_height_and_width_must_agree(mat, cube, labels):
+    message = refused(mat("a.mat", c=cube), mat("b.mat", gt=labels[:, :-1]))
+    assert "gt (9 x 10 uint8)" in message
+    assert "9 x 11 x 6" in message
+    assert "must have the cube's height and width" in message
+    message = refused(mat("a.mat", c=cube), mat("b.mat", gt=labels.T))
+    assert "gt (11 x 9 uint8)" in message
+    message = refused(mat("a.mat", c=cube), mat("b.mat", gt=labels[1:]), labels_key="gt")
+    assert "gt is 8 x 11 and the cube 9 x 11 x 6: height and width must agree" in message
+    with pytest.raises(InputError, match="TE is 8 x 11 and the cube 9 x 11 x 6: height"):
+        load_scene(mat(input=cube, TR=labels, TE=labels[1:]))
+
+
+def test_labels_out_of_rule(mat, cube, labels):
+    data = mat("a.mat", c=cube)
+
+    def with_labels(values):
+        return refused(data, mat("b.mat", gt=values))
+
+    assert "no labelled pixel: all values are 0" in with_labels(labels * 0)
+    assert "the single class 7" in with_labels(np.where(labels == 7, 7, 0))
+    negative = labels.astype(int)
+    negative[2, 3] = -1
+    assert "gt is -1 at row 2, column 3: labels must be 0 (unlabelled) or more" in with_labels(
+        negative
+    )
+    half = labels.astype(float)
+    half[4, 5] = 1.5
+    assert "gt is 1.5 at row 4, column 5: labels must be whole numbers" in with_labels(half)
+    half[4, 5] = np.nan
+    assert "gt is nan at row 4, column 5" in with_labels(half)
+
+
+def test_split_maps_out_of_rule(mat, cube, labels):
+    train = labels.copy()
+    train[:2] = 0
+    test = np.where(train > 0, 0, labels)
+    train[train == 5] = 0
+    message = refused(mat(input=cube, TR=train, TE=test))
+    assert "class 5 is in TE but has no pixel to train on in TR" in message
+    torn = labels.copy()
+    row, column = np.argwhere(labels == 2)[0]
+    torn[row, column] = 5
+    message = refused(mat(input=cube, TR=labels, TE=torn))
+    assert f"row {row}, column {column} is class 2 in TR and 5 in TE" in message
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
+def test_not_finite(mat, cube, labels, bad):
+    values = cube.astype(np.float32)
+    holes = np.argwhere(labels == 0)[:3]
+    for row, column in holes:
+        values[row, column, 1] = bad
+    scene = load_scene(mat(c=values, gt=labels))
+    assert scene.notes == ("3 unlabelled pixels with NaN or infinite values masked",)
+    assert (~scene.valid).sum() == 3
+    assert load_cube(mat(c=values)).notes == ("3 pixels with NaN or infinite values masked",)
+    row, column = np.argwhere(labels > 0)[1]
+    values[row, column, 0] = bad
+    message = refused(mat(c=values, gt=labels))
+    assert (
+        f"1 labelled pixels hold NaN or infinite values, the first at row {row}, column {column}"
+        in message
+    )
+
+
+def test_shapes_out_of_rule(labels):
+    for shape, rule in (((9, 11), "three axes"), ((9, 0, 5), "no pixel"), ((9, 11, 1), "one band")):
+        with pytest.raises(InputError, match=rule):
+            scene_from_arrays(np.ones(shape), labels)
+    with pytest.raises(InputError, match="none given"):
+        scene_from_arrays(np.ones((9, 11, 3)))
+    with pytest.raises(InputError, match="2 given for the 3 classes 2, 5, 7"):
+        scene_from_arrays(np.ones((9, 11, 3)), labels, class_names=["a", "b"])
+
+
+def test_a_class_with_one_pixel(cube, labels):
+    lone = np.where(labels == 5, 0, labels)
+    lone[0, 0] = 5
+    scene = scene_from_arrays(cube, lone)
+    with pytest.raises(InputError, match="class 5 has 1 labelled pixel: at least 2 needed"):
+        make_split(scene, patch_size=3)
+    train, test = (
+        np.where(lone == 5, 5, lone * (np.arange(11) % 2)),
+        lone * (np.arange(11) % 2 == 0),
+    )
+    fixed = scene_from_arrays(cube, train=train, test=np.where(lone == 5, 0, test))
+    with pytest.raises(InputError, match="class 5 has no pixel to test on"):
+        make_split(fixed, patch_size=3)
+
+
+def test_envi_mistakes(tmp_path):
+    header = tmp_path / "c.hdr"
+    fields = "samples = 4\nlines = 3\nbands = 2\ndata type = 2\ninterleave = bsq\nbyte order = 0\n"
+    header.write_text("ENVI\n" + fields)
+    with pytest.raises(InputError, match=r"without its data file: looked for c, c\.img"):
+        open_file(header)
+    np.zeros(24, np.int16).tofile(tmp_path / "c.img")
+    assert open_file(header).variables[0].shape == (3, 4, 2)
+    for old, new, message in (
+        (
+            "bands = 2",
+            "bands = 3",
+            r"it holds 48 bytes, the header needs 72 \(offset 0 \+ 3 x 3 x 4",
+        ),
+        ("lines = 3", "lines = many", "'lines' is many, must be an integer of at least 1"),
+        ("lines = 3\n", "", "'lines' is 0, must be an integer"),
+        ("data type = 2", "data type = 7", "'data type' is 7, must be one of"),
+        ("bsq", "xyz", "interleave is 'xyz', must be bsq, bil or bip"),
+        ("byte order = 0", "byte order = 0\nheader offset = -4", "'header offset' is -4"),
+        ("byte order = 0", "wavelength = {1, 2", "the brace of 'wavelength' is never closed"),
+    ):
+        header.write_text("ENVI\n" + fields.replace(old, new))
+        with pytest.raises(InputError, match=message):
+            open_file(header)

@@ -1,0 +1,168 @@
+"""Patches equal those of a padded cube; scaling uses training pixels only."""
+
+import json
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from hytas.data import (
+    PatchReader,
+    Preprocessing,
+    extract_patches,
+    palette,
+    parse_bands,
+    scene_from_arrays,
+    synthetic_scene,
+)
+from hytas.errors import InputError
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    seed=st.integers(0, 999),
+    half=st.integers(0, 3),
+    extra=st.tuples(st.integers(0, 4), st.integers(0, 4)),
+    dtype=st.sampled_from(["uint8", "int16", "float32"]),
+)
+def test_patches_against_padding(seed, half, extra, dtype):
+    size = 2 * half + 1
+    height, width = size + extra[0], size + extra[1]
+    cube = np.random.default_rng(seed).integers(0, 255, (height, width, 3)).astype(dtype)
+    padded = np.pad(cube, ((half, half), (half, half), (0, 0)), mode="reflect")
+    patches = extract_patches(cube, np.arange(height * width), size)
+    assert patches.dtype == cube.dtype
+    for pixel, patch in enumerate(patches):
+        row, column = divmod(pixel, width)
+        np.testing.assert_array_equal(patch, padded[row : row + size, column : column + size])
+
+
+def test_patches_of_a_bands_first_memory_order(cube):
+    turned = np.ascontiguousarray(cube.transpose(2, 0, 1)).transpose(1, 2, 0)
+    pixels = np.array([0, 50, 98])
+    np.testing.assert_array_equal(PatchReader(turned, 5)(pixels), extract_patches(cube, pixels, 5))
+    assert PatchReader(cube, 3)([]).shape == (0, 3, 3, 6)
+
+
+def test_patch_arguments(cube):
+    for size in (0, -1, 2, 6):
+        with pytest.raises(InputError, match=f"patch size: {size} must be an odd number"):
+            extract_patches(cube, [0], size)
+    with pytest.raises(InputError, match="11 is larger than the scene of 9 x 11"):
+        extract_patches(cube, [0], 11)
+    with pytest.raises(InputError, match="0 to 99, must be 0 to 98"):
+        extract_patches(cube, [0, 99], 3)
+
+
+@pytest.mark.parametrize("method", ["standard", "minmax"])
+def test_scaling_is_fitted_on_the_pixels_given(method):
+    generator = np.random.default_rng(0)
+    cube = generator.integers(0, 60000, (8, 9, 5)).astype(np.uint16)
+    cube[:, :, 1] = 0
+    cube[:4, :, 3] = 77  # constant over the training pixels, not elsewhere
+    labels = np.tile(np.arange(9) % 3, (8, 1))
+    scene = scene_from_arrays(cube, labels)
+    pixels = np.arange(36)
+    fitted = Preprocessing.fit_scene(scene, pixels, method=method)
+    assert fitted.bands.tolist() == [0, 2, 4]
+    scaled = fitted.apply(cube.reshape(-1, 5)[pixels])
+    assert scaled.dtype == np.float32
+    if method == "standard":
+        np.testing.assert_allclose(scaled.mean(axis=0), 0, atol=1e-5)
+        np.testing.assert_allclose(scaled.std(axis=0), 1, atol=1e-5)
+    else:
+        np.testing.assert_allclose(scaled.min(axis=0), 0, atol=1e-6)
+        np.testing.assert_allclose(scaled.max(axis=0), 1, atol=1e-6)
+    poisoned = cube.copy()
+    poisoned[4:] = 12345
+    other = Preprocessing.fit_scene(scene_from_arrays(poisoned, labels), pixels, method=method)
+    np.testing.assert_array_equal(other.offset, fitted.offset)
+    np.testing.assert_array_equal(other.scale, fitted.scale)
+
+
+def test_scaling_maps_what_is_not_finite_to_zero():
+    spectra = np.random.default_rng(0).normal(size=(20, 4)).astype(np.float32)
+    fitted = Preprocessing.fit(spectra)
+    spectra[3, 2], spectra[4, 1] = np.nan, -np.inf
+    scaled = fitted.apply(spectra)
+    assert scaled[3, 2] == 0
+    assert scaled[4, 1] == 0
+    assert np.isfinite(scaled).all()
+    assert np.isnan(spectra[3, 2])
+
+
+def test_scaling_round_trip_through_json():
+    spectra = np.random.default_rng(0).normal(100, 30, size=(20, 6))
+    fitted = Preprocessing.fit(spectra, method="minmax", bands="1-2,4,6")
+    back = Preprocessing.from_dict(json.loads(json.dumps(fitted.to_dict())))
+    assert back.bands.tolist() == [0, 1, 3, 5]
+    np.testing.assert_array_equal(back.apply(spectra), fitted.apply(spectra))
+    good = fitted.to_dict()
+    for change, message in (
+        ({"bands": [0, 1]}, "lists of one length"),
+        ({"bands": [0, 1, 2, 6]}, "bands must be 0 to 5"),
+        ({"scale": [1, 1, 0, 1]}, "scale positive"),
+        ({"offset": "x"}, "not readable"),
+    ):
+        with pytest.raises(InputError, match=message):
+            Preprocessing.from_dict(good | change)
+    good.pop("method")
+    with pytest.raises(InputError, match="not readable"):
+        Preprocessing.from_dict(good)
+
+
+def test_scaling_arguments():
+    spectra = np.random.default_rng(0).normal(size=(5, 3))
+    with pytest.raises(InputError, match="'robust' is not one of standard, minmax"):
+        Preprocessing.fit(spectra, method="robust")
+    with pytest.raises(InputError, match="1 of 3 vary over the training pixels"):
+        Preprocessing.fit(spectra * [0, 0, 1])
+    with pytest.raises(InputError, match="finite"):
+        Preprocessing.fit(spectra * np.nan)
+    with pytest.raises(InputError, match="none; scaling needs"):
+        Preprocessing.fit(spectra[:0])
+    with pytest.raises(InputError, match="4 given, the scaling was fitted on 3"):
+        Preprocessing.fit(spectra).apply(np.zeros((2, 4)))
+
+
+def test_band_selection():
+    assert parse_bands("1-3, 7,5-5", 8).tolist() == [0, 1, 2, 4, 6]
+    assert parse_bands("1-103,110-148,167-224", 224).size == 200
+    for text in ("", "0-3", "3-1", "1-9", "a", "1-", "-3", "1--3", "2,2", "1-4,3", "1.5"):
+        with pytest.raises(InputError, match="bands: "):
+            parse_bands(text, 8)
+
+
+def test_synthetic_scene():
+    scene = synthetic_scene()
+    assert scene.cube.dtype == np.uint16
+    assert scene.height != scene.width
+    assert scene.classes == 6
+    assert scene.fingerprint == synthetic_scene(0).fingerprint
+    assert scene.fingerprint != synthetic_scene(1).fingerprint
+    assert (scene.cube.reshape(-1, scene.bands) == 0).all(axis=0).sum() >= 8
+    assert min(scene.class_counts().values()) >= 60
+    fitted = Preprocessing.fit_scene(scene, np.flatnonzero(scene.train))
+    assert scene.bands - fitted.bands.size >= 8
+
+
+def test_synthetic_scene_is_neither_trivial_nor_hopeless():
+    from sklearn.svm import SVC
+
+    for seed in (0, 1):
+        scene = synthetic_scene(seed)
+        train, test = np.flatnonzero(scene.train), np.flatnonzero(scene.test)
+        spectra = Preprocessing.fit_scene(scene, train).apply(scene.cube.reshape(-1, scene.bands))
+        labels = scene.labels.ravel()
+        model = SVC(C=1000, gamma=0.001).fit(spectra[train], labels[train])
+        assert 0.83 < model.score(spectra[test], labels[test]) < 0.94
+
+
+def test_palette_colours_are_distinct():
+    for classes in (1, 6, 20, 40, 100):
+        colours = palette(classes)
+        assert colours.shape == (classes, 3)
+        assert colours.dtype == np.uint8
+        assert len({tuple(c) for c in colours.tolist()} | {(0, 0, 0)}) == classes + 1
+    np.testing.assert_array_equal(palette(40)[:6], palette(6))

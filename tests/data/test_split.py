@@ -1,0 +1,129 @@
+"""Splits are disjoint, stratified, reproducible, and say how far they overlap."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from hytas.data import Split, load_scene, make_split, overlap_fraction, scene_from_arrays
+from hytas.errors import InputError
+
+
+def scene_of(labels):
+    cube = np.arange(labels.size * 3, dtype=np.int32).reshape(*labels.shape, 3)
+    return scene_from_arrays(cube, labels)
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    seed=st.integers(0, 1000),
+    per_class=st.integers(1, 12),
+    fraction=st.floats(0, 0.9),
+    classes=st.integers(2, 7),
+)
+def test_random_split(seed, per_class, fraction, classes):
+    labels = np.random.default_rng(seed).integers(0, classes + 1, (12, 17)) * 3
+    scene = scene_of(labels)
+    options = {"train_per_class": per_class, "validation_fraction": fraction, "patch_size": 3}
+    split = make_split(scene, seed=seed, **options)
+    parts = (split.train, split.validation, split.test)
+    joined = np.concatenate(parts)
+    assert np.unique(joined).size == joined.size
+    np.testing.assert_array_equal(np.sort(joined), np.flatnonzero(labels))
+    assert all((np.diff(part) > 0).all() for part in parts)
+    for label in range(1, scene.classes + 1):
+        total, train, validation, test = (
+            int((scene.labels.ravel()[p] == label).sum()) for p in (np.arange(labels.size), *parts)
+        )
+        assert train + validation == min(per_class, total // 2)
+        assert train >= 1
+        assert test >= 1
+        assert (validation >= 1) == (fraction > 0 and train + validation >= 3)
+    again = make_split(scene, seed=seed, **options)
+    np.testing.assert_array_equal(split.test, again.test)
+    np.testing.assert_array_equal(split.validation, again.validation)
+
+
+def test_seeds_differ(labels):
+    scene = scene_of(labels)
+    first, second = (make_split(scene, seed=s, patch_size=3, train_per_class=5) for s in (0, 1))
+    assert not np.array_equal(first.test, second.test)
+
+
+def test_auto_is_fixed_where_the_scene_has_maps(cube, labels):
+    mask = np.arange(labels.size).reshape(labels.shape) % 2 == 0
+    scene = scene_from_arrays(cube, train=labels * mask, test=labels * ~mask)
+    split = make_split(scene, patch_size=3)
+    assert split.kind == "fixed"
+    np.testing.assert_array_equal(split.test, np.flatnonzero(labels * ~mask))
+    chosen = np.union1d(split.train, split.validation)
+    np.testing.assert_array_equal(chosen, np.flatnonzero(labels * mask))
+    # The validation draw never moves a test pixel.
+    other = make_split(scene, patch_size=3, seed=9)
+    np.testing.assert_array_equal(other.test, split.test)
+    assert make_split(scene, kind="random", patch_size=3).kind == "random"
+    assert make_split(scene_of(labels), patch_size=3).kind == "random"
+
+
+@settings(max_examples=30, deadline=None)
+@given(seed=st.integers(0, 1000), patch=st.sampled_from([1, 3, 5, 7]), count=st.integers(1, 30))
+def test_overlap_against_brute_force(seed, patch, count):
+    generator = np.random.default_rng(seed)
+    height, width = int(generator.integers(7, 14)), int(generator.integers(7, 14))
+    pixels = generator.permutation(height * width)
+    train, test = pixels[:count], pixels[count : count + 15]
+    hits = 0
+    for pixel in test:
+        row, column = divmod(int(pixel), width)
+        hits += any(
+            max(abs(row - t // width), abs(column - t % width)) <= patch // 2 for t in train
+        )
+    assert overlap_fraction((height, width), train, test, patch) == pytest.approx(hits / test.size)
+
+
+def test_description_says_optimistic(labels):
+    split = make_split(scene_of(labels), patch_size=5)
+    assert "optimistic" in split.describe()
+    assert "5 x 5 patch" in split.describe()
+    assert "optimistic" not in make_split(scene_of(labels), patch_size=1).describe()
+
+
+def test_save_and_load(tmp_path, labels):
+    split = make_split(scene_of(labels), patch_size=3, seed=4)
+    split.save(tmp_path / "split.npz")
+    loaded = Split.load(tmp_path / "split.npz")
+    for name in ("train", "validation", "test"):
+        np.testing.assert_array_equal(getattr(split, name), getattr(loaded, name))
+    assert (loaded.kind, loaded.seed, loaded.patch_size) == ("random", 4, 3)
+    assert loaded.overlap == split.overlap
+    data = (tmp_path / "split.npz").read_bytes()
+    for broken in (data[: len(data) // 2], b"hello", b""):
+        (tmp_path / "split.npz").write_bytes(broken)
+        with pytest.raises(InputError, match="is truncated, or not a split"):
+            Split.load(tmp_path / "split.npz")
+    with pytest.raises(InputError, match="no such file"):
+        Split.load(tmp_path / "other.npz")
+
+
+def test_arguments_out_of_rule(labels):
+    scene = scene_of(labels)
+    for keywords, message in (
+        ({"kind": "half"}, "'half' is not one of auto, fixed, random"),
+        ({"kind": "fixed"}, "'fixed' needs a training and a test map"),
+        ({"train_per_class": 0}, "train per class: 0 must be at least 1"),
+        ({"validation_fraction": 1.0}, r"validation fraction: 1.0 must be in \[0, 1\)"),
+        ({"validation_fraction": float("nan")}, "validation fraction: nan"),
+        ({"seed": -1}, "seed: -1 must be 0 or more"),
+        ({"patch_size": 4}, "patch size: 4 must be an odd number"),
+        ({"patch_size": 0}, "patch size: 0 must be an odd number"),
+        ({"patch_size": -3}, "patch size: -3 must be an odd number"),
+        ({"patch_size": 11}, "patch size: 11 is larger than the scene of 9 x 11 pixels"),
+    ):
+        with pytest.raises(InputError, match=message):
+            make_split(scene, **({"patch_size": 3} | keywords))
+
+
+def test_the_published_split_overlaps_as_measured(real):
+    split = make_split(load_scene(real / "IndianPine.mat"), patch_size=7)
+    assert (split.train.size + split.validation.size, split.test.size) == (695, 9671)
+    assert split.overlap == pytest.approx(0.79, abs=0.005)

@@ -1,0 +1,69 @@
+# make demo: all set-up, then the main job on the embedded synthetic scene.
+# make test: all set-up, then all tests (ctest and pytest).
+
+PYTHON ?= python3
+VENV ?= .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
+SOURCES := $(shell find engine csrc python -type f -not -name '*.pyc' 2>/dev/null) \
+           CMakeLists.txt pyproject.toml constraints.txt README.md
+
+.DEFAULT_GOAL := help
+.PHONY: help install demo test ctest pytest lint format bench clean
+
+help:
+	@echo "make demo     search, retrain, export and map the synthetic scene"
+	@echo "make test     all tests: the engine's (ctest) and the package's (pytest)"
+	@echo "make lint     ruff, mypy, clang-format"
+	@echo "make format   rewrite the sources in the house's format"
+	@echo "make bench    the benchmarks of docs/benchmarks.md"
+	@echo "make clean    remove builds; $(VENV) and runs stay"
+
+$(BIN)/python:
+	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "hytas needs Python 3.11 or newer, this is " + sys.version)'
+	$(PYTHON) -m venv $(VENV)
+	$(PIP) install --upgrade pip
+
+# torch first and pinned: a range would bring the largest CUDA build that fits it.
+$(VENV)/installed: $(BIN)/python $(SOURCES)
+	@echo "installing hytas into $(VENV) (the first time this fetches torch and takes minutes)"
+	$(PIP) install --constraint constraints.txt torch
+	$(PIP) install --constraint constraints.txt '.[test]'
+	$(PIP) install 'cmake>=3.25' 'ninja>=1.11'
+	@touch $@
+
+install: $(VENV)/installed
+
+demo: install
+	$(BIN)/hytas-search --budget 500K-params --proxy dss --out runs/demo
+
+ctest: install
+	PATH="$(abspath $(BIN)):$$PATH" cmake --preset dev
+	PATH="$(abspath $(BIN)):$$PATH" cmake --build --preset dev
+	PATH="$(abspath $(BIN)):$$PATH" ctest --preset dev
+
+pytest: install
+	$(BIN)/python -m pytest
+
+test: ctest pytest
+
+$(VENV)/linting: $(VENV)/installed
+	$(PIP) install --constraint constraints.txt '.[dev]'
+	@touch $@
+
+lint: $(VENV)/linting
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	git ls-files '*.hpp' '*.cpp' | grep -v third_party | xargs $(BIN)/clang-format --dry-run --Werror
+
+format: $(VENV)/linting
+	$(BIN)/ruff check --fix-only .
+	$(BIN)/ruff format .
+	git ls-files '*.hpp' '*.cpp' | grep -v third_party | xargs $(BIN)/clang-format -i
+
+bench: install
+	for file in benchmarks/*.py; do $(BIN)/python $$file || exit 1; done
+
+clean:
+	rm -rf build dist

@@ -1,0 +1,106 @@
+"""`hytas doctor`: what this machine and this installation can do."""
+
+import importlib
+import json
+import platform
+import sys
+from importlib.metadata import PackageNotFoundError, version
+from typing import Any
+
+import click
+
+PACKAGES = ["hytas", "torch", "numpy", "scipy", "scikit-learn", "h5py", "onnx", "onnxscript", "onnxruntime", "onnxruntime-gpu", "safetensors", "matplotlib", "click", "rich", "spectral", "tifffile", "rasterio", "netCDF4", "ray"]
+OPTIONAL = {"onnxruntime", "onnxruntime-gpu", "spectral", "tifffile", "rasterio", "netCDF4", "ray"}
+
+
+@click.command()
+@click.option("--json", "as_json", is_flag=True, help="Print the findings as JSON.")
+def doctor(as_json: bool) -> None:
+    """Tell what this machine and this installation can do."""
+    found: dict[str, Any] = {
+        "python": platform.python_version(),
+        "platform": platform.platform(),
+        "packages": {name: _version(name) for name in PACKAGES},
+    }
+    found |= {"cores": _cores(), "engine": _engine(), "cuda": _cuda(), "onnxruntime": _runtime()}
+    found["problems"] = _problems(found)
+    click.echo(json.dumps(found, indent=2) if as_json else _text(found))
+
+
+def _version(package: str) -> str | None:
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return None
+
+
+def _cores() -> int:
+    import os
+
+    affinity = getattr(os, "sched_getaffinity", None)
+    return len(affinity(0)) if affinity else os.cpu_count() or 1
+
+
+def _engine() -> str:
+    try:
+        importlib.import_module("hytas._engine")
+    except ImportError as error:
+        return f"not importable: {error}"
+    return "importable"
+
+
+def _cuda() -> dict[str, Any]:
+    try:
+        import torch
+    except Exception as error:  # a broken installation must be told, not crash
+        return {"torch": f"not importable: {error}", "devices": []}
+    names = [torch.cuda.get_device_name(index) for index in range(torch.cuda.device_count())]
+    return {"torch": torch.version.cuda or "built without CUDA", "devices": names}
+
+
+def _runtime() -> dict[str, Any]:
+    try:
+        import onnxruntime
+
+        from ..deploy import working_providers
+
+        compiled, working = onnxruntime.get_available_providers(), working_providers()
+    except Exception as error:
+        return {"error": f"{type(error).__name__}: {error}", "compiled": [], "working": []}
+    return {"error": None, "compiled": compiled, "working": working}
+
+
+def _problems(found: dict[str, Any]) -> list[str]:
+    packages, problems = found["packages"], []
+    if packages["onnxruntime"] and packages["onnxruntime-gpu"]:
+        problems.append(
+            "onnxruntime and onnxruntime-gpu are both installed and overwrite each other: "
+            "pip uninstall -y onnxruntime onnxruntime-gpu, then pip install onnxruntime-gpu"
+        )
+    missing = [name for name in PACKAGES if packages[name] is None and name not in OPTIONAL]
+    if not packages["onnxruntime"] and not packages["onnxruntime-gpu"]:
+        missing.append("onnxruntime-gpu or onnxruntime")
+    problems.extend(f"{name} is not installed: pip install hytas" for name in missing)
+    if found["engine"] != "importable":
+        problems.append(f"hytas._engine is {found['engine']}: pip install . in the source folder")
+    if found["onnxruntime"]["error"]:
+        problems.append(f"onnxruntime does not work: {found['onnxruntime']['error']}")
+    return problems
+
+
+def _text(found: dict[str, Any]) -> str:
+    installed = [f"{name} {text}" for name, text in found["packages"].items() if text]
+    absent = [name for name, text in found["packages"].items() if not text]
+    cuda, runtime = found["cuda"], found["onnxruntime"]
+    devices = ", ".join(cuda["devices"]) or "no device"
+    lines = [
+        f"python       {found['python']} at {sys.executable}",
+        f"platform     {found['platform']}, {found['cores']} cores",
+        f"packages     {', '.join(installed)}",
+        f"absent       {', '.join(absent) or 'none'}",
+        f"engine       {found['engine']}",
+        f"torch CUDA   {cuda['torch']}, {devices}",
+        f"onnxruntime  works on {', '.join(runtime['working']) or 'nothing'}",
+        *(f"problem      {problem}" for problem in found["problems"]),
+    ]
+    return "\n".join([*lines, "all is well" if not found["problems"] else "see the problems above"])

@@ -1,0 +1,151 @@
+"""`hytas inspect`: what a scene, a model or a run folder holds; imports no torch."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from ..errors import InputError
+
+if TYPE_CHECKING:
+    from ..data import Contents
+
+Finding = dict[str, Any]
+
+
+@click.command()
+@click.argument("path", type=click.Path(path_type=Path))
+@click.option("--labels", type=click.Path(path_type=Path), help="Ground truth of a scene.")
+@click.option("--json", "as_json", is_flag=True, help="Print the findings as JSON.")
+def inspect(path: Path, labels: Path | None, as_json: bool) -> None:
+    """Tell what PATH holds: a scene, an exported model, or a run folder."""
+    if str(path) != "synthetic" and not path.exists():
+        raise InputError(f"path: no such file or folder: {path}")
+    found = _reader(path, labels)()
+    if as_json:
+        click.echo(json.dumps(found, indent=2))
+    else:
+        click.echo("\n".join(_lines(found)))
+
+
+def _reader(path: Path, labels: Path | None) -> Callable[[], Finding]:
+    if path.is_dir():
+        return lambda: _run(path)
+    if path.suffix.lower() == ".onnx":
+        return lambda: _model(path)
+    return lambda: _scene(path, labels)
+
+
+def _model(path: Path) -> Finding:
+    from ..deploy import DeployedModel
+
+    card = (model := DeployedModel.load(path, "cpu")).card
+    kept = len(card.preprocessing.get("bands", ()))
+    return {
+        "what": "model",
+        "path": str(path),
+        "bytes": path.stat().st_size,
+        "hytas version": card.version,
+        "input": f"patches (N, {card.patch_size}, {card.patch_size}, {card.bands}) {card.dtype}",
+        "output": f"probabilities (N, {len(card.class_ids)}) float32",
+        "bands kept": f"{kept} of {card.bands}",
+        "wavelengths": _range(card.wavelengths),
+        "scaling": card.preprocessing.get("method"),
+        "architecture": dict(card.architecture),
+        "classes": dict(zip(card.class_names, card.class_ids, strict=True)),
+        "provider": model.provider,
+    }
+
+
+def _scene(path: Path, labels: Path | None) -> Finding:
+    from ..data import load_scene, open_file
+
+    found: Finding = {"what": "scene", "path": str(path)}
+    if str(path) != "synthetic":
+        contents = open_file(path, "path")
+        found |= {"format": contents.format, "variables": _variables(contents)}
+    try:
+        scene = load_scene(path, labels)
+    except InputError as error:
+        return found | _unlabelled(path, str(error))
+    found |= {
+        "size": f"{scene.height} x {scene.width} pixels",
+        "bands": scene.bands,
+        "type": scene.cube.dtype.name,
+        "wavelengths": _range(scene.wavelengths),
+        "labelled pixels": int((scene.labels > 0).sum()),
+        "classes": scene.class_counts(),
+        "class ids": list(scene.class_ids),
+        "notes": list(scene.notes),
+    }
+    if scene.train is not None and scene.test is not None:
+        counts = {"training": scene.train, "test": scene.test}
+        found["split of the file"] = {name: int((m > 0).sum()) for name, m in counts.items()}
+    return found
+
+
+def _unlabelled(path: Path, reason: str) -> Finding:
+    """What can be told of a file that is no labelled scene: the cube, if it holds one."""
+    from ..data import load_cube
+
+    try:
+        cube = load_cube(path)
+    except InputError as error:
+        return {"problems": list(dict.fromkeys([reason, str(error)]))}
+    return {
+        "size": f"{cube.cube.shape[0]} x {cube.cube.shape[1]} pixels",
+        "bands": cube.cube.shape[2],
+        "type": cube.cube.dtype.name,
+        "wavelengths": _range(cube.wavelengths),
+        "notes": list(cube.notes),
+        "problems": [reason],
+    }
+
+
+def _run(path: Path) -> Finding:
+    files = sorted(file for file in path.iterdir() if file.is_file() and file.name[0] != ".")
+    found: Finding = {"what": "run folder", "path": str(path)}
+    found["files"] = {file.name: file.stat().st_size for file in files}
+    for name in ("config", "architecture", "metrics"):
+        file = path / f"{name}.json"
+        if file.is_file():
+            found[name] = _json(file)
+    if not any(name in found for name in ("config", "architecture", "metrics")):
+        raise InputError(f"path: {path} is not a run folder: it holds no config.json")
+    return found
+
+
+def _json(path: Path) -> Any:
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except (UnicodeDecodeError, json.JSONDecodeError) as error:
+        raise InputError(f"path: {path} is not JSON: {error}") from error
+
+
+def _variables(contents: "Contents") -> list[str]:
+    return [str(variable) for variable in contents.variables]
+
+
+def _range(wavelengths: Any) -> str | None:
+    if wavelengths is None:
+        return None
+    return f"{min(wavelengths):.1f} to {max(wavelengths):.1f} nm"
+
+
+def _lines(found: Finding, indent: int = 0) -> list[str]:
+    """A finding as aligned lines, mappings and lists one level deeper; empty ones are left out."""
+    widest = max((len(str(key)) for key in found), default=0)
+    lines: list[str] = []
+    for key, value in found.items():
+        head = f"{' ' * indent}{key!s:<{widest}}"
+        if value is None or value == [] or value == {}:
+            continue
+        if isinstance(value, dict):
+            lines += [head.rstrip(), *_lines(value, indent + 2)]
+        elif isinstance(value, list) and any(isinstance(item, str | dict) for item in value):
+            lines += [head.rstrip(), *(f"{' ' * (indent + 2)}{item}" for item in value)]
+        else:
+            lines.append(f"{head}  {value}")
+    return lines

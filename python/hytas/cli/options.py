@@ -1,0 +1,114 @@
+"""Options that several commands share, and their types."""
+
+from collections.abc import Callable
+from typing import Any
+
+import click
+
+from hytas.errors import InputError
+
+Command = Callable[..., Any]
+
+
+class BudgetType(click.ParamType):
+    """A budget such as `2M-params`, in canonical text; checked before anything is read."""
+
+    name = "budget"
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> str:
+        from hytas._engine import Budget
+
+        try:
+            return str(Budget.parse(value))
+        except ValueError as error:
+            raise InputError(str(error)) from None
+
+
+def _together(*options: Callable[[Command], Command]) -> Callable[[Command], Command]:
+    def decorate(command: Command) -> Command:
+        for option in reversed(options):
+            command = option(command)
+        return command
+
+    return decorate
+
+
+def scene_options(required: bool) -> Callable[[Command], Command]:
+    """--data, --labels and the names of variables in them."""
+    return _together(
+        click.option(
+            "--data",
+            required=required,
+            default=None if required else "synthetic",
+            show_default=not required,
+            help="Scene: a file (MATLAB, ENVI, NumPy), or `synthetic`.",
+        ),
+        click.option("--labels", help="File of the label map, if it is not in the scene's."),
+        click.option("--cube-key", help="Variable that holds the cube, where there are several."),
+        click.option(
+            "--labels-key", help="Variable of the label map; `TRAIN,TEST` for a fixed split."
+        ),
+    )
+
+
+preparation_options = _together(
+    click.option(
+        "--split",
+        type=click.Choice(["auto", "fixed", "random"]),
+        default="auto",
+        show_default=True,
+        help="Whose training pixels: the file's own maps (fixed), or drawn a class (random).",
+    ),
+    click.option(
+        "--train-per-class",
+        type=int,
+        default=50,
+        show_default=True,
+        help="Training pixels a class of a random split; half of the class where that is less.",
+    ),
+    click.option(
+        "--validation-fraction",
+        type=float,
+        default=0.1,
+        show_default=True,
+        help="Share of the training pixels kept to watch the training.",
+    ),
+    click.option("--patch-size", type=int, default=7, show_default=True, help="Side of a patch."),
+    click.option(
+        "--band-group",
+        type=int,
+        default=3,
+        show_default=True,
+        help="Neighbouring bands in one token; odd.",
+    ),
+    click.option("--bands", help="Bands to use, such as 1-103,110-148; dead ones go by themselves."),
+    click.option(
+        "--scaling",
+        type=click.Choice(["standard", "minmax"]),
+        default="standard",
+        show_default=True,
+        help="Scaling of each band, fitted on the training pixels.",
+    ),
+)
+
+retrain_epochs_option = click.option(
+    "--retrain-epochs",
+    type=int,
+    help="Epochs of retraining; 0 stops after the search.  [default: 1500 steps' worth]",
+)
+
+seed_option = click.option(
+    "--seed", type=int, default=0, show_default=True, help="Of all randomness."
+)
+
+device_option = click.option(
+    "--device",
+    type=click.Choice(["auto", "cpu", "cuda"]),
+    default="auto",
+    show_default=True,
+    help="Where to score and train; auto takes a GPU where there is one.",
+)
+
+json_option = click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")

@@ -1,0 +1,113 @@
+"""`hytas search`, also `hytas-search`: the whole road in one command."""
+
+import json
+from typing import Any
+
+import click
+
+from hytas.cli import options
+
+# The embedded scene is small and easy: this finds its winner within minutes on two cores.
+DEMO = {"population": 20, "generations": 5, "retrain_epochs": 12}
+USUAL = {"population": 50, "generations": 20, "retrain_epochs": None}
+
+
+@click.command()
+@click.option(
+    "--budget",
+    "budgets",
+    type=options.BudgetType(),
+    multiple=True,
+    required=True,
+    help="What the model may cost: 2M-params, 1.5M..2M-params, 500M-macs; repeat for several.",
+)
+@options.scene_options(required=False)
+@click.option(
+    "--proxy",
+    default="dss",
+    show_default=True,
+    help="Training-free score; of several, the first leads and all are recorded.",
+)
+@click.option("--space", default="hytas", show_default=True, help="Search space.")
+@click.option("--out", help="Folder of the run.  [default: runs/NAME-BUDGET]")
+@click.option("--population", type=int, help="Architectures a generation.  [default: 50]")
+@click.option("--generations", type=int, help="Generations.  [default: 20]")
+@click.option(
+    "--strategy",
+    type=click.Choice(["evolution", "ageing", "random", "local"]),
+    default="evolution",
+    show_default=True,
+    help="How the engine selects.",
+)
+@options.retrain_epochs_option
+@options.preparation_options
+@options.seed_option
+@options.device_option
+@options.json_option
+def search(
+    budgets: tuple[str, ...],
+    data: str,
+    labels: str | None,
+    cube_key: str | None,
+    labels_key: str | None,
+    out: str | None,
+    retrain_epochs: int | None,
+    population: int | None,
+    generations: int | None,
+    device: str,
+    as_json: bool,
+    **settings: Any,
+) -> None:
+    """Find, train and export the best transformer of a budget for a scene.
+
+    Without --data it runs on the embedded synthetic scene. The same command again resumes a run
+    that was stopped, at any moment, and a finished one is shown again.
+
+    \b
+    hytas-search --data IndianPine.mat --budget 500K-params --proxy dss --out runs/ip
+    hytas-search --data cube.mat --labels gt.mat --budget 2M-params
+    """
+    from hytas.cli.console import Console
+    from hytas.cli.summary import print_outcome
+    from hytas.data import load_scene
+    from hytas.proxies import check_proxies
+
+    budget = ",".join(budgets)
+    check_proxies(settings["proxy"])
+    scene = load_scene(data, labels, cube_key=cube_key, labels_key=labels_key)
+
+    from hytas.run import RunConfig, run_mission
+    from hytas.train import Recipe
+
+    defaults = DEMO if data == "synthetic" else USUAL
+    console = Console()
+    if data == "synthetic":
+        console.line("no --data: this runs on the embedded synthetic scene, with a short search")
+    epochs = defaults["retrain_epochs"] if retrain_epochs is None else retrain_epochs
+    config = RunConfig(
+        budget=budget,
+        data=data,
+        labels=labels,
+        cube_key=cube_key,
+        labels_key=labels_key,
+        population=_either(population, defaults["population"]),
+        generations=_either(generations, defaults["generations"]),
+        recipe=Recipe().with_epochs(epochs),
+        **settings,
+    )
+    folder = out or f"runs/{scene.name}-{budget.replace(',', '-')}"
+    try:
+        outcome = run_mission(config, scene, folder, device=device, report=console)
+    finally:
+        console.close()
+    if as_json:
+        click.echo(json.dumps(outcome.to_dict(), indent=1))
+    else:
+        print_outcome(outcome, data)
+
+
+def _either(value: int | None, default: int | None) -> int:
+    """The given value, 0 included, or the default."""
+    chosen = default if value is None else value
+    assert chosen is not None
+    return chosen

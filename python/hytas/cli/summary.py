@@ -1,0 +1,56 @@
+"""The block that ends a run."""
+
+import click
+
+from hytas.run import Outcome, describe_architecture
+
+
+def print_outcome(outcome: Outcome, data: str) -> None:
+    """Print accuracy, architecture, costs against the budget, files, and the next command."""
+    if outcome.metrics is not None:
+        _print_accuracy(outcome)
+    click.echo(f"\narchitecture  {describe_architecture(outcome.architecture)}")
+    bounds = {name: (lower, upper) for name, lower, upper in outcome.bounds}
+    for name, cost in outcome.costs.items():
+        if name in bounds or name in ("params", "macs"):
+            click.echo(f"{name:<13} {cost:,}{_against(cost, bounds.get(name))}")
+    click.echo(f"\nfiles in {outcome.folder}/")
+    for name, size in outcome.files.items():
+        click.echo(f"  {name:<22} {_bytes(size):>9}")
+    click.echo(f"\nnext: {_next_command(outcome, data)}")
+
+
+def _print_accuracy(outcome: Outcome) -> None:
+    assert outcome.metrics is not None
+    test, parity = outcome.metrics["test"], outcome.metrics["parity"]
+    worst = max(item["max_difference"] for item in parity["formats"].values())
+    click.echo(f"\naccuracy of model.onnx on {test['pixels']} test pixels")
+    for name, value in test["per_class"].items():
+        shown = "   -  " if value is None else f"{value:.4f}"
+        click.echo(f"  {name:<30} {shown}  ({test['support'][name]} pixels)")
+    click.echo(f"  {'OA':<30} {test['OA']:.4f}")
+    click.echo(f"  {'AA':<30} {test['AA']:.4f}")
+    click.echo(f"  {'kappa':<30} {test['kappa']:.4f}")
+    click.echo(
+        f"torch, ONNX and TorchScript agree on all of them: largest difference {worst:.1e}"
+    )
+
+
+def _against(cost: int, bound: tuple[int | None, int | None] | None) -> str:
+    if bound is None:
+        return ""
+    lower, upper = bound
+    least = f"{lower:,} .. " if lower else "at most "
+    share = f", {cost / upper:.1%} of it" if upper else ""
+    return f"  (budget {least}{upper:,}{share})" if upper else f"  (budget at least {lower:,})"
+
+
+def _bytes(size: int) -> str:
+    return f"{size / 1e6:.2f} MB" if size >= 1e6 else f"{size / 1e3:.1f} kB"
+
+
+def _next_command(outcome: Outcome, data: str) -> str:
+    if outcome.metrics is None:
+        return f"hytas train --arch {outcome.folder / 'architecture.json'} --data {data} --out NEW"
+    scene = data if data != "synthetic" else "SCENE"
+    return f"hytas classify {outcome.folder / 'model.onnx'} {scene} --out map.png"

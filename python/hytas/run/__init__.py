@@ -1,0 +1,16 @@
+"""A run: its configuration, its folder, and the stages that fill it."""
+
+from hytas.run.config import RunConfig
+from hytas.run.folder import RunFolder
+from hytas.run.mission import Outcome, describe_architecture, run_mission
+from hytas.run.report import Report, Silent
+
+__all__ = [
+    "Outcome",
+    "Report",
+    "RunConfig",
+    "RunFolder",
+    "Silent",
+    "describe_architecture",
+    "run_mission",
+]

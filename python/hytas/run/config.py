@@ -1,0 +1,89 @@
+"""All that decides the result of a run, as one value."""
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, fields
+from typing import Any
+
+from hytas.errors import InputError
+from hytas.train import Recipe
+
+
+@dataclass(frozen=True)
+class RunConfig:
+    """What a run was asked to do; `config.json` in its folder.
+
+    Attributes:
+        data: the scene's file, or "synthetic".
+        labels: the file of its labels, where they have one of their own.
+        cube_key: variable of the cube, where a file holds several.
+        labels_key: variable or variables of the labels, likewise.
+        budget: canonical text of the budget.
+        space: search space.
+        proxy: proxies; the first is the fitness, all are recorded.
+        strategy: the engine's selection.
+        population: architectures a generation.
+        generations: generations.
+        seed: of the split, the search, the proxies and the retraining.
+        split: auto, fixed or random.
+        train_per_class: training pixels a class of a random split.
+        validation_fraction: share of the training pixels that training is watched by.
+        patch_size: side of the patch.
+        band_group: neighbouring bands in a token.
+        bands: bands to start from, as "1-103,110-148"; None for all.
+        scaling: standard or minmax.
+        recipe: of the retraining.
+    """
+
+    budget: str
+    data: str = "synthetic"
+    labels: str | None = None
+    cube_key: str | None = None
+    labels_key: str | None = None
+    space: str = "hytas"
+    proxy: str = "dss"
+    strategy: str = "evolution"
+    population: int = 50
+    generations: int = 20
+    seed: int = 0
+    split: str = "auto"
+    train_per_class: int = 50
+    validation_fraction: float = 0.1
+    patch_size: int = 7
+    band_group: int = 3
+    bands: str | None = None
+    scaling: str = "standard"
+    recipe: Recipe = field(default_factory=Recipe)
+
+    def __post_init__(self) -> None:
+        for name in ("population", "generations"):
+            if getattr(self, name) < 1:
+                raise InputError(f"{name} {getattr(self, name)}: must be 1 or more")
+        if self.seed < 0:
+            raise InputError(f"seed {self.seed}: must be 0 or more")
+        if self.band_group < 1 or self.band_group % 2 == 0:
+            raise InputError(f"band group {self.band_group}: must be odd and 1 or more")
+
+    def to_dict(self) -> dict[str, Any]:
+        """The JSON form."""
+        return asdict(self)
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> "RunConfig":
+        """Rebuild from the JSON form.
+
+        Raises:
+            InputError: a field is missing or unknown.
+        """
+        try:
+            return cls(**{**values, "recipe": Recipe(**values["recipe"])})
+        except (KeyError, TypeError) as error:
+            raise InputError(f"config.json: not a configuration of this hytas ({error})") from None
+
+    def differences(self, other: "RunConfig", ignore: tuple[str, ...]) -> list[str]:
+        """Lines such as "budget 2M-params (there 500K-params)", for the fields that differ."""
+        lines = []
+        for name in (item.name for item in fields(self)):
+            mine, theirs = getattr(self, name), getattr(other, name)
+            if name not in ignore and mine != theirs:
+                lines.append(f"{name.replace('_', ' ')} {mine} (there {theirs})")
+        return lines

@@ -1,0 +1,123 @@
+"""From a configuration and a scene to all that the stages of a run share."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from hytas._engine import Budget, Feasible, SearchSpace
+from hytas.data import PatchReader, Preprocessing, Scene, Split, make_split
+from hytas.errors import InputError
+from hytas.models import InputShape
+from hytas.run.config import RunConfig
+from hytas.run.folder import RunFolder
+from hytas.train import LabelledPixels
+
+Pixels = NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class RunContext:
+    """A run's scene, split, scaling and feasible architectures: all fixed by its configuration."""
+
+    config: RunConfig
+    scene: Scene
+    split: Split
+    preprocessing: Preprocessing
+    shape: InputShape
+    feasible: Feasible
+    device: torch.device
+
+    def targets(self, pixels: Pixels) -> NDArray[np.int64]:
+        """Class indices (n,), 0-based, of flat pixel indices (n,)."""
+        return self.scene.labels.ravel()[pixels].astype(np.int64) - 1
+
+    def labelled(self, pixels: Pixels) -> LabelledPixels:
+        """The pixels as the training loop takes them."""
+        reader = PatchReader(self.scene.cube, self.config.patch_size)
+
+        def patches(chosen: Pixels) -> NDArray[np.float32]:
+            return self.preprocessing.apply(reader(chosen))
+
+        return LabelledPixels(patches, pixels, self.targets(pixels), self.shape.classes)
+
+    def raw_patches(self, pixels: Pixels) -> NDArray[Any]:
+        """Patches (n, P, P, sensor bands) as the sensor gives them."""
+        return PatchReader(self.scene.cube, self.config.patch_size)(pixels)
+
+
+def choose_device(name: str) -> torch.device:
+    """The device of `--device`: auto takes a GPU where there is one.
+
+    Raises:
+        InputError: cuda was asked for and there is none.
+    """
+    if name == "auto":
+        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    if name == "cuda" and not torch.cuda.is_available():
+        raise InputError("--device cuda: torch finds no CUDA device here; use cpu or auto")
+    return torch.device(name)
+
+
+def open_space(name: str, shape: InputShape) -> SearchSpace:
+    """The search space `name` for inputs of `shape`.
+
+    Raises:
+        InputError: there is no such space, or it does not fit the shape.
+    """
+    try:
+        return SearchSpace.builtin(name, shape.variables())
+    except ValueError as error:
+        raise InputError(str(error)) from None
+
+
+def open_feasible(space: SearchSpace, budget: str) -> Feasible:
+    """The architectures of `space` that fit `budget`.
+
+    Raises:
+        InputError: the budget cannot be read, or no architecture fits it.
+    """
+    try:
+        return Feasible(space, Budget.parse(budget))
+    except ValueError as error:
+        raise InputError(str(error)) from None
+
+
+def prepare(config: RunConfig, scene: Scene, device: torch.device) -> RunContext:
+    """Split and scale `scene`, and find what fits the budget, as `config` says.
+
+    Raises:
+        InputError: the configuration does not fit the scene, or no architecture the budget.
+    """
+    split = make_split(
+        scene,
+        kind=config.split,
+        train_per_class=config.train_per_class,
+        validation_fraction=config.validation_fraction,
+        seed=config.seed,
+        patch_size=config.patch_size,
+    )
+    preprocessing = Preprocessing.fit_scene(
+        scene, split.train, method=config.scaling, bands=config.bands
+    )
+    bands = len(preprocessing.bands)
+    if config.band_group > bands:
+        raise InputError(f"band group {config.band_group}: the scene has {bands} usable bands")
+    shape = InputShape(bands, scene.classes, config.patch_size, config.band_group)
+    feasible = open_feasible(open_space(config.space, shape), config.budget)
+    return RunContext(config, scene, split, preprocessing, shape, feasible, device)
+
+
+def open_run(folder: RunFolder, config: RunConfig, scene: Scene, device: str) -> RunContext:
+    """Prepare a run and claim its folder: nothing is written before all of it is known to fit.
+
+    Raises:
+        InputError: as `prepare`, and where the folder belongs to another run.
+    """
+    context = prepare(config, scene, choose_device(device))
+    folder.claim(config, scene.fingerprint)
+    if not folder.split.exists():
+        context.split.save(folder.split)
+    return context

@@ -1,0 +1,136 @@
+"""A run's folder: whose it is, what lies where, and that one process at a time writes it."""
+
+import fcntl
+import json
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import Any, TextIO
+
+from hytas.errors import InputError
+from hytas.files import write_text
+from hytas.run.config import RunConfig
+
+# Where the data lies does not change what it is; the fingerprint says what it is.
+WHERE = ("data", "labels", "cube_key", "labels_key")
+
+
+class RunFolder:
+    """The files of one run.
+
+    Use as a context manager: it creates the folder and holds its lock.
+
+    Raises:
+        InputError: another process holds the folder, or it holds something else than a run.
+        OSError: the folder cannot be made or written.
+    """
+
+    def __init__(self, path: str | Path) -> None:
+        self.path = Path(path)
+        self.config = self.path / "config.json"
+        self.split = self.path / "split.npz"
+        self.evaluations = self.path / "evaluations.sqlite"
+        self.architecture = self.path / "architecture.json"
+        self.checkpoint = self.path / "checkpoint.safetensors"
+        self.weights = self.path / "weights.safetensors"
+        self.onnx = self.path / "model.onnx"
+        self.torchscript = self.path / "model.pt"
+        self.metrics = self.path / "metrics.json"
+        self.map = self.path / "map.png"
+        self._lock: TextIO | None = None
+
+    def __enter__(self) -> "RunFolder":
+        if self.path.exists() and not self.path.is_dir():
+            raise InputError(f"--out {self.path}: is a file; a run needs a folder")
+        if self.path.exists() and not self.config.exists() and self._holds_foreign_files():
+            raise InputError(
+                f"--out {self.path}: holds files but no run (no config.json); "
+                "name a new or an empty folder"
+            )
+        self.path.mkdir(parents=True, exist_ok=True)
+        self._lock = (self.path / ".lock").open("a+", encoding="utf-8")
+        try:
+            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            self._lock.seek(0)
+            holder = self._lock.read().strip()
+            self._lock.close()
+            raise InputError(
+                f"--out {self.path}: another hytas (process {holder}) works in this folder; "
+                "wait for it or choose another"
+            ) from None
+        self._lock.truncate(0)
+        self._lock.write(str(os.getpid()))
+        self._lock.flush()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if self._lock is not None:
+            self._lock.close()
+
+    def _holds_foreign_files(self) -> bool:
+        return any(not item.name.startswith(".") for item in self.path.iterdir())
+
+    def claim(self, config: RunConfig, fingerprint: str) -> None:
+        """Write `config` into a new folder, or make sure that the folder's run is the same.
+
+        Before its retraining began, a run may be given another recipe.
+
+        Raises:
+            InputError: the folder belongs to another scene or configuration.
+        """
+        if self.config.exists():
+            stored, scene = self.read_config()
+            if scene != fingerprint:
+                raise InputError(
+                    f"--out {self.path}: belongs to another scene ({stored.data}); "
+                    "choose another folder"
+                )
+            trained = self.checkpoint.exists() or self.weights.exists()
+            ignore = WHERE if trained else (*WHERE, "recipe")
+            if lines := config.differences(stored, ignore):
+                raise InputError(
+                    f"--out {self.path}: belongs to another configuration: {'; '.join(lines)}; "
+                    "choose another folder or repeat its settings"
+                )
+        write_json(self.config, {"scene": fingerprint, "config": config.to_dict()})
+
+    def read_config(self) -> tuple[RunConfig, str]:
+        """The folder's configuration and its scene's fingerprint.
+
+        Raises:
+            InputError: there is none, or it is not readable.
+        """
+        values = read_json(self.config)
+        try:
+            return RunConfig.from_dict(values["config"]), str(values["scene"])
+        except KeyError as error:
+            raise InputError(f"{self.config}: not a run's configuration ({error})") from None
+
+
+def write_json(path: Path, values: Mapping[str, Any]) -> None:
+    """Write strict JSON, whole or not at all."""
+    write_text(path, json.dumps(values, indent=1, allow_nan=False) + "\n")
+
+
+def read_json(path: Path) -> dict[str, Any]:
+    """Read a JSON object.
+
+    Raises:
+        InputError: the file is missing or holds no JSON object.
+    """
+    try:
+        values = json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise InputError(f"{path}: no such file") from None
+    except (UnicodeDecodeError, json.JSONDecodeError) as error:
+        raise InputError(f"{path}: not JSON ({error})") from None
+    if not isinstance(values, dict):
+        raise InputError(f"{path}: must hold a JSON object")
+    return values

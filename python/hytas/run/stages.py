@@ -1,0 +1,174 @@
+"""The stages of a run. Each does nothing that its folder already holds."""
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hytas.deploy import ClassMap, DeployedModel, classify_scene
+from hytas.export import FORMATS, Parity, check_parity, describe, export_formats
+from hytas.metrics import accuracy_report
+from hytas.models import build_network
+from hytas.proxies import Evaluator, proxy_batch
+from hytas.run.context import RunContext
+from hytas.run.folder import RunFolder, read_json, write_json
+from hytas.run.report import Report
+from hytas.run.weights import TrainedModel, load_weights, save_weights
+from hytas.search import EvaluationStore, SearchSettings, search
+from hytas.train import retrain
+
+Architecture = dict[str, Any]
+PARITY_BATCH = 64
+
+
+def search_stage(context: RunContext, folder: RunFolder, report: Report) -> Architecture:
+    """The best architecture of the budget by the proxy; `evaluations.sqlite`, `architecture.json`."""
+    if folder.architecture.exists():
+        return read_json(folder.architecture)
+    config = context.config
+    evaluator = Evaluator.from_text(
+        config.proxy,
+        context.shape,
+        batch=_proxy_batch(context),
+        device=context.device,
+        seed=config.seed,
+    )
+    settings = SearchSettings(
+        config.strategy, config.population, config.generations, config.seed
+    )
+    with EvaluationStore(folder.evaluations) as store:
+        result = search(
+            context.feasible,
+            evaluator,
+            evaluator.fitness,
+            settings,
+            store,
+            progress=report.search,
+        )
+    if result.exhausted:
+        report.line(f"every architecture that fits was scored: {result.evaluated}")
+    if result.failed:
+        report.line(f"{result.failed} of {result.evaluated} architectures got no score")
+    write_json(folder.architecture, result.winner.architecture)
+    return result.winner.architecture
+
+
+def retrain_stage(
+    context: RunContext, folder: RunFolder, architecture: Architecture, report: Report
+) -> TrainedModel:
+    """The architecture trained on the training pixels; `weights.safetensors`."""
+    if folder.weights.exists():
+        return load_weights(folder.weights)
+    config = context.config
+    network = build_network(
+        architecture, context.shape, drop_path=config.recipe.drop_path, seed=config.seed
+    )
+    result = retrain(
+        network,
+        context.labelled(context.split.train),
+        context.labelled(context.split.validation),
+        config.recipe,
+        seed=config.seed,
+        device=context.device,
+        checkpoint=folder.checkpoint,
+        progress=report.epoch,
+    )
+    card = describe(context.scene, context.preprocessing, architecture, context.shape)
+    model = TrainedModel(network, card, result.to_dict())
+    save_weights(folder.weights, model)
+    folder.checkpoint.unlink(missing_ok=True)
+    return model
+
+
+def export_stage(
+    context: RunContext,
+    folder: RunFolder,
+    model: TrainedModel,
+    report: Report,
+    formats: tuple[str, ...] = ("onnx", "torchscript"),
+) -> Parity:
+    """The model as files, each compared with torch on every test pixel; `model.onnx`, `model.pt`.
+
+    Raises:
+        ExportError: a file computes something else than torch does.
+    """
+    sensor_model = model.sensor_model()
+    # Compared before they get their names: a file under its final name has passed.
+    staging = folder.path / ".export"
+    staging.mkdir(exist_ok=True)
+    try:
+        files = export_formats(sensor_model, staging, model.card, formats)
+        parity = check_parity(sensor_model, files, _batches(context, report))
+        for name, file in files.items():
+            file.replace(folder.path / FORMATS[name].file)
+    finally:
+        for file in staging.iterdir():
+            file.unlink()
+        staging.rmdir()
+    return parity
+
+
+def evaluate_stage(
+    context: RunContext, folder: RunFolder, model: TrainedModel, parity: Parity
+) -> dict[str, Any]:
+    """Accuracy of the ONNX model on the test pixels, with all that it depends on; `metrics.json`."""
+    truth = context.targets(context.split.test)
+    metrics = {
+        "test": accuracy_report(truth, parity.predicted, model.card.class_names),
+        "parity": parity.to_dict(),
+        "split": {
+            "kind": context.split.kind,
+            "train": len(context.split.train),
+            "validation": len(context.split.validation),
+            "test": len(context.split.test),
+            "overlap": context.split.overlap,
+        },
+        "costs": context.feasible.space.cost(dict(model.card.architecture)),
+        "seed": context.config.seed,
+        "device": str(context.device),
+        "training": dict(model.training),
+    }
+    write_json(folder.metrics, metrics)
+    return metrics
+
+
+def map_stage(context: RunContext, folder: RunFolder, report: Report) -> ClassMap:
+    """The whole scene classified by the ONNX file, beside the ground truth; `map.png`."""
+    from hytas.deploy.picture import draw_map
+
+    deployed = DeployedModel.load(folder.onnx)
+    scene = context.scene
+    pixels_a_row = scene.width
+    result = classify_scene(
+        deployed,
+        scene.cube,
+        progress=lambda done, total: report.pixels(
+            "classify", done * pixels_a_row, total * pixels_a_row
+        ),
+    )
+    ids = np.concatenate([[0], np.asarray(scene.class_ids)]).astype(np.int32)
+    draw_map(folder.map, result.labels, deployed.card, truth=ids[scene.labels])
+    return result
+
+
+def _proxy_batch(context: RunContext) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
+    """The labelled patches that proxies look at; training pixels, all of them."""
+    training = context.labelled(context.split.train)
+    return proxy_batch(
+        training.patches, training.pixels, training.targets, seed=context.config.seed
+    )
+
+
+def _batches(context: RunContext, report: Report) -> Iterator[NDArray[Any]]:
+    pixels = context.split.test
+    for start in range(0, len(pixels), PARITY_BATCH):
+        chosen = pixels[start : start + PARITY_BATCH]
+        yield context.raw_patches(chosen)
+        report.pixels("check", start + len(chosen), len(pixels))
+
+
+def read_metrics(folder: RunFolder) -> dict[str, Any]:
+    """The metrics of a finished run."""
+    return dict(json.loads(folder.metrics.read_text(encoding="utf-8")))

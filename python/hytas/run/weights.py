@@ -1,0 +1,72 @@
+"""Trained weights and what they are, in one safetensors file."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save_file
+from torch import nn
+
+from hytas.data import Preprocessing
+from hytas.errors import InputError
+from hytas.files import atomic_write
+from hytas.model_card import ModelCard
+from hytas.models import InputShape, SensorModel, build_network
+
+TRAINING = "hytas.training"
+
+
+@dataclass(frozen=True, eq=False)
+class TrainedModel:
+    """A trained network with the card that says what it is, and how its training went."""
+
+    network: nn.Module
+    card: ModelCard
+    training: Mapping[str, Any]
+
+    def sensor_model(self) -> SensorModel:
+        """The model as it ships, on the CPU, in evaluation mode."""
+        preprocessing = Preprocessing.from_dict(self.card.preprocessing)
+        model = SensorModel(self.network.cpu(), preprocessing)
+        return model.eval()
+
+
+def save_weights(path: Path, model: TrainedModel) -> None:
+    """Write weights, card and training history, whole or not at all."""
+    tensors = {
+        name: tensor.detach().cpu().contiguous()
+        for name, tensor in model.network.state_dict().items()
+    }
+    metadata = {**model.card.to_properties(), TRAINING: json.dumps(model.training)}
+    with atomic_write(path) as temporary:
+        save_file(tensors, temporary, metadata=metadata)
+
+
+def load_weights(path: Path) -> TrainedModel:
+    """Rebuild the network that `save_weights` wrote.
+
+    Raises:
+        InputError: the file is missing, broken or not ours.
+    """
+    if not path.exists():
+        raise InputError(f"{path}: no such file; `hytas train` writes it")
+    try:
+        with safe_open(path, "pt") as file:
+            metadata = file.metadata() or {}
+            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+    except SafetensorError as error:
+        raise InputError(f"{path}: not a whole safetensors file ({error})") from None
+    card = ModelCard.from_properties(metadata, source=str(path))
+    shape = InputShape(
+        len(card.preprocessing["bands"]), len(card.class_names), card.patch_size, card.band_group
+    )
+    network = build_network(card.architecture, shape)
+    try:
+        network.load_state_dict(tensors)
+        training = json.loads(metadata[TRAINING])
+    except (RuntimeError, KeyError, ValueError) as error:
+        raise InputError(f"{path}: its weights are not those of its architecture ({error})") from None
+    return TrainedModel(network, card, training)

@@ -1,0 +1,192 @@
+"""The search loop: ask the engine, score, tell the engine."""
+
+import math
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+
+from .._engine import Evolution, Feasible
+from ..errors import InputError
+from .store import Evaluation, EvaluationStore
+
+Architecture = dict[str, Any]
+
+
+class Scorer(Protocol):
+    """What scores architectures: `hytas.proxies.Evaluator`."""
+
+    def score(self, architectures: Sequence[Architecture]) -> Sequence[Mapping[str, Any]]:
+        """One mapping an architecture, with `scores`, `reasons` and `seconds`."""
+
+
+@dataclass(frozen=True)
+class SearchSettings:
+    """How long and how wide to search.
+
+    Attributes:
+        strategy: selection of the engine: evolution, ageing, nsga2, random or local.
+        population: architectures a generation.
+        generations: generations.
+        seed: of all draws of the engine.
+        chunk: architectures scored between two writes to the store; what a kill can lose.
+    """
+
+    strategy: str = "evolution"
+    population: int = 50
+    generations: int = 20
+    seed: int = 0
+    chunk: int = 16
+
+    def __post_init__(self) -> None:
+        for name in ("population", "generations"):
+            if getattr(self, name) < 1:
+                raise InputError(f"{name} {getattr(self, name)}: must be 1 or more")
+
+
+@dataclass(frozen=True)
+class SearchProgress:
+    """Where the search stands, after each chunk of evaluations.
+
+    `rate` counts evaluations a second of this process, and `remaining` is in seconds.
+    """
+
+    generation: int
+    generations: int
+    evaluated: int
+    evaluations: int
+    best: float
+    rate: float
+    remaining: float
+
+
+@dataclass(frozen=True)
+class SearchResult:
+    """The winner, and how the search ended."""
+
+    winner: Evaluation
+    fitness: float
+    evaluated: int
+    failed: int
+    exhausted: bool
+
+
+Fitness = Callable[[Sequence[Evaluation]], Sequence[float]]
+"""From all evaluations so far to the fitness of each; larger is better, NaN ranks last."""
+
+
+def search(
+    feasible: Feasible,
+    scorer: Scorer,
+    fitness: Fitness,
+    settings: SearchSettings,
+    store: EvaluationStore,
+    *,
+    progress: Callable[[SearchProgress], None] = lambda _: None,
+) -> SearchResult:
+    """Search the architectures of `feasible`, going on from what `store` holds.
+
+    A generation that was interrupted is asked again, which the engine answers in the same way, and
+    what was scored of it is read from the store: so the evaluations equal those of a run that was
+    never interrupted.
+
+    Raises:
+        InputError: every architecture's score failed; the message has the first reason.
+    """
+    evolution = _resume(feasible, settings, store)
+    done = {item.id: item for item in store.evaluations()}
+    clock = _Clock(settings, len(done))
+    exhausted = False
+    while evolution.generation < settings.generations and not exhausted:
+        generation = evolution.generation
+        ids, genomes = evolution.ask()
+        exhausted = len(ids) == 0
+        asked = list(zip(ids.tolist(), feasible.space.unpack(genomes), strict=True))
+        missing = [pair for pair in asked if pair[0] not in done]
+        for start in range(0, len(missing), settings.chunk):
+            chunk = missing[start : start + settings.chunk]
+            fresh = _score(feasible, scorer, generation, chunk)
+            store.add(fresh)
+            done.update((item.id, item) for item in fresh)
+            progress(clock.progress(generation, done, fitness))
+        if not exhausted:
+            values = dict(zip(done, fitness(list(done.values())), strict=True))
+            evolution.tell(ids, np.array([values[number] for number in ids.tolist()]))
+            store.save_state(evolution.state())
+    return _result(done, fitness, exhausted)
+
+
+def _resume(feasible: Feasible, settings: SearchSettings, store: EvaluationStore) -> Evolution:
+    state = store.load_state()
+    if state is not None:
+        return Evolution.restore(feasible, state)
+    return Evolution(
+        feasible,
+        strategy=settings.strategy,
+        population=settings.population,
+        seed=settings.seed,
+    )
+
+
+def _score(
+    feasible: Feasible,
+    scorer: Scorer,
+    generation: int,
+    chunk: Sequence[tuple[int, Architecture]],
+) -> list[Evaluation]:
+    architectures = [architecture for _, architecture in chunk]
+    return [
+        Evaluation(
+            number,
+            generation,
+            architecture,
+            feasible.space.cost(architecture),
+            dict(result["scores"]),
+            dict(result["reasons"]),
+            float(result["seconds"]),
+        )
+        for (number, architecture), result in zip(chunk, scorer.score(architectures), strict=True)
+    ]
+
+
+def _result(done: Mapping[int, Evaluation], fitness: Fitness, exhausted: bool) -> SearchResult:
+    items = list(done.values())
+    values = list(fitness(items))
+    ranked = [(value, -item.id, item) for value, item in zip(values, items, strict=True)]
+    valid = [entry for entry in ranked if not math.isnan(entry[0])]
+    if not valid:
+        reasons = [reason for item in items for reason in item.reasons.values()]
+        raise InputError(
+            f"proxy: no architecture of {len(items)} got a score"
+            + (f"; the first reason: {reasons[0]}" if reasons else "")
+        )
+    value, _, winner = max(valid, key=lambda entry: entry[:2])
+    return SearchResult(winner, value, len(items), len(items) - len(valid), exhausted)
+
+
+class _Clock:
+    """Counts the evaluations of this process, apart from those that were resumed."""
+
+    def __init__(self, settings: SearchSettings, resumed: int) -> None:
+        self.settings = settings
+        self.resumed = resumed
+        self.started = time.monotonic()
+
+    def progress(
+        self, generation: int, done: Mapping[int, Evaluation], fitness: Fitness
+    ) -> SearchProgress:
+        total = self.settings.population * self.settings.generations
+        elapsed = max(time.monotonic() - self.started, 1e-9)
+        rate = (len(done) - self.resumed) / elapsed
+        values = [value for value in fitness(list(done.values())) if not math.isnan(value)]
+        return SearchProgress(
+            generation + 1,
+            self.settings.generations,
+            len(done),
+            total,
+            max(values, default=math.nan),
+            rate,
+            max(0, total - len(done)) / rate,
+        )

@@ -1,0 +1,146 @@
+"""Every evaluation of a run in one SQLite file, which survives a kill at any moment."""
+
+import json
+import math
+import sqlite3
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ..errors import InputError
+
+SCHEMA_VERSION = 1
+SCHEMA = """
+CREATE TABLE IF NOT EXISTS evaluations (
+    id INTEGER PRIMARY KEY,        -- the engine's number of the architecture, in asking order
+    generation INTEGER NOT NULL,
+    architecture TEXT NOT NULL,    -- JSON
+    costs TEXT NOT NULL,           -- JSON: cost name -> whole number
+    scores TEXT NOT NULL,          -- JSON: proxy -> score, null where it failed
+    reasons TEXT NOT NULL,         -- JSON: proxy -> why it failed
+    seconds REAL NOT NULL
+);
+CREATE TABLE IF NOT EXISTS state (
+    name TEXT PRIMARY KEY,
+    value BLOB NOT NULL
+);
+"""
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """One scored architecture; a score that failed is NaN, with its reason."""
+
+    id: int
+    generation: int
+    architecture: dict[str, Any]
+    costs: dict[str, int]
+    scores: dict[str, float]
+    reasons: dict[str, str]
+    seconds: float
+
+
+class EvaluationStore:
+    """The evaluations and the engine's state of one run.
+
+    Raises:
+        InputError: the file is not a store, or one of a newer version.
+    """
+
+    def __init__(self, path: str | Path) -> None:
+        self.path = Path(path)
+        try:
+            self._connection = sqlite3.connect(self.path, isolation_level=None)
+            self._connection.execute("PRAGMA journal_mode=WAL")
+            self._connection.execute("PRAGMA synchronous=NORMAL")
+            version = self._connection.execute("PRAGMA user_version").fetchone()[0]
+            if version not in (0, SCHEMA_VERSION):
+                raise InputError(
+                    f"{self.path}: evaluation store of version {version}, "
+                    f"this hytas reads version {SCHEMA_VERSION}"
+                )
+            self._connection.executescript(SCHEMA)
+            self._connection.execute(f"PRAGMA user_version={SCHEMA_VERSION}")
+        except sqlite3.DatabaseError as error:
+            raise _translate(error, self.path) from None
+
+    def __enter__(self) -> "EvaluationStore":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the file."""
+        self._connection.close()
+
+    @contextmanager
+    def _transaction(self) -> Iterator[sqlite3.Connection]:
+        try:
+            self._connection.execute("BEGIN IMMEDIATE")
+            yield self._connection
+            self._connection.execute("COMMIT")
+        except BaseException as error:
+            if self._connection.in_transaction:
+                self._connection.execute("ROLLBACK")
+            if isinstance(error, sqlite3.DatabaseError):
+                raise _translate(error, self.path) from None
+            raise
+
+    def add(self, evaluations: Iterable[Evaluation]) -> None:
+        """Add evaluations, all or none; ids already present are replaced."""
+        rows = [
+            (
+                item.id,
+                item.generation,
+                json.dumps(item.architecture, sort_keys=True),
+                json.dumps(item.costs, sort_keys=True),
+                json.dumps(_finite_or_null(item.scores), sort_keys=True),
+                json.dumps(item.reasons, sort_keys=True),
+                item.seconds,
+            )
+            for item in evaluations
+        ]
+        with self._transaction() as connection:
+            connection.executemany("INSERT OR REPLACE INTO evaluations VALUES (?,?,?,?,?,?,?)", rows)
+
+    def evaluations(self) -> list[Evaluation]:
+        """All evaluations, in asking order."""
+        rows = self._connection.execute("SELECT * FROM evaluations ORDER BY id")
+        return [
+            Evaluation(
+                row[0],
+                row[1],
+                json.loads(row[2]),
+                json.loads(row[3]),
+                {k: math.nan if v is None else v for k, v in json.loads(row[4]).items()},
+                json.loads(row[5]),
+                row[6],
+            )
+            for row in rows
+        ]
+
+    def save_state(self, state: bytes) -> None:
+        """Keep the engine's state."""
+        with self._transaction() as connection:
+            connection.execute("INSERT OR REPLACE INTO state VALUES ('engine', ?)", (state,))
+
+    def load_state(self) -> bytes | None:
+        """The engine's state last kept."""
+        row = self._connection.execute("SELECT value FROM state WHERE name = 'engine'").fetchone()
+        return None if row is None else bytes(row[0])
+
+
+def _finite_or_null(scores: Mapping[str, float]) -> dict[str, float | None]:
+    """JSON has no NaN and no infinity."""
+    return {name: value if math.isfinite(value) else None for name, value in scores.items()}
+
+
+def _translate(error: sqlite3.DatabaseError, path: Path) -> Exception:
+    """SQLite's errors in the user's terms: a failing disk is an OSError, a wrong file bad input."""
+    text = str(error)
+    if isinstance(error, sqlite3.OperationalError):
+        return OSError(f"{path}: {text}")
+    return InputError(f"{path}: not an evaluation store ({text})")

@@ -1,0 +1,63 @@
+"""Scores that need no pass: what every proxy has to beat."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from .keys import architecture_key, stable_hash
+
+if TYPE_CHECKING:
+    from ..models.shape import InputShape
+
+
+def params(architecture: Mapping[str, Any], shape: InputShape, seed: int) -> float:
+    """Parameters of the network as it ships, cross-layer fusion included.
+
+    Source: baseline. Direction: larger is better. Data: none. Cost: a formula.
+    """
+    embed, tokens, layers = architecture["embed_dim"], shape.tokens, _layers(architecture)
+    patch = shape.patch_size**2 * shape.band_group
+    total = embed * (patch + 1) + embed + tokens * embed + 2 * embed + shape.classes * (embed + 1)
+    for inner, hidden in layers:
+        total += 3 * embed * inner + inner * embed + embed  # qkv without bias, projection
+        total += 2 * embed * hidden + hidden + embed + 4 * embed  # MLP, two norms
+    return float(total + max(0, len(layers) - 2) * (2 * tokens + 1) * tokens)
+
+
+def macs(architecture: Mapping[str, Any], shape: InputShape, seed: int) -> float:
+    """Multiply-accumulates of the matrix products, for one patch.
+
+    Source: baseline. Direction: larger is better. Data: none. Cost: a formula.
+    """
+    embed, tokens, layers = architecture["embed_dim"], shape.tokens, _layers(architecture)
+    total = shape.bands * shape.patch_size**2 * shape.band_group * embed + embed * shape.classes
+    for inner, hidden in layers:
+        total += 4 * tokens * embed * inner + 2 * tokens * tokens * inner
+        total += 2 * tokens * embed * hidden
+    return float(total + max(0, len(layers) - 2) * 2 * tokens * tokens * embed)
+
+
+def depth_embed(architecture: Mapping[str, Any], shape: InputShape, seed: int) -> float:
+    """Depth times embedding width: the best of all published columns, and free.
+
+    Source: ../docs/proxies.md. Direction: larger is better. Data: none. Cost: none.
+    """
+    return float(len(architecture["num_heads"]) * architecture["embed_dim"])
+
+
+def random(architecture: Mapping[str, Any], shape: InputShape, seed: int) -> float:
+    """A uniform number in [0, 1) drawn from the seed and the architecture: random search.
+
+    Source: baseline. Direction: none. Data: none. Cost: none.
+    """
+    return stable_hash(seed, "random", architecture_key(architecture)) / 2.0**64
+
+
+def _layers(architecture: Mapping[str, Any]) -> list[tuple[int, int]]:
+    """(q, f) of each layer: the inner width of its attention, and of its MLP."""
+    embed = architecture["embed_dim"]
+    return [
+        (heads * (embed // heads), int(embed * ratio))
+        for heads, ratio in zip(architecture["num_heads"], architecture["mlp_ratio"], strict=True)
+    ]

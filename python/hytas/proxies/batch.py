@@ -1,0 +1,41 @@
+"""The labelled patches on which proxies look at a network: one training pixel a class."""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..data import PatchReader, Preprocessing, Scene
+
+
+def proxy_batch(
+    scene: Scene,
+    pixels: NDArray[np.int64],
+    preprocessing: Preprocessing,
+    patch_size: int,
+    seed: int = 0,
+) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
+    """One pixel of each class, drawn from the training pixels.
+
+    Args:
+        scene: the scene.
+        pixels: (n,) flat indices of the training pixels, never of test pixels.
+        preprocessing: band selection and scaling.
+        patch_size: side of a patch.
+        seed: of the draw.
+
+    Returns:
+        Patches (C', P, P, bands) scaled, labels (C',) 0-based, in class order; C' counts the
+        classes that occur among `pixels`.
+    """
+    labels = scene.labels.reshape(-1)[pixels].astype(np.int64) - 1
+    random = np.random.default_rng([seed, 0x70726F78])
+    chosen = [
+        int(random.choice(pixels[labels == label])) for label in np.unique(labels) if label >= 0
+    ]
+    where = np.array(chosen, dtype=np.int64)
+    reader: Any = PatchReader(scene.cube, patch_size)
+    patches = preprocessing.apply(reader(where))
+    return np.ascontiguousarray(patches, dtype=np.float32), scene.labels.reshape(-1)[where].astype(
+        np.int64
+    ) - 1

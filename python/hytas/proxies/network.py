@@ -1,0 +1,226 @@
+"""The HyTAS network as a function of stacked weights: many networks of one width at once.
+
+It computes what `SpectralTransformer` computes at initialisation (norms with gain 1, linear biases
+0), with a leading axis for the network (A), deepest first, so that the networks still running at a
+layer are a prefix. Within a layer, networks of equal heads (equal MLP width) share one matrix
+product, so a ragged layer costs no wasted work. A group of one takes views and copies nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from .weights import Weights
+
+
+@dataclass
+class Tap:
+    """One linear layer of A networks, as a proxy sees it.
+
+    Attributes:
+        kind: "embed", "qkv", "proj", "fc1", "fc2" or "head".
+        order: (A,) place of the layer among the network's linear layers, from 1.
+        members: (A,) places of the networks in their group.
+        weight: (A, out, in).
+        inputs: (A or 1, N, T, in); outputs: (A, N, T, out); the head has T = 1.
+        output_grad: (A, N, T, out) gradient of the pass's scalar; absent before the backward pass.
+    """
+
+    kind: str
+    order: Tensor
+    members: Tensor
+    weight: Tensor
+    inputs: Tensor
+    outputs: Tensor
+    output_grad: Tensor | None = None
+    twin: Tap | None = None
+
+    @cached_property
+    def grad(self) -> Tensor:
+        """Gradient of the weight, (A, out, in)."""
+        rows = self._grad.flatten(1, 2)
+        return rows.transpose(1, 2) @ self.inputs.flatten(1, 2).expand(len(rows), -1, -1)
+
+    @cached_property
+    def sample_grads(self) -> Tensor:
+        """Gradient of the weight from each sample alone, (A, N, out, in); they sum to `grad`."""
+        return self._grad.transpose(2, 3) @ self.inputs
+
+    @property
+    def _grad(self) -> Tensor:
+        if self.output_grad is None:
+            raise RuntimeError("a tap has gradients after the backward pass")
+        return self.output_grad
+
+
+@dataclass(frozen=True)
+class Share:
+    """Networks of a layer whose matrices have one shape: their places and stacked weights."""
+
+    members: Tensor  # (A',)
+    first: Tensor  # (A', rows, E): qkv, or fc1
+    second: Tensor  # (A', E, columns): proj, or fc2
+    heads: int = 0
+
+
+class Group:
+    """Networks of one embedding width with their weights stacked.
+
+    Args:
+        networks: weights, deepest first, all of one embed_dim and one input shape.
+        band_group: bands a token stacks.
+    """
+
+    def __init__(self, networks: Sequence[Weights], band_group: int) -> None:
+        self.networks = networks
+        self.depths = [len(network.layers) for network in networks]
+        if self.depths != sorted(self.depths, reverse=True):
+            raise ValueError("networks: the deepest must come first")
+        self.band_group = band_group
+        self.device = networks[0].embed.device
+        self.embed = _stack([n.embed for n in networks])
+        self.embed_bias = _stack([n.embed_bias for n in networks])
+        self.class_token = _stack([n.class_token for n in networks])
+        self.position = _stack([n.position for n in networks])
+        self.head = _stack([n.head for n in networks])
+        self.attention = [self._shares(layer, "heads") for layer in range(self.depths[0])]
+        self.mlp = [self._shares(layer, "hidden") for layer in range(self.depths[0])]
+
+    def alive(self, layer: int) -> int:
+        """Networks that have a layer of this index."""
+        return sum(depth > layer for depth in self.depths)
+
+    def everyone(self) -> Tensor:
+        """(A,) places of all networks."""
+        return torch.arange(len(self.networks), device=self.device)
+
+    def _shares(self, index: int, by: str) -> list[Share]:
+        layers = [network.layers[index] for network in self.networks[: self.alive(index)]]
+        places: dict[int, list[int]] = {}
+        for place, layer in enumerate(layers):
+            places.setdefault(layer.heads if by == "heads" else len(layer.fc1), []).append(place)
+        pair = ("qkv", "proj") if by == "heads" else ("fc1", "fc2")
+        return [
+            Share(
+                torch.tensor(members, device=self.device),
+                _stack([getattr(layers[m], pair[0]) for m in members]),
+                _stack([getattr(layers[m], pair[1]) for m in members]),
+                heads if by == "heads" else 0,
+            )
+            for heads, members in places.items()
+        ]
+
+    def run_embedding(self, stacked: Tensor, taps: list[Tap]) -> Tensor:
+        """Stacked bands (N, bands, P * P * c) -> tokens (A, N, T, E)."""
+        count, (samples, bands, _) = len(self.networks), stacked.shape
+        flat = stacked.flatten(0, 1).expand(count, -1, -1)
+        tokens = _apply(flat, self.embed) + self.embed_bias[:, None]
+        tokens = tokens.view(count, samples, bands, -1)
+        if torch.is_grad_enabled() and not tokens.requires_grad:
+            tokens.requires_grad_()
+        order = torch.ones(count, device=self.device)
+        taps.append(Tap("embed", order, self.everyone(), self.embed, stacked[None], tokens))
+        start = self.class_token[:, None, None].expand(-1, samples, 1, -1)
+        return torch.cat([start, tokens], dim=2) + self.position[:, None]
+
+    def run_layer(
+        self, layer: int, now: Tensor, before: Tensor | None, taps: list[Tap]
+    ) -> tuple[Tensor, Tensor]:
+        """Tokens (A', N, T, E), and those that entered two layers ago -> (entered, left)."""
+        if before is not None:
+            now = self._fuse(layer, now, before)
+        order = torch.full((len(now),), 2.0 + 4 * layer, device=self.device)
+        width = (now.shape[-1],)
+        parts = []
+        normed = F.layer_norm(now, width)
+        for share in self.attention[layer]:
+            parts.append(self._attend(share, _pick(normed, share), order, taps))
+        middle = now + _merge(parts, self.attention[layer])
+        parts = []
+        normed = F.layer_norm(middle, width)
+        for share in self.mlp[layer]:
+            picked = _pick(normed, share)
+            hidden = self._linear("fc1", order + 2, share.members, share.first, picked, taps)
+            gated = F.gelu(hidden)
+            parts.append(self._linear("fc2", order + 3, share.members, share.second, gated, taps))
+        return now, middle + _merge(parts, self.mlp[layer])
+
+    def run_head(self, class_tokens: Tensor, taps: list[Tap]) -> Tensor:
+        """(A, N, E) -> logits (A, N, classes)."""
+        order = torch.tensor([2.0 + 4 * depth for depth in self.depths], device=self.device)
+        normed = F.layer_norm(class_tokens, (class_tokens.shape[-1],))[:, :, None]
+        logits = self._linear("head", order, self.everyone(), self.head, normed, taps)
+        return logits[:, :, 0]
+
+    def _attend(self, share: Share, normed: Tensor, order: Tensor, taps: list[Tap]) -> Tensor:
+        count, samples, tokens, _ = normed.shape
+        qkv = self._linear("qkv", order, share.members, share.first, normed, taps)
+        split = qkv.view(count * samples, tokens, 3, share.heads, -1).permute(2, 0, 3, 1, 4)
+        mixed = F.scaled_dot_product_attention(
+            split[0], split[1], split[2]
+        )  # (A * N, h, T, E // h)
+        joined = mixed.transpose(1, 2).reshape(count, samples, tokens, -1)
+        return self._linear("proj", order + 1, share.members, share.second, joined, taps)
+
+    def _linear(
+        self,
+        kind: str,
+        order: Tensor,
+        members: Tensor,
+        weight: Tensor,
+        inputs: Tensor,
+        taps: list[Tap],
+    ) -> Tensor:
+        outputs = _apply(inputs.flatten(1, 2), weight).view(*inputs.shape[:3], -1)
+        # `order` belongs to all networks of the layer, or already to these members.
+        mine = order if len(order) == len(members) else order[members]
+        taps.append(Tap(kind, mine, members, weight, inputs.detach(), outputs))
+        return outputs
+
+    def _fuse(self, layer: int, now: Tensor, before: Tensor) -> Tensor:
+        networks = self.networks[: len(now)]
+        weight = _stack([n.layers[layer].fusion for n in networks])  # (A', 2, T, T)
+        bias = _stack([n.layers[layer].fusion_bias for n in networks])
+        mixed = weight[:, :1] @ now + weight[:, 1:] @ before
+        return mixed + bias[:, None, :, None]
+
+
+def stack_bands(patches: Tensor, band_group: int) -> Tensor:
+    """Patches (N, P, P, bands) -> (N, bands, P * P * c): each band with its neighbours.
+
+    Bands beyond either end repeat the end band.
+    """
+    pixels = patches.flatten(1, 2)  # (N, P * P, bands)
+    margin = band_group // 2
+    if margin:
+        pixels = F.pad(pixels, (margin, margin), mode="replicate")
+    return pixels.unfold(2, band_group, 1).permute(0, 2, 1, 3).flatten(2)
+
+
+def _stack(tensors: Sequence[Tensor | None]) -> Tensor:
+    present = [tensor for tensor in tensors if tensor is not None]
+    return present[0][None] if len(present) == 1 else torch.stack(present)
+
+
+def _apply(inputs: Tensor, weight: Tensor) -> Tensor:
+    """(A, rows, in), (A, out, in) -> (A, rows, out)."""
+    if len(weight) == 1:
+        return F.linear(inputs[0], weight[0])[None]
+    return torch.bmm(inputs, weight.transpose(1, 2))
+
+
+def _pick(tokens: Tensor, share: Share) -> Tensor:
+    return tokens if len(share.members) == len(tokens) else tokens[share.members]
+
+
+def _merge(parts: list[Tensor], shares: list[Share]) -> Tensor:
+    if len(parts) == 1:
+        return parts[0]
+    places = torch.cat([share.members for share in shares])
+    return torch.cat(parts)[torch.argsort(places)]

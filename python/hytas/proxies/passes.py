@@ -1,0 +1,169 @@
+"""One forward and one backward pass of a group of networks, layer by layer.
+
+The backward pass goes through one segment (embedding, layer, head) at a time and hands each linear
+layer to a visitor as soon as its gradients exist, so the gradients of only one layer are held.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import torch
+from torch import Tensor
+
+from .network import Group, Tap, stack_bands
+
+Visitor = Callable[[Tap], None]
+
+
+@dataclass
+class _Segment:
+    """A piece of the network: how to run it, what entered it, and, if kept, its graph."""
+
+    leaves: list[Tensor]
+    outputs: list[Tensor] = field(default_factory=list)
+    taps: list[Tap] = field(default_factory=list)
+
+
+class Pass:
+    """The forward pass of a group on one batch, ready for backward passes.
+
+    Args:
+        group: the networks.
+        patches: (N, P, P, bands), the same for all.
+        keep: keep the graph of every segment (fast), or only what entered each and compute it
+            again in the backward pass (a third more work, a fraction of the memory).
+    """
+
+    def __init__(self, group: Group, patches: Tensor, *, keep: bool = True) -> None:
+        self.group, self.patches, self.keep = group, patches, keep
+        self.stacked = stack_bands(patches, group.band_group)
+        self.segments: list[_Segment] = []
+        with torch.set_grad_enabled(keep):
+            self.logits = self._forward()
+
+    def backward(
+        self, logits_grad: Tensor, visit: Visitor | None = None, *, again: bool = False
+    ) -> Tensor:
+        """Go back from a gradient of the logits (A, N, classes), visiting every linear layer.
+
+        Args:
+            logits_grad: gradient of the pass's scalar with respect to `logits`.
+            visit: called with each layer's tap, head first; None skips the taps.
+            again: keep the graph for another backward pass.
+
+        Returns:
+            The gradient with respect to the embedding's output, (A, N, bands, E).
+        """
+        from_head = self._step(-1, [logits_grad], visit, again)[0]  # (A, N, E)
+        entered_grads: dict[int, Tensor] = {}
+        grad: Tensor | None = None
+        for layer in reversed(range(self.group.depths[0])):
+            grad = self._join(layer, grad, from_head)
+            outputs = [grad]
+            extra = entered_grads.pop(layer, None)
+            if extra is not None and layer >= 2:
+                outputs.append(_padded(extra, len(grad)))
+            found = self._step(layer + 1, outputs, visit, again)
+            grad = found[0]
+            if layer >= 2:
+                entered_grads[layer - 2] = found[1]
+            elif extra is not None:  # what entered is the leaf itself
+                grad = grad + _padded(extra, len(grad))
+        if grad is None:
+            raise ValueError("networks: at least one layer is needed")
+        return self._step(0, [grad], visit, again)[0]
+
+    def _forward(self) -> Tensor:
+        group = self.group
+        entered: list[Tensor] = []
+        leaving: list[Tensor] = []
+        left = self._run(0, [])[0]
+        for layer in range(group.depths[0]):
+            count = group.alive(layer)
+            leaves = [left[:count]]
+            if layer >= 2:
+                leaves.append(entered[layer - 2][:count])
+            left, inside = self._run(layer + 1, leaves)
+            entered.append(inside)
+            leaving.append(left[group.alive(layer + 1) :, :, 0])
+        return self._run(-1, [torch.cat(leaving[::-1])])[0]
+
+    def _run(self, place: int, leaves: list[Tensor]) -> list[Tensor]:
+        """Run a segment on detached leaves and remember it."""
+        segment = _Segment([leaf.detach() for leaf in leaves])
+        self._compute(place, segment)
+        outputs = [output.detach() for output in segment.outputs]
+        if not self.keep:
+            segment.outputs, segment.taps = [], []
+        self.segments.append(segment)
+        return outputs
+
+    def _compute(self, place: int, segment: _Segment) -> None:
+        segment.taps = []
+        if torch.is_grad_enabled():
+            segment.leaves = [leaf.detach().requires_grad_() for leaf in segment.leaves]
+        if place == 0:
+            segment.outputs = [self.group.run_embedding(self.stacked, segment.taps)]
+        elif place == -1:
+            segment.outputs = [self.group.run_head(segment.leaves[0], segment.taps)]
+        else:
+            now, before = (*segment.leaves, None)[:2]
+            assert now is not None
+            inside, left = self.group.run_layer(place - 1, now, before, segment.taps)
+            segment.outputs = [left, inside]
+
+    def _step(
+        self, place: int, grads: list[Tensor], visit: Visitor | None, again: bool
+    ) -> list[Tensor]:
+        """Back through one segment: gradients of its leaves, or of the embedding's output."""
+        segment = self.segments[place]
+        if not self.keep:
+            with torch.enable_grad():
+                self._compute(place, segment)
+        taps = segment.taps if visit is not None or place == 0 else []
+        wanted = segment.leaves + [tap.outputs for tap in taps]
+        found = torch.autograd.grad(
+            segment.outputs[: len(grads)], wanted, grads, retain_graph=again and self.keep
+        )
+        if visit is not None:
+            for tap, grad in zip(taps, found[len(segment.leaves) :], strict=True):
+                tap.output_grad = grad.contiguous()
+                tap.outputs = tap.outputs.detach()
+                visit(tap)
+                if not again:
+                    tap.__dict__.clear()
+        if not (again and self.keep):
+            segment.outputs, segment.taps = [], []
+        return list(found[: len(segment.leaves)]) or [found[0]]
+
+    def _join(self, layer: int, after: Tensor | None, from_head: Tensor) -> Tensor:
+        """Gradient of a layer's output: from the next layer, and from the head where it is last."""
+        group = self.group
+        first, last = group.alive(layer + 1), group.alive(layer)
+        if first == last and after is not None:
+            return after
+        samples, width = from_head.shape[1:]
+        tokens = self.stacked.shape[1] + 1
+        leaving = from_head.new_zeros(last - first, samples, tokens, width)
+        leaving[:, :, 0] = from_head[first:last]
+        return leaving if after is None else torch.cat([after, leaving])
+
+
+def _padded(grad: Tensor, count: int) -> Tensor:
+    """Zeros for the networks that end before the layer that the gradient comes from."""
+    if len(grad) == count:
+        return grad
+    return torch.cat([grad, grad.new_zeros(count - len(grad), *grad.shape[1:])])
+
+
+def input_gradient(group: Group, tokens_grad: Tensor, patches: Tensor) -> Tensor:
+    """Gradient of the embedding's output (A, N, bands, E) -> of the patches (A, N, P, P, bands)."""
+    stacked_grad = tokens_grad.flatten(1, 2) @ group.embed  # (A, N * bands, P * P * c)
+    networks, samples = tokens_grad.shape[:2]
+    with torch.enable_grad():
+        leaf = patches.new_zeros(networks * samples, *patches.shape[1:], requires_grad=True)
+        stacked = stack_bands(leaf, group.band_group)
+    (found,) = torch.autograd.grad(stacked, leaf, stacked_grad.reshape(stacked.shape))
+    return found.view(networks, *patches.shape)

@@ -1,0 +1,111 @@
+"""A proxy as the user writes it: `snip`, `dss:sign=weights:parts=log`, `rank-mean(snip,dss)`."""
+
+import difflib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from ..errors import InputError
+from .table import COMBINATIONS, PROXIES, Proxy
+
+
+@dataclass(frozen=True)
+class ProxySpec:
+    """One proxy with its options, or a combination of several.
+
+    Attributes:
+        name: key of `PROXIES`, or of `COMBINATIONS`.
+        options: every option of the proxy, defaults included.
+        members: what a combination combines; empty for a proxy.
+    """
+
+    name: str
+    options: Mapping[str, str] = field(default_factory=dict)
+    members: tuple["ProxySpec", ...] = ()
+
+    @property
+    def proxy(self) -> Proxy:
+        """The table's entry; a combination has none."""
+        return PROXIES[self.name]
+
+    def __str__(self) -> str:
+        """The canonical text: only the options that differ from their defaults, sorted."""
+        if self.members:
+            return f"{self.name}({','.join(map(str, self.members))})"
+        chosen = [
+            f":{key}={value}"
+            for key, value in sorted(self.options.items())
+            if value != self.proxy.options[key][0]
+        ]
+        return self.name + "".join(chosen)
+
+
+def parse_proxies(text: str | Sequence[str]) -> tuple[ProxySpec, ...]:
+    """The proxies of a comma-separated text (or of several), in order, doubles dropped.
+
+    Raises:
+        InputError: nothing is named, or a name, an option or a value is unknown.
+    """
+    texts = [text] if isinstance(text, str) else list(text)
+    specs = [_parse_one(part) for each in texts for part in _split(each)]
+    if not specs:
+        raise InputError(f"proxy {text!r}: name at least one of {', '.join(PROXIES)}")
+    return tuple({str(spec): spec for spec in specs}.values())
+
+
+def base_proxies(specs: Sequence[ProxySpec]) -> tuple[ProxySpec, ...]:
+    """The proxies to evaluate for `specs`: combinations give way to their members."""
+    flat = [member for spec in specs for member in (spec.members or (spec,))]
+    return tuple({str(spec): spec for spec in flat}.values())
+
+
+def _split(text: str) -> list[str]:
+    """Split at the commas outside parentheses."""
+    parts, level, start = [], 0, 0
+    for position, letter in enumerate(text):
+        level += (letter == "(") - (letter == ")")
+        if level < 0:
+            break
+        if letter == "," and level == 0:
+            parts.append(text[start:position])
+            start = position + 1
+    if level:
+        raise InputError(f"proxy {text!r}: the parentheses do not match")
+    return [part.strip() for part in [*parts, text[start:]] if part.strip()]
+
+
+def _parse_one(text: str) -> ProxySpec:
+    name, bracket, rest = text.partition("(")
+    if bracket:
+        return _parse_combination(name.strip(), rest)
+    name, *settings = (part.strip() for part in text.split(":"))
+    if name not in PROXIES:
+        raise InputError(f"proxy {name!r}: unknown{_nearest(name, [*PROXIES, *COMBINATIONS])}")
+    known = PROXIES[name].options
+    options = {key: values[0] for key, values in known.items()}
+    for setting in settings:
+        key, _, value = setting.partition("=")
+        if key not in known:
+            rule = f"its options are {', '.join(known)}" if known else "it has no options"
+            raise InputError(f"proxy {text!r}: {name} has no option {key!r}; {rule}")
+        if value not in known[key]:
+            raise InputError(f"proxy {text!r}: {key} must be one of {', '.join(known[key])}")
+        options[key] = value
+    return ProxySpec(name, options)
+
+
+def _parse_combination(name: str, rest: str) -> ProxySpec:
+    if name not in COMBINATIONS:
+        raise InputError(f"proxy {name!r}: unknown{_nearest(name, list(COMBINATIONS))}")
+    inside, _, after = rest.rpartition(")")
+    if after.strip():
+        raise InputError(f"proxy {name}({rest}: nothing may follow the closing parenthesis")
+    members = tuple(_parse_one(part) for part in _split(inside))
+    if len(members) < 2 or any(member.members for member in members):
+        raise InputError(f"proxy {name}({inside}): combine two or more plain proxies")
+    return ProxySpec(name, members=members)
+
+
+def _nearest(name: str, names: Sequence[str]) -> str:
+    near = difflib.get_close_matches(name.lower().replace("-", "_"), names, 1, 0.5)
+    near = near or difflib.get_close_matches(name.lower(), names, 1, 0.5)
+    return f"; did you mean {near[0]}?" if near else f"; choose from {', '.join(names)}"

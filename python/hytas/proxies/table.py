@@ -1,0 +1,74 @@
+"""The one table of proxies. It imports no torch: names, options and help are at hand at once.
+
+A new proxy is one function (formulas.py) and one line here.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from . import baselines, formulas
+
+# Which pass a proxy reads; proxies of one pass share its forward and its backward.
+NO_PASS, DATA, ONES = "none", "data", "ones"
+
+# The first value is the default.
+PARTS = ("sum", "log", "msa", "mlp")
+LAYERS = ("paper", "all")
+SIGN = ("none", "weights", "released")
+
+
+@dataclass(frozen=True)
+class Proxy:
+    """One line of the table.
+
+    Attributes:
+        function: what it computes, its docstring the documentation. With a pass: a function of one
+            layer (`formulas.py`); without: of the architecture, its shape and the seed.
+        pass_name: the pass that it reads: "data" (labelled patches, cross-entropy), "ones" (one
+            patch of ones, sum of the logits) or "none".
+        options: option -> allowed values, the first being the default.
+        finish: from what the layers gave, summed, to the score; None where that is the score.
+        extra: what the pass must compute beside activations and gradients: "perturbed" (a second,
+            perturbed network in step), "curvature" (the second derivatives that GraSP needs).
+        kinds: the kinds of layer that the proxy reads when its option `layers` is not "all".
+    """
+
+    function: Callable[..., Any]
+    pass_name: str = DATA
+    options: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    finish: Callable[..., Any] | None = None
+    extra: str = ""
+    kinds: tuple[str, ...] = formulas.LINEAR
+
+    @property
+    def needs_data(self) -> bool:
+        """Whether it reads labelled patches."""
+        return self.pass_name == DATA
+
+    @property
+    def summary(self) -> str:
+        """The first line of the documentation."""
+        return (self.function.__doc__ or "").strip().splitlines()[0]
+
+
+PROXIES: dict[str, Proxy] = {
+    "grad_norm": Proxy(formulas.grad_norm, options={"parts": PARTS}),
+    "snip": Proxy(formulas.snip, options={"parts": PARTS}),
+    "synflow": Proxy(formulas.synflow, ONES, {"sign": SIGN, "parts": PARTS}),
+    "dss": Proxy(
+        formulas.dss,
+        ONES,
+        {"sign": SIGN, "parts": PARTS, "layers": LAYERS},
+        kinds=formulas.MSA + formulas.MLP,
+    ),
+    "params": Proxy(baselines.params, NO_PASS),
+    "macs": Proxy(baselines.macs, NO_PASS),
+    "depth-embed": Proxy(baselines.depth_embed, NO_PASS),
+    "random": Proxy(baselines.random, NO_PASS),
+}
+
+# How scores of several proxies become one: a function of the table of scores (combine.py).
+COMBINATIONS: dict[str, str] = {
+    "rank-mean": "Mean of the ranks that the proxies give, in (0, 1]; larger is better."
+}

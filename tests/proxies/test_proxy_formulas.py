@@ -1,0 +1,26 @@
+"""Every proxy against its formula, evaluated naively in float64 on networks built with torch.nn."""
+
+import oracle
+import pytest
+import torch
+from small_networks import SMALL
+
+from hytas.proxies import Evaluator
+
+
+@pytest.mark.parametrize("name", sorted(oracle.ORACLES))
+def test_proxy_is_its_formula(name, shape, batch) -> None:
+    evaluator = Evaluator(name, shape, batch=batch, seed=3, dtype=torch.float64)
+    for architecture, result in zip(SMALL, evaluator.score(SMALL), strict=True):
+        network = oracle.build(architecture, shape, seed=3)
+        expected = oracle.ORACLES[name](network, batch)
+        assert not result["reasons"]
+        assert result["scores"][name] == pytest.approx(expected, rel=1e-7, abs=1e-10)
+
+
+@pytest.mark.parametrize("name", sorted(oracle.ORACLES))
+def test_group_equals_one_at_a_time(name, shape, batch) -> None:
+    alone = Evaluator(name, shape, batch=batch, seed=3, group_size=1).score(SMALL)
+    grouped = Evaluator(name, shape, batch=batch, seed=3, group_size=8).score(SMALL[::-1])[::-1]
+    for one, many in zip(alone, grouped, strict=True):
+        assert many["scores"][name] == pytest.approx(one["scores"][name], rel=1e-5)

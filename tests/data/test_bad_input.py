@@ -75,6 +75,36 @@ def test_truncated(tmp_path, kept, suffix):
     assert str(path) in message
 
 
+@pytest.mark.parametrize(
+    ("at", "value", "message"),
+    [
+        (128, 77, "element of type 77 at byte 128"),
+        (132, 0xFFFFFF, "the element at byte 128 runs past its end"),
+        (144, 99, "is of class 99"),
+        (160, 10, "is not of its size"),
+        (188, 4, "is incomplete|runs past its end|is not of its size"),
+        (184, 40, "data of type 40"),
+    ],
+)
+def test_bad_tags_that_crash_scipy(tmp_path, cube, labels, at, value, message):
+    savemat(tmp_path / "a.mat", {"c": cube, "gt": labels}, do_compression=False)
+    data = bytearray((tmp_path / "a.mat").read_bytes())
+    data[at : at + 4] = value.to_bytes(4, "little")
+    (tmp_path / "a.mat").write_bytes(data)
+    with pytest.raises(InputError, match=message):
+        open_file(tmp_path / "a.mat")
+
+
+def test_structures_and_cells_pass_the_check_of_tags(tmp_path, cube, labels):
+    other = {
+        "s": {"a": 1, "b": "text"},
+        "k": np.array([[1, "x"]], dtype=object),
+        "z": np.zeros((0, 3)),
+    }
+    savemat(tmp_path / "a.mat", {"c": cube, "gt": labels, **other}, do_compression=False)
+    assert load_scene(tmp_path / "a.mat").classes == 3
+
+
 @pytest.mark.parametrize("suffix", [".mat", ".npz"])
 def test_corrupt(tmp_path, suffix):
     cube = np.random.default_rng(0).integers(0, 9999, (30, 31, 8)).astype(np.uint16)

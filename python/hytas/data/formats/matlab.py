@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 from hytas.data.contents import Array, Contents, Variable, kind_of, nanometres
+from hytas.data.formats.matlab_check import check_v5
 
 _KINDS = {"char": "text", "cell": "other", "struct": "other", "object": "other"}
 _KINDS |= {"function": "other", "opaque": "other", "sparse": "other", "unknown": "other"}
@@ -28,6 +29,7 @@ def read_v5(path: Path) -> Contents:
 
     if path.stat().st_size < 128 and not path.read_bytes()[:4].count(0):
         raise ValueError("the header is incomplete")
+    check_v5(path)
     variables = tuple(variable(*entry) for entry in whosmat(path))
     return Contents(path, "MATLAB v5", variables, _wavelengths(variables))
 

@@ -58,14 +58,13 @@ def classify(
     as_json: bool,
 ) -> None:
     """Classify every pixel of SCENE with MODEL, an exported .onnx file."""
-    from ..data import load_cube
     from ..deploy import DeployedModel, classify_scene
     from ..deploy.accuracy import measure
     from ..deploy.outputs import check_output, write_map
 
     check_output(out)
     deployed = DeployedModel.load(model, provider, threads=threads)
-    cube = load_cube(scene, cube_key)
+    cube = _read_cube(scene, cube_key)
     deployed.check_scene(cube.cube.shape[2], cube.wavelengths, str(scene))
     truth = None if labels is None else _read_truth(labels, labels_key, cube)
     start = time.perf_counter()
@@ -78,8 +77,13 @@ def classify(
             progress=advance,
         )
     seconds = time.perf_counter() - start
-    report = {"model": str(model), "scene": str(scene), "out": str(out), "notes": list(cube.notes)}
-    report |= _report(deployed, result, seconds)
+    report: dict[str, Any] = {
+        "model": str(model),
+        "scene": str(scene),
+        "out": str(out),
+        "notes": list(cube.notes),
+    }
+    report |= _summary(deployed, result, seconds)
     title = "classified"
     if truth is not None:
         report["accuracy"] = accuracy = measure(result.labels, truth.scored, deployed.card)
@@ -98,11 +102,24 @@ class Truth(NamedTuple):
     what: str
 
 
+def _read_cube(path: Path, key: str | None) -> "Cube":
+    from ..data import Cube, load_cube, synthetic_scene
+
+    if str(path) != "synthetic":
+        return load_cube(path, key)
+    scene = synthetic_scene()
+    return Cube(scene.cube, scene.wavelengths, scene.valid, scene.name)
+
+
 def _read_truth(path: Path, key: str | None, cube: "Cube") -> Truth:
     import numpy as np
 
-    from ..data import load_maps
+    from ..data import load_maps, synthetic_scene
 
+    if str(path) == "synthetic":
+        scene = synthetic_scene()
+        assert scene.test is not None  # the synthetic scene has its own split
+        return Truth(scene.labels, scene.test, "pixels of the test map")
     maps = [values.astype(np.int32) for _, values in load_maps(path, key, cube.cube.shape)]
     if len(maps) == 2:
         return Truth(np.where(maps[1] > 0, maps[1], maps[0]), maps[1], "pixels of the test map")
@@ -120,7 +137,7 @@ def _progress(rows: int, hidden: bool) -> Iterator["Progress"]:
         yield lambda done, total: bars.update(task, completed=done, total=total)
 
 
-def _report(model: "DeployedModel", result: "ClassMap", seconds: float) -> dict[str, Any]:
+def _summary(model: "DeployedModel", result: "ClassMap", seconds: float) -> dict[str, Any]:
     import numpy as np
 
     height, width = result.labels.shape

@@ -9,8 +9,11 @@ from typing import Any
 
 import click
 
-PACKAGES = ["hytas", "torch", "numpy", "scipy", "scikit-learn", "h5py", "onnx", "onnxscript", "onnxruntime", "onnxruntime-gpu", "safetensors", "matplotlib", "click", "rich", "spectral", "tifffile", "rasterio", "netCDF4", "ray"]
-OPTIONAL = {"onnxruntime", "onnxruntime-gpu", "spectral", "tifffile", "rasterio", "netCDF4", "ray"}
+REQUIRED = (
+    *("hytas", "torch", "numpy", "scipy", "scikit-learn", "h5py", "onnx", "onnxscript"),
+    *("safetensors", "matplotlib", "click", "rich"),
+)
+OPTIONAL = ("onnxruntime", "onnxruntime-gpu", "spectral", "tifffile", "rasterio", "netCDF4", "ray")
 
 
 @click.command()
@@ -20,7 +23,7 @@ def doctor(as_json: bool) -> None:
     found: dict[str, Any] = {
         "python": platform.python_version(),
         "platform": platform.platform(),
-        "packages": {name: _version(name) for name in PACKAGES},
+        "packages": {name: _version(name) for name in (*REQUIRED, *OPTIONAL)},
     }
     found |= {"cores": _cores(), "engine": _engine(), "cuda": _cuda(), "onnxruntime": _runtime()}
     found["problems"] = _problems(found)
@@ -77,7 +80,7 @@ def _problems(found: dict[str, Any]) -> list[str]:
             "onnxruntime and onnxruntime-gpu are both installed and overwrite each other: "
             "pip uninstall -y onnxruntime onnxruntime-gpu, then pip install onnxruntime-gpu"
         )
-    missing = [name for name in PACKAGES if packages[name] is None and name not in OPTIONAL]
+    missing = [name for name in REQUIRED if packages[name] is None]
     if not packages["onnxruntime"] and not packages["onnxruntime-gpu"]:
         missing.append("onnxruntime-gpu or onnxruntime")
     problems.extend(f"{name} is not installed: pip install hytas" for name in missing)

@@ -1,0 +1,50 @@
+"""How right a class map is."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ..errors import InputError
+from ..metrics import accuracy_report
+from ..model_card import ModelCard
+
+
+def measure(
+    labels: npt.NDArray[np.int32], truth: npt.NDArray[np.int32], card: ModelCard
+) -> dict[str, Any]:
+    """Accuracy of a class map on the labelled pixels that hold data.
+
+    Args:
+        labels: (H, W) class ids that the model gave; 0 where there is no data.
+        truth: (H, W) class ids of the ground truth; 0 unlabelled.
+        card: of the model.
+
+    Returns:
+        What `accuracy_report` returns, and `unknown`: labelled pixels of classes the model does
+        not know, which count in none of its figures.
+
+    Raises:
+        InputError: height or width differ, or no labelled pixel is of a class the model knows.
+    """
+    if labels.shape != truth.shape:
+        raise InputError(
+            f"labels: the map is {truth.shape[0]} x {truth.shape[1]} and the scene "
+            f"{labels.shape[0]} x {labels.shape[1]}: height and width must agree"
+        )
+    known = np.isin(truth, card.class_ids) & (truth != 0)
+    used = known & (labels != 0)
+    if not used.any():
+        found = ", ".join(str(value) for value in np.unique(truth[truth != 0])[:20]) or "none"
+        raise InputError(
+            f"labels: classes {found} in the map; the model knows {_list(card.class_ids)}"
+        )
+    index = {number: position for position, number in enumerate(card.class_ids)}
+    lookup = np.vectorize(index.__getitem__, otypes=[np.int64])
+    report = accuracy_report(lookup(truth[used]), lookup(labels[used]), card.class_names)
+    return {**report, "unknown": int(((truth != 0) & ~known).sum())}
+
+
+def _list(values: Sequence[int]) -> str:
+    return ", ".join(str(value) for value in values)

@@ -1,0 +1,190 @@
+"""An exported model, opened with onnxruntime alone."""
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import onnxruntime
+
+from ..errors import InputError
+from ..model_card import ModelCard
+from .protobuf import uses_external_data
+from .providers import choose
+
+Probabilities = npt.NDArray[np.float32]
+Array = npt.NDArray[Any]
+
+MICRO_BATCH = {"CPUExecutionProvider": 32, "CUDAExecutionProvider": 512}
+"""Patches at a time: a CPU gains nothing from more, and memory grows with it."""
+
+
+@dataclass(frozen=True)
+class DeployedModel:
+    """A model file, ready to run.
+
+    Attributes:
+        path: of the file.
+        card: what the file says about itself.
+        provider: the onnxruntime execution provider that runs it.
+    """
+
+    path: Path
+    card: ModelCard
+    provider: str
+    _session: onnxruntime.InferenceSession
+
+    @classmethod
+    def load(
+        cls, path: str | Path, providers: str = "auto", *, threads: int = 0
+    ) -> "DeployedModel":
+        """Open an exported ONNX file.
+
+        Args:
+            path: the file.
+            providers: "auto", "cpu" or "cuda".
+            threads: CPU threads; 0 takes every core this process may use.
+
+        Raises:
+            InputError: the file is missing, not ONNX, not ours, or keeps weights in another file.
+            OSError: it cannot be read.
+        """
+        path = Path(path)
+        session = _open(path, choose(providers), threads)
+        card = ModelCard.from_properties(
+            session.get_modelmeta().custom_metadata_map, source=str(path)
+        )
+        _check_signature(session, card, path)
+        return cls(path, card, session.get_providers()[0], session)
+
+    @property
+    def micro_batch(self) -> int:
+        """Patches to classify at a time."""
+        return MICRO_BATCH.get(self.provider, 32)
+
+    def run(self, patches: Array) -> Probabilities:
+        """One micro-batch: (N, P, P, bands) of the card's dtype -> (N, C) probabilities."""
+        (probabilities,) = self._session.run(None, {"patches": patches})
+        return np.asarray(probabilities, dtype=np.float32)
+
+    def predict_patches(self, patches: Array) -> Probabilities:
+        """Class probabilities of any number of patches, in micro-batches.
+
+        Args:
+            patches: (N, P, P, bands), as the sensor gives them.
+
+        Returns:
+            (N, C) float32.
+
+        Raises:
+            InputError: another patch size or band count, or values the model's type cannot hold.
+        """
+        side, bands = self.card.patch_size, self.card.bands
+        if patches.ndim != 4 or patches.shape[1:] != (side, side, bands):
+            raise InputError(
+                f"patches: of shape {patches.shape}, the model takes (N, {side}, {side}, {bands})"
+            )
+        fitting = self.fit_dtype(patches)
+        step = self.micro_batch
+        parts = [self.run(fitting[at : at + step]) for at in range(0, len(fitting), step)]
+        return (
+            np.concatenate(parts) if parts else np.empty((0, len(self.card.class_ids)), np.float32)
+        )
+
+    def check_scene(
+        self, bands: int, wavelengths: npt.NDArray[np.float64] | None = None, name: str = "scene"
+    ) -> None:
+        """Refuse a scene of another sensor, as far as band count and wavelengths tell.
+
+        Args:
+            bands: of the scene.
+            wavelengths: (bands) band centres in nm, or None if the scene does not say.
+            name: of the scene, for the message.
+
+        Raises:
+            InputError: naming what both have.
+        """
+        if bands != self.card.bands:
+            raise InputError(
+                f"scene: {name} has {bands} bands and {self.path} takes {self.card.bands}: "
+                "the sensor must be the one the model was trained for"
+            )
+        if wavelengths is None or self.card.wavelengths is None:
+            return
+        trained = np.asarray(self.card.wavelengths)
+        spacing = float(np.median(np.abs(np.diff(trained))))
+        worst = int(np.argmax(np.abs(wavelengths - trained)))
+        if abs(wavelengths[worst] - trained[worst]) > spacing:
+            raise InputError(
+                f"scene: band {worst + 1} of {name} lies at {wavelengths[worst]:.1f} nm and that "
+                f"of {self.path} at {trained[worst]:.1f} nm: at most one band spacing "
+                f"({spacing:.1f} nm) apart allowed"
+            )
+
+    def fit_dtype(self, values: Array) -> Array:
+        """`values` in the model's own element type and the machine's byte order.
+
+        Raises:
+            InputError: a value would change.
+        """
+        wanted = self.card.numpy_dtype
+        if values.dtype == wanted:
+            return np.ascontiguousarray(values)
+        with np.errstate(invalid="ignore", over="ignore"):
+            converted = values.astype(wanted)
+        if not np.can_cast(values.dtype, wanted) and not _same(values, converted):
+            raise InputError(
+                f"scene: its values are {values.dtype.newbyteorder('=')} and {self.path} takes "
+                f"{wanted}, which cannot hold them all"
+            )
+        return np.ascontiguousarray(converted)
+
+
+def _same(values: Array, converted: Array) -> bool:
+    """Whether the conversion kept every value; one rounding step between float types is no loss."""
+    if values.dtype.kind == "f" and converted.dtype.kind == "f":
+        return bool(np.array_equal(np.isfinite(values), np.isfinite(converted)))
+    return bool(np.array_equal(values, converted))
+
+
+def _open(path: Path, providers: list[str], threads: int) -> onnxruntime.InferenceSession:
+    if not path.exists():
+        raise InputError(f"model: no such file: {path}")
+    content = path.read_bytes()
+    try:
+        external = uses_external_data(memoryview(content))
+    except ValueError as error:
+        raise InputError(f"model: {path} is not an ONNX file ({error})") from error
+    if external:
+        raise InputError(
+            f"model: {path} keeps weights in another file; a model of hytas is one file"
+        )
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = threads or available_cores()
+    options.log_severity_level = 4  # errors come back as exceptions; nothing else is for the user
+    try:
+        return onnxruntime.InferenceSession(content, options, providers=providers)
+    except Exception as error:  # onnxruntime raises a dozen types without a common base
+        reason = " ".join(str(error).split())[:160]
+        raise InputError(f"model: {path} is not an ONNX model that runs here ({reason})") from error
+
+
+def available_cores() -> int:
+    """CPU cores that this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def _check_signature(session: onnxruntime.InferenceSession, card: ModelCard, path: Path) -> None:
+    """The graph must take and give what its metadata say."""
+    inputs = [(value.name, value.shape[1:]) for value in session.get_inputs()]
+    outputs = [(value.name, value.shape[1:]) for value in session.get_outputs()]
+    side, classes = card.patch_size, len(card.class_ids)
+    wanted = [("patches", [side, side, card.bands])]
+    if inputs != wanted:
+        raise InputError(f"model: {path} takes {inputs}, its metadata say {wanted}")
+    if outputs != [("probabilities", [classes])]:
+        raise InputError(f"model: {path} gives {outputs}, its metadata name {classes} classes")

@@ -1,0 +1,146 @@
+"""Classify a whole scene, tile by tile, in bounded memory."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ..data import check_patch_size
+from .model import Array, DeployedModel
+
+TILE_BYTES = 32 * 2**20
+
+Progress = Callable[[int, int], None]
+"""Called with rows done and rows in all."""
+
+
+@dataclass(frozen=True)
+class ClassMap:
+    """A classified scene.
+
+    Attributes:
+        labels: (H, W) int32, the class ids of the label file; 0 where the cube holds no data.
+        confidence: (H, W) float32, the probability of that class; 0 where there is no data.
+    """
+
+    labels: npt.NDArray[np.int32]
+    confidence: npt.NDArray[np.float32]
+
+
+@dataclass(frozen=True)
+class Strip:
+    """Consecutive rows of a class map, from row `top` on."""
+
+    top: int
+    labels: npt.NDArray[np.int32]
+    confidence: npt.NDArray[np.float32]
+
+
+def classify_scene(
+    model: DeployedModel,
+    cube: Array,
+    *,
+    nodata: float | None = None,
+    tile_rows: int | None = None,
+    progress: Progress | None = None,
+) -> ClassMap:
+    """Classify every pixel of a cube.
+
+    Args:
+        model: of the sensor that recorded the cube.
+        cube: (H, W, bands); a memory map is read tile by tile.
+        nodata: the value that stands for no data, or None.
+        tile_rows: rows at a time; None takes what fits `TILE_BYTES`. The map is the same, to the
+            bit, whatever it is.
+        progress: called after each tile.
+
+    Raises:
+        InputError: another band count, a scene smaller than a patch, or values that the model's
+            element type cannot hold.
+    """
+    height, width = cube.shape[:2]
+    result = ClassMap(np.zeros((height, width), np.int32), np.zeros((height, width), np.float32))
+    for strip in classify_strips(model, cube, nodata=nodata, tile_rows=tile_rows):
+        rows = slice(strip.top, strip.top + len(strip.labels))
+        result.labels[rows], result.confidence[rows] = strip.labels, strip.confidence
+        if progress is not None:
+            progress(rows.stop, height)
+    return result
+
+
+def classify_strips(
+    model: DeployedModel,
+    cube: Array,
+    *,
+    nodata: float | None = None,
+    tile_rows: int | None = None,
+    first_row: int = 0,
+) -> Iterator[Strip]:
+    """Classify a cube from `first_row` on, one tile of full rows after another.
+
+    Arguments and errors are those of `classify_scene`.
+    """
+    height, width, bands = cube.shape
+    model.check_scene(bands)
+    check_patch_size(model.card.patch_size, height, width)
+    rows = tile_rows or max(1, TILE_BYTES // (width * bands * cube.dtype.itemsize))
+    for top in range(first_row, height, rows):
+        bottom = min(top + rows, height)
+        tile = read_tile(cube, top, bottom, model.card.margin)
+        yield classify_tile(model, tile, top, nodata)
+
+
+def read_tile(cube: Array, top: int, bottom: int, margin: int) -> Array:
+    """Rows `top` to `bottom` with `margin` pixels around, mirrored beyond the scene's border.
+
+    Returns:
+        (bottom - top + 2 margin, W + 2 margin, bands), in the cube's dtype.
+    """
+    height, width = cube.shape[:2]
+    inside = slice(max(0, top - margin), min(height, bottom + margin))
+    block = np.asarray(cube[inside])  # one contiguous read, whatever the file's interleave
+    rows = mirror(np.arange(top - margin, bottom + margin), height) - inside.start
+    columns = mirror(np.arange(-margin, width + margin), width)
+    return block[rows[:, None], columns]
+
+
+def mirror(index: npt.NDArray[np.int64], size: int) -> npt.NDArray[np.int64]:
+    """Fold indices beyond either end back inside, the end itself not repeated."""
+    return np.asarray((size - 1) - np.abs((size - 1) - np.abs(index)))
+
+
+def classify_tile(model: DeployedModel, tile: Array, top: int, nodata: float | None) -> Strip:
+    """Classify a tile that `read_tile` read.
+
+    Micro-batches never cross a row, so the same pixels always share a batch and floating point
+    gives the same result for every tile height.
+    """
+    margin, ids = model.card.margin, np.asarray(model.card.class_ids, dtype=np.int32)
+    tile = model.fit_dtype(tile)
+    height, width = tile.shape[0] - 2 * margin, tile.shape[1] - 2 * margin
+    strip = Strip(top, np.zeros((height, width), np.int32), np.zeros((height, width), np.float32))
+    valid = holds_data(tile[margin : margin + height, margin : margin + width], nodata)
+    side = model.card.patch_size
+    windows = np.lib.stride_tricks.sliding_window_view(tile, (side, side), axis=(0, 1))
+    for row in range(height):
+        patches = windows[row].transpose(0, 2, 3, 1)  # (W, P, P, bands), still a view
+        columns = np.flatnonzero(valid[row])
+        for at in range(0, len(columns), model.micro_batch):
+            batch = columns[at : at + model.micro_batch]
+            probabilities = model.run(patches[batch])
+            best = probabilities.argmax(axis=1)
+            strip.labels[row, batch] = ids[best]
+            strip.confidence[row, batch] = probabilities[np.arange(len(batch)), best]
+    return strip
+
+
+def holds_data(pixels: Array, nodata: float | None) -> npt.NDArray[np.bool_]:
+    """(H, W), False where every band is NaN, infinite or `nodata`."""
+    empty: npt.NDArray[Any] = np.zeros(pixels.shape, dtype=np.bool_)
+    if pixels.dtype.kind == "f":
+        empty |= ~np.isfinite(pixels)
+    if nodata is not None:
+        empty |= pixels == nodata
+    return np.asarray(~empty.all(axis=2))

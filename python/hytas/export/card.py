@@ -1,0 +1,32 @@
+"""From a scene and a trained model's parts to the card its exported files carry."""
+
+from collections.abc import Mapping
+from importlib.metadata import version
+from typing import Any
+
+from ..data import Preprocessing, Scene
+from ..model_card import ModelCard
+from ..models import InputShape
+
+
+def describe(
+    scene: Scene,
+    preprocessing: Preprocessing,
+    architecture: Mapping[str, Any],
+    shape: InputShape,
+) -> ModelCard:
+    """The card of a model of `architecture` trained on `scene`."""
+    wavelengths = scene.wavelengths
+    return ModelCard(
+        class_names=tuple(scene.class_names),
+        class_ids=tuple(int(number) for number in scene.class_ids),
+        patch_size=shape.patch_size,
+        bands=scene.bands,
+        dtype=scene.cube.dtype.newbyteorder("=").name,
+        preprocessing=preprocessing.to_dict(),
+        architecture=dict(architecture),
+        band_group=shape.band_group,
+        palette=tuple((int(r), int(g), int(b)) for r, g, b in scene.palette),
+        wavelengths=None if wavelengths is None else tuple(float(w) for w in wavelengths),
+        version=version("hytas"),
+    )

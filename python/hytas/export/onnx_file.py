@@ -1,0 +1,134 @@
+"""A model as one ONNX file that takes raw pixels in the cube's own type."""
+
+import copy
+from importlib.metadata import version
+from pathlib import Path
+
+import numpy as np
+import onnx
+import torch
+from onnx import TensorProto, helper
+
+from ..errors import InputError
+from ..files import atomic_write
+from ..model_card import ModelCard
+from ..models import SensorModel
+from .quiet import quiet
+
+OPSET = 20
+OPSETS = range(18, 25)
+
+
+def export_onnx(
+    model: SensorModel, path: str | Path, card: ModelCard, *, opset: int = OPSET
+) -> Path:
+    """Write `model` as an ONNX file: patches (N, P, P, bands) -> probabilities (N, C).
+
+    The same model and card give the same bytes. Weights are inside the file.
+
+    Args:
+        model: in any mode, on any device; left as it is.
+        path: of the file, replaced as a whole.
+        card: what the file says about itself; its dtype is the graph's input type.
+        opset: ONNX operator set, 18 to 24.
+
+    Raises:
+        InputError: an unknown operator set, or a card that does not describe the model.
+        OSError: the file cannot be written.
+    """
+    graph = to_onnx(model, card, opset=opset)
+    with atomic_write(path) as temporary:
+        temporary.write_bytes(graph.SerializeToString(deterministic=True))
+    return Path(path)
+
+
+def to_onnx(model: SensorModel, card: ModelCard, *, opset: int = OPSET) -> onnx.ModelProto:
+    """The ONNX model that `export_onnx` writes."""
+    if opset not in OPSETS:
+        raise InputError(f"opset: {opset} is not within {OPSETS[0]} to {OPSETS[-1]}")
+    example = example_patches(model, card)
+    graph = _trace(inference_copy(model), example, opset)
+    _forget_origin(graph)
+    take_dtype(graph, card.dtype)
+    for name, text in card.to_properties().items():
+        graph.metadata_props.add(key=name, value=text)
+    onnx.checker.check_model(graph)
+    return graph
+
+
+def inference_copy(model: SensorModel) -> SensorModel:
+    """A copy for tracing: on the CPU, in float32, in evaluation mode, without gradients."""
+    return copy.deepcopy(model).to("cpu", torch.float32).eval().requires_grad_(False)
+
+
+def example_patches(model: SensorModel, card: ModelCard) -> torch.Tensor:
+    """Patches to trace with, (2, P, P, bands) float32: every band's centre.
+
+    Raises:
+        InputError: the card's bands or classes are not the model's.
+    """
+    side, kept = card.patch_size, int(model.bands.max()) + 1
+    if kept > card.bands:
+        raise InputError(f"bands: the card says {card.bands} and the model reads band {kept}")
+    patches = torch.zeros(2, side, side, card.bands)
+    patches[..., model.bands.cpu()] = model.offset.cpu()
+    with torch.no_grad():
+        classes = inference_copy(model)(patches).shape[1]
+    if classes != len(card.class_ids):
+        raise InputError(
+            f"class_names: the card names {len(card.class_ids)} classes, the model has {classes}"
+        )
+    return patches
+
+
+def _trace(model: SensorModel, example: torch.Tensor, opset: int) -> onnx.ModelProto:
+    with quiet(), torch.no_grad():
+        program = torch.onnx.export(
+            model,
+            (example,),
+            dynamo=True,
+            opset_version=opset,
+            input_names=["patches"],
+            output_names=["probabilities"],
+            dynamic_shapes=({0: torch.export.Dim("N", min=1)},),
+            verbose=False,
+        )
+    assert program is not None  # with dynamo=True there always is one
+    graph: onnx.ModelProto = program.model_proto
+    return graph
+
+
+def _forget_origin(model: onnx.ModelProto) -> None:
+    """Drop source paths, stack traces and inferred shapes.
+
+    They name the machine that exported, and the inferred shapes break `quantize_dynamic`.
+    """
+    model.producer_name, model.producer_version = "hytas", version("hytas")
+    model.doc_string = ""
+    graph = model.graph
+    del model.metadata_props[:], graph.metadata_props[:], graph.value_info[:]
+    graph.name, graph.doc_string = "patch", ""
+    for part in (*graph.node, *graph.input, *graph.output, *graph.initializer):
+        del part.metadata_props[:]
+        part.doc_string = ""
+
+
+def take_dtype(model: onnx.ModelProto, dtype: str) -> None:
+    """Make the float32 input of `model` one of `dtype`, cast inside the graph.
+
+    Tracing in float32 and casting afterwards serves every type alike; torch traces few operators
+    of its unsigned types.
+    """
+    (patches,) = model.graph.input
+    element = helper.np_dtype_to_tensor_dtype(np.dtype(dtype))
+    if element == TensorProto.FLOAT:
+        return
+    patches.type.tensor_type.elem_type = element
+    for node in model.graph.node:
+        for index, name in enumerate(node.input):
+            if name == patches.name:
+                node.input[index] = "patches_float"
+    cast = helper.make_node(
+        "Cast", [patches.name], ["patches_float"], name="cast_patches", to=TensorProto.FLOAT
+    )
+    model.graph.node.insert(0, cast)

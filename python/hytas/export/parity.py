@@ -1,0 +1,151 @@
+"""Exported files against torch, on real pixels."""
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+
+from ..deploy import DeployedModel
+from ..errors import InputError
+from ..models import SensorModel
+from .onnx_file import inference_copy
+from .quiet import quiet
+
+TOLERANCE = 1e-4
+
+Array = npt.NDArray[Any]
+Run = Callable[[Array], Array]
+
+
+class ExportError(InputError):
+    """An exported file does not compute what the model computes."""
+
+
+@dataclass(frozen=True)
+class Difference:
+    """How far one exported file is from torch.
+
+    Attributes:
+        largest: largest absolute difference of a probability.
+        changed: pixels whose most probable class differs.
+    """
+
+    largest: float
+    changed: int
+
+
+@dataclass(frozen=True)
+class Parity:
+    """What `check_parity` found.
+
+    Attributes:
+        pixels: compared.
+        differences: of each format.
+        predicted: (pixels,) class indices that the first format gives.
+    """
+
+    pixels: int
+    differences: Mapping[str, Difference]
+    predicted: npt.NDArray[np.int64]
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON form, without the predictions."""
+        return {
+            "pixels": self.pixels,
+            "formats": {
+                name: {"max_difference": value.largest, "labels_changed": value.changed}
+                for name, value in self.differences.items()
+            },
+        }
+
+
+def open_torch(model: SensorModel) -> Run:
+    """The model itself, as a function of raw patches."""
+    reference = inference_copy(model)
+
+    def run(patches: Array) -> Array:
+        with torch.no_grad():
+            return np.asarray(reference(torch.from_numpy(patches)).numpy())
+
+    return run
+
+
+def open_onnx(path: str | Path) -> Run:
+    """An ONNX file, as a function of raw patches, on the CPU."""
+    return DeployedModel.load(path, "cpu").predict_patches
+
+
+def open_torchscript(path: str | Path) -> Run:
+    """A TorchScript file, as a function of raw patches."""
+    with quiet():
+        script = torch.jit.load(str(path), map_location="cpu")  # type: ignore[no-untyped-call]
+
+    def run(patches: Array) -> Array:
+        with torch.no_grad():
+            return np.asarray(script(torch.from_numpy(patches)).numpy())
+
+    return run
+
+
+OPENERS: dict[str, Callable[[str | Path], Run]] = {
+    "onnx": open_onnx,
+    "torchscript": open_torchscript,
+}
+
+
+def check_parity(
+    model: SensorModel,
+    files: Mapping[str, str | Path],
+    batches: Iterable[Array],
+    *,
+    tolerance: float = TOLERANCE,
+) -> Parity:
+    """Compare exported files with the model, on every patch given.
+
+    Args:
+        model: that was exported.
+        files: format ("onnx", "torchscript") -> its file.
+        batches: micro-batches of raw patches (n, P, P, bands), each small enough for torch.
+        tolerance: what a probability may differ by.
+
+    Raises:
+        ExportError: a probability differs by the tolerance or more, or a label differs.
+    """
+    reference = open_torch(model)
+    runs = {name: OPENERS[name](path) for name, path in files.items()}
+    largest = dict.fromkeys(runs, 0.0)
+    changed = dict.fromkeys(runs, 0)
+    predicted: list[npt.NDArray[np.int64]] = []
+    for patches in batches:
+        expected = reference(patches)
+        answers = {name: run(patches) for name, run in runs.items()}
+        for name, answer in answers.items():
+            gap = np.abs(answer - expected)
+            # A NaN compares false with everything: let it count as the worst difference there is.
+            worst = float(gap.max()) if np.isfinite(gap).all() else float("inf")
+            largest[name] = max(largest[name], worst)
+            changed[name] += int((answer.argmax(1) != expected.argmax(1)).sum())
+        predicted.append(next(iter(answers.values())).argmax(1))
+    joined = np.concatenate(predicted) if predicted else np.empty(0, np.int64)
+    differences = {name: Difference(largest[name], changed[name]) for name in runs}
+    _refuse_drift(differences, files, len(joined), tolerance)
+    return Parity(len(joined), differences, joined)
+
+
+def _refuse_drift(
+    differences: Mapping[str, Difference],
+    files: Mapping[str, str | Path],
+    pixels: int,
+    tolerance: float,
+) -> None:
+    for name, found in differences.items():
+        if not found.largest < tolerance or found.changed:
+            raise ExportError(
+                f"{files[name]}: differs from torch by up to {found.largest:.2g} in a probability "
+                f"(allowed: under {tolerance:g}) and in the class of {found.changed} of "
+                f"{pixels} pixels (allowed: none)"
+            )

@@ -1,0 +1,29 @@
+"""Silence for libraries that talk about themselves."""
+
+import contextlib
+import io
+import logging
+import warnings
+from collections.abc import Iterator
+
+_TALKATIVE = ("torch.onnx", "torch.export", "torch._export", "onnxscript", "onnx_ir", "root")
+
+
+@contextlib.contextmanager
+def quiet() -> Iterator[None]:
+    """Keep torch's and onnxscript's remarks on their own internals off the user's terminal."""
+    loggers = [logging.getLogger(name) for name in _TALKATIVE]
+    levels = [logger.level for logger in loggers]
+    for logger in loggers:
+        logger.setLevel(logging.ERROR)
+    try:
+        with (
+            warnings.catch_warnings(),
+            contextlib.redirect_stdout(io.StringIO()),
+            contextlib.redirect_stderr(io.StringIO()),
+        ):
+            warnings.simplefilter("ignore")
+            yield
+    finally:
+        for logger, level in zip(loggers, levels, strict=True):
+            logger.setLevel(level)

@@ -1,0 +1,125 @@
+"""What an exported model says about itself: written by `export`, read by `deploy`, no torch."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from .errors import InputError
+
+FORMAT = "1"
+# Element types of a cube that an exported model may take.
+DTYPES = tuple(f"{kind}int{bits}" for bits in (8, 16, 32, 64) for kind in ("", "u"))
+DTYPES += ("float16", "float32", "float64")
+
+
+@dataclass(frozen=True)
+class ModelCard:
+    """The metadata of an exported model, stored as text under `hytas.<name>` keys.
+
+    Attributes:
+        class_names: in the order of the output's columns.
+        class_ids: the label file's numbers for them.
+        patch_size: side of the patch around the pixel, in pixels; odd.
+        bands: bands of the sensor, dead ones included.
+        dtype: numpy name of the cube's element type.
+        preprocessing: band selection and scaling, as `Preprocessing.to_dict` gives it.
+        architecture: the architecture, plain JSON.
+        band_group: neighbouring bands stacked into one token.
+        palette: (C) colours, each (red, green, blue) 0..255.
+        wavelengths: (bands) band centres in nm, or None.
+        version: of the hytas that wrote the file.
+    """
+
+    class_names: tuple[str, ...]
+    class_ids: tuple[int, ...]
+    patch_size: int
+    bands: int
+    dtype: str
+    preprocessing: Mapping[str, Any]
+    architecture: Mapping[str, Any]
+    band_group: int
+    palette: tuple[tuple[int, int, int], ...]
+    wavelengths: tuple[float, ...] | None = None
+    version: str = ""
+
+    def __post_init__(self) -> None:
+        classes = len(self.class_names)
+        if len(self.class_ids) != classes or len(self.palette) != classes:
+            raise InputError(
+                f"class_ids, palette: {len(self.class_ids)} ids and {len(self.palette)} colours "
+                f"for {classes} class names: one each needed"
+            )
+        if self.patch_size < 1 or self.patch_size % 2 == 0:
+            raise InputError(f"patch_size: {self.patch_size} is not a positive odd number")
+        if self.dtype not in DTYPES:
+            raise InputError(f"dtype: {self.dtype} is not one of {', '.join(DTYPES)}")
+        if self.wavelengths is not None and len(self.wavelengths) != self.bands:
+            raise InputError(
+                f"wavelengths: {len(self.wavelengths)} for {self.bands} bands: one each needed"
+            )
+
+    @property
+    def margin(self) -> int:
+        """Pixels around a pixel that its class depends on."""
+        return self.patch_size // 2
+
+    @property
+    def numpy_dtype(self) -> np.dtype[Any]:
+        """The cube's element type, native byte order."""
+        return np.dtype(self.dtype)
+
+    def to_properties(self) -> dict[str, str]:
+        """Text for each key; the same card gives the same text, always."""
+        values = {name: getattr(self, name) for name in self.__dataclass_fields__}
+        properties = {"hytas.format": FORMAT}
+        for name, value in values.items():
+            text = value if isinstance(value, str) else json.dumps(value, sort_keys=True)
+            properties[f"hytas.{name}"] = text
+        return properties
+
+    @classmethod
+    def from_properties(cls, properties: Mapping[str, str], source: str = "model") -> "ModelCard":
+        """Read what `to_properties` wrote.
+
+        Raises:
+            InputError: not a hytas model, one of a later format, or one with broken metadata.
+        """
+        if "hytas.format" not in properties:
+            raise InputError(
+                f"model: {source} has no hytas metadata: it was not written by `hytas export`"
+            )
+        if properties["hytas.format"] != FORMAT:
+            raise InputError(
+                f"model: {source} is of hytas format {properties['hytas.format']}, "
+                f"this version reads format {FORMAT}"
+            )
+        try:
+            return cls(**_parse(properties))
+        except InputError as error:
+            raise InputError(f"model: {source} has broken metadata: {error}") from error
+        except (KeyError, TypeError, ValueError) as error:
+            reason = f"{type(error).__name__}: {error}"
+            raise InputError(f"model: {source} has broken metadata ({reason})") from error
+
+
+def _parse(properties: Mapping[str, str]) -> dict[str, Any]:
+    def value(name: str) -> Any:
+        return json.loads(properties[f"hytas.{name}"])
+
+    wavelengths = value("wavelengths")
+    return {
+        "class_names": tuple(str(name) for name in value("class_names")),
+        "class_ids": tuple(int(number) for number in value("class_ids")),
+        "patch_size": int(value("patch_size")),
+        "bands": int(value("bands")),
+        "dtype": properties["hytas.dtype"],
+        "preprocessing": dict(value("preprocessing")),
+        "architecture": dict(value("architecture")),
+        "band_group": int(value("band_group")),
+        "palette": tuple((int(r), int(g), int(b)) for r, g, b in value("palette")),
+        "wavelengths": None if wavelengths is None else tuple(float(w) for w in wavelengths),
+        "version": properties["hytas.version"],
+    }

@@ -1,0 +1,2 @@
+#include "bindings.hpp"
+void bind_evolution(py::module_&) {}

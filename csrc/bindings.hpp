@@ -1,0 +1,39 @@
+// What the bind_<topic>.cpp files share: their entry points, and the few values that need translating by hand.
+#pragma once
+
+#include <pybind11/numpy.h>
+#include <pybind11/pybind11.h>
+#include <pybind11/stl.h>
+
+#include <cstdint>
+
+#include "hytas/architecture.hpp"
+#include "hytas/json.hpp"
+#include "hytas/search_space.hpp"
+#include "hytas/wide.hpp"
+
+namespace py = pybind11;
+
+void bind_search_space(py::module_& module);
+void bind_budget(py::module_& module);
+void bind_feasible(py::module_& module);
+void bind_evolution(py::module_& module);
+
+// dict, list, str, int, float, bool and None (numpy's scalars too) to the engine's JSON value and back.
+hytas::Json to_json(const py::handle& value);
+py::object from_json(const hytas::Json& value);
+
+// An exact count as a Python int.
+py::int_ to_python(hytas::Wide value);
+hytas::Wide to_wide(const py::int_& value);
+
+// A view of a (N, G) uint8 array, no copy; throws hytas::Error on another type, shape or layout.
+struct GenomeRows {
+    const hytas::Gene8* data;
+    std::size_t count;
+    std::size_t length;
+
+    const hytas::Gene8* row(std::size_t index) const { return data + index * length; }
+};
+GenomeRows genome_rows(const py::array& genomes, const hytas::SearchSpace& space);
+py::array_t<hytas::Gene8> empty_genomes(std::size_t count, const hytas::SearchSpace& space);

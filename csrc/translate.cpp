@@ -1,0 +1,76 @@
+// Translation between Python's values and the engine's, with no rule of the domain.
+#include "bindings.hpp"
+#include "hytas/error.hpp"
+
+namespace {
+
+hytas::Json sequence_to_json(const py::handle& value) {
+    std::vector<hytas::Json> items;
+    for (const py::handle item : value) items.push_back(to_json(item));
+    return hytas::Json::array(std::move(items));
+}
+
+}  // namespace
+
+hytas::Json to_json(const py::handle& value) {
+    if (value.is_none()) return {};
+    if (py::isinstance<py::bool_>(value)) return hytas::Json::boolean(value.cast<bool>());
+    if (py::isinstance<py::str>(value)) return hytas::Json::string(value.cast<std::string>());
+    if (py::isinstance<py::dict>(value)) {
+        hytas::Json::Members members;
+        for (const auto& [name, member] : py::reinterpret_borrow<py::dict>(value)) members.emplace_back(py::str(name).cast<std::string>(), to_json(member));
+        return hytas::Json::object(std::move(members));
+    }
+    if (py::isinstance<py::list>(value) || py::isinstance<py::tuple>(value) || (py::isinstance<py::array>(value) && py::len_hint(value) > 0))
+        return sequence_to_json(value);
+    // An integer of any kind (numpy's too) has __index__; what is left may be a float, whose repr is exact.
+    if (PyIndex_Check(value.ptr()) != 0) {
+        PyObject* index = PyNumber_Index(value.ptr());
+        if (index == nullptr) throw py::error_already_set();
+        return hytas::Json::number(py::str(py::reinterpret_steal<py::object>(index)).cast<std::string>());
+    }
+    if (PyNumber_Check(value.ptr()) != 0) return hytas::Json::number(py::repr(py::float_(py::reinterpret_borrow<py::object>(value))).cast<std::string>());
+    throw hytas::Error("value " + py::repr(value).cast<std::string>() + ": must be a number, a text, a list or a dict");
+}
+
+py::object from_json(const hytas::Json& value) {
+    switch (value.kind()) {
+        case hytas::Json::Kind::null: return py::none();
+        case hytas::Json::Kind::boolean: return py::bool_(value.truth());
+        case hytas::Json::Kind::string: return py::str(value.text());
+        case hytas::Json::Kind::number: {
+            const bool whole = value.text().find_first_of(".eE") == std::string::npos;
+            if (whole) return py::int_(py::str(value.text()));
+            return py::float_(py::str(value.text()));
+        }
+        case hytas::Json::Kind::array: {
+            py::list items;
+            for (const hytas::Json& item : value.items()) items.append(from_json(item));
+            return items;
+        }
+        case hytas::Json::Kind::object: {
+            py::dict members;
+            for (const auto& [name, member] : value.members()) members[py::str(name)] = from_json(member);
+            return members;
+        }
+    }
+    return py::none();
+}
+
+py::int_ to_python(hytas::Wide value) { return py::int_(py::str(hytas::to_text(value))); }
+
+hytas::Wide to_wide(const py::int_& value) { return hytas::parse_wide(py::str(value).cast<std::string>()); }
+
+GenomeRows genome_rows(const py::array& genomes, const hytas::SearchSpace& space) {
+    const std::size_t length = space.genome_length();
+    const bool bytes = genomes.dtype().equal(py::dtype::of<hytas::Gene8>());
+    const bool rows = genomes.ndim() == 2 && static_cast<std::size_t>(genomes.shape(1)) == length;
+    const bool packed = (genomes.flags() & py::array::c_style) != 0;
+    if (!bytes || !rows || !packed)
+        throw hytas::Error("genomes: must be a C-contiguous uint8 array of shape (N, " + std::to_string(length) + ") for space " + space.name());
+    return {static_cast<const hytas::Gene8*>(genomes.data()), static_cast<std::size_t>(genomes.shape(0)), length};
+}
+
+py::array_t<hytas::Gene8> empty_genomes(std::size_t count, const hytas::SearchSpace& space) {
+    return py::array_t<hytas::Gene8>({count, space.genome_length()});
+}

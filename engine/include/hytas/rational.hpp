@@ -1,0 +1,38 @@
+// Exact fractions: an mlp_ratio of 3.5 is 7/2, so floor(embed_dim * mlp_ratio) is the same integer on every platform.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+namespace hytas {
+
+// Always reduced, denominator >= 1. Every operation throws Error when the result leaves 64 bits or divides by zero.
+class Rational {
+  public:
+    Rational() = default;
+    Rational(std::int64_t value) : numerator_(value) {}  // NOLINT(google-explicit-constructor): an integer is a fraction
+    static Rational of(std::int64_t numerator, std::int64_t denominator);
+    // "12", "-3", "3.5", "1e3": the exact value of a decimal text. `what` names it in the message.
+    static Rational parse(const std::string& digits, const std::string& what);
+
+    std::int64_t numerator() const { return numerator_; }
+    std::int64_t denominator() const { return denominator_; }
+    bool whole() const { return denominator_ == 1; }
+    std::int64_t floor() const;
+    std::int64_t ceil() const;
+    // As a decimal when it is one ("3.5"), else "1/3".
+    std::string text() const;
+
+    friend Rational operator+(const Rational& left, const Rational& right);
+    friend Rational operator-(const Rational& left, const Rational& right);
+    friend Rational operator*(const Rational& left, const Rational& right);
+    friend Rational operator/(const Rational& left, const Rational& right);
+    friend bool operator==(const Rational& left, const Rational& right) = default;
+    friend bool operator<(const Rational& left, const Rational& right);
+
+  private:
+    std::int64_t numerator_ = 0;
+    std::int64_t denominator_ = 1;
+};
+
+}  // namespace hytas

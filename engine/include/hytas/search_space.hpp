@@ -1,0 +1,115 @@
+// A search space, read from data: global genes, genes a layer, and the costs of every architecture as exact integers.
+// docs/engine.md describes the file. Adding a space needs no C++.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "hytas/architecture.hpp"
+#include "hytas/cost.hpp"
+#include "hytas/json.hpp"
+#include "hytas/rational.hpp"
+#include "hytas/wide.hpp"
+
+namespace hytas {
+
+using Variables = std::map<std::string, std::int64_t>;
+
+struct Gene {
+    std::string name;
+    std::string key;                 // the prefix in a text key: "d" in "d4-e64"
+    std::vector<Json> values;        // numbers or labels, as the file writes them
+    std::vector<Rational> numbers;   // empty when the values are labels
+    std::size_t length = 0;          // 0: one value; n: a list of n values
+    int group = -1;                  // the depth gene's group for a gene of a layer, -1 for a global gene
+    std::size_t slot = 0;            // global: its first byte; layer: its place inside a layer
+};
+
+// The layers that one depth gene counts.
+struct LayerGroup {
+    std::size_t depth_gene = 0;
+    std::size_t depth_slot = 0;
+    std::vector<std::size_t> depths;  // value index -> number of layers
+    std::size_t most_layers = 0;
+    std::size_t offset = 0;           // of its first byte
+    std::vector<std::size_t> genes;   // of a layer, in file order
+    std::vector<std::size_t> radix;   // number of values of each
+    std::size_t options = 1;          // of one layer: their product
+
+    std::size_t depth(const Gene8* genome) const { return depths[genome[depth_slot]]; }
+    // The index of a layer's genes among all `options`, the last gene varying fastest.
+    std::size_t option(const Gene8* layer) const {
+        std::size_t index = 0;
+        for (std::size_t i = 0; i < radix.size(); ++i) index = index * radix[i] + layer[i];
+        return index;
+    }
+};
+
+class SearchSpace {
+  public:
+    // Throw Error naming what is wrong in the text, or which variable is missing, unknown or out of range.
+    static SearchSpace parse(std::string_view text, const Variables& variables);
+    static SearchSpace builtin(const std::string& name, const Variables& variables);
+
+    // A copy with one more cost "latency@<name>", from a table of costs a layer (docs/engine.md has its format).
+    SearchSpace with_table(const std::string& name, std::string_view text) const;
+
+    const std::string& name() const { return name_; }
+    const std::string& about() const { return about_; }
+    const Variables& variables() const { return variables_; }
+    const std::vector<Gene>& genes() const { return genes_; }
+    const std::vector<LayerGroup>& groups() const { return groups_; }
+    const std::vector<CostTable>& costs() const { return costs_; }
+    std::vector<std::string> cost_names() const;
+    std::size_t cost_index(const std::string& cost) const;  // throws Error with the nearest name
+
+    std::size_t genome_length() const { return genome_length_; }
+    std::size_t global_slots() const { return slot_gene_.size(); }
+    const Gene& gene_of_slot(std::size_t slot) const { return genes_[slot_gene_[slot]]; }
+    // All combinations of the global genes, the last varying fastest; some may be excluded by the file's "require".
+    std::size_t combinations() const { return combinations_; }
+    bool allowed(std::size_t combination) const { return forbidden_.empty() || !forbidden_[combination]; }
+    std::size_t combination_of(const Gene8* genome) const;
+    void write_combination(std::size_t combination, GenomeSpan genome) const;
+    Wide size() const;
+
+    Genome pack(const Json& architecture) const;  // throws Error naming the gene, its value and its values
+    Json unpack(GenomeView genome) const;
+    std::string key(GenomeView genome) const;
+    void check(GenomeView genome) const;  // throws Error unless canonical: indices in range, padding 0, allowed
+    bool valid(GenomeView genome) const;
+
+    std::int64_t cost(std::size_t index, const Gene8* genome) const;
+
+    // Equal for equal spaces (file, variables and tables): a state refuses another space.
+    std::uint64_t fingerprint() const { return fingerprint_; }
+
+  private:
+    friend class SpaceReader;
+    SearchSpace() = default;
+
+    std::string complaint(GenomeView genome) const;
+    Gene8 index_of(const Gene& gene, const Json& value) const;
+    void pack_gene(const Gene& gene, const Json& value, Genome& genome) const;
+
+    std::string name_;
+    std::string about_;
+    Variables variables_;
+    std::vector<Gene> genes_;
+    std::vector<LayerGroup> groups_;
+    std::vector<CostTable> costs_;
+    std::vector<std::size_t> slot_gene_;
+    std::vector<bool> forbidden_;
+    std::size_t combinations_ = 1;
+    std::size_t genome_length_ = 0;
+    std::uint64_t fingerprint_ = 0;
+};
+
+std::vector<std::string> builtin_spaces();
+std::string_view builtin_space_text(const std::string& name);  // throws Error with the nearest name
+
+}  // namespace hytas

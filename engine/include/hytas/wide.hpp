@@ -1,0 +1,19 @@
+// 128-bit counts. autoformer-base alone has 6e15 architectures and weighted counts are larger, so 64 bits are too few.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+namespace hytas {
+
+__extension__ using Wide = unsigned __int128;
+
+// Both throw Error when the result needs more than 128 bits: a wrapped count would be a wrong count.
+Wide checked_add(Wide left, Wide right);
+Wide checked_multiply(Wide left, Wide right);
+
+// Decimal digits; parse_wide throws Error on anything else and on more than 128 bits.
+std::string to_text(Wide value);
+Wide parse_wide(const std::string& text);
+
+}  // namespace hytas

@@ -1,0 +1,145 @@
+#include "hytas/expression.hpp"
+
+#include <algorithm>
+
+#include "expression_parser.hpp"
+#include "hytas/error.hpp"
+#include "hytas/text.hpp"
+
+namespace hytas {
+
+namespace {
+
+// A definition may use others twice each, so a chain of n of them could cost 2^n steps: a bound keeps loading finite.
+constexpr int most_steps = 20000;
+
+Value truth(bool value) { return {Rational(value ? 1 : 0), -1}; }
+
+const Rational& number_of(const Value& value) {
+    if (value.label >= 0) throw Error("expression: a label can only be compared with == or !=");
+    return value.number;
+}
+
+bool true_of(const Value& value) { return !(number_of(value) == Rational(0)); }
+
+}  // namespace
+
+Expressions::Root Expressions::add(Node node) {
+    nodes_.push_back(std::move(node));
+    return nodes_.size() - 1;
+}
+
+void Expressions::define_symbol(const std::string& name, const Symbol& symbol) {
+    static const std::set<std::string> reserved = {"if", "else", "and", "or", "not", "min", "max", "floor", "ceil"};
+    const bool letters = !name.empty() && std::all_of(name.begin(), name.end(), is_name_letter) && !is_digit(name[0]);
+    if (!letters || reserved.contains(name))
+        throw Error("name " + quoted(name) + ": must be letters, digits and '_', not a word of the expression language");
+    if (!symbols_.emplace(name, symbol).second) throw Error("name " + quoted(name) + ": is defined twice");
+}
+
+void Expressions::define_constant(const std::string& name, Rational value) {
+    define_symbol(name, {Symbol::Kind::node, add({Op::constant, {value, -1}, 0, {}}), 0, 0});
+}
+
+void Expressions::define_gene(const std::string& name, std::size_t slot, std::size_t length) {
+    define_symbol(name, {Symbol::Kind::gene, 0, slot, length});
+}
+
+void Expressions::define_layer_index(const std::string& name) {
+    define_symbol(name, {Symbol::Kind::node, add({Op::layer, {}, 0, {}}), 0, 0});
+}
+
+void Expressions::define(const std::string& name, const std::string& text) {
+    define_symbol(name, {Symbol::Kind::node, parse(text, "definition " + quoted(name)), 0, 0});
+}
+
+Expressions::Root Expressions::parse(const std::string& text, const std::string& what) {
+    return ExpressionParser(*this, text, what).whole();
+}
+
+std::int32_t Expressions::intern_label(const std::string& label) {
+    const auto found = std::find(labels_.begin(), labels_.end(), label);
+    if (found == labels_.end()) labels_.push_back(label);
+    return static_cast<std::int32_t>(found - labels_.begin());
+}
+
+Value Expressions::evaluate(Root root, const Environment& environment) const {
+    int left = most_steps;
+    return step(root, environment, left);
+}
+
+Value Expressions::arithmetic(Op op, const Value& left, const Value& right) {
+    if (op == Op::equal || op == Op::not_equal) {
+        if ((left.label < 0) != (right.label < 0)) throw Error("expression: a label is compared with a number");
+        const bool same = left.label < 0 ? left.number == right.number : left.label == right.label;
+        return truth(same == (op == Op::equal));
+    }
+    const Rational& a = number_of(left);
+    const Rational& b = number_of(right);
+    switch (op) {
+        case Op::add: return {a + b, -1};
+        case Op::subtract: return {a - b, -1};
+        case Op::multiply: return {a * b, -1};
+        case Op::divide: return {a / b, -1};
+        case Op::floor_divide: return {Rational((a / b).floor()), -1};
+        case Op::modulo: return {a - b * Rational((a / b).floor()), -1};
+        case Op::less: return truth(a < b);
+        case Op::less_equal: return truth(!(b < a));
+        case Op::minimum: return {b < a ? b : a, -1};
+        default: return {a < b ? b : a, -1};  // maximum
+    }
+}
+
+Value Expressions::logical(const Node& node, const Environment& environment, int& left) const {
+    const bool first = true_of(step(node.inputs[0], environment, left));
+    switch (node.op) {
+        case Op::logical_not: return truth(!first);
+        case Op::logical_and: return truth(first && true_of(step(node.inputs[1], environment, left)));
+        case Op::logical_or: return truth(first || true_of(step(node.inputs[1], environment, left)));
+        default: return step(node.inputs[first ? 1 : 2], environment, left);  // choose
+    }
+}
+
+Value Expressions::step(Root root, const Environment& environment, int& left) const {
+    if (--left < 0) throw Error("expression: takes more than 20,000 steps to evaluate");
+    const Node& node = nodes_[root];
+    switch (node.op) {
+        case Op::constant: return node.value;
+        case Op::slot: return environment.slots[node.slot];
+        case Op::layer: return {Rational(environment.layer), -1};
+        case Op::logical_and:
+        case Op::logical_or:
+        case Op::logical_not:
+        case Op::choose: return logical(node, environment, left);
+        case Op::negate: return {Rational(0) - number_of(step(node.inputs[0], environment, left)), -1};
+        case Op::floor: return {Rational(number_of(step(node.inputs[0], environment, left)).floor()), -1};
+        case Op::ceil: return {Rational(number_of(step(node.inputs[0], environment, left)).ceil()), -1};
+        default: break;
+    }
+    Value result = step(node.inputs[0], environment, left);
+    for (std::size_t i = 1; i < node.inputs.size(); ++i)
+        result = arithmetic(node.op, result, step(node.inputs[i], environment, left));
+    return result;
+}
+
+void Expressions::visit(Root root, std::set<Root>& seen) const {
+    if (!seen.insert(root).second) return;
+    for (const Root input : nodes_[root].inputs) visit(input, seen);
+}
+
+std::set<std::size_t> Expressions::slots_of(Root root) const {
+    std::set<Root> seen;
+    visit(root, seen);
+    std::set<std::size_t> slots;
+    for (const Root node : seen)
+        if (nodes_[node].op == Op::slot) slots.insert(nodes_[node].slot);
+    return slots;
+}
+
+bool Expressions::uses_layer_index(Root root) const {
+    std::set<Root> seen;
+    visit(root, seen);
+    return std::any_of(seen.begin(), seen.end(), [this](Root node) { return nodes_[node].op == Op::layer; });
+}
+
+}  // namespace hytas

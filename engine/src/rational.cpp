@@ -1,0 +1,144 @@
+#include "hytas/rational.hpp"
+
+#include <limits>
+#include <numeric>
+
+#include "hytas/error.hpp"
+#include "hytas/text.hpp"
+
+namespace hytas {
+
+namespace {
+
+__extension__ using Signed = __int128;
+
+Signed greatest_divisor(Signed left, Signed right) {
+    while (right != 0) {
+        const Signed rest = left % right;
+        left = right;
+        right = rest;
+    }
+    return left < 0 ? -left : left;
+}
+
+constexpr Signed most = std::numeric_limits<std::int64_t>::max();
+
+// Numerators and denominators have 64 bits, so every intermediate of one operation fits into 128.
+std::int64_t narrow(Signed value) {
+    if (value > most || value < -most) throw Error("expression: a value needs more than 64 bits");
+    return static_cast<std::int64_t>(value);
+}
+
+}  // namespace
+
+Rational Rational::of(std::int64_t numerator, std::int64_t denominator) {
+    if (denominator == 0) throw Error("expression: division by zero");
+    Rational result;
+    const Signed sign = denominator < 0 ? -1 : 1;
+    const Signed divisor = greatest_divisor(numerator, denominator);
+    result.numerator_ = narrow(sign * numerator / divisor);
+    result.denominator_ = narrow(sign * denominator / divisor);
+    return result;
+}
+
+namespace {
+
+Rational reduced(Signed numerator, Signed denominator) {
+    const Signed divisor = greatest_divisor(numerator, denominator);
+    return Rational::of(narrow(numerator / divisor), narrow(denominator / divisor));
+}
+
+}  // namespace
+
+Rational Rational::parse(const std::string& digits, const std::string& what) {
+    const std::string rule = what + " " + quoted(digits) + ": must be a number of at most 18 digits";
+    std::size_t at = !digits.empty() && digits[0] == '-' ? 1 : 0;
+    const bool negative = at == 1;
+    std::int64_t value = 0;
+    int scale = 0;
+    int count = 0;
+    bool point = false;
+    for (; at < digits.size() && digits[at] != 'e' && digits[at] != 'E'; ++at) {
+        if (digits[at] == '.' && !point) {
+            point = true;
+            continue;
+        }
+        if (digits[at] < '0' || digits[at] > '9' || ++count > 18) throw Error(rule);
+        value = value * 10 + (digits[at] - '0');
+        scale += point ? 1 : 0;
+    }
+    if (count == 0) throw Error(rule);
+    if (at < digits.size()) {
+        const bool down = at + 1 < digits.size() && digits[at + 1] == '-';
+        at += at + 1 < digits.size() && (digits[at + 1] == '-' || digits[at + 1] == '+') ? 2 : 1;
+        if (at >= digits.size() || digits.size() - at > 2) throw Error(rule);
+        int exponent = 0;
+        for (; at < digits.size(); ++at) {
+            if (digits[at] < '0' || digits[at] > '9') throw Error(rule);
+            exponent = exponent * 10 + (digits[at] - '0');
+        }
+        scale += down ? exponent : -exponent;
+    }
+    if (scale > 18 || scale < -18) throw Error(rule);
+    Rational result = negative ? -value : value;
+    for (; scale > 0; --scale) result = result / 10;
+    for (; scale < 0; ++scale) result = result * 10;
+    return result;
+}
+
+std::int64_t Rational::floor() const {
+    const std::int64_t quotient = numerator_ / denominator_;
+    return numerator_ % denominator_ < 0 ? quotient - 1 : quotient;
+}
+
+std::int64_t Rational::ceil() const {
+    const std::int64_t quotient = numerator_ / denominator_;
+    return numerator_ % denominator_ > 0 ? quotient + 1 : quotient;
+}
+
+std::string Rational::text() const {
+    if (whole()) return std::to_string(numerator_);
+    Signed scaled = numerator_;
+    std::string fraction;
+    for (int places = 1; places <= 18; ++places) {
+        scaled *= 10;
+        if (scaled % denominator_ != 0) continue;
+        Signed digits = scaled / denominator_;
+        const bool negative = digits < 0;
+        digits = negative ? -digits : digits;
+        for (int i = 0; i < places; ++i, digits /= 10)
+            fraction.insert(fraction.begin(), static_cast<char>('0' + static_cast<int>(digits % 10)));
+        return (negative ? "-" : "") + std::to_string(static_cast<std::int64_t>(digits)) + "." + fraction;
+    }
+    return std::to_string(numerator_) + "/" + std::to_string(denominator_);
+}
+
+Rational operator+(const Rational& left, const Rational& right) {
+    return reduced(static_cast<Signed>(left.numerator_) * right.denominator_ +
+                       static_cast<Signed>(right.numerator_) * left.denominator_,
+                   static_cast<Signed>(left.denominator_) * right.denominator_);
+}
+
+Rational operator-(const Rational& left, const Rational& right) {
+    return reduced(static_cast<Signed>(left.numerator_) * right.denominator_ -
+                       static_cast<Signed>(right.numerator_) * left.denominator_,
+                   static_cast<Signed>(left.denominator_) * right.denominator_);
+}
+
+Rational operator*(const Rational& left, const Rational& right) {
+    return reduced(static_cast<Signed>(left.numerator_) * right.numerator_,
+                   static_cast<Signed>(left.denominator_) * right.denominator_);
+}
+
+Rational operator/(const Rational& left, const Rational& right) {
+    if (right.numerator_ == 0) throw Error("expression: division by zero");
+    return reduced(static_cast<Signed>(left.numerator_) * right.denominator_,
+                   static_cast<Signed>(left.denominator_) * right.numerator_);
+}
+
+bool operator<(const Rational& left, const Rational& right) {
+    return static_cast<Signed>(left.numerator_) * right.denominator_ <
+           static_cast<Signed>(right.numerator_) * left.denominator_;
+}
+
+}  // namespace hytas

@@ -1,0 +1,151 @@
+// The part of the reader that tabulates the cost expressions of a space.
+#include <algorithm>
+
+#include "hytas/error.hpp"
+#include "hytas/text.hpp"
+#include "space_reader.hpp"
+
+namespace hytas {
+
+namespace {
+constexpr std::int64_t most_cost = std::int64_t{1} << 61;  // two of them still add up in 64 bits
+constexpr std::size_t most_entries = std::size_t{1} << 24;
+}  // namespace
+
+void SpaceReader::read_costs() {
+    const Json* costs = member(file_, "costs", Json::Kind::object, true);
+    if (costs->members().empty()) fail("\"costs\" must not be empty");
+    for (const auto& [name, body] : costs->members()) {
+        const auto letter = [](char one) { return (one >= 'a' && one <= 'z') || (one >= '0' && one <= '9') || one == '_'; };
+        if (name.empty() || !std::all_of(name.begin(), name.end(), letter)) fail("cost " + quoted(name) + ": a name is of a-z, 0-9 and '_'");
+        space_.costs_.push_back(read_cost(name, body));
+    }
+}
+
+CostTable SpaceReader::read_cost(const std::string& name, const Json& body) {
+    const std::string what = "cost " + quoted(name);
+    if (!body.is(Json::Kind::object)) fail(what + " must be an object");
+    known_members(body, "a cost", {"about", "unit", "combine", "global", "layers"});
+    CostTable cost;
+    cost.name = name;
+    const Json* unit = member(body, "unit", Json::Kind::string, false);
+    cost.unit = unit == nullptr ? name : unit->text();
+    if (const Json* about = member(body, "about", Json::Kind::string, false)) cost.about = about->text();
+    if (const Json* combine = member(body, "combine", Json::Kind::string, false)) {
+        if (combine->text() != "sum" && combine->text() != "max") fail(what + ": \"combine\" must be \"sum\" or \"max\"");
+        cost.combine = combine->text() == "max" ? Combine::maximum : Combine::sum;
+    }
+    const Json zero = Json::string("0");
+    const Json* global = body.find("global");
+    tabulate_global(cost, expression(global == nullptr ? zero : *global, what), what);
+    const Json* layers = member(body, "layers", Json::Kind::object, false);
+    if (layers != nullptr)
+        for (const auto& entry : layers->members()) {
+            const auto counts = [&](const LayerGroup& group) { return space_.genes_[group.depth_gene].name == entry.first; };
+            if (std::none_of(space_.groups_.begin(), space_.groups_.end(), counts))
+                fail(what + ": \"layers\": no gene belongs to layers of " + quoted(entry.first));
+        }
+    for (std::size_t g = 0; g < space_.groups_.size(); ++g) {
+        const Json* text = layers == nullptr ? nullptr : layers->find(space_.genes_[space_.groups_[g].depth_gene].name);
+        cost.groups.push_back(tabulate_layers(expression(text == nullptr ? zero : *text, what), g, what));
+    }
+    check_total(space_, cost);
+    return cost;
+}
+
+Expressions::Root SpaceReader::expression(const Json& text, const std::string& what) {
+    if (!text.is(Json::Kind::string) && !text.is(Json::Kind::number)) fail(what + " must be an expression in quotes");
+    return expressions_.parse(text.text(), what);
+}
+
+// group -1: a global expression, which must not read a gene of a layer.
+Projection SpaceReader::projection_of(Expressions::Root root, int group, const std::string& what) const {
+    Projection projection;
+    const auto slots = expressions_.slots_of(root);
+    for (auto slot = slots.rbegin(); slot != slots.rend(); ++slot) {
+        if (*slot < space_.slot_gene_.size()) {
+            projection.terms.push_back({*slot, projection.rows});
+            projection.rows *= space_.gene_of_slot(*slot).values.size();
+            continue;
+        }
+        for (std::size_t i = 0; i < space_.genes_.size(); ++i) {
+            const Gene& gene = space_.genes_[i];
+            if (gene.group < 0 || static_cast<std::size_t>(layer_slot(i)) != *slot || gene.group == group) continue;
+            fail(what + " reads " + quoted(gene.name) + ", a gene of other layers");
+        }
+    }
+    if (group < 0 && expressions_.uses_layer_index(root)) fail(what + " reads 'layer' outside \"layers\"");
+    return projection;
+}
+
+void SpaceReader::set_slot(std::size_t slot, const Gene& gene, std::size_t value) {
+    Value& place = environment_.slots[slot];
+    if (gene.numbers.empty())
+        place = {Rational(0), expressions_.intern_label(gene.values[value].text())};
+    else
+        place = {gene.numbers[value], -1};
+}
+
+void SpaceReader::set_row(const Projection& projection, std::size_t row) {
+    for (const Projection::Term& term : projection.terms) {
+        const Gene& gene = space_.gene_of_slot(term.slot);
+        set_slot(term.slot, gene, row / term.stride % gene.values.size());
+    }
+}
+
+void SpaceReader::set_option(std::size_t group, std::size_t option) {
+    const LayerGroup& layers = space_.groups_[group];
+    for (std::size_t i = layers.genes.size(); i-- > 0; option /= layers.radix[i])
+        set_slot(static_cast<std::size_t>(layer_slot(layers.genes[i])), space_.genes_[layers.genes[i]], option % layers.radix[i]);
+}
+
+std::int64_t SpaceReader::whole_cost(Expressions::Root root, const std::string& what) const {
+    Value value;
+    try {
+        value = expressions_.evaluate(root, environment_);
+    } catch (const Error& error) {
+        fail(what + ": " + error.what());
+    }
+    if (value.label >= 0 || !value.number.whole() || value.number.numerator() < 0 || value.number.numerator() > most_cost)
+        fail(what + " is " + (value.label >= 0 ? "a label" : value.number.text()) + " for some architecture; it must be a whole number of 0 or more");
+    return value.number.numerator();
+}
+
+void SpaceReader::tabulate_global(CostTable& cost, Expressions::Root root, const std::string& what) {
+    cost.projection = projection_of(root, -1, what);
+    for (std::size_t row = 0; row < cost.projection.rows; ++row) {
+        set_row(cost.projection, row);
+        cost.global.push_back(whole_cost(root, what));
+    }
+}
+
+LayerCosts SpaceReader::tabulate_layers(Expressions::Root root, std::size_t group, const std::string& what) {
+    LayerCosts table;
+    table.projection = projection_of(root, static_cast<int>(group), what);
+    table.layers = expressions_.uses_layer_index(root) ? std::max<std::size_t>(space_.groups_[group].most_layers, 1) : 1;
+    table.options = space_.groups_[group].options;
+    if (table.projection.rows * table.layers > most_entries / table.options) fail(what + " has more than 16,777,216 different layers");
+    for (std::size_t row = 0; row < table.projection.rows; ++row) {
+        set_row(table.projection, row);
+        for (std::size_t layer = 0; layer < table.layers; ++layer) {
+            environment_.layer = static_cast<std::int64_t>(layer);
+            for (std::size_t option = 0; option < table.options; ++option) {
+                set_option(group, option);
+                table.values.push_back(whole_cost(root, what));
+            }
+        }
+    }
+    return table;
+}
+
+// Sums of the largest parts must stay in 64 bits, so that no later addition needs a check.
+void SpaceReader::check_total(const SearchSpace& space, const CostTable& cost) {
+    Wide most = static_cast<Wide>(*std::max_element(cost.global.begin(), cost.global.end()));
+    for (std::size_t g = 0; g < cost.groups.size(); ++g) {
+        const auto& values = cost.groups[g].values;
+        most += static_cast<Wide>(*std::max_element(values.begin(), values.end())) * space.groups()[g].most_layers;
+    }
+    if (most > static_cast<Wide>(most_cost)) throw Error("cost " + quoted(cost.name) + ": exceeds 2^61 in space " + space.name());
+}
+
+}  // namespace hytas

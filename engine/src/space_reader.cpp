@@ -1,0 +1,242 @@
+#include "space_reader.hpp"
+
+#include <algorithm>
+
+#include "hytas/error.hpp"
+#include "hytas/text.hpp"
+
+namespace hytas {
+
+namespace {
+
+// The tables of a space grow with the combinations of its global genes; genes of layers cost nothing.
+constexpr std::size_t most_combinations = std::size_t{1} << 20;
+constexpr std::size_t most_options = std::size_t{1} << 16;
+constexpr std::size_t most_layers = 255;
+
+}  // namespace
+
+SearchSpace SearchSpace::parse(std::string_view text, const Variables& variables) {
+    return SpaceReader(text, variables).read();
+}
+
+SpaceReader::SpaceReader(std::string_view text, const Variables& variables)
+    : file_(Json::parse(text, "space file")), given_(variables) {
+    std::string identity(text);
+    for (const auto& [name, value] : variables) identity += "|" + name + "=" + std::to_string(value);
+    space_.fingerprint_ = hytas::fingerprint(identity);
+}
+
+SearchSpace SpaceReader::read() {
+    read_header();
+    read_variables();
+    read_genes();
+    lay_out();
+    define_names();
+    read_requirements();
+    read_costs();
+    return std::move(space_);
+}
+
+void SpaceReader::fail(const std::string& why) const {
+    throw Error("space file" + (space_.name_.empty() ? "" : " " + quoted(space_.name_)) + ": " + why);
+}
+
+const Json* SpaceReader::member(const Json& object, const std::string& name, Json::Kind kind, bool required) const {
+    const Json* found = object.find(name);
+    if (found == nullptr) {
+        if (required) fail("\"" + name + "\" is missing");
+        return nullptr;
+    }
+    if (!found->is(kind)) fail("\"" + name + "\" must be " + kind_name(kind) + ", not " + kind_name(found->kind()));
+    return found;
+}
+
+void SpaceReader::known_members(const Json& object, const std::string& what, const std::vector<std::string>& names) const {
+    for (const auto& entry : object.members())
+        if (std::find(names.begin(), names.end(), entry.first) == names.end())
+            fail(what + " has no entry " + quoted(entry.first) + "; it may have " + join(names));
+}
+
+void SpaceReader::read_header() {
+    if (!file_.is(Json::Kind::object)) fail("must be an object");
+    known_members(file_, "a space", {"format", "version", "name", "about", "variables", "genes", "definitions", "require", "costs"});
+    if (member(file_, "format", Json::Kind::string, true)->text() != "hytas-space") fail("\"format\" must be \"hytas-space\"");
+    const std::string& version = member(file_, "version", Json::Kind::number, true)->text();
+    if (version != "1") fail("\"version\" " + version + " is not known to this engine, which reads version 1");
+    const std::string& name = member(file_, "name", Json::Kind::string, true)->text();
+    const auto plain = [](char letter) { return (letter >= 'a' && letter <= 'z') || (letter >= '0' && letter <= '9') || letter == '-'; };
+    if (name.empty() || name.size() > 60 || !std::all_of(name.begin(), name.end(), plain))
+        fail("\"name\" " + quoted(name) + " must be of a-z, 0-9 and '-'");
+    space_.name_ = name;
+    if (const Json* about = member(file_, "about", Json::Kind::string, false)) space_.about_ = about->text();
+}
+
+void SpaceReader::read_variables() {
+    const Json* variables = member(file_, "variables", Json::Kind::object, false);
+    const Json none = Json::object({});
+    const Json& known = variables == nullptr ? none : *variables;
+    for (const auto& [name, value] : given_)
+        if (known.find(name) == nullptr) {
+            std::vector<std::string> names;
+            for (const auto& entry : known.members()) names.push_back(entry.first);
+            throw Error("variable " + quoted(name) + ": space " + space_.name_ + " has " + (names.empty() ? "none" : join(names)));
+        }
+    for (const auto& [name, body] : known.members()) {
+        if (!body.is(Json::Kind::object)) fail("variable " + quoted(name) + " must be an object");
+        known_members(body, "a variable", {"about", "default", "minimum", "maximum"});
+        const auto number = [&](const char* entry, std::int64_t fallback) {
+            const Json* value = member(body, entry, Json::Kind::number, false);
+            if (value == nullptr) return fallback;
+            const Rational parsed = Rational::parse(value->text(), "space file: " + name);
+            if (!parsed.whole()) fail("variable " + quoted(name) + ": \"" + entry + "\" must be a whole number");
+            return parsed.numerator();
+        };
+        const auto given = given_.find(name);
+        if (given == given_.end() && body.find("default") == nullptr)
+            throw Error("variable " + quoted(name) + ": is missing; space " + space_.name_ + " needs it");
+        const std::int64_t value = given == given_.end() ? number("default", 0) : given->second;
+        const std::int64_t low = number("minimum", 0);
+        const std::int64_t high = number("maximum", 1000000);
+        if (value < low || value > high)
+            throw Error("variable " + name + " " + std::to_string(value) + ": must be " + std::to_string(low) + " to " +
+                        std::to_string(high) + " in space " + space_.name_);
+        space_.variables_[name] = value;
+    }
+}
+
+void SpaceReader::read_genes() {
+    const Json* genes = member(file_, "genes", Json::Kind::array, true);
+    if (genes->items().empty()) fail("\"genes\" must not be empty");
+    for (const Json& item : genes->items()) read_gene(item);
+}
+
+void SpaceReader::read_gene(const Json& item) {
+    if (!item.is(Json::Kind::object)) fail("a gene must be an object");
+    known_members(item, "a gene", {"name", "key", "about", "values", "length", "per"});
+    Gene gene;
+    gene.name = member(item, "name", Json::Kind::string, true)->text();
+    const Json* key = member(item, "key", Json::Kind::string, false);
+    gene.key = key == nullptr ? gene.name : key->text();
+    if (gene.name == "space") fail("a gene must not be called 'space'");
+    for (const Gene& other : space_.genes_) {
+        if (other.name == gene.name) fail("gene " + quoted(gene.name) + " is there twice");
+        if (other.key == gene.key) fail("genes " + quoted(gene.name) + " and " + quoted(other.name) + " have the same key");
+    }
+    read_values(item, gene);
+    place_gene(item, gene);
+    space_.genes_.push_back(std::move(gene));
+}
+
+void SpaceReader::read_values(const Json& item, Gene& gene) {
+    gene.values = member(item, "values", Json::Kind::array, true)->items();
+    if (gene.values.empty() || gene.values.size() > 255) fail("gene " + quoted(gene.name) + " must have 1 to 255 values");
+    for (std::size_t i = 0; i < gene.values.size(); ++i) {
+        const Json& value = gene.values[i];
+        if (!value.is(gene.values[0].kind()) || !(value.is(Json::Kind::number) || value.is(Json::Kind::string)))
+            fail("gene " + quoted(gene.name) + ": its values must be all numbers or all labels");
+        for (std::size_t j = 0; j < i; ++j)
+            if (gene.values[j].text() == value.text()) fail("gene " + quoted(gene.name) + " has the value " + value.text() + " twice");
+        if (value.is(Json::Kind::number)) gene.numbers.push_back(Rational::parse(value.text(), "gene " + gene.name));
+    }
+}
+
+void SpaceReader::place_gene(const Json& item, Gene& gene) {
+    if (const Json* length = member(item, "length", Json::Kind::number, false)) {
+        const Rational count = Rational::parse(length->text(), "gene " + gene.name + " length");
+        if (!count.whole() || count.numerator() < 1 || count.numerator() > 9) fail("gene " + quoted(gene.name) + ": \"length\" must be 1 to 9");
+        gene.length = static_cast<std::size_t>(count.numerator());
+    }
+    const Json* per = member(item, "per", Json::Kind::string, false);
+    if (per == nullptr) return;
+    if (gene.length != 0) fail("gene " + quoted(gene.name) + ": \"length\" and \"per\" exclude each other");
+    LayerGroup& group = group_of(per->text());
+    gene.group = static_cast<int>(&group - space_.groups_.data());
+    gene.slot = group.genes.size();
+    group.genes.push_back(space_.genes_.size());
+    group.radix.push_back(gene.values.size());
+    group.options *= gene.values.size();
+    if (group.options > most_options) fail("a layer of " + quoted(per->text()) + " has more than 65,536 combinations of genes");
+}
+
+LayerGroup& SpaceReader::group_of(const std::string& depth_gene) {
+    for (LayerGroup& group : space_.groups_)
+        if (space_.genes_[group.depth_gene].name == depth_gene) return group;
+    for (std::size_t i = 0; i < space_.genes_.size(); ++i) {
+        const Gene& gene = space_.genes_[i];
+        if (gene.name != depth_gene) continue;
+        LayerGroup group;
+        group.depth_gene = i;
+        if (gene.group >= 0 || gene.length != 0 || gene.numbers.empty()) fail(quoted(depth_gene) + " must be one number to count layers");
+        for (const Rational& depth : gene.numbers) {
+            if (!depth.whole() || depth.numerator() < 0 || depth.numerator() > static_cast<std::int64_t>(most_layers))
+                fail(quoted(depth_gene) + " must be whole numbers of 0 to 255 to count layers");
+            group.depths.push_back(static_cast<std::size_t>(depth.numerator()));
+            group.most_layers = std::max(group.most_layers, group.depths.back());
+        }
+        space_.groups_.push_back(std::move(group));
+        return space_.groups_.back();
+    }
+    fail("\"per\": no gene " + quoted(depth_gene) + " comes before");
+}
+
+void SpaceReader::lay_out() {
+    for (std::size_t i = 0; i < space_.genes_.size(); ++i) {
+        Gene& gene = space_.genes_[i];
+        if (gene.group >= 0) continue;
+        gene.slot = space_.slot_gene_.size();
+        for (std::size_t element = 0; element < std::max<std::size_t>(gene.length, 1); ++element) {
+            space_.slot_gene_.push_back(i);
+            space_.combinations_ *= gene.values.size();
+            if (space_.combinations_ > most_combinations)
+                fail("has more than 1,048,576 combinations of global genes; let some belong to layers (\"per\")");
+        }
+    }
+    space_.genome_length_ = space_.slot_gene_.size();
+    for (LayerGroup& group : space_.groups_) {
+        group.depth_slot = space_.genes_[group.depth_gene].slot;
+        group.offset = space_.genome_length_;
+        space_.genome_length_ += group.most_layers * group.genes.size();
+    }
+}
+
+std::int32_t SpaceReader::layer_slot(std::size_t gene) const {
+    std::size_t slot = space_.slot_gene_.size();
+    for (std::size_t i = 0; i < gene; ++i) slot += space_.genes_[i].group >= 0 ? 1 : 0;
+    return static_cast<std::int32_t>(slot);
+}
+
+void SpaceReader::define_names() {
+    for (const auto& [name, value] : space_.variables_) expressions_.define_constant(name, value);
+    expressions_.define_layer_index("layer");
+    for (std::size_t i = 0; i < space_.genes_.size(); ++i) {
+        const Gene& gene = space_.genes_[i];
+        const std::size_t slot = gene.group < 0 ? gene.slot : static_cast<std::size_t>(layer_slot(i));
+        expressions_.define_gene(gene.name, slot, gene.length);
+    }
+    environment_.slots.resize(space_.slot_gene_.size() + space_.genes_.size());
+    if (const Json* definitions = member(file_, "definitions", Json::Kind::object, false))
+        for (const auto& [name, text] : definitions->members()) {
+            if (!text.is(Json::Kind::string) && !text.is(Json::Kind::number)) fail("definition " + quoted(name) + " must be an expression in quotes");
+            expressions_.define(name, text.text());
+        }
+}
+
+void SpaceReader::read_requirements() {
+    const Json* rules = member(file_, "require", Json::Kind::array, false);
+    if (rules == nullptr) return;
+    space_.forbidden_.assign(space_.combinations_, false);
+    Genome genome(space_.genome_length_);
+    for (const Json& rule : rules->items()) {
+        const Expressions::Root root = expression(rule, "require");
+        projection_of(root, -1, "require");
+        for (std::size_t i = 0; i < space_.combinations_; ++i) {
+            space_.write_combination(i, genome);
+            for (std::size_t slot = 0; slot < space_.slot_gene_.size(); ++slot) set_slot(slot, space_.gene_of_slot(slot), genome[slot]);
+            if (whole_cost(root, "require") == 0) space_.forbidden_[i] = true;
+        }
+    }
+    if (std::all_of(space_.forbidden_.begin(), space_.forbidden_.end(), [](bool no) { return no; })) fail("\"require\" excludes everything");
+}
+
+}  // namespace hytas

@@ -1,0 +1,53 @@
+// Turns the JSON of a space file into a SearchSpace, checking everything on the way.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "hytas/expression.hpp"
+#include "hytas/search_space.hpp"
+
+namespace hytas {
+
+class SpaceReader {
+  public:
+    SpaceReader(std::string_view text, const Variables& variables);
+    SearchSpace read();
+
+  private:
+    [[noreturn]] void fail(const std::string& why) const;
+    const Json* member(const Json& object, const std::string& name, Json::Kind kind, bool required) const;
+    void known_members(const Json& object, const std::string& what, const std::vector<std::string>& names) const;
+
+    void read_header();
+    void read_variables();
+    void read_genes();
+    void read_gene(const Json& item);
+    void read_values(const Json& item, Gene& gene);
+    void place_gene(const Json& item, Gene& gene);
+    LayerGroup& group_of(const std::string& depth_gene);
+    void lay_out();
+    void define_names();
+    void read_requirements();
+    void read_costs();
+    CostTable read_cost(const std::string& name, const Json& body);
+
+    Expressions::Root expression(const Json& text, const std::string& what);
+    Projection projection_of(Expressions::Root root, int group, const std::string& what) const;
+    void tabulate_global(CostTable& cost, Expressions::Root root, const std::string& what);
+    LayerCosts tabulate_layers(Expressions::Root root, std::size_t group, const std::string& what);
+    std::int64_t whole_cost(Expressions::Root root, const std::string& what) const;
+    void set_row(const Projection& projection, std::size_t row);
+    void set_option(std::size_t group, std::size_t option);
+    void set_slot(std::size_t slot, const Gene& gene, std::size_t value);
+    std::int32_t layer_slot(std::size_t gene) const;
+    static void check_total(const SearchSpace& space, const CostTable& cost);
+
+    Json file_;
+    Variables given_;
+    SearchSpace space_;
+    Expressions expressions_;
+    Environment environment_;
+};
+
+}  // namespace hytas

@@ -10,10 +10,22 @@ from ..errors import InputError
 
 # command -> (module, function, short help). A new command is one file and one line here.
 COMMANDS = {
-    "search": ("search", "search", "Search, retrain, export and check: a scene and a budget in, a model out."),
+    "search": (
+        "search",
+        "search",
+        "Search, retrain, export and check: a scene and a budget in, a model out.",
+    ),
     "train": ("train", "train", "Train one architecture on a scene."),
-    "export": ("export", "export", "Export a trained run to ONNX and TorchScript, checked against torch."),
-    "classify": ("classify", "classify", "Classify a whole scene with an exported model (no torch)."),
+    "export": (
+        "export",
+        "export",
+        "Export a trained run to ONNX and TorchScript, checked against torch.",
+    ),
+    "classify": (
+        "classify",
+        "classify",
+        "Classify a whole scene with an exported model (no torch).",
+    ),
     "inspect": ("inspect", "inspect", "Tell what a scene, a model or a run folder holds."),
     "doctor": ("doctor", "doctor", "Tell what this machine and this installation can do."),
 }

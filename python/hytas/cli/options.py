@@ -1,6 +1,7 @@
 """Options that several commands share, and their types."""
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import click
@@ -10,14 +11,12 @@ from hytas.errors import InputError
 Command = Callable[..., Any]
 
 
-class BudgetType(click.ParamType):
+class BudgetType(click.ParamType[str]):
     """A budget such as `2M-params`, in canonical text; checked before anything is read."""
 
     name = "budget"
 
-    def convert(
-        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
-    ) -> str:
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
         from hytas._engine import Budget
 
         try:
@@ -83,7 +82,9 @@ preparation_options = _together(
         show_default=True,
         help="Neighbouring bands in one token; odd.",
     ),
-    click.option("--bands", help="Bands to use, such as 1-103,110-148; dead ones go by themselves."),
+    click.option(
+        "--bands", help="Bands to use, such as 1-103,110-148; dead ones go by themselves."
+    ),
     click.option(
         "--scaling",
         type=click.Choice(["standard", "minmax"]),
@@ -112,3 +113,13 @@ device_option = click.option(
 )
 
 json_option = click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
+
+
+def absolute_paths(settings: dict[str, Any]) -> dict[str, Any]:
+    """`settings` with the scene's files named from the root, so that later commands find them."""
+    named = {
+        name: str(Path(settings[name]).resolve())
+        for name in ("data", "labels")
+        if settings[name] is not None and settings[name] != "synthetic"
+    }
+    return {**settings, **named}

@@ -46,10 +46,6 @@ USUAL = {"population": 50, "generations": 20, "retrain_epochs": None}
 @options.json_option
 def search(
     budgets: tuple[str, ...],
-    data: str,
-    labels: str | None,
-    cube_key: str | None,
-    labels_key: str | None,
     out: str | None,
     retrain_epochs: int | None,
     population: int | None,
@@ -70,11 +66,17 @@ def search(
     from hytas.cli.console import Console
     from hytas.cli.summary import print_outcome
     from hytas.data import load_scene
-    from hytas.proxies import check_proxies
+    from hytas.proxies import parse_proxies
 
     budget = ",".join(budgets)
-    check_proxies(settings["proxy"])
-    scene = load_scene(data, labels, cube_key=cube_key, labels_key=labels_key)
+    settings["proxy"] = ",".join(str(spec) for spec in parse_proxies(settings["proxy"]))
+    data = settings["data"]
+    scene = load_scene(
+        data,
+        settings["labels"],
+        cube_key=settings["cube_key"],
+        labels_key=settings["labels_key"],
+    )
 
     from hytas.run import RunConfig, run_mission
     from hytas.train import Recipe
@@ -86,14 +88,10 @@ def search(
     epochs = defaults["retrain_epochs"] if retrain_epochs is None else retrain_epochs
     config = RunConfig(
         budget=budget,
-        data=data,
-        labels=labels,
-        cube_key=cube_key,
-        labels_key=labels_key,
         population=_either(population, defaults["population"]),
         generations=_either(generations, defaults["generations"]),
         recipe=Recipe().with_epochs(epochs),
-        **settings,
+        **options.absolute_paths(settings),
     )
     folder = out or f"runs/{scene.name}-{budget.replace(',', '-')}"
     try:

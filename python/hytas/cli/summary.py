@@ -31,9 +31,7 @@ def _print_accuracy(outcome: Outcome) -> None:
     click.echo(f"  {'OA':<30} {test['OA']:.4f}")
     click.echo(f"  {'AA':<30} {test['AA']:.4f}")
     click.echo(f"  {'kappa':<30} {test['kappa']:.4f}")
-    click.echo(
-        f"torch, ONNX and TorchScript agree on all of them: largest difference {worst:.1e}"
-    )
+    click.echo(f"torch, ONNX and TorchScript agree on all of them: largest difference {worst:.1e}")
 
 
 def _against(cost: int, bound: tuple[int | None, int | None] | None) -> str:

@@ -2,7 +2,13 @@
 
 from hytas.run.config import RunConfig
 from hytas.run.folder import RunFolder
-from hytas.run.mission import Outcome, describe_architecture, run_mission
+from hytas.run.mission import (
+    Outcome,
+    describe_architecture,
+    export_run,
+    run_mission,
+    train_architecture,
+)
 from hytas.run.report import Report, Silent
 
 __all__ = [
@@ -12,5 +18,7 @@ __all__ = [
     "RunFolder",
     "Silent",
     "describe_architecture",
+    "export_run",
     "run_mission",
+    "train_architecture",
 ]

@@ -1,7 +1,7 @@
 """All that decides the result of a run, as one value."""
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any
 
 from hytas.errors import InputError
@@ -13,11 +13,11 @@ class RunConfig:
     """What a run was asked to do; `config.json` in its folder.
 
     Attributes:
+        budget: canonical text; None for a run that trains a given architecture.
         data: the scene's file, or "synthetic".
         labels: the file of its labels, where they have one of their own.
         cube_key: variable of the cube, where a file holds several.
         labels_key: variable or variables of the labels, likewise.
-        budget: canonical text of the budget.
         space: search space.
         proxy: proxies; the first is the fitness, all are recorded.
         strategy: the engine's selection.
@@ -34,7 +34,7 @@ class RunConfig:
         recipe: of the retraining.
     """
 
-    budget: str
+    budget: str | None = None
     data: str = "synthetic"
     labels: str | None = None
     cube_key: str | None = None
@@ -78,6 +78,10 @@ class RunConfig:
             return cls(**{**values, "recipe": Recipe(**values["recipe"])})
         except (KeyError, TypeError) as error:
             raise InputError(f"config.json: not a configuration of this hytas ({error})") from None
+
+    def with_epochs(self, epochs: int | None) -> "RunConfig":
+        """This configuration with the epochs of its recipe given; None takes the recipe's steps."""
+        return replace(self, recipe=self.recipe.with_epochs(epochs))
 
     def differences(self, other: "RunConfig", ignore: tuple[str, ...]) -> list[str]:
         """Lines such as "budget 2M-params (there 500K-params)", for the fields that differ."""

@@ -20,14 +20,18 @@ Pixels = NDArray[np.int64]
 
 @dataclass(frozen=True, eq=False)
 class RunContext:
-    """A run's scene, split, scaling and feasible architectures: all fixed by its configuration."""
+    """A run's scene, split, scaling and search space: all fixed by its configuration.
+
+    `feasible` holds the architectures of the budget; None without a budget.
+    """
 
     config: RunConfig
     scene: Scene
     split: Split
     preprocessing: Preprocessing
     shape: InputShape
-    feasible: Feasible
+    space: SearchSpace
+    feasible: Feasible | None
     device: torch.device
 
     def targets(self, pixels: Pixels) -> NDArray[np.int64]:
@@ -106,8 +110,9 @@ def prepare(config: RunConfig, scene: Scene, device: torch.device) -> RunContext
     if config.band_group > bands:
         raise InputError(f"band group {config.band_group}: the scene has {bands} usable bands")
     shape = InputShape(bands, scene.classes, config.patch_size, config.band_group)
-    feasible = open_feasible(open_space(config.space, shape), config.budget)
-    return RunContext(config, scene, split, preprocessing, shape, feasible, device)
+    space = open_space(config.space, shape)
+    feasible = None if config.budget is None else open_feasible(space, config.budget)
+    return RunContext(config, scene, split, preprocessing, shape, space, feasible, device)
 
 
 def open_run(folder: RunFolder, config: RunConfig, scene: Scene, device: str) -> RunContext:

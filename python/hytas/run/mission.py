@@ -1,22 +1,24 @@
 """The whole road: scene and budget in, checked model out."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from hytas.data import Scene
+from hytas.errors import InputError
 from hytas.run.config import RunConfig
 from hytas.run.context import RunContext, open_run
-from hytas.run.folder import RunFolder
+from hytas.run.folder import RunFolder, read_json, write_json
 from hytas.run.report import Report
 from hytas.run.stages import (
     evaluate_stage,
     export_stage,
     map_stage,
-    read_metrics,
     retrain_stage,
     search_stage,
 )
+from hytas.run.weights import load_weights
 
 
 @dataclass(frozen=True)
@@ -25,8 +27,9 @@ class Outcome:
 
     Attributes:
         architecture: the winner.
-        costs: its costs, in the budget's units and the engine's others.
-        budget: canonical text.
+        costs: its costs, by name.
+        bounds: (cost, lower, upper) of the budget; empty without one.
+        budget: canonical text, or None.
         metrics: of `metrics.json`; None when the run stopped after the search.
         files: those of the folder that a user may want, with their sizes in bytes.
     """
@@ -34,7 +37,7 @@ class Outcome:
     architecture: dict[str, Any]
     costs: dict[str, int]
     bounds: list[tuple[str, int, int]]
-    budget: str
+    budget: str | None
     metrics: dict[str, Any] | None
     files: dict[str, int]
     folder: Path
@@ -67,12 +70,75 @@ def run_mission(
         context = open_run(folder, config, scene, device)
         _introduce(context, report)
         architecture = search_stage(context, folder, report)
-        costs = context.feasible.space.cost(architecture)
         report.line(f"winner: {describe_architecture(architecture)}")
-        if config.recipe.epochs == 0:
-            return _outcome(context, folder, architecture, costs, None)
-        finish(context, folder, architecture, report)
-        return _outcome(context, folder, architecture, costs, read_metrics(folder))
+        if config.recipe.epochs != 0:
+            finish(context, folder, architecture, report)
+        return outcome(context, folder, architecture)
+
+
+def train_architecture(
+    architecture: Mapping[str, Any],
+    config: RunConfig,
+    scene: Scene,
+    out: str | Path,
+    *,
+    device: str,
+    report: Report,
+) -> Outcome:
+    """Train a given architecture, export, check and picture it, as the end of `run_mission` does.
+
+    Raises:
+        InputError: the architecture is not one of its space, or `out` belongs to another run.
+        ExportError: an exported file computes something else than torch.
+        OSError: `out` cannot be written.
+    """
+    with RunFolder(out) as folder:
+        context = open_run(folder, config, scene, device)
+        chosen = dict(architecture)
+        check_architecture(context, chosen)
+        if not folder.architecture.exists():
+            write_json(folder.architecture, chosen)
+        elif read_json(folder.architecture) != chosen:
+            raise InputError(
+                f"--out {folder.path}: holds another architecture "
+                f"({describe_architecture(read_json(folder.architecture))}); choose another folder"
+            )
+        _introduce(context, report)
+        finish(context, folder, chosen, report)
+        return outcome(context, folder, chosen)
+
+
+def export_run(config: RunConfig, scene: Scene, out: str | Path, *, report: Report) -> Outcome:
+    """Export, check and picture the trained model of a run again.
+
+    Raises:
+        InputError: `scene` is not the run's, or `out` holds no trained weights.
+        ExportError: an exported file computes something else than torch.
+        OSError: `out` cannot be written.
+    """
+    with RunFolder(out) as folder:
+        context = open_run(folder, config, scene, "cpu")
+        model = load_weights(folder.weights)
+        evaluate_stage(context, folder, model, export_stage(context, folder, model, report))
+        map_stage(context, folder, report)
+        return outcome(context, folder, dict(model.card.architecture))
+
+
+def check_architecture(context: RunContext, architecture: Mapping[str, Any]) -> None:
+    """Refuse genes that the space does not have.
+
+    Raises:
+        InputError: naming the gene, its value and the rule.
+    """
+    if architecture.get("space") != context.config.space:
+        raise InputError(
+            f"architecture: of space {architecture.get('space')!r}, "
+            f"the run searches {context.config.space}"
+        )
+    try:
+        context.space.cost(dict(architecture))
+    except ValueError as error:
+        raise InputError(f"architecture: {error}") from None
 
 
 def finish(
@@ -107,18 +173,13 @@ def _introduce(context: RunContext, report: Report) -> None:
         report.line(f"note: {note}")
     report.line(context.split.describe())
     report.line(
-        f"space {context.config.space}, budget {context.config.budget}, "
+        f"space {context.config.space}, budget {context.config.budget or 'none'}, "
         f"proxy {context.config.proxy}, seed {context.config.seed}, device {context.device}"
     )
 
 
-def _outcome(
-    context: RunContext,
-    folder: RunFolder,
-    architecture: dict[str, Any],
-    costs: dict[str, int],
-    metrics: dict[str, Any] | None,
-) -> Outcome:
+def outcome(context: RunContext, folder: RunFolder, architecture: dict[str, Any]) -> Outcome:
+    """What the folder now holds."""
     files = [
         folder.onnx,
         folder.torchscript,
@@ -132,10 +193,10 @@ def _outcome(
     ]
     return Outcome(
         architecture,
-        costs,
-        list(context.feasible.budget.bounds),
+        context.space.cost(architecture),
+        [] if context.feasible is None else list(context.feasible.budget.bounds),
         context.config.budget,
-        metrics,
+        read_json(folder.metrics) if folder.metrics.exists() else None,
         {file.name: file.stat().st_size for file in files if file.exists()},
         folder.path,
     )

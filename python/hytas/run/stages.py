@@ -1,7 +1,6 @@
 """The stages of a run. Each does nothing that its folder already holds."""
 
-import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -11,12 +10,19 @@ from hytas.deploy import ClassMap, DeployedModel, classify_scene
 from hytas.export import FORMATS, Parity, check_parity, describe, export_formats
 from hytas.metrics import accuracy_report
 from hytas.models import build_network
-from hytas.proxies import Evaluator, proxy_batch
+from hytas.proxies import (
+    Evaluator,
+    ProxySpec,
+    base_proxies,
+    fitness,
+    parse_proxies,
+    proxy_batch,
+)
 from hytas.run.context import RunContext
 from hytas.run.folder import RunFolder, read_json, write_json
 from hytas.run.report import Report
 from hytas.run.weights import TrainedModel, load_weights, save_weights
-from hytas.search import EvaluationStore, SearchSettings, search
+from hytas.search import Evaluation, EvaluationStore, SearchSettings, search
 from hytas.train import retrain
 
 Architecture = dict[str, Any]
@@ -24,25 +30,29 @@ PARITY_BATCH = 64
 
 
 def search_stage(context: RunContext, folder: RunFolder, report: Report) -> Architecture:
-    """The best architecture of the budget by the proxy; `evaluations.sqlite`, `architecture.json`."""
+    """The best architecture by the proxy; `evaluations.sqlite`, `architecture.json`."""
     if folder.architecture.exists():
         return read_json(folder.architecture)
     config = context.config
-    evaluator = Evaluator.from_text(
+    assert context.feasible is not None  # a run without a budget has its architecture
+    specs = parse_proxies(config.proxy)
+    evaluator = Evaluator(
         config.proxy,
         context.shape,
-        batch=_proxy_batch(context),
-        device=context.device,
+        batch=_proxy_batch(context, specs),
+        device=str(context.device),
         seed=config.seed,
     )
-    settings = SearchSettings(
-        config.strategy, config.population, config.generations, config.seed
-    )
+
+    def leading(evaluations: Sequence[Evaluation]) -> NDArray[np.float64]:
+        return fitness(specs[0], [item.scores for item in evaluations])
+
+    settings = SearchSettings(config.strategy, config.population, config.generations, config.seed)
     with EvaluationStore(folder.evaluations) as store:
         result = search(
             context.feasible,
             evaluator,
-            evaluator.fitness,
+            leading,
             settings,
             store,
             progress=report.search,
@@ -113,7 +123,7 @@ def export_stage(
 def evaluate_stage(
     context: RunContext, folder: RunFolder, model: TrainedModel, parity: Parity
 ) -> dict[str, Any]:
-    """Accuracy of the ONNX model on the test pixels, with all that it depends on; `metrics.json`."""
+    """Accuracy of the ONNX model on the test pixels; `metrics.json`."""
     truth = context.targets(context.split.test)
     metrics = {
         "test": accuracy_report(truth, parity.predicted, model.card.class_names),
@@ -125,7 +135,7 @@ def evaluate_stage(
             "test": len(context.split.test),
             "overlap": context.split.overlap,
         },
-        "costs": context.feasible.space.cost(dict(model.card.architecture)),
+        "costs": context.space.cost(dict(model.card.architecture)),
         "seed": context.config.seed,
         "device": str(context.device),
         "training": dict(model.training),
@@ -153,11 +163,15 @@ def map_stage(context: RunContext, folder: RunFolder, report: Report) -> ClassMa
     return result
 
 
-def _proxy_batch(context: RunContext) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
-    """The labelled patches that proxies look at; training pixels, all of them."""
-    training = context.labelled(context.split.train)
+def _proxy_batch(
+    context: RunContext, specs: Sequence[ProxySpec]
+) -> tuple[NDArray[np.float32], NDArray[np.int64]] | None:
+    """The labelled patches that the proxies look at, if one of them does."""
+    if not any(spec.proxy.needs_data for spec in base_proxies(specs)):
+        return None
+    config = context.config
     return proxy_batch(
-        training.patches, training.pixels, training.targets, seed=context.config.seed
+        context.scene, context.split.train, context.preprocessing, config.patch_size, config.seed
     )
 
 
@@ -167,8 +181,3 @@ def _batches(context: RunContext, report: Report) -> Iterator[NDArray[Any]]:
         chosen = pixels[start : start + PARITY_BATCH]
         yield context.raw_patches(chosen)
         report.pixels("check", start + len(chosen), len(pixels))
-
-
-def read_metrics(folder: RunFolder) -> dict[str, Any]:
-    """The metrics of a finished run."""
-    return dict(json.loads(folder.metrics.read_text(encoding="utf-8")))

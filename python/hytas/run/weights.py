@@ -68,5 +68,7 @@ def load_weights(path: Path) -> TrainedModel:
         network.load_state_dict(tensors)
         training = json.loads(metadata[TRAINING])
     except (RuntimeError, KeyError, ValueError) as error:
-        raise InputError(f"{path}: its weights are not those of its architecture ({error})") from None
+        raise InputError(
+            f"{path}: its weights are not those of its architecture ({error})"
+        ) from None
     return TrainedModel(network, card, training)

@@ -2,7 +2,7 @@
 
 import math
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -73,7 +73,7 @@ class SearchResult:
     exhausted: bool
 
 
-Fitness = Callable[[Sequence[Evaluation]], Sequence[float]]
+Fitness = Callable[[Sequence[Evaluation]], Iterable[float]]
 """From all evaluations so far to the fitness of each; larger is better, NaN ranks last."""
 
 

@@ -104,7 +104,9 @@ class EvaluationStore:
             for item in evaluations
         ]
         with self._transaction() as connection:
-            connection.executemany("INSERT OR REPLACE INTO evaluations VALUES (?,?,?,?,?,?,?)", rows)
+            connection.executemany(
+                "INSERT OR REPLACE INTO evaluations VALUES (?,?,?,?,?,?,?)", rows
+            )
 
     def evaluations(self) -> list[Evaluation]:
         """All evaluations, in asking order."""

@@ -31,7 +31,7 @@ class Recipe:
         patience: stop when this fraction of the epochs brought no better validation.
     """
 
-    steps: int = 2400
+    steps: int = 1500
     epochs: int | None = None
     batch_size: int = 64
     learning_rate: float = 1e-3

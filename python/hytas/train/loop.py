@@ -20,6 +20,7 @@ from .recipe import Recipe
 from .state import Epoch, TrainingState
 
 EVALUATION_BATCH = 256
+CHECKPOINT_SECONDS = 5.0  # what a kill can lose
 
 
 @dataclass(frozen=True)
@@ -60,7 +61,7 @@ class TrainingResult:
         return {
             "best_epoch": self.best_epoch,
             "stopped_early": self.stopped_early,
-            "history": [asdict(epoch) for epoch in self.history],
+            "history": [_without_time(epoch) for epoch in self.history],
         }
 
 
@@ -102,7 +103,7 @@ def retrain(
         )
         state.history.append(record)
         _keep_best(state, record)
-        if checkpoint is not None and time.monotonic() - saved > 5.0:
+        if checkpoint is not None and time.monotonic() - saved > CHECKPOINT_SECONDS:
             save_checkpoint(checkpoint, state)
             saved = time.monotonic()
         progress(record)
@@ -209,3 +210,10 @@ def _keep_best(state: TrainingState, record: Epoch) -> None:
 def _epoch_seed(seed: int, epoch: int) -> int:
     """A generator seed of its own for every (seed, epoch)."""
     return int(np.random.SeedSequence([seed, epoch]).generate_state(1, np.uint32)[0])
+
+
+def _without_time(epoch: Epoch) -> dict[str, Any]:
+    """An epoch's facts that a resumed run repeats."""
+    values = asdict(epoch)
+    del values["seconds"]
+    return values

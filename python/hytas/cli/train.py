@@ -1,0 +1,105 @@
+"""`hytas train`: one architecture, from training to checked files."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import click
+
+from hytas.cli import options
+from hytas.errors import InputError
+
+
+@click.command()
+@click.argument("run", required=False)
+@click.option("--arch", help="Architecture, a JSON file as `architecture.json` of a run.")
+@options.scene_options(required=False)
+@click.option("--out", help="Folder of the new run.")
+@options.retrain_epochs_option
+@options.preparation_options
+@options.seed_option
+@options.device_option
+@options.json_option
+@click.pass_context
+def train(ctx: click.Context, /, run: str | None, arch: str | None, **settings: Any) -> None:
+    """Train, export and check one architecture.
+
+    RUN is the folder of a search that stopped before its retraining; or give --arch, --data
+    and --out for an architecture of your own.
+
+    \b
+    hytas train runs/ip
+    hytas train --arch architecture.json --data IndianPine.mat --out runs/mine
+    """
+    from hytas.cli.console import Console
+    from hytas.cli.summary import print_outcome
+
+    as_json = settings.pop("as_json")
+    console = Console()
+    try:
+        if run is not None:
+            _refuse_with_run(ctx, arch)
+            outcome, data = _continue(run, settings, console)
+        else:
+            outcome, data = _start(arch, settings, console)
+    finally:
+        console.close()
+    if as_json:
+        click.echo(json.dumps(outcome.to_dict(), indent=1))
+    else:
+        print_outcome(outcome, data)
+
+
+def _refuse_with_run(ctx: click.Context, arch: str | None) -> None:
+    """A run has its own scene, split and seed: naming them again could only contradict it."""
+    given = [
+        parameter
+        for parameter in ctx.params
+        if ctx.get_parameter_source(parameter) is click.core.ParameterSource.COMMANDLINE
+        and parameter not in ("run", "retrain_epochs", "device", "as_json")
+    ]
+    if given:
+        names = ", ".join(f"--{name.replace('_', '-')}" for name in given)
+        raise InputError(f"{names}: the run already says that; give it without RUN, or leave it")
+
+
+def _continue(run: str, settings: dict[str, Any], console: Any) -> tuple[Any, str]:
+    from hytas.data import load_scene
+    from hytas.run import RunFolder, run_mission
+
+    folder = RunFolder(run)
+    config, _ = folder.read_config()
+    if not folder.architecture.exists():
+        raise InputError(f"{run}: its search is not finished; run `hytas search` on it again")
+    if settings["retrain_epochs"] is not None or config.recipe.epochs == 0:
+        config = config.with_epochs(settings["retrain_epochs"])
+    scene = load_scene(
+        config.data, config.labels, cube_key=config.cube_key, labels_key=config.labels_key
+    )
+    return run_mission(config, scene, run, device=settings["device"], report=console), config.data
+
+
+def _start(arch: str | None, settings: dict[str, Any], console: Any) -> tuple[Any, str]:
+    from hytas.data import load_scene
+    from hytas.run import RunConfig, train_architecture
+    from hytas.run.folder import read_json
+    from hytas.train import Recipe
+
+    out, device = settings.pop("out"), settings.pop("device")
+    epochs = settings.pop("retrain_epochs")
+    if arch is None or out is None:
+        raise InputError("train: give RUN, or --arch and --out (and --data)")
+    architecture = read_json(Path(arch))
+    scene = load_scene(
+        settings["data"],
+        settings["labels"],
+        cube_key=settings["cube_key"],
+        labels_key=settings["labels_key"],
+    )
+    config = RunConfig(
+        space=str(architecture.get("space", "hytas")),
+        recipe=Recipe().with_epochs(epochs),
+        **options.absolute_paths(settings),
+    )
+    outcome = train_architecture(architecture, config, scene, out, device=device, report=console)
+    return outcome, settings["data"]

@@ -1,0 +1,100 @@
+"""The network against its published sizes and a naive evaluation."""
+
+import csv
+import json
+
+import pytest
+import torch
+from torch.nn import functional
+
+from hytas.models import InputShape, SpectralTransformer, build_network, count_parameters
+
+ARCHITECTURE = {
+    "space": "hytas",
+    "depth": 5,
+    "embed_dim": 32,
+    "num_heads": [3, 4, 5, 6, 3],
+    "mlp_ratio": [1, 2, 3, 4, 5],
+}
+SHAPE = InputShape(bands=12, classes=5)
+
+
+def test_logits_have_one_column_a_class() -> None:
+    logits = build_network(ARCHITECTURE, SHAPE)(torch.randn(3, 7, 7, 12))
+    assert logits.shape == (3, 5)
+
+
+def test_seed_alone_decides_the_weights() -> None:
+    torch.manual_seed(5)
+    before = torch.get_rng_state()
+    one, same, other = (build_network(ARCHITECTURE, SHAPE, seed=seed) for seed in (1, 1, 2))
+    assert torch.equal(torch.get_rng_state(), before)
+    assert torch.equal(one.head.weight, same.head.weight)
+    assert not torch.equal(one.head.weight, other.head.weight)
+
+
+def test_embedding_stacks_neighbouring_bands() -> None:
+    """The convolution equals the linear map of stacked patches that the papers describe."""
+    network = build_network(ARCHITECTURE, SHAPE)
+    patches = torch.randn(2, 7, 7, 12)
+    padded = torch.cat([patches[..., :1], patches, patches[..., -1:]], dim=3).flatten(1, 2)
+    weight = network.embed.project.weight  # (E, 49, 3)
+    for band in range(12):
+        stacked = padded[:, :, band : band + 3].flatten(1)
+        expected = functional.linear(stacked, weight.flatten(1), network.embed.project.bias)
+        assert torch.allclose(network.embed(patches)[:, band], expected, atol=1e-5)
+
+
+def test_attention_scales_by_the_truncated_head_width() -> None:
+    attention = build_network(ARCHITECTURE, SHAPE).blocks[0].attention
+    tokens = torch.randn(1, 13, 32)
+    query, key, value = attention.qkv(tokens).view(13, 3, 3, 10).unbind(1)
+    mixed = [
+        torch.softmax(query[:, h] @ key[:, h].T * 10**-0.5, dim=1) @ value[:, h] for h in range(3)
+    ]
+    expected = attention.proj(torch.cat(mixed, dim=1))
+    assert torch.allclose(attention(tokens)[0], expected, atol=1e-5)
+
+
+def test_fusion_mixes_the_input_of_two_layers_ago() -> None:
+    network = build_network(ARCHITECTURE, SHAPE).eval()
+    seen = []
+    for block in network.blocks:
+        block.register_forward_hook(lambda _, inputs, output: seen.append((inputs[0], output)))
+    network(torch.randn(1, 7, 7, 12))
+    fusion = network.fusions[1]  # before layer 3, of the output of 2 and the input of 1
+    expected = fusion.weight[0] @ seen[2][1] + fusion.weight[1] @ seen[1][0] + fusion.bias[:, None]
+    assert torch.allclose(seen[3][0], expected, atol=1e-5)
+
+
+def test_drop_path_acts_in_training_only() -> None:
+    network = build_network(ARCHITECTURE, SHAPE, drop_path=0.9)
+    patches = torch.randn(4, 7, 7, 12)
+    assert not torch.equal(network(patches), network(patches))
+    network.eval()
+    assert torch.equal(network(patches), network(patches))
+
+
+@pytest.mark.parametrize(
+    ("scene", "bands", "classes", "group"),
+    [
+        ("indian", 200, 16, 3),
+        ("houston", 144, 15, 3),
+        ("pavia", 103, 9, 7),
+    ],
+)
+def test_size_is_the_published_one_and_the_fusions(
+    shared, scene: str, bands: int, classes: int, group: int
+) -> None:
+    shape = InputShape(bands, classes, 7, group)
+    with (shared / "hytas2000" / f"{scene}.csv").open() as file:
+        rows = list(csv.DictReader(file))[::100]
+    assert rows
+    for row in rows:
+        heads, ratios = json.loads(row["num_heads"]), json.loads(row["mlp_ratio"])
+        with torch.device("meta"):
+            network = SpectralTransformer(shape, int(row["embed_dim"]), heads, ratios)
+        fusions = (len(heads) - 2) * (2 * shape.tokens**2 + shape.tokens)
+        # The published counts leave the fusions out and give qkv a bias that the network lacks.
+        bias = sum(3 * h * (int(row["embed_dim"]) // h) for h in heads)
+        assert count_parameters(network) == int(row["params"]) + fusions - bias

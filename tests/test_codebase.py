@@ -1,0 +1,86 @@
+"""The rules of the house that a reader would otherwise have to trust."""
+
+import ast
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+import hytas
+
+PACKAGE = Path(hytas.__file__).parent
+
+# A room may import the rooms of lower rank, and itself; rooms of one rank do not know each other.
+RANK = {
+    "errors": 0,
+    "files": 0,
+    "_engine": 0,
+    "metrics": 0,
+    "model_card": 1,
+    "data": 1,
+    "models": 2,
+    "proxies": 3,
+    "search": 4,
+    "train": 4,
+    "deploy": 4,
+    "export": 5,  # it checks its files by running them as deploy does
+    "analysis": 5,
+    "run": 6,
+    "cli": 7,
+}
+
+
+def modules() -> list[Path]:
+    return sorted(path for path in PACKAGE.rglob("*.py") if path != PACKAGE / "__init__.py")
+
+
+def imported(path: Path) -> set[str]:
+    """Rooms of the package that a module imports, anywhere in it."""
+    parts = ["hytas", *path.relative_to(PACKAGE).with_suffix("").parts]
+    names = set()
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            names |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            base = parts[: len(parts) - node.level] if node.level else []
+            module = ".".join([*base, *([node.module] if node.module else [])])
+            names |= {module} if node.module else {f"{module}.{a.name}" for a in node.names}
+            if module == "hytas":
+                names |= {f"hytas.{alias.name}" for alias in node.names}
+    return {name for name in names if name.split(".")[0] == "hytas"}
+
+
+def room(name: str) -> str:
+    return name.split(".")[1]
+
+
+@pytest.mark.parametrize("path", modules(), ids=lambda path: str(path.relative_to(PACKAGE)))
+def test_imports_point_down(path: Path) -> None:
+    own = path.relative_to(PACKAGE).parts[0].removesuffix(".py")
+    if own not in RANK:
+        pytest.fail(f"{own} has no place in the house: give it a rank in this test")
+    for name in imported(path):
+        assert name != "hytas", "nothing inside imports the package root"
+        assert room(name) == own or RANK[room(name)] < RANK[own], f"{own} imports {name}"
+
+
+def run_python(code: str) -> str:
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    return done.stdout.strip()
+
+
+@pytest.mark.parametrize("module", ["hytas", "hytas.cli.main", "hytas.data", "hytas.deploy"])
+def test_module_imports_no_torch(module: str) -> None:
+    assert run_python(f"import sys, {module}; print('torch' in sys.modules)") == "False"
+
+
+def test_help_is_quick() -> None:
+    def seconds() -> float:
+        started = time.perf_counter()
+        run_python("from hytas.cli.main import run; run(['--help'])")
+        return time.perf_counter() - started
+
+    # The best of several runs: a busy machine must not fail a claim about the code.
+    assert min(seconds() for _ in range(7)) < 0.15

@@ -1,0 +1,56 @@
+"""Augmentation keeps shapes and classes, and draws from its generator alone."""
+
+import itertools
+
+import torch
+
+from hytas.train import Recipe
+from hytas.train.augment import augment, mix, random_symmetry
+
+
+def generator(seed: int = 0) -> torch.Generator:
+    return torch.Generator().manual_seed(seed)
+
+
+def symmetries(patch: torch.Tensor) -> list[torch.Tensor]:
+    turned = [torch.rot90(patch, quarter, (0, 1)) for quarter in range(4)]
+    return turned + [item.transpose(0, 1) for item in turned]
+
+
+def test_every_symmetry_of_the_square_occurs_and_nothing_else() -> None:
+    patch = torch.arange(9.0 * 2).reshape(3, 3, 2)
+    changed = random_symmetry(patch.repeat(400, 1, 1, 1), generator())
+    counts = [sum(bool(torch.equal(one, other)) for one in changed) for other in symmetries(patch)]
+    assert sum(counts) == 400
+    assert min(counts) > 20  # 50 expected of each
+
+
+def test_the_batch_given_is_left_as_it_was() -> None:
+    patches = torch.randn(5, 3, 3, 4)
+    before = patches.clone()
+    changed = augment(patches, Recipe(brightness=0.2, band_noise=0.1), generator())
+    assert torch.equal(patches, before)
+    assert changed.shape == patches.shape
+
+
+def test_without_augmentation_nothing_changes() -> None:
+    patches = torch.randn(5, 3, 3, 4)
+    assert torch.equal(augment(patches, Recipe(flips=False), generator()), patches)
+
+
+def test_mixup_mixes_inputs_and_targets_by_one_share() -> None:
+    patches = torch.eye(6).reshape(6, 1, 1, 6)
+    targets = torch.eye(6)
+    mixed, soft = mix(patches, targets, Recipe(mixup=0.4), generator(1))
+    assert torch.allclose(mixed.reshape(6, 6), soft)
+    assert torch.allclose(soft.sum(1), torch.ones(6))
+    shares = {round(float(row.max()), 6) for row in soft}
+    assert len(shares) <= 2  # the share, or 1 for a pixel paired with itself
+
+
+def test_draws_repeat_with_the_generator() -> None:
+    patches = torch.randn(5, 3, 3, 4)
+    recipe = Recipe(brightness=0.2, band_noise=0.1)
+    first, again, other = (augment(patches, recipe, generator(seed)) for seed in (1, 1, 2))
+    assert torch.equal(first, again)
+    assert not any(torch.equal(a, b) for a, b in itertools.pairwise([first, other]))

@@ -44,7 +44,7 @@ def network() -> torch.nn.Module:
     return build_network(ARCHITECTURE, SHAPE, drop_path=0.1, seed=3)
 
 
-class Killed(Exception):
+class KillError(Exception):
     """Stands for the end of the process."""
 
 
@@ -78,10 +78,10 @@ def test_interrupted_equals_uninterrupted(
 
     def kill(epoch: Epoch) -> None:
         if epoch.epoch == killed_after:
-            raise Killed
+            raise KillError
 
     checkpoint = tmp_path / "checkpoint.safetensors"
-    with pytest.raises(Killed):
+    with pytest.raises(KillError):
         retrain(network(), *data, RECIPE, seed=7, checkpoint=checkpoint, progress=kill)
     resumed = network()
     seen = []

@@ -1,5 +1,7 @@
 """Splits are disjoint, stratified, reproducible, and say how far they overlap."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -108,7 +110,7 @@ def test_save_and_load(tmp_path, labels):
 def test_arguments_out_of_rule(labels):
     scene = scene_of(labels)
     for keywords, message in (
-        ({"kind": "half"}, "'half' is not one of auto, fixed, random"),
+        ({"kind": "half"}, "'half' is not one of auto, fixed, random, blocks, folds"),
         ({"kind": "fixed"}, "'fixed' needs a training and a test map"),
         ({"train_per_class": 0}, "train per class: 0 must be at least 1"),
         ({"validation_fraction": 1.0}, r"validation fraction: 1.0 must be in \[0, 1\)"),
@@ -127,3 +129,93 @@ def test_the_published_split_overlaps_as_measured(real):
     split = make_split(load_scene(real / "IndianPine.mat"), patch_size=7)
     assert (split.train.size + split.validation.size, split.test.size) == (695, 9671)
     assert split.overlap == pytest.approx(0.79, abs=0.005)
+
+
+def striped(height, width, classes):
+    """Fields of 5 columns, so that every class lies in many blocks."""
+    return np.tile((np.arange(width) // 5) % classes + 1, (height, 1))
+
+
+@settings(max_examples=30, deadline=None)
+@given(
+    seed=st.integers(0, 999),
+    patch=st.sampled_from([1, 3, 5, 7]),
+    block=st.integers(7, 14),
+    kind=st.sampled_from(["blocks", "folds"]),
+)
+def test_no_training_patch_contains_a_test_pixel(seed, patch, block, kind):
+    labels = striped(40, 46, 3)
+    labels[np.random.default_rng(seed).random(labels.shape) < 0.2] = 0
+    scene = scene_of(labels)
+    split = make_split(scene, kind=kind, seed=seed, patch_size=patch, block=block, folds=3)
+    assert split.overlap == 0
+    test = np.zeros(labels.shape, bool)
+    test.ravel()[split.test] = True
+    reach = patch // 2
+    padded = np.pad(test, reach)
+    for pixel in np.concatenate([split.train, split.validation]):
+        row, column = divmod(int(pixel), labels.shape[1])
+        assert not padded[row : row + patch, column : column + patch].any()
+    again = make_split(scene, kind=kind, seed=seed, patch_size=patch, block=block, folds=3)
+    np.testing.assert_array_equal(split.test, again.test)
+    np.testing.assert_array_equal(split.train, again.train)
+    assert set(scene.labels.ravel()[split.test]) == {1, 2, 3}
+
+
+def test_folds_test_every_pixel_once():
+    scene = scene_of(striped(40, 46, 3))
+    parts = [make_split(scene, kind="folds", folds=4, fold=i, patch_size=3).test for i in range(4)]
+    np.testing.assert_array_equal(np.sort(np.concatenate(parts)), np.arange(40 * 46))
+
+
+def test_a_class_on_one_side_only_is_named():
+    labels = striped(48, 48, 2)
+    labels[2:4, 2:4] = 3  # one field, inside one block at most seeds
+    scene = scene_of(labels)
+    for seed in range(5):
+        split = make_split(scene, kind="blocks", block=12, seed=seed, patch_size=3)
+        tested = set(scene.labels.ravel()[split.test])
+        trained = set(scene.labels.ravel()[split.train])
+        assert trained == {1, 2, 3}
+        assert (3 in tested) == (not split.notes)
+        if split.notes:
+            assert split.notes == ("class 3 lies on the training side only: it is not tested",)
+    notes = [make_split(scene, kind="folds", folds=3, fold=i, patch_size=3).notes for i in range(3)]
+    assert any("class 3 lies on the test side only" in n for each in notes for n in each)
+
+
+def test_block_arguments(labels):
+    scene = scene_of(striped(20, 20, 3))
+    for keywords, message in (
+        ({"kind": "blocks", "block": 0}, "block: 0 must be at least 1"),
+        ({"kind": "blocks", "block": 10**6}, "block: 1000000 leaves fewer than 2 classes"),
+        ({"kind": "folds", "folds": 1}, "folds: 1 must be at least 2"),
+        ({"kind": "folds", "folds": 3, "fold": 3}, "fold: 3 must be 0 to 2"),
+        ({"train_fraction": 1.5}, r"train fraction: 1.5 must be in \(0, 1\)"),
+        ({"train_fraction": 0.5, "train_per_class": 3}, "exclude each other"),
+    ):
+        with pytest.raises(InputError, match=message):
+            make_split(scene, **({"patch_size": 3} | keywords))
+
+
+def test_train_fraction_and_published_counts():
+    scene = scene_of(striped(40, 45, 3))
+    split = make_split(scene, train_fraction=0.1, validation_fraction=0)
+    assert np.bincount(scene.labels.ravel()[split.train])[1:].tolist() == [60, 60, 60]
+    published = replace(scene, train_counts=(10, 20, 5))
+    split = make_split(published, validation_fraction=0)
+    assert np.bincount(scene.labels.ravel()[split.train])[1:].tolist() == [10, 20, 5]
+    split = make_split(published, train_per_class=7, validation_fraction=0)
+    assert np.bincount(scene.labels.ravel()[split.train])[1:].tolist() == [7, 7, 7]
+
+
+def test_block_split_of_real_scenes(real):
+    for files in (["IndianPine.mat"], ["SalinasA_corrected.mat", "SalinasA_gt.mat"]):
+        scene = load_scene(*(real / name for name in files))
+        for seed in range(3):
+            split = make_split(scene, kind="blocks", seed=seed)
+            assert split.overlap == 0
+            trained = np.unique(scene.labels.ravel()[split.train])
+            assert trained.size == scene.classes
+            assert len(split.notes) <= 3
+            assert split.test.size > 1000

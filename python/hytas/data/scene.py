@@ -54,6 +54,7 @@ class Scene:
         sources: the files read.
         fingerprint: sha256 of cube, labels and split, in hex.
         notes: one-line remarks on what was masked or put right.
+        train_counts: training pixels of each class that were published for the scene, or None.
     """
 
     name: str
@@ -68,6 +69,7 @@ class Scene:
     sources: tuple[str, ...]
     fingerprint: str
     notes: tuple[str, ...] = ()
+    train_counts: tuple[int, ...] | None = None
 
     @property
     def height(self) -> int:

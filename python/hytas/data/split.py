@@ -1,5 +1,6 @@
 """Which labelled pixels train, validate and test."""
 
+import json
 import zipfile
 from dataclasses import dataclass
 from pathlib import Path
@@ -8,12 +9,14 @@ from typing import Self
 import numpy as np
 import numpy.typing as npt
 
+from hytas.data.blocks import near, split_blocks
 from hytas.data.patches import check_patch_size
 from hytas.data.scene import Scene
 from hytas.errors import InputError
 from hytas.files import atomic_write
 
-KINDS = ("auto", "fixed", "random")
+KINDS = ("auto", "fixed", "random", "blocks", "folds")
+DEFAULT_TRAIN_PER_CLASS = 50
 
 Pixels = npt.NDArray[np.int64]
 
@@ -26,10 +29,11 @@ class Split:
         train: pixels to fit on.
         validation: taken from the training pixels, to choose on.
         test: pixels to report on, never looked at before.
-        kind: "fixed" (the file's own) or "random".
+        kind: "fixed" (the file's own), "random", "blocks" or "folds".
         seed: of the draw.
         patch_size: for which `overlap` was counted.
         overlap: fraction of test pixels inside the patch of a training or validation pixel.
+        notes: one-line remarks, naming the classes that are not trained or not tested.
     """
 
     train: Pixels
@@ -39,6 +43,7 @@ class Split:
     seed: int
     patch_size: int
     overlap: float
+    notes: tuple[str, ...] = ()
 
     def describe(self) -> str:
         """Return one line to print; it says so when the test figures will be optimistic."""
@@ -63,6 +68,7 @@ class Split:
                 seed=np.array(self.seed, dtype=np.int64),
                 patch_size=np.array(self.patch_size, dtype=np.int64),
                 overlap=np.array(self.overlap, dtype=np.float64),
+                notes=np.array(json.dumps(self.notes)),
             )
 
     @classmethod
@@ -82,6 +88,7 @@ class Split:
                     seed=int(file["seed"]),
                     patch_size=int(file["patch_size"]),
                     overlap=float(file["overlap"]),
+                    notes=tuple(json.loads(str(file["notes"]))),
                 )
         except FileNotFoundError:
             raise InputError(f"split: no such file: {path}") from None
@@ -93,62 +100,99 @@ def make_split(
     scene: Scene,
     *,
     kind: str = "auto",
-    train_per_class: int = 50,
+    train_per_class: int | None = None,
+    train_fraction: float | None = None,
     validation_fraction: float = 0.2,
     seed: int = 0,
     patch_size: int = 7,
+    block: int = 16,
+    folds: int = 5,
+    fold: int = 0,
 ) -> Split:
     """Split the labelled pixels of a scene.
 
     Args:
         scene: to split.
-        kind: "fixed" takes the scene's own maps; "random" draws min(train_per_class, half of the
-            class) pixels of each class to train on and tests on the rest; "auto" is "fixed" where
-            the scene has maps, else "random".
-        train_per_class: pixels a class, validation pixels included.
+        kind: "fixed" takes the scene's own maps; "random" draws pixels of each class, at most half
+            of it, and tests on the rest; "blocks" deals square blocks to two sides and leaves a
+            guard band, so that no training patch contains a test pixel; "folds" does so with
+            `folds` parts, of which number `fold` tests; "auto" is "fixed" where the scene has
+            maps, else "random".
+        train_per_class: pixels a class, validation pixels included; None is what was published for
+            a named scene, else 50.
+        train_fraction: pixels a class, as a fraction of its labelled pixels; instead of the above.
         validation_fraction: of the training pixels of each class, at least one where it has 3 or
             more; 0 takes none.
-        seed: of both draws.
-        patch_size: side of the patches that will be cut, to count the overlap.
+        seed: of every draw.
+        patch_size: side of the patches that will be cut, for the guard band and the overlap.
+        block: side of the blocks, in pixels.
+        folds, fold: how many parts, and which tests.
 
     Raises:
         InputError: an unknown kind, "fixed" without maps, a number out of its range, or a class
             without a pixel to train on and one to test on.
     """
     check_patch_size(patch_size, scene.height, scene.width)
+    _check(kind, train_per_class, train_fraction, validation_fraction, seed)
+    if kind == "auto":
+        kind = "random" if scene.train is None else "fixed"
+    generator = np.random.default_rng(seed)
+    counts = _counts(scene, train_per_class, train_fraction)
+    notes: tuple[str, ...] = ()
+    if kind == "fixed":
+        chosen, test = _fixed(scene)
+    elif kind == "random":
+        chosen, test = _random(scene, counts, generator)
+    else:
+        parts, part = (2, 0) if kind == "blocks" else (folds, fold)
+        chosen, test, notes = _blocks(scene, counts, patch_size, (block, parts, part), seed)
+    overlap = overlap_fraction(scene.labels.shape, chosen, test, patch_size)
+    train, validation = _take_validation(scene, chosen, validation_fraction, generator)
+    return Split(train, validation, test, kind, seed, patch_size, overlap, notes)
+
+
+def _check(
+    kind: str,
+    train_per_class: int | None,
+    train_fraction: float | None,
+    validation_fraction: float,
+    seed: int,
+) -> None:
     if kind not in KINDS:
         raise InputError(f"split: {kind!r} is not one of {', '.join(KINDS)}")
-    if train_per_class < 1:
+    if train_per_class is not None and train_per_class < 1:
         raise InputError(f"train per class: {train_per_class} must be at least 1")
+    if train_fraction is not None and not 0 < train_fraction < 1:
+        raise InputError(f"train fraction: {train_fraction} must be in (0, 1)")
+    if train_fraction is not None and train_per_class is not None:
+        raise InputError(
+            f"train fraction: {train_fraction} and {train_per_class} per class exclude each other"
+        )
     if not 0 <= validation_fraction < 1:
         raise InputError(f"validation fraction: {validation_fraction} must be in [0, 1)")
     if seed < 0:
         raise InputError(f"seed: {seed} must be 0 or more")
-    if kind == "auto":
-        kind = "random" if scene.train is None else "fixed"
-    generator = np.random.default_rng(seed)
-    if kind == "fixed":
-        chosen, test = _fixed(scene)
-    else:
-        chosen, test = _random(scene, train_per_class, generator)
-    overlap = overlap_fraction(scene.labels.shape, chosen, test, patch_size)
-    train, validation = _take_validation(scene, chosen, validation_fraction, generator)
-    return Split(train, validation, test, kind, seed, patch_size, overlap)
+
+
+def _counts(
+    scene: Scene, train_per_class: int | None, train_fraction: float | None
+) -> tuple[int, ...]:
+    """Return how many pixels of each class are asked for."""
+    totals = np.bincount(scene.labels.ravel(), minlength=scene.classes + 1)[1:]
+    if train_fraction is not None:
+        return tuple(max(1, round(train_fraction * int(total))) for total in totals)
+    if train_per_class is None and scene.train_counts is not None:
+        return scene.train_counts
+    return (train_per_class or DEFAULT_TRAIN_PER_CLASS,) * scene.classes
 
 
 def overlap_fraction(shape: tuple[int, ...], train: Pixels, test: Pixels, patch_size: int) -> float:
     """Return the fraction of test pixels that lie inside the patch of a training pixel."""
     if test.size == 0:
         return 0.0
-    height, width = shape
-    reach = patch_size // 2
-    seen = np.zeros((height + patch_size, width + patch_size), dtype=np.int64)
-    rows, columns = np.divmod(train, width)
-    # Corners of each patch in a difference array, whose double sum counts the patches on a pixel.
-    for row, column, sign in ((0, 0, 1), (1, 0, -1), (0, 1, -1), (1, 1, 1)):
-        np.add.at(seen, (rows + row * patch_size, columns + column * patch_size), sign)
-    covered = seen.cumsum(axis=0).cumsum(axis=1)[reach : reach + height, reach : reach + width]
-    return float(np.mean(covered.ravel()[test] > 0))
+    mask = np.zeros(shape, dtype=np.bool_)
+    mask.ravel()[train] = True
+    return float(near(mask, patch_size // 2).ravel()[test].mean())
 
 
 def _fixed(scene: Scene) -> tuple[Pixels, Pixels]:
@@ -168,22 +212,71 @@ def _fixed(scene: Scene) -> tuple[Pixels, Pixels]:
 
 
 def _random(
-    scene: Scene, train_per_class: int, generator: np.random.Generator
+    scene: Scene, counts: tuple[int, ...], generator: np.random.Generator
 ) -> tuple[Pixels, Pixels]:
-    flat = scene.labels.ravel()
-    chosen, rest = [], []
+    labels = scene.labels.ravel()
     for label, name in enumerate(scene.class_ids, start=1):
-        pixels = np.flatnonzero(flat == label)
-        if pixels.size < 2:
+        total = int((labels == label).sum())
+        if total < 2:
             raise InputError(
-                f"labels: class {name} has {pixels.size} labelled pixel: at least 2 needed, "
+                f"labels: class {name} has {total} labelled pixel: at least 2 needed, "
                 "one to train on and one to test on"
             )
-        shuffled = generator.permutation(pixels)
-        count = min(train_per_class, pixels.size // 2)
-        chosen.append(shuffled[:count])
-        rest.append(shuffled[count:])
-    return np.sort(np.concatenate(chosen)), np.sort(np.concatenate(rest))
+    pixels = np.flatnonzero(labels)
+    totals = np.bincount(labels, minlength=scene.classes + 1)[1:]
+    most = tuple(min(n, int(total) // 2) for n, total in zip(counts, totals, strict=True))
+    chosen = _draw(scene, pixels, most, generator)
+    return chosen, np.setdiff1d(pixels, chosen)
+
+
+def _blocks(
+    scene: Scene,
+    counts: tuple[int, ...],
+    patch_size: int,
+    deal: tuple[int, int, int],
+    seed: int,
+) -> tuple[Pixels, Pixels, tuple[str, ...]]:
+    block, parts, part = deal
+    if block < 1:
+        raise InputError(f"block: {block} must be at least 1")
+    if parts < 2:
+        raise InputError(f"folds: {parts} must be at least 2")
+    if not 0 <= part < parts:
+        raise InputError(f"fold: {part} must be 0 to {parts - 1}")
+    guard = patch_size // 2
+    sides = split_blocks(scene.labels, block, guard, parts, part, seed)
+    if (sides.trained & sides.tested).sum() < 2:
+        raise InputError(
+            f"block: {block} leaves fewer than 2 classes of {scene.name} both to train and to test "
+            f"on, with a guard band of {guard}: take another size"
+        )
+    labels = scene.labels.ravel()
+    notes = []
+    for label, name in enumerate(scene.class_names, start=1):
+        count = int((labels[sides.test] == label).sum())
+        if not sides.tested[label - 1]:
+            notes.append(f"{name} lies on the training side only: it is not tested")
+        elif not sides.trained[label - 1]:
+            notes.append(
+                f"{name} lies on the test side only: it is not trained, and its {count} pixels "
+                "are not tested"
+            )
+    generator = np.random.default_rng(seed)
+    untrained = np.flatnonzero(~sides.trained) + 1
+    test = sides.test[~np.isin(labels[sides.test], untrained)]
+    return _draw(scene, sides.candidates, counts, generator), test, tuple(notes)
+
+
+def _draw(
+    scene: Scene, pixels: Pixels, counts: tuple[int, ...], generator: np.random.Generator
+) -> Pixels:
+    """Draw up to `counts` of the given pixels of each class."""
+    labels = scene.labels.ravel()[pixels]
+    drawn = [
+        generator.permutation(pixels[labels == label])[:count]
+        for label, count in enumerate(counts, start=1)
+    ]
+    return np.sort(np.concatenate(drawn))
 
 
 def _take_validation(

@@ -1,0 +1,118 @@
+"""Spatially disjoint splits: blocks of pixels on one side or the other, with a guard band.
+
+A patch sees its neighbours, so a random split lets training patches contain test pixels, and that
+flatters every patch model. Here no training patch contains a test pixel.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from hytas.data.labels import LabelMap
+
+Pixels = npt.NDArray[np.int64]
+
+# Draws of the blocks tried until every class lies on both sides.
+_ATTEMPTS = 20
+
+
+@dataclass(frozen=True, eq=False)
+class Sides:
+    """Pixels that may train and pixels that test, flat indices, and the classes on both sides."""
+
+    candidates: Pixels
+    test: Pixels
+    trained: npt.NDArray[np.bool_]
+    tested: npt.NDArray[np.bool_]
+
+    @property
+    def score(self) -> int:
+        """Classes on both sides count three, trained only two, tested only nothing."""
+        return int((self.trained * (2 + self.tested)).sum())
+
+
+def split_blocks(
+    labels: LabelMap, block: int, guard: int, parts: int, part: int, seed: int
+) -> Sides:
+    """Part the labelled pixels by blocks: one part tests, the others train.
+
+    Args:
+        labels: (H, W), 0 unlabelled, classes 1..C.
+        block: side of the blocks, in pixels.
+        guard: a pixel trains only if no test pixel lies within this many rows and columns.
+        parts: into how many parts of like class mixture the blocks are dealt.
+        part: the one that tests.
+        seed: of the blocks' origin and the order of the deal.
+
+    Returns:
+        The sides; with two parts, the draw of several that has most classes on both.
+    """
+    generator = np.random.default_rng(seed)
+    best = None
+    # Folds must share one deal, so only two parts may choose among draws.
+    for _ in range(_ATTEMPTS if parts == 2 else 1):
+        dealt = _deal(labels, block, parts, generator)
+        sides = _sides(labels, dealt == part, guard)
+        if best is None or sides.score > best.score:
+            best = sides
+        if best.score == 3 * int(labels.max()):
+            break
+    assert best is not None  # at least one draw is made
+    return best
+
+
+def near(mask: npt.NDArray[np.bool_], reach: int) -> npt.NDArray[np.bool_]:
+    """Return (H, W), True within `reach` rows and columns of a True pixel."""
+    height, width = mask.shape
+    sums = np.zeros((height + 1, width + 1), dtype=np.int64)
+    sums[1:, 1:] = mask.cumsum(axis=0).cumsum(axis=1)
+    top = np.maximum(np.arange(height) - reach, 0)
+    bottom = np.minimum(np.arange(height) + reach + 1, height)
+    left = np.maximum(np.arange(width) - reach, 0)
+    right = np.minimum(np.arange(width) + reach + 1, width)
+    rows = sums[bottom] - sums[top]
+    found: npt.NDArray[np.bool_] = (rows[:, right] - rows[:, left]) > 0
+    return found
+
+
+def _deal(
+    labels: LabelMap, block: int, parts: int, generator: np.random.Generator
+) -> npt.NDArray[np.int64]:
+    """Return the part (H, W) of every pixel; the parts' class mixtures are kept alike.
+
+    Greedy, as in stratified group k-fold: the blocks that hold the rarest classes go first, each to
+    the part that has least of the classes it holds.
+    """
+    height, width = labels.shape
+    top, left = generator.integers(0, block, size=2)
+    rows, columns = (np.arange(height) + top) // block, (np.arange(width) + left) // block
+    across = int(columns[-1]) + 1
+    index = rows[:, None] * across + columns[None, :]
+    blocks = int(index.max()) + 1
+    classes = int(labels.max())
+    held = np.zeros((blocks, classes + 1))
+    np.add.at(held, (index.ravel(), labels.ravel()), 1)
+    shares = held[:, 1:] / held[:, 1:].sum(axis=0)
+    order = generator.permutation(blocks)
+    order = order[np.argsort(-shares[order].max(axis=1), kind="stable")]
+    sums = np.zeros((parts, classes))
+    dealt = np.zeros(blocks, dtype=np.int64)
+    for number in order:
+        # What a part has of the classes in this block, weighed by how much of them is here.
+        load = sums @ shares[number]
+        lightest = np.flatnonzero(load <= load.min() + 1e-12)
+        dealt[number] = generator.choice(lightest)
+        sums[dealt[number]] += shares[number]
+    parts_of_pixels: npt.NDArray[np.int64] = dealt[index]
+    return parts_of_pixels
+
+
+def _sides(labels: LabelMap, testing: npt.NDArray[np.bool_], guard: int) -> Sides:
+    test = testing & (labels > 0)
+    candidates = ~testing & (labels > 0) & ~near(test, guard)
+    trained, tested = (
+        np.bincount(labels[side], minlength=int(labels.max()) + 1)[1:] > 0
+        for side in (candidates, test)
+    )
+    return Sides(np.flatnonzero(candidates), np.flatnonzero(test), trained, tested)

@@ -33,7 +33,8 @@ def rank_mean(columns: Sequence[Sequence[float] | NDArray[np.float64]]) -> NDArr
     a fixed order (that of its store): the result depends on that set alone, not on its order, and
     a resumed search finds it again.
     """
-    return np.stack([ranks(column) for column in columns]).mean(axis=0, dtype=np.float64)
+    total: NDArray[np.float64] = np.stack([ranks(column) for column in columns]).sum(axis=0)
+    return total / len(columns)
 
 
 def fitness(spec: ProxySpec, scores: Sequence[Mapping[str, float]]) -> NDArray[np.float64]:

@@ -12,9 +12,12 @@ from torch import Tensor
 from ..errors import InputError
 from ..models.shape import InputShape
 from .keys import architecture_key
-from .observe import Observation
+from .observe import Setting, observe
 from .spec import ProxySpec, base_proxies, parse_proxies
-from .weights import Pool, Weights, draw_weights
+from .weights import Pool
+
+# Bytes of kept activations: the CPU's cap keeps the peak of a process under 1 GiB.
+MEMORY = {"cpu": 400 << 20, "cuda": 16 << 30}
 
 Batch = tuple[Any, Any]
 """Scaled patches (n, P, P, bands) float, labels (n,) 0-based integers: arrays or tensors."""
@@ -68,10 +71,14 @@ class Evaluator:
         self.shape, self.seed = shape, seed
         self.device = torch.device(device)
         self.group_size = group_size or (1 if self.device.type == "cpu" else 256)
-        self.pool = Pool(seed, self.device, dtype)
-        self.batch = self._checked(batch, dtype)
         ones = torch.ones(1, shape.patch_size, shape.patch_size, shape.bands)
-        self.ones = ones.to(self.device, dtype)
+        self.setting = Setting(
+            shape,
+            Pool(seed, self.device, dtype),
+            self._checked(batch, dtype),
+            ones.to(self.device, dtype),
+            memory=MEMORY[self.device.type],
+        )
 
     @property
     def names(self) -> list[str]:
@@ -144,17 +151,10 @@ class Evaluator:
                 function: Callable[..., float] = spec.proxy.function
                 values[str(spec)] = [function(a, self.shape, self.seed) for a in architectures]
         if with_pass:
-            networks = [self._weights(architecture) for architecture in architectures]
-            observation = Observation(networks, self.shape, self.batch, self.ones, self.seed)
-            values.update(observation.measure(with_pass))
+            for architecture in architectures:
+                _check_space(architecture)
+            values.update(observe(architectures, with_pass, self.setting))
         return {str(spec): values[str(spec)] for spec in specs}
-
-    def _weights(self, architecture: Mapping[str, Any]) -> Weights:
-        if architecture.get("space", "hytas") != "hytas":
-            raise InputError(
-                f"architecture space {architecture['space']!r}: the proxies score hytas networks"
-            )
-        return draw_weights(architecture, self.shape, self.pool)
 
     def _checked(self, batch: Batch | None, dtype: torch.dtype) -> tuple[Tensor, Tensor] | None:
         needing = [str(spec) for spec in self.specs if spec.proxy.needs_data]
@@ -178,6 +178,13 @@ class Evaluator:
 def score_key(architecture: Mapping[str, Any]) -> str:
     """The text by which two architectures are the same to a score."""
     return architecture_key(architecture)
+
+
+def _check_space(architecture: Mapping[str, Any]) -> None:
+    if architecture.get("space", "hytas") != "hytas":
+        raise InputError(
+            f"architecture space {architecture['space']!r}: the proxies score hytas networks"
+        )
 
 
 def _record(result: Scores, name: str, value: float) -> None:

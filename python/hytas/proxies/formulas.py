@@ -41,9 +41,22 @@ def synflow(tap: Tap) -> Tensor:
 
     Source: Tanaka et al., NeurIPS 2020; HyTAS, supplementary table 1. Direction: larger is better.
     Data: none. Cost: one forward and one backward pass of one patch. Option `sign=weights` is the
-    original's |w| in place of w.
+    original's |w| in place of w; `parts=log` the logarithmic scale for scores such as 1e61.
     """
     return (tap.grad * tap.weight).flatten(1).sum(1)
+
+
+def logsynflow(tap: Tap, domain: str = "formula") -> Tensor:
+    """Sum over weights of log(dS/dw + 1) * w, S the sum of the logits of a patch of ones.
+
+    Source: Cavagnero et al., WACV 2023; HyTAS, supplementary table 1. Direction: larger is better.
+    Data: none. Cost: as synflow. The formula has no value where a gradient is below -1: the score
+    is then NaN. Option `domain=symmetric` takes sign(g) log(|g| + 1) instead, which always has one
+    and equals the formula where g >= 0.
+    """
+    grad = tap.grad
+    scaled = grad.abs().log1p().copysign(grad) if domain == "symmetric" else grad.log1p()
+    return (scaled * tap.weight).flatten(1).sum(1)
 
 
 def dss(tap: Tap) -> Tensor:
@@ -60,3 +73,134 @@ def dss(tap: Tap) -> Tensor:
 
         return nuclear_norm(tap.grad) * nuclear_norm(tap.weight)
     return (tap.grad * tap.weight).abs().flatten(1).sum(1)
+
+
+def fisher(tap: Tap) -> Tensor:
+    """Sum over the outputs z of all linear layers of (dL/dz * z)^2.
+
+    Source: Theis et al., 2018; HyTAS, supplementary table 1. The sum runs over every sample, token
+    and unit. Direction: larger is better. Data: labelled patches, cross-entropy. Cost: one forward
+    and one backward pass.
+    """
+    return (tap.known_grad * tap.outputs).square().flatten(1).sum(1)
+
+
+def zico(tap: Tap, std: str = "magnitude") -> Tensor:
+    """Sum over layers of log sum_w E|g_w| / std|g_w|, the moments over the samples' gradients.
+
+    Source: Li et al., ICLR 2023; HyTAS, supplementary table 1. Population deviation; a weight with
+    deviation 0 is left out. Option `std=signed` takes the deviation of g in place of |g|.
+    Direction: larger is better. Data: labelled patches, cross-entropy, two or more samples. Cost:
+    one forward and one backward pass, and one weight gradient a sample.
+    """
+    return _signal_to_noise(tap.sample_grads, std).log()
+
+
+def zico_pp(tap: Tap, std: str = "magnitude") -> Tensor:
+    """ZiCo++: sum over layers of log sum_z E|z dL/dz| / std|z dL/dz|, weighted 1 / (i - 4).
+
+    Source: HyTAS. z are the outputs of the i-th linear layer (from 1), the moments run over the
+    samples; the first four layers weigh 1. Direction: larger is better. Data: labelled patches,
+    cross-entropy, two or more samples. Cost: one forward and one backward pass.
+    """
+    value = _signal_to_noise(tap.known_grad * tap.outputs, std).log()
+    return value / (tap.order - 4).clamp_min(1.0)
+
+
+def _signal_to_noise(samples: Tensor, std: str) -> Tensor:
+    """(A, N, ...) -> (A,): sum over the rest of mean|x| / std|x| over N."""
+    flat = samples.flatten(2)
+    size = flat.abs()
+    mean = size.mean(1)
+    spread = (flat if std == "signed" else size).var(1, correction=0).sqrt()
+    return mean.div(spread).where(spread > 0, 0.0).sum(1)
+
+
+def jacob_cov(tap: Tap, log: str = "no") -> Tensor:
+    """- sum over eigenvalues of (l + e) + 1 / (l + e), of the correlation of the inputs' gradients.
+
+    Source: Mellor et al., 2020; HyTAS, supplementary table 1. Row n of the matrix is the gradient
+    of the sum of the logits by sample n; e = 1e-5. Option `log=yes` takes log(l + e), as the
+    original does. Direction: larger is better. Data: patches (labels are not read), two or more.
+    Cost: one forward and one backward pass.
+    """
+    rows = tap.known_grad.flatten(2).double()
+    rows = rows - rows.mean(2, keepdim=True)
+    rows = rows / rows.norm(dim=2, keepdim=True)
+    shifted = _eigenvalues(rows @ rows.transpose(1, 2)) + 1e-5
+    first = shifted.log() if log == "yes" else shifted
+    return -(first + 1.0 / shifted).sum(1)
+
+
+def naswot(tap: Tap) -> Tensor:
+    """log det of the number of activation signs that each two samples share.
+
+    Source: Mellor et al., ICML 2021; HyTAS, supplementary table 1. The signs are those of the GELU
+    inputs, every token and unit of every layer. Direction: larger is better. Data: patches (labels
+    are not read). Cost: one forward pass.
+    """
+    codes = (tap.outputs > 0).flatten(2).to(tap.weight.dtype) * 2 - 1  # (A, N, T * f)
+    return (codes @ codes.transpose(1, 2) + codes.shape[2]) / 2
+
+
+def log_determinant(kernels: Tensor) -> Tensor:
+    """(A, N, N) -> (A,): log |det|, -inf where singular."""
+    from torch.linalg import slogdet
+
+    value: Tensor = slogdet(kernels).logabsdet
+    return value
+
+
+def t_cet(tap: Tap) -> Tensor:
+    """Sum over MLPs of S / sigma * log K: trainability times expressivity.
+
+    Source: HyTAS, supplementary table 1. S and sigma are the sum and the deviation of the SNIP
+    saliency |g * w| over the weights of the layer that feeds the GELU (fc1), log K the log-det of
+    naswot's kernel of that layer alone (the layers that have signs to count). Direction: larger is
+    better. Data: labelled patches, cross-entropy. Cost: one forward and one backward pass.
+    """
+    saliency = (tap.grad * tap.weight).abs().flatten(1)
+    trainable = saliency.sum(1) / saliency.var(1, correction=0).sqrt()
+    return trainable.double() * log_determinant(naswot(tap).double())
+
+
+def croze(tap: Tap) -> Tensor:
+    """Sum over layers of Z * P * G: how features, weights and gradients survive a perturbation.
+
+    Source: Ha et al., NeurIPS 2023; HyTAS, supplementary table 1. The twin network has Gaussian
+    noise on every weight and on the input (weights.py). Z = 1 + cos(z, z'), P = 1 + cos(t, t') for
+    the weights t = w - g after one step of rate 1, and G = |cos(g, g')|. Direction: larger is
+    better. Data: labelled patches, cross-entropy. Cost: two forward and two backward passes.
+    """
+    twin = tap.twin
+    if twin is None:
+        raise RuntimeError("croze needs the perturbed twin of every layer")
+    features = 1 + _cosine(tap.outputs, twin.outputs)
+    weights = 1 + _cosine(tap.weight - tap.grad, twin.weight - twin.grad)
+    return features * weights * _cosine(tap.grad, twin.grad).abs()
+
+
+def _cosine(one: Tensor, other: Tensor) -> Tensor:
+    one, other = one.flatten(1), other.flatten(1)
+    return (one * other).sum(1) / (one.square().sum(1) * other.square().sum(1)).sqrt()
+
+
+def _eigenvalues(matrices: Tensor) -> Tensor:
+    """Eigenvalues of symmetric (A, n, n); NaN for a matrix that is not finite."""
+    from torch.linalg import eigvalsh
+
+    bad = ~matrices.isfinite().flatten(1).all(1)
+    values: Tensor = eigvalsh(matrices.nan_to_num(0.0, 0.0, 0.0))
+    return values.masked_fill(bad[:, None], float("nan"))
+
+
+def grasp(tap: Tap) -> Tensor:
+    """Sum over weights of (H g) * w: how a step along the gradient changes its own flow, negated.
+
+    Source: Wang et al., ICLR 2020; HyTAS, supplementary table 1, whose -sum (H g) w is negative and
+    picks the smallest networks: this is minus that. H is the Hessian of the mean cross-entropy by
+    the weights of all linear layers. Direction: larger is better. Data: labelled patches. Cost: one
+    forward and one backward pass, then a forward pass that carries two first derivatives and
+    their mixed second (curvature.py), in place of a graph of the backward pass.
+    """
+    return tap.outputs

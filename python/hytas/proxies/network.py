@@ -23,6 +23,9 @@ from .weights import Weights
 class Tap:
     """One linear layer of A networks, as a proxy sees it.
 
+    Two more kinds are not linear layers: "input", whose output_grad is that of the sum of the
+    logits by the patches, and "curvature", whose outputs (A,) are w' H g.
+
     Attributes:
         kind: "embed", "qkv", "proj", "fc1", "fc2" or "head".
         order: (A,) place of the layer among the network's linear layers, from 1.
@@ -30,6 +33,7 @@ class Tap:
         weight: (A, out, in).
         inputs: (A or 1, N, T, in); outputs: (A, N, T, out); the head has T = 1.
         output_grad: (A, N, T, out) gradient of the pass's scalar; absent before the backward pass.
+        twin: the same layer of the perturbed networks on perturbed patches, where it was asked for.
     """
 
     kind: str
@@ -44,16 +48,21 @@ class Tap:
     @cached_property
     def grad(self) -> Tensor:
         """Gradient of the weight, (A, out, in)."""
-        rows = self._grad.flatten(1, 2)
-        return rows.transpose(1, 2) @ self.inputs.flatten(1, 2).expand(len(rows), -1, -1)
+        if "sample_grads" in self.__dict__:
+            return self.sample_grads.sum(1)
+        rows, inputs = self.known_grad.flatten(1, 2), self.inputs.flatten(1, 2)
+        if len(rows) == 1:
+            return (rows[0].T @ inputs[0])[None]
+        return rows.transpose(1, 2) @ inputs.expand(len(rows), -1, -1)
 
     @cached_property
     def sample_grads(self) -> Tensor:
         """Gradient of the weight from each sample alone, (A, N, out, in); they sum to `grad`."""
-        return self._grad.transpose(2, 3) @ self.inputs
+        return self.known_grad.transpose(2, 3) @ self.inputs
 
     @property
-    def _grad(self) -> Tensor:
+    def known_grad(self) -> Tensor:
+        """`output_grad`, which must be there."""
         if self.output_grad is None:
             raise RuntimeError("a tap has gradients after the backward pass")
         return self.output_grad
@@ -134,18 +143,18 @@ class Group:
     ) -> tuple[Tensor, Tensor]:
         """Tokens (A', N, T, E), and those that entered two layers ago -> (entered, left)."""
         if before is not None:
-            now = self._fuse(layer, now, before)
+            now = self.fuse(layer, now, before)
         order = torch.full((len(now),), 2.0 + 4 * layer, device=self.device)
         width = (now.shape[-1],)
         parts = []
         normed = F.layer_norm(now, width)
         for share in self.attention[layer]:
-            parts.append(self._attend(share, _pick(normed, share), order, taps))
+            parts.append(self._attend(share, pick(normed, share), order, taps))
         middle = now + _merge(parts, self.attention[layer])
         parts = []
         normed = F.layer_norm(middle, width)
         for share in self.mlp[layer]:
-            picked = _pick(normed, share)
+            picked = pick(normed, share)
             hidden = self._linear("fc1", order + 2, share.members, share.first, picked, taps)
             gated = F.gelu(hidden)
             parts.append(self._linear("fc2", order + 3, share.members, share.second, gated, taps))
@@ -183,12 +192,17 @@ class Group:
         taps.append(Tap(kind, mine, members, weight, inputs.detach(), outputs))
         return outputs
 
-    def _fuse(self, layer: int, now: Tensor, before: Tensor) -> Tensor:
-        networks = self.networks[: len(now)]
+    def fuse(self, layer: int, now: Tensor, before: Tensor) -> Tensor:
+        """Cross-layer fusion of tokens (..., A', N, T, E) with those of two layers ago."""
+        networks = self.networks[: now.shape[-4]]
         weight = _stack([n.layers[layer].fusion for n in networks])  # (A', 2, T, T)
-        bias = _stack([n.layers[layer].fusion_bias for n in networks])
         mixed = weight[:, :1] @ now + weight[:, 1:] @ before
-        return mixed + bias[:, None, :, None]
+        return mixed + self.fusion_bias(layer)
+
+    def fusion_bias(self, layer: int) -> Tensor:
+        """(A', 1, T, 1)."""
+        networks = self.networks[: self.alive(layer)]
+        return _stack([n.layers[layer].fusion_bias for n in networks])[:, None, :, None]
 
 
 def stack_bands(patches: Tensor, band_group: int) -> Tensor:
@@ -215,8 +229,11 @@ def _apply(inputs: Tensor, weight: Tensor) -> Tensor:
     return torch.bmm(inputs, weight.transpose(1, 2))
 
 
-def _pick(tokens: Tensor, share: Share) -> Tensor:
-    return tokens if len(share.members) == len(tokens) else tokens[share.members]
+def pick(tokens: Tensor, share: Share, dim: int = 0) -> Tensor:
+    """The networks of a share, from an axis over all networks of the layer."""
+    if len(share.members) == tokens.shape[dim]:
+        return tokens
+    return tokens.index_select(dim, share.members)
 
 
 def _merge(parts: list[Tensor], shares: list[Share]) -> Tensor:

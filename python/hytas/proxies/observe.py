@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import repeat
 from typing import Any
 
 import torch
 from torch import Tensor
 
 from ..models.shape import InputShape
+from .curvature import Grads, curvature_along
 from .formulas import LINEAR, MLP, MSA
 from .network import Group, Tap
-from .passes import Pass
+from .passes import Pass, input_gradient
 from .spec import ProxySpec
-from .weights import Weights
+from .table import CURVATURE, FORWARD, INPUT, PERTURBED
+from .weights import Pool, draw_weights, perturbed_patches
+
+Architecture = Mapping[str, Any]
 
 # The parts of which a score may be asked alone, or on a logarithmic scale each.
 PART_OF = dict.fromkeys(MSA, "msa") | dict.fromkeys(MLP, "mlp")
@@ -66,71 +72,140 @@ class Tally:
         return {key: value for key, value in self.spec.options.items() if key not in common}
 
 
-class Observation:
-    """One group of networks, and the passes that proxies ask of it.
+@dataclass(frozen=True)
+class Setting:
+    """What all groups of an evaluator share.
 
-    Args:
-        networks: weights, deepest first, of one embedding width.
+    Attributes:
         shape: what the scene fixes.
+        pool: the draws of the seed.
         batch: labelled patches, or None.
         ones: one patch of ones, (1, P, P, bands).
-        seed: of the perturbation.
+        memory: bytes of activations above which they are computed twice rather than kept.
     """
 
-    def __init__(
-        self,
-        networks: Sequence[Weights],
-        shape: InputShape,
-        batch: tuple[Tensor, Tensor] | None,
-        ones: Tensor,
-        seed: int,
-    ) -> None:
-        self.networks, self.shape = networks, shape
-        self.batch, self.ones, self.seed = batch, ones, seed
+    shape: InputShape
+    pool: Pool
+    batch: tuple[Tensor, Tensor] | None
+    ones: Tensor
+    memory: int
 
-    def measure(self, specs: Sequence[ProxySpec]) -> dict[str, list[float]]:
-        """proxy -> score of each network."""
-        by_pass: dict[tuple[str, str], list[ProxySpec]] = {}
-        for spec in specs:
-            key = (spec.proxy.pass_name, spec.options.get("sign", "none"))
-            by_pass.setdefault(key, []).append(spec)
-        values: dict[str, list[float]] = {}
-        for (name, sign), sharing in by_pass.items():
-            group = Group([n.signed(sign) for n in self.networks], self.shape.band_group)
-            run = self._data if name == "data" else self._ones
-            values.update(run(group, sharing))
-        return values
 
-    def _ones(self, group: Group, specs: Sequence[ProxySpec]) -> dict[str, list[float]]:
-        """The pass of one patch of ones; its scalar is the sum of the logits."""
-        run = Pass(group, self.ones)
-        tallies = self._tallies(specs)
-        run.backward(torch.ones_like(run.logits), _visit_all(tallies))
-        return {str(tally.spec): tally.score() for tally in tallies}
+def observe(
+    architectures: Sequence[Architecture], specs: Sequence[ProxySpec], setting: Setting
+) -> dict[str, list[float]]:
+    """Score a group of networks: proxy -> score of each.
 
-    def _data(self, group: Group, specs: Sequence[ProxySpec]) -> dict[str, list[float]]:
-        """The pass of the labelled patches; its scalar is the mean cross-entropy."""
-        if self.batch is None:
-            raise ValueError("batch: these proxies need labelled patches")
-        patches, labels = self.batch
-        run = Pass(group, patches)
-        tallies = self._tallies(specs)
-        run.backward(cross_entropy_grad(run.logits, labels), _visit_all(tallies))
-        return {str(tally.spec): tally.score() for tally in tallies}
+    Args:
+        architectures: of one embedding width, deepest first.
+        specs: proxies that need a pass.
+        setting: what all groups share.
+    """
+    by_pass: dict[tuple[str, str], list[ProxySpec]] = {}
+    for spec in specs:
+        key = (spec.proxy.pass_name, spec.options.get("sign", "none"))
+        by_pass.setdefault(key, []).append(spec)
+    networks = [draw_weights(a, setting.shape, setting.pool) for a in architectures]
+    values: dict[str, list[float]] = {}
+    for (name, sign), sharing in by_pass.items():
+        group = Group([network.signed(sign) for network in networks], setting.shape.band_group)
+        tallies = [Tally(spec, len(networks), setting.ones.device) for spec in sharing]
+        if name == "ones":
+            _ones_pass(group, tallies, setting)
+        else:
+            _data_pass(group, tallies, setting, architectures)
+        values.update({str(tally.spec): tally.score() for tally in tallies})
+    return values
 
-    def _tallies(self, specs: Sequence[ProxySpec]) -> list[Tally]:
-        return [Tally(spec, len(self.networks), self.ones.device) for spec in specs]
+
+def _ones_pass(group: Group, tallies: Sequence[Tally], setting: Setting) -> None:
+    """The pass of one patch of ones; its scalar is the sum of the logits."""
+    run = Pass(group, setting.ones)
+    for taps in run.backward(torch.ones_like(run.logits)):
+        _visit(tallies, taps)
+
+
+def _data_pass(
+    group: Group,
+    tallies: Sequence[Tally],
+    setting: Setting,
+    architectures: Sequence[Architecture],
+) -> None:
+    """The pass of the labelled patches; its scalar is the mean cross-entropy."""
+    if setting.batch is None:
+        raise ValueError("batch: these proxies need labelled patches")
+    patches, labels = setting.batch
+    by_need: dict[str, list[Tally]] = {}
+    for tally in tallies:
+        by_need.setdefault(tally.spec.proxy.extra, []).append(tally)
+    early = by_need.pop(FORWARD, [])
+    keep = _bytes(group, patches) * (2 if PERTURBED in by_need else 1) <= setting.memory
+    run = Pass(
+        group,
+        patches,
+        keep=keep and bool(by_need),
+        visit=(lambda taps: _visit(early, taps)) if early else None,
+    )
+    if INPUT in by_need:
+        _look_at_input(run, by_need.pop(INPUT), last=not by_need)
+    if not by_need:
+        return
+    grads: dict[int, Tensor] = {}
+    twins: Iterable[list[Tap] | None] = repeat(None)
+    if PERTURBED in by_need:
+        pairs = zip(group.networks, architectures, strict=True)
+        twin = Group([n.perturbed(a, setting.pool) for n, a in pairs], group.band_group)
+        moved = Pass(twin, perturbed_patches(patches, setting.pool), keep=keep)
+        twins = moved.backward(cross_entropy_grad(moved.logits, labels))
+    # A sum of the samples' gradients is cheaper than a second product: those that need them first.
+    readers = sorted(by_need.get("", []), key=lambda tally: tally.spec.name != "zico")
+    readers += by_need.get(PERTURBED, [])
+    for taps, others in zip(
+        run.backward(cross_entropy_grad(run.logits, labels)), twins, strict=False
+    ):
+        for tap, other in zip(taps, others or repeat(None), strict=False):
+            tap.twin = other
+            _visit(readers, [tap])
+            if CURVATURE in by_need:
+                grads[id(tap.weight)] = tap.grad
+    if CURVATURE in by_need:
+        _look_at_curvature(group, by_need[CURVATURE], setting.batch, grads)
+
+
+def _look_at_input(run: Pass, tallies: Sequence[Tally], last: bool) -> None:
+    for _ in run.backward(torch.ones_like(run.logits), taps=False, again=not last):
+        pass
+    group = run.group
+    grad = input_gradient(group, run.tokens_grad, run.patches)
+    everyone, empty = group.everyone(), grad.new_empty(0)
+    _visit(tallies, [Tap("input", everyone, everyone, empty, run.patches, empty, grad)])
+
+
+def _look_at_curvature(
+    group: Group, tallies: Sequence[Tally], batch: tuple[Tensor, Tensor], grads: Grads
+) -> None:
+    value = curvature_along(group, *batch, grads)
+    everyone, empty = group.everyone(), value.new_empty(0)
+    _visit(tallies, [Tap("curvature", everyone, everyone, empty, empty, value)])
+
+
+def _visit(tallies: Sequence[Tally], taps: Sequence[Tap]) -> None:
+    for tap in taps:
+        for tally in tallies:
+            tally.visit(tap)
+
+
+def _bytes(group: Group, patches: Tensor) -> int:
+    """Bytes of the activations that a kept graph holds, roughly."""
+    rows = patches.shape[0] * (patches.shape[3] + 1)
+    width = 0
+    for network in group.networks:
+        for layer in network.layers:
+            width += 5 * network.embed_dim + 5 * layer.proj.shape[1] + 2 * layer.fc1.shape[0]
+    return rows * width * patches.element_size()
 
 
 def cross_entropy_grad(logits: Tensor, labels: Tensor) -> Tensor:
     """Gradient of the mean cross-entropy with respect to logits (A, N, classes)."""
     wanted = torch.nn.functional.one_hot(labels, logits.shape[-1]).to(logits.dtype)
     return (logits.softmax(-1) - wanted) / logits.shape[1]
-
-
-def _visit_all(tallies: Sequence[Tally]) -> Callable[[Tap], Any]:
-    def visit(tap: Tap) -> None:
-        for tally in tallies:
-            tally.visit(tap)
-
-    return visit

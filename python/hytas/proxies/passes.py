@@ -1,20 +1,20 @@
 """One forward and one backward pass of a group of networks, layer by layer.
 
-The backward pass goes through one segment (embedding, layer, head) at a time and hands each linear
-layer to a visitor as soon as its gradients exist, so the gradients of only one layer are held.
+The backward pass goes through one segment (embedding, layer, head) at a time and hands out its
+linear layers as soon as their gradients exist, so the gradients of only one layer are held.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
 
 import torch
 from torch import Tensor
 
 from .network import Group, Tap, stack_bands
 
-Visitor = Callable[[Tap], None]
+Visitor = Callable[[list[Tap]], None]
 
 
 @dataclass
@@ -26,6 +26,14 @@ class _Segment:
     taps: list[Tap] = field(default_factory=list)
 
 
+@dataclass(frozen=True)
+class _Found:
+    """Gradients of what entered a segment, and its linear layers with theirs."""
+
+    grads: list[Tensor]
+    taps: list[Tap]
+
+
 class Pass:
     """The forward pass of a group on one batch, ready for backward passes.
 
@@ -34,29 +42,36 @@ class Pass:
         patches: (N, P, P, bands), the same for all.
         keep: keep the graph of every segment (fast), or only what entered each and compute it
             again in the backward pass (a third more work, a fraction of the memory).
+        visit: called with the linear layers of every segment as the forward pass meets them.
     """
 
-    def __init__(self, group: Group, patches: Tensor, *, keep: bool = True) -> None:
+    def __init__(
+        self, group: Group, patches: Tensor, *, keep: bool = True, visit: Visitor | None = None
+    ) -> None:
         self.group, self.patches, self.keep = group, patches, keep
+        self.visit = visit
         self.stacked = stack_bands(patches, group.band_group)
         self.segments: list[_Segment] = []
+        self.tokens_grad = patches.new_empty(0)
         with torch.set_grad_enabled(keep):
             self.logits = self._forward()
 
     def backward(
-        self, logits_grad: Tensor, visit: Visitor | None = None, *, again: bool = False
-    ) -> Tensor:
-        """Go back from a gradient of the logits (A, N, classes), visiting every linear layer.
+        self, logits_grad: Tensor, *, taps: bool = True, again: bool = False
+    ) -> Iterator[list[Tap]]:
+        """Go back from a gradient of the logits, yielding the linear layers of one segment a time.
+
+        When the iterator is spent, `tokens_grad` holds the gradient of the embedding's output,
+        (A, N, bands, E).
 
         Args:
-            logits_grad: gradient of the pass's scalar with respect to `logits`.
-            visit: called with each layer's tap, head first; None skips the taps.
+            logits_grad: (A, N, classes) gradient of the pass's scalar with respect to `logits`.
+            taps: whether gradients of the linear layers' outputs are wanted.
             again: keep the graph for another backward pass.
-
-        Returns:
-            The gradient with respect to the embedding's output, (A, N, bands, E).
         """
-        from_head = self._step(-1, [logits_grad], visit, again)[0]  # (A, N, E)
+        head = self._step(-1, [logits_grad], taps, again)
+        yield head.taps
+        from_head = head.grads[0]  # (A, N, E)
         entered_grads: dict[int, Tensor] = {}
         grad: Tensor | None = None
         for layer in reversed(range(self.group.depths[0])):
@@ -65,15 +80,18 @@ class Pass:
             extra = entered_grads.pop(layer, None)
             if extra is not None and layer >= 2:
                 outputs.append(_padded(extra, len(grad)))
-            found = self._step(layer + 1, outputs, visit, again)
-            grad = found[0]
+            found = self._step(layer + 1, outputs, taps, again)
+            yield found.taps
+            grad = found.grads[0]
             if layer >= 2:
-                entered_grads[layer - 2] = found[1]
+                entered_grads[layer - 2] = found.grads[1]
             elif extra is not None:  # what entered is the leaf itself
                 grad = grad + _padded(extra, len(grad))
         if grad is None:
             raise ValueError("networks: at least one layer is needed")
-        return self._step(0, [grad], visit, again)[0]
+        found = self._step(0, [grad], taps, again)
+        self.tokens_grad = found.grads[0]
+        yield found.taps
 
     def _forward(self) -> Tensor:
         group = self.group
@@ -95,6 +113,8 @@ class Pass:
         segment = _Segment([leaf.detach() for leaf in leaves])
         self._compute(place, segment)
         outputs = [output.detach() for output in segment.outputs]
+        if self.visit is not None:
+            self.visit(segment.taps)
         if not self.keep:
             segment.outputs, segment.taps = [], []
         self.segments.append(segment)
@@ -114,29 +134,26 @@ class Pass:
             inside, left = self.group.run_layer(place - 1, now, before, segment.taps)
             segment.outputs = [left, inside]
 
-    def _step(
-        self, place: int, grads: list[Tensor], visit: Visitor | None, again: bool
-    ) -> list[Tensor]:
-        """Back through one segment: gradients of its leaves, or of the embedding's output."""
+    def _step(self, place: int, grads: list[Tensor], taps: bool, again: bool) -> _Found:
+        """Back through one segment."""
         segment = self.segments[place]
         if not self.keep:
             with torch.enable_grad():
                 self._compute(place, segment)
-        taps = segment.taps if visit is not None or place == 0 else []
-        wanted = segment.leaves + [tap.outputs for tap in taps]
+        tapped = segment.taps if taps or place == 0 else []
+        wanted = segment.leaves + [tap.outputs for tap in tapped]
         found = torch.autograd.grad(
             segment.outputs[: len(grads)], wanted, grads, retain_graph=again and self.keep
         )
-        if visit is not None:
-            for tap, grad in zip(taps, found[len(segment.leaves) :], strict=True):
-                tap.output_grad = grad.contiguous()
-                tap.outputs = tap.outputs.detach()
-                visit(tap)
-                if not again:
-                    tap.__dict__.clear()
+        entering, leaving = found[: len(segment.leaves)], found[len(segment.leaves) :]
+        seen = []
+        if taps:
+            for tap, grad in zip(tapped, leaving, strict=True):
+                seen.append(replace(tap, outputs=tap.outputs.detach(), output_grad=grad))
         if not (again and self.keep):
             segment.outputs, segment.taps = [], []
-        return list(found[: len(segment.leaves)]) or [found[0]]
+        # The embedding has no leaf of its own: its output is one.
+        return _Found(list(entering) or [leaving[0]], seen)
 
     def _join(self, layer: int, after: Tensor | None, from_head: Tensor) -> Tensor:
         """Gradient of a layer's output: from the next layer, and from the head where it is last."""

@@ -11,6 +11,9 @@ from . import baselines, formulas
 
 # Which pass a proxy reads; proxies of one pass share its forward and its backward.
 NO_PASS, DATA, ONES = "none", "data", "ones"
+# What a proxy needs of its pass, when not activations and gradients alone: only the forward pass;
+# the gradient by the input; second derivatives; a second, perturbed network in step.
+FORWARD, INPUT, CURVATURE, PERTURBED = "forward", "input", "curvature", "perturbed"
 
 # The first value is the default.
 PARTS = ("sum", "log", "msa", "mlp")
@@ -29,8 +32,7 @@ class Proxy:
             patch of ones, sum of the logits) or "none".
         options: option -> allowed values, the first being the default.
         finish: from what the layers gave, summed, to the score; None where that is the score.
-        extra: what the pass must compute beside activations and gradients: "perturbed" (a second,
-            perturbed network in step), "curvature" (the second derivatives that GraSP needs).
+        extra: what it needs of its pass, when not activations and gradients alone.
         kinds: the kinds of layer that the proxy reads when its option `layers` is not "all".
     """
 
@@ -55,13 +57,30 @@ class Proxy:
 PROXIES: dict[str, Proxy] = {
     "grad_norm": Proxy(formulas.grad_norm, options={"parts": PARTS}),
     "snip": Proxy(formulas.snip, options={"parts": PARTS}),
+    "grasp": Proxy(formulas.grasp, extra=CURVATURE, kinds=("curvature",)),
     "synflow": Proxy(formulas.synflow, ONES, {"sign": SIGN, "parts": PARTS}),
+    "logsynflow": Proxy(
+        formulas.logsynflow,
+        ONES,
+        {"sign": SIGN, "parts": PARTS, "domain": ("formula", "symmetric")},
+    ),
+    "fisher": Proxy(formulas.fisher, options={"parts": PARTS}),
+    "jacob_cov": Proxy(
+        formulas.jacob_cov, options={"log": ("no", "yes")}, extra=INPUT, kinds=("input",)
+    ),
+    "naswot": Proxy(
+        formulas.naswot, finish=formulas.log_determinant, extra=FORWARD, kinds=("fc1",)
+    ),
     "dss": Proxy(
         formulas.dss,
         ONES,
         {"sign": SIGN, "parts": PARTS, "layers": LAYERS},
         kinds=formulas.MSA + formulas.MLP,
     ),
+    "zico": Proxy(formulas.zico, options={"std": ("magnitude", "signed")}),
+    "zico_pp": Proxy(formulas.zico_pp, options={"std": ("magnitude", "signed")}),
+    "croze": Proxy(formulas.croze, extra=PERTURBED),
+    "t_cet": Proxy(formulas.t_cet, kinds=("fc1",)),
     "params": Proxy(baselines.params, NO_PASS),
     "macs": Proxy(baselines.macs, NO_PASS),
     "depth-embed": Proxy(baselines.depth_embed, NO_PASS),

@@ -20,6 +20,7 @@ from .baselines import params
 from .keys import architecture_key, stable_hash
 
 CHUNK = 1 << 20  # draws generated together; a run starts within the first chunk
+NOISE = 0.05  # size of CRoZe's perturbation over that of what it perturbs
 DEVIATION = 0.02  # of tokens, positions and linear maps, as the shipped network initialises them
 
 
@@ -36,7 +37,7 @@ class Pool:
         self._streams: dict[str, Tensor] = {}
 
     def stream(self, kind: str, length: int) -> Tensor:
-        """At least `length` draws of "normal" or "uniform"."""
+        """At least `length` draws of a stream: "uniform", or normal under any other name."""
         have = self._streams.get(kind)
         if have is None or have.numel() < length:
             chunks = range(-(-length // CHUNK))
@@ -47,7 +48,7 @@ class Pool:
     def _chunk(self, kind: str, number: int) -> Tensor:
         generator = torch.Generator().manual_seed(stable_hash(self.seed, kind, number) >> 1)
         draws = torch.empty(CHUNK)
-        if kind == "normal":
+        if kind != "uniform":
             return draws.normal_(0.0, DEVIATION, generator=generator)
         return draws.uniform_(-1.0, 1.0, generator=generator)
 
@@ -71,6 +72,7 @@ class Layer:
 
 
 LAYER_TENSORS = ("qkv", "proj", "fc1", "fc2", "fusion", "fusion_bias")
+LINEAR_TENSORS = ("qkv", "proj", "fc1", "fc2")
 OUTER_TENSORS = ("embed", "embed_bias", "class_token", "position", "head")
 
 
@@ -107,6 +109,33 @@ class Weights:
             inner = {n: w.abs() for n, w in layer.tensors().items() if every or n in names}
             layers.append(replace(layer, **cast(Any, inner)))
         return replace(self, **cast(Any, outer), layers=layers)
+
+    def perturbed(self, architecture: Mapping[str, Any], pool: Pool) -> Weights:
+        """The network with Gaussian noise of relative size `NOISE` on every linear weight."""
+        size = sum(w.numel() for w in (self.embed, self.head))
+        size += sum(getattr(layer, n).numel() for layer in self.layers for n in LINEAR_TENSORS)
+        run = _Run(pool, "noise" + architecture_key(architecture), size)
+
+        def noisy(weight: Tensor) -> Tensor:
+            noise = run.normal(*weight.shape)
+            return _moved(weight, noise)
+
+        layers = []
+        for layer in self.layers:
+            inner = {name: noisy(getattr(layer, name)) for name in LINEAR_TENSORS}
+            layers.append(replace(layer, **cast(Any, inner)))
+        return replace(self, embed=noisy(self.embed), head=noisy(self.head), layers=layers)
+
+
+def perturbed_patches(patches: Tensor, pool: Pool) -> Tensor:
+    """Patches (N, P, P, bands) with Gaussian noise of relative size `NOISE`, that of the seed."""
+    noise = pool.stream("noise", patches.numel())[: patches.numel()].view_as(patches)
+    return _moved(patches, noise)
+
+
+def _moved(values: Tensor, noise: Tensor) -> Tensor:
+    scale: Tensor = NOISE * values.norm() / noise.norm()
+    return values + noise * scale
 
 
 class _Run:

@@ -1,0 +1,124 @@
+"""`hytas classify`, `inspect` and `doctor`, as the user runs them."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy.io import savemat
+from small_model import Exported
+
+RUN = "from hytas.cli.main import run; run()"
+
+
+def hytas(*arguments: object) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-c", RUN, *map(str, arguments)]
+    return subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
+
+
+@pytest.fixture(scope="module")
+def scene(exported: Exported, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("scene") / "quarters.mat"
+    savemat(path, {"cube": exported.scene.cube})
+    labels = np.array((0, *exported.card.class_ids))[exported.scene.labels]
+    savemat(path.with_name("gt.mat"), {"gt": labels.astype(np.uint8)})
+    return path
+
+
+def test_classify_imports_no_torch(exported: Exported, scene: Path, tmp_path: Path) -> None:
+    arguments = ["classify", exported.onnx, scene, "--out", tmp_path / "map.npy", "--json"]
+    code = (
+        "import sys\nfrom hytas.cli.main import run\n"
+        f"try: run({[str(value) for value in arguments]!r})\n"
+        "except SystemExit as end: assert not end.code, end.code\n"
+        "assert 'torch' not in sys.modules and 'onnx' not in sys.modules"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, timeout=120)
+    written = np.load(tmp_path / "map.npy")
+    assert written.shape == (17, 23)
+    assert set(np.unique(written)) <= {3, 4, 9, 200}
+
+
+def test_classify_says_how_right_and_how_fast(
+    exported: Exported, scene: Path, tmp_path: Path
+) -> None:
+    out = tmp_path / "map.png"
+    truth = scene.with_name("gt.mat")
+    done = hytas("classify", exported.onnx, scene, "--out", out, "--labels", truth, "--json")
+    assert done.returncode == 0, done.stderr
+    report = json.loads(done.stdout)
+    expected = exported.probabilities(exported.patches()).argmax(1)
+    accuracy = float((expected == exported.scene.labels.ravel() - 1).mean())
+    assert report["accuracy"]["OA"] == pytest.approx(accuracy)
+    assert sum(report["classes"].values()) == report["classified"] == 17 * 23
+    assert report["pixels_per_second"] > 0
+    assert report["provider"] == "CPUExecutionProvider"
+    assert out.read_bytes()[:4] == b"\x89PNG"
+    plain = hytas("classify", exported.onnx, scene, "--out", out, "--labels", truth)
+    assert f"OA {accuracy:.4f}" in plain.stdout
+    assert "17 x 23 pixels, 24 bands" in plain.stdout
+
+
+def test_classify_refuses_in_one_line(exported: Exported, scene: Path, tmp_path: Path) -> None:
+    other = tmp_path / "other.mat"
+    savemat(other, {"cube": np.zeros((8, 9, 30), np.uint16) + 1})
+    out = tmp_path / "map.png"
+    for arguments, message in (
+        ((exported.onnx, other), "has 30 bands and"),
+        ((exported.onnx, tmp_path / "none.mat"), "no such file"),
+        ((tmp_path / "none.onnx", scene), "model: no such file"),
+        ((scene, scene), "not an ONNX"),
+        ((exported.onnx, scene, "--provider", "npu"), "provider: 'npu'"),
+    ):
+        done = hytas("classify", *arguments, "--out", out)
+        assert (done.returncode, done.stdout) == (2, ""), done
+        assert done.stderr.startswith("error: ")
+        assert message in done.stderr
+        assert done.stderr.count("\n") == 1
+        assert not out.exists()
+
+
+def test_inspect_a_model_a_scene_and_a_folder(
+    exported: Exported, scene: Path, tmp_path: Path
+) -> None:
+    model = json.loads(hytas("inspect", exported.onnx, "--json").stdout)
+    assert model["input"] == "patches (N, 5, 5, 24) uint16"
+    assert model["bands kept"] == "23 of 24"
+    assert model["classes"] == {"grass": 3, "gravel": 4, "roof": 9, "water": 200}
+    assert model["bytes"] == exported.onnx.stat().st_size
+    with_labels = hytas("inspect", scene, "--labels", scene.with_name("gt.mat"), "--json")
+    found = json.loads(with_labels.stdout)
+    assert (found["size"], found["bands"], found["type"]) == ("17 x 23 pixels", 24, "uint16")
+    assert found["class ids"] == [3, 4, 9, 200]
+    bare = hytas("inspect", scene)
+    assert "--labels" in bare.stdout
+    assert bare.returncode == 0
+    empty = hytas("inspect", tmp_path)
+    assert empty.returncode == 2
+    assert "is not a run folder" in empty.stderr
+    (tmp_path / "metrics.json").write_text('{"OA": 0.5}')
+    folder = json.loads(hytas("inspect", tmp_path, "--json").stdout)
+    assert folder["metrics"] == {"OA": 0.5}
+    assert folder["files"] == {"metrics.json": 11}
+
+
+def test_doctor_always_answers() -> None:
+    done = hytas("doctor", "--json")
+    assert done.returncode == 0
+    found = json.loads(done.stdout)
+    assert found["cores"] >= 1
+    assert "cpu" in found["onnxruntime"]["working"]
+    assert found["packages"]["torch"]
+    assert hytas("doctor").returncode == 0
+
+
+def test_doctor_tells_of_two_runtimes(monkeypatch: pytest.MonkeyPatch) -> None:
+    from click.testing import CliRunner
+
+    from hytas.cli import doctor
+
+    monkeypatch.setattr(doctor, "_version", lambda name: "1.28.0")
+    found = json.loads(CliRunner().invoke(doctor.doctor, ["--json"]).stdout)
+    assert any("overwrite each other" in problem for problem in found["problems"])

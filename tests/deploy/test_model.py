@@ -1,0 +1,132 @@
+"""Opening a model file, and refusing what is not one."""
+
+import dataclasses
+import os
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+from onnx import external_data_helper
+from small_model import Exported
+
+from hytas.deploy import DeployedModel
+from hytas.deploy.protobuf import uses_external_data
+from hytas.errors import InputError
+
+
+def rewritten(exported: Exported, path: Path, **properties: str) -> Path:
+    graph = onnx.load(exported.onnx)
+    for entry in list(graph.metadata_props):
+        if entry.key.removeprefix("hytas.") in properties:
+            entry.value = properties[entry.key.removeprefix("hytas.")]
+    onnx.save(graph, path)
+    return path
+
+
+def test_patches_in_any_number(exported: Exported) -> None:
+    deployed = DeployedModel.load(exported.onnx, "cpu")
+    patches = exported.patches(71)
+    assert deployed.micro_batch < 71
+    found = deployed.predict_patches(patches)
+    assert found.dtype == np.float32
+    assert np.abs(found - exported.probabilities(patches)).max() < 1e-5
+    assert deployed.predict_patches(patches[:0]).shape == (0, 4)
+
+
+def test_files_that_are_no_model(exported: Exported, tmp_path: Path) -> None:
+    def refused(path: Path, message: str) -> None:
+        with pytest.raises(InputError, match=message) as caught:
+            DeployedModel.load(path)
+        assert "\n" not in str(caught.value)
+
+    refused(tmp_path / "none.onnx", "no such file")
+    text = tmp_path / "text.onnx"
+    text.write_text("not a model")
+    refused(text, "not an ONNX")
+    empty = tmp_path / "empty.onnx"
+    empty.write_bytes(b"")
+    refused(empty, "not an ONNX model")
+    content = exported.onnx.read_bytes()
+    for size in (100, len(content) // 2, len(content) - 5):
+        text.write_bytes(content[:size])
+        refused(text, "not an ONNX")
+    graph = onnx.load(exported.onnx)
+    del graph.metadata_props[:]
+    onnx.save(graph, text)
+    refused(text, "no hytas metadata: it was not written by `hytas export`")
+    refused(rewritten(exported, text, format="7"), "hytas format 7, this version reads format 1")
+    refused(rewritten(exported, text, class_ids="[1, 2"), "broken metadata")
+    refused(rewritten(exported, text, patch_size="8"), "patch_size: 8 is not a positive odd")
+    refused(rewritten(exported, text, patch_size="7"), "its metadata say")
+
+
+def test_weights_outside_the_file_are_refused(exported: Exported, tmp_path: Path) -> None:
+    (tmp_path / "inner").mkdir()
+    graph = onnx.load(exported.onnx)
+    path = tmp_path / "inner" / "model.onnx"
+    onnx.save(graph, path, save_as_external_data=True, location="weights.bin", size_threshold=64)
+    with pytest.raises(InputError, match="keeps weights in another file"):
+        DeployedModel.load(path)
+    outside = onnx.load(path, load_external_data=False)
+    for tensor in outside.graph.initializer:
+        if external_data_helper.uses_external_data(tensor):
+            tensor.external_data[0].value = "../../../secret"
+    path.write_bytes(outside.SerializeToString())
+    with pytest.raises(InputError, match="keeps weights in another file"):
+        DeployedModel.load(path)
+
+
+def test_external_data_in_a_constant_of_a_branch_is_found(exported: Exported) -> None:
+    tensor = onnx.helper.make_tensor("w", onnx.TensorProto.FLOAT, [1], [0.0])
+    tensor.ClearField("float_data")
+    tensor.data_location = onnx.TensorProto.EXTERNAL
+    tensor.external_data.add(key="location", value="elsewhere")
+    constant = onnx.helper.make_node("Constant", [], ["c"], value=tensor)
+    value = onnx.helper.make_tensor_value_info("c", onnx.TensorProto.FLOAT, [1])
+    branch = onnx.helper.make_graph([constant], "branch", [], [value])
+    node = onnx.helper.make_node("If", ["flag"], ["out"], then_branch=branch, else_branch=branch)
+    model = onnx.helper.make_model(onnx.helper.make_graph([node], "main", [], [value]))
+    assert uses_external_data(memoryview(model.SerializeToString()))
+    assert not uses_external_data(memoryview(exported.onnx.read_bytes()))
+
+
+def test_values_of_another_type(exported: Exported) -> None:
+    """A cube saved as double is welcome where its values are the sensor's."""
+    deployed = DeployedModel.load(exported.onnx, "cpu")
+    patches = exported.patches(5)
+    wanted = deployed.predict_patches(patches)
+    for dtype in ("float64", "int32", "uint8", ">u2", ">f4"):
+        assert np.array_equal(deployed.predict_patches(patches.astype(dtype)), wanted)
+    for bad in (0.5, -1.0, 70000.0, np.nan):
+        broken = patches.astype(np.float64)
+        broken[0, 0, 0, 0] = bad
+        with pytest.raises(InputError, match=r"values are float64 and .* takes uint16"):
+            deployed.predict_patches(broken)
+
+
+def test_another_sensor_is_refused(exported: Exported) -> None:
+    deployed = DeployedModel.load(exported.onnx, "cpu")
+    trained = np.array(deployed.card.wavelengths)
+    deployed.check_scene(24, trained + 2.0)
+    deployed.check_scene(24, None)
+    with pytest.raises(InputError, match=r"other has 103 bands and .*model.onnx takes 24"):
+        deployed.check_scene(103, None, "other")
+    with pytest.raises(InputError, match=r"band 3 of scene lies at 552\.2 nm .* at 452\.2 nm"):
+        deployed.check_scene(24, trained + 100.0 * (np.arange(24) == 2))
+    with pytest.raises(InputError, match=r"patches: of shape \(2, 7, 7, 24\), the model takes"):
+        deployed.predict_patches(np.zeros((2, 7, 7, 24), np.uint16))
+
+
+def test_providers(exported: Exported) -> None:
+    assert DeployedModel.load(exported.onnx, "cpu").provider == "CPUExecutionProvider"
+    with pytest.raises(InputError, match="provider: 'npu' is not one of auto, cpu, cuda"):
+        DeployedModel.load(exported.onnx, "npu")
+    if not Path("/dev/nvidia0").exists() and not os.environ.get("CUDA_VISIBLE_DEVICES"):
+        with pytest.raises(InputError, match="'cuda' does not work on this machine, which has cpu"):
+            DeployedModel.load(exported.onnx, "cuda")
+
+
+def test_the_card_refuses_nothing_that_export_writes(exported: Exported) -> None:
+    plain = dataclasses.replace(exported.card, wavelengths=None)
+    assert type(plain).from_properties(plain.to_properties()) == plain

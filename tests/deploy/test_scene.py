@@ -1,0 +1,159 @@
+"""A whole scene, whatever the tiles, against one patch at a time."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from small_model import Exported, small_scene
+
+from hytas.data import extract_patches
+from hytas.deploy import DeployedModel, classify_scene
+from hytas.deploy.accuracy import measure
+from hytas.deploy.outputs import smallest, write_map
+from hytas.deploy.picture import colour_map, draw_map
+from hytas.deploy.scene import read_tile
+from hytas.errors import InputError
+from hytas.metrics import accuracy_report
+
+
+@pytest.fixture(scope="module")
+def deployed(exported: Exported) -> DeployedModel:
+    return DeployedModel.load(exported.onnx, "cpu")
+
+
+def test_the_map_is_that_of_one_patch_after_another(
+    exported: Exported, deployed: DeployedModel
+) -> None:
+    rows: list[tuple[int, int]] = []
+    found = classify_scene(
+        deployed, exported.scene.cube, tile_rows=5, progress=lambda *at: rows.append(at)
+    )
+    expected = exported.probabilities(exported.patches())
+    ids = np.array(exported.card.class_ids)[expected.argmax(1)]
+    assert np.array_equal(found.labels, ids.reshape(17, 23))
+    assert np.abs(found.confidence - expected.max(1).reshape(17, 23)).max() < 1e-5
+    assert rows == [(5, 17), (10, 17), (15, 17), (17, 17)]
+
+
+@pytest.mark.parametrize("tile_rows", [1, 2, 7, 16, 17, 400])
+def test_the_map_is_the_same_to_the_bit_for_every_tile(
+    exported: Exported, deployed: DeployedModel, tile_rows: int
+) -> None:
+    whole = classify_scene(deployed, exported.scene.cube)
+    tiled = classify_scene(deployed, exported.scene.cube, tile_rows=tile_rows)
+    assert np.array_equal(whole.labels, tiled.labels)
+    assert np.array_equal(whole.confidence, tiled.confidence)
+
+
+@pytest.mark.parametrize("margin", [0, 1, 3])
+def test_tiles_mirror_as_patches_do(margin: int) -> None:
+    cube = np.random.default_rng(0).integers(0, 99, (7, 9, 2))
+    side = 2 * margin + 1
+    for top, bottom in ((0, 7), (0, 1), (3, 5), (6, 7)):
+        tile = read_tile(cube, top, bottom, margin)
+        assert tile.shape == (bottom - top + 2 * margin, 9 + 2 * margin, 2)
+        for row in range(top, bottom):
+            patches = extract_patches(cube, row * 9 + np.arange(9), side)
+            for column in range(9):
+                window = tile[row - top : row - top + side, column : column + side]
+                assert np.array_equal(window, patches[column])
+
+
+def test_pixels_without_data_are_zero(exported: Exported, deployed: DeployedModel) -> None:
+    cube = exported.scene.cube.copy()
+    cube[2, 3] = 65535
+    cube[4, 5, 7] = 65535  # one band only: still a pixel with data
+    cube[9] = 65535
+    found = classify_scene(deployed, cube, nodata=65535.0)
+    empty = np.zeros((17, 23), bool)
+    empty[2, 3] = empty[9] = True
+    assert np.array_equal(found.labels == 0, empty)
+    assert np.array_equal(found.confidence == 0, empty)
+    assert (classify_scene(deployed, cube).labels > 0).all()
+
+
+def test_scenes_that_do_not_fit(deployed: DeployedModel) -> None:
+    with pytest.raises(InputError, match=r"scene has 23 bands and .* takes 24"):
+        classify_scene(deployed, np.zeros((9, 9, 23), np.uint16))
+    with pytest.raises(InputError, match="patch size: 5 is larger than the scene of 9 x 4"):
+        classify_scene(deployed, np.zeros((9, 4, 24), np.uint16))
+
+
+def test_accuracy_counts_only_classes_that_the_model_knows(exported: Exported) -> None:
+    card = exported.card
+    truth = np.array([[3, 4, 9, 200], [3, 77, 0, 4]], np.int32)
+    labels = np.array([[3, 9, 9, 200], [0, 3, 3, 4]], np.int32)
+    found = measure(labels, truth, card)
+    by_hand = accuracy_report([0, 1, 2, 3, 1], [0, 2, 2, 3, 1], card.class_names)
+    assert found == {**by_hand, "unknown": 1}
+    with pytest.raises(InputError, match="classes 1, 2 in the map; the model knows 3, 4, 9, 200"):
+        measure(labels, np.array([[1, 2, 0, 0]] * 2, np.int32), card)
+    with pytest.raises(InputError, match="the map is 4 x 2 and the scene 2 x 4"):
+        measure(labels, truth.T, card)
+
+
+def test_colours_follow_class_ids(exported: Exported) -> None:
+    card = exported.card
+    colours = colour_map(np.array([[200, 3, 0, 5]], np.int32), card)
+    assert colours[0].tolist() == [
+        list(card.palette[3]),
+        list(card.palette[0]),
+        [255, 255, 255],
+        [255, 255, 255],
+    ]
+
+
+@pytest.mark.parametrize("name", ["map.png", "map.svg", "map.npy", "map.npz", "map.mat"])
+def test_outputs_keep_the_class_ids(
+    exported: Exported, deployed: DeployedModel, tmp_path: Path, name: str
+) -> None:
+    result = classify_scene(deployed, exported.scene.cube)
+    truth = np.array((0, *exported.card.class_ids), np.int32)[exported.scene.labels]
+    path = write_map(tmp_path / name, result, exported.card, truth=truth)
+    assert list(tmp_path.iterdir()) == [path]
+    if path.suffix == ".npy":
+        assert np.array_equal(np.load(path), result.labels)
+        assert np.load(path).dtype == np.uint8
+    elif path.suffix == ".npz":
+        assert np.array_equal(np.load(path)["confidence"], result.confidence)
+    elif path.suffix == ".mat":
+        from scipy.io import loadmat
+
+        assert np.array_equal(loadmat(path)["labels"], result.labels)
+    else:
+        assert path.stat().st_size > 3000
+
+
+def test_a_picture_holds_both_maps(exported: Exported, tmp_path: Path) -> None:
+    from matplotlib.image import imread
+
+    for height, width in ((10, 60), (60, 10), (30, 30)):
+        labels = np.full((height, width), 3, np.int32)
+        truth = np.full((height, width), 200, np.int32)
+        path = draw_map(tmp_path / "map.png", labels, exported.card, truth=truth)
+        pixels = np.round(255 * imread(path)[..., :3]).astype(int).reshape(-1, 3)
+        areas = [
+            int((pixels == exported.card.palette[index]).all(axis=1).sum()) for index in (0, 3, 1)
+        ]
+        assert areas[0] > 20 * areas[2]  # the second class is in the legend alone
+        assert areas[1] > 20 * areas[2]
+
+
+def test_class_ids_in_the_smallest_type(exported: Exported) -> None:
+    labels = np.array([[200, 0]], np.int32)
+    assert smallest(labels, exported.card).dtype == np.uint8
+
+
+def test_a_scene_of_other_size_needs_no_other_file(deployed: DeployedModel) -> None:
+    found = classify_scene(deployed, small_scene(height=6, width=41).cube)
+    assert found.labels.shape == (6, 41)
+    assert set(np.unique(found.labels)) <= {3, 4, 9, 200}
+
+
+def test_an_unknown_output_is_refused_before_the_work(exported: Exported, tmp_path: Path) -> None:
+    from hytas.deploy.outputs import check_output
+
+    with pytest.raises(InputError, match=r"out: .*map\.xyz must end in one of \.png"):
+        check_output(tmp_path / "map.xyz")
+    with pytest.raises(InputError, match=r"the folder .*absent does not exist"):
+        check_output(tmp_path / "absent" / "map.png")

@@ -1,0 +1,9 @@
+"""One export serves every test."""
+
+import pytest
+from small_model import Exported, export_small
+
+
+@pytest.fixture(scope="session")
+def exported(tmp_path_factory: pytest.TempPathFactory) -> Exported:
+    return export_small(tmp_path_factory.mktemp)

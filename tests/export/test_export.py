@@ -1,0 +1,174 @@
+"""Exported files against torch: values, types, bytes, and what is refused."""
+
+import copy
+import dataclasses
+import json
+import zipfile
+from pathlib import Path
+
+import numpy as np
+import onnx
+import onnxruntime
+import pytest
+import torch
+from small_model import Exported, small_model, small_scene
+
+from hytas.deploy import DeployedModel
+from hytas.errors import InputError
+from hytas.export import ExportError, check_parity, export_formats, export_onnx
+from hytas.export.onnx_file import take_dtype
+from hytas.model_card import DTYPES, ModelCard
+
+
+def batches(patches: np.ndarray, size: int = 50) -> list[np.ndarray]:
+    return [patches[at : at + size] for at in range(0, len(patches), size)]
+
+
+def test_the_files_agree_with_torch_on_every_pixel(exported: Exported) -> None:
+    patches = exported.patches()
+    parity = check_parity(exported.model, exported.files, batches(patches))
+    expected = exported.probabilities(patches).argmax(1)
+    assert len(np.unique(expected)) >= 3  # or equal labels would say little
+    assert parity.pixels == 17 * 23
+    assert np.array_equal(parity.predicted, expected)
+    assert set(parity.differences) == {"onnx", "torchscript"}
+    assert all(found.largest < 1e-5 for found in parity.differences.values())
+    assert json.loads(json.dumps(parity.to_dict()))["formats"]["onnx"]["labels_changed"] == 0
+
+
+@pytest.mark.parametrize("format_name", ["onnx", "torchscript"])
+def test_another_model_s_file_is_refused(exported: Exported, format_name: str) -> None:
+    other = copy.deepcopy(exported.model)
+    with torch.no_grad():
+        other.network.head.bias[0] += 0.01
+    files = {format_name: exported.files[format_name]}
+    with pytest.raises(ExportError, match=r"differs from torch by up to 0\.00\d+ in a probability"):
+        check_parity(other, files, batches(exported.patches(100)))
+
+
+def test_a_nan_is_not_parity(exported: Exported) -> None:
+    other = copy.deepcopy(exported.model)
+    with torch.no_grad():
+        other.network.head.bias[0] = float("nan")
+    with pytest.raises(ExportError, match="up to inf"):
+        check_parity(other, {"onnx": exported.onnx}, batches(exported.patches(20)))
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_every_element_type_of_a_cube(exported: Exported, dtype: str, tmp_path: Path) -> None:
+    """The graph retyped, and TorchScript as it is, against torch on the same values."""
+    patches = exported.patches(60).astype(dtype)
+    expected = exported.probabilities(patches.astype(np.float32))
+    graph = onnx.load(exported.onnx)
+    _back_to_float(graph)
+    take_dtype(graph, dtype)
+    card = dataclasses.replace(exported.card, dtype=dtype)
+    del graph.metadata_props[:]
+    for name, text in card.to_properties().items():
+        graph.metadata_props.add(key=name, value=text)
+    onnx.save(graph, tmp_path / "model.onnx")
+    deployed = DeployedModel.load(tmp_path / "model.onnx", "cpu")
+    assert np.abs(deployed.predict_patches(patches) - expected).max() < 1e-5
+    script = torch.jit.load(str(exported.files["torchscript"]))
+    with torch.no_grad():
+        assert np.abs(script(torch.from_numpy(patches)).numpy() - expected).max() < 1e-5
+
+
+def _back_to_float(graph: onnx.ModelProto) -> None:
+    cast = graph.graph.node[0]
+    assert (cast.op_type, cast.input[0]) == ("Cast", "patches")
+    for node in graph.graph.node[1:]:
+        node.input[:] = ["patches" if name == cast.output[0] else name for name in node.input]
+    del graph.graph.node[0]
+    graph.graph.input[0].type.tensor_type.elem_type = onnx.TensorProto.FLOAT
+
+
+def test_values_that_are_not_finite_count_as_the_centre_of_their_band(tmp_path: Path) -> None:
+    scene = small_scene("float32")
+    model, card = small_model(scene)
+    files = export_formats(model, tmp_path, card, ["onnx", "torchscript"])
+    patches = Exported(scene, model, card, tmp_path, files).patches(60)
+    assert patches.dtype == np.float32
+    centred = patches.copy()
+    band = int(model.bands[4])
+    patches[:, 1, 2, band], centred[:, 1, 2, band] = -np.inf, float(model.offset[4])
+    patches[7], centred[7][..., model.bands] = np.nan, model.offset
+    deployed = DeployedModel.load(files["onnx"], "cpu")
+    found, wanted = deployed.predict_patches(patches), deployed.predict_patches(centred)
+    assert np.abs(found - wanted).max() < 1e-6
+    check_parity(model, files, [patches])
+
+
+def test_any_batch_size(exported: Exported) -> None:
+    patches = exported.patches(41)
+    session = onnxruntime.InferenceSession(exported.onnx, providers=["CPUExecutionProvider"])
+    script = torch.jit.load(str(exported.files["torchscript"]))
+    expected = exported.probabilities(patches)
+    for count in (1, 2, 41):
+        (found,) = session.run(None, {"patches": patches[:count]})
+        assert np.abs(found - expected[:count]).max() < 1e-5
+        with torch.no_grad():
+            scripted = script(torch.from_numpy(patches[:count])).numpy()
+        assert np.abs(scripted - expected[:count]).max() < 1e-5
+
+
+def test_the_file_is_the_same_each_time_and_names_no_path(
+    exported: Exported, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    exported.model.train()
+    again = export_onnx(exported.model, tmp_path / "other_name.onnx", exported.card)
+    assert exported.model.training  # left as it was found
+    exported.model.eval()
+    content = again.read_bytes()
+    assert content == exported.onnx.read_bytes()
+    assert b"site-packages" not in content
+    assert b".py" not in content
+    assert list(tmp_path.iterdir()) == [again]
+    assert capfd.readouterr() == ("", "")
+
+
+def test_the_card_travels_in_both_files(exported: Exported) -> None:
+    card = exported.card
+    assert DeployedModel.load(exported.onnx).card == card
+    assert card.class_ids == (3, 4, 9, 200)
+    assert card.class_names[3] == "water"
+    assert 5 not in card.preprocessing["bands"]
+    with zipfile.ZipFile(exported.files["torchscript"]) as archive:
+        (name,) = (n for n in archive.namelist() if n.endswith("hytas.json"))
+        assert ModelCard.from_properties(json.loads(archive.read(name))) == card
+
+
+def test_what_cannot_be_exported(exported: Exported, tmp_path: Path) -> None:
+    target = tmp_path / "model.onnx"
+    few = dataclasses.replace(exported.card, bands=9, wavelengths=None)
+    names = {
+        name: getattr(exported.card, name)[:3] for name in ("class_names", "class_ids", "palette")
+    }
+    fewer = dataclasses.replace(exported.card, **names)
+    with pytest.raises(InputError, match="opset: 17 is not within 18 to 24"):
+        export_onnx(exported.model, target, exported.card, opset=17)
+    with pytest.raises(InputError, match=r"bands: the card says 9 and the model reads band 24"):
+        export_onnx(exported.model, target, few)
+    with pytest.raises(InputError, match="the card names 3 classes, the model has 4"):
+        export_onnx(exported.model, target, fewer)
+    with pytest.raises(InputError, match="format: 'gguf' is not one of onnx, torchscript"):
+        export_formats(exported.model, tmp_path, exported.card, ["onnx", "gguf"])
+    with pytest.raises(OSError, match="No such file"):
+        export_onnx(exported.model, tmp_path / "absent" / "model.onnx", exported.card)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"patch_size": 4}, "patch_size: 4 is not a positive odd number"),
+        ({"dtype": "complex64"}, "dtype: complex64 is not one of"),
+        ({"class_ids": (1, 2)}, "2 ids and 4 colours for 4 class names"),
+        ({"wavelengths": (400.0, 500.0)}, "wavelengths: 2 for 24 bands"),
+    ],
+)
+def test_a_card_that_contradicts_itself(
+    exported: Exported, change: dict[str, object], message: str
+) -> None:
+    with pytest.raises(InputError, match=message):
+        dataclasses.replace(exported.card, **change)  # type: ignore[arg-type]

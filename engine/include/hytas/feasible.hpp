@@ -1,0 +1,61 @@
+// The feasible architectures of a space and a budget: counted, sampled, enumerated and ranked exactly, without rejection.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "hytas/budget.hpp"
+#include "hytas/rng.hpp"
+#include "hytas/search_space.hpp"
+
+namespace hytas {
+
+class CountingTable;
+
+// The two meanings of "uniform": every architecture equally likely, or every gene uniform among its values
+// (conditioned on the budget; favours small depths, as the references' samplers do).
+enum class Uniform { architectures, choices };
+
+Uniform uniform_named(const std::string& name);  // throws Error
+
+class Feasible {
+  public:
+    // Throws Error with the smallest, largest or nearest possible costs when no architecture fits.
+    Feasible(std::shared_ptr<const SearchSpace> space, Budget budget, std::size_t most_entries = default_entries);
+    ~Feasible();
+    Feasible(Feasible&&) noexcept;
+    Feasible& operator=(Feasible&&) noexcept;
+
+    // About 12 bytes each: a table of 1 GB at most.
+    static constexpr std::size_t default_entries = std::size_t{1} << 26;
+
+    const SearchSpace& space() const { return *space_; }
+    const std::shared_ptr<const SearchSpace>& shared_space() const { return space_; }
+    const Budget& budget() const { return budget_; }
+    const CountingTable& table() const { return *table_; }
+
+    Wide count() const;
+    // A genome that is valid and inside the budget.
+    bool contains(GenomeView genome) const;
+    // Inside the budget; the genome must be valid.
+    bool fits(const Gene8* genome) const;
+
+    // One exact draw.
+    void sample(Rng& rng, Uniform uniform, GenomeSpan genome) const;
+
+    // The order of enumeration: global genes first, then the bounded costs' sums over layers, then the layers, all
+    // ascending (genes by the index of their value). rank throws Error for an architecture outside the budget.
+    Wide rank(GenomeView genome) const;
+    void unrank(Wide index, GenomeSpan genome) const;
+
+    std::uint64_t fingerprint() const;  // of the space and the budget
+
+  private:
+    std::shared_ptr<const SearchSpace> space_;
+    Budget budget_;
+    std::unique_ptr<const CountingTable> table_;
+    std::vector<Wide> root_before_;    // architectures before each root, size + 1
+    std::vector<Wide> weight_before_;  // the same, weighted by 1 / probability of its choices; empty when it overflows
+};
+
+}  // namespace hytas

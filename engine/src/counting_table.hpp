@@ -1,0 +1,91 @@
+// Exact counting by dynamic programming: how many ways the rest of an architecture has to reach each sum of costs.
+//
+// A level decides one gene of one layer (or all genes of a layer, when their costs do not add up gene by gene). Its
+// states are the sums that the rest can reach; states[s] has one child a value of the gene, in the next level. Levels
+// are shared by all combinations of global genes that lead to the same layer costs, so the table stays small.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "hytas/budget.hpp"
+#include "hytas/search_space.hpp"
+#include "packed_sum.hpp"
+
+namespace hytas {
+
+// Thrown when the exact table would exceed its limit: Feasible then falls back to a coarser one.
+struct TableTooLarge {};
+
+constexpr std::uint32_t no_state = 0xffffffffU;
+
+struct Level {
+    std::size_t group = 0;
+    std::size_t first_gene = 0;  // of the layer
+    std::size_t genes = 1;
+    std::size_t options = 1;
+    bool ends_layer = true;
+    const Level* next = nullptr;         // nullptr: the last one, with the one state "nothing left"
+    std::vector<Wide> sums;              // packed, ascending, one a state
+    std::vector<Wide> counts;            // architectures below each state
+    std::vector<std::uint32_t> children; // [state * options + option], no_state where the budget is left
+    std::vector<std::uint64_t> narrow;   // [state * options + option]: counts of the options up to this one ...
+    std::vector<Wide> wide;              // ... here instead when some count needs more than 64 bits
+    std::vector<Wide> before;            // [state]: counts of the states before, size + 1 entries
+};
+
+// The feasible architectures of one combination of global genes.
+struct Root {
+    std::size_t combination = 0;
+    const Level* level = nullptr;
+    Wide count = 0;
+    Wide multiplicity = 1;              // weight of one architecture when choices are uniform
+    std::size_t begin = 0;              // states [begin, end) of the level, when `states` is empty
+    std::size_t end = 0;
+    std::vector<std::uint32_t> states;  // else these, and `before` for them
+    std::vector<Wide> before;
+
+    std::size_t size() const { return states.empty() ? end - begin : states.size(); }
+    std::uint32_t state(std::size_t i) const { return states.empty() ? static_cast<std::uint32_t>(begin + i) : states[i]; }
+    Wide count_before(std::size_t i) const {
+        return states.empty() ? level->before[begin + i] - level->before[begin] : before[i];
+    }
+};
+
+// What one bounded cost adds to the state.
+struct Dimension {
+    std::size_t cost = 0;
+    std::int64_t lower = 0;
+    std::int64_t upper = 0;
+    // A maximum needs no sum: too large options are excluded; a lower bound counts the layers that reach it.
+    bool maximum = false;
+};
+
+class CountingTable {
+  public:
+    CountingTable(const SearchSpace& space, const std::vector<Bound>& bounds, std::size_t most_entries);
+
+    Wide total() const { return total_; }
+    bool narrow() const { return narrow_; }
+    std::size_t entries() const { return entries_; }
+    const std::vector<Root>& roots() const { return roots_; }
+    const Root* root_of(std::size_t combination) const;  // nullptr when it has no feasible architecture
+    const std::vector<Dimension>& dimensions() const { return dimensions_; }
+    const SumPacking& packing() const { return packing_; }
+    // The sums over layers that a genome has, as the roots order them.
+    Wide sums_of(const SearchSpace& space, const Gene8* genome) const;
+
+  private:
+    friend class TableBuilder;
+
+    std::vector<Dimension> dimensions_;
+    SumPacking packing_;
+    std::vector<std::unique_ptr<Level>> levels_;
+    std::vector<Root> roots_;  // by ascending combination
+    Wide total_ = 0;
+    bool narrow_ = true;
+    std::size_t entries_ = 0;
+};
+
+}  // namespace hytas

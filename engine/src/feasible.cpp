@@ -1,0 +1,100 @@
+#include "hytas/feasible.hpp"
+
+#include <algorithm>
+
+#include "counting_table.hpp"
+#include "hytas/error.hpp"
+#include "hytas/text.hpp"
+#include "refusal.hpp"
+#include "table_walk.hpp"
+
+namespace hytas {
+
+Uniform uniform_named(const std::string& name) {
+    if (name == "architectures") return Uniform::architectures;
+    if (name == "choices") return Uniform::choices;
+    throw Error("uniform " + quoted(name) + ": must be architectures (each one equally likely) or choices (each gene uniform)");
+}
+
+Feasible::Feasible(std::shared_ptr<const SearchSpace> space, Budget budget, std::size_t most_entries)
+    : space_(std::move(space)), budget_(std::move(budget)) {
+    for (const Bound& bound : budget_.bounds()) space_->cost_index(bound.cost);
+    try {
+        table_ = std::make_unique<const CountingTable>(*space_, budget_.bounds(), most_entries);
+    } catch (const TableTooLarge&) {
+        throw Error("budget " + budget_.text() + ": the exact table of space " + space_->name() + " is too large");
+    }
+    if (table_->total() == 0) refuse(*space_, budget_, most_entries);
+    root_before_.push_back(0);
+    for (const Root& root : table_->roots()) root_before_.push_back(root_before_.back() + root.count);
+    try {
+        weight_before_.push_back(0);
+        for (const Root& root : table_->roots())
+            weight_before_.push_back(checked_add(weight_before_.back(), checked_multiply(root.count, root.multiplicity)));
+    } catch (const Error&) {
+        weight_before_.clear();
+    }
+}
+
+Feasible::~Feasible() = default;
+Feasible::Feasible(Feasible&&) noexcept = default;
+Feasible& Feasible::operator=(Feasible&&) noexcept = default;
+
+Wide Feasible::count() const { return table_->total(); }
+
+bool Feasible::fits(const Gene8* genome) const {
+    for (const Dimension& bound : table_->dimensions()) {
+        const std::int64_t cost = space_->cost(bound.cost, genome);
+        if (cost < bound.lower || cost > bound.upper) return false;
+    }
+    return true;
+}
+
+bool Feasible::contains(GenomeView genome) const { return space_->valid(genome) && fits(genome.data()); }
+
+namespace {
+
+// The last entry that is at most `index`.
+std::size_t locate(const std::vector<Wide>& before, Wide index) {
+    return static_cast<std::size_t>(std::upper_bound(before.begin(), before.end(), index) - before.begin()) - 1;
+}
+
+}  // namespace
+
+void Feasible::unrank(Wide index, GenomeSpan genome) const {
+    if (index >= count()) throw Error("rank " + to_text(index) + ": must be below the count, " + to_text(count()));
+    const std::size_t at = locate(root_before_, index);
+    const Root& root = table_->roots()[at];
+    std::fill(genome.begin(), genome.end(), Gene8{0});
+    space_->write_combination(root.combination, genome);
+    walk_down(*table_, *space_, root, index - root_before_[at], genome.data());
+}
+
+void Feasible::sample(Rng& rng, Uniform uniform, GenomeSpan genome) const {
+    if (uniform == Uniform::architectures) {
+        unrank(rng.below_wide(count()), genome);
+        return;
+    }
+    if (weight_before_.empty()) throw Error("uniform 'choices': its weights need more than 128 bits in space " + space_->name());
+    const Wide draw = rng.below_wide(weight_before_.back());
+    const std::size_t at = locate(weight_before_, draw);
+    const Root& root = table_->roots()[at];
+    std::fill(genome.begin(), genome.end(), Gene8{0});
+    space_->write_combination(root.combination, genome);
+    walk_down(*table_, *space_, root, (draw - weight_before_[at]) / root.multiplicity, genome.data());
+}
+
+Wide Feasible::rank(GenomeView genome) const {
+    space_->check(genome);
+    const Root* root = fits(genome.data()) ? table_->root_of(space_->combination_of(genome.data())) : nullptr;
+    bool found = false;
+    const Wide index = root == nullptr ? 0 : walk_up(*table_, *space_, *root, genome.data(), found);
+    if (!found) throw Error("architecture " + space_->key(genome) + ": is not inside the budget " + budget_.text());
+    return root_before_[static_cast<std::size_t>(root - table_->roots().data())] + index;
+}
+
+std::uint64_t Feasible::fingerprint() const {
+    return hytas::fingerprint(std::to_string(space_->fingerprint()) + "|" + budget_.text());
+}
+
+}  // namespace hytas

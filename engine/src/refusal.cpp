@@ -1,0 +1,105 @@
+#include "refusal.hpp"
+
+#include <algorithm>
+#include <optional>
+
+#include "counting_table.hpp"
+#include "hytas/error.hpp"
+#include "hytas/text.hpp"
+
+namespace hytas {
+
+namespace {
+
+// The smallest (or largest) cost of a space, whatever else holds.
+std::int64_t extreme(const SearchSpace& space, const CostTable& cost, bool largest) {
+    const auto better = [largest](std::int64_t left, std::int64_t right) { return largest ? std::max(left, right) : std::min(left, right); };
+    Genome genome(space.genome_length());
+    std::optional<std::int64_t> best;
+    for (std::size_t i = 0; i < space.combinations(); ++i) {
+        if (!space.allowed(i)) continue;
+        space.write_combination(i, genome);
+        std::int64_t total = cost.global[cost.projection.row(genome.data())];
+        for (std::size_t g = 0; g < cost.groups.size(); ++g) {
+            const LayerCosts& layers = cost.groups[g];
+            const std::size_t row = layers.projection.row(genome.data());
+            for (std::size_t layer = 0; layer < space.groups()[g].depth(genome.data()); ++layer) {
+                const std::int64_t* values = layers.of(row, layer);
+                const auto [low, high] = std::minmax_element(values, values + layers.options);
+                total = cost.join(total, largest ? *high : *low);
+            }
+        }
+        best = best ? better(*best, total) : total;
+    }
+    return *best;
+}
+
+// The extreme of bound `at` among all architectures inside the bounds, found in the states at the roots.
+std::optional<std::int64_t> extreme_in(const SearchSpace& space, const std::vector<Bound>& bounds, std::size_t at, bool largest, std::size_t most_entries) {
+    const CountingTable table(space, bounds, most_entries);
+    const CostTable& cost = space.costs()[space.cost_index(bounds[at].cost)];
+    std::optional<std::int64_t> best;
+    Genome genome(space.genome_length());
+    for (const Root& root : table.roots()) {
+        space.write_combination(root.combination, genome);
+        const std::int64_t global = cost.global[cost.projection.row(genome.data())];
+        for (std::size_t i = 0; i < root.size(); ++i) {
+            const std::int64_t total = global + table.packing().get(root.level->sums[root.state(i)], at);
+            best = !best ? total : largest ? std::max(*best, total) : std::min(*best, total);
+        }
+    }
+    return best;
+}
+
+// The feasible cost nearest to one end of a bound, outside it, with the other bounds kept: windows that double in
+// width keep the tables small.
+std::optional<std::int64_t> beyond(const SearchSpace& space, std::vector<Bound> bounds, std::size_t at, bool above, std::size_t most_entries) {
+    const CostTable& cost = space.costs()[space.cost_index(bounds[at].cost)];
+    if (cost.combine == Combine::maximum) return std::nullopt;
+    const Bound given = bounds[at];
+    const std::int64_t end = above ? extreme(space, cost, true) : extreme(space, cost, false);
+    for (std::int64_t width = 1024;; width *= 4) {
+        Bound& bound = bounds[at];
+        bound.lower = above ? given.upper + 1 : std::max<std::int64_t>(end, given.lower - width);
+        bound.upper = above ? std::min(end, given.upper + width) : given.lower - 1;
+        if (bound.lower > bound.upper) return std::nullopt;
+        const auto found = extreme_in(space, bounds, at, !above, most_entries);
+        if (found) return found;
+        if (above ? bound.upper >= end : bound.lower <= end) return std::nullopt;
+    }
+}
+
+std::string nearest_costs(const SearchSpace& space, const Budget& budget, std::size_t at, std::size_t most_entries) {
+    const std::string& cost = budget.bounds()[at].cost;
+    try {
+        const auto low = beyond(space, budget.bounds(), at, false, most_entries);
+        const auto high = beyond(space, budget.bounds(), at, true, most_entries);
+        if (low && high) return "the nearest have " + spoken_amount(cost, *low) + " below and " + spoken_amount(cost, *high) + " above";
+        if (low) return "the nearest has " + spoken_amount(cost, *low);
+        if (high) return "the nearest has " + spoken_amount(cost, *high);
+    } catch (const TableTooLarge&) {
+        // No nearest cost can be named then, but the refusal itself stands.
+    }
+    return "";
+}
+
+}  // namespace
+
+void refuse(const SearchSpace& space, const Budget& budget, std::size_t most_entries) {
+    const std::string start = "budget " + budget.text() + ": no architecture of " + space.name() + " fits; ";
+    std::vector<std::string> hints;
+    for (std::size_t at = 0; at < budget.bounds().size(); ++at) {
+        const Bound& bound = budget.bounds()[at];
+        const CostTable& cost = space.costs()[space.cost_index(bound.cost)];
+        const std::int64_t least = extreme(space, cost, false);
+        const std::int64_t most = extreme(space, cost, true);
+        if (bound.upper < least) throw Error(start + "the smallest has " + spoken_amount(bound.cost, least));
+        if (bound.lower > most) throw Error(start + "the largest has " + spoken_amount(bound.cost, most));
+        const std::string near = nearest_costs(space, budget, at, most_entries);
+        if (!near.empty()) hints.push_back(near);
+    }
+    if (hints.empty()) throw Error(start + "each bound can be met, but not all together");
+    throw Error(start + (budget.bounds().size() > 1 ? "with the other bounds kept, " : "") + join(hints, "; or "));
+}
+
+}  // namespace hytas

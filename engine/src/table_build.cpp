@@ -1,0 +1,187 @@
+// The second half of building a counting table: the levels themselves.
+#include <algorithm>
+
+#include "table_builder.hpp"
+
+namespace hytas {
+
+void TableBuilder::build(const std::vector<Bound>& bounds) {
+    set_dimensions(bounds);
+    set_projections();
+    plan_roots();
+    spread_windows();
+    build_levels();
+    finish_roots();
+}
+
+void TableBuilder::build_levels() {
+    auto last = std::make_unique<Level>();
+    last->options = 0;
+    last->sums = {0};
+    last->counts = {1};
+    plans_[0].top = last.get();
+    table_.levels_.push_back(std::move(last));
+    const bool bounded = !table_.dimensions_.empty();
+    for (std::size_t i = 1; i < plans_.size(); ++i) {
+        LayerPlan& here = plans_[i];
+        if (bounded && here.wanted.floor.empty()) continue;
+        // windows[k]: what the steps from k on must add, so that the whole layer can hit its window.
+        std::vector<Window> windows = {here.wanted};
+        for (const Step& step : here.steps) {
+            const Window range = step.range();
+            Window rest = windows.back();
+            for (std::size_t d = 0; d < rest.floor.size(); ++d) {
+                rest.floor[d] -= range.cap[d];
+                rest.cap[d] -= range.floor[d];
+            }
+            windows.push_back(rest);
+        }
+        const Level* next = plans_[here.next].top;
+        for (std::size_t k = here.steps.size(); k-- > 0;)
+            next = add_level(next, here.group, here.steps[k], k + 1 == here.steps.size(), windows[k]);
+        here.top = next;
+    }
+}
+
+const Level* TableBuilder::add_level(const Level* next, std::size_t group, const Step& step, bool ends_layer, const Window& window) {
+    auto level = std::make_unique<Level>();
+    level->group = group;
+    level->first_gene = step.first_gene;
+    level->genes = step.genes;
+    level->options = step.adds.size();
+    level->ends_layer = ends_layer;
+    level->next = next;
+    std::vector<Wide> adds;
+    for (const Sums& add : step.adds) adds.push_back(table_.packing_.pack(add));
+    merge(*level, adds, step, window);
+    table_.entries_ += level->children.size();
+    table_.levels_.push_back(std::move(level));
+    return table_.levels_.back().get();
+}
+
+// The states of a level are the union of the next one's, shifted by what each option adds: a merge of sorted lists,
+// which also finds every child.
+void TableBuilder::merge(Level& level, const std::vector<Wide>& adds, const Step& step, const Window& window) const {
+    const std::vector<Wide>& below = level.next->sums;
+    struct Cursor {
+        Wide sum;
+        std::uint32_t option;
+        std::uint32_t state;
+    };
+    const auto later = [](const Cursor& left, const Cursor& right) { return left.sum > right.sum; };
+    std::vector<Cursor> heap;
+    for (std::size_t option = 0; option < adds.size(); ++option)
+        if (!step.excluded[option] && !below.empty()) heap.push_back({below[0] + adds[option], static_cast<std::uint32_t>(option), 0});
+    std::make_heap(heap.begin(), heap.end(), later);
+    std::vector<std::uint32_t> row(level.options);
+    while (!heap.empty()) {
+        const Wide sum = heap.front().sum;
+        std::fill(row.begin(), row.end(), no_state);
+        Wide count = 0;
+        while (!heap.empty() && heap.front().sum == sum) {
+            std::pop_heap(heap.begin(), heap.end(), later);
+            Cursor& cursor = heap.back();
+            row[cursor.option] = cursor.state;
+            count = checked_add(count, level.next->counts[cursor.state]);
+            if (++cursor.state < below.size()) {
+                cursor.sum = below[cursor.state] + adds[cursor.option];
+                std::push_heap(heap.begin(), heap.end(), later);
+            } else {
+                heap.pop_back();
+            }
+        }
+        if (!table_.packing_.inside(sum, window)) continue;
+        level.sums.push_back(sum);
+        level.counts.push_back(count);
+        level.children.insert(level.children.end(), row.begin(), row.end());
+        if (table_.entries_ + level.children.size() > most_entries_) throw TableTooLarge();
+    }
+}
+
+void TableBuilder::pick_states(Root& root, const Window& window) const {
+    const std::vector<Wide>& sums = root.level->sums;
+    if (table_.dimensions_.size() <= 1) {
+        const bool free = table_.dimensions_.empty();
+        const Wide low = free ? 0 : static_cast<Wide>(window.floor[0]);
+        const Wide high = free ? 0 : static_cast<Wide>(window.cap[0]);
+        root.begin = static_cast<std::size_t>(std::lower_bound(sums.begin(), sums.end(), low) - sums.begin());
+        root.end = static_cast<std::size_t>(std::upper_bound(sums.begin(), sums.end(), high) - sums.begin());
+        root.count = root.level->before[root.end] - root.level->before[root.begin];
+        return;
+    }
+    root.before.push_back(0);
+    for (std::size_t state = 0; state < sums.size(); ++state) {
+        if (!table_.packing_.inside(sums[state], window)) continue;
+        root.states.push_back(static_cast<std::uint32_t>(state));
+        root.before.push_back(checked_add(root.before.back(), root.level->counts[state]));
+    }
+    root.count = root.before.back();
+}
+
+void TableBuilder::finish_roots() {
+    for (const auto& level : table_.levels_) {
+        level->before.assign(1, 0);
+        for (const Wide count : level->counts) level->before.push_back(checked_add(level->before.back(), count));
+    }
+    std::vector<Root> kept;
+    for (std::size_t i = 0; i < table_.roots_.size(); ++i) {
+        Root& root = table_.roots_[i];
+        root.level = plans_[root_plans_[i].first].top;
+        pick_states(root, root_plans_[i].second);
+        if (root.count == 0) continue;
+        table_.total_ = checked_add(table_.total_, root.count);
+        kept.push_back(std::move(root));
+    }
+    table_.roots_ = std::move(kept);
+    table_.narrow_ = (table_.total_ >> 64) == 0;
+    for (const auto& level : table_.levels_) accumulate(*level);
+}
+
+// Counts of the options up to each one, side by side, so that a draw touches one line of memory a gene.
+void TableBuilder::accumulate(Level& level) const {
+    const std::size_t size = level.children.size();
+    if (table_.narrow_)
+        level.narrow.resize(size);
+    else
+        level.wide.resize(size);
+    for (std::size_t state = 0; state < level.sums.size(); ++state) {
+        Wide sum = 0;
+        for (std::size_t at = state * level.options; at < (state + 1) * level.options; ++at) {
+            if (level.children[at] != no_state) sum += level.next->counts[level.children[at]];
+            if (table_.narrow_)
+                level.narrow[at] = static_cast<std::uint64_t>(sum);
+            else
+                level.wide[at] = sum;
+        }
+    }
+}
+
+CountingTable::CountingTable(const SearchSpace& space, const std::vector<Bound>& bounds, std::size_t most_entries) {
+    TableBuilder(space, *this, most_entries).build(bounds);
+}
+
+const Root* CountingTable::root_of(std::size_t combination) const {
+    const auto before = [](const Root& root, std::size_t value) { return root.combination < value; };
+    const auto found = std::lower_bound(roots_.begin(), roots_.end(), combination, before);
+    return found == roots_.end() || found->combination != combination ? nullptr : &*found;
+}
+
+Wide CountingTable::sums_of(const SearchSpace& space, const Gene8* genome) const {
+    Sums sums(dimensions_.size(), 0);
+    for (std::size_t d = 0; d < dimensions_.size(); ++d) {
+        const Dimension& dimension = dimensions_[d];
+        const CostTable& cost = space.costs()[dimension.cost];
+        for (std::size_t g = 0; g < cost.groups.size(); ++g) {
+            const LayerGroup& group = space.groups()[g];
+            const std::size_t row = cost.groups[g].projection.row(genome);
+            const Gene8* at = genome + group.offset;
+            for (std::size_t layer = 0; layer < group.depth(genome); ++layer, at += group.radix.size()) {
+                const std::int64_t value = cost.groups[g].of(row, layer)[group.option(at)];
+                sums[d] += dimension.maximum ? (dimension.lower > 0 && value >= dimension.lower ? 1 : 0) : value;
+            }
+        }
+    }
+    return packing_.pack(sums);
+}
+
+}  // namespace hytas

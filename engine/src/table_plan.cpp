@@ -1,0 +1,221 @@
+// The first half of building a counting table: which levels, with which windows.
+#include <algorithm>
+#include <limits>
+
+#include "table_builder.hpp"
+
+namespace hytas {
+
+Window Step::range() const {
+    Window range;
+    for (std::size_t option = 0; option < adds.size(); ++option)
+        if (!excluded[option]) range.widen({adds[option], adds[option]});
+    return range;
+}
+
+void TableBuilder::set_dimensions(const std::vector<Bound>& bounds) {
+    Sums most;
+    for (const Bound& bound : bounds) {
+        const std::size_t index = space_.cost_index(bound.cost);
+        const CostTable& cost = space_.costs()[index];
+        Dimension dimension{index, bound.lower, bound.upper, cost.combine == Combine::maximum};
+        std::int64_t largest = 0;
+        for (std::size_t g = 0; g < cost.groups.size(); ++g) {
+            const auto& values = cost.groups[g].values;
+            const auto layers = static_cast<std::int64_t>(space_.groups()[g].most_layers);
+            largest += layers * (dimension.maximum ? 1 : *std::max_element(values.begin(), values.end()));
+        }
+        table_.dimensions_.push_back(dimension);
+        most.push_back(largest);
+    }
+    table_.packing_ = SumPacking(most);
+}
+
+// Rows tell apart the combinations whose layers from a group on differ in a bounded cost, or in their number.
+void TableBuilder::set_projections() {
+    const auto& groups = space_.groups();
+    std::vector<bool> used(space_.global_slots(), false);
+    projections_.resize(groups.size());
+    for (std::size_t g = groups.size(); g-- > 0;) {
+        for (const Dimension& dimension : table_.dimensions_) {
+            const LayerCosts& layers = space_.costs()[dimension.cost].groups[g];
+            for (const Projection::Term& term : layers.projection.terms) used[term.slot] = true;
+            if (layers.layers > 1) used[groups[g].depth_slot] = true;
+        }
+        Projection& projection = projections_[g];
+        for (std::size_t slot = 0; slot < used.size(); ++slot) {
+            if (!used[slot]) continue;
+            projection.terms.push_back({slot, projection.rows});
+            projection.rows *= space_.gene_of_slot(slot).values.size();
+        }
+        used[groups[g].depth_slot] = true;  // for the groups before
+    }
+}
+
+// The window that the layers must hit, given the global genes. False: no layers can make it.
+bool TableBuilder::root_window(const Gene8* genome, Window& window) const {
+    window = {};
+    for (const Dimension& dimension : table_.dimensions_) {
+        const CostTable& cost = space_.costs()[dimension.cost];
+        const std::int64_t global = cost.global[cost.projection.row(genome)];
+        if (global > dimension.upper) return false;
+        if (dimension.maximum) {
+            window.floor.push_back(global >= dimension.lower ? 0 : 1);
+            window.cap.push_back(std::numeric_limits<std::int64_t>::max());
+        } else {
+            window.floor.push_back(std::max<std::int64_t>(0, dimension.lower - global));
+            window.cap.push_back(dimension.upper - global);
+        }
+    }
+    return true;
+}
+
+Step TableBuilder::joint_step(const Gene8* genome, std::size_t group, std::size_t layer) const {
+    const LayerGroup& layers = space_.groups()[group];
+    Step step;
+    step.genes = layers.genes.size();
+    step.adds.assign(layers.options, Sums(table_.dimensions_.size()));
+    step.excluded.assign(layers.options, false);
+    for (std::size_t d = 0; d < table_.dimensions_.size(); ++d) {
+        const Dimension& dimension = table_.dimensions_[d];
+        const LayerCosts& costs = space_.costs()[dimension.cost].groups[group];
+        const std::int64_t* values = costs.of(costs.projection.row(genome), layer);
+        for (std::size_t option = 0; option < layers.options; ++option) {
+            if (dimension.maximum && values[option] > dimension.upper) step.excluded[option] = true;
+            step.adds[option][d] = dimension.maximum ? (dimension.lower > 0 && values[option] >= dimension.lower ? 1 : 0) : values[option];
+        }
+    }
+    return step;
+}
+
+// Costs that add up gene by gene are decided gene by gene: 4 + 6 options a layer instead of 4 * 6.
+bool TableBuilder::separate(const Step& joint, const LayerGroup& group, std::vector<Step>& steps) const {
+    if (std::find(joint.excluded.begin(), joint.excluded.end(), true) != joint.excluded.end()) return false;
+    const std::size_t dimensions = table_.dimensions_.size();
+    const Sums& base = joint.adds[0];
+    std::size_t stride = joint.adds.size();
+    for (std::size_t i = 0; i < group.radix.size(); ++i) {
+        stride /= group.radix[i];
+        Step step;
+        step.first_gene = i;
+        for (std::size_t value = 0; value < group.radix[i]; ++value) step.adds.push_back(joint.adds[value * stride]);
+        step.excluded.assign(group.radix[i], false);
+        // Each gene adds at least 0, the first also what all share, so that sums only grow.
+        Sums lowest = step.range().floor;
+        for (Sums& add : step.adds)
+            for (std::size_t d = 0; d < dimensions; ++d) add[d] -= lowest[d];
+        if (i == 0) {
+            for (Sums& add : step.adds)
+                for (std::size_t d = 0; d < dimensions; ++d) add[d] += lowest[d];
+        } else {
+            for (Sums& add : steps[0].adds)
+                for (std::size_t d = 0; d < dimensions; ++d) add[d] += lowest[d] - base[d];
+        }
+        steps.push_back(std::move(step));
+    }
+    for (std::size_t option = 0; option < joint.adds.size(); ++option) {
+        std::size_t rest = option;
+        Sums total(dimensions, 0);
+        for (std::size_t i = group.radix.size(); i-- > 0; rest /= group.radix[i])
+            for (std::size_t d = 0; d < dimensions; ++d) total[d] += steps[i].adds[rest % group.radix[i]][d];
+        if (total != joint.adds[option]) return false;
+    }
+    // What the genes share must not make the first one negative.
+    for (const Sums& add : steps[0].adds)
+        if (std::any_of(add.begin(), add.end(), [](std::int64_t value) { return value < 0; })) return false;
+    return true;
+}
+
+std::vector<Step> TableBuilder::steps_of(const Gene8* genome, std::size_t group, std::size_t layer) const {
+    const Step joint = joint_step(genome, group, layer);
+    std::vector<Step> steps;
+    if (separate(joint, space_.groups()[group], steps)) return steps;
+    return {joint};
+}
+
+// Plan 0 is "nothing left". Plans are made after the ones they lead to, so their order is an order of construction.
+std::size_t TableBuilder::plan(const Gene8* genome, std::size_t group, std::size_t left) {
+    while (left == 0) {
+        if (++group >= space_.groups().size()) return 0;
+        left = space_.groups()[group].depth(genome);
+    }
+    const PlanKey key{group, projections_[group].row(genome), left};
+    const auto found = plan_of_.find(key);
+    if (found != plan_of_.end()) return found->second;
+    LayerPlan made;
+    made.group = group;
+    made.next = plan(genome, group, left - 1);
+    const std::size_t depth = space_.groups()[group].depth(genome);
+    made.steps = steps_of(genome, group, depth - left);
+    const LayerPlan& next = plans_[made.next];
+    Sums zero(table_.dimensions_.size(), 0);
+    made.layer = {zero, zero};
+    made.possible = next.possible;
+    for (const Step& step : made.steps) {
+        const Window range = step.range();
+        const bool none = std::find(step.excluded.begin(), step.excluded.end(), false) == step.excluded.end();
+        made.possible = made.possible && !none;
+        for (std::size_t d = 0; d < zero.size() && !none; ++d) {
+            made.layer.floor[d] += range.floor[d];
+            made.layer.cap[d] += range.cap[d];
+        }
+    }
+    made.suffix = made.layer;
+    for (std::size_t d = 0; d < zero.size(); ++d) {
+        made.suffix.floor[d] += next.suffix.floor[d];
+        made.suffix.cap[d] += next.suffix.cap[d];
+    }
+    plans_.push_back(std::move(made));
+    plan_of_[key] = plans_.size() - 1;
+    return plans_.size() - 1;
+}
+
+void TableBuilder::plan_roots() {
+    Sums zero(table_.dimensions_.size(), 0);
+    LayerPlan nothing;
+    nothing.layer = nothing.suffix = {zero, zero};
+    plans_.push_back(std::move(nothing));
+    Genome genome(space_.genome_length());
+    for (std::size_t combination = 0; combination < space_.combinations(); ++combination) {
+        if (!space_.allowed(combination)) continue;
+        space_.write_combination(combination, genome);
+        Window window;
+        if (!root_window(genome.data(), window)) continue;
+        const std::size_t depth = space_.groups().empty() ? 0 : space_.groups()[0].depth(genome.data());
+        const std::size_t first = plan(genome.data(), 0, depth);
+        LayerPlan& top = plans_[first];
+        Window reachable = window;
+        for (std::size_t d = 0; d < zero.size(); ++d) {
+            reachable.floor[d] = std::max(window.floor[d], top.suffix.floor[d]);
+            reachable.cap[d] = std::min(window.cap[d], top.suffix.cap[d]);
+        }
+        if (!top.possible || reachable.empty()) continue;
+        Root root;
+        root.combination = combination;
+        for (const LayerGroup& group : space_.groups())
+            for (std::size_t layer = group.depth(genome.data()); layer < group.most_layers; ++layer)
+                root.multiplicity = checked_multiply(root.multiplicity, group.options);
+        table_.roots_.push_back(std::move(root));
+        root_plans_.emplace_back(first, reachable);
+        if (zero.empty())
+            top.wanted = {};
+        else
+            top.wanted.widen(reachable);
+    }
+}
+
+void TableBuilder::spread_windows() {
+    for (std::size_t i = plans_.size(); i-- > 1;) {
+        const LayerPlan& here = plans_[i];
+        LayerPlan& next = plans_[here.next];
+        if (here.wanted.floor.empty()) continue;
+        Window window = here.wanted;
+        for (std::size_t d = 0; d < window.floor.size(); ++d) {
+            window.floor[d] = std::max(window.floor[d] - here.layer.cap[d], next.suffix.floor[d]);
+            window.cap[d] = std::min(window.cap[d] - here.layer.floor[d], next.suffix.cap[d]);
+        }
+        next.wanted.widen(window);
+    }
+}
+
+}  // namespace hytas

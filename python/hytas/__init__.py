@@ -1,3 +1,45 @@
 """hytas: find, train and ship the best transformer for a hyperspectral sensor."""
 
+import importlib
+from typing import Any
+
 __version__ = "0.1.0"
+
+# public name -> module. Imported on first use: `import hytas` costs nothing and needs no torch.
+_PUBLIC = {
+    "InputError": "hytas.errors",
+    "Budget": "hytas._engine",
+    "Evolution": "hytas._engine",
+    "Feasible": "hytas._engine",
+    "SearchSpace": "hytas._engine",
+    "Preprocessing": "hytas.data",
+    "Scene": "hytas.data",
+    "Split": "hytas.data",
+    "load_scene": "hytas.data",
+    "make_split": "hytas.data",
+    "scene_from_arrays": "hytas.data",
+    "synthetic_scene": "hytas.data",
+    "InputShape": "hytas.models",
+    "build_network": "hytas.models",
+    "Evaluator": "hytas.proxies",
+    "Recipe": "hytas.train",
+    "DeployedModel": "hytas.deploy",
+    "classify_scene": "hytas.deploy",
+    "Outcome": "hytas.run",
+    "RunConfig": "hytas.run",
+    "run_mission": "hytas.run",
+    "train_architecture": "hytas.run",
+}
+
+__all__ = ["__version__", *_PUBLIC]
+
+
+def __getattr__(name: str) -> Any:
+    """Import a public name when it is first used."""
+    if name not in _PUBLIC:
+        raise AttributeError(f"module 'hytas' has no attribute {name!r}")
+    return getattr(importlib.import_module(_PUBLIC[name]), name)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

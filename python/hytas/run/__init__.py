@@ -9,14 +9,14 @@ from hytas.run.mission import (
     run_mission,
     train_architecture,
 )
-from hytas.run.report import Report, Silent
+from hytas.run.report import SILENT, Report
 
 __all__ = [
+    "SILENT",
     "Outcome",
     "Report",
     "RunConfig",
     "RunFolder",
-    "Silent",
     "describe_architecture",
     "export_run",
     "run_mission",

@@ -10,7 +10,7 @@ from hytas.errors import InputError
 from hytas.run.config import RunConfig
 from hytas.run.context import RunContext, open_run
 from hytas.run.folder import RunFolder, read_json, write_json
-from hytas.run.report import Report
+from hytas.run.report import SILENT, Report
 from hytas.run.stages import (
     evaluate_stage,
     export_stage,
@@ -57,7 +57,12 @@ class Outcome:
 
 
 def run_mission(
-    config: RunConfig, scene: Scene, out: str | Path, *, device: str, report: Report
+    config: RunConfig,
+    scene: Scene,
+    out: str | Path,
+    *,
+    device: str = "auto",
+    report: Report = SILENT,
 ) -> Outcome:
     """Search, retrain, export, check and picture; each stage is skipped that `out` already holds.
 
@@ -82,8 +87,8 @@ def train_architecture(
     scene: Scene,
     out: str | Path,
     *,
-    device: str,
-    report: Report,
+    device: str = "auto",
+    report: Report = SILENT,
 ) -> Outcome:
     """Train a given architecture, export, check and picture it, as the end of `run_mission` does.
 
@@ -108,7 +113,9 @@ def train_architecture(
         return outcome(context, folder, chosen)
 
 
-def export_run(config: RunConfig, scene: Scene, out: str | Path, *, report: Report) -> Outcome:
+def export_run(
+    config: RunConfig, scene: Scene, out: str | Path, *, report: Report = SILENT
+) -> Outcome:
     """Export, check and picture the trained model of a run again.
 
     Raises:

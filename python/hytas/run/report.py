@@ -36,3 +36,6 @@ class Silent:
 
     def pixels(self, work: str, done: int, total: int) -> None:
         """Ignore."""
+
+
+SILENT = Silent()

@@ -97,10 +97,8 @@ def retrain(
     while (done := len(state.history)) < epochs and done - state.best_epoch < patience:
         started = time.monotonic()
         loss = _train_epoch(state, training, recipe, epochs, seed, device)
-        validation_loss, validation_oa = _evaluate(state.average, validation, device)
-        record = Epoch(
-            done + 1, epochs, loss, validation_loss, validation_oa, time.monotonic() - started
-        )
+        watched = _evaluate(state.average, validation, device)
+        record = Epoch(done + 1, epochs, loss, *watched, time.monotonic() - started)
         state.history.append(record)
         _keep_best(state, record)
         if checkpoint is not None and time.monotonic() - saved > CHECKPOINT_SECONDS:
@@ -187,21 +185,24 @@ def _average(state: TrainingState, decay: float, step: int) -> None:
 @torch.no_grad()
 def _evaluate(
     network: nn.Module, pixels: LabelledPixels, device: torch.device
-) -> tuple[float, float] | tuple[None, None]:
-    """Mean cross-entropy and overall accuracy; None where there are no pixels."""
-    if not len(pixels):
-        return None, None
-    losses, hits = 0.0, 0
-    for chosen in np.array_split(np.arange(len(pixels)), math.ceil(len(pixels) / EVALUATION_BATCH)):
+) -> tuple[float, float, float] | tuple[None, None, None]:
+    """Mean cross-entropy, overall accuracy and mean probability of the true class, if any."""
+    count = len(pixels)
+    if count == 0:
+        return None, None, None
+    loss = hits = probability = 0.0
+    for chosen in np.array_split(np.arange(count), math.ceil(count / EVALUATION_BATCH)):
         patches, classes = pixels.batch(chosen, device)
         logits = network(patches)
-        losses += float(F.cross_entropy(logits, classes, reduction="sum"))
-        hits += int((logits.argmax(1) == classes).sum())
-    return losses / len(pixels), hits / len(pixels)
+        losses = F.cross_entropy(logits, classes, reduction="none")
+        loss += float(losses.sum())
+        hits += float((logits.argmax(1) == classes).sum())
+        probability += float(torch.exp(-losses).sum())
+    return loss / count, hits / count, probability / count
 
 
 def _keep_best(state: TrainingState, record: Epoch) -> None:
-    if state.best_epoch and record.rank() <= state.history[state.best_epoch - 1].rank():
+    if state.best_epoch and record.merit <= state.history[state.best_epoch - 1].merit:
         return
     state.best.load_state_dict(state.average.state_dict())
     state.best_epoch = record.epoch

@@ -1,0 +1,39 @@
+"""A small scene on disk, and the commands run as a user runs them."""
+
+import subprocess
+from pathlib import Path
+
+import pytest
+import scipy.io
+from small_run import TINY_SEARCH, Run, command, small_scene
+
+
+@pytest.fixture(scope="session")
+def scene(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """One .mat file with the cube and its labels."""
+    path = tmp_path_factory.mktemp("scene") / "field.mat"
+    cube, labels = small_scene()
+    scipy.io.savemat(path, {"cube": cube, "gt": labels})
+    return path
+
+
+@pytest.fixture(scope="session")
+def hytas() -> Run:
+    """Run `hytas ARGUMENTS` in a process of its own."""
+
+    def run(*arguments: object, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            command(*arguments), capture_output=True, text=True, cwd=cwd, check=False
+        )
+
+    return run
+
+
+@pytest.fixture(scope="session")
+def finished(hytas: Run, scene: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of a run that was never interrupted."""
+    out = tmp_path_factory.mktemp("runs") / "whole"
+    done = hytas("search", "--data", scene, "--budget", "60K-params", "--out", out, *TINY_SEARCH)
+    assert done.returncode == 0, done.stderr
+    (out / "stdout.log").write_text(done.stdout)
+    return out

@@ -1,0 +1,26 @@
+"""A small scene, and the commands as processes."""
+
+import subprocess
+import sys
+from collections.abc import Callable
+
+import numpy as np
+
+Run = Callable[..., subprocess.CompletedProcess[str]]
+
+TINY_SEARCH = ["--population", "6", "--generations", "2", "--retrain-epochs", "3"]
+
+
+def small_scene(seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
+    """An int16 cube (24, 20, 16) of three kinds of ground, and its labels 2, 5 and 9."""
+    generator = np.random.default_rng(seed)
+    labels = np.zeros((24, 20), np.uint8)
+    labels[1:7, 1:19], labels[9:15, 1:19], labels[17:23, 1:19] = 2, 5, 9
+    spectra = generator.integers(500, 3000, (10, 16))
+    cube = spectra[labels] + generator.normal(0, 150, (24, 20, 16))
+    return cube.astype(np.int16), labels
+
+
+def command(*arguments: object) -> list[str]:
+    code = "from hytas.cli.main import run; run()"
+    return [sys.executable, "-c", code, *map(str, arguments)]

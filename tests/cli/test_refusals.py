@@ -1,0 +1,254 @@
+"""Bad input at the command line: one clear line, exit status 2, no traceback, nothing touched."""
+
+import os
+import resource
+import subprocess
+from pathlib import Path
+
+import numpy as np
+import pytest
+import scipy.io
+from small_run import TINY_SEARCH, Run, command, small_scene
+
+
+def refused(done: subprocess.CompletedProcess[str], *words: str) -> None:
+    """The form that every refusal has."""
+    assert done.returncode == 2, (done.stdout, done.stderr)
+    assert "Traceback" not in done.stderr
+    lines = [line for line in done.stderr.splitlines() if line.startswith(("error:", "Error:"))]
+    assert len(lines) == 1, done.stderr
+    for word in words:
+        assert word in lines[0]
+
+
+@pytest.mark.parametrize(
+    ("budget", "words"),
+    [
+        ("2M", ["2M", "params"]),
+        ("-1-params", ["-1"]),
+        ("10-params", ["10-params", "smallest"]),
+        ("2M..1M-params", ["2M"]),
+        ("2M-parsecs", ["parsecs"]),
+        ("", ["budget"]),
+    ],
+)
+def test_budgets(budget: str, words: list[str], scene: Path, tmp_path: Path, hytas: Run) -> None:
+    out = tmp_path / "run"
+    refused(hytas("search", "--data", scene, f"--budget={budget}", "--out", out), *words)
+    assert not out.exists()
+
+
+def test_unknown_proxy_names_the_nearest(scene: Path, tmp_path: Path, hytas: Run) -> None:
+    done = hytas(
+        "search",
+        "--data",
+        scene,
+        "--budget",
+        "60K-params",
+        "--proxy",
+        "dds",
+        "--out",
+        tmp_path / "run",
+    )
+    refused(done, "dds", "dss")
+
+
+def test_unknown_space(scene: Path, tmp_path: Path, hytas: Run) -> None:
+    done = hytas(
+        "search",
+        "--data",
+        scene,
+        "--budget",
+        "60K-params",
+        "--space",
+        "hytass",
+        "--out",
+        tmp_path / "run",
+    )
+    refused(done, "hytass", "hytas")
+
+
+@pytest.mark.parametrize("size", ["4", "0", "-3", "25"])
+def test_patch_sizes(size: str, scene: Path, tmp_path: Path, hytas: Run) -> None:
+    done = hytas(
+        "search",
+        "--data",
+        scene,
+        "--budget",
+        "60K-params",
+        f"--patch-size={size}",
+        "--out",
+        tmp_path / "run",
+    )
+    refused(done, "patch", size)
+
+
+def test_missing_file(tmp_path: Path, hytas: Run) -> None:
+    done = hytas("search", "--data", tmp_path / "none.mat", "--budget", "60K-params")
+    refused(done, "none.mat")
+
+
+def test_truncated_file(scene: Path, tmp_path: Path, hytas: Run) -> None:
+    broken = tmp_path / "broken.mat"
+    broken.write_bytes(scene.read_bytes()[:5000])
+    refused(hytas("search", "--data", broken, "--budget", "60K-params"), "broken.mat")
+
+
+def test_labels_of_another_size(tmp_path: Path, hytas: Run) -> None:
+    cube, labels = small_scene()
+    scipy.io.savemat(tmp_path / "cube.mat", {"cube": cube})
+    scipy.io.savemat(tmp_path / "gt.mat", {"gt": labels[:-1]})
+    done = hytas(
+        "search",
+        "--data",
+        tmp_path / "cube.mat",
+        "--labels",
+        tmp_path / "gt.mat",
+        "--budget",
+        "60K-params",
+    )
+    refused(done, "24", "23")
+
+
+def test_class_with_one_pixel(tmp_path: Path, hytas: Run) -> None:
+    cube, labels = small_scene()
+    labels[0, 0] = 7
+    scipy.io.savemat(tmp_path / "field.mat", {"cube": cube, "gt": labels})
+    done = hytas(
+        "search",
+        "--data",
+        tmp_path / "field.mat",
+        "--budget",
+        "60K-params",
+        "--out",
+        tmp_path / "run",
+    )
+    refused(done, "class 7")
+    assert not (tmp_path / "run").exists()
+
+
+def test_labelled_nan(tmp_path: Path, hytas: Run) -> None:
+    cube, labels = small_scene()
+    values = cube.astype(np.float32)
+    values[2, 2, 3] = np.nan
+    scipy.io.savemat(tmp_path / "field.mat", {"cube": values, "gt": labels})
+    done = hytas("search", "--data", tmp_path / "field.mat", "--budget", "60K-params")
+    refused(done, "NaN")
+
+
+def test_folder_of_another_configuration(finished: Path, scene: Path, hytas: Run) -> None:
+    before = (finished / "config.json").read_bytes()
+    done = hytas(
+        "search", "--data", scene, "--budget", "70K-params", "--out", finished, *TINY_SEARCH
+    )
+    refused(done, "another configuration", "70K-params", "60K-params")
+    assert (finished / "config.json").read_bytes() == before
+
+
+def test_folder_of_another_scene(finished: Path, tmp_path: Path, hytas: Run) -> None:
+    cube, labels = small_scene(seed=1)
+    scipy.io.savemat(tmp_path / "other.mat", {"cube": cube, "gt": labels})
+    done = hytas(
+        "search",
+        "--data",
+        tmp_path / "other.mat",
+        "--budget",
+        "60K-params",
+        "--out",
+        finished,
+        *TINY_SEARCH,
+    )
+    refused(done, "another scene")
+
+
+def test_folder_with_files_of_ones_own(scene: Path, tmp_path: Path, hytas: Run) -> None:
+    (tmp_path / "thesis.txt").write_text("precious")
+    done = hytas(
+        "search", "--data", scene, "--budget", "60K-params", "--out", tmp_path, *TINY_SEARCH
+    )
+    refused(done, str(tmp_path), "empty folder")
+    assert [path.name for path in tmp_path.iterdir()] == ["thesis.txt"]
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
+def test_read_only_folder(scene: Path, tmp_path: Path, hytas: Run) -> None:
+    tmp_path.chmod(0o500)
+    done = hytas(
+        "search", "--data", scene, "--budget", "60K-params", "--out", tmp_path / "run", *TINY_SEARCH
+    )
+    refused(done, str(tmp_path))
+
+
+def test_folder_that_cannot_be_made(scene: Path, tmp_path: Path, hytas: Run) -> None:
+    done = hytas(
+        "search",
+        "--data",
+        scene,
+        "--budget",
+        "60K-params",
+        "--out",
+        "/proc/nowhere/run",
+        *TINY_SEARCH,
+    )
+    refused(done, "/proc/nowhere")
+
+
+def test_full_disk_leaves_no_half_file_and_resumes(
+    finished: Path, scene: Path, tmp_path: Path, hytas: Run
+) -> None:
+    """A limit on file size stands for a full disk: a write fails in the midst of a file."""
+    out = tmp_path / "run"
+    arguments = ["search", "--data", scene, "--budget", "60K-params", "--out", out, *TINY_SEARCH]
+
+    def limit() -> None:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000))
+
+    done = subprocess.run(
+        command(*arguments), capture_output=True, text=True, preexec_fn=limit, check=False
+    )
+    refused(done)
+    assert not (out / "weights.safetensors").exists()
+    done = hytas(*arguments)
+    assert done.returncode == 0, done.stderr
+    assert (out / "weights.safetensors").read_bytes() == (
+        finished / "weights.safetensors"
+    ).read_bytes()
+
+
+def test_train_needs_an_architecture(tmp_path: Path, hytas: Run) -> None:
+    refused(hytas("train", "--out", tmp_path / "run"), "--arch")
+
+
+def test_train_refuses_genes_that_the_space_lacks(scene: Path, tmp_path: Path, hytas: Run) -> None:
+    chosen = tmp_path / "arch.json"
+    chosen.write_text(
+        '{"space": "hytas", "depth": 4, "embed_dim": 33, "num_heads": [3, 3, 3, 3],'
+        ' "mlp_ratio": [1, 1, 1, 1]}'
+    )
+    done = hytas("train", "--arch", chosen, "--data", scene, "--out", tmp_path / "run")
+    refused(done, "embed_dim", "33")
+    assert not (tmp_path / "run" / "architecture.json").exists()
+
+
+def test_export_of_an_untrained_run(tmp_path: Path, hytas: Run) -> None:
+    refused(hytas("export", tmp_path), "config.json")
+
+
+@pytest.mark.parametrize(
+    "option",
+    [
+        "--population=0",
+        "--generations=-1",
+        "--seed=-1",
+        "--retrain-epochs=-1",
+        "--validation-fraction=1.5",
+        "--train-per-class=0",
+        "--band-group=2",
+        "--bands=0-3",
+    ],
+)
+def test_numbers_out_of_range(option: str, scene: Path, tmp_path: Path, hytas: Run) -> None:
+    out = tmp_path / "run"
+    done = hytas("search", "--data", scene, "--budget", "60K-params", "--out", out, option)
+    refused(done, option.split("=")[1])
+    assert not out.exists()

@@ -1,0 +1,211 @@
+"""The main command, end to end, on a scene that it has to read, search, learn and map."""
+
+import json
+import random
+import signal
+import sqlite3
+import subprocess
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnxruntime
+import pytest
+import torch
+from safetensors import safe_open
+from small_run import TINY_SEARCH, Run, command, small_scene
+
+FILES = [
+    "architecture.json",
+    "config.json",
+    "evaluations.sqlite",
+    "map.png",
+    "metrics.json",
+    "model.onnx",
+    "model.pt",
+    "split.npz",
+    "weights.safetensors",
+]
+
+
+def evaluations(folder: Path) -> list[tuple[Any, ...]]:
+    """All evaluations but their seconds."""
+    with sqlite3.connect(folder / "evaluations.sqlite") as connection:
+        return connection.execute(
+            "SELECT id, generation, architecture, costs, scores, reasons FROM evaluations"
+            " ORDER BY id"
+        ).fetchall()
+
+
+def test_folder_holds_everything(finished: Path) -> None:
+    assert [name for name in FILES if not (finished / name).is_file()] == []
+    left = {path.name for path in finished.iterdir()} - {*FILES, ".lock", "stdout.log"}
+    assert left == set()
+
+
+def test_winner_and_all_evaluated_fit_the_budget(finished: Path) -> None:
+    rows = evaluations(finished)
+    assert len(rows) == 12
+    assert len({row[2] for row in rows}) == 12
+    assert max(json.loads(row[3])["params"] for row in rows) <= 60_000
+    with safe_open(finished / "weights.safetensors", "np") as file:
+        shipped = sum(int(np.prod(file.get_slice(name).get_shape())) for name in file.keys())  # noqa: SIM118
+    architecture = json.loads((finished / "architecture.json").read_text())
+    (winner,) = [row for row in rows if json.loads(row[2]) == architecture]
+    assert shipped == json.loads(winner[3])["params"] <= 60_000
+
+
+def test_winner_has_the_best_score(finished: Path) -> None:
+    best = max(evaluations(finished), key=lambda row: json.loads(row[4])["dss"])
+    assert json.loads(best[2]) == json.loads((finished / "architecture.json").read_text())
+
+
+def test_accuracy_is_that_of_the_onnx_file(finished: Path) -> None:
+    cube, labels = small_scene()
+    session = onnxruntime.InferenceSession(finished / "model.onnx")
+    script = torch.jit.load(str(finished / "model.pt"))
+    split = np.load(finished / "split.npz")
+    padded = np.pad(cube, ((3, 3), (3, 3), (0, 0)), mode="reflect")
+    rows, columns = np.divmod(split["test"], labels.shape[1])
+    pairs = zip(rows, columns, strict=True)
+    patches = np.stack([padded[row : row + 7, column : column + 7] for row, column in pairs])
+    (probabilities,) = session.run(None, {"patches": patches})
+    assert np.allclose(probabilities.sum(1), 1, atol=1e-5)
+    other = script(torch.from_numpy(patches)).numpy()
+    assert np.abs(probabilities - other).max() < 1e-4
+    ids = np.array([2, 5, 9])
+    hits = np.mean(ids[probabilities.argmax(1)] == labels.ravel()[split["test"]])
+    metrics = json.loads((finished / "metrics.json").read_text())
+    assert metrics["test"]["OA"] == pytest.approx(hits)
+    assert metrics["parity"]["formats"]["onnx"]["max_difference"] < 1e-4
+
+
+def test_split_never_shares_a_pixel(finished: Path) -> None:
+    split = np.load(finished / "split.npz")
+    parts = [set(split[name].tolist()) for name in ("train", "validation", "test")]
+    assert all(parts)
+    assert len(set.union(*parts)) == sum(map(len, parts))
+
+
+def test_block_tells_what_a_user_needs(finished: Path) -> None:
+    text = (finished / "stdout.log").read_text()
+    for word in ("OA", "AA", "kappa", "architecture", "params", "macs", "model.onnx"):
+        assert word in text
+    assert "next: hytas classify" in text
+    assert "budget at most 60,000" in text
+
+
+def test_same_command_again_shows_the_finished_run(finished: Path, scene: Path, hytas: Run) -> None:
+    before = {path.name: path.stat().st_mtime_ns for path in finished.glob("model.*")}
+    again = hytas(
+        "search", "--data", scene, "--budget", "60K-params", "--out", finished, *TINY_SEARCH
+    )
+    assert again.returncode == 0, again.stderr
+    assert again.stdout == (finished / "stdout.log").read_text()
+    assert {path.name: path.stat().st_mtime_ns for path in finished.glob("model.*")} == before
+
+
+@pytest.mark.slow
+def test_killed_at_random_moments_it_resumes_to_the_same_result(
+    finished: Path, scene: Path, tmp_path: Path
+) -> None:
+    out = tmp_path / "killed"
+    arguments = ["search", "--data", scene, "--budget", "60K-params", "--out", out, *TINY_SEARCH]
+    moments = random.Random(0)
+    kills = 0
+    for delay in [*(moments.uniform(1.5, 9.0) for _ in range(5)), None]:
+        process = subprocess.Popen(
+            command(*arguments), stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
+        )
+        if delay is None:
+            _, errors = process.communicate()
+            assert process.returncode == 0, errors
+            break
+        time.sleep(delay)
+        process.send_signal(signal.SIGKILL)
+        process.communicate()
+        kills += process.returncode == -signal.SIGKILL
+    assert kills > 0
+    assert evaluations(out) == evaluations(finished)
+    for name in ("architecture.json", "metrics.json", "model.onnx", "weights.safetensors"):
+        assert (out / name).read_bytes() == (finished / name).read_bytes(), name
+
+
+def test_interrupt_is_no_traceback_and_resumes(finished: Path, scene: Path, tmp_path: Path) -> None:
+    out = tmp_path / "interrupted"
+    arguments = [
+        "search",
+        "--data",
+        scene,
+        "--budget",
+        "60K-params",
+        "--out",
+        out,
+        "--retrain-epochs",
+        "0",
+        "--population",
+        "6",
+        "--generations",
+        "2000",
+    ]
+    process = subprocess.Popen(
+        command(*arguments), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    deadline = time.monotonic() + 60
+    while not (out / "evaluations.sqlite").exists() and time.monotonic() < deadline:
+        time.sleep(0.1)
+    time.sleep(0.5)
+    process.send_signal(signal.SIGINT)
+    _, errors = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert "resumes" in errors
+    assert "Traceback" not in errors
+
+
+def test_stop_after_the_search_then_train(scene: Path, tmp_path: Path, hytas: Run) -> None:
+    out = tmp_path / "two-steps"
+    settings = ["--population", "4", "--generations", "1"]
+    done = hytas(
+        "search",
+        "--data",
+        scene,
+        "--budget",
+        "60K-params",
+        "--out",
+        out,
+        *settings,
+        "--retrain-epochs",
+        "0",
+        "--json",
+    )
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["test"] is None
+    assert not (out / "weights.safetensors").exists()
+    done = hytas("train", out, "--retrain-epochs", "2", "--json")
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["test"]["pixels"] > 100
+    first = (out / "model.onnx").read_bytes()
+    (out / "model.onnx").unlink()
+    done = hytas("export", out)
+    assert done.returncode == 0, done.stderr
+    assert (out / "model.onnx").read_bytes() == first
+
+
+def test_train_takes_an_architecture_of_ones_own(scene: Path, tmp_path: Path, hytas: Run) -> None:
+    genes = {
+        "space": "hytas",
+        "depth": 4,
+        "embed_dim": 32,
+        "num_heads": [3, 3, 4, 6],
+        "mlp_ratio": [1, 2, 1, 1],
+    }
+    chosen = tmp_path / "mine.json"
+    chosen.write_text(json.dumps(genes))
+    out = tmp_path / "mine"
+    done = hytas(
+        "train", "--arch", chosen, "--data", scene, "--out", out, "--retrain-epochs", "1", "--json"
+    )
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["architecture"] == genes
+    assert json.loads(done.stdout)["budget"] is None

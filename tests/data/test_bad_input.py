@@ -209,7 +209,9 @@ def test_not_finite(mat, cube, labels, bad):
     scene = load_scene(mat(c=values, gt=labels))
     assert scene.notes == ("3 unlabelled pixels with NaN or infinite values masked",)
     assert (~scene.valid).sum() == 3
-    assert load_cube(mat(c=values)).notes == ("3 pixels with NaN or infinite values masked",)
+    assert load_cube(mat(c=values)).notes == (
+        "3 pixels with NaN, infinite or no-data values masked",
+    )
     row, column = np.argwhere(labels > 0)[1]
     values[row, column, 0] = bad
     message = refused(mat(c=values, gt=labels))

@@ -1,6 +1,8 @@
 """Scenes: reading, checking, splitting, scaling, cutting into patches. No torch here."""
 
 from hytas.data.contents import Contents, Variable
+from hytas.data.cube_reader import CubeReader, FileCube, open_cube, valid_pixels
+from hytas.data.geo import Geo
 from hytas.data.palette import UNLABELLED_COLOUR, palette
 from hytas.data.patches import PatchReader, check_patch_size, extract_patches
 from hytas.data.preprocessing import Preprocessing, parse_bands
@@ -14,6 +16,9 @@ __all__ = [
     "UNLABELLED_COLOUR",
     "Contents",
     "Cube",
+    "CubeReader",
+    "FileCube",
+    "Geo",
     "PatchReader",
     "Preprocessing",
     "Scene",
@@ -25,10 +30,12 @@ __all__ = [
     "load_maps",
     "load_scene",
     "make_split",
+    "open_cube",
     "open_file",
     "overlap_fraction",
     "palette",
     "parse_bands",
     "scene_from_arrays",
     "synthetic_scene",
+    "valid_pixels",
 ]

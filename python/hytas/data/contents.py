@@ -12,6 +12,8 @@ import numpy.typing as npt
 from hytas.errors import InputError
 
 Array = npt.NDArray[Any]
+# Reads the rows and columns given: (h, w, bands) of a cube, (h, w) of a map.
+Window = Callable[[slice, slice], Array]
 
 
 @dataclass(frozen=True)
@@ -24,6 +26,7 @@ class Variable:
         dtype: the file's name for the element type, for people to read.
         kind: "number", "complex", "text" or "other" (structures, cells, functions).
         read: returns the array; may be a memory map; raises whatever the format's library does.
+        window: reads part of it, where the format can; holds no memory afterwards.
     """
 
     name: str
@@ -31,6 +34,7 @@ class Variable:
     dtype: str
     kind: str
     read: Callable[[], Array]
+    window: Window | None = None
 
     def __str__(self) -> str:
         return f"{self.name} ({' x '.join(map(str, self.shape))} {self.dtype})"
@@ -45,7 +49,7 @@ class Contents:
         format: the format's name, for people to read.
         variables: every array.
         meta: what a georeferenced or described cube carries: "wavelengths" (B,) in nm,
-            "class_names", "palette", "map_info", "nodata" ...; absent keys are unknown.
+            "class_names", "nodata", "geo" (a `Geo`) ...; absent keys are unknown.
     """
 
     path: Path

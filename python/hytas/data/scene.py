@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from hytas.data import find
 from hytas.data.contents import Array
+from hytas.data.cube_reader import band_axis, valid_pixels
 from hytas.data.labels import LabelMap, check_map, join
 from hytas.data.palette import Palette, palette
 from hytas.data.readers import open_file
@@ -149,18 +150,25 @@ def load_scene(
     )
 
 
-def load_cube(path: str | Path, cube_key: str | None = None) -> Cube:
-    """Read a cube to classify, labels or none.
+def load_cube(path: str | Path, cube_key: str | None = None, bands: int | None = None) -> Cube:
+    """Read a whole cube to classify, labels or none (`open_cube` reads one by windows).
+
+    Args:
+        path: the file.
+        cube_key: the cube's name in it; found by itself when there is one cube.
+        bands: the number expected, which tells the band axis of a (B, H, W) array.
 
     Raises:
         InputError: the file is missing, broken, or holds no cube (or several and no key).
     """
     contents = open_file(path, "scene")
-    cube = find.load(find.find_cube(contents, cube_key, "scene"), contents, "scene")
+    variable = find.find_cube(contents, cube_key, "scene")
+    cube = find.load(variable, contents, "scene")
+    cube = np.moveaxis(cube, band_axis(cube.shape, bands), 2)
     check_cube(cube, "scene")
-    valid = finite_pixels(cube)
+    valid = valid_pixels(cube, contents.meta.get("nodata"))
     bad = int(valid.size - valid.sum())
-    notes = (f"{bad} pixels with NaN or infinite values masked",) if bad else ()
+    notes = (f"{bad} pixels with NaN, infinite or no-data values masked",) if bad else ()
     wavelengths = _wavelengths(contents.meta.get("wavelengths"), cube.shape[2])
     return Cube(cube, wavelengths, valid, contents.path.stem, contents.meta, notes)
 
@@ -224,7 +232,7 @@ def scene_from_arrays(
                 f"{' x '.join(map(str, cube.shape))}: height and width must agree"
             )
     joined = join(maps)
-    valid = finite_pixels(cube)
+    valid = valid_pixels(cube)
     remarks = [*notes, *joined.notes, *_refuse_labelled_nan(cube, valid, joined.labels)]
     return Scene(
         name=name,
@@ -259,15 +267,6 @@ def check_cube(cube: Array, argument: str) -> None:
         raise InputError(f"{argument}: the cube is {shape}: it holds no pixel")
     if cube.shape[2] < 2:
         raise InputError(f"{argument}: the cube is {shape}: it has one band, at least 2 needed")
-
-
-def finite_pixels(cube: Array) -> npt.NDArray[np.bool_]:
-    """Return (H, W), True where every band is finite; reads a row at a time."""
-    valid = np.ones(cube.shape[:2], dtype=np.bool_)
-    if cube.dtype.kind == "f":
-        for row in range(cube.shape[0]):
-            valid[row] = np.isfinite(cube[row]).all(axis=1)
-    return valid
 
 
 def fingerprint(cube: Array, *maps: Array | None) -> str:

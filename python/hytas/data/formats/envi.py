@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from hytas.data.contents import Array, Contents, Variable, kind_of, nanometres
+from hytas.data.geo import Geo
 from hytas.errors import InputError
 
 # https://www.nv5geospatialsoftware.com/docs/enviheaderfiles.html, "data type"
@@ -54,9 +55,15 @@ def read(path: Path) -> Contents:
         cube = memory.transpose(_LAYOUTS[interleave][1])
         return cube[:, :, 0] if bands == 1 else cube
 
+    def window(rows: slice, columns: slice) -> Array:
+        # A map made anew and dropped: pages of a kept one would count as memory of the process.
+        return np.array(read_pixels()[rows, columns], order="C")
+
     shape = (lines, samples) if bands == 1 else (lines, samples, bands)
     name = data_path.stem
-    variable = Variable(name, shape, str(dtype.newbyteorder("=")), kind_of(dtype), read_pixels)
+    variable = Variable(
+        name, shape, str(dtype.newbyteorder("=")), kind_of(dtype), read_pixels, window
+    )
     meta = _meta(header, bands) | {"interleave": interleave, "header": str(header_path)}
     return Contents(data_path, f"ENVI {interleave.upper()}", (variable,), meta)
 
@@ -158,11 +165,14 @@ def _meta(header: dict[str, Any], bands: int) -> dict[str, Any]:
             meta["wavelengths"] = found
     if isinstance(header.get("class names"), list):
         meta["class_names"] = dict(enumerate(header["class names"]))
+    place: dict[str, str] = {}
     for field in ("map info", "coordinate system string", "projection info"):
-        if field in header:
-            value = header[field]
-            text = ", ".join(value) if isinstance(value, list) else str(value)
-            meta[field.replace(" ", "_")] = text
+        value = header.get(field)
+        if value is not None:
+            place[field] = value if isinstance(value, str) else ", ".join(value)
+    geo = Geo.from_envi(place)
+    if geo is not None:
+        meta["geo"] = geo
     if "data ignore value" in header:
         with suppress(TypeError, ValueError):
             meta["nodata"] = float(header["data ignore value"])

@@ -58,10 +58,14 @@ def read_v73(path: Path) -> Contents:
             with h5py.File(path, "r") as file:
                 return np.asarray(file[name][()]).transpose()
 
+        def window(rows: slice, columns: slice) -> Array:
+            with h5py.File(path, "r") as file:
+                return np.asarray(file[name][..., columns, rows]).transpose()
+
         text = item.attrs.get("MATLAB_class", b"")
         kind = "text" if text == b"char" else kind_of(item.dtype)
         kind = "complex" if item.dtype.names == ("real", "imag") else kind
-        variables.append(Variable(name, item.shape[::-1], str(item.dtype), kind, read))
+        variables.append(Variable(name, item.shape[::-1], str(item.dtype), kind, read, window))
 
     with h5py.File(path, "r") as file:
         file.visititems(visit)

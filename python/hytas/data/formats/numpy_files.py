@@ -20,8 +20,12 @@ def read_npy(path: Path) -> Contents:
     def read() -> Array:
         return np.asanyarray(np.load(path, mmap_mode="r", allow_pickle=False))
 
+    def window(rows: slice, columns: slice) -> Array:
+        return np.array(read()[rows, columns], order="C")
+
     array = read()
-    variable = Variable(path.stem, array.shape, str(array.dtype), kind_of(array.dtype), read)
+    kind = kind_of(array.dtype)
+    variable = Variable(path.stem, array.shape, str(array.dtype), kind, read, window)
     return Contents(path, "NumPy npy", (variable,))
 
 

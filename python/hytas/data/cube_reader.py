@@ -1,0 +1,159 @@
+"""Reading a cube of any size by windows."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from hytas.data.contents import Array, Contents, Variable, reading
+from hytas.data.find import find_cube, load
+from hytas.data.geo import Geo
+from hytas.data.readers import open_file
+from hytas.errors import InputError
+
+
+class CubeReader(Protocol):
+    """A cube on disk, read by windows."""
+
+    @property
+    def name(self) -> str:
+        """The file's name, without its suffix."""
+
+    @property
+    def shape(self) -> tuple[int, int, int]:
+        """Height, width, bands."""
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """Type of the values that `read` returns, native byte order."""
+
+    @property
+    def wavelengths(self) -> npt.NDArray[np.float64] | None:
+        """Band centres in nm, (B,), or None."""
+
+    @property
+    def nodata(self) -> float | None:
+        """The value that stands for no data, or None."""
+
+    @property
+    def geo(self) -> Geo | None:
+        """Coordinate system and transform, or None."""
+
+    def read(self, row0: int, row1: int, col0: int, col1: int) -> Array:
+        """Return the pixels (row1 - row0, col1 - col0, B) of a window, which lies inside."""
+
+
+@dataclass(eq=False)
+class FileCube:
+    """A cube in a file. Formats without windows (MATLAB v5, .npz) are read once and kept."""
+
+    contents: Contents
+    variable: Variable
+    band_axis: int
+    _whole: Array | None = field(default=None, repr=False)
+    _dtype: np.dtype[Any] | None = field(default=None, repr=False)
+
+    @property
+    def name(self) -> str:
+        """The file's name, without its suffix."""
+        return self.contents.path.stem
+
+    @property
+    def shape(self) -> tuple[int, int, int]:
+        """Height, width, bands."""
+        height, width = (n for i, n in enumerate(self.variable.shape) if i != self.band_axis)
+        return height, width, self.variable.shape[self.band_axis]
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """Type of the values that `read` returns, native byte order."""
+        if self._dtype is None:
+            self._dtype = self.read(0, 1, 0, 1).dtype
+        return self._dtype
+
+    @property
+    def wavelengths(self) -> npt.NDArray[np.float64] | None:
+        """Band centres in nm, (B,), or None."""
+        values = self.contents.meta.get("wavelengths")
+        return values if values is not None and values.size == self.shape[2] else None
+
+    @property
+    def nodata(self) -> float | None:
+        """The value that stands for no data, or None."""
+        return self.contents.meta.get("nodata")
+
+    @property
+    def geo(self) -> Geo | None:
+        """Coordinate system and transform, or None."""
+        return self.contents.meta.get("geo")
+
+    @property
+    def meta(self) -> Mapping[str, Any]:
+        """Whatever else the file says."""
+        return self.contents.meta
+
+    def read(self, row0: int, row1: int, col0: int, col1: int) -> Array:
+        """Return the pixels (row1 - row0, col1 - col0, B) of a window.
+
+        Raises:
+            InputError: a window that is empty or leaves the scene, or a broken file.
+            OSError: the file cannot be read.
+        """
+        height, width, _ = self.shape
+        if not (0 <= row0 < row1 <= height and 0 <= col0 < col1 <= width):
+            raise InputError(
+                f"window: rows {row0} to {row1}, columns {col0} to {col1} must lie inside the "
+                f"scene of {height} x {width} pixels"
+            )
+        rows, columns = slice(row0, row1), slice(col0, col1)
+        if self.variable.window is not None and self.band_axis == 2:
+            with reading("scene", self.contents.path, f"{self.contents.format} file"):
+                pixels = self.variable.window(rows, columns)
+            return np.ascontiguousarray(pixels, dtype=pixels.dtype.newbyteorder("="))
+        if self._whole is None:
+            whole = load(self.variable, self.contents, "scene")
+            self._whole = np.moveaxis(whole, self.band_axis, 2)
+        return np.ascontiguousarray(self._whole[rows, columns])
+
+
+def open_cube(path: str | Path, cube_key: str | None = None, bands: int | None = None) -> FileCube:
+    """Open a cube to read it by windows.
+
+    Args:
+        path: the file.
+        cube_key: the cube's name in it; found by itself when there is one cube.
+        bands: the number of bands expected; if it is not the last axis of the file's array but
+            exactly one of the others, that axis is taken for the bands.
+
+    Raises:
+        InputError: the file is missing, broken, or holds no cube (or several and no key).
+    """
+    contents = open_file(path, "scene")
+    variable = find_cube(contents, cube_key, "scene")
+    axis = band_axis(variable.shape, bands)
+    size = variable.shape[axis]
+    if size < 2 or 0 in variable.shape:
+        shape = " x ".join(map(str, variable.shape))
+        raise InputError(f"scene: the cube is {shape}: pixels of at least 2 bands needed")
+    return FileCube(contents, variable, axis)
+
+
+def band_axis(shape: tuple[int, ...], bands: int | None) -> int:
+    """Return the axis of the bands: the last, unless only another has the number expected."""
+    fitting = [axis for axis, size in enumerate(shape) if size == bands]
+    return fitting[0] if len(fitting) == 1 else 2
+
+
+def valid_pixels(pixels: Array, nodata: float | None = None) -> npt.NDArray[np.bool_]:
+    """Return (H, W), False where a band is NaN or infinite, or every band is `nodata`."""
+    valid = np.ones(pixels.shape[:2], dtype=np.bool_)
+    for row in range(pixels.shape[0]):
+        line = pixels[row]
+        if line.dtype.kind == "f":
+            valid[row] = np.isfinite(line).all(axis=1)
+        if nodata is not None:
+            valid[row] &= ~(line == nodata).all(axis=1)
+    return valid

@@ -1,0 +1,122 @@
+"""HDF5 and NetCDF-4, read by windows."""
+
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from hytas.data.contents import Array, Contents, Variable, kind_of, nanometres
+from hytas.data.geo import Geo
+
+_MAGIC = b"\x89HDF\r\n\x1a\n"
+_BAND_NAMES = ("band", "wave", "spectral", "channel")
+
+
+def matches(head: bytes, path: Path) -> bool:
+    """Tell the HDF5 magic, at the start or after a user block of 512 bytes."""
+    return head.startswith(_MAGIC) or head[512:520] == _MAGIC
+
+
+def read(path: Path) -> Contents:
+    """List the datasets of a file, the band axis put last where names or wavelengths tell it."""
+    import h5py
+
+    found: list[tuple[str, Any]] = []
+    with h5py.File(path, "r") as file:
+        file.visititems(
+            lambda name, item: (
+                found.append((name, item)) if isinstance(item, h5py.Dataset) else None
+            )
+        )
+        wavelengths = _wavelengths(found)
+        variables = tuple(_variable(path, name, item, wavelengths) for name, item in found)
+        cubes = [item for _, item in found if len(item.shape) == 3]
+        meta: dict[str, Any] = {} if wavelengths is None else {"wavelengths": wavelengths}
+        if len(cubes) == 1:
+            meta |= _attributes(file, cubes[0])
+    return Contents(path, "HDF5", variables, meta)
+
+
+def _variable(path: Path, name: str, item: Any, wavelengths: Array | None) -> Variable:
+    import h5py
+
+    shape = tuple(int(size) for size in item.shape or ())
+    axis = _band_axis(item, wavelengths) if len(shape) == 3 else 0
+    order = None if len(shape) != 3 else (*(i for i in range(3) if i != axis), axis)
+
+    def window(rows: slice, columns: slice) -> Array:
+        with h5py.File(path, "r") as file:
+            data = file[name]
+            if order is None:
+                return np.asarray(data[rows, columns])
+            key: list[slice] = [slice(None)] * 3
+            key[order[0]], key[order[1]] = rows, columns
+            return np.asarray(data[tuple(key)]).transpose(order)
+
+    def whole() -> Array:
+        with h5py.File(path, "r") as file:
+            array = np.asarray(file[name][()])
+            return array if order is None else array.transpose(order)
+
+    shown = shape if order is None else tuple(shape[i] for i in order)
+    can_window = window if len(shape) in (2, 3) else None
+    return Variable(name, shown, str(item.dtype), kind_of(item.dtype), whole, can_window)
+
+
+def _band_axis(item: Any, wavelengths: Array | None) -> int:
+    """Tell the band axis: by the name of the dimension, by the wavelengths' number, else last."""
+    for axis, dimension in enumerate(item.dims):
+        names = [dimension.label, *(scale.name or "" for scale in dimension.values())]
+        last = [name.rsplit("/", 1)[-1].lower() for name in names]
+        if any(word in name for name in last for word in _BAND_NAMES):
+            return axis
+    if wavelengths is not None:
+        fitting = [axis for axis, size in enumerate(item.shape) if size == wavelengths.size]
+        if len(fitting) == 1:
+            return fitting[0]
+    return 2
+
+
+def _wavelengths(found: list[tuple[str, Any]]) -> Array | None:
+    for name, item in found:
+        last = name.rsplit("/", 1)[-1].lower()
+        if "wave" in last and "width" not in last and len(item.shape) == 1 and item.size > 1:
+            values = nanometres(item[()]) if kind_of(item.dtype) == "number" else None
+            if values is not None:
+                return values
+    for _, item in found:
+        for key in ("wavelengths", "wavelength"):
+            if len(item.shape) == 3 and key in item.attrs:
+                return nanometres(item.attrs[key])
+    return None
+
+
+def _attributes(file: Any, cube: Any) -> dict[str, Any]:
+    """Read the cube's fill value, and its grid mapping (CF conventions, as GDAL writes them)."""
+    meta: dict[str, Any] = {}
+    for key in ("_FillValue", "missing_value"):
+        if key in cube.attrs and "nodata" not in meta:
+            with suppress(TypeError, ValueError):
+                meta["nodata"] = float(np.asarray(cube.attrs[key]).ravel()[0])
+    mapping = _text(cube.attrs.get("grid_mapping"))
+    if mapping and mapping in file:
+        place = file[mapping].attrs
+        wkt = _text(place.get("crs_wkt")) or _text(place.get("spatial_ref"))
+        numbers = (_text(place.get("GeoTransform")) or "").split()
+        transform = None
+        with suppress(ValueError):
+            if len(numbers) == 6:
+                c, a, b, f, d, e = (float(number) for number in numbers)
+                transform = (a, b, c, d, e, f)
+        if wkt or transform:
+            geo = Geo.from_envi({"coordinate system string": wkt}) if wkt else None
+            meta["geo"] = Geo(transform, geo.epsg if geo else None, wkt)
+    return meta
+
+
+def _text(value: Any) -> str | None:
+    if value is None:
+        return None
+    value = value[0] if isinstance(value, np.ndarray) and value.size else value
+    return value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value)

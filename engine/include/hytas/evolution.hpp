@@ -1,0 +1,120 @@
+// The search loop in three verbs: ask -> score -> tell. Every architecture that is asked for is feasible, new and
+// distinct; when the feasible set is exhausted, ask returns nothing.
+//
+// All strategies work in generations, and what is told is used in the order of ids when a generation is complete: the
+// result does not depend on the order or the batches of tell, nor on the sizes of ask.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "hytas/feasible.hpp"
+#include "hytas/operators.hpp"
+#include "hytas/repair.hpp"
+#include "hytas/rng.hpp"
+
+namespace hytas {
+
+struct EvolutionSettings {
+    // evolution: (mu + lambda) with elitism; ageing: regularised evolution (Real et al., 2019); nsga2: several
+    // objectives (Deb et al., 2002); random: draws only; local: steps of one gene from the best, with restarts.
+    std::string strategy = "evolution";
+    std::size_t population = 50;
+    std::size_t offspring = 0;       // a generation after the first; 0: the population (ageing: a tenth of it)
+    std::size_t parents = 10;        // evolution: the best so many; ageing: of each tournament
+    double mutation_share = 0.5;     // of the offspring; the others come from crossover
+    std::string mutation = "autoformer";
+    std::map<std::string, double> rates;
+    std::string uniform = "choices"; // of the first generation
+    std::uint64_t seed = 0;
+};
+
+std::vector<std::string> strategies();
+
+class Evolution {
+  public:
+    // Throws Error when a setting is wrong. The feasible set must outlive the evolution.
+    Evolution(std::shared_ptr<const Feasible> feasible, EvolutionSettings settings);
+
+    // Appends up to `most` architectures (0: all) of the current generation, and starts the next one when this one is
+    // fully told. Returns the first id; ids are consecutive. Throws Error when this generation is fully asked for, but
+    // not told.
+    std::size_t ask(std::size_t most, std::vector<Gene8>& genomes);
+
+    // scores: ids.size() * objectives, larger is better, NaN ranks last. The number of objectives is fixed by the first
+    // call. All or nothing: throws Error on an id that was never asked for, or told before.
+    void tell(const std::vector<std::size_t>& ids, const double* scores, std::size_t objectives);
+
+    const Feasible& feasible() const { return *feasible_; }
+    const std::shared_ptr<const Feasible>& shared_feasible() const { return feasible_; }
+    const EvolutionSettings& settings() const { return settings_; }
+    std::size_t generation() const { return generation_; }   // 0 while the first one is running
+    std::size_t evaluated() const { return evaluated_; }
+    std::size_t asked() const { return told_.size(); }
+    std::size_t objectives() const { return objectives_; }
+    bool exhausted() const { return feasible_->count() == asked(); }
+
+    GenomeView genome(std::size_t id) const { return {genomes_.data() + id * length_, length_}; }
+    const double* scores(std::size_t id) const { return scores_.data() + id * objectives_; }
+    bool told(std::size_t id) const { return told_[id] != 0; }
+    std::vector<std::size_t> pending() const;               // asked for, but not told
+    const std::vector<std::size_t>& population() const { return population_; }
+    std::size_t best() const;                               // the smallest id of the best first score; throws Error before any tell
+    std::vector<std::size_t> front() const;                 // told, and dominated by none
+
+    // Versioned, checksummed, complete: a restored evolution goes on bit by bit as this one would have.
+    std::string state() const;
+    static Evolution restore(std::shared_ptr<const Feasible> feasible, const std::string& state);
+
+  private:
+    friend class StateReader;
+    friend class StateWriter;
+
+    void check_settings() const;
+    void finish_generation();
+    void select_best();
+    void select_young();
+    void select_fronts();
+    void select_step();
+    bool better(std::size_t left, std::size_t right) const;
+    bool propose(Gene8* child);
+    void vary(Gene8* child);
+    std::size_t tournament(std::size_t size);
+    bool draw_new(Gene8* child);
+    bool draw_remaining(Gene8* child);
+    void list_remaining();
+    bool seen(GenomeView genome) const;
+    void remember(std::size_t id);
+    void rehash();
+    bool distinct() const;
+
+    std::shared_ptr<const Feasible> feasible_;
+    EvolutionSettings settings_;
+    MutationRates rates_;
+    Uniform uniform_ = Uniform::choices;
+    std::size_t length_ = 0;
+    Rng rng_;
+    Repair repair_;
+
+    std::vector<Gene8> genomes_;  // of every id
+    std::vector<double> scores_;  // of every id, once the number of objectives is known
+    std::vector<char> told_;
+    std::size_t objectives_ = 0;
+    std::size_t evaluated_ = 0;
+
+    std::size_t generation_ = 0;
+    std::size_t first_ = 0;       // id of this generation's first architecture
+    std::size_t size_ = 0;        // of this generation
+    std::vector<std::size_t> population_;
+    std::vector<std::size_t> rank_;      // nsga2: front of each member of the population
+    std::vector<double> crowding_;       // nsga2: and its crowding distance
+
+    std::vector<std::uint32_t> slots_;   // hash table of ids + 1
+    std::size_t endgame_ = 0;            // ids known when the remaining architectures were listed, + 1; 0: not yet
+    std::vector<Gene8> remaining_;       // their genomes, shuffled
+    std::size_t next_remaining_ = 0;
+};
+
+}  // namespace hytas

@@ -1,0 +1,43 @@
+// Variation: free functions of (space, parents, generator). mutate and crossover may leave the budget; repair brings
+// their child back, changing the fewest genes.
+#pragma once
+
+#include <array>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "hytas/feasible.hpp"
+#include "hytas/rng.hpp"
+#include "hytas/search_space.hpp"
+
+namespace hytas {
+
+// The probability that a gene is redrawn (uniformly among all its values, as the references do).
+class MutationRates {
+  public:
+    // Presets: "autoformer" (depth 0.4, other global genes 0.4, genes of layers 0.2: its released code), "s3" (0.2, 0.2,
+    // 0.4: its supplementary) and "hytas" (0.2 each: HyTAS itself only samples). `rates` overrides single genes.
+    static MutationRates preset(const SearchSpace& space, const std::string& name, const std::map<std::string, double>& rates);
+
+    // 32-bit thresholds: a gene is redrawn when 32 random bits are below.
+    const std::vector<std::uint64_t>& global() const { return global_; }                      // one a global slot
+    const std::vector<std::vector<std::uint64_t>>& layers() const { return layers_; }         // [group][gene]
+
+  private:
+    std::vector<std::uint64_t> global_;
+    std::vector<std::vector<std::uint64_t>> layers_;
+};
+
+std::vector<std::string> mutation_presets();
+
+// `child` has the length of a genome and is overwritten; it must not be a parent.
+void mutate(const SearchSpace& space, const MutationRates& rates, const Gene8* parent, Rng& rng, Gene8* child);
+
+// Every gene from either parent; where only one parent has a layer, its genes. Parents may differ in depth.
+void crossover(const SearchSpace& space, const Gene8* left, const Gene8* right, Rng& rng, Gene8* child);
+
+// Redraws exactly one gene to another value.
+void step(const SearchSpace& space, const Gene8* parent, Rng& rng, Gene8* child);
+
+}  // namespace hytas

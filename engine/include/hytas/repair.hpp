@@ -1,0 +1,39 @@
+// Brings a child back into the budget by redrawing the fewest genes, exactly.
+#pragma once
+
+#include <memory>
+
+#include "hytas/feasible.hpp"
+#include "hytas/rng.hpp"
+
+namespace hytas {
+
+// Keeps its working memory between calls, so that a repair allocates nothing. One a thread.
+class Repair {
+  public:
+    explicit Repair(const Feasible& feasible);  // which must outlive it
+    ~Repair();
+    Repair(Repair&&) noexcept;
+    Repair& operator=(Repair&&) noexcept;
+
+    // The child must have valid genes and padding. If it fits, nothing changes.
+    //
+    // The global genes are kept when some feasible architecture has them; otherwise the fewest of them change, to a
+    // combination drawn in proportion to its number of feasible architectures. Then the smallest number of genes of
+    // layers is found that must change, and one of all feasible architectures at exactly that distance is drawn, each
+    // equally likely. Returns how many genes changed.
+    std::size_t operator()(Rng& rng, Gene8* child);
+
+  private:
+    struct Scratch;
+
+    std::size_t change_global(Rng& rng, Gene8* child);
+    bool change_one(Rng& rng, Gene8* child);
+    std::size_t change_fewest(Rng& rng, Gene8* child);
+    void reach_states(const Gene8* child);
+
+    const Feasible* feasible_;
+    std::unique_ptr<Scratch> scratch_;
+};
+
+}  // namespace hytas

@@ -1,0 +1,128 @@
+#include "hytas/evolution.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "hytas/error.hpp"
+#include "hytas/pareto.hpp"
+#include "hytas/text.hpp"
+
+namespace hytas {
+
+namespace {
+constexpr std::size_t most_population = std::size_t{1} << 24;
+}
+
+std::vector<std::string> strategies() { return {"evolution", "ageing", "nsga2", "random", "local"}; }
+
+Evolution::Evolution(std::shared_ptr<const Feasible> feasible, EvolutionSettings settings)
+    : feasible_(std::move(feasible)), settings_(std::move(settings)), length_(feasible_->space().genome_length()), rng_(settings_.seed), repair_(*feasible_) {
+    check_settings();
+    if (settings_.offspring == 0) settings_.offspring = settings_.strategy == "ageing" ? std::max<std::size_t>(1, settings_.population / 10) : settings_.population;
+    rates_ = MutationRates::preset(feasible_->space(), settings_.mutation, settings_.rates);
+    uniform_ = uniform_named(settings_.uniform);
+    size_ = settings_.population;
+    rehash();
+}
+
+void Evolution::check_settings() const {
+    const auto known = strategies();
+    if (std::find(known.begin(), known.end(), settings_.strategy) == known.end()) {
+        const std::string near = nearest(settings_.strategy, known);
+        throw Error("strategy " + quoted(settings_.strategy) + ": must be one of " + join(known) + (near.empty() ? "" : "; did you mean '" + near + "'?"));
+    }
+    const auto size = [](const char* name, std::size_t value, std::size_t least) {
+        if (value < least || value > most_population)
+            throw Error(std::string(name) + " " + std::to_string(value) + ": must be " + std::to_string(least) + " to " + with_commas(most_population));
+    };
+    size("population", settings_.population, 1);
+    size("offspring", settings_.offspring, 0);
+    size("parents", settings_.parents, 1);
+    if (!(settings_.mutation_share >= 0.0 && settings_.mutation_share <= 1.0)) throw Error("mutation_share " + std::to_string(settings_.mutation_share) + ": must be 0 to 1");
+}
+
+std::size_t Evolution::ask(std::size_t most, std::vector<Gene8>& genomes) {
+    const std::size_t waiting = asked() - evaluated_;
+    if (asked() == first_ + size_ && waiting == 0) finish_generation();
+    const std::size_t first = asked();
+    if (exhausted()) return first;
+    if (first == first_ + size_)
+        throw Error("ask: this generation is complete, but " + std::to_string(waiting) + " of its architectures have no score yet; tell them first");
+    const std::size_t left = first_ + size_ - first;
+    const std::size_t count = most == 0 ? left : std::min(left, most);
+    for (std::size_t i = 0; i < count && !exhausted(); ++i) {
+        const std::size_t at = genomes_.size();
+        genomes_.resize(at + length_);
+        if (!propose(genomes_.data() + at)) {
+            genomes_.resize(at);
+            break;
+        }
+        told_.push_back(0);
+        scores_.resize(told_.size() * objectives_, std::numeric_limits<double>::quiet_NaN());
+        remember(told_.size() - 1);
+    }
+    genomes.insert(genomes.end(), genomes_.begin() + static_cast<std::ptrdiff_t>(first * length_), genomes_.end());
+    return first;
+}
+
+void Evolution::tell(const std::vector<std::size_t>& ids, const double* scores, std::size_t objectives) {
+    if (ids.empty()) return;
+    if (objectives == 0 || (objectives_ != 0 && objectives != objectives_))
+        throw Error("scores: " + std::to_string(objectives) + " a row; must be " + (objectives_ == 0 ? "at least 1" : std::to_string(objectives_) + " as before"));
+    if (objectives > 1 && settings_.strategy != "nsga2") throw Error("scores: " + std::to_string(objectives) + " a row; strategy " + settings_.strategy + " takes one, nsga2 several");
+    std::vector<std::size_t> sorted = ids;
+    std::sort(sorted.begin(), sorted.end());
+    const auto twice = std::adjacent_find(sorted.begin(), sorted.end());
+    if (twice != sorted.end()) throw Error("tell: id " + std::to_string(*twice) + " is there twice");
+    for (const std::size_t id : sorted) {
+        if (id >= asked()) throw Error("tell: id " + std::to_string(id) + " was never asked for");
+        if (told(id)) throw Error("tell: id " + std::to_string(id) + " was told before");
+    }
+    objectives_ = objectives;
+    scores_.resize(asked() * objectives_, std::numeric_limits<double>::quiet_NaN());
+    for (std::size_t i = 0; i < ids.size(); ++i) {
+        std::copy(scores + i * objectives, scores + (i + 1) * objectives, scores_.begin() + static_cast<std::ptrdiff_t>(ids[i] * objectives));
+        told_[ids[i]] = 1;
+    }
+    evaluated_ += ids.size();
+}
+
+std::vector<std::size_t> Evolution::pending() const {
+    std::vector<std::size_t> ids;
+    for (std::size_t id = first_; id < asked(); ++id)
+        if (!told(id)) ids.push_back(id);
+    return ids;
+}
+
+// NaN last, equal scores by age: the order is total, so no sort of any library can change a run.
+bool Evolution::better(std::size_t left, std::size_t right) const {
+    const double a = scores(left)[0];
+    const double b = scores(right)[0];
+    if (std::isnan(a) != std::isnan(b)) return std::isnan(b);
+    if (!std::isnan(a) && a != b) return a > b;
+    return left < right;
+}
+
+std::size_t Evolution::best() const {
+    if (evaluated_ == 0) throw Error("best: no score has been told yet");
+    std::size_t best = asked();
+    for (std::size_t id = 0; id < asked(); ++id)
+        if (told(id) && (best == asked() || better(id, best))) best = id;
+    return best;
+}
+
+std::vector<std::size_t> Evolution::front() const {
+    std::vector<std::size_t> ids;
+    std::vector<double> rows;
+    for (std::size_t id = 0; id < asked(); ++id) {
+        if (!told(id)) continue;
+        ids.push_back(id);
+        rows.insert(rows.end(), scores(id), scores(id) + objectives_);
+    }
+    std::vector<std::size_t> front;
+    for (const std::size_t row : first_front({rows.data(), ids.size(), objectives_})) front.push_back(ids[row]);
+    return front;
+}
+
+}  // namespace hytas

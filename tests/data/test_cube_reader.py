@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy.io import savemat
+from scipy.io import netcdf_file, savemat
 
 from hytas.data import Geo, load_cube, load_scene, open_cube, open_file, valid_pixels
 from hytas.errors import InputError
@@ -44,12 +44,20 @@ def write(kind: str, folder: Path, cube: np.ndarray) -> Path:
     elif kind.startswith("envi"):
         write_envi(path := folder / "cube.img", cube, kind[5:8], kind[-1])
     elif kind == "h5":
+        chunks = tuple(min(4, size) for size in cube.shape)
         with h5py.File(path := folder / "cube.h5", "w") as file:
-            file.create_dataset("group/c", data=cube, chunks=(4, 4, 3), compression="gzip")
+            file.create_dataset("group/c", data=cube, chunks=chunks, compression="gzip")
     elif kind == "h5-bands-first":
         with h5py.File(path := folder / "cube.nc", "w") as file:
             file.create_dataset("c", data=np.moveaxis(cube, 2, 0))
             file["wavelength"] = np.linspace(400, 900, cube.shape[2])
+    elif kind.startswith("nc3"):
+        with netcdf_file(path := folder / "cube.nc", "w") as file:
+            names = ("y", "x", "z") if kind == "nc3" else ("bands", "y", "x")
+            data = cube if kind == "nc3" else np.moveaxis(cube, 2, 0)
+            for name, size in zip(names, data.shape, strict=True):
+                file.createDimension(name, size)
+            file.createVariable("c", cube.dtype, names)[:] = data
     elif kind == "h5-named":
         with h5py.File(path := folder / "cube.nc", "w") as file:
             data = file.create_dataset("c", data=np.moveaxis(cube, 2, 1))
@@ -85,7 +93,7 @@ def write(kind: str, folder: Path, cube: np.ndarray) -> Path:
 
 
 KINDS = (
-    *("mat5", "mat73", "npz", "npy", "h5", "h5-bands-first", "h5-named"),
+    *("mat5", "mat73", "npz", "npy", "h5", "h5-bands-first", "h5-named", "nc3", "nc3-bands"),
     *(f"envi-{interleave}{order}" for interleave in ("bsq", "bil", "bip") for order in "<>"),
     *("tiff", "tiff-planes", "tiff-zip", "tiff-planes-zip", "tiff-tiles", "tiff-planes-tiles"),
     *("tiff-big-endian", "tiff-pages", "tiff-pages-zip", "bigtiff"),
@@ -118,8 +126,6 @@ def test_windows_equal_slices(tmp_path, cube, kind, dtype):
 )
 def test_any_window(tmp_path_factory, size, kind, seed, data):
     cube = np.random.default_rng(seed).integers(0, 9999, size).astype(np.uint16)
-    if kind == "h5" and min(size[:2]) < 4:
-        return
     row0 = data.draw(st.integers(0, size[0] - 1))
     row1 = data.draw(st.integers(row0 + 1, size[0]))
     col0 = data.draw(st.integers(0, size[1] - 1))
@@ -189,6 +195,28 @@ def test_envi_place(tmp_path, cube):
     assert reader.geo.epsg == 32616
     assert reader.geo.transform == UTM_TRANSFORM
     assert reader.geo.to_envi()["map info"].startswith("UTM, 1.5, 1.5, 500025")
+
+
+def test_a_turned_envi_scene_lies_where_gdal_puts_it():
+    """The numbers are those of GDAL 3 for this header."""
+    info = "UTM, 3, 2, 500025, 4100005, 30, 20, 16, South, WGS-84, units=Meters, rotation=25"
+    geo = Geo.from_envi({"map info": info})
+    assert geo.epsg == 32716
+    expected = (27.18923361, 12.67854785, 499965.0, 8.45236523, -18.12615574, 4100025.0)
+    assert geo.transform == pytest.approx(expected)
+    again = Geo.from_envi(Geo(geo.transform, geo.epsg).to_envi())
+    assert again.transform == pytest.approx(expected)
+
+
+def test_an_epsg_code_that_envi_cannot_tell_needs_rasterio():
+    fields = Geo(UTM_TRANSFORM, 2154).to_envi()
+    assert fields["map info"].startswith("Arbitrary, 1, 1, 500010.0, 4100020.0, 30.0, 30.0")
+    try:
+        from rasterio.crs import CRS
+    except ImportError:
+        assert "coordinate system string" not in fields
+    else:
+        assert CRS.from_wkt(fields["coordinate system string"]).to_epsg() == 2154
 
 
 def write_geotiff(path: Path, cube: np.ndarray, geo: Geo, **options: object) -> None:
@@ -286,5 +314,5 @@ def test_memory_of_windows_is_bounded(tmp_path):
 
 def test_unknown_files_list_the_formats(tmp_path):
     (tmp_path / "a.xyz").write_bytes(b"abcdefgh")
-    with pytest.raises(InputError, match="GeoTIFF, HDF5, ENVI"):
+    with pytest.raises(InputError, match="GeoTIFF, HDF5, NetCDF-3, ENVI"):
         open_file(tmp_path / "a.xyz")

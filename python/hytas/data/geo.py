@@ -8,6 +8,7 @@ import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from importlib import import_module
 from typing import Any, Self
 
 # GeoTIFF tag numbers.
@@ -117,8 +118,8 @@ class Geo:
     def to_envi(self) -> dict[str, str]:
         """Return header fields: the header's own, or made from transform and coordinate system.
 
-        A coordinate system without well-known text that is not UTM becomes "Arbitrary": ENVI has
-        no EPSG codes.
+        ENVI has no EPSG codes: a code outside UTM and WGS-84 needs rasterio, which knows its text;
+        without it the map becomes "Arbitrary".
         """
         if self.envi:
             return dict(self.envi)
@@ -127,9 +128,8 @@ class Geo:
         zone = _utm_zone(self.epsg)
         if self.transform is not None:
             a, b, c, d, e, f = self.transform
-            place = f"1, 1, {c!r}, {f!r}, {math.hypot(a, d)!r}, {math.hypot(b, e)!r}"
-            # 0.0 - keeps a north-up scene from turning by "-0.0".
-            turn = 0.0 - math.degrees(math.atan2(d, a))
+            place = f"1, 1, {c!r}, {f!r}, {math.hypot(a, b)!r}, {math.hypot(d, e)!r}"
+            turn = math.degrees(math.atan2(b, a))
             if zone is not None:
                 place = f"UTM, {place}, {zone[1]}, {zone[2]}, {zone[0]}, units=Meters"
             elif self.epsg == 4326:
@@ -139,6 +139,8 @@ class Geo:
             fields["map info"] = place + (f", rotation={turn!r}" if turn else "")
         if wkt is None and zone is not None and zone[0] == "ETRS-89":
             wkt = _etrs_wkt(zone[1])
+        elif wkt is None and zone is None and self.epsg not in (None, 4326):
+            wkt = _wkt_of_epsg(self.epsg)
         if wkt is not None:
             fields["coordinate system string"] = wkt
         return fields
@@ -153,13 +155,14 @@ def _transform_of_map_info(
         return None
     turn = next((v.split("=")[1] for v in info if v.lower().startswith("rotation=")), "0")
     try:
-        angle = -math.radians(float(turn))
+        angle = math.radians(float(turn))
     except ValueError:
         angle = 0.0
     cosine, sine = math.cos(angle), math.sin(angle)
-    a, b, d, e = width * cosine, height * sine, width * sine, -height * cosine
-    # The reference pixel is counted from 1, at its upper left corner.
-    return a, b, x - a * (column - 1) - b * (row - 1), d, e, y - d * (column - 1) - e * (row - 1)
+    # The reference pixel is counted from 1, at its upper left corner. The signs of a rotation, and
+    # that it does not turn the way to the reference pixel, are GDAL's reading of the header.
+    left, top = x - width * (column - 1), y + height * (row - 1)
+    return width * cosine, width * sine, left, height * sine, -height * cosine, top
 
 
 def _epsg_of_map_info(info: Sequence[str]) -> int | None:
@@ -211,6 +214,17 @@ def _etrs_wkt(zone: int) -> str:
         f'PARAMETER["Central_Meridian",{zone * 6 - 183}.0],PARAMETER["Scale_Factor",0.9996],'
         'PARAMETER["Latitude_Of_Origin",0.0],UNIT["Meter",1.0]]'
     )
+
+
+def _wkt_of_epsg(epsg: int | None) -> str | None:
+    try:
+        crs = import_module("rasterio.crs").CRS
+    except ImportError:
+        return None
+    try:
+        return str(crs.from_epsg(epsg).to_wkt(version="WKT1_ESRI"))
+    except ValueError:  # rasterio's CRSError is one: no such code
+        return None
 
 
 def _keys(values: Mapping[int, Any]) -> dict[int, Any]:

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from hytas.data.contents import Contents, reading
-from hytas.data.formats import envi, hdf5, matlab, numpy_files, tiff
+from hytas.data.formats import envi, hdf5, matlab, netcdf3, numpy_files, tiff
 from hytas.errors import InputError
 
 
@@ -24,6 +24,7 @@ FORMATS = (
     Format("NumPy npz", numpy_files.matches_npz, numpy_files.read_npz),
     Format("GeoTIFF", tiff.matches, tiff.read),
     Format("HDF5", hdf5.matches, hdf5.read),
+    Format("NetCDF-3", netcdf3.matches, netcdf3.read),
     Format("ENVI", envi.matches, envi.read),
     Format("MATLAB v5", matlab.matches_v5, matlab.read_v5),
 )

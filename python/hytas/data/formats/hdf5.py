@@ -1,5 +1,6 @@
 """HDF5 and NetCDF-4, read by windows."""
 
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -34,7 +35,7 @@ def read(path: Path) -> Contents:
         cubes = [item for _, item in found if len(item.shape) == 3]
         meta: dict[str, Any] = {} if wavelengths is None else {"wavelengths": wavelengths}
         if len(cubes) == 1:
-            meta |= _attributes(file, cubes[0])
+            meta |= attributes(cubes[0].attrs, {name: item.attrs for name, item in found})
     return Contents(path, "HDF5", variables, meta)
 
 
@@ -65,14 +66,20 @@ def _variable(path: Path, name: str, item: Any, wavelengths: Array | None) -> Va
 
 
 def _band_axis(item: Any, wavelengths: Array | None) -> int:
+    names = []
+    for dimension in item.dims:
+        texts = (dimension.label, *(scale.name or "" for scale in dimension.values()))
+        names.append(" ".join(text.rsplit("/", 1)[-1] for text in texts))
+    return band_axis(item.shape, names, wavelengths)
+
+
+def band_axis(shape: Sequence[int], names: Sequence[str], wavelengths: Array | None) -> int:
     """Tell the band axis: by the name of the dimension, by the wavelengths' number, else last."""
-    for axis, dimension in enumerate(item.dims):
-        names = [dimension.label, *(scale.name or "" for scale in dimension.values())]
-        last = [name.rsplit("/", 1)[-1].lower() for name in names]
-        if any(word in name for name in last for word in _BAND_NAMES):
+    for axis, name in enumerate(names):
+        if any(word in name.lower() for word in _BAND_NAMES):
             return axis
     if wavelengths is not None:
-        fitting = [axis for axis, size in enumerate(item.shape) if size == wavelengths.size]
+        fitting = [axis for axis, size in enumerate(shape) if size == wavelengths.size]
         if len(fitting) == 1:
             return fitting[0]
     return 2
@@ -92,16 +99,23 @@ def _wavelengths(found: list[tuple[str, Any]]) -> Array | None:
     return None
 
 
-def _attributes(file: Any, cube: Any) -> dict[str, Any]:
-    """Read the cube's fill value, and its grid mapping (CF conventions, as GDAL writes them)."""
+def attributes(
+    cube: Mapping[str, Any], variables: Mapping[str, Mapping[str, Any]]
+) -> dict[str, Any]:
+    """Read the cube's fill value, and its grid mapping (CF conventions, as GDAL writes them).
+
+    Args:
+        cube: the cube's attributes.
+        variables: the attributes of every variable, by name.
+    """
     meta: dict[str, Any] = {}
     for key in ("_FillValue", "missing_value"):
-        if key in cube.attrs and "nodata" not in meta:
+        if key in cube and "nodata" not in meta:
             with suppress(TypeError, ValueError):
-                meta["nodata"] = float(np.asarray(cube.attrs[key]).ravel()[0])
-    mapping = _text(cube.attrs.get("grid_mapping"))
-    if mapping and mapping in file:
-        place = file[mapping].attrs
+                meta["nodata"] = float(np.asarray(cube[key]).ravel()[0])
+    mapping = _text(cube.get("grid_mapping"))
+    if mapping and mapping in variables:
+        place = variables[mapping]
         wkt = _text(place.get("crs_wkt")) or _text(place.get("spatial_ref"))
         numbers = (_text(place.get("GeoTransform")) or "").split()
         transform = None

@@ -105,8 +105,8 @@ def _touched(page: Any, rows: slice, columns: slice) -> Iterator[tuple[int, int,
 def _decode(key: Any, data: bytes, index: int) -> Array | None:
     try:
         pixels: Array | None = key.decode(data, index)[0]
-    except ValueError as error:
-        if "imagecodecs" in str(error):
+    except (ImportError, ValueError) as error:
+        if isinstance(error, ImportError) or "imagecodecs" in str(error):
             name = getattr(key.compression, "name", key.compression)
             raise InputError(
                 f"scene: {key.parent.filename} is compressed with {name}, which needs the package "

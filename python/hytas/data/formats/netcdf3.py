@@ -1,0 +1,70 @@
+"""Classic NetCDF (version 3), which stores big-endian arrays without chunks."""
+
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from hytas.data.contents import Array, Contents, Variable, kind_of, nanometres
+from hytas.data.formats.hdf5 import attributes, band_axis
+
+
+class _Header(NamedTuple):
+    shape: tuple[int, ...]
+    dimensions: tuple[str, ...]
+    dtype: np.dtype[Any]
+    attributes: dict[str, Any]
+    values: Array | None  # of a list of wavelengths
+
+
+def matches(head: bytes, path: Path) -> bool:
+    """Tell the magic of the classic and the 64-bit-offset format."""
+    return head[:4] in (b"CDF\x01", b"CDF\x02")
+
+
+def read(path: Path) -> Contents:
+    """List the variables of a file, the band axis put last where names or wavelengths tell it."""
+    with _open(path) as file:
+        headers = {name: _header(name, item) for name, item in file.variables.items()}
+    lists = [header.values for header in headers.values() if header.values is not None]
+    wavelengths = nanometres(lists[0]) if lists else None
+    variables = tuple(_variable(path, name, h, wavelengths) for name, h in headers.items())
+    cubes = [header for header in headers.values() if len(header.shape) == 3]
+    meta: dict[str, Any] = {} if wavelengths is None else {"wavelengths": wavelengths}
+    if len(cubes) == 1:
+        meta |= attributes(cubes[0].attributes, {n: h.attributes for n, h in headers.items()})
+    return Contents(path, "NetCDF-3", variables, meta)
+
+
+def _header(name: str, item: Any) -> _Header:
+    # Copies throughout: nothing may refer to the file's memory map when it is closed.
+    listed = "wave" in name.lower() and "width" not in name.lower() and len(item.shape) == 1
+    return _Header(
+        tuple(int(size) for size in item.data.shape),
+        tuple(item.dimensions),
+        np.dtype(item.data.dtype),
+        dict(item._attributes),
+        np.array(item.data) if listed else None,
+    )
+
+
+def _variable(path: Path, name: str, header: _Header, wavelengths: Array | None) -> Variable:
+    order = tuple(range(len(header.shape)))
+    if len(order) == 3:
+        axis = band_axis(header.shape, header.dimensions, wavelengths)
+        order = (*(i for i in order if i != axis), axis)
+
+    def part(*key: slice) -> Array:
+        with _open(path) as file:
+            return np.array(file.variables[name].data.transpose(order)[key], order="C")
+
+    shape = tuple(header.shape[i] for i in order)
+    dtype = str(header.dtype.newbyteorder("="))
+    window = part if len(shape) in (2, 3) else None
+    return Variable(name, shape, dtype, kind_of(header.dtype), part, window)
+
+
+def _open(path: Path) -> Any:
+    from scipy.io import netcdf_file
+
+    return netcdf_file(path, "r", mmap=True)

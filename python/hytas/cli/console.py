@@ -29,7 +29,7 @@ class Console:
         """Show generation, evaluations, best score, rate and time left."""
         self._show(
             "search",
-            f"search: generation {progress.generation}/{progress.generations}, "
+            f"search: generation {progress.generation}, "
             f"evaluations {progress.evaluated}/{progress.evaluations}, "
             f"best score {progress.best:.6g}, {progress.rate:.1f}/s, "
             f"{duration(progress.remaining)} left",

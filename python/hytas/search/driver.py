@@ -29,7 +29,8 @@ class SearchSettings:
     Attributes:
         strategy: selection of the engine: evolution, ageing, nsga2, random or local.
         population: architectures a generation.
-        generations: generations.
+        generations: how many times the population's number is evaluated in all. (Ageing evolution
+            renews only a part of its population a generation, and has more of them.)
         seed: of all draws of the engine.
         chunk: architectures scored between two writes to the store; what a kill can lose.
     """
@@ -45,6 +46,11 @@ class SearchSettings:
             if getattr(self, name) < 1:
                 raise InputError(f"{name} {getattr(self, name)}: must be 1 or more")
 
+    @property
+    def evaluations(self) -> int:
+        """Architectures to score in all."""
+        return self.population * self.generations
+
 
 @dataclass(frozen=True)
 class SearchProgress:
@@ -54,7 +60,6 @@ class SearchProgress:
     """
 
     generation: int
-    generations: int
     evaluated: int
     evaluations: int
     best: float
@@ -99,10 +104,10 @@ def search(
     done = {item.id: item for item in store.evaluations()}
     clock = _Clock(settings, len(done))
     exhausted = False
-    while evolution.generation < settings.generations and not exhausted:
-        generation = evolution.generation
-        ids, genomes = evolution.ask()
+    while evolution.evaluated < settings.evaluations and not exhausted:
+        ids, genomes = evolution.ask(settings.evaluations - evolution.evaluated)
         exhausted = len(ids) == 0
+        generation = evolution.generation
         asked = list(zip(ids.tolist(), feasible.space.unpack(genomes), strict=True))
         missing = [pair for pair in asked if pair[0] not in done]
         for start in range(0, len(missing), settings.chunk):
@@ -177,13 +182,12 @@ class _Clock:
     def progress(
         self, generation: int, done: Mapping[int, Evaluation], fitness: Fitness
     ) -> SearchProgress:
-        total = self.settings.population * self.settings.generations
+        total = self.settings.evaluations
         elapsed = max(time.monotonic() - self.started, 1e-9)
         rate = (len(done) - self.resumed) / elapsed
         values = [value for value in fitness(list(done.values())) if not math.isnan(value)]
         return SearchProgress(
             generation + 1,
-            self.settings.generations,
             len(done),
             total,
             max(values, default=math.nan),

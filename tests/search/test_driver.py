@@ -1,0 +1,124 @@
+"""The loop of ask, score and tell: right winner, exact resume, failures ranked last."""
+
+import math
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hytas._engine import Budget, Feasible, SearchSpace
+
+from hytas.errors import InputError
+from hytas.search import Evaluation, EvaluationStore, SearchSettings, search
+
+VARIABLES = {"bands": 20, "classes": 4, "patch_size": 3, "band_group": 1}
+SETTINGS = SearchSettings(population=12, generations=4, seed=3, chunk=5)
+
+
+class KillError(Exception):
+    """Stands for the end of the process."""
+
+
+class Scorer:
+    """Scores by width, fails on depth 7, and dies after a number of architectures."""
+
+    def __init__(self, dies_after: int = 10**9, fails_always: bool = False) -> None:
+        self.left = dies_after
+        self.fails_always = fails_always
+        self.scored: list[dict[str, Any]] = []
+
+    def score(self, architectures: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+        results = []
+        for architecture in architectures:
+            if self.left == 0:
+                raise KillError
+            self.left -= 1
+            self.scored.append(architecture)
+            failed = self.fails_always or architecture["depth"] == 7
+            value = math.nan if failed else architecture["embed_dim"] + architecture["depth"] / 100
+            results.append(
+                {
+                    "scores": {"width": value},
+                    "reasons": {"width": "depth 7"} if failed else {},
+                    "seconds": 0.0,
+                }
+            )
+        return results
+
+
+def feasible(budget: str = "20K..300K-params") -> Feasible:
+    return Feasible(SearchSpace.builtin("hytas", VARIABLES), Budget.parse(budget))
+
+
+def fitness(items: Sequence[Evaluation]) -> list[float]:
+    return [item.scores["width"] for item in items]
+
+
+def test_winner_has_the_best_score_and_failures_rank_last(tmp_path: Path) -> None:
+    with EvaluationStore(tmp_path / "store.sqlite") as store:
+        result = search(feasible(), Scorer(), fitness, SETTINGS, store)
+        items = store.evaluations()
+    assert result.evaluated == len(items) == 48
+    assert len({str(item.architecture) for item in items}) == 48
+    assert result.failed == sum(math.isnan(item.scores["width"]) for item in items) > 0
+    valid = [item for item in items if not math.isnan(item.scores["width"])]
+    assert result.winner == max(valid, key=lambda item: item.scores["width"])
+    assert all(20_000 <= item.costs["params"] <= 300_000 for item in items)
+
+
+@pytest.mark.parametrize("dies_after", [0, 1, 12, 13, 29, 47])
+def test_interrupted_equals_uninterrupted(dies_after: int, tmp_path: Path) -> None:
+    with EvaluationStore(tmp_path / "whole.sqlite") as store:
+        expected = search(feasible(), Scorer(), fitness, SETTINGS, store)
+        everything = store.evaluations()
+    path = tmp_path / "killed.sqlite"
+    with EvaluationStore(path) as store, pytest.raises(KillError):
+        search(feasible(), Scorer(dies_after), fitness, SETTINGS, store)
+    with EvaluationStore(path) as store:
+        kept = len(store.evaluations())
+        again = Scorer()
+        result = search(feasible(), again, fitness, SETTINGS, store)
+        assert store.evaluations() == everything
+    assert result.winner == expected.winner
+    assert len(again.scored) == 48 - kept  # nothing kept is scored twice
+    assert kept >= dies_after - SETTINGS.chunk + 1
+
+
+def test_finished_search_is_not_searched_again(tmp_path: Path) -> None:
+    with EvaluationStore(tmp_path / "store.sqlite") as store:
+        first = search(feasible(), Scorer(), fitness, SETTINGS, store)
+        scorer = Scorer()
+        second = search(feasible(), scorer, fitness, SETTINGS, store)
+    assert scorer.scored == []
+    assert second == first
+
+
+def test_exhausted_budget_ends_the_search(tmp_path: Path) -> None:
+    space = SearchSpace.builtin("hytas", VARIABLES)
+    smallest = min(
+        space.cost(item)["params"] for item in space.unpack(feasible().enumerate(0, 2000))
+    )
+    tight = feasible(f"{smallest}..{smallest + 20}-params")
+    assert tight.count() < 48
+    with EvaluationStore(tmp_path / "store.sqlite") as store:
+        result = search(tight, Scorer(), fitness, SETTINGS, store)
+        assert len(store.evaluations()) == result.evaluated == tight.count()
+    assert result.exhausted
+
+
+def test_no_score_at_all_is_refused_with_the_reason(tmp_path: Path) -> None:
+    with (
+        EvaluationStore(tmp_path / "store.sqlite") as store,
+        pytest.raises(InputError, match=r"no architecture of 48 got a score.*depth 7"),
+    ):
+        search(feasible(), Scorer(fails_always=True), fitness, SETTINGS, store)
+
+
+def test_progress_counts_up(tmp_path: Path) -> None:
+    seen = []
+    with EvaluationStore(tmp_path / "store.sqlite") as store:
+        search(feasible(), Scorer(), fitness, SETTINGS, store, progress=seen.append)
+    assert [item.evaluated for item in seen] == sorted(item.evaluated for item in seen)
+    assert seen[-1].evaluated == seen[-1].evaluations == 48
+    assert seen[-1].remaining == 0
+    assert all(item.rate > 0 for item in seen)

@@ -1,0 +1,81 @@
+"""The store keeps what it was given, and refuses what is not a store."""
+
+import math
+import multiprocessing
+import os
+import signal
+import sqlite3
+from pathlib import Path
+
+import pytest
+
+from hytas.errors import InputError
+from hytas.search import Evaluation, EvaluationStore
+
+
+def evaluation(number: int, score: float = 1.5) -> Evaluation:
+    return Evaluation(
+        number, 0, {"space": "hytas", "depth": 4}, {"params": 7}, {"dss": score}, {}, 0.25
+    )
+
+
+def test_gives_back_what_it_got(tmp_path: Path) -> None:
+    items = [evaluation(1), evaluation(0, -2.0)]
+    with EvaluationStore(tmp_path / "store.sqlite") as store:
+        store.add(items)
+        store.save_state(b"\x00state")
+    with EvaluationStore(tmp_path / "store.sqlite") as store:
+        assert store.evaluations() == [items[1], items[0]]
+        assert store.load_state() == b"\x00state"
+
+
+@pytest.mark.parametrize("failed", [math.nan, math.inf, -math.inf])
+def test_failed_score_comes_back_as_nan(failed: float, tmp_path: Path) -> None:
+    with EvaluationStore(tmp_path / "store.sqlite") as store:
+        store.add([evaluation(0, failed)])
+        assert math.isnan(store.evaluations()[0].scores["dss"])
+
+
+def test_other_file_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "store.sqlite"
+    path.write_bytes(b"no database at all, but long enough to be looked at as one" * 40)
+    with pytest.raises(InputError, match=r"store\.sqlite: not an evaluation store"):
+        EvaluationStore(path)
+    assert path.read_bytes().startswith(b"no database")
+
+
+def test_newer_store_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "store.sqlite"
+    with sqlite3.connect(path) as connection:
+        connection.execute("PRAGMA user_version=99")
+    with pytest.raises(InputError, match="version 99"):
+        EvaluationStore(path)
+
+
+def test_missing_folder_is_an_os_error(tmp_path: Path) -> None:
+    with pytest.raises(OSError, match="none"):
+        EvaluationStore(tmp_path / "none" / "store.sqlite")
+
+
+def _write_until_killed(path: Path, written: "multiprocessing.Queue[int]") -> None:
+    with EvaluationStore(path) as store:
+        for number in range(10**9):
+            store.add([evaluation(number)])
+            written.put(number)
+
+
+def test_kill_loses_nothing_that_was_added(tmp_path: Path) -> None:
+    path = tmp_path / "store.sqlite"
+    context = multiprocessing.get_context("spawn")
+    written: multiprocessing.Queue[int] = context.Queue()
+    writer = context.Process(target=_write_until_killed, args=(path, written))
+    writer.start()
+    for number in range(50):
+        assert written.get(timeout=60) == number
+    assert writer.pid is not None
+    os.kill(writer.pid, signal.SIGKILL)
+    writer.join()
+    with EvaluationStore(path) as store:
+        kept = store.evaluations()
+    assert len(kept) >= 50
+    assert [item.id for item in kept] == list(range(len(kept)))

@@ -10,6 +10,7 @@ import numpy as np
 from .errors import InputError
 
 FORMAT = "1"
+GRAPHS = ("patch", "scene")
 # Element types of a cube that an exported model may take.
 DTYPES = tuple(f"{kind}int{bits}" for bits in (8, 16, 32, 64) for kind in ("", "u"))
 DTYPES += ("float16", "float32", "float64")
@@ -31,6 +32,9 @@ class ModelCard:
         palette: (C) colours, each (red, green, blue) 0..255.
         wavelengths: (bands) band centres in nm, or None.
         version: of the hytas that wrote the file.
+        graph: "patch" ((N, P, P, bands) -> probabilities) or "scene" (tile -> class map).
+        precision: of the weights and products: "float32", "float16", "int8" ...
+        forced: whether the file was written although it failed its accuracy check.
     """
 
     class_names: tuple[str, ...]
@@ -44,6 +48,9 @@ class ModelCard:
     palette: tuple[tuple[int, int, int], ...]
     wavelengths: tuple[float, ...] | None = None
     version: str = ""
+    graph: str = "patch"
+    precision: str = "float32"
+    forced: bool = False
 
     def __post_init__(self) -> None:
         classes = len(self.class_names)
@@ -56,6 +63,8 @@ class ModelCard:
             raise InputError(f"patch_size: {self.patch_size} is not a positive odd number")
         if self.dtype not in DTYPES:
             raise InputError(f"dtype: {self.dtype} is not one of {', '.join(DTYPES)}")
+        if self.graph not in GRAPHS:
+            raise InputError(f"graph: {self.graph!r} is not one of {', '.join(GRAPHS)}")
         if self.wavelengths is not None and len(self.wavelengths) != self.bands:
             raise InputError(
                 f"wavelengths: {len(self.wavelengths)} for {self.bands} bands: one each needed"
@@ -122,4 +131,7 @@ def _parse(properties: Mapping[str, str]) -> dict[str, Any]:
         "palette": tuple((int(r), int(g), int(b)) for r, g, b in value("palette")),
         "wavelengths": None if wavelengths is None else tuple(float(w) for w in wavelengths),
         "version": properties["hytas.version"],
+        "graph": properties["hytas.graph"],
+        "precision": properties["hytas.precision"],
+        "forced": bool(value("forced")),
     }

@@ -151,7 +151,7 @@ def test_what_cannot_be_exported(exported: Exported, tmp_path: Path) -> None:
         export_onnx(exported.model, target, few)
     with pytest.raises(InputError, match="the card names 3 classes, the model has 4"):
         export_onnx(exported.model, target, fewer)
-    with pytest.raises(InputError, match="format: 'gguf' is not one of onnx, torchscript"):
+    with pytest.raises(InputError, match="format: 'gguf' is not one of onnx, onnx-scene"):
         export_formats(exported.model, tmp_path, exported.card, ["onnx", "gguf"])
     with pytest.raises(OSError, match="No such file"):
         export_onnx(exported.model, tmp_path / "absent" / "model.onnx", exported.card)

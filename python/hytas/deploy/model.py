@@ -69,6 +69,11 @@ class DeployedModel:
         (probabilities,) = self._session.run(None, {"patches": patches})
         return np.asarray(probabilities, dtype=np.float32)
 
+    def run_tile(self, tile: Array) -> tuple[Array, Array]:
+        """One tile with its margin, of the card's dtype -> class ids and confidence, (H, W)."""
+        classes, confidence = self._session.run(["classes", "confidence"], {"tile": tile})
+        return np.asarray(classes), np.asarray(confidence)
+
     def predict_patches(self, patches: Array) -> Probabilities:
         """Class probabilities of any number of patches, in micro-batches.
 
@@ -79,8 +84,11 @@ class DeployedModel:
             (N, C) float32.
 
         Raises:
-            InputError: another patch size or band count, or values the model's type cannot hold.
+            InputError: a scene graph, another patch size or band count, or values that the model's
+                type cannot hold.
         """
+        if self.card.graph != "patch":
+            raise InputError(f"model: {self.path} is a {self.card.graph} graph: it takes tiles")
         side, bands = self.card.patch_size, self.card.bands
         if patches.ndim != 4 or patches.shape[1:] != (side, side, bands):
             raise InputError(
@@ -180,11 +188,14 @@ def available_cores() -> int:
 
 def _check_signature(session: onnxruntime.InferenceSession, card: ModelCard, path: Path) -> None:
     """The graph must take and give what its metadata say."""
-    inputs = [(value.name, value.shape[1:]) for value in session.get_inputs()]
-    outputs = [(value.name, value.shape[1:]) for value in session.get_outputs()]
-    side, classes = card.patch_size, len(card.class_ids)
-    wanted = [("patches", [side, side, card.bands])]
-    if inputs != wanted:
-        raise InputError(f"model: {path} takes {inputs}, its metadata say {wanted}")
-    if outputs != [("probabilities", [classes])]:
-        raise InputError(f"model: {path} gives {outputs}, its metadata name {classes} classes")
+    side, bands, classes = card.patch_size, card.bands, len(card.class_ids)
+    wanted = {
+        "patch": [("patches", [side, side, bands]), ("probabilities", [classes])],
+        "scene": [("tile", [bands]), ("classes", []), ("confidence", [])],
+    }[card.graph]
+    found = [
+        (value.name, [size for size in value.shape if isinstance(size, int)])
+        for value in (*session.get_inputs(), *session.get_outputs())
+    ]
+    if found != wanted:
+        raise InputError(f"model: {path} has the ends {found}, its metadata say {wanted}")

@@ -112,28 +112,46 @@ def mirror(index: npt.NDArray[np.int64], size: int) -> npt.NDArray[np.int64]:
 
 
 def classify_tile(model: DeployedModel, tile: Array, top: int, nodata: float | None) -> Strip:
-    """Classify a tile that `read_tile` read.
-
-    Micro-batches never cross a row, so the same pixels always share a batch and floating point
-    gives the same result for every tile height.
-    """
-    margin, ids = model.card.margin, np.asarray(model.card.class_ids, dtype=np.int32)
+    """Classify a tile that `read_tile` read."""
+    margin = model.card.margin
     tile = model.fit_dtype(tile)
     height, width = tile.shape[0] - 2 * margin, tile.shape[1] - 2 * margin
-    strip = Strip(top, np.zeros((height, width), np.int32), np.zeros((height, width), np.float32))
     valid = holds_data(tile[margin : margin + height, margin : margin + width], nodata)
-    side = model.card.patch_size
+    if not valid.any():
+        empty = np.zeros((height, width), np.int32)
+        return Strip(top, empty, empty.astype(np.float32))
+    labels, confidence = _RUNS[model.card.graph](model, tile, valid)
+    # A scene graph classifies every pixel: what holds no data is taken out afterwards.
+    return Strip(top, np.where(valid, labels, 0), np.where(valid, confidence, np.float32(0)))
+
+
+def _run_patches(
+    model: DeployedModel, tile: Array, valid: npt.NDArray[np.bool_]
+) -> tuple[Array, Array]:
+    """Micro-batches never cross a row, so the same pixels always share a batch, and floating point
+    gives the same result for every tile height."""
+    ids, side = np.asarray(model.card.class_ids, dtype=np.int32), model.card.patch_size
+    labels, confidence = np.zeros(valid.shape, np.int32), np.zeros(valid.shape, np.float32)
     windows = np.lib.stride_tricks.sliding_window_view(tile, (side, side), axis=(0, 1))
-    for row in range(height):
+    for row, valid_row in enumerate(valid):
         patches = windows[row].transpose(0, 2, 3, 1)  # (W, P, P, bands), still a view
-        columns = np.flatnonzero(valid[row])
+        columns = np.flatnonzero(valid_row)
         for at in range(0, len(columns), model.micro_batch):
             batch = columns[at : at + model.micro_batch]
             probabilities = model.run(patches[batch])
             best = probabilities.argmax(axis=1)
-            strip.labels[row, batch] = ids[best]
-            strip.confidence[row, batch] = probabilities[np.arange(len(batch)), best]
-    return strip
+            labels[row, batch] = ids[best]
+            confidence[row, batch] = probabilities[np.arange(len(batch)), best]
+    return labels, confidence
+
+
+def _run_tile(
+    model: DeployedModel, tile: Array, valid: npt.NDArray[np.bool_]
+) -> tuple[Array, Array]:
+    return model.run_tile(tile)
+
+
+_RUNS = {"patch": _run_patches, "scene": _run_tile}
 
 
 def holds_data(pixels: Array, nodata: float | None) -> npt.NDArray[np.bool_]:

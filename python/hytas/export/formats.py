@@ -8,6 +8,7 @@ from ..errors import InputError
 from ..model_card import ModelCard
 from ..models import SensorModel
 from .onnx_file import export_onnx
+from .scene_graph import export_scene
 from .torchscript import export_torchscript
 
 
@@ -21,6 +22,7 @@ class Format(NamedTuple):
 # A new format is one function and one line here, and one line in `parity.OPENERS`.
 FORMATS: dict[str, Format] = {
     "onnx": Format("model.onnx", export_onnx),
+    "onnx-scene": Format("scene.onnx", export_scene),
     "torchscript": Format("model.pt", export_torchscript),
 }
 

@@ -1,18 +1,22 @@
 """A model as one ONNX file that takes raw pixels in the cube's own type."""
 
 import copy
+from dataclasses import replace
 from importlib.metadata import version
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import onnx
 import torch
 from onnx import TensorProto, helper
+from torch import nn
 
 from ..errors import InputError
 from ..files import atomic_write
 from ..model_card import ModelCard
 from ..models import SensorModel
+from .lean import lean
 from .quiet import quiet
 
 OPSET = 20
@@ -47,10 +51,18 @@ def to_onnx(model: SensorModel, card: ModelCard, *, opset: int = OPSET) -> onnx.
     if opset not in OPSETS:
         raise InputError(f"opset: {opset} is not within {OPSETS[0]} to {OPSETS[-1]}")
     example = example_patches(model, card)
-    graph = _trace(inference_copy(model), example, opset)
-    _forget_origin(graph)
+    batch = torch.export.Dim("N", min=1)
+    names = (["patches"], ["probabilities"])
+    graph = trace(lean(inference_copy(model)), example, {0: batch}, names, opset)
     take_dtype(graph, card.dtype)
-    for name, text in card.to_properties().items():
+    return finish(graph, card, "patch")
+
+
+def finish(graph: onnx.ModelProto, card: ModelCard, kind: str) -> onnx.ModelProto:
+    """Give a graph its name and its card, and check it."""
+    graph.producer_name, graph.producer_version = "hytas", version("hytas")
+    graph.graph.name = kind
+    for name, text in replace(card, graph=kind).to_properties().items():
         graph.metadata_props.add(key=name, value=text)
     onnx.checker.check_model(graph)
     return graph
@@ -81,20 +93,36 @@ def example_patches(model: SensorModel, card: ModelCard) -> torch.Tensor:
     return patches
 
 
-def _trace(model: SensorModel, example: torch.Tensor, opset: int) -> onnx.ModelProto:
+def trace(
+    model: nn.Module,
+    example: torch.Tensor,
+    dynamic: dict[int, Any],
+    names: tuple[list[str], list[str]],
+    opset: int,
+) -> onnx.ModelProto:
+    """Trace a module of one float32 input into ONNX.
+
+    Args:
+        model: on the CPU, in evaluation mode.
+        example: an input.
+        dynamic: the input's axes of free size, as `torch.export.Dim`.
+        names: of the input and of the outputs.
+        opset: ONNX operator set.
+    """
     with quiet(), torch.no_grad():
         program = torch.onnx.export(
             model,
             (example,),
             dynamo=True,
             opset_version=opset,
-            input_names=["patches"],
-            output_names=["probabilities"],
-            dynamic_shapes=({0: torch.export.Dim("N", min=1)},),
+            input_names=names[0],
+            output_names=names[1],
+            dynamic_shapes=(dynamic,),
             verbose=False,
         )
     assert program is not None  # with dynamo=True there always is one
     graph: onnx.ModelProto = program.model_proto
+    _forget_origin(graph)
     return graph
 
 
@@ -103,11 +131,10 @@ def _forget_origin(model: onnx.ModelProto) -> None:
 
     They name the machine that exported, and the inferred shapes break `quantize_dynamic`.
     """
-    model.producer_name, model.producer_version = "hytas", version("hytas")
     model.doc_string = ""
     graph = model.graph
     del model.metadata_props[:], graph.metadata_props[:], graph.value_info[:]
-    graph.name, graph.doc_string = "patch", ""
+    graph.doc_string = ""
     for part in (*graph.node, *graph.input, *graph.output, *graph.initializer):
         del part.metadata_props[:]
         part.doc_string = ""

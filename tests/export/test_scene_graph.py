@@ -1,0 +1,112 @@
+"""The scene graph and the lean network, against the plain model patch by patch."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from small_model import Exported, small_model, small_scene
+from torch import nn
+
+from hytas.data import Preprocessing
+from hytas.deploy import DeployedModel, classify_scene
+from hytas.errors import InputError
+from hytas.export import export_formats
+from hytas.export.lean import lean
+from hytas.export.onnx_file import inference_copy
+from hytas.export.scene_graph import PIECE, StripEmbedding
+from hytas.models import InputShape, SensorModel, build_network
+
+
+@pytest.fixture(scope="module")
+def wide(tmp_path_factory: pytest.TempPathFactory) -> Exported:
+    """A scene wider than two pieces, of a width that pieces do not divide."""
+    scene = small_scene("int16", height=9, width=2 * PIECE + 7)
+    model, card = small_model(scene)
+    folder = tmp_path_factory.mktemp("wide")
+    files = export_formats(model, folder, card, ["onnx-scene"])
+    return Exported(scene, model, card, folder, files)
+
+
+def test_the_scene_graph_is_the_patch_graph(wide: Exported) -> None:
+    deployed = DeployedModel.load(wide.files["onnx-scene"], "cpu")
+    assert deployed.card.graph == "scene"
+    found = classify_scene(deployed, wide.scene.cube)
+    expected = wide.probabilities(wide.patches())
+    ids = np.array(wide.card.class_ids)[expected.argmax(1)]
+    assert len(np.unique(ids)) >= 3
+    assert np.array_equal(found.labels.ravel(), ids)
+    assert np.abs(found.confidence.ravel() - expected.max(1)).max() < 1e-5
+
+
+def test_every_tile_size_gives_the_same_bits(wide: Exported) -> None:
+    deployed = DeployedModel.load(wide.files["onnx-scene"], "cpu")
+    whole = classify_scene(deployed, wide.scene.cube, tile_rows=9)
+    for rows in (1, 2, 5):
+        tiled = classify_scene(deployed, wide.scene.cube, tile_rows=rows)
+        assert np.array_equal(tiled.labels, whole.labels)
+        assert np.array_equal(tiled.confidence, whole.confidence)
+
+
+@pytest.mark.parametrize("width", [5, PIECE - 1, PIECE, PIECE + 1, 2 * PIECE])
+def test_every_width(wide: Exported, width: int) -> None:
+    deployed = DeployedModel.load(wide.files["onnx-scene"], "cpu")
+    scene = small_scene("int16", height=6, width=width)
+    found = classify_scene(deployed, scene.cube)
+    expected = Exported(scene, wide.model, wide.card, wide.folder, {})
+    answers = wide.probabilities(expected.patches())
+    assert np.abs(found.confidence.ravel() - answers.max(1)).max() < 1e-5
+
+
+def test_no_data_is_taken_out_of_the_scene_graph_s_map(wide: Exported) -> None:
+    deployed = DeployedModel.load(wide.files["onnx-scene"], "cpu")
+    cube = wide.scene.cube.copy()
+    cube[4, 3:9] = -99
+    found = classify_scene(deployed, cube, nodata=-99)
+    empty = np.zeros(cube.shape[:2], bool)
+    empty[4, 3:9] = True
+    assert np.array_equal(found.labels == 0, empty)
+    assert np.array_equal(found.confidence == 0, empty)
+
+
+def test_a_scene_graph_takes_no_patches(wide: Exported) -> None:
+    deployed = DeployedModel.load(wide.files["onnx-scene"], "cpu")
+    with pytest.raises(InputError, match=r"is a scene graph: it takes tiles"):
+        deployed.predict_patches(wide.patches(3))
+
+
+def test_a_network_without_such_an_embedding_is_refused(wide: Exported, tmp_path: Path) -> None:
+    class Other(nn.Module):
+        def forward(self, pixels: torch.Tensor) -> torch.Tensor:
+            return pixels.mean(dim=(1, 2))[:, :4]
+
+    preprocessing = Preprocessing.from_dict(wide.card.preprocessing)
+    other = SensorModel(Other(), preprocessing)
+    with pytest.raises(InputError, match="a Other has no embedding that is a convolution"):
+        export_formats(other, tmp_path, wide.card, ["onnx-scene"])
+
+
+@pytest.mark.parametrize("depth", [1, 2, 3, 5])
+@pytest.mark.parametrize("group", [1, 3, 5])
+def test_the_lean_network_is_the_network(depth: int, group: int) -> None:
+    architecture = {
+        "space": "hytas",
+        "depth": depth,
+        "embed_dim": 20,
+        "num_heads": [3, 4, 6, 3, 1][:depth],
+        "mlp_ratio": [1, 2, 3.5, 1, 2][:depth],
+    }
+    network = build_network(architecture, InputShape(12, 5, 5, group), seed=depth)
+    with torch.no_grad():
+        for parameter in network.parameters():
+            parameter.mul_(3.0)
+    bands = np.arange(12)
+    scaling = Preprocessing(bands, np.zeros(12, "f4"), np.ones(12, "f4"), "standard", 12)
+    model = SensorModel(network, scaling).eval()
+    patches = torch.randn(7, 5, 5, 12, generator=torch.Generator().manual_seed(0))
+    with torch.no_grad():
+        assert torch.allclose(lean(inference_copy(model))(patches), model(patches), atol=2e-6)
+        tokens = network.embed(patches)
+        strip = StripEmbedding(network.embed, 5)
+        for index in range(7):
+            assert torch.allclose(strip(patches[index])[0], tokens[index], atol=1e-4)

@@ -114,6 +114,8 @@ def test_windows_equal_slices(tmp_path, cube, kind, dtype):
         np.testing.assert_array_equal(window, cube[row0:row1, col0:col1])
         assert window.flags.c_contiguous
         assert window.dtype == cube.dtype
+    np.testing.assert_array_equal(reader[2:5], cube[2:5])
+    assert reader[4:4].shape == (0, *cube.shape[1:])
     np.testing.assert_array_equal(load_cube(tmp_path / reader.contents.path.name).cube, cube)
 
 

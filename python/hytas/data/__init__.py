@@ -2,6 +2,7 @@
 
 from hytas.data.contents import Contents, Variable
 from hytas.data.cube_reader import CubeReader, FileCube, open_cube, valid_pixels
+from hytas.data.datasets import SCENES, load_named
 from hytas.data.geo import Geo
 from hytas.data.palette import UNLABELLED_COLOUR, palette
 from hytas.data.patches import PatchReader, check_patch_size, extract_patches
@@ -13,6 +14,7 @@ from hytas.data.synthetic import synthetic_scene
 
 __all__ = [
     "FORMATS",
+    "SCENES",
     "UNLABELLED_COLOUR",
     "Contents",
     "Cube",
@@ -28,6 +30,7 @@ __all__ = [
     "extract_patches",
     "load_cube",
     "load_maps",
+    "load_named",
     "load_scene",
     "make_split",
     "open_cube",

@@ -118,6 +118,14 @@ class FileCube:
             self._whole = np.moveaxis(whole, self.band_axis, 2)
         return np.ascontiguousarray(self._whole[rows, columns])
 
+    def __getitem__(self, rows: slice) -> Array:
+        """Return full rows, so that code for arrays can go through a cube tile by tile."""
+        height, width, bands = self.shape
+        start, stop, step = rows.indices(height)
+        if step != 1 or stop <= start:
+            return np.empty((0, width, bands), self.dtype)
+        return self.read(start, stop, 0, width)
+
 
 def open_cube(path: str | Path, cube_key: str | None = None, bands: int | None = None) -> FileCube:
     """Open a cube to read it by windows.

@@ -12,7 +12,8 @@ import numpy.typing as npt
 from hytas.data import find
 from hytas.data.contents import Array
 from hytas.data.cube_reader import band_axis, valid_pixels
-from hytas.data.labels import LabelMap, check_map, join
+from hytas.data.known import known_class_names
+from hytas.data.labels import LabelMap, Labels, check_map, join
 from hytas.data.palette import Palette, palette
 from hytas.data.readers import open_file
 from hytas.errors import InputError
@@ -109,22 +110,24 @@ def load_scene(
     *,
     cube_key: str | None = None,
     labels_key: str | None = None,
+    data_dir: str | Path | None = None,
 ) -> Scene:
-    """Read a scene: one file with cube and labels, two files, or "synthetic".
+    """Read a scene: one file with cube and labels, two files, or one by name.
 
     Args:
-        data: the file with the cube; "synthetic" is the embedded demonstration scene.
+        data: the file with the cube; "synthetic" is the embedded demonstration scene, and
+            "indian_pines", "salinas", "houston2013", "pavia_u" and "ksc" are downloaded.
         labels: the file with the label map (or maps), when `data` does not hold it.
         cube_key: the cube's name in its file; found by itself when there is one cube.
         labels_key: the map's name, or "training,test" names of two.
+        data_dir: a folder with the files of a scene by name, which is then not downloaded.
 
     Raises:
         InputError: whatever keeps the input from being a scene, in one line.
     """
-    if str(data) == "synthetic":
-        from hytas.data.synthetic import synthetic_scene
-
-        return synthetic_scene()
+    named = _by_name(str(data), labels, data_dir)
+    if named is not None:
+        return named
     contents = open_file(data, "data")
     other = contents if labels is None else open_file(labels, "labels")
     argument = "data" if labels is None else "labels"
@@ -148,6 +151,19 @@ def load_scene(
         notes=notes,
         map_names=tuple(name for name, _ in maps),
     )
+
+
+def _by_name(data: str, labels: str | Path | None, data_dir: str | Path | None) -> Scene | None:
+    from hytas.data.datasets import SCENES, load_named
+    from hytas.data.synthetic import synthetic_scene
+
+    if data != "synthetic" and data not in SCENES:
+        if data_dir is not None:
+            raise InputError(f"data dir: only for the scenes {', '.join(SCENES)}, not for {data}")
+        return None
+    if labels is not None:
+        raise InputError(f"labels: {labels} given, but the scene {data!r} has its own")
+    return synthetic_scene() if data == "synthetic" else load_named(data, data_dir)
 
 
 def load_cube(path: str | Path, cube_key: str | None = None, bands: int | None = None) -> Cube:
@@ -240,7 +256,7 @@ def scene_from_arrays(
         labels=joined.labels,
         train=joined.train,
         test=joined.test,
-        class_names=_names(class_names, joined.ids),
+        class_names=_names(class_names, joined),
         class_ids=joined.ids,
         wavelengths=_wavelengths(wavelengths, cube.shape[2]),
         valid=valid,
@@ -309,11 +325,12 @@ def _refuse_labelled_nan(
     return (f"{count} unlabelled pixels with NaN or infinite values masked",) if count else ()
 
 
-def _names(
-    names: Mapping[int, str] | Sequence[str] | None, ids: tuple[int, ...]
-) -> tuple[str, ...]:
+def _names(names: Mapping[int, str] | Sequence[str] | None, labels: Labels) -> tuple[str, ...]:
+    ids = labels.ids
     if names is None:
-        return tuple(f"class {i}" for i in ids)
+        counts = np.bincount(labels.labels.ravel(), minlength=len(ids) + 1)[1:]
+        known = known_class_names(tuple(int(count) for count in counts))
+        return known or tuple(f"class {i}" for i in ids)
     if isinstance(names, Mapping):
         return tuple(names.get(i) or f"class {i}" for i in ids)
     if len(names) != len(ids):

@@ -1,0 +1,277 @@
+"""The scenes of the HyTAS paper by name, downloaded once into a cache.
+
+Splits are those of its supplementary, tables 3 to 7: the fixed maps where a file with them can be
+downloaded, else as many pixels of each class, drawn at random.
+"""
+
+import hashlib
+import json
+import os
+import zipfile
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+from hytas.data.scene import Scene, load_cube, load_maps, load_scene, scene_from_arrays
+from hytas.errors import InputError
+from hytas.files import atomic_write, write_text
+
+_EHU = "https://www.ehu.eus/ccwintco/uploads"
+# Mirrors are pinned to a commit, so their content cannot change.
+_HYBRIDSN = (
+    "https://raw.githubusercontent.com/gokriznastic/HybridSN/"
+    "8e9fd37cdcbff5f9717433cddb83f5215f9ec54e/data"
+)
+_SPECTRALFORMER = (
+    "https://raw.githubusercontent.com/danfenghong/IEEE_TGRS_SpectralFormer/"
+    "fd08eb5edc9565f86b925a6b9abf8ebb63a5f065/data"
+)
+_FUSION = "https://github.com/songyz2019/rs-fusion-datasets-dist/releases/download/v1.0.0"
+
+
+@dataclass(frozen=True)
+class RemoteFile:
+    """A file to download.
+
+    Attributes:
+        name: in the cache.
+        urls: where it is, in the order to try.
+        checksum: "sha256:..." or "git:..." (the SHA-1 that git gives the content); None is not
+            known: it is noted at the first download and held to from then on.
+        member: for a file inside a zip archive, which is what the addresses and the checksum are
+            of, its path there.
+    """
+
+    name: str
+    urls: tuple[str, ...]
+    checksum: str | None
+    member: str | None = None
+
+
+@dataclass(frozen=True)
+class NamedScene:
+    """A scene of the paper.
+
+    Attributes:
+        files: to download: the cube, and the label map or the training and the test map; a single
+            file holds all.
+        train_counts: training pixels of each class, where no fixed maps are downloaded.
+        layouts: names of files to look for in a folder of the user's, each a tuple as `files`.
+    """
+
+    files: tuple[RemoteFile, ...]
+    train_counts: tuple[int, ...] | None
+    layouts: tuple[tuple[str, ...], ...]
+
+
+def _ehu(folder: str, name: str, checksum: str | None, mirrored: bool = True) -> RemoteFile:
+    urls = (f"{_EHU}/{folder}/{name}", *((f"{_HYBRIDSN}/{name}",) if mirrored else ()))
+    return RemoteFile(name, urls, checksum)
+
+
+def _houston(member: str) -> RemoteFile:
+    return RemoteFile(
+        f"Houston2013_{member}",
+        (f"{_FUSION}/houston2013-mmr.zip",),
+        "sha256:7a2d719d12f49f1984e6f28821254cd6b217ba85599780a093ed3388ae1fd762",
+        f"Houston2013/{member}",
+    )
+
+
+# The git checksums are those of the same files in several public repositories, which agree; the
+# sha256 is the one that rs-fusion-datasets publishes. None has been checked by a download here.
+SCENES: dict[str, NamedScene] = {
+    "indian_pines": NamedScene(
+        (
+            RemoteFile(
+                "IndianPine.mat",
+                (f"{_SPECTRALFORMER}/IndianPine.mat",),
+                "git:7d0f27702e4e11db921e06f5ce2b09b55997b5e9",
+            ),
+        ),
+        None,
+        (("IndianPine.mat",), ("Indian_pines_corrected.mat", "Indian_pines_gt.mat")),
+    ),
+    "salinas": NamedScene(
+        (
+            _ehu("a/a3", "Salinas_corrected.mat", "git:2a745377a77369bd5a9d430c722f0bf5e0d0ffc1"),
+            _ehu("f/fa", "Salinas_gt.mat", "git:a0781d95c9fa20bb3c31751a0cf24b7dc09be65b"),
+        ),
+        (50,) * 16,
+        (("Salinas_corrected.mat", "Salinas_gt.mat"), ("Salinas.mat", "Salinas_gt.mat")),
+    ),
+    "houston2013": NamedScene(
+        (_houston("HSI.mat"), _houston("TRLabel.mat"), _houston("TSLabel.mat")),
+        None,
+        (
+            ("Houston.mat",),
+            ("Houston2013_HSI.mat", "Houston2013_TRLabel.mat", "Houston2013_TSLabel.mat"),
+            ("HSI.mat", "TRLabel.mat", "TSLabel.mat"),
+        ),
+    ),
+    "pavia_u": NamedScene(
+        (
+            _ehu("e/ee", "PaviaU.mat", "git:6eecc933bedec1130bb046483dd12e25cf091b24"),
+            _ehu("5/50", "PaviaU_gt.mat", "git:85d57a7f2fec6fc2b05a810b31808b88f9357dc6"),
+        ),
+        (548, 540, 392, 524, 265, 532, 375, 514, 231),
+        (("Pavia.mat",), ("PaviaU.mat", "PaviaU_gt.mat")),
+    ),
+    "ksc": NamedScene(
+        (
+            _ehu("2/26", "KSC.mat", None, mirrored=False),
+            _ehu("a/a6", "KSC_gt.mat", None, mirrored=False),
+        ),
+        (25,) * 13,
+        (("KSC.mat", "KSC_gt.mat"),),
+    ),
+}
+
+
+def load_named(name: str, data_dir: str | Path | None = None) -> Scene:
+    """Read a scene of the paper, from a folder at hand or from the cache, downloading it first.
+
+    Args:
+        name: one of SCENES.
+        data_dir: a folder that holds the files; nothing is downloaded then.
+
+    Raises:
+        InputError: an unknown name, files missing in `data_dir`, a download that fails, or a file
+            that does not match its checksum.
+    """
+    if name not in SCENES:
+        raise InputError(f"data: {name!r} is not one of the scenes {', '.join(SCENES)}")
+    entry = SCENES[name]
+    if data_dir is not None:
+        paths = _find(name, entry, Path(data_dir))
+    else:
+        paths = [fetch(file) for file in entry.files]
+    scene = replace(_read(paths), name=name)
+    counts = None if scene.train is not None else entry.train_counts
+    if counts is not None and len(counts) != scene.classes:
+        raise InputError(
+            f"data: {paths[-1]} holds {scene.classes} classes, {name} has {len(counts)}"
+        )
+    return replace(scene, train_counts=counts)
+
+
+def cache_folder() -> Path:
+    """Return where downloads are kept: HYTAS_CACHE, or the user's cache folder."""
+    if "HYTAS_CACHE" in os.environ:
+        return Path(os.environ["HYTAS_CACHE"])
+    return Path(_pooch().os_cache("hytas"))
+
+
+def fetch(file: RemoteFile) -> Path:
+    """Return a file of the cache, downloaded if it is not there, in any case checked.
+
+    Raises:
+        InputError: no address answers, or the content does not match the checksum.
+        OSError: the cache cannot be written.
+    """
+    folder = cache_folder()
+    folder.mkdir(parents=True, exist_ok=True)
+    archive = file.urls[0].rsplit("/", 1)[1] if file.member else file.name
+    path = folder / archive
+    fresh = not path.exists()
+    if fresh:
+        _download(file.urls, folder, archive)
+    _check(path, file.checksum, fresh)
+    if file.member is None:
+        return path
+    target = folder / file.name
+    if not target.exists():
+        _extract(path, file.member, target)
+    return target
+
+
+def _pooch() -> Any:
+    try:
+        return import_module("pooch")
+    except ImportError:
+        raise InputError(
+            "data: downloading scenes needs the package pooch: pip install pooch; "
+            "or name a folder with your copy by --data-dir"
+        ) from None
+
+
+def _download(urls: Sequence[str], folder: Path, name: str) -> None:
+    pooch = _pooch()
+    pooch.get_logger().setLevel("ERROR")  # it would print the checksum of every file
+    reasons = []
+    for url in urls:
+        try:
+            pooch.retrieve(url, known_hash=None, fname=name, path=folder)
+        except (OSError, ValueError) as error:  # what requests raises is an OSError
+            reasons.append(f"{url} ({' '.join(str(error).split())[:120]})")
+        else:
+            return
+    raise InputError(
+        f"data: {name} could not be downloaded from {' or '.join(reasons)}: put a copy into a "
+        "folder and name it with --data-dir"
+    )
+
+
+def _check(path: Path, checksum: str | None, fresh: bool) -> None:
+    """Hold a file to its checksum, or to the one noted when it was first downloaded."""
+    notes = path.parent / "checksums.json"
+    noted: dict[str, str] = json.loads(notes.read_text()) if notes.exists() else {}
+    wanted = checksum or noted.get(path.name)
+    found = digest(path, "sha256" if wanted is None else wanted.split(":")[0])
+    if wanted is None:
+        write_text(notes, json.dumps(noted | {path.name: found}, indent=2) + "\n")
+    elif found != wanted:
+        if fresh:  # the next run shall not find it; a file of the user's own doing stays
+            path.unlink()
+        raise InputError(
+            f"data: {path} does not match its checksum: {found}, must be {wanted}; "
+            "remove it to download it again, or name a folder with your copy by --data-dir"
+        )
+
+
+def digest(path: Path, method: str) -> str:
+    """Return "sha256:..." of a file, or "git:...", the SHA-1 that git gives its content."""
+    if method == "sha256":
+        state = hashlib.sha256()
+    else:
+        state = hashlib.sha1(f"blob {path.stat().st_size}\0".encode(), usedforsecurity=False)
+    with path.open("rb") as file:
+        while block := file.read(2**20):
+            state.update(block)
+    return f"{method}:{state.hexdigest()}"
+
+
+def _extract(archive: Path, member: str, target: Path) -> None:
+    try:
+        with zipfile.ZipFile(archive) as opened, atomic_write(target) as temporary:
+            temporary.write_bytes(opened.read(member))
+    except (KeyError, zipfile.BadZipFile) as error:
+        raise InputError(f"data: {archive} holds no {member} ({error})") from error
+
+
+def _find(name: str, entry: NamedScene, folder: Path) -> list[Path]:
+    if not folder.is_dir():
+        raise InputError(f"data dir: no such folder: {folder}")
+    for layout in entry.layouts:
+        paths = [folder / file for file in layout]
+        if all(path.is_file() for path in paths):
+            return paths
+    wanted = ", or ".join(" and ".join(layout) for layout in entry.layouts)
+    raise InputError(f"data dir: {folder} does not hold {name}: looked for {wanted}")
+
+
+def _read(paths: Sequence[Path]) -> Scene:
+    if len(paths) < 3:
+        return load_scene(*paths)
+    cube = load_cube(paths[0])
+    maps = [load_maps(path, shape=cube.cube.shape)[0] for path in paths[1:]]
+    return scene_from_arrays(
+        cube.cube,
+        train=maps[0][1],
+        test=maps[1][1],
+        wavelengths=cube.wavelengths,
+        sources=[str(path) for path in paths],
+        map_names=[name for name, _ in maps],
+    )

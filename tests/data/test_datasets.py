@@ -1,0 +1,211 @@
+"""Scenes by name, from a server of this machine with files of the same layout."""
+
+import hashlib
+import json
+import subprocess
+import threading
+import zipfile
+from dataclasses import replace
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy.io import savemat
+
+from hytas.data import datasets as module
+from hytas.data import load_scene, make_split
+from hytas.data.datasets import SCENES, RemoteFile, digest, fetch, load_named
+from hytas.data.known import known_class_names
+from hytas.errors import InputError
+
+pytest.importorskip("pooch")
+
+
+class Quiet(SimpleHTTPRequestHandler):
+    requests: list[str]
+
+    def log_message(self, *_: object) -> None:
+        """Say nothing."""
+
+    def do_GET(self) -> None:
+        """Serve a file and note that it was asked for."""
+        self.requests.append(self.path)
+        super().do_GET()
+
+
+@pytest.fixture
+def server(tmp_path, monkeypatch):
+    """A folder that is served, its address, and what was asked of it; the cache is a new folder."""
+    folder = tmp_path / "served"
+    folder.mkdir()
+    handler = type("Noting", (Quiet,), {"requests": []})
+    with ThreadingHTTPServer(("127.0.0.1", 0), partial(handler, directory=str(folder))) as httpd:
+        threading.Thread(target=httpd.serve_forever, args=(0.02,), daemon=True).start()
+        monkeypatch.setenv("HYTAS_CACHE", str(tmp_path / "cache"))
+        monkeypatch.setenv("no_proxy", "*")
+        yield folder, f"http://127.0.0.1:{httpd.server_port}", handler.requests
+        httpd.shutdown()
+
+
+@pytest.fixture
+def served_scenes(server, monkeypatch):
+    """Every scene's files of the right layout on the server, in small, and SCENES that name it."""
+    folder, url, _ = server
+    scenes = {}
+    for name, entry in SCENES.items():
+        classes = {"houston2013": 15, "pavia_u": 9, "ksc": 13}.get(name, 16)
+        files = []
+        generator = np.random.default_rng(len(name))
+        cube = generator.integers(0, 999, (40, 60, 7)).astype(np.uint16)
+        labels = np.tile((np.arange(60) // 3) % (classes + 1), (40, 1)).astype(np.uint8)
+        train = labels * (generator.random(labels.shape) < 0.3)
+        if len(entry.files) == 1:
+            contents = [{"input": cube, "TR": train, "TE": labels * (train == 0)}]
+        elif len(entry.files) == 2:
+            contents = [{name: cube}, {f"{name}_gt": labels}]
+        else:
+            contents = [{"HSI": cube}, {"TRLabel": train}, {"TSLabel": labels * (train == 0)}]
+        for file, variables in zip(entry.files, contents, strict=True):
+            savemat(folder / file.name, variables)
+            files.append(replace(file, urls=(f"{url}/{file.name}",), checksum=None))
+        if entry.files[0].member:
+            with zipfile.ZipFile(folder / "all.zip", "w") as archive:
+                for file in entry.files:
+                    archive.write(folder / file.name, file.member)
+            known = digest(folder / "all.zip", "sha256")
+            files = [replace(f, urls=(f"{url}/all.zip",), checksum=known) for f in files]
+        scenes[name] = replace(entry, files=tuple(files))
+    monkeypatch.setattr(module, "SCENES", scenes)
+
+
+@pytest.mark.parametrize("name", list(SCENES))
+def test_by_name(served_scenes, server, name):
+    folder, _, requests = server
+    scene = load_scene(name)
+    assert scene.name == name
+    asked = len(requests)
+    assert asked >= 1
+    again = load_scene(name)
+    assert len(requests) == asked, "the second time comes from the cache"
+    assert again.fingerprint == scene.fingerprint
+    at_hand = load_scene(name, data_dir=folder)
+    assert at_hand.fingerprint == scene.fingerprint
+    assert len(requests) == asked
+    if name in ("indian_pines", "houston2013"):
+        assert scene.train is not None
+        assert make_split(scene, patch_size=3).kind == "fixed"
+    else:
+        split = make_split(scene, patch_size=3, validation_fraction=0)
+        counts = np.bincount(scene.labels.ravel()[split.train])[1:]
+        totals = np.array(list(scene.class_counts().values()))
+        np.testing.assert_array_equal(counts, np.minimum(scene.train_counts, totals // 2))
+
+
+def test_a_checksum_is_noted_and_held_to(server):
+    folder, url, _ = server
+    (folder / "a.mat").write_bytes(b"first")
+    file = RemoteFile("a.mat", (f"{url}/a.mat",), None)
+    path = fetch(file)
+    noted = json.loads((path.parent / "checksums.json").read_text())
+    assert noted == {"a.mat": f"sha256:{hashlib.sha256(b'first').hexdigest()}"}
+    path.write_bytes(b"other")
+    with pytest.raises(InputError, match=r"a\.mat does not match its checksum: sha256:"):
+        fetch(file)
+    assert path.exists(), "a file that the user may have changed is left"
+    path.unlink()
+    (folder / "a.mat").write_bytes(b"served another time")
+    with pytest.raises(InputError, match="does not match its checksum"):
+        fetch(file)
+    assert not path.exists(), "a download that does not match is not kept"
+
+
+def test_a_known_checksum(server):
+    folder, url, _ = server
+    (folder / "a.mat").write_bytes(b"content")
+    git = subprocess.run(
+        ["git", "hash-object", "--stdin"], input=b"content", capture_output=True, check=True
+    )
+    for known in (digest(folder / "a.mat", "sha256"), f"git:{git.stdout.decode().strip()}"):
+        assert fetch(RemoteFile("a.mat", (f"{url}/a.mat",), known)).read_bytes() == b"content"
+    for wrong in ("sha256:00", "git:00"):
+        fetch(RemoteFile("a.mat", (f"{url}/a.mat",), None)).unlink()
+        with pytest.raises(InputError, match="must be " + wrong):
+            fetch(RemoteFile("a.mat", (f"{url}/a.mat",), wrong))
+
+
+def test_the_next_address_is_tried(server):
+    folder, url, requests = server
+    (folder / "a.mat").write_bytes(b"content")
+    file = RemoteFile("a.mat", (f"{url}/gone/a.mat", f"{url}/a.mat"), None)
+    assert fetch(file).read_bytes() == b"content"
+    assert requests == ["/gone/a.mat", "/a.mat"]
+
+
+def test_no_address_answers(server, tmp_path):
+    _, url, _ = server
+    file = RemoteFile("b.mat", (f"{url}/b.mat", "http://127.0.0.1:9/b.mat"), None)
+    with pytest.raises(InputError) as caught:
+        fetch(file)
+    message = str(caught.value)
+    assert "b.mat could not be downloaded from" in message
+    assert "127.0.0.1:9" in message
+    assert "--data-dir" in message
+    assert "\n" not in message
+    assert list((tmp_path / "cache").iterdir()) == []
+
+
+def test_a_zip_archive_without_the_member(server):
+    folder, url, _ = server
+    with zipfile.ZipFile(folder / "z.zip", "w") as archive:
+        archive.writestr("x/y.mat", b"1")
+    file = RemoteFile("y.mat", (f"{url}/z.zip",), None, "x/y.mat")
+    assert fetch(file).read_bytes() == b"1"
+    with pytest.raises(InputError, match=r"z\.zip holds no x/q\.mat"):
+        fetch(replace(file, name="q.mat", member="x/q.mat"))
+
+
+def test_arguments_out_of_rule(tmp_path):
+    for call, message in (
+        (lambda: load_named("mars"), "'mars' is not one of the scenes indian_pines, salinas"),
+        (lambda: load_named("ksc", tmp_path / "no"), "data dir: no such folder"),
+        (lambda: load_named("ksc", tmp_path), r"not hold ksc: looked for KSC\.mat and KSC_gt\.mat"),
+        (lambda: load_scene("x.mat", data_dir=tmp_path), "only for the scenes indian_pines"),
+        (lambda: load_scene("synthetic", "gt.mat"), "the scene 'synthetic' has its own"),
+    ):
+        with pytest.raises(InputError, match=message):
+            call()
+
+
+def test_real_files_by_name_and_their_class_names(real: Path):
+    fixed = load_scene("indian_pines", data_dir=real)
+    assert fixed.train is not None
+    assert fixed.class_names[:2] == ("Corn-notill", "Corn-mintill")
+    assert fixed.class_names[13:] == ("Alfalfa", "Grass-pasture-mowed", "Oats")
+    usual = load_scene(real / "IndianPine.mat", real / "Indian_pines_gt.mat")
+    assert usual.class_names[0] == "Alfalfa"
+    salinas = load_scene(real / "SalinasA_corrected.mat", real / "SalinasA_gt.mat")
+    assert salinas.class_names[0] == "Brocoli_green_weeds_1"
+    assert salinas.class_names[5] == "Lettuce_romaine_7wk"
+
+
+def test_tables_of_the_paper():
+    """Totals of the supplementary's tables 3 to 7."""
+    totals = {10249: 16, 10366: 16, 54129: 16, 5348: 6, 42776: 9, 43923: 9, 5211: 13, 15029: 15}
+    from hytas.data import known
+
+    found = {sum(counts): len(names) for counts, names in known._NAMES.items()}
+    assert found == totals
+    assert all(len(counts) == len(names) for counts, names in known._NAMES.items())
+    assert sum(SCENES["pavia_u"].train_counts) == 3921
+    assert known_class_names((1, 2, 3)) is None
+
+
+def test_every_address_is_secure_and_every_known_checksum_is_whole():
+    for scene in SCENES.values():
+        for file in scene.files:
+            assert all(url.startswith("https://") for url in file.urls)
+            if file.checksum is not None:
+                method, value = file.checksum.split(":")
+                assert len(value) == {"git": 40, "sha256": 64}[method]

@@ -247,6 +247,9 @@ def test_a_class_with_one_pixel(cube, labels):
 
 
 def test_envi_mistakes(tmp_path):
+    np.zeros(24, np.int16).tofile(tmp_path / "alone.img")
+    with pytest.raises(InputError, match=r"no ENVI header beside it: looked for alone\.img\.hdr"):
+        open_file(tmp_path / "alone.img")
     header = tmp_path / "c.hdr"
     fields = "samples = 4\nlines = 3\nbands = 2\ndata type = 2\ninterleave = bsq\nbyte order = 0\n"
     header.write_text("ENVI\n" + fields)
@@ -258,8 +261,10 @@ def test_envi_mistakes(tmp_path):
         (
             "bands = 2",
             "bands = 3",
-            r"it holds 48 bytes, the header needs 72 \(offset 0 \+ 3 x 3 x 4",
+            r"holds 48 bytes, the header needs 72 \(offset 0 \+ 3 lines .*fit 'bands = 2'$",
         ),
+        ("data type = 2", "data type = 4", r"needs 96 .*; it would fit 'data type = 2' \(int16\)$"),
+        ("lines = 3", "lines = 5", r"needs 80 .*; it would fit 'lines = 3'$"),
         ("lines = 3", "lines = many", "'lines' is many, must be an integer of at least 1"),
         ("lines = 3\n", "", "'lines' is 0, must be an integer"),
         ("data type = 2", "data type = 7", "'data type' is 7, must be one of"),

@@ -53,5 +53,10 @@ def open_file(path: str | Path, argument: str = "data") -> Contents:
         if entry.matches(head, path):
             with reading(argument, path, f"{entry.name} file"):
                 return entry.read(path)
+    if path.suffix.lower() in envi.DATA_SUFFIXES[1:]:
+        raise InputError(
+            f"{argument}: {path} has no ENVI header beside it: looked for {path.name}.hdr and "
+            f"{path.stem}.hdr"
+        )
     known = ", ".join(entry.name for entry in FORMATS)
     raise InputError(f"{argument}: {path} is of no format that hytas reads ({known})")

@@ -16,7 +16,7 @@ _DTYPES = {1: "u1", 2: "i2", 3: "i4", 4: "f4", 5: "f8", 6: "c8", 9: "c16"}
 _DTYPES |= {12: "u2", 13: "u4", 14: "i8", 15: "u8"}
 # How an interleave lays the axes (lines, samples, bands), and how to bring them to (H, W, B).
 _LAYOUTS = {"bsq": ("bls", (1, 2, 0)), "bil": ("lbs", (0, 2, 1)), "bip": ("lsb", (0, 1, 2))}
-_DATA_SUFFIXES = ("", ".img", ".dat", ".raw", ".bsq", ".bil", ".bip", ".bin", ".lan", ".envi")
+DATA_SUFFIXES = ("", ".img", ".dat", ".raw", ".bsq", ".bil", ".bip", ".bin", ".lan", ".envi")
 
 
 def matches(head: bytes, path: Path) -> bool:
@@ -48,7 +48,7 @@ def read(path: Path) -> Contents:
         raise InputError(f"{header_path}: interleave is {interleave!r}, must be bsq, bil or bip")
     sizes = {"l": lines, "s": samples, "b": bands}
     stored = tuple(sizes[axis] for axis in _LAYOUTS[interleave][0])
-    _check_size(data_path, header_path, offset, stored, dtype)
+    _check_size(data_path, header_path, offset, sizes, dtype)
 
     def read_pixels() -> Array:
         memory = np.memmap(data_path, dtype=dtype, mode="r", offset=offset, shape=stored)
@@ -117,11 +117,11 @@ def _is_header(path: Path) -> bool:
 
 def _data_beside(header: Path) -> Path:
     stem = header.with_suffix("")
-    for suffix in _DATA_SUFFIXES:
+    for suffix in DATA_SUFFIXES:
         for name in (stem.name + suffix, stem.name + suffix.upper()):
             if (header.parent / name).is_file():
                 return header.parent / name
-    wanted = ", ".join(stem.name + suffix for suffix in _DATA_SUFFIXES[:4])
+    wanted = ", ".join(stem.name + suffix for suffix in DATA_SUFFIXES[:4])
     raise InputError(f"{header} is an ENVI header without its data file: looked for {wanted} ...")
 
 
@@ -145,16 +145,29 @@ def _dtype(header: dict[str, Any], path: Path) -> np.dtype[Any]:
 
 
 def _check_size(
-    data: Path, header: Path, offset: int, stored: tuple[int, ...], dtype: np.dtype[Any]
+    data: Path, header: Path, offset: int, sizes: dict[str, int], dtype: np.dtype[Any]
 ) -> None:
-    wanted = offset + math.prod(stored) * dtype.itemsize
+    wanted = offset + math.prod(sizes.values()) * dtype.itemsize
     size = data.stat().st_size
     if size < wanted:
         raise InputError(
-            f"{data} is truncated or does not belong to {header.name}: it holds {size} bytes, "
-            f"the header needs {wanted} (offset {offset} + {' x '.join(map(str, stored))} "
-            f"x {dtype.itemsize})"
+            f"{data} is truncated or does not belong to {header.name}: it holds {size} bytes, the "
+            f"header needs {wanted} (offset {offset} + {sizes['l']} lines x {sizes['s']} samples x "
+            f"{sizes['b']} bands x {dtype.itemsize} bytes){_remedy(size - offset, sizes, dtype)}"
         )
+
+
+def _remedy(size: int, sizes: dict[str, int], dtype: np.dtype[Any]) -> str:
+    """Name the one field that would make the header fit the file, if there is one."""
+    values = math.prod(sizes.values())
+    for code, text in _DTYPES.items():
+        if values * np.dtype(text).itemsize == size and code != 1:
+            return f"; it would fit 'data type = {code}' ({np.dtype(text)})"
+    for axis, name in (("b", "bands"), ("l", "lines")):
+        others = values // sizes[axis] * dtype.itemsize
+        if size > 0 and size % others == 0:
+            return f"; it would fit '{name} = {size // others}'"
+    return ""
 
 
 def _meta(header: dict[str, Any], bands: int) -> dict[str, Any]:

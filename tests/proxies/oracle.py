@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from hytas.models import InputShape, SpectralTransformer
-from hytas.proxies.weights import Pool, Weights, draw_weights, perturbed_patches
+from hytas.proxies.weights import Draws, Pool, Weights, draw_weights, perturbed_patches
 
 LINEAR = ("embed", "qkv", "proj", "fc1", "fc2", "head")
 
@@ -32,10 +32,12 @@ def build(
     With `patches`, it carries its perturbed twin and the perturbed patches, for `croze`.
     """
     pool = Pool(seed, torch.device("cpu"), dtype)
-    drawn = draw_weights(architecture, shape, pool)
+    draws = Draws(pool)
+    drawn = draw_weights(architecture, shape, draws)
     network = load(architecture, shape, dtype, drawn, sign)
     if patches is not None:
-        network.twin = load(architecture, shape, dtype, drawn.perturbed(architecture, pool), sign)
+        twin = drawn.perturbed(architecture, shape, draws)
+        network.twin = load(architecture, shape, dtype, twin, sign)
         network.twin_patches = perturbed_patches(patches.to(dtype), pool)
     return network
 

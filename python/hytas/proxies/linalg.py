@@ -14,11 +14,10 @@ def nuclear_norm(matrices: Tensor) -> Tensor:
     if wide.shape[-2] > wide.shape[-1]:
         wide = wide.transpose(-1, -2)
     gram = wide @ wide.transpose(-1, -2)
-    if not bool(torch.isfinite(gram).all()):
-        return torch.where(
-            torch.isfinite(gram).flatten(1).all(1), _roots(torch.nan_to_num(gram)), torch.nan
-        )
-    return _roots(gram)
+    finite = gram.sum((-2, -1)).isfinite()
+    if bool(finite.all()):
+        return _roots(gram)
+    return _roots(gram.nan_to_num(0.0, 0.0, 0.0)).masked_fill(~finite, torch.nan)
 
 
 def _roots(gram: Tensor) -> Tensor:

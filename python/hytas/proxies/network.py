@@ -171,9 +171,8 @@ class Group:
         count, samples, tokens, _ = normed.shape
         qkv = self._linear("qkv", order, share.members, share.first, normed, taps)
         split = qkv.view(count * samples, tokens, 3, share.heads, -1).permute(2, 0, 3, 1, 4)
-        mixed = F.scaled_dot_product_attention(
-            split[0], split[1], split[2]
-        )  # (A * N, h, T, E // h)
+        query, key, value = split.unbind(0)  # each (A * N, h, T, E // h)
+        mixed = F.scaled_dot_product_attention(query, key, value)
         joined = mixed.transpose(1, 2).reshape(count, samples, tokens, -1)
         return self._linear("proj", order + 1, share.members, share.second, joined, taps)
 

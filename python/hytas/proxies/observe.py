@@ -17,7 +17,7 @@ from .network import Group, Tap
 from .passes import Pass, input_gradient
 from .spec import ProxySpec
 from .table import CURVATURE, FORWARD, INPUT, PERTURBED
-from .weights import Pool, draw_weights, perturbed_patches
+from .weights import Draws, draw_weights, perturbed_patches
 
 Architecture = Mapping[str, Any]
 
@@ -78,14 +78,14 @@ class Setting:
 
     Attributes:
         shape: what the scene fixes.
-        pool: the draws of the seed.
+        draws: the draws of the seed.
         batch: labelled patches, or None.
         ones: one patch of ones, (1, P, P, bands).
         memory: bytes of activations above which they are computed twice rather than kept.
     """
 
     shape: InputShape
-    pool: Pool
+    draws: Draws
     batch: tuple[Tensor, Tensor] | None
     ones: Tensor
     memory: int
@@ -105,7 +105,7 @@ def observe(
     for spec in specs:
         key = (spec.proxy.pass_name, spec.options.get("sign", "none"))
         by_pass.setdefault(key, []).append(spec)
-    networks = [draw_weights(a, setting.shape, setting.pool) for a in architectures]
+    networks = [draw_weights(a, setting.shape, setting.draws) for a in architectures]
     values: dict[str, list[float]] = {}
     for (name, sign), sharing in by_pass.items():
         group = Group([network.signed(sign) for network in networks], setting.shape.band_group)
@@ -154,8 +154,10 @@ def _data_pass(
     twins: Iterable[list[Tap] | None] = repeat(None)
     if PERTURBED in by_need:
         pairs = zip(group.networks, architectures, strict=True)
-        twin = Group([n.perturbed(a, setting.pool) for n, a in pairs], group.band_group)
-        moved = Pass(twin, perturbed_patches(patches, setting.pool), keep=keep)
+        twin = Group(
+            [n.perturbed(a, setting.shape, setting.draws) for n, a in pairs], group.band_group
+        )
+        moved = Pass(twin, perturbed_patches(patches, setting.draws.pool), keep=keep)
         twins = moved.backward(cross_entropy_grad(moved.logits, labels))
     # A sum of the samples' gradients is cheaper than a second product: those that need them first.
     readers = sorted(by_need.get("", []), key=lambda tally: tally.spec.name != "zico")

@@ -1,9 +1,9 @@
-"""Initial weights of many networks at the price of one: views into a shared pool of draws.
+"""Initial weights of many networks at the price of one: slices of a supernet that the seed fixes.
 
-A network's weights are one contiguous run of a long stream of random numbers that the seed fixes;
-where the run starts is fixed by the seed and the architecture. Within a network all draws are
-independent, as in an initialisation of its own, and nothing is generated or copied per network.
-(The HyTAS reference slices every network out of one supernet, which is the same idea.)
+Nothing is generated per network and next to nothing copied, and two networks differ in their
+genes, not in luck: what they share starts with the same weights, as in the HyTAS paper, which
+slices every network out of one supernet. Rankings get far less noisy (docs/proxies.md). Weights of
+their own for every architecture (`init="own"`) are there to measure that.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from math import prod, sqrt
-from typing import Any, cast
+from typing import Any, Protocol, cast
 
 import torch
 from torch import Tensor
@@ -19,38 +19,91 @@ from torch import Tensor
 from .baselines import params
 from .keys import architecture_key, stable_hash
 
-CHUNK = 1 << 20  # draws generated together; a run starts within the first chunk
+INITS = ("supernet", "own")
+CHUNK = 1 << 20  # draws of a stream generated together; a network's own run starts in the first
+ROWS, WIDTH = 64, 256  # rows of a supernet matrix generated together, and its least width
 NOISE = 0.05  # size of CRoZe's perturbation over that of what it perturbs
 DEVIATION = 0.02  # of tokens, positions and linear maps, as the shipped network initialises them
 
 
 class Pool:
-    """Two endless streams of draws for a seed: normal (deviation 0.02) and uniform (-1..1).
+    """Draws of a seed, each a function of (seed, name, place), whatever was asked before.
 
-    The streams are made on the CPU whatever the device, so that a score's weights never depend on
-    the device, and grow chunk by chunk, so that they never depend on what was asked before.
+    They are made on the CPU whatever the device, so that weights never depend on the device.
     """
 
     def __init__(self, seed: int, device: torch.device, dtype: torch.dtype) -> None:
         self.seed = seed
         self.device, self.dtype = device, dtype
-        self._streams: dict[str, Tensor] = {}
+        self._made: dict[str, Tensor] = {}
 
-    def stream(self, kind: str, length: int) -> Tensor:
-        """At least `length` draws of a stream: "uniform", or normal under any other name."""
-        have = self._streams.get(kind)
+    def stream(self, name: str, length: int) -> Tensor:
+        """At least `length` draws: normal if the name says so, uniform in -1..1 if not."""
+        have = self._made.get(name)
         if have is None or have.numel() < length:
-            chunks = range(-(-length // CHUNK))
-            made = torch.cat([self._chunk(kind, number) for number in chunks])
-            self._streams[kind] = have = made.to(self.device, self.dtype)
+            blocks = range(-(-length // CHUNK))
+            have = torch.cat([self._block(name, number, CHUNK) for number in blocks])
+            self._made[name] = have = have.to(self.device, self.dtype)
         return have
 
-    def _chunk(self, kind: str, number: int) -> Tensor:
-        generator = torch.Generator().manual_seed(stable_hash(self.seed, kind, number) >> 1)
-        draws = torch.empty(CHUNK)
-        if kind != "uniform":
+    def matrix(self, name: str, rows: int, columns: int) -> Tensor:
+        """The first rows and columns of a supernet's matrix of normal draws."""
+        width = max(WIDTH, 1 << (columns - 1).bit_length())
+        name = f"normal {name} {width}"
+        have = self._made.get(name)
+        if have is None or len(have) < rows:
+            blocks = range(-(-rows // ROWS))
+            have = torch.cat([self._block(name, number, ROWS * width) for number in blocks])
+            self._made[name] = have = have.view(-1, width).to(self.device, self.dtype)
+        return have[:rows, :columns]
+
+    def _block(self, name: str, number: int, size: int) -> Tensor:
+        generator = torch.Generator().manual_seed(stable_hash(self.seed, name, number) >> 1)
+        draws = torch.empty(size)
+        if name.startswith("normal"):
             return draws.normal_(0.0, DEVIATION, generator=generator)
         return draws.uniform_(-1.0, 1.0, generator=generator)
+
+
+class _Source(Protocol):
+    """Where a network's weights come from."""
+
+    def normal(self, name: str, rows: int, columns: int) -> Tensor: ...
+
+    def uniform(self, name: str, *size: int) -> Tensor: ...
+
+
+class _Supernet:
+    """Slices of the seed's supernet, by the name of the tensor."""
+
+    def __init__(self, pool: Pool, prefix: str = "") -> None:
+        self.pool, self.prefix = pool, prefix
+
+    def normal(self, name: str, rows: int, columns: int) -> Tensor:
+        return self.pool.matrix(self.prefix + name, rows, columns)
+
+    def uniform(self, name: str, *size: int) -> Tensor:
+        return self.pool.stream(self.prefix + name, prod(size))[: prod(size)].view(size)
+
+
+class _Own:
+    """Consecutive tensors of a run of draws that starts where the architecture says."""
+
+    def __init__(self, pool: Pool, key: str, length: int) -> None:
+        self.pool, self.length = pool, length
+        names = ("normal", "uniform")
+        self.at = {name: stable_hash(pool.seed, name, key) % CHUNK for name in names}
+
+    def _take(self, name: str, size: tuple[int, ...]) -> Tensor:
+        start = self.at[name]
+        self.at[name] = start + prod(size)
+        return self.pool.stream(name, CHUNK + self.length)[start : self.at[name]].view(size)
+
+    def normal(self, name: str, rows: int, columns: int) -> Tensor:
+        return self._take("normal", (rows, columns))
+
+    def uniform(self, name: str, *size: int) -> Tensor:
+        return self._take("uniform", size)
 
 
 @dataclass(frozen=True)
@@ -110,27 +163,37 @@ class Weights:
             layers.append(replace(layer, **cast(Any, inner)))
         return replace(self, **cast(Any, outer), layers=layers)
 
-    def perturbed(self, architecture: Mapping[str, Any], pool: Pool) -> Weights:
+    def perturbed(self, architecture: Mapping[str, Any], shape: Any, source: Draws) -> Weights:
         """The network with Gaussian noise of relative size `NOISE` on every linear weight."""
-        size = sum(w.numel() for w in (self.embed, self.head))
-        size += sum(getattr(layer, n).numel() for layer in self.layers for n in LINEAR_TENSORS)
-        run = _Run(pool, "noise" + architecture_key(architecture), size)
-
-        def noisy(weight: Tensor) -> Tensor:
-            noise = run.normal(*weight.shape)
-            return _moved(weight, noise)
-
+        noise = draw_weights(architecture, shape, replace(source, prefix="noise "))
         layers = []
-        for layer in self.layers:
-            inner = {name: noisy(getattr(layer, name)) for name in LINEAR_TENSORS}
+        for layer, other in zip(self.layers, noise.layers, strict=True):
+            pairs = {n: (getattr(layer, n), getattr(other, n)) for n in LINEAR_TENSORS}
+            inner = {name: _moved(*pair) for name, pair in pairs.items()}
             layers.append(replace(layer, **cast(Any, inner)))
-        return replace(self, embed=noisy(self.embed), head=noisy(self.head), layers=layers)
+        embed, head = _moved(self.embed, noise.embed), _moved(self.head, noise.head)
+        return replace(self, embed=embed, head=head, layers=layers)
+
+
+@dataclass(frozen=True)
+class Draws:
+    """How an architecture gets its draws: slices of the seed's supernet, or a run of its own."""
+
+    pool: Pool
+    init: str = INITS[0]
+    prefix: str = ""
+
+    def source(self, architecture: Mapping[str, Any], length: int) -> _Source:
+        """The draws of one architecture that takes no more than `length`."""
+        if self.init == "own":
+            return _Own(self.pool, self.prefix + architecture_key(architecture), length)
+        return _Supernet(self.pool, self.prefix)
 
 
 def perturbed_patches(patches: Tensor, pool: Pool) -> Tensor:
     """Patches (N, P, P, bands) with Gaussian noise of relative size `NOISE`, that of the seed."""
-    noise = pool.stream("noise", patches.numel())[: patches.numel()].view_as(patches)
-    return _moved(patches, noise)
+    noise = pool.stream("normal patches", patches.numel())[: patches.numel()]
+    return _moved(patches, noise.view_as(patches))
 
 
 def _moved(values: Tensor, noise: Tensor) -> Tensor:
@@ -138,65 +201,49 @@ def _moved(values: Tensor, noise: Tensor) -> Tensor:
     return values + noise * scale
 
 
-class _Run:
-    """Hands out consecutive tensors of one network's run of the streams."""
-
-    def __init__(self, pool: Pool, key: str, length: int) -> None:
-        self.pool, self.length = pool, length
-        self.at = {
-            kind: stable_hash(pool.seed, kind, key) % CHUNK for kind in ("normal", "uniform")
-        }
-
-    def _take(self, kind: str, size: tuple[int, ...]) -> Tensor:
-        start = self.at[kind]
-        self.at[kind] = start + prod(size)
-        return self.pool.stream(kind, CHUNK + self.length)[start : self.at[kind]].view(size)
-
-    def normal(self, *size: int) -> Tensor:
-        return self._take("normal", size)
-
-    def uniform(self, bound: float, *size: int) -> Tensor:
-        return self._take("uniform", size) * bound
-
-
-def draw_weights(architecture: Mapping[str, Any], shape: Any, pool: Pool) -> Weights:
-    """The initial weights of a HyTAS network, a function of (pool.seed, architecture) alone.
+def draw_weights(architecture: Mapping[str, Any], shape: Any, draws: Draws) -> Weights:
+    """The initial weights of a HyTAS network, a function of (seed, architecture) alone.
 
     Args:
         architecture: genes embed_dim, num_heads, mlp_ratio.
         shape: the InputShape.
-        pool: the draws of the seed.
+        draws: the seed's.
 
     Returns:
-        Weights distributed as `SpectralTransformer` initialises its own; most are views of `pool`.
+        Weights distributed as `SpectralTransformer` initialises its own; most are views.
     """
     embed, tokens = int(architecture["embed_dim"]), shape.tokens
-    run = _Run(pool, architecture_key(architecture), int(params(architecture, shape, 0)))
+    source = draws.source(architecture, int(params(architecture, shape, 0)))
     fan_in = shape.patch_size**2 * shape.band_group
-    layers = []
     genes = zip(architecture["num_heads"], architecture["mlp_ratio"], strict=True)
-    for index, (heads, ratio) in enumerate(genes):
-        inner, hidden = heads * (embed // heads), int(embed * ratio)
-        fusion = {}
-        if index >= 2:
-            bound = 1.0 / sqrt(2 * tokens)
-            fusion["fusion"] = run.uniform(bound, 2, tokens, tokens)
-            fusion["fusion_bias"] = run.uniform(bound, tokens)
-        layers.append(
-            Layer(
-                run.normal(3 * inner, embed),
-                run.normal(embed, inner),
-                run.normal(hidden, embed),
-                run.normal(embed, hidden),
-                heads,
-                **fusion,
-            )
-        )
+    layers = [
+        _draw_layer(source, index, (embed, heads, int(embed * ratio)), tokens)
+        for index, (heads, ratio) in enumerate(genes)
+    ]
     return Weights(
-        run.uniform(1.0 / sqrt(fan_in), embed, fan_in),
-        run.uniform(1.0 / sqrt(fan_in), embed),
-        run.normal(embed),
-        run.normal(tokens, embed),
-        run.normal(shape.classes, embed),
+        source.uniform("embed", embed, fan_in) / sqrt(fan_in),
+        source.uniform("embed bias", embed) / sqrt(fan_in),
+        source.normal("class token", 1, embed)[0],
+        source.normal("position", tokens, embed),
+        source.normal("head", shape.classes, embed),
         layers,
+    )
+
+
+def _draw_layer(source: _Source, index: int, sizes: tuple[int, int, int], tokens: int) -> Layer:
+    """One layer of (E, heads, f); a matrix lies with E along its rows, so that slices nest."""
+    embed, heads, hidden = sizes
+    inner = heads * (embed // heads)
+    fusion = {}
+    if index >= 2:
+        bound = (2 * tokens) ** -0.5
+        fusion["fusion"] = source.uniform(f"{index} fusion", 2, tokens, tokens) * bound
+        fusion["fusion_bias"] = source.uniform(f"{index} fusion bias", tokens) * bound
+    return Layer(
+        torch.cat([source.normal(f"{index} {name}", inner, embed) for name in "qkv"]),
+        source.normal(f"{index} proj", inner, embed).T,
+        source.normal(f"{index} fc1", hidden, embed),
+        source.normal(f"{index} fc2", hidden, embed).T,
+        heads,
+        **fusion,
     )

@@ -11,6 +11,7 @@ from ..errors import InputError
 
 if TYPE_CHECKING:
     from ..data import Contents
+    from ..model_card import ModelCard
 
 Finding = dict[str, Any]
 
@@ -48,8 +49,10 @@ def _model(path: Path) -> Finding:
         "path": str(path),
         "bytes": path.stat().st_size,
         "hytas version": card.version,
-        "input": f"patches (N, {card.patch_size}, {card.patch_size}, {card.bands}) {card.dtype}",
-        "output": f"probabilities (N, {len(card.class_ids)}) float32",
+        "graph": card.graph,
+        "precision": card.precision + (", forced past its accuracy check" if card.forced else ""),
+        "input": _ends(card)[0],
+        "output": _ends(card)[1],
         "bands kept": f"{kept} of {card.bands}",
         "wavelengths": _range(card.wavelengths),
         "scaling": card.preprocessing.get("method"),
@@ -57,6 +60,15 @@ def _model(path: Path) -> Finding:
         "classes": dict(zip(card.class_names, card.class_ids, strict=True)),
         "provider": model.provider,
     }
+
+
+def _ends(card: "ModelCard") -> tuple[str, str]:
+    side, bands = card.patch_size, card.bands
+    if card.graph == "scene":
+        tile = f"tile (H + {side - 1}, W + {side - 1}, {bands}) {card.dtype}"
+        return tile, "classes (H, W) int32, confidence (H, W) float32"
+    patches = f"patches (N, {side}, {side}, {bands}) {card.dtype}"
+    return patches, f"probabilities (N, {len(card.class_ids)}) float32"
 
 
 def _scene(path: Path, labels: Path | None) -> Finding:

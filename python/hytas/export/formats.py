@@ -1,45 +1,154 @@
 """The table of export formats."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+import onnx
+
+from ..deploy import DeployedModel
 from ..errors import InputError
+from ..files import atomic_write
 from ..model_card import ModelCard
 from ..models import SensorModel
-from .onnx_file import export_onnx
+from . import reduced
+from .evidence import Evidence, judge_exact, judge_reduced, judge_scene
+from .exported_program import export_program
+from .onnx_file import export_onnx, set_card
+from .parity import ExportError
 from .scene_graph import export_scene
 from .torchscript import export_torchscript
 
+Write = Callable[[SensorModel, Path, ModelCard, Evidence | None], Any]
+Judge = Callable[[str, Path, Evidence], dict[str, Any]]
+
 
 class Format(NamedTuple):
-    """A format: the name of its file in a run folder, and what writes it."""
+    """A format.
+
+    Attributes:
+        file: its name in a run folder.
+        write: writes it; only formats that calibrate look at the evidence.
+        judge: figures of the file on real pixels, or ExportError.
+    """
 
     file: str
-    write: Callable[[SensorModel, Path, ModelCard], Path]
+    write: Write
+    judge: Judge
+
+
+def _plain(write: Callable[[SensorModel, Path, ModelCard], Path]) -> Write:
+    return lambda model, path, card, evidence: write(model, path, card)
+
+
+def _graph(build: Callable[[SensorModel, ModelCard], onnx.ModelProto]) -> Write:
+    return lambda model, path, card, evidence: _save(build(model, card), path)
+
+
+def _static(model: SensorModel, path: Path, card: ModelCard, evidence: Evidence | None) -> None:
+    if evidence is None:
+        raise InputError("format: onnx-int8-qdq needs training pixels to calibrate on")
+    keep = reduced.CALIBRATION_PATCHES
+    pixels = evidence.training[:: max(1, len(evidence.training) // keep)][:keep]
+    _save(reduced.to_int8_static(model, card, evidence.reader(pixels)), path)
+
+
+def _save(graph: onnx.ModelProto, path: Path) -> None:
+    with atomic_write(path) as temporary:
+        temporary.write_bytes(graph.SerializeToString(deterministic=True))
 
 
 # A new format is one function and one line here, and one line in `parity.OPENERS`.
 FORMATS: dict[str, Format] = {
-    "onnx": Format("model.onnx", export_onnx),
-    "onnx-scene": Format("scene.onnx", export_scene),
-    "torchscript": Format("model.pt", export_torchscript),
+    "onnx": Format("model.onnx", _plain(export_onnx), judge_exact),
+    "onnx-scene": Format("scene.onnx", _plain(export_scene), judge_scene),
+    "onnx-fp16": Format("model.fp16.onnx", _graph(reduced.to_half), judge_reduced),
+    "onnx-int8": Format("model.int8.onnx", _graph(reduced.to_int8_dynamic), judge_reduced),
+    "onnx-int8-qdq": Format("model.int8-qdq.onnx", _static, judge_reduced),
+    "torchscript": Format("model.pt", _plain(export_torchscript), judge_exact),
+    "pt2": Format("model.pt2", _plain(export_program), judge_exact),
 }
 
 
+def check_formats(formats: Sequence[str]) -> list[str]:
+    """The formats named, each once, in order.
+
+    Raises:
+        InputError: an unknown format.
+    """
+    for name in formats:
+        if name not in FORMATS:
+            raise InputError(f"format: {name!r} is not one of {', '.join(FORMATS)}")
+    return list(dict.fromkeys(formats))
+
+
 def export_formats(
-    model: SensorModel, folder: str | Path, card: ModelCard, formats: Sequence[str]
+    model: SensorModel,
+    folder: str | Path,
+    card: ModelCard,
+    formats: Sequence[str],
+    evidence: Evidence | None = None,
 ) -> dict[str, Path]:
-    """Write the named formats into `folder`; returns format -> file.
+    """Write the named formats into `folder`, unchecked; returns format -> file.
 
     Raises:
         InputError: an unknown format.
         OSError: a file cannot be written.
     """
-    for name in formats:
-        if name not in FORMATS:
-            raise InputError(f"format: {name!r} is not one of {', '.join(FORMATS)}")
-    chosen = {name: FORMATS[name] for name in dict.fromkeys(formats)}
-    return {
-        name: entry.write(model, Path(folder) / entry.file, card) for name, entry in chosen.items()
-    }
+    files = {name: Path(folder) / FORMATS[name].file for name in check_formats(formats)}
+    for name, path in files.items():
+        FORMATS[name].write(model, path, card, evidence)
+    return files
+
+
+def export_checked(
+    folder: str | Path,
+    card: ModelCard,
+    formats: Sequence[str],
+    evidence: Evidence,
+    *,
+    force: bool = False,
+) -> dict[str, dict[str, Any]]:
+    """Write the named formats into `folder`, each judged on real pixels before it has its name.
+
+    Args:
+        folder: exists; a file there of a format that is refused is left as it was.
+        card: what the files say about themselves.
+        formats: names in FORMATS.
+        evidence: the model, and pixels to judge by.
+        force: write a file of reduced precision that fails its check, marked as forced in its card.
+
+    Returns:
+        For each format: file, bytes, and the judge's figures, or `refused`, its words, if forced.
+
+    Raises:
+        InputError: an unknown format.
+        ExportError: a format fails its check, with the figures; those before it are written.
+        OSError: a file cannot be written.
+    """
+    found: dict[str, dict[str, Any]] = {}
+    for name in check_formats(formats):
+        path = Path(folder) / FORMATS[name].file
+        with atomic_write(path) as staged:
+            figures = _write_judged(name, staged, card, evidence, force)
+        found[name] = {"file": str(path), "bytes": path.stat().st_size, **figures}
+    return found
+
+
+def _write_judged(
+    name: str, path: Path, card: ModelCard, evidence: Evidence, force: bool
+) -> dict[str, Any]:
+    entry = FORMATS[name]
+    entry.write(evidence.model, path, card, evidence)
+    try:
+        return entry.judge(name, path, evidence)
+    except ExportError as refusal:
+        # What should be exact and is not has a bug: nobody can want it.
+        if not force or entry.judge is not judge_reduced:
+            raise
+        graph = onnx.load(path)
+        forced = replace(DeployedModel.load(path, "cpu").card, forced=True)
+        set_card(graph, forced)
+        _save(graph, path)
+        return {"refused": str(refusal)}

@@ -62,10 +62,16 @@ def finish(graph: onnx.ModelProto, card: ModelCard, kind: str) -> onnx.ModelProt
     """Give a graph its name and its card, and check it."""
     graph.producer_name, graph.producer_version = "hytas", version("hytas")
     graph.graph.name = kind
-    for name, text in replace(card, graph=kind).to_properties().items():
-        graph.metadata_props.add(key=name, value=text)
+    set_card(graph, replace(card, graph=kind))
     onnx.checker.check_model(graph)
     return graph
+
+
+def set_card(graph: onnx.ModelProto, card: ModelCard) -> None:
+    """Make `card` the metadata of an ONNX model."""
+    del graph.metadata_props[:]
+    for name, text in card.to_properties().items():
+        graph.metadata_props.add(key=name, value=text)
 
 
 def inference_copy(model: SensorModel) -> SensorModel:

@@ -91,9 +91,26 @@ def open_torchscript(path: str | Path) -> Run:
     return run
 
 
+def open_program(path: str | Path) -> Run:
+    """A .pt2 file, as a function of raw patches."""
+    with quiet():
+        program = torch.export.load(str(path)).module()
+
+    def run(patches: Array) -> Array:
+        with torch.no_grad():
+            return np.asarray(program(torch.from_numpy(patches)).numpy())
+
+    return run
+
+
+# format -> how to run its file; a scene graph takes no patches and is not here.
 OPENERS: dict[str, Callable[[str | Path], Run]] = {
     "onnx": open_onnx,
+    "onnx-fp16": open_onnx,
+    "onnx-int8": open_onnx,
+    "onnx-int8-qdq": open_onnx,
     "torchscript": open_torchscript,
+    "pt2": open_program,
 }
 
 

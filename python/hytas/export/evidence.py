@@ -1,0 +1,129 @@
+"""Real pixels on which exported files are checked, and the rules they must pass."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ..data import PatchReader
+from ..deploy import DeployedModel
+from ..deploy.scene import read_tile
+from ..models import SensorModel
+from .parity import OPENERS, TOLERANCE, ExportError, Run, check_parity, open_torch
+
+AGREEMENT = 0.99
+OA_DROP = 0.005
+SCENE_ROWS = 8
+_BATCH = 64
+
+Array = npt.NDArray[Any]
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """A model and the pixels to judge its files by.
+
+    Attributes:
+        model: that is exported.
+        cube: (H, W, bands) raw.
+        patch_size: of the model.
+        pixels: flat indices of the pixels to compare on.
+        targets: (pixels) their true classes, 0-based.
+        training: flat indices of the training pixels, for calibration.
+    """
+
+    model: SensorModel
+    cube: Array
+    patch_size: int
+    pixels: npt.NDArray[np.int64]
+    targets: npt.NDArray[np.int64]
+    training: npt.NDArray[np.int64]
+
+    @cached_property
+    def reader(self) -> PatchReader:
+        """Cuts patches out of the cube."""
+        return PatchReader(self.cube, self.patch_size)
+
+    def batches(self) -> Iterator[Array]:
+        """Raw patches of `pixels`, in micro-batches."""
+        for at in range(0, len(self.pixels), _BATCH):
+            yield self.reader(self.pixels[at : at + _BATCH])
+
+    def answers(self, run: Run) -> npt.NDArray[np.float32]:
+        """(pixels, C) probabilities that a function of raw patches gives."""
+        return np.concatenate([run(patches) for patches in self.batches()])
+
+    @cached_property
+    def expected(self) -> npt.NDArray[np.float32]:
+        """(pixels, C) probabilities that torch gives; computed once."""
+        return self.answers(open_torch(self.model))
+
+
+def judge_exact(name: str, path: Path, evidence: Evidence) -> dict[str, Any]:
+    """A file of full precision: every probability within 1e-4 of torch's, every label equal.
+
+    Raises:
+        ExportError: with the figures.
+    """
+    parity = check_parity(evidence.model, {name: path}, evidence.batches())
+    return {"pixels": parity.pixels, **parity.to_dict()["formats"][name]}
+
+
+def judge_reduced(name: str, path: Path, evidence: Evidence) -> dict[str, Any]:
+    """A file of reduced precision: 99 % of the labels as torch's, OA at most 0.5 points lower.
+
+    Raises:
+        ExportError: with the figures.
+    """
+    found = evidence.answers(OPENERS[name](path))
+    predicted, expected = found.argmax(1), evidence.expected.argmax(1)
+    usable = np.isfinite(found).all(axis=1)
+    agreement = float(((predicted == expected) & usable).mean())
+    accuracy = float(((predicted == evidence.targets) & usable).mean())
+    reference = float((expected == evidence.targets).mean())
+    figures = {
+        "pixels": len(found),
+        "agreement": agreement,
+        "OA": accuracy,
+        "OA_torch": reference,
+        "max_difference": float(np.nanmax(np.abs(found - evidence.expected))),
+    }
+    if agreement < AGREEMENT or reference - accuracy > OA_DROP:
+        raise ExportError(
+            f"{name}: {100 * agreement:.2f} % of {len(found)} labels agree with torch (at least "
+            f"{100 * AGREEMENT:g} % needed) and OA goes from {reference:.4f} to {accuracy:.4f} "
+            f"(at most {OA_DROP:g} lower allowed); --force writes it, marked"
+        )
+    return figures
+
+
+def judge_scene(name: str, path: Path, evidence: Evidence) -> dict[str, Any]:
+    """A scene graph: labels and confidences as torch gives them, on rows spread over the scene.
+
+    Raises:
+        ExportError: with the figures.
+    """
+    deployed, reference = DeployedModel.load(path, "cpu"), open_torch(evidence.model)
+    height, width = evidence.cube.shape[:2]
+    ids = np.asarray(deployed.card.class_ids)
+    largest, changed = 0.0, 0
+    rows = np.unique(np.linspace(0, height - 1, SCENE_ROWS).astype(np.int64))
+    for row in rows:
+        tile = read_tile(evidence.cube, int(row), int(row) + 1, deployed.card.margin)
+        classes, confidence = deployed.run_tile(tile)
+        for left in range(0, width, _BATCH):
+            columns = np.arange(left, min(left + _BATCH, width))
+            expected = reference(evidence.reader(row * width + columns))
+            gap = np.abs(confidence[0, columns] - expected.max(1))
+            largest = max(largest, float(gap.max()) if np.isfinite(gap).all() else float("inf"))
+            changed += int((classes[0, columns] != ids[expected.argmax(1)]).sum())
+    if not largest < TOLERANCE or changed:
+        raise ExportError(
+            f"{name}: differs from torch by up to {largest:.2g} in confidence and in the class of "
+            f"{changed} of {len(rows) * width} pixels"
+        )
+    return {"pixels": len(rows) * width, "max_difference": largest, "labels_changed": changed}

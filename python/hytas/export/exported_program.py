@@ -1,0 +1,39 @@
+"""A model as a torch.export program (.pt2)."""
+
+import io
+import json
+from pathlib import Path
+
+import torch
+
+from ..files import atomic_write
+from ..model_card import ModelCard
+from ..models import SensorModel
+from .onnx_file import example_patches, inference_copy
+from .quiet import quiet
+
+
+def export_program(model: SensorModel, path: str | Path, card: ModelCard) -> Path:
+    """Write `model` as a .pt2 program: patches (N, P, P, bands) of the card's dtype -> (N, C).
+
+    The card lies inside, under the extra file "hytas.json".
+
+    Raises:
+        InputError: a card that does not describe the model.
+        OSError: the file cannot be written.
+    """
+    example = example_patches(model, card).numpy().astype(card.numpy_dtype)
+    buffer = io.BytesIO()
+    with quiet(), torch.no_grad():
+        program = torch.export.export(
+            inference_copy(model),
+            (torch.from_numpy(example),),
+            dynamic_shapes=({0: torch.export.Dim("N", min=1)},),
+        )
+        for node in program.graph.nodes:
+            node.meta.pop("stack_trace", None)  # it names the machine's folders
+        text = json.dumps(card.to_properties(), sort_keys=True)
+        torch.export.save(program, buffer, extra_files={"hytas.json": text})
+    with atomic_write(path) as temporary:
+        temporary.write_bytes(buffer.getbuffer())
+    return Path(path)

@@ -1,0 +1,159 @@
+"""Every format on real pixels, and the rule that reduced precision must pass."""
+
+import copy
+import dataclasses
+import json
+import zipfile
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+import torch
+from small_model import Exported, small_model, small_scene
+
+from hytas.deploy import DeployedModel
+from hytas.errors import InputError
+from hytas.export import FORMATS, Evidence, ExportError, export_checked, export_formats, reduced
+from hytas.export.evidence import judge_reduced, judge_scene
+from hytas.export.parity import OPENERS
+
+CHECKED = ["onnx-scene", "onnx-fp16", "onnx-int8", "onnx-int8-qdq", "pt2"]
+
+
+def evidence_of(exported: Exported) -> Evidence:
+    """Evidence whose true classes are the model's own wherever it is sure of them."""
+    pixels = np.arange(exported.scene.labels.size)
+    probabilities = exported.probabilities(exported.patches())
+    second, first = np.sort(probabilities, axis=1)[:, -2:].T
+    truth = (probabilities.argmax(1) + (first - second < 0.05)) % 4
+    return Evidence(exported.model, exported.scene.cube, 5, pixels, truth, pixels[::5])
+
+
+@pytest.fixture(scope="module")
+def written(exported: Exported, tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict]:
+    folder = tmp_path_factory.mktemp("formats")
+    with pytest.MonkeyPatch.context() as patch:
+        # The graph that is quantised has been traced already.
+        patch.setattr(reduced, "to_onnx", lambda model, card: onnx.load(exported.onnx))
+        return export_checked(folder, exported.card, CHECKED, evidence_of(exported))
+
+
+@pytest.mark.parametrize("name", ["onnx-fp16", "onnx-int8", "onnx-int8-qdq"])
+def test_reduced_precision_passes_with_figures(
+    exported: Exported, written: dict[str, dict], name: str
+) -> None:
+    found = written[name]
+    assert found["pixels"] == 17 * 23
+    assert 0.99 <= found["agreement"] <= 1.0
+    assert found["OA"] == pytest.approx(found["OA_torch"], abs=0.005)
+    # Reduced precision that changed nothing would be no reduced precision.
+    assert 1e-6 < found["max_difference"] < 0.1
+    assert found["bytes"] < 0.75 * exported.onnx.stat().st_size
+    card = DeployedModel.load(found["file"], "cpu").card
+    assert card.precision == ("float16" if name == "onnx-fp16" else "int8")
+    assert not card.forced
+
+
+@pytest.mark.parametrize("name", ["onnx-scene", "pt2"])
+def test_full_precision_is_exact(written: dict[str, dict], name: str) -> None:
+    assert written[name]["max_difference"] < 1e-5
+    assert written[name]["labels_changed"] == 0
+    assert written[name]["pixels"] > 100
+
+
+@pytest.mark.parametrize("name", ["onnx-int8", "onnx-int8-qdq"])
+def test_only_products_with_weights_are_quantised(written: dict[str, dict], name: str) -> None:
+    graph = onnx.load(written[name]["file"]).graph
+    weights = {tensor.name: tensor.data_type for tensor in graph.initializer}
+    int8 = [key for key, kind in weights.items() if kind == onnx.TensorProto.INT8]
+    # Queries, keys, values, projection and two of the MLP, in three layers; dynamically, the head.
+    quantised = [key for key in int8 if "zero_point" not in key]
+    assert len(quantised) == 18 + (name == "onnx-int8")
+    float_products = [n for n in graph.node if n.op_type == "MatMul"]
+    assert len(float_products) >= 8  # attention (6) and the fusion before the third layer (2)
+
+
+def test_the_program_carries_its_card_and_no_path(written: dict[str, dict]) -> None:
+    with zipfile.ZipFile(written["pt2"]["file"]) as archive:
+        (name,) = (n for n in archive.namelist() if n.endswith("hytas.json"))
+        assert json.loads(archive.read(name))["hytas.patch_size"] == "5"
+        for member in archive.namelist():
+            assert b"/hytas/models" not in archive.read(member), member
+
+
+@pytest.fixture(scope="module")
+def fragile(tmp_path_factory: pytest.TempPathFactory) -> Exported:
+    """A model that int8 breaks: one channel is huge, and read by nothing."""
+    scene = small_scene()
+    model, card = small_model(scene)
+    with torch.no_grad():
+        for block in model.network.blocks:
+            for norm, reader in ((block.norm1, block.attention.qkv), (block.norm2, block.fc1)):
+                norm.bias[0] = 3e4
+                reader.weight[:, 0] = 0.0
+    return Exported(scene, model, card, tmp_path_factory.mktemp("fragile"), {})
+
+
+@pytest.fixture
+def traced_once(fragile: Exported, monkeypatch: pytest.MonkeyPatch) -> None:
+    if not _TRACED:
+        _TRACED.append(reduced.to_onnx(fragile.model, fragile.card))
+    monkeypatch.setattr(reduced, "to_onnx", lambda model, card: copy.deepcopy(_TRACED[0]))
+
+
+_TRACED: list[onnx.ModelProto] = []
+
+
+@pytest.mark.usefixtures("traced_once")
+@pytest.mark.parametrize("name", ["onnx-int8", "onnx-int8-qdq"])
+def test_a_model_that_breaks_is_refused_with_its_figures(fragile: Exported, name: str) -> None:
+    target = fragile.folder / FORMATS[name].file
+    target.write_text("an earlier file")
+    with pytest.raises(
+        ExportError,
+        match=rf"{name}: \d+\.\d+ % of 391 labels agree with torch \(at least 99 % needed\) and OA "
+        r"goes from 0\.\d+ to 0\.\d+ ",
+    ):
+        export_checked(fragile.folder, fragile.card, [name], evidence_of(fragile))
+    assert target.read_text() == "an earlier file"
+    assert [path.name for path in fragile.folder.iterdir()] == [target.name]
+    target.unlink()
+
+
+@pytest.mark.usefixtures("traced_once")
+def test_force_writes_it_marked(fragile: Exported) -> None:
+    found = export_checked(
+        fragile.folder, fragile.card, ["onnx-int8"], evidence_of(fragile), force=True
+    )
+    assert "labels agree with torch" in found["onnx-int8"]["refused"]
+    path = Path(found["onnx-int8"]["file"])
+    assert DeployedModel.load(path, "cpu").card.forced
+    path.unlink()
+
+
+def test_a_drop_in_accuracy_alone_is_refused(
+    exported: Exported, written: dict[str, dict], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """99.2 % of the labels agree, but what changed was right: OA falls by 0.8 points."""
+    truth = exported.probabilities(exported.patches()).argmax(1)
+    evidence = dataclasses.replace(evidence_of(exported), targets=truth)
+    answers = evidence.expected.copy()
+    spoilt = np.arange(3)
+    answers[spoilt] = np.roll(answers[spoilt], 1, axis=1)
+    parts = iter([answers[at : at + 64] for at in range(0, len(answers), 64)])
+    monkeypatch.setitem(OPENERS, "onnx-int8", lambda path: lambda patches: next(parts))
+    with pytest.raises(ExportError, match=r"99\.23 % .* from 1\.0000 to 0\.9923"):
+        judge_reduced("onnx-int8", Path("any"), evidence)
+
+
+def test_a_scene_graph_of_another_model_is_refused(
+    fragile: Exported, written: dict[str, dict]
+) -> None:
+    with pytest.raises(ExportError, match=r"onnx-scene: differs from torch by up to 0\.\d+"):
+        judge_scene("onnx-scene", Path(written["onnx-scene"]["file"]), evidence_of(fragile))
+
+
+def test_static_quantisation_needs_training_pixels(exported: Exported, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="onnx-int8-qdq needs training pixels"):
+        export_formats(exported.model, tmp_path, exported.card, ["onnx-int8-qdq"])

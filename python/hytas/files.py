@@ -1,9 +1,10 @@
-"""Files that are either whole or absent: what a kill or a full disk leaves behind is never half a file."""
+"""Files that are either whole or absent, whatever kills the process or fills the disk."""
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 
 @contextmanager
@@ -26,6 +27,23 @@ def atomic_write(path: str | Path) -> Iterator[Path]:
         temporary.replace(path)
     finally:
         temporary.unlink(missing_ok=True)
+
+
+def write_tensors(path: str | Path, tensors: Mapping[str, Any], metadata: dict[str, str]) -> None:
+    """Write torch tensors as a safetensors file, whole or not at all.
+
+    Raises:
+        OSError: the folder is missing or read-only, or the disk is full.
+    """
+    from safetensors import SafetensorError
+    from safetensors.torch import save_file
+
+    contiguous = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
+    with atomic_write(path) as temporary:
+        try:
+            save_file(contiguous, temporary, metadata=metadata)
+        except SafetensorError as error:
+            raise OSError(f"{path}: {error}") from None
 
 
 def _umask() -> int:

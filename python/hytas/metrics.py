@@ -6,8 +6,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 
-def accuracy_report(truth: ArrayLike, predicted: ArrayLike, class_names: tuple[str, ...]) -> dict[str, Any]:
-    """Overall accuracy (OA), average accuracy (AA), Cohen's kappa, per class, and the confusion matrix.
+def accuracy_report(
+    truth: ArrayLike, predicted: ArrayLike, class_names: tuple[str, ...]
+) -> dict[str, Any]:
+    """Overall accuracy (OA), average accuracy (AA), Cohen's kappa, accuracy a class, confusion.
 
     Args:
         truth: (N,) true class indices, 0-based.
@@ -29,7 +31,9 @@ def accuracy_report(truth: ArrayLike, predicted: ArrayLike, class_names: tuple[s
     ]
     present = [value for value in recall if value is not None]
     # With one class in truth and prediction alike, chance agreement is 1 and kappa is 0 / 0.
-    trivial = np.count_nonzero(support) == 1 and bool(np.all(np.asarray(truth) == np.asarray(predicted)))
+    trivial = np.count_nonzero(support) == 1 and bool(
+        np.all(np.asarray(truth) == np.asarray(predicted))
+    )
     return {
         "OA": float(accuracy_score(truth, predicted)),
         "AA": float(np.mean(present)),

@@ -193,26 +193,30 @@ def test_folder_that_cannot_be_made(scene: Path, tmp_path: Path, hytas: Run) -> 
     refused(done, "/proc/nowhere")
 
 
+@pytest.mark.parametrize(
+    "name", ["evaluations.sqlite", "weights.safetensors", "model.onnx", "model.pt"]
+)
 def test_full_disk_leaves_no_half_file_and_resumes(
-    finished: Path, scene: Path, tmp_path: Path, hytas: Run
+    name: str, finished: Path, scene: Path, tmp_path: Path, hytas: Run
 ) -> None:
-    """A limit on file size stands for a full disk: a write fails in the midst of a file."""
+    """A limit on file size stands for a full disk: the write of `name` fails in its midst."""
+    limit_bytes = (finished / name).stat().st_size - 100
     out = tmp_path / "run"
     arguments = ["search", "--data", scene, "--budget", "60K-params", "--out", out, *TINY_SEARCH]
 
     def limit() -> None:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000))
+        resource.setrlimit(resource.RLIMIT_FSIZE, (limit_bytes, limit_bytes))
 
     done = subprocess.run(
         command(*arguments), capture_output=True, text=True, preexec_fn=limit, check=False
     )
     refused(done)
-    assert not (out / "weights.safetensors").exists()
+    assert name == "evaluations.sqlite" or not (out / name).exists()
+    assert [path for path in out.iterdir() if ".tmp" in path.name or path.is_dir()] == []
     done = hytas(*arguments)
     assert done.returncode == 0, done.stderr
-    assert (out / "weights.safetensors").read_bytes() == (
-        finished / "weights.safetensors"
-    ).read_bytes()
+    for file in ("weights.safetensors", "model.onnx"):
+        assert (out / file).read_bytes() == (finished / file).read_bytes()
 
 
 def test_train_needs_an_architecture(tmp_path: Path, hytas: Run) -> None:

@@ -2,12 +2,13 @@
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
-from hytas._engine import Budget, Feasible, SearchSpace
 
+from hytas._engine import Budget, Feasible, SearchSpace
 from hytas.errors import InputError
 from hytas.search import Evaluation, EvaluationStore, SearchSettings, search
 
@@ -94,15 +95,13 @@ def test_finished_search_is_not_searched_again(tmp_path: Path) -> None:
 
 
 def test_exhausted_budget_ends_the_search(tmp_path: Path) -> None:
-    space = SearchSpace.builtin("hytas", VARIABLES)
-    smallest = min(
-        space.cost(item)["params"] for item in space.unpack(feasible().enumerate(0, 2000))
-    )
-    tight = feasible(f"{smallest}..{smallest + 20}-params")
-    assert tight.count() < 48
+    # The smallest network: with E = 32, heads of 3, 5 and 6 all have an inner width of 30.
+    tight = feasible("27474-params")
+    assert tight.count() == 3**4
+    settings = replace(SETTINGS, generations=10)
     with EvaluationStore(tmp_path / "store.sqlite") as store:
-        result = search(tight, Scorer(), fitness, SETTINGS, store)
-        assert len(store.evaluations()) == result.evaluated == tight.count()
+        result = search(tight, Scorer(), fitness, settings, store)
+        assert len(store.evaluations()) == result.evaluated == 3**4
     assert result.exhausted
 
 

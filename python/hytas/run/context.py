@@ -1,6 +1,9 @@
 """From a configuration and a scene to all that the stages of a run share."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -115,14 +118,19 @@ def prepare(config: RunConfig, scene: Scene, device: torch.device) -> RunContext
     return RunContext(config, scene, split, preprocessing, shape, space, feasible, device)
 
 
-def open_run(folder: RunFolder, config: RunConfig, scene: Scene, device: str) -> RunContext:
-    """Prepare a run and claim its folder: nothing is written before all of it is known to fit.
+@contextmanager
+def open_run(
+    out: str | Path, config: RunConfig, scene: Scene, device: str
+) -> Iterator[tuple[RunContext, RunFolder]]:
+    """Prepare a run and hold its folder: nothing is written before all is known to fit.
 
     Raises:
         InputError: as `prepare`, and where the folder belongs to another run.
+        OSError: the folder cannot be written.
     """
     context = prepare(config, scene, choose_device(device))
-    folder.claim(config, scene.fingerprint)
-    if not folder.split.exists():
-        context.split.save(folder.split)
-    return context
+    with RunFolder(out) as folder:
+        folder.claim(config, scene.fingerprint)
+        if not folder.split.exists():
+            context.split.save(folder.split)
+        yield context, folder

@@ -71,8 +71,7 @@ def run_mission(
         ExportError: an exported file computes something else than torch.
         OSError: `out` cannot be written.
     """
-    with RunFolder(out) as folder:
-        context = open_run(folder, config, scene, device)
+    with open_run(out, config, scene, device) as (context, folder):
         _introduce(context, report)
         architecture = search_stage(context, folder, report)
         report.line(f"winner: {describe_architecture(architecture)}")
@@ -97,8 +96,7 @@ def train_architecture(
         ExportError: an exported file computes something else than torch.
         OSError: `out` cannot be written.
     """
-    with RunFolder(out) as folder:
-        context = open_run(folder, config, scene, device)
+    with open_run(out, config, scene, device) as (context, folder):
         chosen = dict(architecture)
         check_architecture(context, chosen)
         if not folder.architecture.exists():
@@ -123,8 +121,7 @@ def export_run(
         ExportError: an exported file computes something else than torch.
         OSError: `out` cannot be written.
     """
-    with RunFolder(out) as folder:
-        context = open_run(folder, config, scene, "cpu")
+    with open_run(out, config, scene, "cpu") as (context, folder):
         model = load_weights(folder.weights)
         evaluate_stage(context, folder, model, export_stage(context, folder, model, report))
         map_stage(context, folder, report)

@@ -7,12 +7,11 @@ from pathlib import Path
 from typing import Any
 
 from safetensors import SafetensorError, safe_open
-from safetensors.torch import save_file
 from torch import nn
 
 from hytas.data import Preprocessing
 from hytas.errors import InputError
-from hytas.files import atomic_write
+from hytas.files import write_tensors
 from hytas.model_card import ModelCard
 from hytas.models import InputShape, SensorModel, build_network
 
@@ -36,13 +35,9 @@ class TrainedModel:
 
 def save_weights(path: Path, model: TrainedModel) -> None:
     """Write weights, card and training history, whole or not at all."""
-    tensors = {
-        name: tensor.detach().cpu().contiguous()
-        for name, tensor in model.network.state_dict().items()
-    }
-    metadata = {**model.card.to_properties(), TRAINING: json.dumps(model.training)}
-    with atomic_write(path) as temporary:
-        save_file(tensors, temporary, metadata=metadata)
+    facts = {**model.card.to_properties(), TRAINING: model.training}
+    # One entry: the format keeps several in an order of its own, another in every process.
+    write_tensors(path, model.network.state_dict(), {"hytas": json.dumps(facts)})
 
 
 def load_weights(path: Path) -> TrainedModel:
@@ -55,18 +50,18 @@ def load_weights(path: Path) -> TrainedModel:
         raise InputError(f"{path}: no such file; `hytas train` writes it")
     try:
         with safe_open(path, "pt") as file:
-            metadata = file.metadata() or {}
+            facts = json.loads((file.metadata() or {}).get("hytas", "{}"))
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-    except SafetensorError as error:
+    except (SafetensorError, ValueError) as error:
         raise InputError(f"{path}: not a whole safetensors file ({error})") from None
-    card = ModelCard.from_properties(metadata, source=str(path))
+    card = ModelCard.from_properties(facts, source=str(path))
     shape = InputShape(
         len(card.preprocessing["bands"]), len(card.class_names), card.patch_size, card.band_group
     )
     network = build_network(card.architecture, shape)
     try:
         network.load_state_dict(tensors)
-        training = json.loads(metadata[TRAINING])
+        training = facts[TRAINING]
     except (RuntimeError, KeyError, ValueError) as error:
         raise InputError(
             f"{path}: its weights are not those of its architecture ({error})"

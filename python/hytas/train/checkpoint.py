@@ -6,30 +6,28 @@ from pathlib import Path
 
 import torch
 from safetensors import SafetensorError, safe_open
-from safetensors.torch import save_file
 
 from ..errors import InputError
-from ..files import atomic_write
+from ..files import write_tensors
 from .state import Epoch, TrainingState
 
 
 def save_checkpoint(path: Path, state: TrainingState) -> None:
     """Write weights, averages, optimiser moments and history of `state` to `path`."""
     tensors = {
-        f"{part}.{name}": tensor.detach().cpu().contiguous()
+        f"{part}.{name}": tensor
         for part in ("network", "average", "best")
         for name, tensor in getattr(state, part).state_dict().items()
     }
     moments = state.optimizer.state_dict()["state"]
     for index, values in moments.items():
         for name, tensor in values.items():
-            tensors[f"optimizer.{index}.{name}"] = torch.as_tensor(tensor).cpu().contiguous()
+            tensors[f"optimizer.{index}.{name}"] = torch.as_tensor(tensor)
     facts = {
         "history": [asdict(epoch) for epoch in state.history],
         "best_epoch": state.best_epoch,
     }
-    with atomic_write(path) as temporary:
-        save_file(tensors, temporary, metadata={"hytas": json.dumps(facts)})
+    write_tensors(path, tensors, {"hytas": json.dumps(facts)})
 
 
 def load_checkpoint(path: Path, state: TrainingState) -> None:

@@ -119,6 +119,23 @@ def test_windows_equal_slices(tmp_path, cube, kind, dtype):
     np.testing.assert_array_equal(load_cube(tmp_path / reader.contents.path.name).cube, cube)
 
 
+@pytest.mark.parametrize("compressed", [True, False])
+@pytest.mark.parametrize("dtype", ["uint8", "int16", "float32", "float64"])
+def test_large_matlab_v5_cubes_are_copied_out_by_planes(
+    tmp_path, cube, dtype, compressed, monkeypatch
+):
+    monkeypatch.setattr("hytas.data.formats.matlab.WHOLE_VALUES", 0)
+    monkeypatch.setattr("hytas.data.formats.matlab_layout._BLOCK", 700)
+    cube = np.abs(cube).astype(dtype)
+    other = {"a": "text", "before": cube + 1, "longer_name_than_eight": cube, "z": {"s": 1}}
+    savemat(tmp_path / "c.mat", other, do_compression=compressed)
+    reader = open_cube(tmp_path / "c.mat", "longer_name_than_eight")
+    for row0, row1, col0, col1 in WINDOWS:
+        window = reader.read(row0, row1, col0, col1)
+        np.testing.assert_array_equal(window, cube[row0:row1, col0:col1])
+        assert window.dtype == load_cube(tmp_path / "c.mat", "longer_name_than_eight").cube.dtype
+
+
 @settings(max_examples=20, deadline=None)
 @given(
     size=st.tuples(st.integers(3, 70), st.integers(3, 70), st.integers(2, 5)),
@@ -311,7 +328,7 @@ def test_memory_of_windows_is_bounded(tmp_path):
     )
     command = [sys.executable, "-c", code, str(tmp_path / "big.img")]
     grown = int(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
-    assert grown < 100_000
+    assert grown < 60_000
 
 
 def test_unknown_files_list_the_formats(tmp_path):

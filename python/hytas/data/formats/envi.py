@@ -8,14 +8,15 @@ from typing import Any
 import numpy as np
 
 from hytas.data.contents import Array, Contents, Variable, kind_of, nanometres
+from hytas.data.formats.raw import LAYOUTS, read_window
 from hytas.data.geo import Geo
 from hytas.errors import InputError
 
 # https://www.nv5geospatialsoftware.com/docs/enviheaderfiles.html, "data type"
 _DTYPES = {1: "u1", 2: "i2", 3: "i4", 4: "f4", 5: "f8", 6: "c8", 9: "c16"}
 _DTYPES |= {12: "u2", 13: "u4", 14: "i8", 15: "u8"}
-# How an interleave lays the axes (lines, samples, bands), and how to bring them to (H, W, B).
-_LAYOUTS = {"bsq": ("bls", (1, 2, 0)), "bil": ("lbs", (0, 2, 1)), "bip": ("lsb", (0, 1, 2))}
+# The axes (lines, samples, bands) as stored.
+_INTERLEAVES = {"bsq": "bls", "bil": "lbs", "bip": "lsb"}
 DATA_SUFFIXES = ("", ".img", ".dat", ".raw", ".bsq", ".bil", ".bip", ".bin", ".lan", ".envi")
 
 
@@ -44,20 +45,23 @@ def read(path: Path) -> Contents:
     )
     dtype = _dtype(header, header_path)
     interleave = str(header.get("interleave", "bsq")).lower()
-    if interleave not in _LAYOUTS:
+    if interleave not in _INTERLEAVES:
         raise InputError(f"{header_path}: interleave is {interleave!r}, must be bsq, bil or bip")
     sizes = {"l": lines, "s": samples, "b": bands}
-    stored = tuple(sizes[axis] for axis in _LAYOUTS[interleave][0])
+    layout = _INTERLEAVES[interleave]
+    stored = tuple(sizes[axis] for axis in layout)
     _check_size(data_path, header_path, offset, sizes, dtype)
 
     def read_pixels() -> Array:
         memory = np.memmap(data_path, dtype=dtype, mode="r", offset=offset, shape=stored)
-        cube = memory.transpose(_LAYOUTS[interleave][1])
+        cube = memory.transpose(LAYOUTS[layout])
         return cube[:, :, 0] if bands == 1 else cube
 
     def window(rows: slice, columns: slice) -> Array:
-        # A map made anew and dropped: pages of a kept one would count as memory of the process.
-        return np.array(read_pixels()[rows, columns], order="C")
+        with data_path.open("rb") as file:
+            size = (lines, samples, bands)
+            pixels = read_window(file, dtype, offset, size, layout, rows, columns)
+            return pixels[:, :, 0] if bands == 1 else pixels
 
     shape = (lines, samples) if bands == 1 else (lines, samples, bands)
     name = data_path.stem

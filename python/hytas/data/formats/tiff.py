@@ -8,6 +8,7 @@ from xml.etree import ElementTree
 import numpy as np
 
 from hytas.data.contents import Array, Contents, Variable, kind_of, nanometres
+from hytas.data.formats.raw import read_window
 from hytas.data.geo import TAGS, Geo, Tag
 from hytas.errors import InputError
 
@@ -40,16 +41,21 @@ def read(path: Path) -> Contents:
             for tag in page.tags
             if tag.code in (*TAGS, _GDAL_METADATA, _GDAL_NODATA)
         }
-        contiguous = series.dataoffset is not None
-
-    def window(rows: slice, columns: slice) -> Array:
-        with tifffile.TiffFile(path) as file:
-            if contiguous:
-                memory = tifffile.memmap(path, series=0, mode="r").reshape(shape)
-                return np.array(memory.transpose(order)[rows, columns], order="C")
-            return _segments(file.series[0], rows, columns, len(shape) == 2)
+        stored = dtype.newbyteorder(file.byteorder)
+        offset = series.dataoffset  # None unless the pixels lie in one piece, uncompressed
 
     full = tuple(shape[i] for i in order)
+
+    def window(rows: slice, columns: slice) -> Array:
+        if offset is None:
+            with tifffile.TiffFile(path) as file:
+                return _segments(file.series[0], rows, columns, len(shape) == 2)
+        size = (full[0], full[1], full[2] if len(full) == 3 else 1)
+        layout = "bls" if order[0] == 1 else "lsb"
+        with path.open("rb") as raw:
+            pixels = read_window(raw, stored, offset, size, layout, rows, columns)
+        return pixels if len(full) == 3 else pixels[:, :, 0]
+
     everything = slice(0, full[0]), slice(0, full[1])
     variable = Variable(
         path.stem, full, str(dtype), kind_of(dtype), lambda: window(*everything), window

@@ -24,6 +24,6 @@ void bind_budget(py::module_& module) {
         .def_property_readonly("tables", &Budget::tables, "The names of the latency tables that it needs.")
         .def("__str__", &Budget::text)
         .def("__repr__", [](const Budget& budget) { return "Budget('" + budget.text() + "')"; })
-        .def("__eq__", [](const Budget& left, const Budget& right) { return left.bounds() == right.bounds(); }, py::is_operator())
+        .def("__eq__", [](const Budget& left, const py::object& right) { return py::isinstance<Budget>(right) && left.bounds() == right.cast<const Budget&>().bounds(); })
         .def("__hash__", [](const Budget& budget) { return py::hash(py::str(budget.text())); });
 }

@@ -9,8 +9,11 @@ using hytas::Feasible;
 
 namespace {
 
-using Ids = py::array_t<std::int64_t, py::array::c_style | py::array::forcecast>;
-using Scores = py::array_t<double, py::array::c_style | py::array::forcecast>;
+using GivenIds = py::array_t<std::int64_t, py::array::c_style | py::array::forcecast>;
+using GivenScores = py::array_t<double, py::array::c_style | py::array::forcecast>;
+using Batch = py::typing::Tuple<Ids, Genomes>;
+using ScoredBatch = py::typing::Tuple<Ids, Genomes, Scores>;
+using Winner = py::typing::Tuple<Architecture, py::object>;
 
 Ids ids_from(std::size_t first, std::size_t count) {
     Ids ids(static_cast<py::ssize_t>(count));
@@ -24,14 +27,14 @@ Ids ids_of(const std::vector<std::size_t>& list) {
     return ids;
 }
 
-py::array_t<hytas::Gene8> genomes_of(const Evolution& run, const std::vector<std::size_t>& ids) {
-    py::array_t<hytas::Gene8> genomes = empty_genomes(ids.size(), run.feasible().space());
+Genomes genomes_of(const Evolution& run, const std::vector<std::size_t>& ids) {
+    Genomes genomes = empty_genomes(ids.size(), run.feasible().space());
     hytas::Gene8* out = genomes.mutable_data();
     for (const std::size_t id : ids) out = std::copy(run.genome(id).begin(), run.genome(id).end(), out);
     return genomes;
 }
 
-py::tuple ask(Evolution& run, std::optional<std::size_t> count) {
+Batch ask(Evolution& run, std::optional<std::size_t> count) {
     if (count == std::size_t{0}) throw hytas::Error("n 0: must be 1 or more, or None for the rest of the generation");
     std::vector<hytas::Gene8> genomes;
     std::size_t first = 0;
@@ -44,10 +47,10 @@ py::tuple ask(Evolution& run, std::optional<std::size_t> count) {
     auto* owned = new std::vector<hytas::Gene8>(std::move(genomes));
     const py::capsule owner(owned, [](void* vector) { delete static_cast<std::vector<hytas::Gene8>*>(vector); });
     const std::size_t rows = owned->size() / length;
-    return py::make_tuple(ids_from(first, rows), py::array_t<hytas::Gene8>({rows, length}, owned->data(), owner));
+    return py::make_tuple(ids_from(first, rows), Genomes({rows, length}, owned->data(), owner));
 }
 
-void tell(Evolution& run, const Ids& ids, const Scores& scores) {
+void tell(Evolution& run, const GivenIds& ids, const GivenScores& scores) {
     const auto rows = static_cast<std::size_t>(ids.size());
     if (ids.ndim() != 1) throw hytas::Error("ids: must have one dimension");
     if (scores.ndim() < 1 || scores.ndim() > 2 || static_cast<std::size_t>(scores.shape(0)) != rows)
@@ -66,19 +69,19 @@ py::object score_of(const Evolution& run, std::size_t id) {
     return py::tuple(scores);
 }
 
-py::tuple best(const Evolution& run) {
+Winner best(const Evolution& run) {
     const std::size_t id = run.best();
-    return py::make_tuple(from_json(run.feasible().space().unpack(run.genome(id))), score_of(run, id));
+    return py::make_tuple(architecture_of(run.feasible().space(), run.genome(id)), score_of(run, id));
 }
 
-py::tuple pending(const Evolution& run) {
+Batch pending(const Evolution& run) {
     const auto ids = run.pending();
     return py::make_tuple(ids_of(ids), genomes_of(run, ids));
 }
 
-py::tuple with_scores(const Evolution& run, const std::vector<std::size_t>& ids) {
+ScoredBatch with_scores(const Evolution& run, const std::vector<std::size_t>& ids) {
     const std::size_t objectives = std::max<std::size_t>(1, run.objectives());
-    py::array_t<double> scores({ids.size(), objectives});
+    Scores scores({ids.size(), objectives});
     double* out = scores.mutable_data();
     for (const std::size_t id : ids) out = std::copy(run.scores(id), run.scores(id) + run.objectives(), out);
     return py::make_tuple(ids_of(ids), genomes_of(run, ids), scores);

@@ -8,8 +8,8 @@ using hytas::SearchSpace;
 
 namespace {
 
-py::array_t<hytas::Gene8> sample(const Feasible& feasible, std::size_t count, std::uint64_t seed, const std::string& uniform) {
-    py::array_t<hytas::Gene8> genomes = empty_genomes(count, feasible.space());
+Genomes sample(const Feasible& feasible, std::size_t count, std::uint64_t seed, const std::string& uniform) {
+    Genomes genomes = empty_genomes(count, feasible.space());
     hytas::Gene8* out = genomes.mutable_data();
     const hytas::Uniform meaning = hytas::uniform_named(uniform);
     const py::gil_scoped_release release;
@@ -18,11 +18,11 @@ py::array_t<hytas::Gene8> sample(const Feasible& feasible, std::size_t count, st
     return genomes;
 }
 
-py::array_t<hytas::Gene8> enumerate(const Feasible& feasible, const py::int_& start, std::size_t count) {
+Genomes enumerate(const Feasible& feasible, const py::int_& start, std::size_t count) {
     const hytas::Wide first = to_wide(start);
     const hytas::Wide left = first < feasible.count() ? feasible.count() - first : 0;
     const auto rows = left < count ? static_cast<std::size_t>(left) : count;
-    py::array_t<hytas::Gene8> genomes = empty_genomes(rows, feasible.space());
+    Genomes genomes = empty_genomes(rows, feasible.space());
     hytas::Gene8* out = genomes.mutable_data();
     const py::gil_scoped_release release;
     for (std::size_t i = 0; i < rows; ++i, out += feasible.space().genome_length()) feasible.unrank(first + i, {out, feasible.space().genome_length()});
@@ -38,13 +38,13 @@ py::array_t<bool> contains(const Feasible& feasible, const py::array& genomes) {
     return inside;
 }
 
-py::object unrank(const Feasible& feasible, const py::int_& index) {
+Architecture unrank(const Feasible& feasible, const py::int_& index) {
     hytas::Genome genome(feasible.space().genome_length());
     feasible.unrank(to_wide(index), genome);
-    return from_json(feasible.space().unpack(genome));
+    return architecture_of(feasible.space(), genome);
 }
 
-py::int_ rank(const Feasible& feasible, const py::object& architecture) {
+py::int_ rank(const Feasible& feasible, const Architecture& architecture) {
     return to_python(feasible.rank(feasible.space().pack(to_json(architecture))));
 }
 

@@ -5,17 +5,17 @@ using hytas::SearchSpace;
 
 namespace {
 
-py::list describe_genes(const SearchSpace& space) {
-    py::list genes;
+py::typing::List<py::typing::Dict<py::str, py::object>> describe_genes(const SearchSpace& space) {
+    py::typing::List<py::typing::Dict<py::str, py::object>> genes;
     for (const hytas::Gene& gene : space.genes()) {
-        py::list values;
-        for (const hytas::Json& value : gene.values) values.append(from_json(value));
+        py::list lists;
+        for (const hytas::Values& values : gene.lists) lists.append(from_json(hytas::Json::array(values.all)));
         py::object per = py::none();
         if (gene.group >= 0) per = py::str(space.genes()[space.groups()[static_cast<std::size_t>(gene.group)].depth_gene].name);
-        py::dict description;
+        py::typing::Dict<py::str, py::object> description;
         description["name"] = gene.name;
         description["key"] = gene.key;
-        description["values"] = values;
+        description["values"] = gene.lists.size() == 1 ? py::object(lists[0]) : py::object(lists);
         description["length"] = gene.length == 0 ? py::object(py::none()) : py::object(py::int_(gene.length));
         description["per"] = per;
         genes.append(description);
@@ -23,15 +23,15 @@ py::list describe_genes(const SearchSpace& space) {
     return genes;
 }
 
-py::dict cost_of(const SearchSpace& space, const py::object& architecture) {
+py::typing::Dict<py::str, py::int_> cost_of(const SearchSpace& space, const Architecture& architecture) {
     const hytas::Genome genome = space.pack(to_json(architecture));
-    py::dict costs;
+    py::typing::Dict<py::str, py::int_> costs;
     for (std::size_t i = 0; i < space.costs().size(); ++i) costs[py::str(space.costs()[i].name)] = space.cost(i, genome.data());
     return costs;
 }
 
-py::array_t<hytas::Gene8> pack(const SearchSpace& space, const std::vector<py::object>& architectures) {
-    py::array_t<hytas::Gene8> genomes = empty_genomes(architectures.size(), space);
+Genomes pack(const SearchSpace& space, const std::vector<Architecture>& architectures) {
+    Genomes genomes = empty_genomes(architectures.size(), space);
     for (std::size_t i = 0; i < architectures.size(); ++i) {
         const hytas::Genome genome = space.pack(to_json(architectures[i]));
         std::copy(genome.begin(), genome.end(), genomes.mutable_data() + i * space.genome_length());
@@ -39,10 +39,10 @@ py::array_t<hytas::Gene8> pack(const SearchSpace& space, const std::vector<py::o
     return genomes;
 }
 
-py::list unpack(const SearchSpace& space, const py::array& genomes) {
+py::typing::List<Architecture> unpack(const SearchSpace& space, const py::array& genomes) {
     const GenomeRows rows = genome_rows(genomes, space);
-    py::list architectures;
-    for (std::size_t i = 0; i < rows.count; ++i) architectures.append(from_json(space.unpack({rows.row(i), rows.length})));
+    py::typing::List<Architecture> architectures;
+    for (std::size_t i = 0; i < rows.count; ++i) architectures.append(architecture_of(space, {rows.row(i), rows.length}));
     return architectures;
 }
 
@@ -59,7 +59,7 @@ py::array_t<std::int64_t> costs(const SearchSpace& space, const py::array& genom
     return result;
 }
 
-std::string key_of(const SearchSpace& space, const py::object& architecture) { return space.key(space.pack(to_json(architecture))); }
+std::string key_of(const SearchSpace& space, const Architecture& architecture) { return space.key(space.pack(to_json(architecture))); }
 
 }  // namespace
 
@@ -75,7 +75,7 @@ void bind_search_space(py::module_& module) {
         .def_property_readonly("name", &SearchSpace::name)
         .def_property_readonly("about", &SearchSpace::about)
         .def_property_readonly("variables", &SearchSpace::variables)
-        .def_property_readonly("genes", &describe_genes, "One dict a gene: name, key, values, length (of a list gene), per (the depth gene that counts its layers).")
+        .def_property_readonly("genes", &describe_genes, "One dict a gene: name, key, values (a list an element where they differ), length (of a list gene), per (the depth gene that counts its layers).")
         .def_property_readonly("cost_names", &SearchSpace::cost_names)
         .def_property_readonly("genome_length", &SearchSpace::genome_length, "Bytes of a packed genome.")
         .def_property_readonly("fingerprint", &SearchSpace::fingerprint, "Equal for equal spaces, 64 bits.")

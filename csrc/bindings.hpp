@@ -4,6 +4,7 @@
 #include <pybind11/numpy.h>
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
+#include <pybind11/typing.h>
 
 #include <cstdint>
 
@@ -19,9 +20,16 @@ void bind_budget(py::module_& module);
 void bind_feasible(py::module_& module);
 void bind_evolution(py::module_& module);
 
+// An architecture as Python sees it: {"depth": 4, "num_heads": [3, 4, 5, 6], ...}.
+using Architecture = py::typing::Dict<py::str, py::object>;
+using Genomes = py::array_t<hytas::Gene8>;
+using Ids = py::array_t<std::int64_t>;
+using Scores = py::array_t<double>;
+
 // dict, list, str, int, float, bool and None (numpy's scalars too) to the engine's JSON value and back.
 hytas::Json to_json(const py::handle& value);
 py::object from_json(const hytas::Json& value);
+Architecture architecture_of(const hytas::SearchSpace& space, hytas::GenomeView genome);
 
 // An exact count as a Python int.
 py::int_ to_python(hytas::Wide value);
@@ -36,4 +44,4 @@ struct GenomeRows {
     const hytas::Gene8* row(std::size_t index) const { return data + index * length; }
 };
 GenomeRows genome_rows(const py::array& genomes, const hytas::SearchSpace& space);
-py::array_t<hytas::Gene8> empty_genomes(std::size_t count, const hytas::SearchSpace& space);
+Genomes empty_genomes(std::size_t count, const hytas::SearchSpace& space);

@@ -57,6 +57,10 @@ py::object from_json(const hytas::Json& value) {
     return py::none();
 }
 
+Architecture architecture_of(const hytas::SearchSpace& space, hytas::GenomeView genome) {
+    return py::reinterpret_borrow<Architecture>(from_json(space.unpack(genome)));
+}
+
 py::int_ to_python(hytas::Wide value) { return py::int_(py::str(hytas::to_text(value))); }
 
 hytas::Wide to_wide(const py::int_& value) { return hytas::parse_wide(py::str(value).cast<std::string>()); }
@@ -71,6 +75,6 @@ GenomeRows genome_rows(const py::array& genomes, const hytas::SearchSpace& space
     return {static_cast<const hytas::Gene8*>(genomes.data()), static_cast<std::size_t>(genomes.shape(0)), length};
 }
 
-py::array_t<hytas::Gene8> empty_genomes(std::size_t count, const hytas::SearchSpace& space) {
-    return py::array_t<hytas::Gene8>({count, space.genome_length()});
+Genomes empty_genomes(std::size_t count, const hytas::SearchSpace& space) {
+    return Genomes({count, space.genome_length()});
 }

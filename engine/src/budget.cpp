@@ -25,7 +25,7 @@ constexpr std::int64_t kilo = 1000;
 constexpr std::int64_t mega = kilo * kilo;
 constexpr std::int64_t giga = mega * kilo;
 
-// In each measure the shortest suffix last, so that canonical text finds the largest factor first.
+// In each measure the largest factor first: canonical text takes the first of equally short ones.
 constexpr std::array<Suffix, 18> suffixes = {{
     {"G", Measure::count, giga},
     {"M", Measure::count, mega},
@@ -110,12 +110,15 @@ std::string trimmed(const std::string& text) {
     return first == std::string::npos ? "" : text.substr(first, text.find_last_not_of(" \t\n") - first + 1);
 }
 
+// The shortest way to write the exact value: 2M and 1.5M, but 1234567 rather than 1234.567K.
 std::string amount_text(Measure measure, std::int64_t value) {
+    std::string best = std::to_string(value) + (measure == Measure::bytes ? "B" : measure == Measure::time ? "ns" : "");
     for (const Suffix& suffix : suffixes) {
-        if (suffix.measure != measure || (suffix.factor > 1 && (value < suffix.factor || value % (suffix.factor / kilo) != 0))) continue;
-        return Rational::of(value, suffix.factor).text() + std::string(suffix.text);
+        if (suffix.measure != measure || value < suffix.factor || suffix.factor % kilo != 0) continue;
+        const std::string text = Rational::of(value, suffix.factor).text() + std::string(suffix.text);
+        if (text.find('/') == std::string::npos && text.size() < best.size()) best = text;
     }
-    return std::to_string(value);
+    return best;
 }
 
 }  // namespace

@@ -58,9 +58,9 @@ Expressions::Root Expressions::parse(const std::string& text, const std::string&
 }
 
 std::int32_t Expressions::intern_label(const std::string& label) {
-    const auto found = std::find(labels_.begin(), labels_.end(), label);
-    if (found == labels_.end()) labels_.push_back(label);
-    return static_cast<std::int32_t>(found - labels_.begin());
+    const auto index = static_cast<std::int32_t>(std::find(labels_.begin(), labels_.end(), label) - labels_.begin());
+    if (static_cast<std::size_t>(index) == labels_.size()) labels_.push_back(label);
+    return index;
 }
 
 Value Expressions::evaluate(Root root, const Environment& environment) const {

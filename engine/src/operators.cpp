@@ -91,7 +91,7 @@ void mutate(const SearchSpace& space, const MutationRates& rates, const Gene8* p
     std::copy(parent, parent + space.genome_length(), child);
     Coins coins(rng);
     for (std::size_t slot = 0; slot < space.global_slots(); ++slot)
-        if (coins.draw() < rates.global()[slot]) child[slot] = any_value(rng, space.gene_of_slot(slot).values.size());
+        if (coins.draw() < rates.global()[slot]) child[slot] = any_value(rng, space.values_of_slot(slot).size());
     for (std::size_t g = 0; g < space.groups().size(); ++g) {
         const LayerGroup& group = space.groups()[g];
         const std::size_t had = group.depth(parent);
@@ -133,7 +133,7 @@ void crossover(const SearchSpace& space, const Gene8* left, const Gene8* right, 
 void step(const SearchSpace& space, const Gene8* parent, Rng& rng, Gene8* child) {
     std::copy(parent, parent + space.genome_length(), child);
     std::vector<std::pair<std::size_t, std::size_t>> places;  // byte, radix; genes with one value cannot step
-    for (std::size_t slot = 0; slot < space.global_slots(); ++slot) places.emplace_back(slot, space.gene_of_slot(slot).values.size());
+    for (std::size_t slot = 0; slot < space.global_slots(); ++slot) places.emplace_back(slot, space.values_of_slot(slot).size());
     for (const LayerGroup& group : space.groups())
         for (std::size_t i = 0; i < group.depth(parent) * group.radix.size(); ++i) places.emplace_back(group.offset + i, group.radix[i % group.radix.size()]);
     std::erase_if(places, [](const auto& place) { return place.second < 2; });

@@ -41,13 +41,13 @@ std::size_t SearchSpace::cost_index(const std::string& cost) const {
 std::size_t SearchSpace::combination_of(const Gene8* genome) const {
     std::size_t index = 0;
     for (std::size_t slot = 0; slot < slot_gene_.size(); ++slot)
-        index = index * genes_[slot_gene_[slot]].values.size() + genome[slot];
+        index = index * values_of_slot(slot).size() + genome[slot];
     return index;
 }
 
 void SearchSpace::write_combination(std::size_t combination, GenomeSpan genome) const {
     for (std::size_t slot = slot_gene_.size(); slot-- > 0;) {
-        const std::size_t radix = genes_[slot_gene_[slot]].values.size();
+        const std::size_t radix = values_of_slot(slot).size();
         genome[slot] = static_cast<Gene8>(combination % radix);
         combination /= radix;
     }
@@ -89,9 +89,8 @@ std::string SearchSpace::complaint(GenomeView genome) const {
                std::to_string(genome_length_);
     for (std::size_t slot = 0; slot < slot_gene_.size(); ++slot) {
         const Gene& gene = gene_of_slot(slot);
-        if (genome[slot] >= gene.values.size())
-            return gene.name + " index " + std::to_string(genome[slot]) + " is not below " +
-                   std::to_string(gene.values.size());
+        if (genome[slot] >= values_of_slot(slot).size())
+            return gene.name + " index " + std::to_string(genome[slot]) + " is not below " + std::to_string(values_of_slot(slot).size());
     }
     for (const LayerGroup& group : groups_) {
         const std::size_t depth = group.depth(genome.data());
@@ -113,15 +112,15 @@ void SearchSpace::check(GenomeView genome) const {
 
 bool SearchSpace::valid(GenomeView genome) const { return complaint(genome).empty(); }
 
-Gene8 SearchSpace::index_of(const Gene& gene, const Json& value) const {
-    const bool labels = gene.numbers.empty();
-    for (std::size_t i = 0; i < gene.values.size(); ++i) {
-        if (labels && value.is(Json::Kind::string) && value.text() == gene.values[i].text()) return static_cast<Gene8>(i);
-        if (!labels && value.is(Json::Kind::number) && Rational::parse(value.text(), gene.name) == gene.numbers[i])
+Gene8 SearchSpace::index_of(const Gene& gene, const Values& values, const Json& value) const {
+    const bool labels = values.numbers.empty();
+    for (std::size_t i = 0; i < values.size(); ++i) {
+        if (labels && value.is(Json::Kind::string) && value.text() == values.all[i].text()) return static_cast<Gene8>(i);
+        if (!labels && value.is(Json::Kind::number) && Rational::parse(value.text(), gene.name) == values.numbers[i])
             return static_cast<Gene8>(i);
     }
     std::vector<std::string> known;
-    for (const Json& one : gene.values) known.push_back(one.text());
+    for (const Json& one : values.all) known.push_back(one.text());
     const bool scalar = value.is(Json::Kind::number) || value.is(Json::Kind::string);
     throw Error(gene.name + " " + (scalar ? quoted(value.text()) : kind_name(value.kind())) + ": must be one of " +
                 join(known) + " in space " + name_);
@@ -129,7 +128,7 @@ Gene8 SearchSpace::index_of(const Gene& gene, const Json& value) const {
 
 void SearchSpace::pack_gene(const Gene& gene, const Json& value, Genome& genome) const {
     if (gene.group < 0 && gene.length == 0) {
-        genome[gene.slot] = index_of(gene, value);
+        genome[gene.slot] = index_of(gene, gene.values(), value);
         return;
     }
     std::size_t expected = gene.length;
@@ -146,7 +145,7 @@ void SearchSpace::pack_gene(const Gene& gene, const Json& value, Genome& genome)
     if (!value.is(Json::Kind::array)) throw Error(gene.name + " " + quoted(value.dump()) + ": " + rule);
     if (value.items().size() != expected)
         throw Error(gene.name + ": " + rule + ", not " + std::to_string(value.items().size()));
-    for (std::size_t i = 0; i < expected; ++i) genome[first + i * stride] = index_of(gene, value.items()[i]);
+    for (std::size_t i = 0; i < expected; ++i) genome[first + i * stride] = index_of(gene, gene.values(i), value.items()[i]);
 }
 
 Genome SearchSpace::pack(const Json& architecture) const {
@@ -181,16 +180,16 @@ Json SearchSpace::unpack(GenomeView genome) const {
     members.emplace_back("space", Json::string(name_));
     for (const Gene& gene : genes_) {
         if (gene.group < 0 && gene.length == 0) {
-            members.emplace_back(gene.name, gene.values[genome[gene.slot]]);
+            members.emplace_back(gene.name, gene.values().all[genome[gene.slot]]);
             continue;
         }
         std::vector<Json> items;
         if (gene.group < 0) {
-            for (std::size_t i = 0; i < gene.length; ++i) items.push_back(gene.values[genome[gene.slot + i]]);
+            for (std::size_t i = 0; i < gene.length; ++i) items.push_back(gene.values(i).all[genome[gene.slot + i]]);
         } else {
             const LayerGroup& group = groups_[static_cast<std::size_t>(gene.group)];
             for (std::size_t layer = 0; layer < group.depth(genome.data()); ++layer)
-                items.push_back(gene.values[genome[group.offset + layer * group.radix.size() + gene.slot]]);
+                items.push_back(gene.values().all[genome[group.offset + layer * group.radix.size() + gene.slot]]);
         }
         members.emplace_back(gene.name, Json::array(std::move(items)));
     }

@@ -65,7 +65,7 @@ Projection SpaceReader::projection_of(Expressions::Root root, int group, const s
     for (auto slot = slots.rbegin(); slot != slots.rend(); ++slot) {
         if (*slot < space_.slot_gene_.size()) {
             projection.terms.push_back({*slot, projection.rows});
-            projection.rows *= space_.gene_of_slot(*slot).values.size();
+            projection.rows *= space_.values_of_slot(*slot).size();
             continue;
         }
         for (std::size_t i = 0; i < space_.genes_.size(); ++i) {
@@ -78,25 +78,25 @@ Projection SpaceReader::projection_of(Expressions::Root root, int group, const s
     return projection;
 }
 
-void SpaceReader::set_slot(std::size_t slot, const Gene& gene, std::size_t value) {
+void SpaceReader::set_slot(std::size_t slot, const Values& values, std::size_t value) {
     Value& place = environment_.slots[slot];
-    if (gene.numbers.empty())
-        place = {Rational(0), expressions_.intern_label(gene.values[value].text())};
+    if (values.numbers.empty())
+        place = {Rational(0), expressions_.intern_label(values.all[value].text())};
     else
-        place = {gene.numbers[value], -1};
+        place = {values.numbers[value], -1};
 }
 
 void SpaceReader::set_row(const Projection& projection, std::size_t row) {
     for (const Projection::Term& term : projection.terms) {
-        const Gene& gene = space_.gene_of_slot(term.slot);
-        set_slot(term.slot, gene, row / term.stride % gene.values.size());
+        const Values& values = space_.values_of_slot(term.slot);
+        set_slot(term.slot, values, row / term.stride % values.size());
     }
 }
 
 void SpaceReader::set_option(std::size_t group, std::size_t option) {
     const LayerGroup& layers = space_.groups_[group];
     for (std::size_t i = layers.genes.size(); i-- > 0; option /= layers.radix[i])
-        set_slot(static_cast<std::size_t>(layer_slot(layers.genes[i])), space_.genes_[layers.genes[i]], option % layers.radix[i]);
+        set_slot(static_cast<std::size_t>(layer_slot(layers.genes[i])), space_.genes_[layers.genes[i]].values(), option % layers.radix[i]);
 }
 
 std::int64_t SpaceReader::whole_cost(Expressions::Root root, const std::string& what) const {

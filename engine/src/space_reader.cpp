@@ -123,30 +123,45 @@ void SpaceReader::read_gene(const Json& item) {
         if (other.name == gene.name) fail("gene " + quoted(gene.name) + " is there twice");
         if (other.key == gene.key) fail("genes " + quoted(gene.name) + " and " + quoted(other.name) + " have the same key");
     }
-    read_values(item, gene);
+    read_lists(item, gene);
     place_gene(item, gene);
     space_.genes_.push_back(std::move(gene));
 }
 
-void SpaceReader::read_values(const Json& item, Gene& gene) {
-    gene.values = member(item, "values", Json::Kind::array, true)->items();
-    if (gene.values.empty() || gene.values.size() > 255) fail("gene " + quoted(gene.name) + " must have 1 to 255 values");
-    for (std::size_t i = 0; i < gene.values.size(); ++i) {
-        const Json& value = gene.values[i];
-        if (!value.is(gene.values[0].kind()) || !(value.is(Json::Kind::number) || value.is(Json::Kind::string)))
-            fail("gene " + quoted(gene.name) + ": its values must be all numbers or all labels");
+Values SpaceReader::read_values(const Json& list, const Gene& gene) const {
+    const std::string what = "gene " + quoted(gene.name);
+    if (!list.is(Json::Kind::array) || list.items().empty() || list.items().size() > 255) fail(what + " must have 1 to 255 values");
+    Values values;
+    values.all = list.items();
+    const Json::Kind kind = values.all[0].kind();
+    for (std::size_t i = 0; i < values.size(); ++i) {
+        const Json& value = values.all[i];
+        if (!value.is(kind) || !(kind == Json::Kind::number || kind == Json::Kind::string)) fail(what + ": its values must be all numbers or all labels");
+        if (kind == Json::Kind::number) values.numbers.push_back(Rational::parse(value.text(), "gene " + gene.name));
         for (std::size_t j = 0; j < i; ++j)
-            if (gene.values[j].text() == value.text()) fail("gene " + quoted(gene.name) + " has the value " + value.text() + " twice");
-        if (value.is(Json::Kind::number)) gene.numbers.push_back(Rational::parse(value.text(), "gene " + gene.name));
+            if (kind == Json::Kind::number ? values.numbers[j] == values.numbers[i] : values.all[j].text() == value.text())
+                fail(what + " has the value " + quoted(value.text()) + " twice");
     }
+    return values;
+}
+
+// "values" is a list; with "length" the gene is a list of so many of them; a list of lists gives each element its own.
+void SpaceReader::read_lists(const Json& item, Gene& gene) const {
+    const Json* values = member(item, "values", Json::Kind::array, true);
+    const bool own = !values->items().empty() && values->items()[0].is(Json::Kind::array);
+    if (own)
+        for (const Json& list : values->items()) gene.lists.push_back(read_values(list, gene));
+    else
+        gene.lists.push_back(read_values(*values, gene));
+    const Json* length = member(item, "length", Json::Kind::number, false);
+    if (length == nullptr && !own) return;
+    const Rational count = length == nullptr ? Rational(static_cast<std::int64_t>(gene.lists.size())) : Rational::parse(length->text(), "gene " + gene.name + " length");
+    if (!count.whole() || count.numerator() < 1 || count.numerator() > 9) fail("gene " + quoted(gene.name) + ": a list must have 1 to 9 elements");
+    gene.length = static_cast<std::size_t>(count.numerator());
+    if (own && gene.length != gene.lists.size()) fail("gene " + quoted(gene.name) + ": \"length\" does not match its lists of values");
 }
 
 void SpaceReader::place_gene(const Json& item, Gene& gene) {
-    if (const Json* length = member(item, "length", Json::Kind::number, false)) {
-        const Rational count = Rational::parse(length->text(), "gene " + gene.name + " length");
-        if (!count.whole() || count.numerator() < 1 || count.numerator() > 9) fail("gene " + quoted(gene.name) + ": \"length\" must be 1 to 9");
-        gene.length = static_cast<std::size_t>(count.numerator());
-    }
     const Json* per = member(item, "per", Json::Kind::string, false);
     if (per == nullptr) return;
     if (gene.length != 0) fail("gene " + quoted(gene.name) + ": \"length\" and \"per\" exclude each other");
@@ -154,8 +169,8 @@ void SpaceReader::place_gene(const Json& item, Gene& gene) {
     gene.group = static_cast<int>(&group - space_.groups_.data());
     gene.slot = group.genes.size();
     group.genes.push_back(space_.genes_.size());
-    group.radix.push_back(gene.values.size());
-    group.options *= gene.values.size();
+    group.radix.push_back(gene.values().size());
+    group.options *= gene.values().size();
     if (group.options > most_options) fail("a layer of " + quoted(per->text()) + " has more than 65,536 combinations of genes");
 }
 
@@ -167,8 +182,8 @@ LayerGroup& SpaceReader::group_of(const std::string& depth_gene) {
         if (gene.name != depth_gene) continue;
         LayerGroup group;
         group.depth_gene = i;
-        if (gene.group >= 0 || gene.length != 0 || gene.numbers.empty()) fail(quoted(depth_gene) + " must be one number to count layers");
-        for (const Rational& depth : gene.numbers) {
+        if (gene.group >= 0 || gene.length != 0 || gene.values().numbers.empty()) fail(quoted(depth_gene) + " must be one number to count layers");
+        for (const Rational& depth : gene.values().numbers) {
             if (!depth.whole() || depth.numerator() < 0 || depth.numerator() > static_cast<std::int64_t>(most_layers))
                 fail(quoted(depth_gene) + " must be whole numbers of 0 to 255 to count layers");
             group.depths.push_back(static_cast<std::size_t>(depth.numerator()));
@@ -187,7 +202,7 @@ void SpaceReader::lay_out() {
         gene.slot = space_.slot_gene_.size();
         for (std::size_t element = 0; element < std::max<std::size_t>(gene.length, 1); ++element) {
             space_.slot_gene_.push_back(i);
-            space_.combinations_ *= gene.values.size();
+            space_.combinations_ *= gene.values(element).size();
             if (space_.combinations_ > most_combinations)
                 fail("has more than 1,048,576 combinations of global genes; let some belong to layers (\"per\")");
         }
@@ -232,7 +247,7 @@ void SpaceReader::read_requirements() {
         projection_of(root, -1, "require");
         for (std::size_t i = 0; i < space_.combinations_; ++i) {
             space_.write_combination(i, genome);
-            for (std::size_t slot = 0; slot < space_.slot_gene_.size(); ++slot) set_slot(slot, space_.gene_of_slot(slot), genome[slot]);
+            for (std::size_t slot = 0; slot < space_.slot_gene_.size(); ++slot) set_slot(slot, space_.values_of_slot(slot), genome[slot]);
             if (whole_cost(root, "require") == 0) space_.forbidden_[i] = true;
         }
     }

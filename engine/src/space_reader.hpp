@@ -23,7 +23,8 @@ class SpaceReader {
     void read_variables();
     void read_genes();
     void read_gene(const Json& item);
-    void read_values(const Json& item, Gene& gene);
+    Values read_values(const Json& list, const Gene& gene) const;
+    void read_lists(const Json& item, Gene& gene) const;
     void place_gene(const Json& item, Gene& gene);
     LayerGroup& group_of(const std::string& depth_gene);
     void lay_out();
@@ -39,7 +40,7 @@ class SpaceReader {
     std::int64_t whole_cost(Expressions::Root root, const std::string& what) const;
     void set_row(const Projection& projection, std::size_t row);
     void set_option(std::size_t group, std::size_t option);
-    void set_slot(std::size_t slot, const Gene& gene, std::size_t value);
+    void set_slot(std::size_t slot, const Values& values, std::size_t value);
     std::int32_t layer_slot(std::size_t gene) const;
     static void check_total(const SearchSpace& space, const CostTable& cost);
 

@@ -46,7 +46,7 @@ void TableBuilder::set_projections() {
         for (std::size_t slot = 0; slot < used.size(); ++slot) {
             if (!used[slot]) continue;
             projection.terms.push_back({slot, projection.rows});
-            projection.rows *= space_.gene_of_slot(slot).values.size();
+            projection.rows *= space_.values_of_slot(slot).size();
         }
         used[groups[g].depth_slot] = true;  // for the groups before
     }

@@ -19,14 +19,23 @@ namespace hytas {
 
 using Variables = std::map<std::string, std::int64_t>;
 
+// The values that one place of a genome may take, in the order of their indices.
+struct Values {
+    std::vector<Json> all;          // numbers or labels, as the file writes them
+    std::vector<Rational> numbers;  // empty when they are labels
+
+    std::size_t size() const { return all.size(); }
+};
+
 struct Gene {
     std::string name;
     std::string key;                 // the prefix in a text key: "d" in "d4-e64"
-    std::vector<Json> values;        // numbers or labels, as the file writes them
-    std::vector<Rational> numbers;   // empty when the values are labels
+    std::vector<Values> lists;       // one an element of a list gene, else one
     std::size_t length = 0;          // 0: one value; n: a list of n values
     int group = -1;                  // the depth gene's group for a gene of a layer, -1 for a global gene
     std::size_t slot = 0;            // global: its first byte; layer: its place inside a layer
+
+    const Values& values(std::size_t element = 0) const { return lists[lists.size() == 1 ? 0 : element]; }
 };
 
 // The layers that one depth gene counts.
@@ -70,6 +79,10 @@ class SearchSpace {
     std::size_t genome_length() const { return genome_length_; }
     std::size_t global_slots() const { return slot_gene_.size(); }
     const Gene& gene_of_slot(std::size_t slot) const { return genes_[slot_gene_[slot]]; }
+    const Values& values_of_slot(std::size_t slot) const {
+        const Gene& gene = gene_of_slot(slot);
+        return gene.values(slot - gene.slot);
+    }
     // All combinations of the global genes, the last varying fastest; some may be excluded by the file's "require".
     std::size_t combinations() const { return combinations_; }
     bool allowed(std::size_t combination) const { return forbidden_.empty() || !forbidden_[combination]; }
@@ -93,7 +106,7 @@ class SearchSpace {
     SearchSpace() = default;
 
     std::string complaint(GenomeView genome) const;
-    Gene8 index_of(const Gene& gene, const Json& value) const;
+    Gene8 index_of(const Gene& gene, const Values& values, const Json& value) const;
     void pack_gene(const Gene& gene, const Json& value, Genome& genome) const;
 
     std::string name_;

@@ -1,0 +1,223 @@
+#include <algorithm>
+#include <cmath>
+#include <set>
+
+#include "counting_table.hpp"
+#include "support.hpp"
+
+using namespace hytas;
+using namespace hytas::test;
+
+namespace {
+
+std::vector<Genome> enumerated(const Feasible& feasible) {
+    std::vector<Genome> all;
+    Genome genome(feasible.space().genome_length());
+    for (Wide i = 0; i < feasible.count(); ++i) {
+        feasible.unrank(i, genome);
+        all.push_back(genome);
+    }
+    return all;
+}
+
+// Random bounds through the costs of a random architecture, so that most of them are tight but not empty.
+Budget random_budget(const SearchSpace& space, Rng& rng) {
+    const auto all = all_genomes(space);
+    std::vector<Bound> bounds;
+    for (std::size_t cost = 0; cost < space.costs().size(); ++cost) {
+        if (rng.below(2) == 0) continue;
+        std::int64_t low = space.cost(cost, all[rng.below(all.size())].data());
+        std::int64_t high = space.cost(cost, all[rng.below(all.size())].data());
+        if (low > high) std::swap(low, high);
+        bounds.push_back({space.costs()[cost].name, rng.below(3) == 0 ? 0 : low, high});
+    }
+    return Budget(bounds);
+}
+
+// The documented order: global genes, then sums of bounded costs over layers, then layers.
+std::vector<Genome> in_order(const SearchSpace& space, const Feasible& feasible, std::vector<Genome> genomes) {
+    std::sort(genomes.begin(), genomes.end(), [&](const Genome& left, const Genome& right) {
+        const auto key = [&](const Genome& genome) {
+            const std::vector<Gene8> global(genome.begin(), genome.begin() + static_cast<std::ptrdiff_t>(space.global_slots()));
+            return std::make_tuple(global, feasible.table().sums_of(space, genome.data()), genome);
+        };
+        return key(left) < key(right);
+    });
+    return genomes;
+}
+
+void check_against_brute_force(const SpacePtr& space, const Budget& budget) {
+    const auto expected = all_inside(*space, budget);
+    INFO(space->name() << " " << budget.text());
+    if (expected.empty()) {
+        CHECK(error_of([&] { Feasible(space, budget); }).find("no architecture of") != std::string::npos);
+        return;
+    }
+    const Feasible feasible(space, budget);
+    REQUIRE(feasible.count() == expected.size());
+    const auto found = enumerated(feasible);
+    CHECK(found == in_order(*space, feasible, expected));
+    for (std::size_t i = 0; i < found.size(); ++i) CHECK(feasible.rank(found[i]) == i);
+    std::size_t inside = 0;
+    for (const Genome& genome : all_genomes(*space)) inside += feasible.contains(genome) ? 1 : 0;
+    CHECK(inside == expected.size());
+}
+
+}  // namespace
+
+TEST_CASE("counts, enumeration and ranks equal brute force") {
+    Rng rng(1);
+    check_against_brute_force(small_space(), Budget());
+    for (int trial = 0; trial < 60; ++trial) check_against_brute_force(small_space(), random_budget(*small_space(), rng));
+    for (int trial = 0; trial < 150; ++trial) {
+        const SpacePtr space = random_space(rng);
+        check_against_brute_force(space, random_budget(*space, rng));
+    }
+}
+
+TEST_CASE("windows shrink to a single architecture") {
+    const SpacePtr space = small_space();
+    const std::size_t params = space->cost_index("params");
+    const std::size_t macs = space->cost_index("macs");
+    for (const Genome& genome : all_genomes(*space)) {
+        const std::int64_t p = space->cost(params, genome.data());
+        const std::int64_t m = space->cost(macs, genome.data());
+        const Feasible feasible(space, Budget({{"params", p, p}, {"macs", m, m}}));
+        CHECK(feasible.contains(genome));
+        Genome drawn(space->genome_length());
+        feasible.unrank(feasible.rank(genome), drawn);
+        CHECK(drawn == genome);
+    }
+}
+
+TEST_CASE("the legal architectures of the reference table") {
+    CHECK(builtin("autoformer-tiny")->size() == 1056964608U);
+    const auto count = [](const char* space, const char* budget) { return Feasible(builtin(space), Budget::parse(std::string(budget))).count(); };
+    CHECK(count("autoformer-tiny", "5.40M..5.41M-params") == 12);
+    CHECK(count("autoformer-tiny", "5M..6M-params") == 14475214);
+    CHECK(count("autoformer-tiny", "5.90M..5.91M-params") == 638157);
+    CHECK(to_text(count("autoformer-base", "1G-params")) == "10108977168384");
+    CHECK(to_text(count("hytas", "1G-params")) == "793920596262912");
+}
+
+TEST_CASE("no budget and a budget that all fit count the same") {
+    for (const char* name : {"hytas", "autoformer-tiny", "autoformer-small", "autoformer-base", "pit-tiny", "pit-xs", "pit-small"}) {
+        const SpacePtr space = builtin(name);
+        CHECK(Feasible(space, Budget()).count() == space->size());
+        CHECK(Feasible(space, Budget::parse(std::string("100G-params"))).count() == space->size());
+    }
+}
+
+TEST_CASE("a uniform draw over architectures is uniform") {
+    const SpacePtr space = small_space();
+    const Feasible feasible(space, Budget({{"params", 60, 200}, {"activations", 0, 40}}));
+    const auto count = static_cast<std::size_t>(feasible.count());
+    REQUIRE(count > 100);
+    std::vector<double> seen(count, 0.0);
+    Rng rng(7);
+    Genome genome(space->genome_length());
+    const double draws = 100.0 * static_cast<double>(count);
+    for (double i = 0; i < draws; ++i) {
+        feasible.sample(rng, Uniform::architectures, genome);
+        seen[static_cast<std::size_t>(feasible.rank(genome))] += 1;
+    }
+    double chi = 0;
+    for (const double here : seen) chi += (here - 100.0) * (here - 100.0) / 100.0;
+    CHECK(chi < chi_square_limit(static_cast<double>(count - 1)));
+}
+
+TEST_CASE("a uniform draw over choices has the probability of its genes") {
+    const SpacePtr space = small_space();
+    const Feasible feasible(space, Budget({{"params", 60, 200}}));
+    const auto genomes = enumerated(feasible);
+    // 1 / probability of the layers; the global genes have the same probability everywhere.
+    std::vector<double> weight;
+    double total = 0;
+    for (const Genome& genome : genomes) {
+        double chance = 1;
+        for (const LayerGroup& group : space->groups()) chance /= std::pow(static_cast<double>(group.options), static_cast<double>(group.depth(genome.data())));
+        weight.push_back(chance);
+        total += chance;
+    }
+    std::vector<double> seen(genomes.size(), 0.0);
+    Rng rng(8);
+    Genome genome(space->genome_length());
+    const double draws = 2e5;
+    for (double i = 0; i < draws; ++i) {
+        feasible.sample(rng, Uniform::choices, genome);
+        seen[static_cast<std::size_t>(feasible.rank(genome))] += 1;
+    }
+    // Cells with few expected draws are pooled: the statistic assumes at least about ten in each.
+    double chi = 0;
+    double cells = 0;
+    double pooled_seen = 0;
+    double pooled_expected = 0;
+    for (std::size_t i = 0; i < genomes.size(); ++i) {
+        const double expected = draws * weight[i] / total;
+        pooled_seen += seen[i];
+        pooled_expected += expected;
+        if (pooled_expected < 10) continue;
+        chi += (pooled_seen - pooled_expected) * (pooled_seen - pooled_expected) / pooled_expected;
+        cells += 1;
+        pooled_seen = pooled_expected = 0;
+    }
+    REQUIRE(cells > 50);
+    CHECK(chi < chi_square_limit(cells - 1));
+}
+
+TEST_CASE("counts beyond 64 bits are exact") {
+    std::string text = R"({"format": "hytas-space", "version": 1, "name": "deep", "genes": [
+        {"name": "depth", "values": [64]}, {"name": "a", "values": [1, 2, 3], "per": "depth"}],
+        "costs": {"params": {"layers": {"depth": "a"}}}})";
+    const auto space = std::make_shared<const SearchSpace>(SearchSpace::parse(text, {}));
+    Wide power = 1;
+    for (int i = 0; i < 64; ++i) power *= 3;
+    CHECK(space->size() == power);
+    const Feasible feasible(space, Budget({{"params", 100, 150}}));
+    CHECK((feasible.count() >> 64) != 0);
+    Rng rng(3);
+    Genome genome(space->genome_length());
+    for (int i = 0; i < 200; ++i) {
+        const Wide index = rng.below_wide(feasible.count());
+        feasible.unrank(index, genome);
+        CHECK(feasible.contains(genome));
+        CHECK(feasible.rank(genome) == index);
+    }
+    // Symmetric: a sum of 128 +- x has as many architectures on either side.
+    CHECK(Feasible(space, Budget({{"params", 64, 100}})).count() == Feasible(space, Budget({{"params", 156, 192}})).count());
+    // 255 layers of 3 genes have more than 2^128 architectures: said, not wrapped.
+    text.replace(text.find("64"), 2, "255");
+    const auto deeper = std::make_shared<const SearchSpace>(SearchSpace::parse(text, {}));
+    CHECK(error_of([&] { deeper->size(); }).find("more than 2^128") != std::string::npos);
+    CHECK(error_of([&] { Feasible(deeper, Budget()); }).find("more than 2^128") != std::string::npos);
+}
+
+TEST_CASE("an infeasible budget names the smallest, the largest or the nearest costs") {
+    const SpacePtr space = small_space();
+    const std::size_t params = space->cost_index("params");
+    std::set<std::int64_t> costs;
+    for (const Genome& genome : all_genomes(*space)) costs.insert(space->cost(params, genome.data()));
+    const auto refusal = [&](std::int64_t low, std::int64_t high) { return error_of([&] { Feasible(space, Budget({{"params", low, high}})); }); };
+    CHECK(refusal(0, 1) == "budget 1-params: no architecture of small fits; the smallest has " + std::to_string(*costs.begin()) + " params");
+    CHECK(refusal(5000, 6000).find("the largest has " + std::to_string(*costs.rbegin()) + " params") != std::string::npos);
+    for (auto at = costs.begin(); std::next(at) != costs.end(); ++at) {
+        const std::int64_t low = *at + 1;
+        const std::int64_t high = *std::next(at) - 1;
+        if (low > high) continue;
+        CHECK(refusal(low, high).find("the nearest have " + std::to_string(low - 1) + " params below and " + std::to_string(high + 1) + " params above") != std::string::npos);
+    }
+    const std::string both = error_of([&] { Feasible(space, Budget({{"params", 0, *costs.begin()}, {"macs", 60, 80}})); });
+    CHECK(both.find("with the other bounds kept") != std::string::npos);
+}
+
+TEST_CASE("rank and unrank refuse what is outside") {
+    const SpacePtr space = small_space();
+    const Feasible feasible(space, Budget({{"params", 0, 100}}));
+    Genome genome(space->genome_length());
+    CHECK(error_of([&] { feasible.unrank(feasible.count(), genome); }).find("must be below the count") != std::string::npos);
+    for (const Genome& other : all_genomes(*space))
+        if (!feasible.contains(other)) {
+            CHECK(error_of([&] { feasible.rank(other); }).find("is not inside the budget") != std::string::npos);
+            break;
+        }
+}

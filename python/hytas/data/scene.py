@@ -18,6 +18,9 @@ from hytas.data.palette import Palette, palette
 from hytas.data.readers import open_file
 from hytas.errors import InputError
 
+# A larger cube stays as its reader gave it, which may be a memory map.
+IN_MEMORY_BYTES = 2**31
+
 
 @dataclass(frozen=True, eq=False)
 class Cube:
@@ -138,6 +141,9 @@ def load_scene(
         )
     maps = find.find_maps(other, labels_key, variable.shape, argument)
     cube, notes = _turn(find.load(variable, contents, "data"), maps[0][1].shape, str(variable))
+    if cube.nbytes <= IN_MEMORY_BYTES:
+        # Pixel by pixel, so that a patch is a few long reads: MATLAB stores band by band.
+        cube = np.ascontiguousarray(cube)
     sources = (str(contents.path),) if labels is None else (str(contents.path), str(other.path))
     return scene_from_arrays(
         cube,

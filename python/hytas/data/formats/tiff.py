@@ -1,5 +1,6 @@
 """GeoTIFF by tifffile, read by windows: only the strips or tiles that a window touches."""
 
+import logging
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -24,6 +25,8 @@ def read(path: Path) -> Contents:
     """Describe the first image of a file: one page of many samples, or one page a band."""
     import tifffile
 
+    # It logs every oddity of a tag; what matters arrives as an exception.
+    logging.getLogger("tifffile").setLevel(logging.CRITICAL)
     with tifffile.TiffFile(path) as file:
         series = file.series[0]
         page = series.keyframe

@@ -9,7 +9,7 @@ from small_model import Exported, small_scene
 from hytas.data import extract_patches
 from hytas.deploy import DeployedModel, classify_scene
 from hytas.deploy.accuracy import measure
-from hytas.deploy.outputs import smallest, write_map
+from hytas.deploy.outputs import Extras, smallest, write_map
 from hytas.deploy.picture import colour_map, draw_map
 from hytas.deploy.scene import read_tile
 from hytas.errors import InputError
@@ -109,7 +109,7 @@ def test_outputs_keep_the_class_ids(
 ) -> None:
     result = classify_scene(deployed, exported.scene.cube)
     truth = np.array((0, *exported.card.class_ids), np.int32)[exported.scene.labels]
-    path = write_map(tmp_path / name, result, exported.card, truth=truth)
+    path = write_map(tmp_path / name, result, exported.card, Extras(truth))
     assert list(tmp_path.iterdir()) == [path]
     if path.suffix == ".npy":
         assert np.array_equal(np.load(path), result.labels)

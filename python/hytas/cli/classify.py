@@ -13,9 +13,10 @@ if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
-    from ..data import Cube
+    from ..data import Geo
     from ..deploy import ClassMap, DeployedModel
-    from ..deploy.scene import Progress
+    from ..deploy.journal import Journal
+    from ..deploy.scene import Progress, Rows
 
 
 @click.command()
@@ -26,7 +27,11 @@ if TYPE_CHECKING:
     type=click.Path(path_type=Path),
     default=Path("map.png"),
     show_default=True,
-    help="The map: .png, .svg or .pdf (a picture with legend), .npy, .npz or .mat (class ids).",
+    help="The map: .tif or .hdr (georeferenced), .png, .svg or .pdf (a picture with legend), "
+    ".npy, .npz or .mat.",
+)
+@click.option(
+    "--confidence", type=click.Path(path_type=Path), help="Also the confidence, as .tif or .hdr."
 )
 @click.option(
     "--labels", type=click.Path(path_type=Path), help="Ground truth, to say how right the map is."
@@ -48,6 +53,7 @@ def classify(
     model: Path,
     scene: Path,
     out: Path,
+    confidence: Path | None,
     labels: Path | None,
     cube_key: str | None,
     labels_key: str | None,
@@ -58,40 +64,85 @@ def classify(
     as_json: bool,
 ) -> None:
     """Classify every pixel of SCENE with MODEL, an exported .onnx file."""
-    from ..deploy import DeployedModel, classify_scene
+    from ..deploy import DeployedModel
     from ..deploy.accuracy import measure
-    from ..deploy.outputs import check_output, write_map
+    from ..deploy.journal import file_identity, open_journal
+    from ..deploy.outputs import Extras, check_output, write_confidence, write_map
 
     check_output(out)
+    if confidence is not None:
+        check_output(confidence, "confidence")
     deployed = DeployedModel.load(model, provider, threads=threads)
-    cube = _read_cube(scene, cube_key)
-    deployed.check_scene(cube.cube.shape[2], cube.wavelengths, str(scene))
-    truth = None if labels is None else _read_truth(labels, labels_key, cube)
-    start = time.perf_counter()
-    with _progress(cube.cube.shape[0], hidden=as_json) as advance:
-        result = classify_scene(
-            deployed,
-            cube.cube,
-            nodata=cube.meta.get("nodata") if nodata is None else nodata,
-            tile_rows=tile_rows,
-            progress=advance,
-        )
-    seconds = time.perf_counter() - start
-    report: dict[str, Any] = {
-        "model": str(model),
-        "scene": str(scene),
-        "out": str(out),
-        "notes": list(cube.notes),
+    source = _open_source(scene, cube_key, deployed.card.bands)
+    height, width, bands = source.cube.shape
+    deployed.check_scene(bands, source.wavelengths, str(scene))
+    truth = None if labels is None else _read_truth(labels, labels_key, source.cube.shape)
+    nodata = source.nodata if nodata is None else nodata
+    identity: dict[str, Any] = {
+        "model": file_identity(model),
+        "scene": file_identity(scene),
+        "nodata": nodata,
     }
-    report |= _summary(deployed, result, seconds)
-    title = "classified"
-    if truth is not None:
-        report["accuracy"] = accuracy = measure(result.labels, truth.scored, deployed.card)
-        report["accuracy"]["scored"] = truth.what
-        title = f"classified, OA {accuracy['OA']:.4f}"
-    drawn = None if truth is None else truth.all
-    write_map(out, result, deployed.card, truth=drawn, title=title)
+    identity |= {"cube": cube_key, "provider": deployed.provider, "version": deployed.card.version}
+    report: dict[str, Any] = {"model": str(model), "scene": str(scene), "out": str(out)}
+    with open_journal(out, identity, (height, width)) as journal:
+        report |= _run(deployed, source._replace(nodata=nodata), journal, tile_rows, as_json)
+        result = journal.class_map()
+        report |= _count(deployed, result)
+        extras = Extras(geo=source.geo)
+        if truth is not None:
+            accuracy = measure(result.labels, truth.scored, deployed.card)
+            report["accuracy"] = {**accuracy, "scored": truth.what}
+            title = f"classified, OA {accuracy['OA']:.4f}"
+            extras = Extras(truth.all, title, source.geo)
+        write_map(out, result, deployed.card, extras)
+        if confidence is not None:
+            write_confidence(confidence, result, deployed.card, source.geo)
+            report["confidence"] = str(confidence)
     click.echo(json.dumps(report, indent=2) if as_json else _text(report))
+
+
+def _run(
+    model: "DeployedModel",
+    source: "Source",
+    journal: "Journal",
+    tile_rows: int | None,
+    hidden: bool,
+) -> dict[str, Any]:
+    """Classify the rows that the journal lacks; returns how fast."""
+    from ..deploy import classify_strips
+
+    height, width, bands = source.cube.shape
+    resumed, start = journal.done, time.perf_counter()
+    strips = classify_strips(
+        model, source.cube, nodata=source.nodata, tile_rows=tile_rows, first_row=resumed
+    )
+    with _progress(height, resumed, hidden) as advance:
+        for strip in strips:
+            journal.append(strip)
+            advance(journal.done, height)
+    seconds = time.perf_counter() - start
+    return {
+        "height": height,
+        "width": width,
+        "bands": bands,
+        "resumed_at_row": resumed,
+        "seconds": round(seconds, 3),
+        "pixels_per_second": round((height - resumed) * width / seconds, 1),
+        "provider": model.provider,
+        "graph": model.card.graph,
+        "precision": model.card.precision,
+        "forced": model.card.forced,
+    }
+
+
+class Source(NamedTuple):
+    """A cube and what its file says about it."""
+
+    cube: "Rows"
+    wavelengths: "npt.NDArray[np.float64] | None"
+    nodata: float | None = None
+    geo: "Geo | None" = None
 
 
 class Truth(NamedTuple):
@@ -102,16 +153,17 @@ class Truth(NamedTuple):
     what: str
 
 
-def _read_cube(path: Path, key: str | None) -> "Cube":
-    from ..data import Cube, load_cube, synthetic_scene
+def _open_source(path: Path, key: str | None, bands: int) -> Source:
+    from ..data import open_cube, synthetic_scene
 
-    if str(path) != "synthetic":
-        return load_cube(path, key)
-    scene = synthetic_scene()
-    return Cube(scene.cube, scene.wavelengths, scene.valid, scene.name)
+    if str(path) == "synthetic":
+        scene = synthetic_scene()
+        return Source(scene.cube, scene.wavelengths)
+    cube = open_cube(path, key, bands)
+    return Source(cube, cube.wavelengths, cube.nodata, cube.geo)
 
 
-def _read_truth(path: Path, key: str | None, cube: "Cube") -> Truth:
+def _read_truth(path: Path, key: str | None, shape: tuple[int, ...]) -> Truth:
     import numpy as np
 
     from ..data import load_maps, synthetic_scene
@@ -120,41 +172,37 @@ def _read_truth(path: Path, key: str | None, cube: "Cube") -> Truth:
         scene = synthetic_scene()
         assert scene.test is not None  # the synthetic scene has its own split
         return Truth(scene.labels, scene.test, "pixels of the test map")
-    maps = [values.astype(np.int32) for _, values in load_maps(path, key, cube.cube.shape)]
+    maps = [values.astype(np.int32) for _, values in load_maps(path, key, shape)]
     if len(maps) == 2:
         return Truth(np.where(maps[1] > 0, maps[1], maps[0]), maps[1], "pixels of the test map")
     return Truth(maps[0], maps[0], "labelled pixels, those trained on among them")
 
 
 @contextmanager
-def _progress(rows: int, hidden: bool) -> Iterator["Progress"]:
+def _progress(rows: int, done: int, hidden: bool) -> Iterator["Progress"]:
     """A progress bar with the time left, on standard error."""
     from rich.console import Console
     from rich.progress import Progress as Bars
 
     with Bars(console=Console(stderr=True), disable=hidden, transient=True) as bars:
-        task = bars.add_task("classifying", total=rows)
+        task = bars.add_task("classifying", total=rows, completed=done)
         yield lambda done, total: bars.update(task, completed=done, total=total)
 
 
-def _summary(model: "DeployedModel", result: "ClassMap", seconds: float) -> dict[str, Any]:
+def _count(model: "DeployedModel", result: "ClassMap") -> dict[str, Any]:
+    """Pixels of each class, counted row by row."""
     import numpy as np
 
-    height, width = result.labels.shape
-    counts = {
-        name: int(np.count_nonzero(result.labels == number))
-        for name, number in zip(model.card.class_names, model.card.class_ids, strict=True)
-    }
+    names = dict(zip(model.card.class_ids, model.card.class_names, strict=True))
+    counts = dict.fromkeys(model.card.class_names, 0)
+    for row in result.labels:
+        for number, found in zip(*np.unique(row, return_counts=True), strict=True):
+            if int(number) in names:
+                counts[names[int(number)]] += int(found)
     classified = sum(counts.values())
     return {
-        "height": height,
-        "width": width,
-        "bands": model.card.bands,
         "classified": classified,
-        "no_data": height * width - classified,
-        "seconds": round(seconds, 3),
-        "pixels_per_second": round(classified / seconds, 1),
-        "provider": model.provider,
+        "no_data": result.labels.size - classified,
         "classes": counts,
     }
 
@@ -164,10 +212,13 @@ def _text(report: dict[str, Any]) -> str:
     lines = [
         f"scene     {report['scene']}: {report['height']} x {report['width']} pixels, "
         f"{report['bands']} bands",
-        *(f"          {note}" for note in report["notes"]),
+        f"model     {report['model']}: {report['graph']} graph, {report['precision']}"
+        + (", forced past its accuracy check" if report["forced"] else ""),
         f"speed     {report['pixels_per_second']:.0f} pixels a second on {report['provider']} "
         f"({report['seconds']:.1f} s)",
     ]
+    if report["resumed_at_row"]:
+        lines.append(f"resumed   at row {report['resumed_at_row']}, where the last run stopped")
     if report["no_data"]:
         lines.append(f"no data   {report['no_data']} pixels, written as 0")
     widest = max(len(name) for name in report["classes"])

@@ -1,39 +1,56 @@
 """Class maps as files: one writer a suffix."""
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from ..data import Geo
 from ..errors import InputError
 from ..files import atomic_write
 from ..model_card import ModelCard
 from .picture import draw_map
+from .rasters import write_envi, write_geotiff
 from .scene import ClassMap
 
-Truth = npt.NDArray[np.int32] | None
+
+@dataclass(frozen=True)
+class Extras:
+    """What else a writer may need.
+
+    Attributes:
+        truth: (H, W) class ids of the ground truth, or None.
+        title: of a picture.
+        geo: where the scene lies, or None.
+    """
+
+    truth: npt.NDArray[np.int32] | None = None
+    title: str = ""
+    geo: Geo | None = None
 
 
-def write_picture(path: Path, result: ClassMap, card: ModelCard, truth: Truth, title: str) -> None:
+def write_picture(path: Path, result: ClassMap, card: ModelCard, extras: Extras) -> None:
     """A picture for people: the map, the ground truth if any, and a legend."""
-    draw_map(path, result.labels, card, truth=truth, title=title)
+    draw_map(path, result.labels, card, truth=extras.truth, title=extras.title)
 
 
-def write_npy(path: Path, result: ClassMap, card: ModelCard, truth: Truth, title: str) -> None:
+def write_npy(path: Path, result: ClassMap, card: ModelCard, extras: Extras) -> None:
     """The class ids alone, (H, W), in the smallest type that holds them."""
     with atomic_write(path) as temporary:
         np.save(temporary, smallest(result.labels, card))
 
 
-def write_npz(path: Path, result: ClassMap, card: ModelCard, truth: Truth, title: str) -> None:
+def write_npz(path: Path, result: ClassMap, card: ModelCard, extras: Extras) -> None:
     """Class ids and confidence."""
     with atomic_write(path) as temporary:
         labels = smallest(result.labels, card)
         np.savez_compressed(temporary, labels=labels, confidence=result.confidence)
 
 
-def write_matlab(path: Path, result: ClassMap, card: ModelCard, truth: Truth, title: str) -> None:
+def write_matlab(path: Path, result: ClassMap, card: ModelCard, extras: Extras) -> None:
     """Class ids and confidence as MATLAB v5, under the names `labels` and `confidence`."""
     from scipy.io import savemat
 
@@ -42,31 +59,49 @@ def write_matlab(path: Path, result: ClassMap, card: ModelCard, truth: Truth, ti
         savemat(temporary, values, appendmat=False, do_compression=True)
 
 
+Raster = Callable[[Path, npt.NDArray[Any], ModelCard, Geo | None, bool], None]
+
+# suffix -> writer of one band, with its place on the earth.
+RASTERS: dict[str, Raster] = {
+    ".tif": write_geotiff,
+    ".tiff": write_geotiff,
+    ".hdr": write_envi,
+    ".img": write_envi,
+}
+
+
+def write_raster(path: Path, result: ClassMap, card: ModelCard, extras: Extras) -> None:
+    """Class ids as a georeferenced raster with names and colours."""
+    RASTERS[path.suffix.lower()](path, smallest(result.labels, card), card, extras.geo, True)
+
+
 # suffix -> writer. A new output is one function and one line here.
-WRITERS: dict[str, Callable[[Path, ClassMap, ModelCard, Truth, str], None]] = {
+WRITERS: dict[str, Callable[[Path, ClassMap, ModelCard, Extras], None]] = {
     ".png": write_picture,
     ".svg": write_picture,
     ".pdf": write_picture,
     ".npy": write_npy,
     ".npz": write_npz,
     ".mat": write_matlab,
+    **dict.fromkeys(RASTERS, write_raster),
 }
 
 
-def check_output(path: Path) -> None:
+def check_output(path: Path, argument: str = "out") -> None:
     """Refuse, before the work, what could not be written after it.
 
     Raises:
         InputError: an unknown suffix, or a folder that does not exist.
     """
-    if path.suffix.lower() not in WRITERS:
-        raise InputError(f"out: {path} must end in one of {', '.join(WRITERS)}")
+    known = WRITERS if argument == "out" else RASTERS
+    if path.suffix.lower() not in known:
+        raise InputError(f"{argument}: {path} must end in one of {', '.join(known)}")
     if not path.parent.is_dir():
-        raise InputError(f"out: the folder {path.parent} does not exist")
+        raise InputError(f"{argument}: the folder {path.parent} does not exist")
 
 
 def write_map(
-    path: str | Path, result: ClassMap, card: ModelCard, *, truth: Truth = None, title: str = ""
+    path: str | Path, result: ClassMap, card: ModelCard, extras: Extras | None = None
 ) -> Path:
     """Write a class map in the format that the suffix names.
 
@@ -76,12 +111,28 @@ def write_map(
     """
     path = Path(path)
     check_output(path)
-    WRITERS[path.suffix.lower()](path, result, card, truth, title)
+    WRITERS[path.suffix.lower()](path, result, card, extras or Extras())
+    return path
+
+
+def write_confidence(
+    path: str | Path, result: ClassMap, card: ModelCard, geo: Geo | None = None
+) -> Path:
+    """Write the confidence, float32, as a GeoTIFF or ENVI raster.
+
+    Raises:
+        InputError: an unknown suffix.
+        OSError: the file cannot be written.
+    """
+    path = Path(path)
+    check_output(path, "confidence")
+    RASTERS[path.suffix.lower()](path, result.confidence, card, geo, False)
     return path
 
 
 def smallest(labels: npt.NDArray[np.int32], card: ModelCard) -> npt.NDArray[np.integer]:
     """Class ids in the smallest integer type that holds all of the model's."""
     lowest, highest = min(0, *card.class_ids), max(card.class_ids)
-    wanted = np.promote_types(np.min_scalar_type(lowest), np.min_scalar_type(highest))
-    return labels.astype(wanted)
+    if lowest < 0:
+        return labels
+    return labels.astype(np.min_scalar_type(highest))

@@ -12,6 +12,7 @@ from ..model_card import ModelCard
 
 _PANEL_INCHES = 4.6
 _LEGEND_ROWS = 18
+_LARGEST_SIDE = 1400
 _INK, _NO_DATA = "#222222", (255, 255, 255)
 
 
@@ -47,9 +48,11 @@ def draw_map(
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
-    maps = [(title or "classified", labels)]
+    # More pixels than the page has dots cost memory and show nothing.
+    step = -(-max(labels.shape) // _LARGEST_SIDE)
+    maps = [(title or "classified", labels[::step, ::step])]
     if truth is not None:
-        maps.append(("ground truth", truth))
+        maps.append(("ground truth", truth[::step, ::step]))
     height, width = labels.shape
     upright = height >= width
     panel = _panel_size(height, width)

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -10,7 +10,25 @@ import numpy.typing as npt
 from ..data import check_patch_size
 from .model import Array, DeployedModel
 
-TILE_BYTES = 32 * 2**20
+TILE_BYTES = 24 * 2**20
+TILE_PIXELS = 4096
+"""A tile takes seconds: progress shows, and a kill costs little."""
+
+
+class Rows(Protocol):
+    """A cube whose full rows can be read: an array, a memory map, or a `data.CubeReader`."""
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Height, width, bands."""
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """Element type."""
+
+    def __getitem__(self, rows: slice, /) -> Array:
+        """Rows, (h, W, bands)."""
+
 
 Progress = Callable[[int, int], None]
 """Called with rows done and rows in all."""
@@ -40,7 +58,7 @@ class Strip:
 
 def classify_scene(
     model: DeployedModel,
-    cube: Array,
+    cube: Rows,
     *,
     nodata: float | None = None,
     tile_rows: int | None = None,
@@ -50,7 +68,7 @@ def classify_scene(
 
     Args:
         model: of the sensor that recorded the cube.
-        cube: (H, W, bands); a memory map is read tile by tile.
+        cube: (H, W, bands); read tile by tile.
         nodata: the value that stands for no data, or None.
         tile_rows: rows at a time; None takes what fits `TILE_BYTES`. The map is the same, to the
             bit, whatever it is.
@@ -72,7 +90,7 @@ def classify_scene(
 
 def classify_strips(
     model: DeployedModel,
-    cube: Array,
+    cube: Rows,
     *,
     nodata: float | None = None,
     tile_rows: int | None = None,
@@ -85,14 +103,19 @@ def classify_strips(
     height, width, bands = cube.shape
     model.check_scene(bands)
     check_patch_size(model.card.patch_size, height, width)
-    rows = tile_rows or max(1, TILE_BYTES // (width * bands * cube.dtype.itemsize))
+    rows = tile_rows or _tile_rows(width, width * bands * cube.dtype.itemsize)
     for top in range(first_row, height, rows):
         bottom = min(top + rows, height)
         tile = read_tile(cube, top, bottom, model.card.margin)
         yield classify_tile(model, tile, top, nodata)
 
 
-def read_tile(cube: Array, top: int, bottom: int, margin: int) -> Array:
+def _tile_rows(width: int, row_bytes: int) -> int:
+    few_margins = max(TILE_PIXELS // width, 8)
+    return max(1, min(few_margins, TILE_BYTES // row_bytes))
+
+
+def read_tile(cube: Rows, top: int, bottom: int, margin: int) -> Array:
     """Rows `top` to `bottom` with `margin` pixels around, mirrored beyond the scene's border.
 
     Returns:

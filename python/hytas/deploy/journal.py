@@ -1,0 +1,110 @@
+"""Rows of a class map on disk as they are done, so that a killed run goes on where it stopped."""
+
+import hashlib
+import json
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import numpy as np
+import numpy.typing as npt
+
+from .scene import ClassMap, Strip
+
+_HEADER_BYTES = 4096
+
+
+class Journal:
+    """The rows done of one class map: a header that says of what, then the rows one after another.
+
+    A row is `labels` (W int32) and `confidence` (W float32). A kill can leave half a row at the
+    end, which the next run cuts off.
+    """
+
+    def __init__(self, file: BinaryIO, shape: tuple[int, int], done: int) -> None:
+        self._file, self._shape, self.done = file, shape, done
+
+    @property
+    def _row(self) -> np.dtype[Any]:
+        width = self._shape[1]
+        return np.dtype([("labels", "<i4", (width,)), ("confidence", "<f4", (width,))])
+
+    def append(self, strip: Strip) -> None:
+        """Write the next rows; they survive a kill from here on.
+
+        Raises:
+            ValueError: the strip does not follow the rows done.
+            OSError: the disk is full.
+        """
+        if strip.top != self.done:
+            raise ValueError(f"strip: starts at row {strip.top}, {self.done} rows are done")
+        rows = np.empty(len(strip.labels), self._row)
+        rows["labels"], rows["confidence"] = strip.labels, strip.confidence
+        self._file.write(rows.tobytes())
+        self._file.flush()
+        self.done += len(rows)
+
+    def class_map(self) -> ClassMap:
+        """The whole map, once every row is done; its arrays stay on disk."""
+        if self.done != self._shape[0]:
+            raise ValueError(f"{self.done} of {self._shape[0]} rows are done")
+        rows: npt.NDArray[Any] = np.memmap(
+            self._file.name, self._row, "r", offset=_HEADER_BYTES, shape=(self._shape[0],)
+        )
+        return ClassMap(rows["labels"], rows["confidence"])
+
+
+@contextmanager
+def open_journal(
+    out: str | Path, identity: Mapping[str, Any], shape: tuple[int, int]
+) -> Iterator[Journal]:
+    """The journal of the map `out`, continued if it is of the same work; removed on success.
+
+    Args:
+        out: the final file; the journal lies beside it, as `.<name>.partial`.
+        identity: what the map depends on, JSON.
+        shape: height and width.
+
+    Raises:
+        OSError: the folder is read-only, or the disk is full.
+    """
+    path = Path(out).with_name(f".{Path(out).name}.partial")
+    header = _header(identity, shape)
+    done = _rows_done(path, header, shape)
+    with path.open("r+b" if done else "w+b") as file:
+        if not done:
+            file.write(header)
+        file.truncate(_HEADER_BYTES + done * _row_bytes(shape))
+        file.seek(0, os.SEEK_END)
+        yield Journal(file, shape, done)
+    path.unlink()
+
+
+def file_identity(path: str | Path) -> dict[str, Any]:
+    """What tells a file from another without reading it: place, size and time of change."""
+    path = Path(path)
+    if not path.exists():  # the embedded scene
+        return {"path": str(path)}
+    state = path.stat()
+    return {"path": str(path.resolve()), "bytes": state.st_size, "changed": state.st_mtime_ns}
+
+
+def _row_bytes(shape: tuple[int, int]) -> int:
+    return 8 * shape[1]
+
+
+def _header(identity: Mapping[str, Any], shape: tuple[int, int]) -> bytes:
+    text = json.dumps({**identity, "shape": list(shape)}, sort_keys=True)
+    digest = hashlib.sha256(text.encode()).hexdigest()
+    return f"hytas class map in progress\n{digest}\n".encode().ljust(_HEADER_BYTES, b"\0")
+
+
+def _rows_done(path: Path, header: bytes, shape: tuple[int, int]) -> int:
+    if not path.is_file():
+        return 0
+    with path.open("rb") as file:
+        if file.read(_HEADER_BYTES) != header:
+            return 0
+    return min(shape[0], (path.stat().st_size - _HEADER_BYTES) // _row_bytes(shape))

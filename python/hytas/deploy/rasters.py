@@ -1,0 +1,121 @@
+"""Class maps and confidences as georeferenced rasters: GeoTIFF and ENVI, written row by row."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+from xml.sax.saxutils import escape
+
+import numpy as np
+import numpy.typing as npt
+
+from ..data import Geo
+from ..files import atomic_write, write_text
+from ..model_card import ModelCard
+
+Array = npt.NDArray[Any]
+
+_BLOCK_ROWS = 256
+_TIFF_ASCII, _GDAL_NODATA = 2, 42113
+_LARGEST_TABLE = 4096
+# ENVI's numbers for element types.
+_ENVI_TYPES = {"u1": 1, "i2": 2, "i4": 3, "f4": 4, "u2": 12, "u4": 13}
+
+
+def write_geotiff(
+    path: Path, values: Array, card: ModelCard, geo: Geo | None, classes: bool
+) -> None:
+    """A GeoTIFF of one band; class maps with colours inside and names in `<path>.aux.xml`.
+
+    GDAL keeps category names in that file beside the image, as the TIFF has no place for them.
+    """
+    import tifffile
+
+    options: dict[str, Any] = {"photometric": "minisblack"}
+    if classes and values.dtype == np.uint8:
+        options = {"photometric": "palette", "colormap": colour_table(card).T.astype("u2") * 257}
+    tags = [(*tag, True) for tag in geo.to_tags()] if geo is not None else []
+    tags.append((_GDAL_NODATA, _TIFF_ASCII, 0, "0", True))
+    with atomic_write(path) as temporary:
+        tifffile.imwrite(
+            temporary,
+            _blocks(values),
+            shape=values.shape,
+            dtype=values.dtype,
+            rowsperstrip=_BLOCK_ROWS,
+            metadata=None,
+            software=False,
+            extratags=tags,
+            **options,
+        )
+    if classes:
+        write_text(path.with_name(path.name + ".aux.xml"), _category_names(card))
+
+
+def _blocks(values: Array) -> Iterator[Array]:
+    """The strips of the TIFF, in memory one at a time."""
+    for top in range(0, len(values), _BLOCK_ROWS):
+        yield np.ascontiguousarray(values[top : top + _BLOCK_ROWS])
+
+
+def write_envi(path: Path, values: Array, card: ModelCard, geo: Geo | None, classes: bool) -> None:
+    """An ENVI raster of one band: header `<stem>.hdr`, data `<stem>.img`.
+
+    The header comes last: where there is one, the data beside it are whole.
+    """
+    header, data = path.with_suffix(".hdr"), path.with_suffix(".img")
+    stored = values.dtype.newbyteorder("<")
+    with atomic_write(data) as temporary, temporary.open("wb") as file:
+        for block in _blocks(values):
+            file.write(block.astype(stored, copy=False).tobytes())
+    fields: dict[str, Any] = {
+        "samples": values.shape[1],
+        "lines": values.shape[0],
+        "bands": 1,
+        "header offset": 0,
+        "file type": "ENVI Classification" if classes else "ENVI Standard",
+        "data type": _ENVI_TYPES[stored.str[1:]],
+        "interleave": "bsq",
+        "byte order": 0,
+        "data ignore value": 0,
+    }
+    if classes and max(card.class_ids) < _LARGEST_TABLE and min(card.class_ids) >= 0:
+        names = category_names(card)
+        fields["classes"] = len(names)
+        fields["class names"] = "{" + ", ".join(name.replace(",", ";") for name in names) + "}"
+        colours = colour_table(card)[: len(names)].ravel().tolist()
+        fields["class lookup"] = "{" + ", ".join(map(str, colours)) + "}"
+    for name, text in (geo.to_envi() if geo is not None else {}).items():
+        fields[name] = text if text.startswith("{") else f"{{{text}}}"
+    write_text(header, "ENVI\n" + "".join(f"{name} = {text}\n" for name, text in fields.items()))
+
+
+def category_names(card: ModelCard) -> list[str]:
+    """Names for the values 0 to the largest class id; values that are no class are "unused"."""
+    names = dict(zip(card.class_ids, card.class_names, strict=True))
+    return ["none", *(names.get(n, f"unused {n}") for n in range(1, max(card.class_ids) + 1))]
+
+
+def colour_table(card: ModelCard) -> npt.NDArray[np.uint8]:
+    """Colours of the values 0 to the largest class id, at least 256: (n, 3); 0 is black."""
+    table = np.zeros((max(256, max(card.class_ids) + 1), 3), np.uint8)
+    for number, colour in zip(card.class_ids, card.palette, strict=True):
+        if number > 0:
+            table[number] = colour
+    return table
+
+
+def _category_names(card: ModelCard) -> str:
+    names = category_names(card) if 0 < max(card.class_ids) < _LARGEST_TABLE else []
+    lines = [f"      <Category>{escape(name)}</Category>" for name in names]
+    return "\n".join(
+        [
+            "<PAMDataset>",
+            '  <PAMRasterBand band="1">',
+            "    <CategoryNames>",
+            *lines,
+            "    </CategoryNames>",
+            "  </PAMRasterBand>",
+            "</PAMDataset>",
+            "",
+        ]
+    )

@@ -1,0 +1,210 @@
+"""Scenes in files of every layout, georeferenced maps out, kill and resume."""
+
+import json
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import tifffile
+from small_model import Exported, small_scene
+
+from hytas.data import Geo
+from hytas.deploy import DeployedModel, classify_scene
+from hytas.deploy.journal import open_journal
+from hytas.deploy.outputs import Extras, write_confidence, write_map
+from hytas.deploy.rasters import category_names
+from hytas.deploy.scene import Strip
+
+RUN = "from hytas.cli.main import run; run()"
+MAP_INFO = "UTM, 1, 1, 500000.0, 4100000.0, 30.0, 30.0, 33, North, WGS-84, units=Meters"
+
+
+def hytas(*arguments: object) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-c", RUN, *map(str, arguments)]
+    return subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
+
+
+def write_cube(path: Path, cube: np.ndarray, interleave: str, order: str) -> Path:
+    """An ENVI cube beside its header; `order` is "<" or ">"."""
+    axes = {"bsq": (2, 0, 1), "bil": (0, 2, 1), "bip": (0, 1, 2)}[interleave]
+    code = {"u2": 12, "i2": 2, "f4": 4}[cube.dtype.str[1:]]
+    stored = np.ascontiguousarray(cube.transpose(axes)).astype(cube.dtype.newbyteorder(order))
+    path.with_suffix(".img").write_bytes(stored.tobytes())
+    path.with_suffix(".hdr").write_text(
+        f"ENVI\nsamples = {cube.shape[1]}\nlines = {cube.shape[0]}\nbands = {cube.shape[2]}\n"
+        f"header offset = 0\nfile type = ENVI Standard\ndata type = {code}\n"
+        f"interleave = {interleave}\nbyte order = {int(order == '>')}\n"
+        f"data ignore value = 9999\nmap info = {{{MAP_INFO}}}\n"
+    )
+    return path.with_suffix(".hdr")
+
+
+@pytest.fixture(scope="module")
+def expected(exported: Exported) -> Any:
+    """The map of the cube with a hole, classified from memory."""
+    model = DeployedModel.load(exported.onnx, "cpu")
+    return classify_scene(model, holed(exported.scene.cube), nodata=9999)
+
+
+def holed(cube: np.ndarray) -> np.ndarray:
+    cube = cube.copy()
+    cube[3:5, 7:9] = 9999
+    return cube
+
+
+@pytest.mark.parametrize(
+    ("interleave", "order"), [("bsq", "<"), ("bil", ">"), ("bip", "<"), ("bsq", ">")]
+)
+def test_envi_cubes_of_every_layout(
+    exported: Exported, expected: Any, tmp_path: Path, interleave: str, order: str
+) -> None:
+    scene = write_cube(tmp_path / "scene", holed(exported.scene.cube), interleave, order)
+    done = hytas("classify", exported.onnx, scene, "--out", tmp_path / "map.npy", "--tile-rows", 5)
+    assert done.returncode == 0, done.stderr
+    assert "no data   4 pixels" in done.stdout
+    assert np.array_equal(np.load(tmp_path / "map.npy"), expected.labels)
+    assert not list(tmp_path.glob(".*"))
+
+
+def test_geotiff_keeps_place_names_colours_and_no_data(
+    exported: Exported, expected: Any, tmp_path: Path
+) -> None:
+    geo = Geo.from_envi({"map info": MAP_INFO})
+    assert geo is not None
+    path = write_map(tmp_path / "map.tif", expected, exported.card, Extras(geo=geo))
+    write_confidence(tmp_path / "sure.tif", expected, exported.card, geo)
+    with tifffile.TiffFile(path) as file:
+        page = file.pages[0]
+        assert np.array_equal(page.asarray(), expected.labels)
+        assert page.dtype == np.uint8
+        assert page.tags[33550].value == (30.0, 30.0, 0.0)
+        assert page.tags[33922].value[3:5] == (500000.0, 4100000.0)
+        assert page.geotiff_tags["ProjectedCSTypeGeoKey"] == 32633
+        assert page.tags[42113].value == "0"
+        colours = np.array(page.colormap)[:, [0, 3, 200]].T // 257
+        assert colours.tolist() == [
+            [0, 0, 0],
+            list(exported.card.palette[0]),
+            list(exported.card.palette[3]),
+        ]
+    names = (tmp_path / "map.tif.aux.xml").read_text()
+    assert names.count("<Category>") == 201
+    assert "<Category>water</Category>\n    </CategoryNames>" in names
+    assert np.array_equal(tifffile.imread(tmp_path / "sure.tif"), expected.confidence)
+
+
+def test_envi_classification_as_spectral_reads_it(
+    exported: Exported, expected: Any, tmp_path: Path
+) -> None:
+    envi = pytest.importorskip("spectral.io.envi")
+    geo = Geo.from_envi({"map info": MAP_INFO})
+    write_map(tmp_path / "map.hdr", expected, exported.card, Extras(geo=geo))
+    image = envi.open(tmp_path / "map.hdr")
+    assert np.array_equal(np.squeeze(image.read_band(0)), expected.labels)
+    assert image.metadata["file type"] == "ENVI Classification"
+    names = image.metadata["class names"]
+    assert [names[number] for number in (0, 3, 4, 9, 200)] == [
+        *("none", "grass", "gravel", "roof", "water")
+    ]
+    assert len(names) == int(image.metadata["classes"]) == 201
+    lookup = np.array(image.metadata["class lookup"], int).reshape(-1, 3)
+    assert lookup[9].tolist() == list(exported.card.palette[2])
+    assert ", ".join(image.metadata["map info"]) == MAP_INFO
+
+
+def test_from_envi_to_geotiff_on_the_command_line(
+    exported: Exported, expected: Any, tmp_path: Path
+) -> None:
+    scene = write_cube(tmp_path / "scene", holed(exported.scene.cube), "bil", "<")
+    sure = tmp_path / "sure.hdr"
+    out = tmp_path / "map.tif"
+    done = hytas("classify", exported.onnx, scene, "--out", out, "--confidence", sure, "--json")
+    report = json.loads(done.stdout)
+    assert report["no_data"] == 4
+    assert report["confidence"] == str(sure)
+    with tifffile.TiffFile(out) as file:
+        assert file.pages[0].geotiff_tags["ProjectedCSTypeGeoKey"] == 32633
+    found = np.fromfile(tmp_path / "sure.img", "<f4").reshape(17, 23)
+    assert np.array_equal(found, expected.confidence)
+
+
+def test_unused_numbers_get_names_of_their_own(exported: Exported) -> None:
+    names = category_names(exported.card)
+    assert names[:6] == ["none", "unused 1", "unused 2", "grass", "gravel", "unused 5"]
+
+
+def test_a_killed_run_goes_on_and_ends_the_same(exported: Exported, tmp_path: Path) -> None:
+    cube = small_scene("uint16", height=400, width=40).cube
+    scene = write_cube(tmp_path / "scene", cube, "bip", "<")
+    arguments = ["classify", exported.onnx, scene, "--tile-rows", 8, "--threads", 1, "--json"]
+    whole, out = tmp_path / "whole.npz", tmp_path / "map.npz"
+    assert hytas(*arguments, "--out", whole).returncode == 0
+    command = [sys.executable, "-c", RUN, *map(str, arguments), "--out", str(out)]
+    child = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    journal = tmp_path / ".map.npz.partial"
+    deadline = time.monotonic() + 60
+    while not (journal.exists() and journal.stat().st_size > 4096 + 40 * 320):
+        assert time.monotonic() < deadline
+        assert child.poll() is None, "it ended before it could be killed"
+        time.sleep(0.01)
+    child.send_signal(signal.SIGKILL)
+    child.wait()
+    assert not out.exists()
+    with journal.open("r+b") as file:  # as if the kill had come in the middle of a row
+        file.seek(0, 2)
+        file.write(b"half a row")
+    done = hytas(*arguments, "--out", out)
+    report = json.loads(done.stdout)
+    assert 40 <= report["resumed_at_row"] < 400
+    assert not journal.exists()
+    for name in ("labels", "confidence"):
+        assert np.array_equal(np.load(out)[name], np.load(whole)[name])
+
+
+def strip(top: int, rows: int, value: int) -> Strip:
+    return Strip(top, np.full((rows, 3), value, np.int32), np.full((rows, 3), 0.5, np.float32))
+
+
+def interrupted(out: Path, identity: dict[str, Any]) -> int:
+    """Append two rows and stop; returns the row it began at."""
+    begun = -1
+    try:
+        with open_journal(out, identity, (5, 3)) as journal:
+            begun = journal.done
+            journal.append(strip(begun, 2, 7))
+            raise KeyboardInterrupt
+    except KeyboardInterrupt:
+        return begun
+
+
+def test_a_journal_of_other_work_is_not_continued(tmp_path: Path) -> None:
+    out = tmp_path / "map.npy"
+    assert interrupted(out, {"model": 1}) == 0
+    assert interrupted(out, {"model": 1}) == 2
+    assert interrupted(out, {"model": 2}) == 0
+    assert interrupted(out, {"model": 2}) == 2
+    with open_journal(out, {"model": 2}, (5, 3)) as journal:
+        with pytest.raises(ValueError, match="starts at row 2, 4 rows are done"):
+            journal.append(strip(2, 1, 1))
+        with pytest.raises(ValueError, match="4 of 5 rows are done"):
+            journal.class_map()
+        journal.append(strip(4, 1, 9))
+        assert journal.class_map().labels[:, 0].tolist() == [7, 7, 7, 7, 9]
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_truncated_cube_is_refused(exported: Exported, tmp_path: Path) -> None:
+    scene = write_cube(tmp_path / "scene", exported.scene.cube, "bsq", "<")
+    data = scene.with_suffix(".img")
+    data.write_bytes(data.read_bytes()[:-100])
+    done = hytas("classify", exported.onnx, scene, "--out", tmp_path / "map.tif")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "truncated" in done.stderr
+    assert done.stderr.count("\n") == 1
+    assert not (tmp_path / "map.tif").exists()
+    assert not list(tmp_path.glob(".*"))

@@ -72,11 +72,18 @@ void bind_search_space(py::module_& module) {
                     "A built-in space; ValueError on an unknown name or variable.")
         .def_static("parse", [](const std::string& text, const hytas::Variables& variables) { return SearchSpace::parse(text, variables); },
                     py::arg("text"), py::arg("variables") = hytas::Variables(), "A space from the JSON text of a space file (docs/engine.md).")
+        .def("with_table", [](const SearchSpace& space, const std::string& name, const std::string& text) { return space.with_table(name, text); },
+             py::arg("name"), py::arg("text"), "A copy with the cost latency@<name>, from the JSON text of a latency table (docs/engine.md).")
         .def_property_readonly("name", &SearchSpace::name)
         .def_property_readonly("about", &SearchSpace::about)
         .def_property_readonly("variables", &SearchSpace::variables)
         .def_property_readonly("genes", &describe_genes, "One dict a gene: name, key, values (a list an element where they differ), length (of a list gene), per (the depth gene that counts its layers).")
         .def_property_readonly("cost_names", &SearchSpace::cost_names)
+        .def_property_readonly("cost_units", [](const SearchSpace& space) {
+            std::map<std::string, std::string> units;
+            for (const hytas::CostTable& cost : space.costs()) units[cost.name] = cost.unit;
+            return units;
+        }, "The unit of each cost, by name.")
         .def_property_readonly("genome_length", &SearchSpace::genome_length, "Bytes of a packed genome.")
         .def_property_readonly("fingerprint", &SearchSpace::fingerprint, "Equal for equal spaces, 64 bits.")
         .def("size", [](const SearchSpace& space) { return to_python(space.size()); }, "The exact number of architectures.")

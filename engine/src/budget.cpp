@@ -13,7 +13,7 @@ namespace hytas {
 
 namespace {
 
-enum class Measure { count, bytes, time };
+enum class Measure { count, bytes, time, parts };
 
 struct Suffix {
     std::string_view text;
@@ -26,7 +26,7 @@ constexpr std::int64_t mega = kilo * kilo;
 constexpr std::int64_t giga = mega * kilo;
 
 // In each measure the largest factor first: canonical text takes the first of equally short ones.
-constexpr std::array<Suffix, 18> suffixes = {{
+constexpr std::array<Suffix, 19> suffixes = {{
     {"G", Measure::count, giga},
     {"M", Measure::count, mega},
     {"K", Measure::count, kilo},
@@ -45,6 +45,7 @@ constexpr std::array<Suffix, 18> suffixes = {{
     {"ms", Measure::time, mega},
     {"us", Measure::time, kilo},
     {"ns", Measure::time, 1},
+    {"", Measure::parts, giga},
 }};
 
 constexpr std::string_view latency = "latency@";
@@ -79,21 +80,24 @@ bool is_unit(const std::string& unit) {
 
 std::string suffix_rule(Measure measure) {
     if (measure == Measure::bytes) return "is measured in bytes (B, kB, MB, GB, KiB, MiB, GiB)";
-    if (measure == Measure::time) return "is measured in time (ns, us, ms, s)";
+    if (measure == Measure::time) return "is measured in time (ns, us, ms, s), or plain in the unit of its table";
     return "is a count (plain, K, M or G)";
 }
 
-std::int64_t amount_of(const std::string& item, const std::string& text, const std::string& unit) {
+std::int64_t amount_of(const std::string& item, const std::string& text, const std::string& unit, Bound& bound) {
     if (text.empty()) refuse(item, "an amount is missing");
     if (text[0] == '-') refuse(item, "an amount must not be negative");
     const std::size_t end = text.find_first_not_of("0123456789.");
     const std::string digits = text.substr(0, end);
     const std::string_view tail = end == std::string::npos ? std::string_view() : std::string_view(text).substr(end);
     const Measure measure = measure_of(cost_of(unit));
-    const auto fits = [&](const Suffix& suffix) { return suffix.text == tail && suffix.measure == measure; };
+    const auto fits = [&](const Suffix& suffix) {
+        return suffix.text == tail && (suffix.measure == measure || (measure == Measure::time && suffix.measure == Measure::parts));
+    };
     const auto* const suffix = std::find_if(suffixes.begin(), suffixes.end(), fits);
     if (digits.empty() || digits[0] == '.' || digits.back() == '.') refuse(item, "amount " + quoted(text) + " is not a number");
     if (suffix == suffixes.end()) refuse(item, "amount " + quoted(text) + ": " + unit + " " + suffix_rule(measure));
+    bound.plain = suffix->measure == Measure::parts;
     std::optional<Rational> value;
     try {
         value = Rational::parse(digits, "amount") * Rational(suffix->factor);
@@ -112,6 +116,7 @@ std::string trimmed(const std::string& text) {
 
 // The shortest way to write the exact value: 2M and 1.5M, but 1234567 rather than 1234.567K.
 std::string amount_text(Measure measure, std::int64_t value) {
+    if (measure == Measure::parts) return Rational::of(value, giga).text();
     std::string best = std::to_string(value) + (measure == Measure::bytes ? "B" : measure == Measure::time ? "ns" : "");
     for (const Suffix& suffix : suffixes) {
         if (suffix.measure != measure || value < suffix.factor || suffix.factor % kilo != 0) continue;
@@ -127,16 +132,16 @@ std::string amount_text(const std::string& cost, std::int64_t value) {
     return amount_text(measure_of(cost), value) + "-" + unit_of(cost);
 }
 
-std::string spoken_amount(const std::string& cost, std::int64_t value) {
-    if (starts(cost, latency)) return amount_text(Measure::time, value) + " " + cost;
+std::string spoken_amount(const std::string& cost, std::int64_t value, bool plain) {
+    if (starts(cost, latency)) return amount_text(plain ? Measure::parts : Measure::time, value) + " " + cost;
     if (starts(cost, weight_bytes)) return with_commas(value) + " bytes of " + unit_of(cost) + " weights";
     if (cost == "activations") return with_commas(value) + " bytes of activations";
     return with_commas(value) + " " + cost;
 }
 
 std::string Bound::text() const {
-    const std::string above = upper == Budget::unbounded ? "" : amount_text(measure_of(cost), upper);
-    return (lower == 0 ? "" : amount_text(measure_of(cost), lower) + "..") + above + "-" + unit_of(cost);
+    const Measure measure = plain ? Measure::parts : measure_of(cost);
+    return (lower == 0 ? "" : amount_text(measure, lower) + "..") + amount_text(measure, upper) + "-" + unit_of(cost);
 }
 
 void Budget::add(const std::string& item) {
@@ -152,17 +157,20 @@ void Budget::add(const std::string& item) {
     bound.cost = cost_of(unit);
     const std::size_t range = amounts.find("..");
     if (range == std::string::npos) {
-        bound.upper = amount_of(item, amounts, unit);
+        bound.upper = amount_of(item, amounts, unit, bound);
     } else {
         const std::string low = amounts.substr(0, range);
         const std::string high = amounts.substr(range + 2);
         if (low.empty() || high.empty()) refuse(item, "a range needs both ends");
-        bound.lower = amount_of(item, low, unit);
-        bound.upper = amount_of(item, high, unit);
+        bound.lower = amount_of(item, low, unit, bound);
+        const bool plain = bound.plain;
+        bound.upper = amount_of(item, high, unit, bound);
+        if (plain != bound.plain) refuse(item, "both ends of a range need a unit of time, or neither");
     }
     if (bound.lower > bound.upper) refuse(item, "the range is reversed: the smaller end comes first");
     for (Bound& other : bounds_) {
         if (other.cost != bound.cost) continue;
+        if (other.plain != bound.plain) refuse(item, "a unit of time is missing in one of two bounds of " + unit);
         other.lower = std::max(other.lower, bound.lower);
         other.upper = std::min(other.upper, bound.upper);
         if (other.lower > other.upper) refuse(item, "excludes the other bound of " + unit);

@@ -18,7 +18,11 @@ Uniform uniform_named(const std::string& name) {
 
 Feasible::Feasible(std::shared_ptr<const SearchSpace> space, Budget budget, std::size_t most_entries)
     : space_(std::move(space)), budget_(std::move(budget)) {
-    for (const Bound& bound : budget_.bounds()) space_->cost_index(bound.cost);
+    for (const Bound& bound : budget_.bounds()) {
+        const std::string& unit = space_->costs()[space_->cost_index(bound.cost)].unit;
+        if (bound.cost.starts_with("latency@") && bound.plain == (unit == "ns"))
+            throw Error("budget " + bound.text() + ": the table is in " + (bound.plain ? "a unit of time; name one (ns, us, ms, s)" : unit.substr(5) + ", not in time; write a plain number"));
+    }
     try {
         table_ = std::make_unique<const CountingTable>(*space_, budget_.bounds(), most_entries);
     } catch (const TableTooLarge&) {

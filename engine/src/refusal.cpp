@@ -70,13 +70,14 @@ std::optional<std::int64_t> beyond(const SearchSpace& space, std::vector<Bound> 
 }
 
 std::string nearest_costs(const SearchSpace& space, const Budget& budget, std::size_t at, std::size_t most_entries) {
-    const std::string& cost = budget.bounds()[at].cost;
+    const Bound& bound = budget.bounds()[at];
+    const auto spoken = [&bound](std::int64_t value) { return spoken_amount(bound.cost, value, bound.plain); };
     try {
         const auto low = beyond(space, budget.bounds(), at, false, most_entries);
         const auto high = beyond(space, budget.bounds(), at, true, most_entries);
-        if (low && high) return "the nearest have " + spoken_amount(cost, *low) + " below and " + spoken_amount(cost, *high) + " above";
-        if (low) return "the nearest has " + spoken_amount(cost, *low);
-        if (high) return "the nearest has " + spoken_amount(cost, *high);
+        if (low && high) return "the nearest have " + spoken(*low) + " below and " + spoken(*high) + " above";
+        if (low) return "the nearest has " + spoken(*low);
+        if (high) return "the nearest has " + spoken(*high);
     } catch (const TableTooLarge&) {
         // No nearest cost can be named then, but the refusal itself stands.
     }
@@ -93,8 +94,8 @@ void refuse(const SearchSpace& space, const Budget& budget, std::size_t most_ent
         const CostTable& cost = space.costs()[space.cost_index(bound.cost)];
         const std::int64_t least = extreme(space, cost, false);
         const std::int64_t most = extreme(space, cost, true);
-        if (bound.upper < least) throw Error(start + "the smallest has " + spoken_amount(bound.cost, least));
-        if (bound.lower > most) throw Error(start + "the largest has " + spoken_amount(bound.cost, most));
+        if (bound.upper < least) throw Error(start + "the smallest has " + spoken_amount(bound.cost, least, bound.plain));
+        if (bound.lower > most) throw Error(start + "the largest has " + spoken_amount(bound.cost, most, bound.plain));
         const std::string near = nearest_costs(space, budget, at, most_entries);
         if (!near.empty()) hints.push_back(near);
     }

@@ -8,11 +8,12 @@
 
 namespace hytas {
 
-// lower <= cost <= upper. Bytes for sizes, nanoseconds for latencies, plain counts for the rest.
+// lower <= cost <= upper. Bytes for sizes, nanoseconds for times, plain counts for the rest.
 struct Bound {
     std::string cost;  // the name of a cost of the space
     std::int64_t lower = 0;
     std::int64_t upper = 0;
+    bool plain = false;  // a latency without a time unit: in the table's own unit, stored in billionths of it
 
     std::string text() const;  // canonical: "1.5M..2M-params"
     friend bool operator==(const Bound&, const Bound&) = default;
@@ -21,7 +22,7 @@ struct Bound {
 // A cost in the notation of a budget: "2M-params", "4MB-int8", "3ms-latency@table.json".
 std::string amount_text(const std::string& cost, std::int64_t value);
 // A cost as a sentence says it: "203,456 params", "203,456 bytes of int8 weights".
-std::string spoken_amount(const std::string& cost, std::int64_t value);
+std::string spoken_amount(const std::string& cost, std::int64_t value, bool plain = false);
 
 class Budget {
   public:

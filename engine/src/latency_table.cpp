@@ -1,0 +1,216 @@
+// Adds a cost to a space from a table of measured costs: one row a combination of the genes that it depends on.
+#include <algorithm>
+#include <map>
+#include <optional>
+
+#include "hytas/error.hpp"
+#include "hytas/search_space.hpp"
+#include "hytas/text.hpp"
+
+namespace hytas {
+
+namespace {
+
+// A time is stored in nanoseconds, any other unit in billionths of itself.
+constexpr std::int64_t parts = 1000000000;
+constexpr std::int64_t most_cost = std::int64_t{1} << 50;
+
+std::optional<std::int64_t> nanoseconds(const std::string& unit) {
+    if (unit == "ns") return 1;
+    if (unit == "us") return 1000;
+    if (unit == "ms") return 1000000;
+    if (unit == "s") return parts;
+    return std::nullopt;
+}
+
+// A place that a row can name: "embed_dim", "num_heads[1]", or a gene of the layer.
+struct Place {
+    const Values* values = nullptr;
+    bool layer = false;
+    std::size_t slot = 0;  // global: its byte; layer: its place inside a layer
+
+    friend bool operator<(const Place& left, const Place& right) { return std::tie(left.layer, left.slot) < std::tie(right.layer, right.slot); }
+};
+
+}  // namespace
+
+class LatencyReader {
+  public:
+    LatencyReader(const SearchSpace& space, const std::string& name, std::string_view text)
+        : space_(space), what_("latency table " + quoted(name)), file_(Json::parse(text, what_)) {}
+
+    CostTable read(const std::string& name) {
+        header();
+        CostTable cost;
+        cost.name = "latency@" + name;
+        cost.about = "sum of the rows of " + name;
+        const auto time = nanoseconds(unit_);
+        factor_ = time.value_or(parts);
+        cost.unit = time ? "ns" : "1e-9 " + unit_;
+        for (std::size_t slot = 0; slot < space_.global_slots(); ++slot) {
+            cost.projection.terms.push_back({slot, cost.projection.rows});
+            cost.projection.rows *= space_.values_of_slot(slot).size();
+        }
+        cost.global.assign(cost.projection.rows, 0);
+        if (const Json* rows = member(file_, "global", Json::Kind::array, false)) add_rows(*rows, nullptr, cost.projection, cost.global, 1);
+        const Json* layers = member(file_, "layers", Json::Kind::object, false);
+        for (const LayerGroup& group : space_.groups()) {
+            LayerCosts costs;
+            costs.options = group.options;
+            const Json* rows = layers == nullptr ? nullptr : layers->find(space_.genes()[group.depth_gene].name);
+            std::vector<std::size_t> used = rows == nullptr ? std::vector<std::size_t>() : slots_of(*rows, group);
+            for (const std::size_t slot : used) {
+                costs.projection.terms.push_back({slot, costs.projection.rows});
+                costs.projection.rows *= space_.values_of_slot(slot).size();
+            }
+            costs.values.assign(costs.projection.rows * costs.options, 0);
+            if (rows != nullptr) add_rows(*rows, &group, costs.projection, costs.values, costs.options);
+            cost.groups.push_back(std::move(costs));
+        }
+        return cost;
+    }
+
+  private:
+    [[noreturn]] void fail(const std::string& why) const { throw Error(what_ + ": " + why); }
+
+    const Json* member(const Json& object, const std::string& name, Json::Kind kind, bool required) const {
+        const Json* found = object.find(name);
+        if (found == nullptr && required) fail("\"" + name + "\" is missing");
+        if (found != nullptr && !found->is(kind)) fail("\"" + name + "\" must be " + kind_name(kind));
+        return found;
+    }
+
+    void header() {
+        if (!file_.is(Json::Kind::object)) fail("must be an object");
+        if (member(file_, "format", Json::Kind::string, true)->text() != "hytas-latency") fail("\"format\" must be \"hytas-latency\"");
+        if (member(file_, "version", Json::Kind::number, true)->text() != "1") fail("\"version\" must be 1");
+        const std::string& space = member(file_, "space", Json::Kind::string, true)->text();
+        if (space != space_.name()) fail("is of space " + quoted(space) + ", not of " + quoted(space_.name()));
+        unit_ = member(file_, "unit", Json::Kind::string, true)->text();
+        if (unit_.empty()) fail("\"unit\" must not be empty");
+        if (const Json* variables = member(file_, "variables", Json::Kind::object, false))
+            for (const auto& [name, value] : variables->members()) {
+                const auto own = space_.variables().find(name);
+                if (own == space_.variables().end() || !value.is(Json::Kind::number) || value.text() != std::to_string(own->second))
+                    fail("was measured with " + name + " " + value.dump() + (own == space_.variables().end() ? "" : ", not " + std::to_string(own->second)));
+            }
+        for (const auto& entry : file_.members())
+            if (entry.first != "format" && entry.first != "version" && entry.first != "space" && entry.first != "unit" && entry.first != "variables" &&
+                entry.first != "about" && entry.first != "global" && entry.first != "layers")
+                fail("has no entry " + quoted(entry.first));
+        if (const Json* layers = file_.find("layers"))
+            for (const auto& entry : layers->members())
+                if (std::none_of(space_.groups().begin(), space_.groups().end(), [&](const LayerGroup& group) { return space_.genes()[group.depth_gene].name == entry.first; }))
+                    fail("\"layers\": no gene belongs to layers of " + quoted(entry.first));
+    }
+
+    Place place_of(const std::string& name, const LayerGroup* group) const {
+        for (std::size_t i = 0; i < space_.genes().size(); ++i) {
+            const Gene& gene = space_.genes()[i];
+            if (gene.group >= 0) {
+                if (gene.name == name && group == &space_.groups()[static_cast<std::size_t>(gene.group)]) return {&gene.values(), true, gene.slot};
+                continue;
+            }
+            for (std::size_t element = 0; element < std::max<std::size_t>(1, gene.length); ++element)
+                if (name == (gene.length == 0 ? gene.name : gene.name + "[" + std::to_string(element) + "]")) return {&gene.values(element), false, gene.slot + element};
+        }
+        fail("no gene " + quoted(name) + " can decide this row");
+    }
+
+    const Json& when_of(const Json& row) const {
+        if (!row.is(Json::Kind::object)) fail("a row must be an object with \"when\" and \"cost\"");
+        return *member(row, "when", Json::Kind::object, true);
+    }
+
+    std::vector<std::size_t> slots_of(const Json& rows, const LayerGroup& group) const {
+        if (!rows.is(Json::Kind::array)) fail("the rows of layers must be a list");
+        std::vector<std::size_t> slots;
+        for (const Json& row : rows.items())
+            for (const auto& entry : when_of(row).members()) {
+                const Place place = place_of(entry.first, &group);
+                if (!place.layer && std::find(slots.begin(), slots.end(), place.slot) == slots.end()) slots.push_back(place.slot);
+            }
+        return slots;
+    }
+
+    std::size_t index_in(const Values& values, const std::string& name, const Json& value) const {
+        for (std::size_t i = 0; i < values.size(); ++i) {
+            const bool number = value.is(Json::Kind::number) && !values.numbers.empty();
+            if (number ? Rational::parse(value.text(), what_) == values.numbers[i] : value.is(Json::Kind::string) && values.numbers.empty() && value.text() == values.all[i].text()) return i;
+        }
+        fail("\"when\": " + name + " " + value.dump() + " is not one of its values");
+    }
+
+    std::int64_t cost_of(const Json& row) const {
+        const Rational cost = Rational::parse(member(row, "cost", Json::Kind::number, true)->text(), what_ + ": cost");
+        if (cost < Rational(0)) fail("cost " + cost.text() + " must not be negative");
+        if (Rational(most_cost) / Rational(factor_) < cost) fail("cost " + cost.text() + " is too large");
+        return (cost * Rational(factor_)).ceil();
+    }
+
+    using Part = std::map<std::vector<std::size_t>, std::int64_t>;  // value indices -> cost
+
+    // Rows that name the same genes are one part; parts add up. Each must have every combination of its genes once.
+    void add_rows(const Json& rows, const LayerGroup* group, const Projection& projection, std::vector<std::int64_t>& into, std::size_t options) const {
+        std::map<std::vector<std::string>, Part> tables;
+        for (const Json& row : rows.items()) {
+            std::vector<std::pair<std::string, Json>> when = when_of(row).members();
+            std::sort(when.begin(), when.end(), [](const auto& left, const auto& right) { return left.first < right.first; });
+            std::vector<std::string> names;
+            std::vector<std::size_t> indices;
+            for (const auto& [name, value] : when) {
+                names.push_back(name);
+                indices.push_back(index_in(*place_of(name, group).values, name, value));
+            }
+            if (!tables[names].emplace(indices, cost_of(row)).second) fail("two rows have the same \"when\" " + when_of(row).dump());
+        }
+        for (const auto& [names, part] : tables) {
+            std::vector<Place> places;
+            std::size_t combinations = 1;
+            for (const std::string& name : names) {
+                places.push_back(place_of(name, group));
+                combinations *= places.back().values->size();
+            }
+            if (part.size() != combinations)
+                fail("has " + std::to_string(part.size()) + " of the " + std::to_string(combinations) + " combinations of " + (names.empty() ? "no gene" : join(names)));
+            spread(places, part, group, projection, into, options);
+        }
+    }
+
+    void spread(const std::vector<Place>& places, const Part& part, const LayerGroup* group, const Projection& projection, std::vector<std::int64_t>& into, std::size_t options) const {
+        std::vector<std::size_t> key(places.size());
+        for (std::size_t at = 0; at < into.size(); ++at) {
+            for (std::size_t i = 0; i < places.size(); ++i) key[i] = index_at(places[i], at / options, at % options, group, projection);
+            into[at] += part.at(key);
+            if (into[at] > most_cost) fail("its costs add up to too much");
+        }
+    }
+
+    static std::size_t index_at(const Place& place, std::size_t row, std::size_t option, const LayerGroup* group, const Projection& projection) {
+        if (place.layer) {
+            for (std::size_t i = group->radix.size(); i-- > place.slot + 1;) option /= group->radix[i];
+            return option % group->radix[place.slot];
+        }
+        for (const Projection::Term& term : projection.terms)
+            if (term.slot == place.slot) return row / term.stride % place.values->size();
+        return 0;
+    }
+
+    const SearchSpace& space_;
+    std::string what_;
+    Json file_;
+    std::string unit_;
+    std::int64_t factor_ = 1;
+};
+
+SearchSpace SearchSpace::with_table(const std::string& name, std::string_view text) const {
+    SearchSpace copy = *this;
+    CostTable cost = LatencyReader(*this, name, text).read(name);
+    for (const CostTable& other : costs_)
+        if (other.name == cost.name) throw Error("latency table " + quoted(name) + ": is there twice");
+    copy.costs_.push_back(std::move(cost));
+    copy.fingerprint_ = hytas::fingerprint(std::to_string(fingerprint_) + "|" + name + "|" + std::string(text));
+    return copy;
+}
+
+}  // namespace hytas

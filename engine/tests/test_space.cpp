@@ -1,0 +1,203 @@
+#include <algorithm>
+
+#include "support.hpp"
+
+using namespace hytas;
+using namespace hytas::test;
+
+namespace {
+
+Json parsed(const std::string& text) { return Json::parse(text, "test"); }
+
+std::int64_t params(const SearchSpace& space, const std::string& architecture) {
+    return space.cost(space.cost_index("params"), space.pack(parsed(architecture)).data());
+}
+
+std::string list(const std::string& values, std::size_t count) {
+    std::string text;
+    for (std::size_t i = 0; i < count; ++i) text += (i == 0 ? "" : ", ") + values;
+    return "[" + text + "]";
+}
+
+std::string s3_network(std::size_t third, const std::string& window) {
+    const std::size_t depth[] = {2, 2, third, 2};
+    std::string text = R"({"embed_dim": 96, "window": )" + window;
+    for (std::size_t stage = 0; stage < 4; ++stage) {
+        const std::string number = std::to_string(stage + 1);
+        text += ", \"depth_" + number + "\": " + std::to_string(depth[stage]);
+        text += ", \"num_heads_" + number + "\": " + list(std::to_string(3 << stage), depth[stage]);
+        text += ", \"mlp_ratio_" + number + "\": " + list("4", depth[stage]);
+    }
+    return text + "}";
+}
+
+// A valid space file with one piece of text replaced.
+std::string edited(const std::string& from, const std::string& to) {
+    std::string text(builtin_space_text("hytas"));
+    const std::size_t at = text.find(from);
+    REQUIRE(at != std::string::npos);
+    text.replace(at, from.size(), to);
+    return text;
+}
+
+std::string refusal(const std::string& text, const Variables& variables = {}) {
+    return error_of([&] { SearchSpace::parse(text, variables); });
+}
+
+}  // namespace
+
+TEST_CASE("the published networks are costed exactly") {
+    const SpacePtr autoformer = builtin("autoformer");
+    CHECK(params(*autoformer, R"({"depth": 13, "embed_dim": 192, "num_heads": [3,3,3,3,3,3,3,3,3,3,4,3,3],
+        "mlp_ratio": [3.5,3.5,3,3.5,3,3,4,4,3.5,4,3.5,4,3.5]})") == 5867944);
+    CHECK(params(*autoformer, R"({"depth": 13, "embed_dim": 384, "num_heads": [6,6,5,7,5,5,5,6,6,7,7,6,7],
+        "mlp_ratio": [3,3.5,3,3.5,4,4,4,4,4,4,4,3.5,4]})") == 22891432);
+    CHECK(params(*autoformer, R"({"depth": 14, "embed_dim": 576, "num_heads": [9,9,9,9,9,10,9,9,10,9,10,9,9,10],
+        "mlp_ratio": [3.5,3.5,4,3.5,4,3.5,3.5,3,4,4,3,4,3,3.5]})") == 53691688);
+    CHECK(params(*builtin("autoformer-tiny"), R"({"depth": 13, "embed_dim": 192, "num_heads": [4,3,3,3,3,4,4,3,3,3,4,3,3],
+        "mlp_ratio": [3.5,4,3.5,3.5,4,3.5,3.5,3.5,4,4,4,4,3.5]})") == 6200776);
+    CHECK(params(*builtin("autoformer-small"), R"({"depth": 14, "embed_dim": 384, "num_heads": [6,6,6,6,7,6,5,7,5,5,5,7,6,7],
+        "mlp_ratio": [4,4,4,3,4,3,3,3.5,4,3.5,3.5,4,3,3.5]})") == 23935336);
+    CHECK(params(*builtin("pit-tiny"), R"({"base_dim": 40, "depth": [2,4,4], "num_heads": [2,4,8], "mlp_ratio": 2})") == 4732120);
+    const SpacePtr s3 = builtin("s3");
+    CHECK(params(*s3, s3_network(6, "[7,7,14,7]")) == 28328674);
+    CHECK(params(*s3, s3_network(18, "[14,14,14,7]")) == 49737298);
+    CHECK(params(*s3, s3_network(30, "[7,7,14,7]")) == 71125762);
+}
+
+TEST_CASE("the largest and smallest of the AutoFormer spaces, as published") {
+    const auto ends = [](const char* name) {
+        const SpacePtr space = builtin(name);
+        return std::make_pair(error_of([&] { Feasible(space, Budget::parse(std::string("1-params"))); }),
+                              error_of([&] { Feasible(space, Budget({{"params", 1000000000000, 1000000000001}})); }));
+    };
+    CHECK(ends("autoformer-tiny").first.find("5,366,056") != std::string::npos);
+    CHECK(ends("autoformer-tiny").second.find("10,517,272") != std::string::npos);
+    CHECK(ends("autoformer-small").first.find("13,057,320") != std::string::npos);
+    CHECK(ends("autoformer-base").second.find("76,882,264") != std::string::npos);
+}
+
+TEST_CASE("the cost of hytas, written out") {
+    const SpacePtr space = builtin("hytas");
+    const Genome genome = space->pack(parsed(R"({"depth": 4, "embed_dim": 32, "num_heads": [3,4,5,6], "mlp_ratio": [1,2,3,6]})"));
+    const std::int64_t T = 201;
+    const std::int64_t E = 32;
+    const std::int64_t heads[] = {3, 4, 5, 6};
+    const std::int64_t ratio[] = {1, 2, 3, 6};
+    std::int64_t count = E * (147 + 1) + E + T * E + 2 * (2 * T * T + T) + 2 * E + 16 * (E + 1);
+    std::int64_t macs = 200 * 147 * E + 2 * 2 * T * T * E + E * 16;
+    for (int l = 0; l < 4; ++l) {
+        const std::int64_t q = heads[l] * (E / heads[l]);
+        const std::int64_t f = E * ratio[l];
+        count += E * 3 * q + q * E + E + E * f + f + f * E + E + 4 * E;
+        macs += 3 * T * E * q + 2 * T * T * q + T * q * E + 2 * T * E * f;
+    }
+    CHECK(space->cost(space->cost_index("params"), genome.data()) == count);
+    CHECK(space->cost(space->cost_index("bytes_fp32"), genome.data()) == 4 * count);
+    CHECK(space->cost(space->cost_index("bytes_fp16"), genome.data()) == 2 * count);
+    CHECK(space->cost(space->cost_index("macs"), genome.data()) == macs);
+    // The widest of the four layers decides: 6 heads or ratio 6.
+    const std::int64_t attention = T * E + 3 * T * 30 + 2 * 6 * T * T;
+    CHECK(space->cost(space->cost_index("activations"), genome.data()) == 4 * (3 * T * E + attention));
+}
+
+TEST_CASE("architectures and genomes turn into each other") {
+    for (const SpacePtr& space : {small_space(), builtin("hytas"), builtin("pit-small"), builtin("s3")}) {
+        Rng rng(2);
+        const Feasible feasible(space, Budget());
+        Genome genome(space->genome_length());
+        for (int i = 0; i < 200; ++i) {
+            feasible.sample(rng, Uniform::choices, genome);
+            CHECK(space->pack(space->unpack(genome)) == genome);
+            CHECK(space->pack(parsed(space->unpack(genome).dump())) == genome);
+        }
+    }
+    const SpacePtr hytas = builtin("hytas");
+    const std::string text = R"({"space": "hytas", "depth": 4, "embed_dim": 64, "num_heads": [3,4,5,6], "mlp_ratio": [1,2,3,4]})";
+    CHECK(hytas->key(hytas->pack(parsed(text))) == "hytas:d4-e64-h3.4.5.6-m1.2.3.4");
+}
+
+TEST_CASE("a wrong architecture is refused, naming the gene, its value and the rule") {
+    const SpacePtr space = builtin("hytas");
+    const auto refused = [&](const std::string& text) { return error_of([&] { space->pack(parsed(text)); }); };
+    CHECK(refused(R"({"depth": 3})") == "depth '3': must be one of 4, 5, 6, 7, 8, 9, 10 in space hytas");
+    CHECK(refused(R"({"depth": 4, "embed_dim": 64, "num_heads": [3,4], "mlp_ratio": [1,1,1,1]})") == "num_heads: must be a list of 4 values, one a layer (depth), not 2");
+    CHECK(refused(R"({"depth": 4, "embed_dim": 64, "num_heads": 3, "mlp_ratio": [1,1,1,1]})").find("must be a list of 4 values") != std::string::npos);
+    CHECK(refused(R"({"depth": 4, "embed_dim": 64, "num_heads": [3,3,3,9], "mlp_ratio": [1,1,1,1]})") == "num_heads '9': must be one of 3, 4, 5, 6 in space hytas");
+    CHECK(refused(R"({"depth": 4})") == "architecture: gene 'embed_dim' is missing");
+    CHECK(refused(R"({"depht": 4})") == "architecture: space hytas has no gene 'depht'");
+    CHECK(refused(R"({"space": "pit-tiny"})") == "architecture: is of space 'pit-tiny', not of 'hytas'");
+    CHECK(refused(R"([1])") == "architecture: must be an object with one entry a gene");
+    CHECK(refused(R"({"depth": "4"})").find("must be one of 4") != std::string::npos);
+}
+
+TEST_CASE("a wrong space file is refused") {
+    CHECK(refusal("{").find("space file: not valid JSON at line 1, column 2") == 0);
+    CHECK(refusal(R"({"format": "x"})").find("\"format\" must be") != std::string::npos);
+    CHECK(refusal(edited("\"version\": 1", "\"version\": 2")).find("reads version 1") != std::string::npos);
+    CHECK(refusal(edited("\"per\": \"depth\"", "\"per\": \"dept\"")).find("no gene 'dept' comes before") != std::string::npos);
+    CHECK(refusal(edited("\"values\": [3, 4, 5, 6]", "\"values\": []")).find("1 to 255 values") != std::string::npos);
+    CHECK(refusal(edited("\"values\": [3, 4, 5, 6]", "\"values\": [3, 4, 3.0]")).find("twice") != std::string::npos);
+    CHECK(refusal(edited("\"values\": [3, 4, 5, 6]", "\"values\": [3, \"4\"]")).find("all numbers or all labels") != std::string::npos);
+    CHECK(refusal(edited("\"key\": \"e\"", "\"key\": \"d\"")).find("have the same key") != std::string::npos);
+    CHECK(refusal(edited("embedding + embedding_rest + fusion", "embeding + 1")).find("did you mean 'embedding'?") != std::string::npos);
+    CHECK(refusal(edited("embedding + embedding_rest + fusion", "num_heads")).find("a gene of other layers") != std::string::npos);
+    CHECK(refusal(edited("embedding + embedding_rest + fusion", "1 - embed_dim")).find("must be a whole number of 0 or more") != std::string::npos);
+    CHECK(refusal(edited("embedding + embedding_rest + fusion", "1 / (embed_dim - 32)")).find("division by zero") != std::string::npos);
+    CHECK(refusal(edited("embedding + embedding_rest + fusion", "layer")).find("outside \"layers\"") != std::string::npos);
+    CHECK(refusal(edited("embedding + embedding_rest + fusion", "(1")).find("expected ')'") != std::string::npos);
+    CHECK(refusal(edited("\"T\": \"bands + 1\"", "\"depth\": \"1\"")).find("is defined twice") != std::string::npos);
+    CHECK(refusal(edited("\"costs\": {", "\"cost\": {}, \"costs\": {")).find("no entry 'cost'") != std::string::npos);
+    CHECK(error_of([] { SearchSpace::builtin("hytass", {}); }).find("did you mean 'hytas'?") != std::string::npos);
+}
+
+TEST_CASE("variables are checked") {
+    CHECK(error_of([] { SearchSpace::builtin("hytas", {{"bands", 0}}); }) == "variable bands 0: must be 1 to 4096 in space hytas");
+    CHECK(error_of([] { SearchSpace::builtin("hytas", {{"band", 5}}); }).find("variable 'band': space hytas has bands") == 0);
+    CHECK(SearchSpace::builtin("hytas", {{"bands", 5}}).fingerprint() != SearchSpace::builtin("hytas", {}).fingerprint());
+}
+
+TEST_CASE("genomes that are not canonical are refused") {
+    const SpacePtr space = small_space();
+    Rng rng(4);
+    const auto all = all_genomes(*space);
+    std::size_t refused = 0;
+    for (int trial = 0; trial < 3000; ++trial) {
+        Genome genome(space->genome_length());
+        for (Gene8& gene : genome) gene = static_cast<Gene8>(rng.below(4));
+        const bool known = std::find(all.begin(), all.end(), genome) != all.end();
+        CHECK(space->valid(genome) == known);
+        refused += known ? 0 : 1;
+    }
+    CHECK(refused > 1000);
+    CHECK_FALSE(space->valid(Genome(3)));
+}
+
+TEST_CASE("latency tables: sums of rounded-up rows, parts add up") {
+    const SpacePtr plain = small_space();
+    const std::string text = R"({"format": "hytas-latency", "version": 1, "space": "small", "unit": "us", "variables": {"scale": 3},
+      "global": [{"when": {"kind": "plain", "pair[0]": 1}, "cost": 1.0001}, {"when": {"kind": "wide", "pair[0]": 1}, "cost": 2},
+                 {"when": {"kind": "plain", "pair[0]": 2}, "cost": 3}, {"when": {"kind": "wide", "pair[0]": 2}, "cost": 4}, {"when": {}, "cost": 0.5}],
+      "layers": {"depth": [{"when": {"head": 3}, "cost": 10}, {"when": {"head": 5}, "cost": 20},
+                           {"when": {"ratio": 1, "kind": "plain"}, "cost": 1}, {"when": {"ratio": 1.5, "kind": "plain"}, "cost": 2}, {"when": {"ratio": 2, "kind": "plain"}, "cost": 3},
+                           {"when": {"ratio": 1, "kind": "wide"}, "cost": 4}, {"when": {"ratio": 1.5, "kind": "wide"}, "cost": 5}, {"when": {"ratio": 2, "kind": "wide"}, "cost": 6.00000001}]}})";
+    const auto space = std::make_shared<const SearchSpace>(plain->with_table("t.json", text));
+    const Genome genome = space->pack(parsed(R"({"depth": 1, "tail": 1, "kind": "wide", "pair": [2, 3], "head": [5], "ratio": [2], "end": [7]})"));
+    CHECK(space->cost(space->cost_index("latency@t.json"), genome.data()) == 4000 + 500 + 20000 + 6001);
+    CHECK(space->fingerprint() != plain->fingerprint());
+    const Budget budget = Budget::parse(std::string("10us..40us-latency@t.json,100-params"));
+    CHECK(Feasible(space, budget).count() == all_inside(*space, budget).size());
+    const auto refused = [&](const std::string& from, const std::string& to) {
+        std::string wrong = text;
+        wrong.replace(wrong.find(from), from.size(), to);
+        return error_of([&] { plain->with_table("t.json", wrong); });
+    };
+    CHECK(refused(R"({"when": {"head": 3}, "cost": 10}, )", "").find("has 1 of the 2 combinations of head") != std::string::npos);
+    CHECK(refused(R"("head": 3)", R"("head": 5)").find("the same \"when\"") != std::string::npos);
+    CHECK(refused(R"("head": 3)", R"("head": 4)").find("is not one of its values") != std::string::npos);
+    CHECK(refused(R"("head": 3)", R"("heads": 4)").find("no gene 'heads'") != std::string::npos);
+    CHECK(refused(R"("scale": 3)", R"("scale": 4)").find("was measured with scale 4, not 3") != std::string::npos);
+    CHECK(refused(R"("cost": 10)", R"("cost": -10)").find("must not be negative") != std::string::npos);
+    CHECK(refused("small", "hytas").find("is of space 'hytas'") != std::string::npos);
+    CHECK(error_of([&] { Feasible(space, Budget::parse(std::string("3-latency@t.json"))); }).find("name one (ns, us, ms, s)") != std::string::npos);
+}

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.io import netcdf_file, savemat
 
-from hytas.data import Geo, load_cube, load_scene, open_cube, open_file, valid_pixels
+from hytas.data import Geo, Preprocessing, load_cube, load_scene, open_cube, open_file, valid_pixels
 from hytas.errors import InputError
 
 UTM_TRANSFORM = (30.0, 0.0, 500010.0, 0.0, -30.0, 4100020.0)
@@ -335,3 +335,13 @@ def test_unknown_files_list_the_formats(tmp_path):
     (tmp_path / "a.xyz").write_bytes(b"abcdefgh")
     with pytest.raises(InputError, match="GeoTIFF, HDF5, NetCDF-3, ENVI"):
         open_file(tmp_path / "a.xyz")
+
+
+def test_bands_that_an_envi_header_marks_as_bad_are_left_out(tmp_path, cube, labels):
+    write_envi(tmp_path / "c.img", cube, "bsq", "<", "bbl = {1, 0, 1, 1, 0, 1}\n")
+    np.save(tmp_path / "gt.npy", labels)
+    scene = load_scene(tmp_path / "c.img", tmp_path / "gt.npy")
+    assert scene.bad_bands == (1, 4)
+    pixels = np.flatnonzero(scene.labels)
+    assert Preprocessing.fit_scene(scene, pixels).bands.tolist() == [0, 2, 3, 5]
+    assert Preprocessing.fit_scene(scene, pixels, bands="1-3").bands.tolist() == [0, 1, 2]

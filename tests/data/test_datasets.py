@@ -14,9 +14,8 @@ import numpy as np
 import pytest
 from scipy.io import savemat
 
-from hytas.data import datasets as module
-from hytas.data import load_scene, make_split
-from hytas.data.datasets import SCENES, RemoteFile, digest, fetch, load_named
+from hytas.data import load_named, load_scene, make_split
+from hytas.data.datasets import SCENES, RemoteFile, digest, fetch
 from hytas.data.known import known_class_names
 from hytas.errors import InputError
 
@@ -77,7 +76,8 @@ def served_scenes(server, monkeypatch):
             known = digest(folder / "all.zip", "sha256")
             files = [replace(f, urls=(f"{url}/all.zip",), checksum=known) for f in files]
         scenes[name] = replace(entry, files=tuple(files))
-    monkeypatch.setattr(module, "SCENES", scenes)
+    for name, entry in scenes.items():
+        monkeypatch.setitem(SCENES, name, entry)
 
 
 @pytest.mark.parametrize("name", list(SCENES))

@@ -49,7 +49,8 @@ class Contents:
         format: the format's name, for people to read.
         variables: every array.
         meta: what a georeferenced or described cube carries: "wavelengths" (B,) in nm,
-            "class_names", "nodata", "geo" (a `Geo`) ...; absent keys are unknown.
+            "class_names", "bad_bands" (indices), "nodata", "geo" (a `Geo`) ...; absent keys are
+            unknown.
     """
 
     path: Path

@@ -9,12 +9,11 @@ import json
 import os
 import zipfile
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from hytas.data.scene import Scene, load_cube, load_maps, load_scene, scene_from_arrays
 from hytas.errors import InputError
 from hytas.files import atomic_write, write_text
 
@@ -130,12 +129,16 @@ SCENES: dict[str, NamedScene] = {
 }
 
 
-def load_named(name: str, data_dir: str | Path | None = None) -> Scene:
-    """Read a scene of the paper, from a folder at hand or from the cache, downloading it first.
+def locate(name: str, data_dir: str | Path | None = None) -> list[Path]:
+    """Return the files of a scene: of a folder at hand, or of the cache, downloading them first.
 
     Args:
         name: one of SCENES.
         data_dir: a folder that holds the files; nothing is downloaded then.
+
+    Returns:
+        The cube's file, and those of one label map or of a training and a test map, as far as the
+        first does not hold them.
 
     Raises:
         InputError: an unknown name, files missing in `data_dir`, a download that fails, or a file
@@ -143,18 +146,9 @@ def load_named(name: str, data_dir: str | Path | None = None) -> Scene:
     """
     if name not in SCENES:
         raise InputError(f"data: {name!r} is not one of the scenes {', '.join(SCENES)}")
-    entry = SCENES[name]
     if data_dir is not None:
-        paths = _find(name, entry, Path(data_dir))
-    else:
-        paths = [fetch(file) for file in entry.files]
-    scene = replace(_read(paths), name=name)
-    counts = None if scene.train is not None else entry.train_counts
-    if counts is not None and len(counts) != scene.classes:
-        raise InputError(
-            f"data: {paths[-1]} holds {scene.classes} classes, {name} has {len(counts)}"
-        )
-    return replace(scene, train_counts=counts)
+        return _find(name, SCENES[name], Path(data_dir))
+    return [fetch(file) for file in SCENES[name].files]
 
 
 def cache_folder() -> Path:
@@ -260,18 +254,3 @@ def _find(name: str, entry: NamedScene, folder: Path) -> list[Path]:
             return paths
     wanted = ", or ".join(" and ".join(layout) for layout in entry.layouts)
     raise InputError(f"data dir: {folder} does not hold {name}: looked for {wanted}")
-
-
-def _read(paths: Sequence[Path]) -> Scene:
-    if len(paths) < 3:
-        return load_scene(*paths)
-    cube = load_cube(paths[0])
-    maps = [load_maps(path, shape=cube.cube.shape)[0] for path in paths[1:]]
-    return scene_from_arrays(
-        cube.cube,
-        train=maps[0][1],
-        test=maps[1][1],
-        wavelengths=cube.wavelengths,
-        sources=[str(path) for path in paths],
-        map_names=[name for name, _ in maps],
-    )

@@ -1,6 +1,6 @@
 """Band selection and scaling, fitted on training pixels only."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -33,13 +33,21 @@ class Preprocessing:
     sensor_bands: int
 
     @classmethod
-    def fit(cls, spectra: Array, *, method: str = "standard", bands: str | None = None) -> Self:
+    def fit(
+        cls,
+        spectra: Array,
+        *,
+        method: str = "standard",
+        bands: str | None = None,
+        bad_bands: Sequence[int] = (),
+    ) -> Self:
         """Fit on training spectra (N, B); drops bands that are constant over them.
 
         Args:
             spectra: raw values, finite.
             method: "standard" (zero mean, unit deviation) or "minmax" (0 to 1).
-            bands: a selection to start from, as `parse_bands` reads it; None keeps all.
+            bands: a selection to start from, as `parse_bands` reads it; None takes all but the bad.
+            bad_bands: indices to leave out when there is no selection.
 
         Raises:
             InputError: an unknown method, a bad selection, a value that is not finite, or fewer
@@ -50,7 +58,10 @@ class Preprocessing:
         count = spectra.shape[1]
         if spectra.shape[0] == 0:
             raise InputError("training pixels: none; scaling needs at least one")
-        chosen = np.arange(count) if bands is None else parse_bands(bands, count)
+        if bands is None:
+            chosen = np.setdiff1d(np.arange(count), np.asarray(bad_bands, dtype=np.int64))
+        else:
+            chosen = parse_bands(bands, count)
         values = spectra[:, chosen].astype(np.float64)
         if not np.isfinite(values).all():
             raise InputError("training pixels: NaN or infinite values; scaling needs finite ones")
@@ -84,7 +95,8 @@ class Preprocessing:
     ) -> Self:
         """Fit on the pixels (flat indices) of a scene; the others are not looked at."""
         rows, columns = np.unravel_index(np.asarray(pixels), scene.labels.shape)
-        return cls.fit(np.asarray(scene.cube[rows, columns]), method=method, bands=bands)
+        spectra = np.asarray(scene.cube[rows, columns])
+        return cls.fit(spectra, method=method, bands=bands, bad_bands=scene.bad_bands)
 
     def apply(self, patches: Array) -> npt.NDArray[np.float32]:
         """Scale raw values (..., B) to (..., b); what is not finite becomes the offset, so 0.

@@ -1,46 +1,18 @@
-"""A scene: a hyperspectral cube with its ground truth, and how files become one."""
+"""A scene: a hyperspectral cube with its ground truth."""
 
 import hashlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from pathlib import Path
-from typing import Any
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
-from hytas.data import find
 from hytas.data.contents import Array
-from hytas.data.cube_reader import band_axis, valid_pixels
+from hytas.data.cube_reader import valid_pixels
 from hytas.data.known import known_class_names
-from hytas.data.labels import LabelMap, Labels, check_map, join
+from hytas.data.labels import LabelMap, Labels, join
 from hytas.data.palette import Palette, palette
-from hytas.data.readers import open_file
 from hytas.errors import InputError
-
-# A larger cube stays as its reader gave it, which may be a memory map.
-IN_MEMORY_BYTES = 2**31
-
-
-@dataclass(frozen=True, eq=False)
-class Cube:
-    """A cube without ground truth.
-
-    Attributes:
-        cube: (H, W, B) in the sensor's own type, native byte order; may be a memory map.
-        wavelengths: (B,) band centres in nm, or None.
-        valid: (H, W), False where a band is NaN or infinite.
-        name: the file's, without its suffix.
-        meta: what else the file says ("map_info", "nodata", ...).
-        notes: one-line remarks on what was put right.
-    """
-
-    cube: Array
-    wavelengths: npt.NDArray[np.float64] | None
-    valid: npt.NDArray[np.bool_]
-    name: str
-    meta: Mapping[str, Any] = field(default_factory=dict)
-    notes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,6 +32,7 @@ class Scene:
         fingerprint: sha256 of cube, labels and split, in hex.
         notes: one-line remarks on what was masked or put right.
         train_counts: training pixels of each class that were published for the scene, or None.
+        bad_bands: indices of the bands that the file marks as bad.
     """
 
     name: str
@@ -75,6 +48,7 @@ class Scene:
     fingerprint: str
     notes: tuple[str, ...] = ()
     train_counts: tuple[int, ...] | None = None
+    bad_bands: tuple[int, ...] = ()
 
     @property
     def height(self) -> int:
@@ -105,109 +79,6 @@ class Scene:
         """Labelled pixels of each class."""
         counts = np.bincount(self.labels.ravel(), minlength=self.classes + 1)[1:]
         return {name: int(count) for name, count in zip(self.class_names, counts, strict=True)}
-
-
-def load_scene(
-    data: str | Path,
-    labels: str | Path | None = None,
-    *,
-    cube_key: str | None = None,
-    labels_key: str | None = None,
-    data_dir: str | Path | None = None,
-) -> Scene:
-    """Read a scene: one file with cube and labels, two files, or one by name.
-
-    Args:
-        data: the file with the cube; "synthetic" is the embedded demonstration scene, and
-            "indian_pines", "salinas", "houston2013", "pavia_u" and "ksc" are downloaded.
-        labels: the file with the label map (or maps), when `data` does not hold it.
-        cube_key: the cube's name in its file; found by itself when there is one cube.
-        labels_key: the map's name, or "training,test" names of two.
-        data_dir: a folder with the files of a scene by name, which is then not downloaded.
-
-    Raises:
-        InputError: whatever keeps the input from being a scene, in one line.
-    """
-    named = _by_name(str(data), labels, data_dir)
-    if named is not None:
-        return named
-    contents = open_file(data, "data")
-    other = contents if labels is None else open_file(labels, "labels")
-    argument = "data" if labels is None else "labels"
-    variable = find.find_cube(contents, cube_key, "data", other.variables)
-    if labels is None and labels_key is None and not find.numbers(contents.variables):
-        raise InputError(
-            f"data: {contents.path} holds no label map: name the file that does with --labels"
-        )
-    maps = find.find_maps(other, labels_key, variable.shape, argument)
-    cube, notes = _turn(find.load(variable, contents, "data"), maps[0][1].shape, str(variable))
-    if cube.nbytes <= IN_MEMORY_BYTES:
-        # Pixel by pixel, so that a patch is a few long reads: MATLAB stores band by band.
-        cube = np.ascontiguousarray(cube)
-    sources = (str(contents.path),) if labels is None else (str(contents.path), str(other.path))
-    return scene_from_arrays(
-        cube,
-        maps[0][1] if len(maps) == 1 else None,
-        train=maps[0][1] if len(maps) == 2 else None,
-        test=maps[1][1] if len(maps) == 2 else None,
-        name=contents.path.stem,
-        wavelengths=contents.meta.get("wavelengths"),
-        class_names=other.meta.get("class_names"),
-        sources=sources,
-        notes=notes,
-        map_names=tuple(name for name, _ in maps),
-    )
-
-
-def _by_name(data: str, labels: str | Path | None, data_dir: str | Path | None) -> Scene | None:
-    from hytas.data.datasets import SCENES, load_named
-    from hytas.data.synthetic import synthetic_scene
-
-    if data != "synthetic" and data not in SCENES:
-        if data_dir is not None:
-            raise InputError(f"data dir: only for the scenes {', '.join(SCENES)}, not for {data}")
-        return None
-    if labels is not None:
-        raise InputError(f"labels: {labels} given, but the scene {data!r} has its own")
-    return synthetic_scene() if data == "synthetic" else load_named(data, data_dir)
-
-
-def load_cube(path: str | Path, cube_key: str | None = None, bands: int | None = None) -> Cube:
-    """Read a whole cube to classify, labels or none (`open_cube` reads one by windows).
-
-    Args:
-        path: the file.
-        cube_key: the cube's name in it; found by itself when there is one cube.
-        bands: the number expected, which tells the band axis of a (B, H, W) array.
-
-    Raises:
-        InputError: the file is missing, broken, or holds no cube (or several and no key).
-    """
-    contents = open_file(path, "scene")
-    variable = find.find_cube(contents, cube_key, "scene")
-    cube = find.load(variable, contents, "scene")
-    cube = np.moveaxis(cube, band_axis(cube.shape, bands), 2)
-    check_cube(cube, "scene")
-    valid = valid_pixels(cube, contents.meta.get("nodata"))
-    bad = int(valid.size - valid.sum())
-    notes = (f"{bad} pixels with NaN, infinite or no-data values masked",) if bad else ()
-    wavelengths = _wavelengths(contents.meta.get("wavelengths"), cube.shape[2])
-    return Cube(cube, wavelengths, valid, contents.path.stem, contents.meta, notes)
-
-
-def load_maps(
-    path: str | Path, labels_key: str | None = None, shape: tuple[int, ...] | None = None
-) -> list[tuple[str, npt.NDArray[np.int64]]]:
-    """Read the label map, or the training and the test map, of a file, ids as the file has them.
-
-    Args:
-        path: the file.
-        labels_key: the map's name, or "training,test" names of two.
-        shape: the cube's, to find the map that fits; None takes any.
-    """
-    contents = open_file(path, "labels")
-    maps = find.find_maps(contents, labels_key, shape, "labels")
-    return [(name, check_map(name, values)) for name, values in maps]
 
 
 def scene_from_arrays(
@@ -264,7 +135,7 @@ def scene_from_arrays(
         test=joined.test,
         class_names=_names(class_names, joined),
         class_ids=joined.ids,
-        wavelengths=_wavelengths(wavelengths, cube.shape[2]),
+        wavelengths=wavelengths_of(wavelengths, cube.shape[2]),
         valid=valid,
         sources=tuple(sources),
         fingerprint=fingerprint(cube, joined.labels, joined.train, joined.test),
@@ -305,17 +176,6 @@ def fingerprint(cube: Array, *maps: Array | None) -> str:
     return digest.hexdigest()
 
 
-def _turn(cube: Array, shape: tuple[int, ...], name: str) -> tuple[Array, list[str]]:
-    """Bring the axes of a cube to (H, W, B), as far as the shape of its label map tells them."""
-    for axes, source in (((0, 1), 2), ((1, 2), 0), ((0, 2), 1)):
-        if shape == (cube.shape[axes[0]], cube.shape[axes[1]]):
-            note = (
-                f"{name} has its bands on axis {source + 1}: put in the order height, width, bands"
-            )
-            return np.moveaxis(cube, source, 2), [] if source == 2 else [note]
-    return cube, []
-
-
 def _refuse_labelled_nan(
     cube: Array, valid: npt.NDArray[np.bool_], labels: LabelMap
 ) -> tuple[str, ...]:
@@ -346,9 +206,10 @@ def _names(names: Mapping[int, str] | Sequence[str] | None, labels: Labels) -> t
     return tuple(names)
 
 
-def _wavelengths(
+def wavelengths_of(
     values: Array | Sequence[float] | None, bands: int
 ) -> npt.NDArray[np.float64] | None:
+    """Return wavelengths (B,), or None where they are not one for each band."""
     if values is None:
         return None
     array = np.asarray(values, dtype=np.float64).ravel()

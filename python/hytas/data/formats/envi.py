@@ -182,6 +182,9 @@ def _meta(header: dict[str, Any], bands: int) -> dict[str, Any]:
             meta["wavelengths"] = found
     if isinstance(header.get("class names"), list):
         meta["class_names"] = dict(enumerate(header["class names"]))
+    flags = header.get("bbl")
+    if isinstance(flags, list) and len(flags) == bands:
+        meta["bad_bands"] = tuple(i for i, flag in enumerate(flags) if flag.strip() in ("0", "0.0"))
     place: dict[str, str] = {}
     for field in ("map info", "coordinate system string", "projection info"):
         value = header.get(field)

@@ -1,0 +1,189 @@
+"""How files become scenes and cubes."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from hytas.data import find
+from hytas.data.contents import Array
+from hytas.data.cube_reader import band_axis, valid_pixels
+from hytas.data.datasets import SCENES, locate
+from hytas.data.labels import check_map
+from hytas.data.readers import open_file
+from hytas.data.scene import Scene, check_cube, scene_from_arrays, wavelengths_of
+from hytas.data.synthetic import synthetic_scene
+from hytas.errors import InputError
+
+# A larger cube stays as its reader gave it, which may be a memory map.
+IN_MEMORY_BYTES = 2**31
+
+
+@dataclass(frozen=True, eq=False)
+class Cube:
+    """A cube without ground truth.
+
+    Attributes:
+        cube: (H, W, B) in the sensor's own type, native byte order; may be a memory map.
+        wavelengths: (B,) band centres in nm, or None.
+        valid: (H, W), False where a band is NaN or infinite.
+        name: the file's, without its suffix.
+        meta: what else the file says ("map_info", "nodata", ...).
+        notes: one-line remarks on what was put right.
+    """
+
+    cube: Array
+    wavelengths: npt.NDArray[np.float64] | None
+    valid: npt.NDArray[np.bool_]
+    name: str
+    meta: Mapping[str, Any] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+
+
+def load_scene(
+    data: str | Path,
+    labels: str | Path | None = None,
+    *,
+    cube_key: str | None = None,
+    labels_key: str | None = None,
+    data_dir: str | Path | None = None,
+) -> Scene:
+    """Read a scene: one file with cube and labels, two files, or one by name.
+
+    Args:
+        data: the file with the cube; "synthetic" is the embedded demonstration scene, and
+            "indian_pines", "salinas", "houston2013", "pavia_u" and "ksc" are downloaded.
+        labels: the file with the label map (or maps), when `data` does not hold it.
+        cube_key: the cube's name in its file; found by itself when there is one cube.
+        labels_key: the map's name, or "training,test" names of two.
+        data_dir: a folder with the files of a scene by name, which is then not downloaded.
+
+    Raises:
+        InputError: whatever keeps the input from being a scene, in one line.
+    """
+    named = _by_name(str(data), labels, data_dir)
+    return _read(data, labels, cube_key, labels_key) if named is None else named
+
+
+def _read(
+    data: str | Path, labels: str | Path | None, cube_key: str | None, labels_key: str | None
+) -> Scene:
+    contents = open_file(data, "data")
+    other = contents if labels is None else open_file(labels, "labels")
+    argument = "data" if labels is None else "labels"
+    variable = find.find_cube(contents, cube_key, "data", other.variables)
+    if labels is None and labels_key is None and not find.numbers(contents.variables):
+        raise InputError(
+            f"data: {contents.path} holds no label map: name the file that does with --labels"
+        )
+    maps = find.find_maps(other, labels_key, variable.shape, argument)
+    cube, notes = _turn(find.load(variable, contents, "data"), maps[0][1].shape, str(variable))
+    if cube.nbytes <= IN_MEMORY_BYTES:
+        # Pixel by pixel, so that a patch is a few long reads: MATLAB stores band by band.
+        cube = np.ascontiguousarray(cube)
+    sources = (str(contents.path),) if labels is None else (str(contents.path), str(other.path))
+    scene = scene_from_arrays(
+        cube,
+        maps[0][1] if len(maps) == 1 else None,
+        train=maps[0][1] if len(maps) == 2 else None,
+        test=maps[1][1] if len(maps) == 2 else None,
+        name=contents.path.stem,
+        wavelengths=contents.meta.get("wavelengths"),
+        class_names=other.meta.get("class_names"),
+        sources=sources,
+        notes=notes,
+        map_names=tuple(name for name, _ in maps),
+    )
+    return replace(scene, bad_bands=tuple(contents.meta.get("bad_bands", ())))
+
+
+def _by_name(data: str, labels: str | Path | None, data_dir: str | Path | None) -> Scene | None:
+    if data != "synthetic" and data not in SCENES:
+        if data_dir is not None:
+            raise InputError(f"data dir: only for the scenes {', '.join(SCENES)}, not for {data}")
+        return None
+    if labels is not None:
+        raise InputError(f"labels: {labels} given, but the scene {data!r} has its own")
+    return synthetic_scene() if data == "synthetic" else load_named(data, data_dir)
+
+
+def load_named(name: str, data_dir: str | Path | None = None) -> Scene:
+    """Read a scene of the paper, from a folder at hand or downloaded.
+
+    Arguments and errors are those of `datasets.locate`.
+    """
+    paths = locate(name, data_dir)
+    scene = replace(_read_files(paths), name=name)
+    counts = None if scene.train is not None else SCENES[name].train_counts
+    if counts is not None and len(counts) != scene.classes:
+        raise InputError(
+            f"data: {paths[-1]} holds {scene.classes} classes, {name} has {len(counts)}"
+        )
+    return replace(scene, train_counts=counts)
+
+
+def _read_files(paths: Sequence[Path]) -> Scene:
+    if len(paths) < 3:
+        return load_scene(*paths)
+    cube = load_cube(paths[0])
+    maps = [load_maps(path, shape=cube.cube.shape)[0] for path in paths[1:]]
+    return scene_from_arrays(
+        cube.cube,
+        train=maps[0][1],
+        test=maps[1][1],
+        wavelengths=cube.wavelengths,
+        sources=[str(path) for path in paths],
+        map_names=[name for name, _ in maps],
+    )
+
+
+def load_cube(path: str | Path, cube_key: str | None = None, bands: int | None = None) -> Cube:
+    """Read a whole cube to classify, labels or none (`open_cube` reads one by windows).
+
+    Args:
+        path: the file.
+        cube_key: the cube's name in it; found by itself when there is one cube.
+        bands: the number expected, which tells the band axis of a (B, H, W) array.
+
+    Raises:
+        InputError: the file is missing, broken, or holds no cube (or several and no key).
+    """
+    contents = open_file(path, "scene")
+    variable = find.find_cube(contents, cube_key, "scene")
+    cube = find.load(variable, contents, "scene")
+    cube = np.moveaxis(cube, band_axis(cube.shape, bands), 2)
+    check_cube(cube, "scene")
+    valid = valid_pixels(cube, contents.meta.get("nodata"))
+    bad = int(valid.size - valid.sum())
+    notes = (f"{bad} pixels with NaN, infinite or no-data values masked",) if bad else ()
+    wavelengths = wavelengths_of(contents.meta.get("wavelengths"), cube.shape[2])
+    return Cube(cube, wavelengths, valid, contents.path.stem, contents.meta, notes)
+
+
+def load_maps(
+    path: str | Path, labels_key: str | None = None, shape: tuple[int, ...] | None = None
+) -> list[tuple[str, npt.NDArray[np.int64]]]:
+    """Read the label map, or the training and the test map, of a file, ids as the file has them.
+
+    Args:
+        path: the file.
+        labels_key: the map's name, or "training,test" names of two.
+        shape: the cube's, to find the map that fits; None takes any.
+    """
+    contents = open_file(path, "labels")
+    maps = find.find_maps(contents, labels_key, shape, "labels")
+    return [(name, check_map(name, values)) for name, values in maps]
+
+
+def _turn(cube: Array, shape: tuple[int, ...], name: str) -> tuple[Array, list[str]]:
+    """Bring the axes of a cube to (H, W, B), as far as the shape of its label map tells them."""
+    for axes, source in (((0, 1), 2), ((1, 2), 0), ((0, 2), 1)):
+        if shape == (cube.shape[axes[0]], cube.shape[axes[1]]):
+            note = (
+                f"{name} has its bands on axis {source + 1}: put in the order height, width, bands"
+            )
+            return np.moveaxis(cube, source, 2), [] if source == 2 else [note]
+    return cube, []

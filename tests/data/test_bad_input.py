@@ -246,6 +246,14 @@ def test_a_class_with_one_pixel(cube, labels):
         make_split(fixed, patch_size=3)
 
 
+def test_every_message_names_the_argument(tmp_path):
+    (tmp_path / "c.hdr").write_text("ENVI\nlines = many\n")
+    (tmp_path / "c.img").write_bytes(b"12")
+    for argument in ("data", "labels", "scene"):
+        with pytest.raises(InputError, match=f"^{argument}: .*c.hdr: 'lines' is many"):
+            open_file(tmp_path / "c.hdr", argument)
+
+
 def test_envi_mistakes(tmp_path):
     np.zeros(24, np.int16).tofile(tmp_path / "alone.img")
     with pytest.raises(InputError, match=r"no ENVI header beside it: looked for alone\.img\.hdr"):

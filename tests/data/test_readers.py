@@ -68,6 +68,12 @@ def test_a_pixel_in_both_maps_is_for_testing_only(mat, cube, labels):
     assert f"{(test > 0).sum()} pixels are in both TR and TE" in scene.notes[0]
 
 
+def test_the_only_map_that_can_be_ground_truth_is_taken(mat, cube, labels):
+    others = {"mask": labels > 0, "latitude": np.linspace(40, 41, 99).reshape(9, 11), "z": cube[0]}
+    scene = load_scene(mat(c=cube, gt=labels, dark=np.zeros((9, 11)), **others))
+    assert_same(scene, cube, labels)
+
+
 def test_matlab_v73(tmp_path, cube, labels):
     path = tmp_path / "scene.mat"
     with h5py.File(path, "w", userblock_size=512) as file:

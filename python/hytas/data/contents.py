@@ -101,8 +101,10 @@ def reading(argument: str, path: Path, what: str) -> Iterator[None]:
     """
     try:
         yield
-    except InputError:
-        raise
+    except InputError as error:
+        if str(error).startswith(f"{argument}:"):
+            raise
+        raise InputError(f"{argument}: {error}") from error
     except Exception as error:
         # h5py raises OSError without errno for a truncated file; the system's own carry one.
         if isinstance(error, OSError) and error.errno is not None:

@@ -143,17 +143,25 @@ def _split_pair(maps: Sequence[Variable]) -> tuple[Variable, Variable] | None:
 def _only_integer_map(
     maps: Sequence[Variable], contents: Contents, argument: str
 ) -> tuple[str, Array]:
-    """Of several maps keep those of whole numbers and more than one class; refuse to choose."""
+    """Of several maps take the only one that can be ground truth; refuse to choose."""
     loaded = [_load_map(variable, contents, argument) for variable in maps]
     if len(loaded) == 1:
         return loaded[0]
-    whole = [(n, a) for n, a in loaded if a.dtype.kind != "b" and bool(np.all(a == np.floor(a)))]
-    if len(whole) == 1:
-        return whole[0]
+    fit = [(name, values) for name, values in loaded if _may_be_ground_truth(values)]
+    if len(fit) == 1:
+        return fit[0]
     names = ", ".join(map(str, maps))
     raise InputError(
         f"{argument}: {contents.path} holds several maps ({names}): name one with --labels-key"
     )
+
+
+def _may_be_ground_truth(values: Array) -> bool:
+    """Tell whole numbers of at least two classes; a mask has one, coordinates are not whole."""
+    if values.dtype.kind == "f" and not np.array_equal(values, np.floor(values)):
+        return False
+    ids = np.unique(values)
+    return bool(ids[0] >= 0 and (ids > 0).sum() >= 2)
 
 
 def _load_map(variable: Variable, contents: Contents, argument: str) -> tuple[str, Array]:

@@ -111,13 +111,7 @@ def scene_from_arrays(
         InputError: arrays that are no scene, in one line.
     """
     check_cube(cube, "data")
-    if labels is not None:
-        maps = [(map_names[0] if map_names else "labels", labels)]
-    elif train is not None and test is not None:
-        names = map_names if len(map_names) == 2 else ("train", "test")
-        maps = [(names[0], train), (names[1], test)]
-    else:
-        raise InputError("labels: none given; a scene needs a label map, or a train and a test map")
+    maps = _named_maps(labels, train, test, map_names)
     for map_name, values in maps:
         if values.shape != cube.shape[:2]:
             raise InputError(
@@ -174,6 +168,17 @@ def fingerprint(cube: Array, *maps: Array | None) -> str:
             little = np.ascontiguousarray(row, dtype=row.dtype.newbyteorder("<"))
             digest.update(little.data)
     return digest.hexdigest()
+
+
+def _named_maps(
+    labels: Array | None, train: Array | None, test: Array | None, names: Sequence[str]
+) -> list[tuple[str, Array]]:
+    if labels is not None:
+        return [(names[0] if names else "labels", labels)]
+    if train is None or test is None:
+        raise InputError("labels: none given; a scene needs a label map, or a train and a test map")
+    first, second = names if len(names) == 2 else ("train", "test")
+    return [(first, train), (second, test)]
 
 
 def _refuse_labelled_nan(

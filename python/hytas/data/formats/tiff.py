@@ -118,7 +118,7 @@ def _decode(key: Any, data: bytes, index: int) -> Array | None:
         if isinstance(error, ImportError) or "imagecodecs" in str(error):
             name = getattr(key.compression, "name", key.compression)
             raise InputError(
-                f"scene: {key.parent.filename} is compressed with {name}, which needs the package "
+                f"{key.parent.filename} is compressed with {name}, which needs the package "
                 "imagecodecs: pip install imagecodecs"
             ) from error
         raise

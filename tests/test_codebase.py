@@ -18,6 +18,7 @@ RANK = {
     "files": 0,
     "_engine": 0,
     "metrics": 0,
+    "spaces": 1,
     "model_card": 1,
     "data": 1,
     "models": 2,

@@ -2,13 +2,10 @@
 The search engine of hytas: spaces, exact costs, budgets, sampling and selection.
 """
 from __future__ import annotations
-
 import collections.abc
-import typing
-
 import numpy
 import numpy.typing
-
+import typing
 __all__: list[str] = ['Budget', 'Evolution', 'Feasible', 'SearchSpace', 'amount_text', 'builtin_space_text', 'builtin_spaces', 'mutation_presets', 'spoken_amount', 'strategies']
 class SearchSpace:
     """
@@ -48,12 +45,21 @@ class SearchSpace:
         """
         The architectures of packed genomes (N, G).
         """
+    def with_table(self, name: str, text: str) -> SearchSpace:
+        """
+        A copy with the cost latency@<name>, from the JSON text of a latency table (docs/engine.md).
+        """
     @property
     def about(self) -> str:
         ...
     @property
     def cost_names(self) -> list[str]:
         ...
+    @property
+    def cost_units(self) -> dict[str, str]:
+        """
+        The unit of each cost, by name.
+        """
     @property
     def fingerprint(self) -> int:
         """
@@ -62,7 +68,7 @@ class SearchSpace:
     @property
     def genes(self) -> list[dict[str, typing.Any]]:
         """
-        One dict a gene: name, key, values, length (of a list gene), per (the depth gene that counts its layers).
+        One dict a gene: name, key, values (a list an element where they differ), length (of a list gene), per (the depth gene that counts its layers).
         """
     @property
     def genome_length(self) -> int:
@@ -89,7 +95,7 @@ class Budget:
     @typing.overload
     def parse(text: str) -> Budget:
         ...
-    def __eq__(self, arg0: Budget) -> bool:
+    def __eq__(self, arg0: typing.Any) -> bool:
         ...
     def __hash__(self) -> int:
         ...
@@ -232,7 +238,7 @@ def mutation_presets() -> list[str]:
     """
     The names of the presets of mutation rates.
     """
-def spoken_amount(cost: str, value: typing.SupportsInt | typing.SupportsIndex) -> str:
+def spoken_amount(cost: str, value: typing.SupportsInt | typing.SupportsIndex, plain: bool = False) -> str:
     """
     A cost as a sentence says it: 203,456 params.
     """

@@ -21,6 +21,7 @@ COMMANDS = {
         "export",
         "Export a trained run to ONNX and TorchScript, checked against torch.",
     ),
+    "space": ("space", "space", "Count, sample and cost the architectures of a search space."),
     "classify": (
         "classify",
         "classify",

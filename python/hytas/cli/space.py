@@ -1,0 +1,206 @@
+"""`hytas space`: the search spaces, counted, sampled and costed exactly."""
+
+import json
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from hytas.errors import InputError
+
+if TYPE_CHECKING:
+    from hytas._engine import SearchSpace
+
+Command = Callable[..., Any]
+
+
+class VariableType(click.ParamType[tuple[str, int]]):
+    """A variable of a space and its value, such as `bands=103`."""
+
+    name = "name=value"
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> tuple[str, int]:
+        name, equals, number = str(value).partition("=")
+        if not equals or not number.lstrip("-").isdecimal():
+            raise InputError(f"--variable {value}: must be a name, '=' and a whole number")
+        return name, int(number)
+
+
+def _space_options(command: Command) -> Command:
+    """--space, --variable: which space."""
+    for option in (
+        click.option(
+            "--variable",
+            "variables",
+            type=VariableType(),
+            multiple=True,
+            help="A variable of the space, such as bands=103; repeatable.",
+        ),
+        click.option(
+            "--space", default="hytas", show_default=True, help="A built-in space, or a space file."
+        ),
+    ):
+        command = option(command)
+    return command
+
+
+budget_option = click.option(
+    "--budget",
+    multiple=True,
+    help="Such as 2M-params, 1.5M..2M-params, 4MB-int8; repeated or comma-separated.",
+)
+
+
+@click.group()
+def space() -> None:
+    """The search spaces: what they hold, what fits a budget, what an architecture costs."""
+
+
+def _description(space: "SearchSpace") -> dict[str, Any]:
+    return {
+        "name": space.name,
+        "about": space.about,
+        "size": space.size(),
+        "genes": space.genes,
+        "variables": space.variables,
+        "costs": space.cost_units,
+    }
+
+
+@space.command("list")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def list_spaces(as_json: bool) -> None:
+    """Every built-in space with its number of architectures."""
+    from hytas._engine import SearchSpace, builtin_spaces
+
+    spaces = [SearchSpace.builtin(name) for name in builtin_spaces()]
+    if as_json:
+        click.echo(json.dumps([_description(one) for one in spaces]))
+        return
+    for one in spaces:
+        click.echo(f"{one.name:17} {one.size():,} architectures")
+        click.echo(f"    {one.about}")
+        click.echo(f"    genes: {', '.join(gene['name'] for gene in one.genes)}")
+        click.echo(f"    variables: {', '.join(f'{k}={v}' for k, v in one.variables.items())}")
+        click.echo(f"    costs: {', '.join(one.cost_names)}")
+
+
+@space.command()
+@_space_options
+@budget_option
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def count(
+    space: str, budget: tuple[str, ...], variables: tuple[tuple[str, int], ...], as_json: bool
+) -> None:
+    """The exact number of architectures that fit a budget, and of the whole space."""
+    from hytas._engine import Feasible
+    from hytas.spaces import open_space
+
+    opened, bounds = open_space(space, budget, dict(variables))
+    try:
+        feasible, size = Feasible(opened, bounds).count(), opened.size()
+    except ValueError as error:
+        raise InputError(str(error)) from None
+    if as_json:
+        result = {"space": opened.name, "budget": str(bounds), "feasible": feasible, "size": size}
+        click.echo(json.dumps(result | {"variables": opened.variables}))
+        return
+    fitting = f"fit {bounds}" if bounds.bounds else "without a budget"
+    click.echo(f"{feasible:,} of {size:,} architectures of {opened.name} {fitting}")
+
+
+@space.command()
+@_space_options
+@budget_option
+@click.option(
+    "-n", "number", type=click.IntRange(1, 10**7), default=1, show_default=True, help="How many."
+)
+@click.option("--seed", type=click.IntRange(0, 2**64 - 1), default=0, show_default=True)
+@click.option(
+    "--uniform",
+    type=click.Choice(["architectures", "choices"]),
+    default="architectures",
+    show_default=True,
+    help="Every architecture equally likely, or every gene uniform.",
+)
+def sample(
+    space: str,
+    budget: tuple[str, ...],
+    variables: tuple[tuple[str, int], ...],
+    number: int,
+    seed: int,
+    uniform: str,
+) -> None:
+    """Exact independent draws that fit a budget: JSON lines with genes and every cost."""
+    from hytas._engine import Feasible
+    from hytas.spaces import open_space
+
+    opened, bounds = open_space(space, budget, dict(variables))
+    try:
+        genomes = Feasible(opened, bounds).sample(number, seed, uniform)
+    except ValueError as error:
+        raise InputError(str(error)) from None
+    costs = {name: opened.costs(genomes, name) for name in opened.cost_names}
+    for i, architecture in enumerate(opened.unpack(genomes)):
+        own = {name: int(values[i]) for name, values in costs.items()}
+        click.echo(json.dumps(architecture | {"costs": own}))
+
+
+@space.command()
+@click.argument("architecture", type=click.File(encoding="utf-8"))
+@click.option("--space", help="A built-in space, or a space file.  [default: the architecture's]")
+@click.option(
+    "--variable",
+    "variables",
+    type=VariableType(),
+    multiple=True,
+    help="A variable of the space, such as bands=103; repeatable.",
+)
+@click.option(
+    "--table", "tables", multiple=True, help="A latency table to cost as well; repeatable."
+)
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def cost(
+    architecture: Any,
+    space: str | None,
+    variables: tuple[tuple[str, int], ...],
+    tables: tuple[str, ...],
+    as_json: bool,
+) -> None:
+    """Every cost of the architecture in a JSON file ('-': standard input)."""
+    from hytas._engine import Budget
+    from hytas.spaces import open_space
+
+    genes = _read_architecture(architecture)
+    name = space or genes.get("space", "hytas")
+    if not isinstance(name, str):
+        raise InputError(f'{architecture.name}: "space" must be a name')
+    needed = Budget.parse([f"0ms-latency@{table}" for table in tables])
+    opened, _ = open_space(name, needed, dict(variables))
+    if space is not None:
+        genes.pop("space", None)
+    try:
+        costs, key = opened.cost(genes), opened.key(genes)
+    except ValueError as error:
+        raise InputError(f"{architecture.name}: {error}") from None
+    if as_json:
+        click.echo(json.dumps(costs))
+        return
+    click.echo(key)
+    for cost_name, value in costs.items():
+        unit = opened.cost_units[cost_name]
+        click.echo(f"{cost_name:18} {value:>18,} {unit}")
+
+
+def _read_architecture(file: Any) -> dict[str, Any]:
+    """The genes in a file; what `space sample` prints beside them is left out."""
+    try:
+        genes = json.loads(file.read())
+    except (ValueError, RecursionError) as error:
+        raise InputError(f"{file.name}: is not a JSON file: {error}") from None
+    if not isinstance(genes, dict):
+        raise InputError(f"{file.name}: must be a JSON object with one entry a gene")
+    genes.pop("costs", None)
+    return genes

@@ -1,6 +1,7 @@
 """`hytas export`: the files of a trained run, checked again."""
 
 import json
+from dataclasses import replace
 
 import click
 
@@ -21,17 +22,12 @@ def export(run: str, data: str | None, labels: str | None, as_json: bool) -> Non
     """
     from hytas.cli.console import Console
     from hytas.cli.summary import print_outcome
-    from hytas.data import load_scene
     from hytas.run import RunFolder, export_run
 
     config, _ = RunFolder(run).read_config()
-    source = data or config.data
-    scene = load_scene(
-        source,
-        labels or (None if data else config.labels),
-        cube_key=config.cube_key,
-        labels_key=config.labels_key,
-    )
+    if data is not None:
+        config = replace(config, data=data, labels=labels)
+    scene = config.load_scene()
     if not RunFolder(run).weights.exists():
         raise InputError(f"{run}: holds no trained weights; `hytas train {run}` makes them")
     console = Console()
@@ -42,4 +38,4 @@ def export(run: str, data: str | None, labels: str | None, as_json: bool) -> Non
     if as_json:
         click.echo(json.dumps(outcome.to_dict(), indent=1))
     else:
-        print_outcome(outcome, source)
+        print_outcome(outcome, config.data)

@@ -42,9 +42,11 @@ def scene_options(required: bool) -> Callable[[Command], Command]:
             required=required,
             default=None if required else "synthetic",
             show_default=not required,
-            help="Scene: a file (MATLAB, ENVI, NumPy), or `synthetic`.",
+            help="Scene: a file (MATLAB, ENVI, GeoTIFF, HDF5, NumPy), a name such as indian_pines, "
+            "or `synthetic`.",
         ),
         click.option("--labels", help="File of the label map, if it is not in the scene's."),
+        click.option("--data-dir", help="Folder with the files of a scene known by name."),
         click.option("--cube-key", help="Variable that holds the cube, where there are several."),
         click.option(
             "--labels-key", help="Variable of the label map; `TRAIN,TEST` for a fixed split."
@@ -55,17 +57,25 @@ def scene_options(required: bool) -> Callable[[Command], Command]:
 preparation_options = _together(
     click.option(
         "--split",
-        type=click.Choice(["auto", "fixed", "random"]),
+        type=click.Choice(["auto", "fixed", "random", "blocks", "folds"]),
         default="auto",
         show_default=True,
-        help="Whose training pixels: the file's own maps (fixed), or drawn a class (random).",
+        help="Training pixels: the file's own maps (fixed), drawn a class (random), or whole "
+        "blocks with a guard band (blocks, folds); auto is fixed or else random.",
     ),
     click.option(
         "--train-per-class",
         type=int,
-        default=50,
-        show_default=True,
-        help="Training pixels a class of a random split; half of the class where that is less.",
+        help="Training pixels a class of a random split; half of the class where that is less.  "
+        "[default: 50]",
+    ),
+    click.option("--train-fraction", type=float, help="Share of each class to train on, instead."),
+    click.option(
+        "--block", type=int, default=16, show_default=True, help="Side of a block, in pixels."
+    ),
+    click.option("--folds", type=int, default=5, show_default=True, help="Folds of blocks."),
+    click.option(
+        "--fold", type=int, default=0, show_default=True, help="The fold to test on, from 0."
     ),
     click.option(
         "--validation-fraction",
@@ -119,7 +129,7 @@ def absolute_paths(settings: dict[str, Any]) -> dict[str, Any]:
     """`settings` with the scene's files named from the root, so that later commands find them."""
     named = {
         name: str(Path(settings[name]).resolve())
-        for name in ("data", "labels")
-        if settings[name] is not None and settings[name] != "synthetic"
+        for name in ("data", "labels", "data_dir")
+        if settings[name] is not None and Path(settings[name]).exists()
     }
     return {**settings, **named}

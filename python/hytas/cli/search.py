@@ -65,26 +65,18 @@ def search(
     """
     from hytas.cli.console import Console
     from hytas.cli.summary import print_outcome
-    from hytas.data import load_scene
     from hytas.proxies import parse_proxies
 
     budget = ",".join(budgets)
     settings["proxy"] = ",".join(str(spec) for spec in parse_proxies(settings["proxy"]))
-    data = settings["data"]
-    scene = load_scene(
-        data,
-        settings["labels"],
-        cube_key=settings["cube_key"],
-        labels_key=settings["labels_key"],
-    )
-
     from hytas.run import RunConfig, run_mission
     from hytas.train import Recipe
 
+    data = settings["data"]
     defaults = DEMO if data == "synthetic" else USUAL
     console = Console()
     if data == "synthetic":
-        console.line("no --data: this runs on the embedded synthetic scene, with a short search")
+        console.line("this runs on the embedded synthetic scene (--data names another), briefly")
     epochs = defaults["retrain_epochs"] if retrain_epochs is None else retrain_epochs
     config = RunConfig(
         budget=budget,
@@ -93,6 +85,7 @@ def search(
         recipe=Recipe().with_epochs(epochs),
         **options.absolute_paths(settings),
     )
+    scene = config.load_scene()
     folder = out or f"runs/{scene.name}-{budget.replace(',', '-')}"
     try:
         outcome = run_mission(config, scene, folder, device=device, report=console)

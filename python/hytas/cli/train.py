@@ -64,7 +64,6 @@ def _refuse_with_run(ctx: click.Context, arch: str | None) -> None:
 
 
 def _continue(run: str, settings: dict[str, Any], console: Any) -> tuple[Any, str]:
-    from hytas.data import load_scene
     from hytas.run import RunFolder, run_mission
 
     folder = RunFolder(run)
@@ -73,14 +72,12 @@ def _continue(run: str, settings: dict[str, Any], console: Any) -> tuple[Any, st
         raise InputError(f"{run}: its search is not finished; run `hytas search` on it again")
     if settings["retrain_epochs"] is not None or config.recipe.epochs == 0:
         config = config.with_epochs(settings["retrain_epochs"])
-    scene = load_scene(
-        config.data, config.labels, cube_key=config.cube_key, labels_key=config.labels_key
-    )
-    return run_mission(config, scene, run, device=settings["device"], report=console), config.data
+    return run_mission(
+        config, config.load_scene(), run, device=settings["device"], report=console
+    ), config.data
 
 
 def _start(arch: str | None, settings: dict[str, Any], console: Any) -> tuple[Any, str]:
-    from hytas.data import load_scene
     from hytas.run import RunConfig, train_architecture
     from hytas.run.folder import read_json
     from hytas.train import Recipe
@@ -90,16 +87,12 @@ def _start(arch: str | None, settings: dict[str, Any], console: Any) -> tuple[An
     if arch is None or out is None:
         raise InputError("train: give RUN, or --arch and --out (and --data)")
     architecture = read_json(Path(arch))
-    scene = load_scene(
-        settings["data"],
-        settings["labels"],
-        cube_key=settings["cube_key"],
-        labels_key=settings["labels_key"],
-    )
     config = RunConfig(
         space=str(architecture.get("space", "hytas")),
         recipe=Recipe().with_epochs(epochs),
         **options.absolute_paths(settings),
     )
-    outcome = train_architecture(architecture, config, scene, out, device=device, report=console)
+    outcome = train_architecture(
+        architecture, config, config.load_scene(), out, device=device, report=console
+    )
     return outcome, settings["data"]

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any
 
+from hytas.data import Scene, load_scene
 from hytas.errors import InputError
 from hytas.train import Recipe
 
@@ -18,14 +19,20 @@ class RunConfig:
         labels: the file of its labels, where they have one of their own.
         cube_key: variable of the cube, where a file holds several.
         labels_key: variable or variables of the labels, likewise.
+        data_dir: folder of the files of a scene known by name.
         space: search space.
         proxy: proxies; the first is the fitness, all are recorded.
         strategy: the engine's selection.
         population: architectures a generation.
         generations: generations.
         seed: of the split, the search, the proxies and the retraining.
-        split: auto, fixed or random.
-        train_per_class: training pixels a class of a random split.
+        split: auto, fixed, random, blocks or folds.
+        train_per_class: training pixels a class of a random split; None takes 50, or the published
+            number of a scene known by name.
+        train_fraction: share of each class to train on, instead.
+        block: side of the blocks of a spatially disjoint split, in pixels.
+        folds: number of folds of blocks.
+        fold: the fold that is tested on.
         validation_fraction: share of the training pixels that training is watched by.
         patch_size: side of the patch.
         band_group: neighbouring bands in a token.
@@ -39,6 +46,7 @@ class RunConfig:
     labels: str | None = None
     cube_key: str | None = None
     labels_key: str | None = None
+    data_dir: str | None = None
     space: str = "hytas"
     proxy: str = "dss"
     strategy: str = "evolution"
@@ -46,7 +54,11 @@ class RunConfig:
     generations: int = 20
     seed: int = 0
     split: str = "auto"
-    train_per_class: int = 50
+    train_per_class: int | None = None
+    train_fraction: float | None = None
+    block: int = 16
+    folds: int = 5
+    fold: int = 0
     validation_fraction: float = 0.1
     patch_size: int = 7
     band_group: int = 3
@@ -78,6 +90,20 @@ class RunConfig:
             return cls(**{**values, "recipe": Recipe(**values["recipe"])})
         except (KeyError, TypeError) as error:
             raise InputError(f"config.json: not a configuration of this hytas ({error})") from None
+
+    def load_scene(self) -> Scene:
+        """The scene that `data` and its companions name.
+
+        Raises:
+            InputError: there is none, or its file is not a scene.
+        """
+        return load_scene(
+            self.data,
+            self.labels,
+            cube_key=self.cube_key,
+            labels_key=self.labels_key,
+            data_dir=self.data_dir,
+        )
 
     def with_epochs(self, epochs: int | None) -> "RunConfig":
         """This configuration with the epochs of its recipe given; None takes the recipe's steps."""

@@ -10,12 +10,13 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from hytas._engine import Budget, Feasible, SearchSpace
+from hytas._engine import Feasible, SearchSpace
 from hytas.data import PatchReader, Preprocessing, Scene, Split, make_split
 from hytas.errors import InputError
-from hytas.models import InputShape
+from hytas.models import NETWORKS, InputShape
 from hytas.run.config import RunConfig
 from hytas.run.folder import RunFolder
+from hytas.spaces import open_space
 from hytas.train import LabelledPixels
 
 Pixels = NDArray[np.int64]
@@ -68,26 +69,20 @@ def choose_device(name: str) -> torch.device:
     return torch.device(name)
 
 
-def open_space(name: str, shape: InputShape) -> SearchSpace:
-    """The search space `name` for inputs of `shape`.
+def open_feasible(config: RunConfig, shape: InputShape) -> tuple[SearchSpace, Feasible | None]:
+    """The configured space for inputs of `shape`, and its architectures that fit the budget.
 
     Raises:
-        InputError: there is no such space, or it does not fit the shape.
+        InputError: an unknown space or one without a network, or no architecture fits the budget.
     """
+    space, budget = open_space(config.space, config.budget or (), shape.variables())
+    if space.name not in NETWORKS:
+        raise InputError(
+            f"space {config.space}: no network is built for {space.name} yet; "
+            f"choose one of {', '.join(NETWORKS)}"
+        )
     try:
-        return SearchSpace.builtin(name, shape.variables())
-    except ValueError as error:
-        raise InputError(str(error)) from None
-
-
-def open_feasible(space: SearchSpace, budget: str) -> Feasible:
-    """The architectures of `space` that fit `budget`.
-
-    Raises:
-        InputError: the budget cannot be read, or no architecture fits it.
-    """
-    try:
-        return Feasible(space, Budget.parse(budget))
+        return space, Feasible(space, budget) if config.budget else None
     except ValueError as error:
         raise InputError(str(error)) from None
 
@@ -102,6 +97,10 @@ def prepare(config: RunConfig, scene: Scene, device: torch.device) -> RunContext
         scene,
         kind=config.split,
         train_per_class=config.train_per_class,
+        train_fraction=config.train_fraction,
+        block=config.block,
+        folds=config.folds,
+        fold=config.fold,
         validation_fraction=config.validation_fraction,
         seed=config.seed,
         patch_size=config.patch_size,
@@ -113,8 +112,7 @@ def prepare(config: RunConfig, scene: Scene, device: torch.device) -> RunContext
     if config.band_group > bands:
         raise InputError(f"band group {config.band_group}: the scene has {bands} usable bands")
     shape = InputShape(bands, scene.classes, config.patch_size, config.band_group)
-    space = open_space(config.space, shape)
-    feasible = None if config.budget is None else open_feasible(space, config.budget)
+    space, feasible = open_feasible(config, shape)
     return RunContext(config, scene, split, preprocessing, shape, space, feasible, device)
 
 

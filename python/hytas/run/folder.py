@@ -13,7 +13,7 @@ from hytas.files import write_text
 from hytas.run.config import RunConfig
 
 # Where the data lies does not change what it is; the fingerprint says what it is.
-WHERE = ("data", "labels", "cube_key", "labels_key")
+WHERE = ("data", "labels", "cube_key", "labels_key", "data_dir")
 
 
 class RunFolder:

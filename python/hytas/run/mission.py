@@ -134,10 +134,10 @@ def check_architecture(context: RunContext, architecture: Mapping[str, Any]) -> 
     Raises:
         InputError: naming the gene, its value and the rule.
     """
-    if architecture.get("space") != context.config.space:
+    if architecture.get("space") != context.space.name:
         raise InputError(
             f"architecture: of space {architecture.get('space')!r}, "
-            f"the run searches {context.config.space}"
+            f"the run searches {context.space.name}"
         )
     try:
         context.space.cost(dict(architecture))

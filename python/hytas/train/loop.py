@@ -98,7 +98,9 @@ def retrain(
         started = time.monotonic()
         loss = _train_epoch(state, training, recipe, epochs, seed, device)
         watched = _evaluate(state.average, validation, device)
-        record = Epoch(done + 1, epochs, loss, *watched, time.monotonic() - started)
+        record = Epoch(
+            done + 1, epochs, loss, watched[0], watched[1], watched[2], time.monotonic() - started
+        )
         state.history.append(record)
         _keep_best(state, record)
         if checkpoint is not None and time.monotonic() - saved > CHECKPOINT_SECONDS:

@@ -55,7 +55,7 @@ def load(
     ).to(dtype)
     values = {
         "embed.project.weight": drawn.embed.view_as(network.embed.project.weight),
-        "embed.project.bias": drawn.embed_bias,
+        "embed.project.bias": torch.zeros(len(drawn.embed)),
         "class_token": drawn.class_token.view_as(network.class_token),
         "position": drawn.position[None],
         "head.weight": drawn.head,

@@ -55,7 +55,7 @@ def _logits(group: Group, patches: Tensor, grads: Grads) -> Tensor:
     flat = stacked.flatten(0, 1)
     value = flat @ group.embed.transpose(1, 2)  # (A, N * bands, E)
     along = flat @ grads[id(group.embed)].transpose(1, 2)
-    jet = torch.stack([value + group.embed_bias[:, None], value, along, torch.zeros_like(value)])
+    jet = torch.stack([value, value, along, torch.zeros_like(value)])
     jet = F.pad(jet.view(4, networks, count, bands, -1), (0, 0, 1, 0))
     jet[0, :, :, 0] = group.class_token[:, None]
     jet[0] += group.position[:, None]
@@ -67,8 +67,12 @@ def _logits(group: Group, patches: Tensor, grads: Grads) -> Tensor:
             jet = group.fuse(layer, jet, entered[layer - 2][:, : group.alive(layer)])
             jet[1:] -= group.fusion_bias(layer)  # a constant has no derivative
         entered.append(jet)
-        jet = jet + _shared(group.attention[layer], _norm(jet), grads, _attend)
-        jet = jet + _shared(group.mlp[layer], _norm(jet), grads, _mlp)
+        active = group.active(layer)
+        if active:
+            busy = jet[:, :active]
+            busy = busy + _shared(group.attention[layer], _norm(busy), grads, _attend)
+            busy = busy + _shared(group.mlp[layer], _norm(busy), grads, _mlp)
+            jet = busy if active == jet.shape[1] else torch.cat([busy, jet[:, active:]], dim=1)
         leaving.append(jet[:, group.alive(layer + 1) :, :, 0])
     normed = _norm(torch.cat(leaving[::-1], dim=1))
     return _linear(normed, group.head, grads)

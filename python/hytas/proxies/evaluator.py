@@ -14,7 +14,7 @@ from ..models.shape import InputShape
 from .keys import architecture_key
 from .observe import Setting, observe
 from .spec import ProxySpec, base_proxies, parse_proxies
-from .weights import INITS, Draws, Pool
+from .weights import FUSIONS, INITS, Draws, Pool
 
 # Bytes of kept activations: the CPU's cap keeps the peak of a process under 1 GiB.
 MEMORY = {"cpu": 400 << 20, "cuda": 16 << 30}
@@ -51,6 +51,8 @@ class Evaluator:
         group_size: most networks run together; None chooses by the device.
         init: "supernet", initial weights are slices of the seed's supernet; or "own", weights of
             its own for each architecture (noisier rankings).
+        fusions: "shipped", the network as it ships; or "released", as the code behind the
+            published scores, which goes on fusing up to layer 10 whatever the depth.
         dtype: torch.float32, or torch.float64 for checks.
 
     Raises:
@@ -67,10 +69,12 @@ class Evaluator:
         seed: int = 0,
         group_size: int | None = None,
         init: str = INITS[0],
+        fusions: str = FUSIONS[0],
         dtype: torch.dtype = torch.float32,
     ) -> None:
-        if init not in INITS:
-            raise InputError(f"init {init!r}: must be one of {', '.join(INITS)}")
+        for name, value, known in (("init", init, INITS), ("fusions", fusions, FUSIONS)):
+            if value not in known:
+                raise InputError(f"{name} {value!r}: must be one of {', '.join(known)}")
         self.requested = parse_proxies(proxies)
         self.specs = base_proxies(self.requested)
         self.shape, self.seed = shape, seed
@@ -79,7 +83,7 @@ class Evaluator:
         ones = torch.ones(1, shape.patch_size, shape.patch_size, shape.bands)
         self.setting = Setting(
             shape,
-            Draws(Pool(seed, self.device, dtype), init),
+            Draws(Pool(seed, self.device, dtype), init, fusions),
             self._checked(batch, dtype),
             ones.to(self.device, dtype),
             memory=MEMORY[self.device.type],

@@ -94,7 +94,6 @@ class Group:
         self.band_group = band_group
         self.device = networks[0].embed.device
         self.embed = _stack([n.embed for n in networks])
-        self.embed_bias = _stack([n.embed_bias for n in networks])
         self.class_token = _stack([n.class_token for n in networks])
         self.position = _stack([n.position for n in networks])
         self.head = _stack([n.head for n in networks])
@@ -105,12 +104,16 @@ class Group:
         """Networks that have a layer of this index."""
         return sum(depth > layer for depth in self.depths)
 
+    def active(self, layer: int) -> int:
+        """Networks whose layer of this index attends, the first of those alive; others only fuse."""
+        return sum(n.layers[layer].heads > 0 for n in self.networks[: self.alive(layer)])
+
     def everyone(self) -> Tensor:
         """(A,) places of all networks."""
         return torch.arange(len(self.networks), device=self.device)
 
     def _shares(self, index: int, by: str) -> list[Share]:
-        layers = [network.layers[index] for network in self.networks[: self.alive(index)]]
+        layers = [network.layers[index] for network in self.networks[: self.active(index)]]
         places: dict[int, list[int]] = {}
         for place, layer in enumerate(layers):
             places.setdefault(layer.heads if by == "heads" else len(layer.fc1), []).append(place)
@@ -129,8 +132,7 @@ class Group:
         """Stacked bands (N, bands, P * P * c) -> tokens (A, N, T, E)."""
         count, (samples, bands, _) = len(self.networks), stacked.shape
         flat = stacked.flatten(0, 1).expand(count, -1, -1)
-        tokens = _apply(flat, self.embed) + self.embed_bias[:, None]
-        tokens = tokens.view(count, samples, bands, -1)
+        tokens = _apply(flat, self.embed).view(count, samples, bands, -1)
         if torch.is_grad_enabled() and not tokens.requires_grad:
             tokens.requires_grad_()
         order = torch.ones(count, device=self.device)
@@ -144,6 +146,14 @@ class Group:
         """Tokens (A', N, T, E), and those that entered two layers ago -> (entered, left)."""
         if before is not None:
             now = self.fuse(layer, now, before)
+        active = self.active(layer)
+        if active == len(now):
+            return now, self._attend_and_mix(layer, now, taps)
+        left = [self._attend_and_mix(layer, now[:active], taps)] if active else []
+        return now, torch.cat([*left, now[active:]])
+
+    def _attend_and_mix(self, layer: int, now: Tensor, taps: list[Tap]) -> Tensor:
+        """The attention and the MLP of a layer, each with its residual, (A', N, T, E)."""
         order = torch.full((len(now),), 2.0 + 4 * layer, device=self.device)
         width = (now.shape[-1],)
         parts = []
@@ -158,11 +168,14 @@ class Group:
             hidden = self._linear("fc1", order + 2, share.members, share.first, picked, taps)
             gated = F.gelu(hidden)
             parts.append(self._linear("fc2", order + 3, share.members, share.second, gated, taps))
-        return now, middle + _merge(parts, self.mlp[layer])
+        return middle + _merge(parts, self.mlp[layer])
 
     def run_head(self, class_tokens: Tensor, taps: list[Tap]) -> Tensor:
         """(A, N, E) -> logits (A, N, classes)."""
-        order = torch.tensor([2.0 + 4 * depth for depth in self.depths], device=self.device)
+        order = torch.tensor(
+            [2.0 + 4 * sum(layer.heads > 0 for layer in n.layers) for n in self.networks]
+        )
+        order = order.to(self.device)
         normed = F.layer_norm(class_tokens, (class_tokens.shape[-1],))[:, :, None]
         logits = self._linear("head", order, self.everyone(), self.head, normed, taps)
         return logits[:, :, 0]

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from math import prod, sqrt
+from math import prod
 from typing import Any, Protocol, cast
 
 import torch
@@ -20,6 +20,8 @@ from .baselines import params
 from .keys import architecture_key, stable_hash
 
 INITS = ("supernet", "own")
+FUSIONS = ("shipped", "released")
+RELEASED_DEPTH = 10  # of the supernet whose fusions the released code runs in every network
 CHUNK = 1 << 20  # draws of a stream generated together; a network's own run starts in the first
 ROWS, WIDTH = 64, 256  # rows of a supernet matrix generated together, and its least width
 NOISE = 0.05  # size of CRoZe's perturbation over that of what it perturbs
@@ -51,8 +53,8 @@ class Pool:
         width = max(WIDTH, 1 << (columns - 1).bit_length())
         name = f"normal {name} {width}"
         have = self._made.get(name)
-        if have is None or len(have) < rows:
-            blocks = range(-(-rows // ROWS))
+        if have is None or len(have) < max(rows, 1):
+            blocks = range(-(-max(rows, 1) // ROWS))
             have = torch.cat([self._block(name, number, ROWS * width) for number in blocks])
             self._made[name] = have = have.view(-1, width).to(self.device, self.dtype)
         return have[:rows, :columns]
@@ -108,7 +110,10 @@ class _Own:
 
 @dataclass(frozen=True)
 class Layer:
-    """Weights of one transformer layer; (out, in) each. Biases start at zero and are left out."""
+    """Weights of one transformer layer; (out, in) each. Biases start at zero and are left out.
+
+    A layer of no heads is idle: it only fuses.
+    """
 
     qkv: Tensor
     proj: Tensor
@@ -126,7 +131,7 @@ class Layer:
 
 LAYER_TENSORS = ("qkv", "proj", "fc1", "fc2", "fusion", "fusion_bias")
 LINEAR_TENSORS = ("qkv", "proj", "fc1", "fc2")
-OUTER_TENSORS = ("embed", "embed_bias", "class_token", "position", "head")
+OUTER_TENSORS = ("embed", "class_token", "position", "head")
 
 
 @dataclass(frozen=True)
@@ -134,7 +139,6 @@ class Weights:
     """Weights of one network."""
 
     embed: Tensor  # (E, P * P * c)
-    embed_bias: Tensor  # (E,)
     class_token: Tensor  # (E,)
     position: Tensor  # (T, E)
     head: Tensor  # (classes, E)
@@ -177,10 +181,17 @@ class Weights:
 
 @dataclass(frozen=True)
 class Draws:
-    """How an architecture gets its draws: slices of the seed's supernet, or a run of its own."""
+    """How an architecture gets its draws.
+
+    Attributes:
+        init: "supernet", slices of the seed's supernet; "own", a run of its own.
+        fusions: "shipped", cross-layer fusion before every layer from the third on; "released", as
+            the released HyTAS code, which goes on fusing up to layer 10 whatever the depth.
+    """
 
     pool: Pool
     init: str = INITS[0]
+    fusions: str = FUSIONS[0]
     prefix: str = ""
 
     def source(self, architecture: Mapping[str, Any], length: int) -> _Source:
@@ -210,19 +221,25 @@ def draw_weights(architecture: Mapping[str, Any], shape: Any, draws: Draws) -> W
         draws: the seed's.
 
     Returns:
-        Weights distributed as `SpectralTransformer` initialises its own; most are views.
+        Weights distributed as HyTAS initialises its network (the patch embedding too is normal of
+        deviation 0.02, its bias zero); most are views.
     """
     embed, tokens = int(architecture["embed_dim"]), shape.tokens
-    source = draws.source(architecture, int(params(architecture, shape, 0)))
+    spare = RELEASED_DEPTH * (2 * tokens + 1) * tokens
+    source = draws.source(architecture, int(params(architecture, shape, 0)) + spare)
     fan_in = shape.patch_size**2 * shape.band_group
     genes = zip(architecture["num_heads"], architecture["mlp_ratio"], strict=True)
     layers = [
         _draw_layer(source, index, (embed, heads, int(embed * ratio)), tokens)
         for index, (heads, ratio) in enumerate(genes)
     ]
+    if draws.fusions == "released":
+        none = source.normal("idle", 0, embed)
+        for index in range(len(layers), RELEASED_DEPTH):
+            fusion = _draw_fusion(source, index, tokens)
+            layers.append(Layer(none, none, none, none, 0, **fusion))
     return Weights(
-        source.uniform("embed", embed, fan_in) / sqrt(fan_in),
-        source.uniform("embed bias", embed) / sqrt(fan_in),
+        source.normal("embed", embed, fan_in),
         source.normal("class token", 1, embed)[0],
         source.normal("position", tokens, embed),
         source.normal("head", shape.classes, embed),
@@ -234,11 +251,7 @@ def _draw_layer(source: _Source, index: int, sizes: tuple[int, int, int], tokens
     """One layer of (E, heads, f); a matrix lies with E along its rows, so that slices nest."""
     embed, heads, hidden = sizes
     inner = heads * (embed // heads)
-    fusion = {}
-    if index >= 2:
-        bound = (2 * tokens) ** -0.5
-        fusion["fusion"] = source.uniform(f"{index} fusion", 2, tokens, tokens) * bound
-        fusion["fusion_bias"] = source.uniform(f"{index} fusion bias", tokens) * bound
+    fusion = _draw_fusion(source, index, tokens) if index >= 2 else {}
     return Layer(
         torch.cat([source.normal(f"{index} {name}", inner, embed) for name in "qkv"]),
         source.normal(f"{index} proj", inner, embed).T,
@@ -247,3 +260,11 @@ def _draw_layer(source: _Source, index: int, sizes: tuple[int, int, int], tokens
         heads,
         **fusion,
     )
+
+
+def _draw_fusion(source: _Source, index: int, tokens: int) -> dict[str, Tensor]:
+    bound = (2 * tokens) ** -0.5
+    return {
+        "fusion": source.uniform(f"{index} fusion", 2, tokens, tokens) * bound,
+        "fusion_bias": source.uniform(f"{index} fusion bias", tokens) * bound,
+    }

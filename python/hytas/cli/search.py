@@ -39,6 +39,7 @@ USUAL = {"population": 50, "generations": 20, "retrain_epochs": None}
     show_default=True,
     help="How the engine selects.",
 )
+@click.option("--pareto", help="Find a front instead of one best: axes such as params,score.")
 @options.retrain_epochs_option
 @options.preparation_options
 @options.seed_option

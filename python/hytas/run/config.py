@@ -23,6 +23,7 @@ class RunConfig:
         space: search space.
         proxy: proxies; the first is the fitness, all are recorded.
         strategy: the engine's selection.
+        pareto: axes of the front to find, "score" and names of costs; None finds the best score.
         population: architectures a generation.
         generations: generations.
         seed: of the split, the search, the proxies and the retraining.
@@ -50,6 +51,7 @@ class RunConfig:
     space: str = "hytas"
     proxy: str = "dss"
     strategy: str = "evolution"
+    pareto: str | None = None
     population: int = 50
     generations: int = 20
     seed: int = 0
@@ -74,6 +76,15 @@ class RunConfig:
             raise InputError(f"seed {self.seed}: must be 0 or more")
         if self.band_group < 1 or self.band_group % 2 == 0:
             raise InputError(f"band group {self.band_group}: must be odd and 1 or more")
+
+        if self.pareto is not None and "score" not in self.pareto.split(","):
+            raise InputError(f"pareto {self.pareto}: must name score and a cost, as params,score")
+
+    @property
+    def minimised(self) -> tuple[str, ...]:
+        """The costs of the Pareto front."""
+        axes = [] if self.pareto is None else self.pareto.split(",")
+        return tuple(name.strip() for name in axes if name.strip() != "score")
 
     def to_dict(self) -> dict[str, Any]:
         """The JSON form."""

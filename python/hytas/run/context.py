@@ -81,6 +81,12 @@ def open_feasible(config: RunConfig, shape: InputShape) -> tuple[SearchSpace, Fe
             f"space {config.space}: no network is built for {space.name} yet; "
             f"choose one of {', '.join(NETWORKS)}"
         )
+    for name in config.minimised:
+        if name not in space.cost_names:
+            raise InputError(
+                f"pareto {config.pareto}: {name!r} is no cost of {space.name}; "
+                f"choose from {', '.join(space.cost_names)}"
+            )
     try:
         return space, Feasible(space, budget) if config.budget else None
     except ValueError as error:

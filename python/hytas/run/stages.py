@@ -20,6 +20,7 @@ from hytas.proxies import (
 )
 from hytas.run.context import RunContext
 from hytas.run.folder import RunFolder, read_json, write_json
+from hytas.run.pareto import write_front
 from hytas.run.report import Report
 from hytas.run.weights import TrainedModel, load_weights, save_weights
 from hytas.search import Evaluation, EvaluationStore, SearchSettings, search
@@ -47,7 +48,13 @@ def search_stage(context: RunContext, folder: RunFolder, report: Report) -> Arch
     def leading(evaluations: Sequence[Evaluation]) -> NDArray[np.float64]:
         return fitness(specs[0], [item.scores for item in evaluations])
 
-    settings = SearchSettings(config.strategy, config.population, config.generations, config.seed)
+    settings = SearchSettings(
+        "nsga2" if config.minimised else config.strategy,
+        config.population,
+        config.generations,
+        config.seed,
+        minimised=config.minimised,
+    )
     with EvaluationStore(folder.evaluations) as store:
         result = search(
             context.feasible,
@@ -61,6 +68,9 @@ def search_stage(context: RunContext, folder: RunFolder, report: Report) -> Arch
         report.line(f"every architecture that fits was scored: {result.evaluated}")
     if result.failed:
         report.line(f"{result.failed} of {result.evaluated} architectures got no score")
+    if config.minimised:
+        write_front(folder.path, result.front, config.minimised, leading)
+        report.line(f"{len(result.front)} architectures on the front: pareto.csv, pareto.png")
     write_json(folder.architecture, result.winner.architecture)
     return result.winner.architecture
 

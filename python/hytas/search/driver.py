@@ -33,6 +33,7 @@ class SearchSettings:
             renews only a part of its population a generation, and has more of them.)
         seed: of all draws of the engine.
         chunk: architectures scored between two writes to the store; what a kill can lose.
+        minimised: costs to weigh against the fitness, as objectives of their own (nsga2 only).
     """
 
     strategy: str = "evolution"
@@ -40,6 +41,7 @@ class SearchSettings:
     generations: int = 20
     seed: int = 0
     chunk: int = 16
+    minimised: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         for name in ("population", "generations"):
@@ -69,10 +71,21 @@ class SearchProgress:
 
 @dataclass(frozen=True)
 class SearchResult:
-    """The winner, and how the search ended."""
+    """The winner, and how the search ended.
+
+    Attributes:
+        winner: the evaluation of the best fitness; the earlier one of equals.
+        fitness: its fitness.
+        front: those that no other beats in fitness and in every minimised cost; with no such cost
+            the winner, and its equals.
+        evaluated: architectures scored.
+        failed: those without a score.
+        exhausted: whether all that is feasible was scored.
+    """
 
     winner: Evaluation
     fitness: float
+    front: tuple[Evaluation, ...]
     evaluated: int
     failed: int
     exhausted: bool
@@ -118,9 +131,18 @@ def search(
             progress(clock.progress(generation, done, fitness))
         if not exhausted:
             values = dict(zip(done, fitness(list(done.values())), strict=True))
-            evolution.tell(ids, np.array([values[number] for number in ids.tolist()]))
+            rows = [_objectives(values[number], done[number], settings) for number in ids.tolist()]
+            evolution.tell(ids, np.array(rows))
             store.save_state(evolution.state())
-    return _result(done, fitness, exhausted)
+    front = [done[number] for number in evolution.front()[0].tolist()]
+    return _result(done, fitness, front, exhausted)
+
+
+def _objectives(fitness: float, item: Evaluation, settings: SearchSettings) -> list[float]:
+    """All larger is better. A failed score takes its costs along: it must not win by them."""
+    if math.isnan(fitness):
+        return [math.nan] * (1 + len(settings.minimised))
+    return [fitness, *(-float(item.costs[name]) for name in settings.minimised)]
 
 
 def _resume(feasible: Feasible, settings: SearchSettings, store: EvaluationStore) -> Evolution:
@@ -156,7 +178,12 @@ def _score(
     ]
 
 
-def _result(done: Mapping[int, Evaluation], fitness: Fitness, exhausted: bool) -> SearchResult:
+def _result(
+    done: Mapping[int, Evaluation],
+    fitness: Fitness,
+    front: Sequence[Evaluation],
+    exhausted: bool,
+) -> SearchResult:
     items = list(done.values())
     values = list(fitness(items))
     ranked = [(value, -item.id, item) for value, item in zip(values, items, strict=True)]
@@ -168,7 +195,8 @@ def _result(done: Mapping[int, Evaluation], fitness: Fitness, exhausted: bool) -
             + (f"; the first reason: {reasons[0]}" if reasons else "")
         )
     value, _, winner = max(valid, key=lambda entry: entry[:2])
-    return SearchResult(winner, value, len(items), len(items) - len(valid), exhausted)
+    failed = len(items) - len(valid)
+    return SearchResult(winner, value, tuple(front), len(items), failed, exhausted)
 
 
 class _Clock:

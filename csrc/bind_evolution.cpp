@@ -95,13 +95,13 @@ void bind_evolution(py::module_& module) {
     module.def("mutation_presets", &hytas::mutation_presets, "The names of the presets of mutation rates.");
     py::class_<Evolution>(module, "Evolution", "The search loop: ask -> score -> tell. Everything asked for is feasible, new and distinct.")
         .def(py::init([](std::shared_ptr<Feasible> feasible, std::string strategy, std::size_t population, std::size_t offspring, std::size_t parents,
-                         double mutation_share, std::string mutation, std::map<std::string, double> rates, std::string uniform, std::uint64_t seed) {
+                         double mutation_share, std::string mutation, std::map<std::string, double> rates, std::string uniform, std::size_t retries, std::uint64_t seed) {
                  return Evolution(std::move(feasible), {std::move(strategy), population, offspring, parents, mutation_share, std::move(mutation), std::move(rates),
-                                                        std::move(uniform), seed});
+                                                        std::move(uniform), retries, seed});
              }),
              py::arg("feasible"), py::arg("strategy") = usual.strategy, py::arg("population") = usual.population, py::arg("offspring") = usual.offspring,
              py::arg("parents") = usual.parents, py::arg("mutation_share") = usual.mutation_share, py::arg("mutation") = usual.mutation,
-             py::arg("rates") = usual.rates, py::arg("uniform") = usual.uniform, py::arg("seed") = usual.seed)
+             py::arg("rates") = usual.rates, py::arg("uniform") = usual.uniform, py::arg("retries") = usual.retries, py::arg("seed") = usual.seed)
         .def("ask", &ask, py::arg("n") = py::none(),
              "(ids int64 (n,), genomes uint8 (n, G)): up to n architectures of this generation, None for its rest. Empty: the feasible set is exhausted.")
         .def("tell", &tell, py::arg("ids"), py::arg("scores"), "Scores (n,) or (n, k) of ids, larger is better, NaN ranks last; in any order and in parts.")

@@ -1,7 +1,8 @@
-// Every bound as a sum over layers inside a window: what `repair` moves along.
+// Every bound as a sum over layers inside a window: how membership is tested, and what `repair` moves along.
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <vector>
 
 #include "counting_table.hpp"
@@ -9,35 +10,38 @@
 
 namespace hytas {
 
-// A bound of a maximum is two counts: layers above the upper end (none may be) and layers that reach the lower end.
-class BoundSum {
-  public:
+// A bound of a sum is itself. A bound of a maximum is two counts: layers above the upper end (none may be) and layers
+// that reach the lower end (at least one must, unless the global part does).
+struct BoundSum {
     enum class Kind { sum, exceeding, reaching };
 
-    BoundSum(const SearchSpace& space, const Dimension& dimension, Kind kind) : space_(space), dimension_(dimension), kind_(kind) {}
+    const CostTable* cost = nullptr;
+    Kind kind = Kind::sum;
+    std::int64_t lower = 0;
+    std::int64_t upper = 0;
+    std::vector<const LayerCosts*> groups;
 
     // Ends of the sum over layers, given the global genes; false when they alone break the bound.
     bool window(const Gene8* genome, std::int64_t& floor, std::int64_t& cap) const {
-        const CostTable& cost = space_.costs()[dimension_.cost];
-        const std::int64_t global = cost.global[cost.projection.row(genome)];
-        floor = kind_ == Kind::sum ? dimension_.lower - global : kind_ == Kind::reaching && global < dimension_.lower ? 1 : 0;
-        cap = kind_ == Kind::sum ? dimension_.upper - global : kind_ == Kind::exceeding ? 0 : Budget::unbounded;
-        return global <= dimension_.upper;
+        const std::int64_t global = cost->global[cost->projection.row(genome)];
+        floor = kind == Kind::sum ? lower - global : kind == Kind::reaching && global < lower ? 1 : 0;
+        cap = kind == Kind::sum ? upper - global : kind == Kind::exceeding ? 0 : Budget::unbounded;
+        return global <= upper;
     }
-    // What one layer adds with each option.
-    std::int64_t add(const Gene8* genome, std::size_t group, std::size_t layer, std::size_t option) const {
-        const LayerCosts& layers = space_.costs()[dimension_.cost].groups[group];
-        const std::int64_t value = layers.of(layers.projection.row(genome), layer)[option];
-        if (kind_ == Kind::sum) return value;
-        return kind_ == Kind::exceeding ? (value > dimension_.upper ? 1 : 0) : (value >= dimension_.lower ? 1 : 0);
-    }
+};
+
+class BoundSums {
+  public:
+    BoundSums(const SearchSpace& space, const std::vector<Dimension>& dimensions);
+
+    const std::vector<BoundSum>& all() const { return sums_; }
+    bool fit(const Gene8* genome) const;
+    std::int64_t over_layers(const BoundSum& sum, const Gene8* genome) const;
 
   private:
     const SearchSpace& space_;
-    Dimension dimension_;
-    Kind kind_;
+    std::vector<BoundSum> sums_;
+    std::deque<LayerCosts> counts_;  // of maxima; a deque, because sums_ points into it
 };
-
-std::vector<BoundSum> bound_sums(const SearchSpace& space, const CountingTable& table);
 
 }  // namespace hytas

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "bound_sums.hpp"
 #include "counting_table.hpp"
 #include "hytas/error.hpp"
 #include "hytas/text.hpp"
@@ -29,6 +30,7 @@ Feasible::Feasible(std::shared_ptr<const SearchSpace> space, Budget budget, std:
         throw Error("budget " + budget_.text() + ": the exact table of space " + space_->name() + " is too large");
     }
     if (table_->total() == 0) refuse(*space_, budget_, most_entries);
+    bounds_ = std::make_unique<const BoundSums>(*space_, table_->dimensions());
     root_before_.push_back(0);
     for (const Root& root : table_->roots()) root_before_.push_back(root_before_.back() + root.count);
     try {
@@ -46,13 +48,7 @@ Feasible& Feasible::operator=(Feasible&&) noexcept = default;
 
 Wide Feasible::count() const { return table_->total(); }
 
-bool Feasible::fits(const Gene8* genome) const {
-    for (const Dimension& bound : table_->dimensions()) {
-        const std::int64_t cost = space_->cost(bound.cost, genome);
-        if (cost < bound.lower || cost > bound.upper) return false;
-    }
-    return true;
-}
+bool Feasible::fits(const Gene8* genome) const { return bounds_->fit(genome); }
 
 bool Feasible::contains(GenomeView genome) const { return space_->valid(genome) && fits(genome.data()); }
 

@@ -24,6 +24,16 @@ class Coins {
   public:
     explicit Coins(Rng& rng) : rng_(rng) {}
 
+    // Uniform in [0, bound), bound < 2^31, without bias (Lemire, as Rng::below, on 32 bits).
+    std::size_t below(std::size_t bound) {
+        std::uint64_t product = draw() * bound;
+        if ((product & 0xffffffffU) < bound) {
+            const std::uint64_t threshold = (std::uint64_t{1} << 32) % bound;
+            while ((product & 0xffffffffU) < threshold) product = draw() * bound;
+        }
+        return static_cast<std::size_t>(product >> 32);
+    }
+
     std::uint64_t draw() {
         if (left_ == 0) {
             word_ = rng_.next();
@@ -41,15 +51,16 @@ class Coins {
     int left_ = 0;
 };
 
-Gene8 any_value(Rng& rng, std::size_t radix) { return static_cast<Gene8>(rng.below(radix)); }
 
 // Layers that the parent does not have are drawn; layers beyond the child's depth become padding.
-void fit_layers(const LayerGroup& group, std::size_t had, Rng& rng, Gene8* child) {
+void fit_layers(const LayerGroup& group, std::size_t had, Coins& coins, Gene8* child) {
     const std::size_t depth = group.depth(child);
     const std::size_t genes = group.radix.size();
     Gene8* at = child + group.offset;
-    for (std::size_t layer = had; layer < depth; ++layer)
-        for (std::size_t i = 0; i < genes; ++i) at[layer * genes + i] = any_value(rng, group.radix[i]);
+    for (std::size_t layer = had; layer < depth; ++layer) {
+        const Gene8* drawn = group.decoded.data() + coins.below(group.options) * genes;
+        for (std::size_t i = 0; i < genes; ++i) at[layer * genes + i] = drawn[i];
+    }
     for (std::size_t i = depth * genes; i < had * genes; ++i) at[i] = 0;
 }
 
@@ -91,7 +102,7 @@ void mutate(const SearchSpace& space, const MutationRates& rates, const Gene8* p
     std::copy(parent, parent + space.genome_length(), child);
     Coins coins(rng);
     for (std::size_t slot = 0; slot < space.global_slots(); ++slot)
-        if (coins.draw() < rates.global()[slot]) child[slot] = any_value(rng, space.values_of_slot(slot).size());
+        if (coins.draw() < rates.global()[slot]) child[slot] = static_cast<Gene8>(coins.below(space.radix_of_slot(slot)));
     for (std::size_t g = 0; g < space.groups().size(); ++g) {
         const LayerGroup& group = space.groups()[g];
         const std::size_t had = group.depth(parent);
@@ -99,8 +110,8 @@ void mutate(const SearchSpace& space, const MutationRates& rates, const Gene8* p
         Gene8* at = child + group.offset;
         for (std::size_t layer = 0; layer < kept; ++layer)
             for (std::size_t i = 0; i < group.radix.size(); ++i, ++at)
-                if (coins.draw() < rates.layers()[g][i]) *at = any_value(rng, group.radix[i]);
-        fit_layers(group, had, rng, child);
+                if (coins.draw() < rates.layers()[g][i]) *at = static_cast<Gene8>(coins.below(group.radix[i]));
+        fit_layers(group, had, coins, child);
     }
 }
 
@@ -130,10 +141,20 @@ void crossover(const SearchSpace& space, const Gene8* left, const Gene8* right, 
     }
 }
 
+void random_genome(const SearchSpace& space, Rng& rng, Gene8* genome) {
+    Coins coins(rng);
+    for (std::size_t slot = 0; slot < space.global_slots(); ++slot) genome[slot] = static_cast<Gene8>(coins.below(space.radix_of_slot(slot)));
+    for (const LayerGroup& group : space.groups()) {
+        fit_layers(group, 0, coins, genome);
+        const std::size_t used = group.depth(genome) * group.radix.size();
+        std::fill(genome + group.offset + used, genome + group.offset + group.most_layers * group.radix.size(), Gene8{0});
+    }
+}
+
 void step(const SearchSpace& space, const Gene8* parent, Rng& rng, Gene8* child) {
     std::copy(parent, parent + space.genome_length(), child);
     std::vector<std::pair<std::size_t, std::size_t>> places;  // byte, radix; genes with one value cannot step
-    for (std::size_t slot = 0; slot < space.global_slots(); ++slot) places.emplace_back(slot, space.values_of_slot(slot).size());
+    for (std::size_t slot = 0; slot < space.global_slots(); ++slot) places.emplace_back(slot, space.radix_of_slot(slot));
     for (const LayerGroup& group : space.groups())
         for (std::size_t i = 0; i < group.depth(parent) * group.radix.size(); ++i) places.emplace_back(group.offset + i, group.radix[i % group.radix.size()]);
     std::erase_if(places, [](const auto& place) { return place.second < 2; });
@@ -141,7 +162,8 @@ void step(const SearchSpace& space, const Gene8* parent, Rng& rng, Gene8* child)
     const auto [byte, radix] = places[rng.below(places.size())];
     const auto value = static_cast<Gene8>(rng.below(radix - 1));
     child[byte] = static_cast<Gene8>(value < parent[byte] ? value : value + 1);
-    for (const LayerGroup& group : space.groups()) fit_layers(group, group.depth(parent), rng, child);
+    Coins coins(rng);
+    for (const LayerGroup& group : space.groups()) fit_layers(group, group.depth(parent), coins, child);
 }
 
 }  // namespace hytas

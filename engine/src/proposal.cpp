@@ -56,10 +56,16 @@ bool Evolution::distinct() const {
 }
 
 bool Evolution::propose(Gene8* child) {
-    const bool draws = settings_.strategy == "random" || population_.empty();
+    const SearchSpace& space = feasible_->space();
+    const bool draws = strategy_ == Strategy::random || population_.empty();
     for (int attempt = 0; attempt < most_attempts && !draws && endgame_ == 0; ++attempt) {
-        vary(child);
-        repair_(rng_, child);
+        for (std::size_t retry = 0;; ++retry) {
+            vary(child);
+            if (space.allowed(space.combination_of(child)) && feasible_->fits(child)) break;
+            if (retry < settings_.retries) continue;
+            repair_(rng_, child);
+            break;
+        }
         if (!seen({child, length_})) return true;
     }
     return draw_new(child);
@@ -69,7 +75,7 @@ bool Evolution::propose(Gene8* child) {
 std::size_t Evolution::tournament(std::size_t size) {
     std::size_t best = rng_.below(population_.size());
     const auto wins = [this](std::size_t left, std::size_t right) {
-        if (settings_.strategy != "nsga2") return better(population_[left], population_[right]);
+        if (strategy_ != Strategy::nsga2) return better(population_[left], population_[right]);
         if (rank_[left] != rank_[right]) return rank_[left] < rank_[right];
         return crowding_[left] > crowding_[right];
     };
@@ -82,15 +88,15 @@ std::size_t Evolution::tournament(std::size_t size) {
 
 void Evolution::vary(Gene8* child) {
     const SearchSpace& space = feasible_->space();
-    if (settings_.strategy == "local") {
+    if (strategy_ == Strategy::local) {
         step(space, genome(population_[0]).data(), rng_, child);
         return;
     }
-    if (settings_.strategy == "ageing") {
+    if (strategy_ == Strategy::ageing) {
         mutate(space, rates_, genome(tournament(settings_.parents)).data(), rng_, child);
         return;
     }
-    const bool fronts = settings_.strategy == "nsga2";
+    const bool fronts = strategy_ == Strategy::nsga2;
     const std::size_t parents = std::min(settings_.parents, population_.size());
     const auto parent = [&] { return fronts ? tournament(2) : population_[rng_.below(parents)]; };
     // The first part of a generation comes from mutation, the rest from crossover, as in AutoFormer.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <utility>
 
 #include "bound_sums.hpp"
 #include "counting_table.hpp"
@@ -21,8 +22,10 @@ struct Distances {
     std::vector<std::uint16_t> changes; // of each option, against the child's own genes
 };
 
+// One gene of one layer set to another value.
 struct Change {
     std::size_t byte;
+    std::size_t layer;  // byte of the layer's first gene
     Gene8 value;
 };
 
@@ -44,21 +47,23 @@ void set_option(const LayerGroup& group, const Level& level, std::size_t option,
 }  // namespace
 
 struct Repair::Scratch {
-    std::vector<BoundSum> sums;
     std::vector<std::int64_t> floor;
     std::vector<std::int64_t> cap;
-    std::vector<std::int64_t> total;
+    std::vector<std::int64_t> total;    // of the child, one a bound
+    std::vector<std::int64_t> deltas;   // [change * bounds + bound]
+    std::vector<std::pair<std::uint32_t, std::uint32_t>> pairs;
     std::vector<Change> changes;
-    std::vector<Distances> distances;
+    std::vector<Distances> distances;   // the first `used` of them count
+    std::size_t used = 0;
     std::vector<std::size_t> nearest;
     Genome genome;
 };
 
 Repair::Repair(const Feasible& feasible) : feasible_(&feasible), scratch_(std::make_unique<Scratch>()) {
-    scratch_->sums = bound_sums(feasible.space(), feasible.table());
-    scratch_->floor.resize(scratch_->sums.size());
-    scratch_->cap.resize(scratch_->sums.size());
-    scratch_->total.resize(scratch_->sums.size());
+    const std::size_t bounds = feasible.bounds().all().size();
+    scratch_->floor.resize(bounds);
+    scratch_->cap.resize(bounds);
+    scratch_->total.resize(bounds);
     scratch_->genome.resize(feasible.space().genome_length());
 }
 
@@ -75,7 +80,10 @@ std::size_t Repair::operator()(Rng& rng, Gene8* child) {
         changed = change_global(rng, child);
         if (feasible_->fits(child)) return changed;
     }
-    return changed + (change_one(rng, child) ? 1 : change_fewest(rng, child));
+    const bool listed = list_changes(child);
+    if (listed && change_one(rng, child)) return changed + 1;
+    if (listed && change_two(rng, child)) return changed + 2;
+    return changed + change_fewest(rng, child);
 }
 
 std::size_t Repair::change_global(Rng& rng, Gene8* child) {
@@ -112,47 +120,94 @@ std::size_t Repair::change_global(Rng& rng, Gene8* child) {
     return fewest;
 }
 
-// Most children need one change: trying them all is far cheaper than the table.
-bool Repair::change_one(Rng& rng, Gene8* child) {
+// Every change of one gene of a layer, with what it adds to each bound. False when a bound has no window at all.
+bool Repair::list_changes(Gene8* child) {
     const SearchSpace& space = feasible_->space();
+    const std::vector<BoundSum>& sums = feasible_->bounds().all();
     Scratch& scratch = *scratch_;
-    const std::size_t count = scratch.sums.size();
-    for (std::size_t d = 0; d < count; ++d) {
-        scratch.total[d] = 0;
-        if (!scratch.sums[d].window(child, scratch.floor[d], scratch.cap[d])) return false;
-        for (std::size_t g = 0; g < space.groups().size(); ++g) {
-            const LayerGroup& group = space.groups()[g];
-            for (std::size_t layer = 0; layer < group.depth(child); ++layer)
-                scratch.total[d] += scratch.sums[d].add(child, g, layer, group.option(child + group.offset + layer * group.radix.size()));
-        }
+    for (std::size_t d = 0; d < sums.size(); ++d) {
+        if (!sums[d].window(child, scratch.floor[d], scratch.cap[d])) return false;
+        scratch.total[d] = feasible_->bounds().over_layers(sums[d], child);
     }
     scratch.changes.clear();
+    scratch.deltas.clear();
     for (std::size_t g = 0; g < space.groups().size(); ++g) {
         const LayerGroup& group = space.groups()[g];
-        for (std::size_t layer = 0; layer < group.depth(child); ++layer) {
-            Gene8* at = child + group.offset + layer * group.radix.size();
-            const std::size_t old = group.option(at);
+        const std::size_t depth = group.depth(child);
+        for (std::size_t layer = 0; layer < depth; ++layer) {
+            const std::size_t first = group.offset + layer * group.radix.size();
+            const std::size_t own = group.option(child + first);
+            std::size_t stride = group.options;
             for (std::size_t i = 0; i < group.radix.size(); ++i) {
-                const Gene8 own = at[i];
+                stride /= group.radix[i];
+                const std::size_t base = own - child[first + i] * stride;
                 for (std::size_t value = 0; value < group.radix[i]; ++value) {
-                    if (value == own) continue;
-                    at[i] = static_cast<Gene8>(value);
-                    const std::size_t option = group.option(at);
-                    bool fits = true;
-                    for (std::size_t d = 0; d < count && fits; ++d) {
-                        const std::int64_t sum = scratch.total[d] + scratch.sums[d].add(child, g, layer, option) - scratch.sums[d].add(child, g, layer, old);
-                        fits = sum >= scratch.floor[d] && sum <= scratch.cap[d];
+                    if (value == child[first + i]) continue;
+                    scratch.changes.push_back({first + i, first, static_cast<Gene8>(value)});
+                    for (const BoundSum& sum : sums) {
+                        const std::int64_t* values = sum.groups[g]->of(sum.groups[g]->projection.row(child), layer);
+                        scratch.deltas.push_back(values[base + value * stride] - values[own]);
                     }
-                    if (fits) scratch.changes.push_back({static_cast<std::size_t>(at - child) + i, static_cast<Gene8>(value)});
                 }
-                at[i] = own;
             }
         }
     }
-    if (scratch.changes.empty()) return false;
-    const Change& change = scratch.changes[rng.below(scratch.changes.size())];
+    return true;
+}
+
+// Most children need one change: trying them all is far cheaper than walking the table.
+bool Repair::change_one(Rng& rng, Gene8* child) {
+    Scratch& scratch = *scratch_;
+    const std::size_t bounds = scratch.total.size();
+    scratch.pairs.clear();
+    for (std::size_t i = 0; i < scratch.changes.size(); ++i) {
+        bool fits = true;
+        for (std::size_t d = 0; d < bounds && fits; ++d) {
+            const std::int64_t sum = scratch.total[d] + scratch.deltas[i * bounds + d];
+            fits = sum >= scratch.floor[d] && sum <= scratch.cap[d];
+        }
+        if (fits) scratch.pairs.emplace_back(static_cast<std::uint32_t>(i), 0);
+    }
+    if (scratch.pairs.empty()) return false;
+    const Change& change = scratch.changes[scratch.pairs[rng.below(scratch.pairs.size())].first];
     child[change.byte] = change.value;
     return true;
+}
+
+// Two changes add up when they are in different layers; inside one layer the table of options knows.
+bool Repair::change_two(Rng& rng, Gene8* child) {
+    Scratch& scratch = *scratch_;
+    const std::size_t bounds = scratch.total.size();
+    scratch.pairs.clear();
+    for (std::size_t i = 0; i < scratch.changes.size(); ++i) {
+        for (std::size_t j = i + 1; j < scratch.changes.size(); ++j) {
+            if (scratch.changes[i].byte == scratch.changes[j].byte) continue;
+            bool fits = true;
+            if (scratch.changes[i].layer == scratch.changes[j].layer) {
+                fits = fits_with(scratch.changes[i].byte, scratch.changes[i].value, scratch.changes[j].byte, scratch.changes[j].value, child);
+            } else {
+                for (std::size_t d = 0; d < bounds && fits; ++d) {
+                    const std::int64_t sum = scratch.total[d] + scratch.deltas[i * bounds + d] + scratch.deltas[j * bounds + d];
+                    fits = sum >= scratch.floor[d] && sum <= scratch.cap[d];
+                }
+            }
+            if (fits) scratch.pairs.emplace_back(static_cast<std::uint32_t>(i), static_cast<std::uint32_t>(j));
+        }
+    }
+    if (scratch.pairs.empty()) return false;
+    const auto [i, j] = scratch.pairs[rng.below(scratch.pairs.size())];
+    child[scratch.changes[i].byte] = scratch.changes[i].value;
+    child[scratch.changes[j].byte] = scratch.changes[j].value;
+    return true;
+}
+
+bool Repair::fits_with(std::size_t first, Gene8 one, std::size_t second, Gene8 other, Gene8* child) const {
+    const Gene8 was = std::exchange(child[first], one);
+    const Gene8 had = std::exchange(child[second], other);
+    const bool fits = feasible_->fits(child);
+    child[first] = was;
+    child[second] = had;
+    return fits;
 }
 
 // Marks the states that the child's global genes can reach, then counts from the last level up.
@@ -179,7 +234,7 @@ void Repair::reach_states(const Gene8* child) {
         for (std::size_t option = 0; option < level->options; ++option) here.changes.push_back(changes_of(space.groups()[group], *level, option, child + layer));
         if (level->ends_layer) layer += space.groups()[group].radix.size();
     }
-    distances.resize(used);
+    scratch_->used = used;
     for (std::size_t i = 0; i < root.size(); ++i) distances[0].fewest[root.state(i)] = 0;
     for (std::size_t k = 0; k + 1 < used; ++k)
         for (std::size_t state = 0; state < distances[k].fewest.size(); ++state) {
@@ -233,7 +288,7 @@ std::size_t Repair::change_fewest(Rng& rng, Gene8* child) {
         draw -= distances[0].ways[state];
     }
     std::uint32_t state = root.state(pick);
-    for (std::size_t k = 0; k + 1 < distances.size(); ++k) {
+    for (std::size_t k = 0; k + 1 < scratch_->used; ++k) {
         const Distances& here = distances[k];
         const Distances& next = distances[k + 1];
         for (std::size_t option = 0;; ++option) {

@@ -41,13 +41,13 @@ std::size_t SearchSpace::cost_index(const std::string& cost) const {
 std::size_t SearchSpace::combination_of(const Gene8* genome) const {
     std::size_t index = 0;
     for (std::size_t slot = 0; slot < slot_gene_.size(); ++slot)
-        index = index * values_of_slot(slot).size() + genome[slot];
+        index = index * slot_radix_[slot] + genome[slot];
     return index;
 }
 
 void SearchSpace::write_combination(std::size_t combination, GenomeSpan genome) const {
     for (std::size_t slot = slot_gene_.size(); slot-- > 0;) {
-        const std::size_t radix = values_of_slot(slot).size();
+        const std::size_t radix = slot_radix_[slot];
         genome[slot] = static_cast<Gene8>(combination % radix);
         combination /= radix;
     }

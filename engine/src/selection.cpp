@@ -7,11 +7,11 @@
 namespace hytas {
 
 void Evolution::finish_generation() {
-    if (settings_.strategy == "ageing")
+    if (strategy_ == Strategy::ageing)
         select_young();
-    else if (settings_.strategy == "nsga2")
+    else if (strategy_ == Strategy::nsga2)
         select_fronts();
-    else if (settings_.strategy == "local")
+    else if (strategy_ == Strategy::local)
         select_step();
     else
         select_best();

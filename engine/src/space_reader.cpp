@@ -202,6 +202,7 @@ void SpaceReader::lay_out() {
         gene.slot = space_.slot_gene_.size();
         for (std::size_t element = 0; element < std::max<std::size_t>(gene.length, 1); ++element) {
             space_.slot_gene_.push_back(i);
+            space_.slot_radix_.push_back(gene.values(element).size());
             space_.combinations_ *= gene.values(element).size();
             if (space_.combinations_ > most_combinations)
                 fail("has more than 1,048,576 combinations of global genes; let some belong to layers (\"per\")");
@@ -212,6 +213,12 @@ void SpaceReader::lay_out() {
         group.depth_slot = space_.genes_[group.depth_gene].slot;
         group.offset = space_.genome_length_;
         space_.genome_length_ += group.most_layers * group.genes.size();
+        group.decoded.resize(group.options * group.genes.size());
+        for (std::size_t option = 0; option < group.options; ++option) {
+            std::size_t rest = option;
+            for (std::size_t i = group.genes.size(); i-- > 0; rest /= group.radix[i])
+                group.decoded[option * group.genes.size() + i] = static_cast<Gene8>(rest % group.radix[i]);
+        }
     }
 }
 

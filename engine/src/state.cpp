@@ -45,6 +45,7 @@ void write_settings(ByteWriter& out, const EvolutionSettings& settings) {
         out.real(rate);
     }
     out.text(settings.uniform);
+    out.number(settings.retries);
     out.number(settings.seed);
 }
 
@@ -61,6 +62,7 @@ EvolutionSettings read_settings(ByteReader& in) {
         settings.rates[gene] = in.real();
     }
     settings.uniform = in.text();
+    settings.retries = in.number();
     settings.seed = in.number();
     return settings;
 }
@@ -146,7 +148,7 @@ class StateReader {
             run_.rank_.push_back(in_.number());
             run_.crowding_.push_back(in_.real());
         }
-        require(run_.settings_.strategy != "nsga2" || run_.rank_.size() == run_.population_.size(), "population");
+        require(run_.strategy_ != Strategy::nsga2 || run_.rank_.size() == run_.population_.size(), "population");
     }
 
     void read_endgame() {

@@ -28,10 +28,15 @@ struct EvolutionSettings {
     std::string mutation = "autoformer";
     std::map<std::string, double> rates;
     std::string uniform = "choices"; // of the first generation
+    // A child outside the budget is varied afresh so many times, as the references do without end, before it is
+    // repaired; 0: repaired at once.
+    std::size_t retries = 4;
     std::uint64_t seed = 0;
 };
 
 std::vector<std::string> strategies();
+
+enum class Strategy { evolution, ageing, nsga2, random, local };
 
 class Evolution {
   public:
@@ -93,6 +98,7 @@ class Evolution {
     std::shared_ptr<const Feasible> feasible_;
     EvolutionSettings settings_;
     MutationRates rates_;
+    Strategy strategy_ = Strategy::evolution;
     Uniform uniform_ = Uniform::choices;
     std::size_t length_ = 0;
     Rng rng_;

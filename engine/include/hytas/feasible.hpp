@@ -11,6 +11,7 @@
 namespace hytas {
 
 class CountingTable;
+class BoundSums;
 
 // The two meanings of "uniform": every architecture equally likely, or every gene uniform among its values
 // (conditioned on the budget; favours small depths, as the references' samplers do).
@@ -33,6 +34,7 @@ class Feasible {
     const std::shared_ptr<const SearchSpace>& shared_space() const { return space_; }
     const Budget& budget() const { return budget_; }
     const CountingTable& table() const { return *table_; }
+    const BoundSums& bounds() const { return *bounds_; }
 
     Wide count() const;
     // A genome that is valid and inside the budget.
@@ -54,6 +56,7 @@ class Feasible {
     std::shared_ptr<const SearchSpace> space_;
     Budget budget_;
     std::unique_ptr<const CountingTable> table_;
+    std::unique_ptr<const BoundSums> bounds_;
     std::vector<Wide> root_before_;    // architectures before each root, size + 1
     std::vector<Wide> weight_before_;  // the same, weighted by 1 / probability of its choices; empty when it overflows
 };

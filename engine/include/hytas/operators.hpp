@@ -37,6 +37,9 @@ void mutate(const SearchSpace& space, const MutationRates& rates, const Gene8* p
 // Every gene from either parent; where only one parent has a layer, its genes. Parents may differ in depth.
 void crossover(const SearchSpace& space, const Gene8* left, const Gene8* right, Rng& rng, Gene8* child);
 
+// Every gene uniform among its values, whatever the budget.
+void random_genome(const SearchSpace& space, Rng& rng, Gene8* genome);
+
 // Redraws exactly one gene to another value.
 void step(const SearchSpace& space, const Gene8* parent, Rng& rng, Gene8* child);
 

@@ -28,7 +28,10 @@ class Repair {
     struct Scratch;
 
     std::size_t change_global(Rng& rng, Gene8* child);
+    bool list_changes(Gene8* child);
     bool change_one(Rng& rng, Gene8* child);
+    bool change_two(Rng& rng, Gene8* child);
+    bool fits_with(std::size_t first, Gene8 one, std::size_t second, Gene8 other, Gene8* child) const;
     std::size_t change_fewest(Rng& rng, Gene8* child);
     void reach_states(const Gene8* child);
 

@@ -48,6 +48,7 @@ struct LayerGroup {
     std::vector<std::size_t> genes;   // of a layer, in file order
     std::vector<std::size_t> radix;   // number of values of each
     std::size_t options = 1;          // of one layer: their product
+    std::vector<Gene8> decoded;       // [option * genes + gene]
 
     std::size_t depth(const Gene8* genome) const { return depths[genome[depth_slot]]; }
     // The index of a layer's genes among all `options`, the last gene varying fastest.
@@ -83,6 +84,7 @@ class SearchSpace {
         const Gene& gene = gene_of_slot(slot);
         return gene.values(slot - gene.slot);
     }
+    std::size_t radix_of_slot(std::size_t slot) const { return slot_radix_[slot]; }
     // All combinations of the global genes, the last varying fastest; some may be excluded by the file's "require".
     std::size_t combinations() const { return combinations_; }
     bool allowed(std::size_t combination) const { return forbidden_.empty() || !forbidden_[combination]; }
@@ -116,6 +118,7 @@ class SearchSpace {
     std::vector<LayerGroup> groups_;
     std::vector<CostTable> costs_;
     std::vector<std::size_t> slot_gene_;
+    std::vector<std::size_t> slot_radix_;
     std::vector<bool> forbidden_;
     std::size_t combinations_ = 1;
     std::size_t genome_length_ = 0;

@@ -1,0 +1,188 @@
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <map>
+#include <set>
+
+#include "hytas/operators.hpp"
+#include "hytas/repair.hpp"
+#include "support.hpp"
+
+using namespace hytas;
+using namespace hytas::test;
+
+namespace {
+
+std::size_t layer_distance(const SearchSpace& space, const Genome& left, const Genome& right) {
+    std::size_t distance = 0;
+    for (std::size_t i = space.global_slots(); i < left.size(); ++i) distance += left[i] != right[i] ? 1 : 0;
+    return distance;
+}
+
+bool same_globals(const SearchSpace& space, const Genome& left, const Genome& right) {
+    return std::equal(left.begin(), left.begin() + static_cast<std::ptrdiff_t>(space.global_slots()), right.begin());
+}
+
+}  // namespace
+
+TEST_CASE("mutation keeps genomes valid and changes genes at the stated rates") {
+    const SpacePtr space = builtin("hytas");
+    const MutationRates rates = MutationRates::preset(*space, "autoformer", {{"mlp_ratio", 1.0}});
+    const Feasible all(space, Budget());
+    Rng rng(1);
+    Genome parent(space->genome_length());
+    Genome child(space->genome_length());
+    double depth = 0;
+    double width = 0;
+    double heads = 0;
+    double ratios = 0;
+    double layers = 0;
+    const int trials = 20000;
+    for (int i = 0; i < trials; ++i) {
+        all.sample(rng, Uniform::choices, parent);
+        mutate(*space, rates, parent.data(), rng, child.data());
+        REQUIRE(space->valid(child));
+        depth += parent[0] != child[0] ? 1 : 0;
+        width += parent[1] != child[1] ? 1 : 0;
+        const std::size_t kept = std::min(space->groups()[0].depth(parent.data()), space->groups()[0].depth(child.data()));
+        for (std::size_t layer = 0; layer < kept; ++layer, layers += 1) {
+            heads += parent[2 + 2 * layer] != child[2 + 2 * layer] ? 1 : 0;
+            ratios += parent[3 + 2 * layer] != child[3 + 2 * layer] ? 1 : 0;
+        }
+    }
+    // A redrawn gene of n values is different (n - 1) / n of the time.
+    CHECK(depth / trials == doctest::Approx(0.4 * 6 / 7).epsilon(0.03));
+    CHECK(width / trials == doctest::Approx(0.4 * 11 / 12).epsilon(0.03));
+    CHECK(heads / layers == doctest::Approx(0.2 * 3 / 4).epsilon(0.03));
+    CHECK(ratios / layers == doctest::Approx(5.0 / 6).epsilon(0.03));
+}
+
+TEST_CASE("the presets are the references' and wrong ones are refused") {
+    const SpacePtr space = builtin("hytas");
+    const auto rate = [&](const char* name) {
+        const MutationRates rates = MutationRates::preset(*space, name, {});
+        const auto share = [](std::uint64_t threshold) { return std::round(100 * static_cast<double>(threshold) / 4294967296.0) / 100; };
+        return std::vector<double>{share(rates.global()[0]), share(rates.global()[1]), share(rates.layers()[0][0])};
+    };
+    CHECK(rate("autoformer") == std::vector<double>{0.4, 0.4, 0.2});
+    CHECK(rate("s3") == std::vector<double>{0.2, 0.2, 0.4});
+    CHECK(rate("hytas") == std::vector<double>{0.2, 0.2, 0.2});
+    CHECK(error_of([&] { MutationRates::preset(*space, "x", {}); }).find("must be one of hytas, autoformer, s3") != std::string::npos);
+    CHECK(error_of([&] { MutationRates::preset(*space, "s3", {{"width", 0.1}}); }).find("has no gene 'width'") != std::string::npos);
+    CHECK(error_of([&] { MutationRates::preset(*space, "s3", {{"depth", 1.5}}); }).find("must be 0 to 1") != std::string::npos);
+    CHECK(error_of([&] { MutationRates::preset(*space, "s3", {{"depth", std::numeric_limits<double>::quiet_NaN()}}); }).find("must be 0 to 1") != std::string::npos);
+}
+
+TEST_CASE("crossover takes every gene from a parent, also between parents of different depth") {
+    Rng rng(2);
+    for (const SpacePtr& space : {builtin("hytas"), builtin("s3"), builtin("pit-tiny"), small_space()}) {
+        const Feasible all(space, Budget());
+        Genome left(space->genome_length());
+        Genome right(space->genome_length());
+        Genome child(space->genome_length());
+        std::size_t mixed = 0;
+        for (int i = 0; i < 2000; ++i) {
+            all.sample(rng, Uniform::choices, left);
+            all.sample(rng, Uniform::choices, right);
+            crossover(*space, left.data(), right.data(), rng, child.data());
+            // Two parents may combine to what "require" excludes: repair's business, not crossover's.
+            if (space->allowed(space->combination_of(child.data()))) REQUIRE(space->valid(child));
+            for (std::size_t slot = 0; slot < space->global_slots(); ++slot) CHECK((child[slot] == left[slot] || child[slot] == right[slot]));
+            for (const LayerGroup& group : space->groups()) {
+                const std::size_t genes = group.radix.size();
+                for (std::size_t layer = 0; layer < group.depth(child.data()); ++layer)
+                    for (std::size_t gene = 0; gene < genes; ++gene) {
+                        const std::size_t at = group.offset + layer * genes + gene;
+                        const bool from_left = layer < group.depth(left.data()) && child[at] == left[at];
+                        const bool from_right = layer < group.depth(right.data()) && child[at] == right[at];
+                        REQUIRE((from_left || from_right));
+                    }
+            }
+            mixed += child != left && child != right ? 1 : 0;
+        }
+        CHECK(mixed > 1000);
+    }
+}
+
+TEST_CASE("a step changes exactly one gene") {
+    const SpacePtr space = builtin("hytas");
+    const Feasible all(space, Budget());
+    Rng rng(3);
+    Genome parent(space->genome_length());
+    Genome child(space->genome_length());
+    for (int i = 0; i < 3000; ++i) {
+        all.sample(rng, Uniform::choices, parent);
+        step(*space, parent.data(), rng, child.data());
+        REQUIRE(space->valid(child));
+        if (parent[0] == child[0]) {
+            CHECK(layer_distance(*space, parent, child) + (parent[1] != child[1] ? 1 : 0) == 1);
+        } else {
+            CHECK(parent[1] == child[1]);
+            const std::size_t kept = 2 * std::min(space->groups()[0].depth(parent.data()), space->groups()[0].depth(child.data()));
+            CHECK(std::equal(parent.begin() + 2, parent.begin() + 2 + static_cast<std::ptrdiff_t>(kept), child.begin() + 2));
+        }
+    }
+}
+
+TEST_CASE("repair changes the fewest genes, each nearest architecture equally likely") {
+    const SpacePtr space = small_space();
+    Rng rng(4);
+    const auto all = all_genomes(*space);
+    for (int trial = 0; trial < 40; ++trial) {
+        const Genome& one = all[rng.below(all.size())];
+        const std::int64_t params = space->cost(0, one.data());
+        const std::int64_t macs = space->cost(1, one.data());
+        const Budget budget = trial % 2 == 0 ? Budget({{"params", params - 3, params + 3}})
+                                             : Budget({{"params", params - 12, params + 12}, {"macs", macs - 4, macs}, {"activations", trial % 4 == 1 ? 0 : 20, 60}});
+        const auto inside = all_inside(*space, budget);
+        if (inside.empty()) continue;
+        const Feasible feasible(space, budget);
+        Repair repair(feasible);
+        const Genome& broken = all[rng.below(all.size())];
+        // The slow twin: all feasible architectures with the same global genes at the smallest distance.
+        std::set<Genome> expected;
+        std::size_t fewest = broken.size();
+        for (const Genome& genome : inside)
+            if (same_globals(*space, genome, broken)) fewest = std::min(fewest, layer_distance(*space, genome, broken));
+        for (const Genome& genome : inside)
+            if (same_globals(*space, genome, broken) && layer_distance(*space, genome, broken) == fewest) expected.insert(genome);
+        std::map<Genome, double> seen;
+        const double draws = expected.empty() ? 100 : 100.0 * static_cast<double>(expected.size());
+        for (double i = 0; i < draws; ++i) {
+            Genome child = broken;
+            const std::size_t changed = repair(rng, child.data());
+            REQUIRE(feasible.contains(child));
+            if (expected.empty()) continue;
+            REQUIRE(expected.contains(child));
+            CHECK(changed == fewest);
+            seen[child] += 1;
+        }
+        if (expected.size() < 2) continue;
+        double chi = 0;
+        for (const Genome& genome : expected) chi += (seen[genome] - 100) * (seen[genome] - 100) / 100;
+        CHECK(chi < chi_square_limit(static_cast<double>(expected.size() - 1)));
+    }
+}
+
+TEST_CASE("repair changes the fewest global genes when no architecture has the child's") {
+    const SpacePtr space = builtin("hytas");
+    const Feasible feasible(space, Budget::parse(std::string("250K-params")));
+    const Feasible all(space, Budget());
+    Repair repair(feasible);
+    Rng rng(5);
+    Genome child(space->genome_length());
+    std::set<std::vector<Gene8>> known;
+    for (int i = 0; i < 20000; ++i) {
+        feasible.sample(rng, Uniform::choices, child);
+        known.insert({child[0], child[1]});
+    }
+    for (int i = 0; i < 3000; ++i) {
+        all.sample(rng, Uniform::choices, child);
+        const Genome before = child;
+        repair(rng, child.data());
+        REQUIRE(feasible.contains(child));
+        std::size_t fewest = 2;
+        for (const auto& globals : known) fewest = std::min<std::size_t>(fewest, (globals[0] != before[0] ? 1 : 0) + (globals[1] != before[1] ? 1 : 0));
+        CHECK((child[0] != before[0] ? 1U : 0U) + (child[1] != before[1] ? 1U : 0U) == fewest);
+    }
+}

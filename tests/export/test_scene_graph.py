@@ -1,5 +1,6 @@
 """The scene graph and the lean network, against the plain model patch by patch."""
 
+import dataclasses
 from pathlib import Path
 
 import numpy as np
@@ -11,10 +12,10 @@ from torch import nn
 from hytas.data import Preprocessing
 from hytas.deploy import DeployedModel, classify_scene
 from hytas.errors import InputError
-from hytas.export import export_formats
-from hytas.export.lean import lean
-from hytas.export.onnx_file import inference_copy
+from hytas.export import export_formats, lean
+from hytas.export.lean import LeanModel
 from hytas.export.scene_graph import PIECE, StripEmbedding
+from hytas.model_card import ModelCard
 from hytas.models import InputShape, SensorModel, build_network
 
 
@@ -86,6 +87,41 @@ def test_a_network_without_such_an_embedding_is_refused(wide: Exported, tmp_path
         export_formats(other, tmp_path, wide.card, ["onnx-scene"])
 
 
+CARD = ModelCard(
+    class_names=tuple("abcde"),
+    class_ids=(1, 2, 3, 4, 5),
+    patch_size=5,
+    bands=12,
+    dtype="float32",
+    preprocessing={},
+    architecture={},
+    band_group=3,
+    palette=((0, 0, 0),) * 5,
+)
+
+
+@pytest.mark.parametrize(
+    "bands", [range(12), [0, 1, 2, 5, 6, 11], range(3, 9), [1, 3, 5, 7, 9, 11], [0]]
+)
+@pytest.mark.parametrize("dtype", ["int16", "float32"])
+@pytest.mark.parametrize("most_runs", [16, 2])
+def test_lean_scaling_is_the_scaling(
+    bands: list[int], dtype: str, most_runs: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(lean, "_MOST_RUNS", most_runs)
+    rng = np.random.default_rng(0)
+    kept = np.array(bands)
+    offset, scale = rng.uniform(0, 9, (2, len(kept))).astype("f4") + 1
+    scaling = Preprocessing(kept, offset, scale, "standard", 12)
+    model = SensorModel(nn.Flatten(), scaling)
+    raw = rng.integers(-50, 50, (3, 5, 5, 12)).astype(dtype)
+    if dtype == "float32":
+        raw[0, 1, 1, kept[0]], raw[1, 2] = np.inf, np.nan
+    card = dataclasses.replace(CARD, dtype=dtype)
+    found = lean.Scaling(model, card)(torch.from_numpy(raw).float()).numpy()
+    assert np.array_equal(found, scaling.apply(raw))
+
+
 @pytest.mark.parametrize("depth", [1, 2, 3, 5])
 @pytest.mark.parametrize("group", [1, 3, 5])
 def test_the_lean_network_is_the_network(depth: int, group: int) -> None:
@@ -105,7 +141,7 @@ def test_the_lean_network_is_the_network(depth: int, group: int) -> None:
     model = SensorModel(network, scaling).eval()
     patches = torch.randn(7, 5, 5, 12, generator=torch.Generator().manual_seed(0))
     with torch.no_grad():
-        assert torch.allclose(lean(inference_copy(model))(patches), model(patches), atol=2e-6)
+        assert torch.allclose(LeanModel(model, CARD)(patches), model(patches), atol=2e-6)
         tokens = network.embed(patches)
         strip = StripEmbedding(network.embed, 5)
         for index in range(7):

@@ -27,6 +27,7 @@ COMMANDS = {
         "classify",
         "Classify a whole scene with an exported model (no torch).",
     ),
+    "bench": ("bench", "bench", "Measure speed and memory of an exported model on this machine."),
     "inspect": ("inspect", "inspect", "Tell what a scene, a model or a run folder holds."),
     "doctor": ("doctor", "doctor", "Tell what this machine and this installation can do."),
 }

@@ -1,11 +1,13 @@
 """A network rewritten for inference: the same function with less work."""
 
+from collections.abc import Sequence
 from typing import cast
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from ..model_card import ModelCard
 from ..models import SensorModel, SpectralTransformer
 from ..models.spectral import Attention, Block
 
@@ -89,8 +91,63 @@ class LeanNetwork(nn.Module):
         return logits
 
 
-def lean(model: SensorModel) -> SensorModel:
-    """`model`, its network replaced by a lean one where there is one; changes `model` itself."""
-    if isinstance(model.network, SpectralTransformer):
-        model.network = LeanNetwork(model.network)
-    return model
+_MOST_RUNS = 16
+
+
+class Scaling(nn.Module):
+    """Band selection and scaling of float32 values: (..., sensor bands) -> (..., bands).
+
+    Bands are cut out run by run, which copies memory where gathering them would look up each one.
+    Values that came from integers are finite, so only cubes of floats are searched for others.
+    """
+
+    bands: Tensor
+    offset: Tensor
+    scale: Tensor
+
+    def __init__(self, model: SensorModel, card: ModelCard) -> None:
+        super().__init__()
+        for name in ("bands", "offset", "scale"):
+            self.register_buffer(name, getattr(model, name))
+        self.axis_is_whole = len(model.bands) == card.bands
+        self.runs = _runs(model.bands.tolist())
+        self.finite = card.numpy_dtype.kind != "f"
+
+    def forward(self, values: Tensor) -> Tensor:
+        """(..., sensor bands) -> (..., bands)."""
+        if self.axis_is_whole:
+            kept = values
+        elif len(self.runs) <= _MOST_RUNS:
+            kept = torch.cat([values[..., start:stop] for start, stop in self.runs], dim=-1)
+        else:
+            kept = values.index_select(values.ndim - 1, self.bands)
+        scaled = (kept - self.offset) / self.scale
+        if self.finite:
+            return scaled
+        return torch.where(scaled - scaled == 0.0, scaled, torch.zeros_like(scaled))
+
+
+def _runs(bands: Sequence[int]) -> list[tuple[int, int]]:
+    """Ascending indices as (first, last + 1) of their runs."""
+    runs: list[tuple[int, int]] = []
+    for band in bands:
+        if runs and runs[-1][1] == band:
+            runs[-1] = (runs[-1][0], band + 1)
+        else:
+            runs.append((band, band + 1))
+    return runs
+
+
+class LeanModel(nn.Module):
+    """A sensor model for inference: (N, P, P, sensor bands) float32 -> probabilities (N, C)."""
+
+    def __init__(self, model: SensorModel, card: ModelCard) -> None:
+        super().__init__()
+        self.scaling = Scaling(model, card)
+        network = model.network
+        lean = isinstance(network, SpectralTransformer)
+        self.network = LeanNetwork(cast(SpectralTransformer, network)) if lean else network
+
+    def forward(self, patches: Tensor) -> Tensor:
+        """(N, P, P, sensor bands) -> (N, classes)."""
+        return torch.softmax(self.network(self.scaling(patches)), dim=1)

@@ -16,7 +16,7 @@ from ..errors import InputError
 from ..files import atomic_write
 from ..model_card import ModelCard
 from ..models import SensorModel
-from .lean import lean
+from .lean import LeanModel
 from .quiet import quiet
 
 OPSET = 20
@@ -53,7 +53,7 @@ def to_onnx(model: SensorModel, card: ModelCard, *, opset: int = OPSET) -> onnx.
     example = example_patches(model, card)
     batch = torch.export.Dim("N", min=1)
     names = (["patches"], ["probabilities"])
-    graph = trace(lean(inference_copy(model)), example, {0: batch}, names, opset)
+    graph = trace(LeanModel(inference_copy(model), card), example, {0: batch}, names, opset)
     take_dtype(graph, card.dtype)
     return finish(graph, card, "patch")
 

@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from ..errors import InputError
 from ..model_card import ModelCard
 from ..models import SensorModel
-from .lean import lean
+from .lean import LeanModel
 from .onnx_file import OPSET, example_patches, finish, inference_copy, take_dtype, to_onnx, trace
 from .quiet import quiet
 
@@ -31,23 +31,19 @@ class HalfModel(nn.Module):
     Raw values of 16-bit sensors exceed the largest half float, so they are scaled first.
     """
 
-    def __init__(self, model: SensorModel) -> None:
+    def __init__(self, model: LeanModel) -> None:
         super().__init__()
-        self.model = model
-        self.model.network = self.model.network.half()
+        self.scaling, self.network = model.scaling, model.network.half()
 
     def forward(self, patches: Tensor) -> Tensor:
         """(N, P, P, sensor bands) float32 -> (N, classes) float32."""
-        pixels = patches.index_select(3, self.model.bands)
-        scaled = (pixels - self.model.offset) / self.model.scale
-        scaled = torch.where(scaled - scaled == 0.0, scaled, torch.zeros_like(scaled))
-        return torch.softmax(self.model.network(scaled.half()).float(), dim=1)
+        return torch.softmax(self.network(self.scaling(patches).half()).float(), dim=1)
 
 
 def to_half(model: SensorModel, card: ModelCard) -> onnx.ModelProto:
     """The ONNX patch graph with float16 weights: half the size."""
     example = example_patches(model, card)
-    half = HalfModel(lean(inference_copy(model)))
+    half = HalfModel(LeanModel(inference_copy(model), card))
     batch = torch.export.Dim("N", min=1)
     graph = trace(half, example, {0: batch}, (["patches"], ["probabilities"]), OPSET)
     take_dtype(graph, card.dtype)

@@ -20,7 +20,7 @@ from ..files import atomic_write
 from ..model_card import ModelCard
 from ..models import SensorModel, SpectralTransformer
 from ..models.spectral import SpectralEmbedding
-from .lean import LeanEncoder
+from .lean import LeanEncoder, Scaling
 from .onnx_file import OPSET, example_patches, finish, inference_copy, trace
 
 PIECE = 32
@@ -62,17 +62,15 @@ class StripModel(nn.Module):
                 f"scene graph: a {type(network).__name__} has no embedding that is a convolution "
                 "over the tile; export the patch graph"
             )
-        self.model = model
+        self.scaling = Scaling(model, card)
         self.embed = StripEmbedding(network.embed, card.patch_size)
         self.encode = LeanEncoder(network)
         self.register_buffer("class_ids", torch.tensor(card.class_ids, dtype=torch.int32))
 
     def forward(self, strip: Tensor) -> tuple[Tensor, Tensor]:
         """(P, W + P - 1, sensor bands) float32 -> class ids (W) int32, confidence (W)."""
-        pixels = strip.index_select(2, self.model.bands)
-        scaled = (pixels - self.model.offset) / self.model.scale
-        scaled = torch.where(scaled - scaled == 0.0, scaled, torch.zeros_like(scaled))
-        probabilities = torch.softmax(self.encode(self.embed(scaled)), dim=1)
+        logits = self.encode(self.embed(self.scaling(strip)))
+        probabilities = torch.softmax(logits, dim=1)
         best = probabilities.argmax(dim=1)
         return self.class_ids.index_select(0, best), probabilities.amax(dim=1)
 

@@ -1,0 +1,186 @@
+"""How fast a model runs here, and in how much memory: each setting in a process of its own."""
+
+import json
+import resource
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ..errors import InputError
+from .model import Array, DeployedModel
+
+ROUNDS = 3
+"""Times that every setting is measured, in turn, so that a busy moment hits all alike."""
+
+
+@dataclass(frozen=True)
+class Setting:
+    """What to measure.
+
+    Attributes:
+        model: the file.
+        runtime: who runs it: a name in RUNTIMES of this module, or another module that has `main`.
+        provider: "cpu" or "cuda".
+        threads: CPU threads.
+        batch: patches at a time; rows of a scene graph's tile, which is 64 pixels wide.
+        seconds: to go on measuring.
+    """
+
+    model: str
+    runtime: str
+    provider: str
+    threads: int
+    batch: int
+    seconds: float
+
+
+def bench(
+    settings: Sequence[Setting], progress: Callable[[int, int], None] | None = None
+) -> list[dict[str, Any]]:
+    """Measure every setting, `ROUNDS` times in turn.
+
+    Returns:
+        For each: the setting, `ms` (median of a call), `p10`, `p90`, `spread` (the rounds' largest
+        median over their smallest), `cpu_ms` (median processor time of a call, over all threads,
+        which other programs on the machine change little), `pixels_per_second`, `peak_mb` (resident
+        memory of the whole process) and `run_mb` (how far running raised it).
+
+    Raises:
+        InputError: a setting cannot run; its own words.
+    """
+    times: list[list[list[float]]] = [[] for _ in settings]
+    busy: list[list[float]] = [[] for _ in settings]
+    results: list[dict[str, Any]] = [{} for _ in settings]
+    for turn in range(ROUNDS):
+        for index, setting in enumerate(settings):
+            answer = _measure_apart(setting)
+            times[index].append(answer["ms"])
+            busy[index] += answer["cpu_ms"]
+            results[index] = answer
+            if progress is not None:
+                progress(turn * len(settings) + index + 1, ROUNDS * len(settings))
+    return [
+        _summarise(setting, answer, rounds, cpu)
+        for setting, answer, rounds, cpu in zip(settings, results, times, busy, strict=True)
+    ]
+
+
+def _summarise(
+    setting: Setting, answer: dict[str, Any], rounds: list[list[float]], cpu: list[float]
+) -> dict[str, Any]:
+    every = sorted(ms for times in rounds for ms in times)
+    medians = [statistics.median(times) for times in rounds]
+    median = statistics.median(every)
+    return {
+        **asdict(setting),
+        "ms": median,
+        "cpu_ms": statistics.median(cpu),
+        "p10": every[len(every) // 10],
+        "p90": every[len(every) * 9 // 10],
+        "spread": max(medians) / min(medians),
+        "calls": len(every),
+        "pixels_per_second": 1000.0 * answer["pixels"] / median,
+        "peak_mb": answer["peak_mb"],
+        "run_mb": answer["run_mb"],
+    }
+
+
+def _measure_apart(setting: Setting) -> dict[str, Any]:
+    """Run `main` of the runtime's module in a fresh process."""
+    command = [sys.executable, "-m", setting.runtime, json.dumps(asdict(setting))]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        words = done.stderr.strip().splitlines() or ["no output"]
+        raise InputError(f"bench: {setting.runtime} failed: {words[-1][:300]}")
+    answer: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    return answer
+
+
+def repeat(
+    call: Callable[[], Any], seconds: float, clock: Callable[[], float] = time.perf_counter
+) -> list[float]:
+    """Milliseconds of calls by `clock`, for `seconds` after a warm-up, at least three calls."""
+    call()
+    call()
+    times: list[float] = []
+    end = time.perf_counter() + seconds
+    while len(times) < 3 or time.perf_counter() < end:
+        start = clock()
+        call()
+        times.append(1000.0 * (clock() - start))
+    return times
+
+
+def resident_mb() -> float:
+    """Peak resident memory of this process so far, in MB."""
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return peak / (2**20 if sys.platform == "darwin" else 2**10)
+
+
+def report(call: Callable[[], Any], pixels: int, seconds: float) -> None:
+    """Measure `call` and print the answer that `bench` reads."""
+    before = resident_mb()
+    times = repeat(call, seconds)
+    peak = resident_mb()
+    cpu = repeat(call, seconds / 4, time.process_time)
+    answer = {"ms": times, "cpu_ms": cpu, "pixels": pixels, "peak_mb": peak}
+    answer["run_mb"] = peak - before
+    print(json.dumps(answer))
+
+
+def example(model: DeployedModel, shape: tuple[int, ...]) -> Array:
+    """Raw values around the centre of every band, in the model's own type."""
+    card = model.card
+    bands, offset, scale = (card.preprocessing[name] for name in ("bands", "offset", "scale"))
+    values = np.zeros(shape, np.float64)
+    noise = np.random.default_rng(0).standard_normal((*shape[:-1], len(bands)))
+    values[..., bands] = np.asarray(offset) + noise * np.asarray(scale)
+    if card.numpy_dtype.kind in "iu":
+        limits = np.iinfo(card.numpy_dtype)
+        values = np.clip(values, limits.min, limits.max)
+    return values.astype(card.numpy_dtype)
+
+
+def main(argument: str) -> None:
+    """Measure one setting in onnxruntime, and print the answer."""
+    setting = Setting(**json.loads(argument))
+    model = DeployedModel.load(setting.model, setting.provider, threads=setting.threads)
+    side, bands = model.card.patch_size, model.card.bands
+    if model.card.graph == "scene":
+        tile = example(model, (setting.batch + side - 1, 64 + side - 1, bands))
+        report(lambda: model.run_tile(tile), setting.batch * 64, setting.seconds)
+    else:
+        patches = example(model, (setting.batch, side, side, bands))
+        report(lambda: model.run(patches), setting.batch, setting.seconds)
+
+
+RUNTIME = "hytas.deploy.bench"
+
+
+def settings_of(
+    model: str | Path,
+    *,
+    providers: Sequence[str] = ("cpu",),
+    threads: Sequence[int] = (1,),
+    batches: Sequence[int] = (1, 32),
+    seconds: float = 1.0,
+    runtime: str = RUNTIME,
+) -> list[Setting]:
+    """Every combination."""
+    return [
+        Setting(str(model), runtime, provider, count, batch, seconds)
+        for provider in providers
+        for count in threads
+        for batch in batches
+    ]
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])

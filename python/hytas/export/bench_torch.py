@@ -1,0 +1,42 @@
+"""One setting of `deploy.bench`, run by torch eager: the network of the card, untrained."""
+
+import json
+import sys
+
+import torch
+
+from ..data import Preprocessing
+from ..deploy import DeployedModel
+from ..deploy.bench import Setting, example, report
+from ..models import InputShape, SensorModel, build_network
+
+
+def main(argument: str) -> None:
+    """Measure one setting in torch eager, and print the answer.
+
+    Time does not depend on the weights' values, so none are needed.
+    """
+    setting = Setting(**json.loads(argument))
+    torch.set_num_threads(setting.threads)
+    deployed = DeployedModel.load(setting.model, "cpu", threads=1)
+    card = deployed.card
+    preprocessing = Preprocessing.from_dict(card.preprocessing)
+    kept, classes = len(preprocessing.bands), len(card.class_ids)
+    shape = InputShape(kept, classes, card.patch_size, card.band_group)
+    model = SensorModel(build_network(card.architecture, shape), preprocessing).eval()
+    device = "cuda" if setting.provider == "cuda" else "cpu"
+    model.to(device)
+    raw = example(deployed, (setting.batch, card.patch_size, card.patch_size, card.bands))
+    patches = torch.from_numpy(raw)
+
+    def call() -> None:
+        with torch.inference_mode():
+            model(patches.to(device)).cpu()
+
+    report(call, setting.batch, setting.seconds)
+
+
+RUNTIME = "hytas.export.bench_torch"
+
+if __name__ == "__main__":
+    main(sys.argv[1])

@@ -3,7 +3,6 @@
 import numpy as np
 import oracle
 import pytest
-import torch
 from small_networks import SMALL
 
 from hytas.proxies import Evaluator
@@ -11,7 +10,7 @@ from hytas.proxies import Evaluator
 
 @pytest.mark.parametrize("name", sorted(oracle.ORACLES))
 def test_proxy_is_its_formula(name, shape, batch) -> None:
-    evaluator = Evaluator(name, shape, batch=batch, seed=3, dtype=torch.float64)
+    evaluator = Evaluator(name, shape, batch=batch, seed=3, precision="float64")
     for architecture, result in zip(SMALL, evaluator.score(SMALL), strict=True):
         network = oracle.build(architecture, shape, seed=3, patches=batch[0])
         expected = oracle.ORACLES[name](network, batch)

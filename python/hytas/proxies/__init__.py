@@ -3,12 +3,13 @@
 from typing import TYPE_CHECKING, Any
 
 from .combine import fitness, rank_mean, ranks
+from .results import Scores, check_architecture
 from .spec import ProxySpec, base_proxies, parse_proxies
 from .table import COMBINATIONS, PROXIES, Proxy
 
 if TYPE_CHECKING:
     from .batch import proxy_batch
-    from .evaluator import Evaluator, Scores
+    from .evaluator import Evaluator
 
 __all__ = [
     "COMBINATIONS",
@@ -18,6 +19,7 @@ __all__ = [
     "ProxySpec",
     "Scores",
     "base_proxies",
+    "check_architecture",
     "fitness",
     "parse_proxies",
     "proxy_batch",
@@ -25,7 +27,7 @@ __all__ = [
     "ranks",
 ]
 
-_LAZY = {"Evaluator": "evaluator", "Scores": "evaluator", "proxy_batch": "batch"}
+_LAZY = {"Evaluator": "evaluator", "proxy_batch": "batch"}
 
 
 def __getattr__(name: str) -> Any:

@@ -2,37 +2,27 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, TypedDict
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 import torch
 from torch import Tensor
 
 from ..errors import InputError
 from ..models.shape import InputShape
-from .keys import architecture_key
-from .observe import Setting, observe
+from .machine import PRECISIONS, activation_memory, arithmetic, one_thread
+from .observe import Setting, activation_bytes, observe
+from .results import Scores, check_architecture, one_line, record
 from .spec import ProxySpec, base_proxies, parse_proxies
 from .weights import FUSIONS, INITS, Draws, Pool
 
-# Bytes of kept activations: the CPU's cap keeps the peak of a process under 1 GiB.
-MEMORY = {"cpu": 400 << 20, "cuda": 16 << 30}
+GROUP_SIZE = 256  # networks run together on a GPU, memory allowing
 
 Batch = tuple[Any, Any]
 """Scaled patches (n, P, P, bands) float, labels (n,) 0-based integers: arrays or tensors."""
-
-
-class Scores(TypedDict):
-    """What an architecture got.
-
-    scores: proxy -> score, NaN where it failed; seconds: share of the group's time; reasons:
-    proxy -> why its score is NaN.
-    """
-
-    scores: dict[str, float]
-    seconds: float
-    reasons: dict[str, str]
 
 
 class Evaluator:
@@ -48,12 +38,13 @@ class Evaluator:
         batch: labelled patches, for the proxies that need data; see `proxy_batch`.
         device: "cpu" or a CUDA device.
         seed: of the initial weights.
+        workers: networks scored side by side on a CPU, one thread each; None takes torch's threads.
         group_size: most networks run together; None chooses by the device.
+        precision: "float32"; "bf16"; "tf32" on a GPU; "float64", for checks.
         init: "supernet", initial weights are slices of the seed's supernet; or "own", weights of
             its own for each architecture (noisier rankings).
         fusions: "shipped", the network as it ships; or "released", as the code behind the
             published scores, which goes on fusing up to layer 10 whatever the depth.
-        dtype: torch.float32, or torch.float64 for checks.
 
     Raises:
         InputError: a proxy is unknown; it needs data and there is none; the batch does not fit.
@@ -67,27 +58,28 @@ class Evaluator:
         batch: Batch | None = None,
         device: str = "cpu",
         seed: int = 0,
+        workers: int | None = None,
         group_size: int | None = None,
+        precision: str = PRECISIONS[0],
         init: str = INITS[0],
         fusions: str = FUSIONS[0],
-        dtype: torch.dtype = torch.float32,
     ) -> None:
-        for name, value, known in (("init", init, INITS), ("fusions", fusions, FUSIONS)):
-            if value not in known:
-                raise InputError(f"{name} {value!r}: must be one of {', '.join(known)}")
+        _check_choices(precision=precision, init=init, fusions=fusions)
         self.requested = parse_proxies(proxies)
         self.specs = base_proxies(self.requested)
-        self.shape, self.seed = shape, seed
+        self.shape, self.seed, self.precision = shape, seed, precision
         self.device = torch.device(device)
-        self.group_size = group_size or (1 if self.device.type == "cpu" else 256)
-        ones = torch.ones(1, shape.patch_size, shape.patch_size, shape.bands)
-        self.setting = Setting(
-            shape,
-            Draws(Pool(seed, self.device, dtype), init, fusions),
-            self._checked(batch, dtype),
-            ones.to(self.device, dtype),
-            memory=MEMORY[self.device.type],
-        )
+        on_cpu = self.device.type == "cpu"
+        if precision == "tf32" and on_cpu:
+            raise InputError("precision 'tf32': needs a CUDA device; use float32 or bf16")
+        self.workers = (workers or torch.get_num_threads()) if on_cpu else 1
+        # On a CPU a network alone fills a core, and stacking its weights would only copy them.
+        self.group_size = group_size or (1 if on_cpu else GROUP_SIZE)
+        self._options = (init, fusions)
+        self._batch = batch
+        dtype = torch.float64 if precision == "float64" else torch.float32
+        self.setting = self._make_setting(dtype)
+        self._exact: Setting | None = None
 
     @property
     def names(self) -> list[str]:
@@ -99,21 +91,63 @@ class Evaluator:
         results: list[Scores] = [
             {"scores": {}, "seconds": 0.0, "reasons": {}} for _ in architectures
         ]
-        for places in self._groups(architectures):
-            self._score_group([(architectures[p], results[p]) for p in places])
+        groups = [
+            [(architectures[place], results[place]) for place in places]
+            for places in self._groups(architectures)
+        ]
+        if self.device.type != "cpu":
+            for group in groups:
+                self._score_group(group)
+            return results
+        # One thread inside a network whatever the number of workers: sums are taken in the same
+        # order, so a score does not depend on the threads either, and two networks side by side
+        # are faster than one network on two threads.
+        with one_thread():
+            if self.workers == 1 or len(groups) < 2:
+                for group in groups:
+                    self._score_group(group)
+            else:
+                with ThreadPoolExecutor(self.workers, initializer=_quiet_thread) as pool:
+                    list(pool.map(self._score_group, groups))
         return results
 
+    def _make_setting(self, dtype: torch.dtype) -> Setting:
+        shape = self.shape
+        ones = torch.ones(1, shape.patch_size, shape.patch_size, shape.bands)
+        return Setting(
+            shape,
+            Draws(Pool(self.seed, self.device, dtype), *self._options),
+            self._checked(self._batch, dtype),
+            ones.to(self.device, dtype),
+            memory=activation_memory(self.device),
+        )
+
     def _groups(self, architectures: Sequence[Mapping[str, Any]]) -> list[list[int]]:
-        """Places of architectures to run together: one width, deepest first."""
+        """Places of architectures to run together: one width, deepest first, fitting the memory."""
         widths: dict[Any, list[int]] = {}
         for place, architecture in enumerate(architectures):
             widths.setdefault(architecture.get("embed_dim"), []).append(place)
-        groups = []
+        groups: list[list[int]] = []
         for places in widths.values():
             places.sort(key=lambda p: -len(architectures[p].get("num_heads", ())))
-            size = self.group_size
-            groups += [places[start : start + size] for start in range(0, len(places), size)]
+            room = 0
+            for place in places:
+                size = self._size(architectures[place])
+                full = room < size or len(groups[-1]) >= self.group_size
+                if full:
+                    groups.append([])
+                    room = self.setting.memory
+                groups[-1].append(place)
+                room -= size
         return groups
+
+    def _size(self, architecture: Mapping[str, Any]) -> int:
+        """Bytes that a network of a group needs; a malformed one fails later, with its reason."""
+        patches = self.setting.ones if self.setting.batch is None else self.setting.batch[0]
+        try:
+            return activation_bytes(architecture, patches)
+        except (KeyError, TypeError, ValueError):
+            return 0
 
     def _score_group(self, members: list[tuple[Mapping[str, Any], Scores]]) -> None:
         started = time.perf_counter()
@@ -130,11 +164,24 @@ class Evaluator:
                 self._score_group(members[half:])
                 return
             self._score_one_by_one(members[0], error)
-        seconds = (time.perf_counter() - started) / len(members)
-        for place, (_, result) in enumerate(members):
-            result["seconds"] = seconds
+        for place, (architecture, result) in enumerate(members):
             for name, column in values.items():
-                _record(result, name, column[place])
+                record(result, name, self._rescued(architecture, name, column[place]))
+        seconds = (time.perf_counter() - started) / len(members)
+        for _, result in members:
+            result["seconds"] = seconds
+
+    def _rescued(self, architecture: Mapping[str, Any], name: str, value: float) -> float:
+        """A score that left the range of float32, computed again in float64."""
+        spec = next(spec for spec in self.specs if str(spec) == name)
+        if math.isfinite(value) or spec.proxy.pass_name == "none" or self.precision == "float64":
+            return value
+        if self._exact is None:
+            self._exact = self._make_setting(torch.float64)
+        try:
+            return observe([architecture], [spec], self._exact)[name][0]
+        except Exception:
+            return value  # the first result, with its own reason, stands
 
     def _score_one_by_one(self, member: tuple[Mapping[str, Any], Scores], error: Exception) -> None:
         """After a failure of one network: each proxy alone, so that only those at fault fail."""
@@ -143,10 +190,10 @@ class Evaluator:
             try:
                 if len(self.specs) == 1:
                     raise error
-                _record(result, str(spec), self._measure([architecture], [spec])[str(spec)][0])
+                record(result, str(spec), self._measure([architecture], [spec])[str(spec)][0])
             except Exception as failure:
                 result["scores"][str(spec)] = float("nan")
-                result["reasons"][str(spec)] = _one_line(failure)
+                result["reasons"][str(spec)] = one_line(failure)
 
     def _measure(
         self, architectures: list[Mapping[str, Any]], specs: Sequence[ProxySpec] | None = None
@@ -154,15 +201,16 @@ class Evaluator:
         """proxy -> score of each architecture of a group."""
         specs = self.specs if specs is None else specs
         values: dict[str, list[float]] = {}
-        with_pass = [spec for spec in specs if spec.proxy.pass_name != "none"]
+        for architecture in architectures:
+            check_architecture(architecture)
         for spec in specs:
             if spec.proxy.pass_name == "none":
                 function: Callable[..., float] = spec.proxy.function
                 values[str(spec)] = [function(a, self.shape, self.seed) for a in architectures]
+        with_pass = [spec for spec in specs if spec.proxy.pass_name != "none"]
         if with_pass:
-            for architecture in architectures:
-                _check_space(architecture)
-            values.update(observe(architectures, with_pass, self.setting))
+            with arithmetic(self.precision, self.device):
+                values.update(observe(architectures, with_pass, self.setting))
         return {str(spec): values[str(spec)] for spec in specs}
 
     def _checked(self, batch: Batch | None, dtype: torch.dtype) -> tuple[Tensor, Tensor] | None:
@@ -184,30 +232,15 @@ class Evaluator:
         return patches, labels
 
 
-def score_key(architecture: Mapping[str, Any]) -> str:
-    """The text by which two architectures are the same to a score."""
-    return architecture_key(architecture)
+def _check_choices(**values: str) -> None:
+    known = {"precision": PRECISIONS, "init": INITS, "fusions": FUSIONS}
+    for name, value in values.items():
+        if value not in known[name]:
+            raise InputError(f"{name} {value!r}: must be one of {', '.join(known[name])}")
 
 
-def _check_space(architecture: Mapping[str, Any]) -> None:
-    if architecture.get("space", "hytas") != "hytas":
-        raise InputError(
-            f"architecture space {architecture['space']!r}: the proxies score hytas networks"
-        )
-
-
-def _record(result: Scores, name: str, value: float) -> None:
-    result["scores"][name] = value
-    if value != value:
-        result["reasons"][name] = "not a number: the formula is undefined here"
-    elif value in (float("inf"), float("-inf")):
-        result["scores"][name] = float("nan")
-        result["reasons"][name] = f"{value}: the score overflows"
-
-
-def _one_line(error: BaseException) -> str:
-    text = " ".join(str(error).split()) or type(error).__name__
-    return f"{type(error).__name__}: {text}"[:300]
+def _quiet_thread() -> None:
+    torch.set_num_threads(1)
 
 
 def _release(device: torch.device) -> None:

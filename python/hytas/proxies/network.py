@@ -52,13 +52,13 @@ class Tap:
             return self.sample_grads.sum(1)
         rows, inputs = self.known_grad.flatten(1, 2), self.inputs.flatten(1, 2)
         if len(rows) == 1:
-            return (rows[0].T @ inputs[0])[None]
-        return rows.transpose(1, 2) @ inputs.expand(len(rows), -1, -1)
+            return (rows[0].T @ inputs[0])[None].to(self.weight)
+        return (rows.transpose(1, 2) @ inputs.expand(len(rows), -1, -1)).to(self.weight)
 
     @cached_property
     def sample_grads(self) -> Tensor:
         """Gradient of the weight from each sample alone, (A, N, out, in); they sum to `grad`."""
-        return self.known_grad.transpose(2, 3) @ self.inputs
+        return (self.known_grad.transpose(2, 3) @ self.inputs).to(self.weight)
 
     @property
     def known_grad(self) -> Tensor:
@@ -105,7 +105,7 @@ class Group:
         return sum(depth > layer for depth in self.depths)
 
     def active(self, layer: int) -> int:
-        """Networks whose layer of this index attends, the first of those alive; others only fuse."""
+        """Networks that attend in the layer of this index: the first of those alive."""
         return sum(n.layers[layer].heads > 0 for n in self.networks[: self.alive(layer)])
 
     def everyone(self) -> Tensor:

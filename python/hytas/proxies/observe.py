@@ -139,7 +139,8 @@ def _data_pass(
     for tally in tallies:
         by_need.setdefault(tally.spec.proxy.extra, []).append(tally)
     early = by_need.pop(FORWARD, [])
-    keep = _bytes(group, patches) * (2 if PERTURBED in by_need else 1) <= setting.memory
+    needed = sum(activation_bytes(architecture, patches) for architecture in architectures)
+    keep = needed * (2 if PERTURBED in by_need else 1) <= setting.memory
     run = Pass(
         group,
         patches,
@@ -186,7 +187,9 @@ def _look_at_input(run: Pass, tallies: Sequence[Tally], last: bool) -> None:
 def _look_at_curvature(
     group: Group, tallies: Sequence[Tally], batch: tuple[Tensor, Tensor], grads: Grads
 ) -> None:
-    value = curvature_along(group, *batch, grads)
+    # Second derivatives are sums of many small terms: never in reduced precision.
+    with torch.autocast(batch[0].device.type, enabled=False):
+        value = curvature_along(group, *batch, {key: g.to(group.head) for key, g in grads.items()})
     everyone, empty = group.everyone(), value.new_empty(0)
     _visit(tallies, [Tap("curvature", everyone, everyone, empty, empty, value)])
 
@@ -197,13 +200,14 @@ def _visit(tallies: Sequence[Tally], taps: Sequence[Tap]) -> None:
             tally.visit(tap)
 
 
-def _bytes(group: Group, patches: Tensor) -> int:
-    """Bytes of the activations that a kept graph holds, roughly."""
-    rows = patches.shape[0] * (patches.shape[3] + 1)
-    width = 0
-    for network in group.networks:
-        for layer in network.layers:
-            width += 5 * network.embed_dim + 5 * layer.proj.shape[1] + 2 * layer.fc1.shape[0]
+def activation_bytes(architecture: Architecture, patches: Tensor) -> int:
+    """Bytes of the activations that a network's kept graph holds on `patches`, roughly."""
+    embed = int(architecture["embed_dim"])
+    genes = zip(architecture["num_heads"], architecture["mlp_ratio"], strict=True)
+    width = sum(
+        5 * embed + 5 * heads * (embed // heads) + 2 * int(embed * ratio) for heads, ratio in genes
+    )
+    rows: int = patches.shape[0] * (patches.shape[3] + 1)
     return rows * width * patches.element_size()
 
 

@@ -149,7 +149,9 @@ class Pass:
         seen = []
         if taps:
             for tap, grad in zip(tapped, leaving, strict=True):
-                seen.append(replace(tap, outputs=tap.outputs.detach(), output_grad=grad))
+                exact = tap.weight.dtype  # reduced precision ends at the matrix products
+                outputs = tap.outputs.detach().to(exact)
+                seen.append(replace(tap, outputs=outputs, output_grad=grad.to(exact)))
         if not (again and self.keep):
             segment.outputs, segment.taps = [], []
         # The embedding has no leaf of its own: its output is one.

@@ -1,0 +1,60 @@
+"""What an architecture got, and why where it got nothing. Needs no torch."""
+
+from collections.abc import Mapping
+from typing import Any, TypedDict
+
+from ..errors import InputError
+
+
+class Scores(TypedDict):
+    """What an architecture got.
+
+    scores: proxy -> score, NaN where it failed; seconds: share of its group's time; reasons:
+    proxy -> why its score is NaN.
+    """
+
+    scores: dict[str, float]
+    seconds: float
+    reasons: dict[str, str]
+
+
+def record(result: Scores, name: str, value: float) -> None:
+    """Keep a score; one that is not a finite number becomes NaN, with its reason."""
+    result["scores"][name] = value
+    if value != value:
+        result["reasons"][name] = "not a number: the formula has no value here"
+    elif value in (float("inf"), float("-inf")):
+        result["scores"][name] = float("nan")
+        result["reasons"][name] = f"{value}: the score has no finite value"
+
+
+def one_line(error: BaseException) -> str:
+    """An exception as a reason."""
+    text = " ".join(str(error).split())
+    return f"{type(error).__name__}: {text}"[:300]
+
+
+def check_architecture(architecture: Mapping[str, Any]) -> None:
+    """Refuse what is not a HyTAS architecture.
+
+    Raises:
+        InputError: another space, a gene missing, or genes that contradict each other.
+    """
+    if architecture.get("space", "hytas") != "hytas":
+        raise InputError(
+            f"architecture space {architecture['space']!r}: the proxies score hytas networks"
+        )
+    for name in ("embed_dim", "num_heads", "mlp_ratio"):
+        if name not in architecture:
+            raise InputError(f"architecture: it has no {name}")
+    embed, heads = architecture["embed_dim"], list(architecture["num_heads"])
+    ratios, depth = list(architecture["mlp_ratio"]), architecture.get("depth", len(heads))
+    if not depth == len(heads) == len(ratios) or depth < 1:
+        raise InputError(
+            f"architecture of depth {depth}: {len(heads)} num_heads and {len(ratios)} mlp_ratio; "
+            "each must have one value a layer"
+        )
+    if not all(1 <= head <= embed for head in heads):
+        raise InputError(f"num_heads {heads}: each must lie in 1..{embed}, the embed_dim")
+    if not all(int(embed * ratio) >= 1 for ratio in ratios):
+        raise InputError(f"mlp_ratio {ratios}: each must give a layer of one unit or more")

@@ -50,5 +50,4 @@ def _bytes(size: int) -> str:
 def _next_command(outcome: Outcome, data: str) -> str:
     if outcome.metrics is None:
         return f"hytas train {outcome.folder}"
-    scene = data if data != "synthetic" else "SCENE"
-    return f"hytas classify {outcome.folder / 'model.onnx'} {scene} --out map.png"
+    return f"hytas classify {outcome.folder / 'model.onnx'} {data} --out map.png"

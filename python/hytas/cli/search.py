@@ -8,7 +8,7 @@ import click
 from hytas.cli import options
 
 # The embedded scene is small and easy: this finds its winner within minutes on two cores.
-DEMO = {"population": 20, "generations": 5, "retrain_epochs": 100}
+DEMO = {"population": 20, "generations": 5, "retrain_epochs": 60}
 USUAL = {"population": 50, "generations": 20, "retrain_epochs": None}
 
 

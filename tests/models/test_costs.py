@@ -1,0 +1,60 @@
+"""The engine's costs against the networks that ship, and against the published counts."""
+
+import csv
+import json
+from pathlib import Path
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch.utils.flop_counter import FlopCounterMode
+
+from hytas._engine import Feasible, SearchSpace
+from hytas.models import NETWORKS, InputShape, build_network, count_parameters
+
+SHAPES = st.builds(
+    InputShape,
+    bands=st.integers(3, 220),
+    classes=st.integers(2, 20),
+    patch_size=st.sampled_from([1, 3, 5, 7, 9]),
+    band_group=st.sampled_from([1, 3]),
+)
+
+
+@pytest.mark.parametrize("name", NETWORKS)
+@settings(max_examples=60, deadline=None)
+@given(shape=SHAPES, seed=st.integers(0, 2**32))
+def test_params_and_macs_are_those_of_the_network(name: str, shape: InputShape, seed: int) -> None:
+    space = SearchSpace.builtin(name, shape.variables())
+    (architecture,) = space.unpack(Feasible(space).sample(1, seed, "choices"))
+    cost = space.cost(architecture)
+    with torch.device("meta"):
+        network = build_network(architecture, shape).eval()
+        patches = torch.empty(1, shape.patch_size, shape.patch_size, shape.bands)
+        with FlopCounterMode(display=False) as counter, torch.no_grad():
+            network(patches)
+    assert cost["params"] == count_parameters(network)
+    assert cost["macs"] == counter.get_total_flops() // 2
+    assert cost["bytes_fp32"] == 4 * cost["params"]
+
+
+@pytest.mark.parametrize(
+    ("scene", "bands", "classes", "group"),
+    [("indian", 200, 16, 3), ("houston", 144, 15, 3), ("pavia", 103, 9, 7)],
+)
+def test_reference_count_is_the_published_one_on_every_row(
+    shared: Path, scene: str, bands: int, classes: int, group: int
+) -> None:
+    space = SearchSpace.builtin("hytas", InputShape(bands, classes, 7, group).variables())
+    with (shared / "hytas2000" / f"{scene}.csv").open() as file:
+        rows = list(csv.DictReader(file))
+    assert len(rows) > 1900
+    for row in rows:
+        architecture = {
+            "depth": int(row["depth"]),
+            "embed_dim": int(row["embed_dim"]),
+            "num_heads": json.loads(row["num_heads"]),
+            "mlp_ratio": json.loads(row["mlp_ratio"]),
+        }
+        assert space.cost(architecture)["reference_params"] == int(row["params"])

@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from hytas._engine import Feasible, SearchSpace
+from hytas._engine import Feasible, SearchSpace, builtin_spaces
 from hytas.data import PatchReader, Preprocessing, Scene, Split, make_split
 from hytas.errors import InputError
 from hytas.models import NETWORKS, InputShape
@@ -75,12 +75,14 @@ def open_feasible(config: RunConfig, shape: InputShape) -> tuple[SearchSpace, Fe
     Raises:
         InputError: an unknown space or one without a network, or no architecture fits the budget.
     """
+    refusal = (
+        f"space {config.space}: no network is built for it yet; choose one of {', '.join(NETWORKS)}"
+    )
+    if config.space in builtin_spaces() and config.space not in NETWORKS:
+        raise InputError(refusal)  # before its variables, which are not those of a scene
     space, budget = open_space(config.space, config.budget or (), shape.variables())
     if space.name not in NETWORKS:
-        raise InputError(
-            f"space {config.space}: no network is built for {space.name} yet; "
-            f"choose one of {', '.join(NETWORKS)}"
-        )
+        raise InputError(refusal)
     for name in config.minimised:
         if name not in space.cost_names:
             raise InputError(

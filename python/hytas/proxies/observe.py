@@ -208,7 +208,8 @@ def activation_bytes(architecture: Architecture, patches: Tensor) -> int:
         5 * embed + 5 * heads * (embed // heads) + 2 * int(embed * ratio) for heads, ratio in genes
     )
     rows: int = patches.shape[0] * (patches.shape[3] + 1)
-    return rows * width * patches.element_size()
+    total: int = rows * width * patches.element_size()
+    return total
 
 
 def cross_entropy_grad(logits: Tensor, labels: Tensor) -> Tensor:

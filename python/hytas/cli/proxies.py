@@ -1,0 +1,67 @@
+"""`hytas proxies`: what there is to score an architecture with."""
+
+import inspect
+import json
+from typing import Any
+
+import click
+
+from hytas.cli import options
+
+
+@click.command()
+@click.argument("name", required=False)
+@options.json_option
+def proxies(name: str | None, as_json: bool) -> None:
+    """List the proxies, or tell all about one.
+
+    \b
+    hytas proxies
+    hytas proxies dss
+    """
+    from hytas.proxies import COMBINATIONS, PROXIES, parse_proxies
+
+    if name is not None:
+        (spec,) = parse_proxies(name)[:1]
+        chosen = [member.name for member in spec.members or (spec,)]
+    else:
+        chosen = list(PROXIES)
+    if as_json:
+        click.echo(json.dumps({each: _described(each) for each in chosen}, indent=1))
+        return
+    if name is not None:
+        click.echo("\n\n".join(_page(each) for each in chosen))
+        return
+    width = max(map(len, [*PROXIES, *COMBINATIONS]))
+    for each in chosen:
+        data = "data" if PROXIES[each].needs_data else "-"
+        click.echo(f"{each:<{width}}  {data:<4}  {PROXIES[each].summary}")
+    for each, text in COMBINATIONS.items():
+        click.echo(f"{each:<{width}}  {'-':<4}  {text}")
+    click.echo("\ndata: needs labelled patches. `hytas proxies NAME`: formula, source, options.")
+
+
+def _described(name: str) -> dict[str, Any]:
+    from hytas.proxies import PROXIES
+
+    proxy = PROXIES[name]
+    return {
+        "summary": proxy.summary,
+        "needs_data": proxy.needs_data,
+        "pass": proxy.pass_name,
+        "options": {key: list(values) for key, values in proxy.options.items()},
+        "text": inspect.cleandoc(proxy.function.__doc__ or ""),
+    }
+
+
+def _page(name: str) -> str:
+    from hytas.proxies import PROXIES
+
+    proxy = PROXIES[name]
+    lines = [name, "", inspect.cleandoc(proxy.function.__doc__ or "")]
+    if proxy.options:
+        lines += ["", "options (the first value is the default):"]
+        lines += [f"  {key}={'|'.join(values)}" for key, values in proxy.options.items()]
+        first = next(iter(proxy.options.items()))
+        lines += ["", f"written as {name}:{first[0]}={first[1][-1]}"]
+    return "\n".join(lines)

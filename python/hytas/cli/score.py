@@ -1,0 +1,107 @@
+"""`hytas score`: scores of given architectures, into a table."""
+
+import time
+from typing import Any
+
+import click
+
+from hytas.cli import options
+
+CHUNK = 16  # architectures between two writes; what a kill can lose
+
+
+@click.command()
+@click.option(
+    "--archs",
+    required=True,
+    help="Architectures: CSV with columns depth, embed_dim, num_heads, mlp_ratio, or JSON lines.",
+)
+@click.option("--proxy", default="snip,dss", show_default=True, help="Proxies, comma-separated.")
+@options.scene_options(required=False)
+@click.option("--out", required=True, help="CSV file of the scores; an unfinished one is resumed.")
+@click.option("--workers", type=int, help="Networks side by side on a CPU.  [default: all cores]")
+@click.option("--group-size", type=int, help="Networks stacked on a GPU, memory allowing.")
+@click.option(
+    "--precision",
+    type=click.Choice(["float32", "bf16", "tf32", "float64"]),
+    default="float32",
+    show_default=True,
+    help="Arithmetic of the matrix products.",
+)
+@click.option(
+    "--init",
+    type=click.Choice(["supernet", "own"]),
+    default="supernet",
+    show_default=True,
+    help="Initial weights: slices of one supernet, or drawn for each architecture.",
+)
+@click.option(
+    "--fusions",
+    type=click.Choice(["shipped", "released"]),
+    default="shipped",
+    show_default=True,
+    help="Cross-layer fusion as hytas ships it, or as the code behind the published scores.",
+)
+@options.preparation_options
+@options.seed_option
+@options.device_option
+def score(archs: str, proxy: str, out: str, device: str, **settings: Any) -> None:
+    """Score given architectures with one or more proxies.
+
+    \b
+    hytas score --archs archs.csv --proxy snip,dss --data scene.mat --out scores.csv
+    """
+    from hytas.proxies import Evaluator, base_proxies, parse_proxies, proxy_batch
+    from hytas.proxies.files import ScoreTable, read_architectures
+    from hytas.run import RunConfig
+    from hytas.run.context import choose_device, prepare
+
+    specs = parse_proxies(proxy)
+    architectures = read_architectures(archs)
+    names = ("workers", "group_size", "precision", "init", "fusions")
+    scoring = {name: settings.pop(name) for name in names}
+    config = RunConfig(**options.absolute_paths(settings))
+    scene = config.load_scene()
+    context = prepare(config, scene, choose_device(device))
+    batch = None
+    if any(spec.proxy.needs_data for spec in base_proxies(specs)):
+        batch = proxy_batch(
+            scene, context.split.train, context.preprocessing, config.patch_size, config.seed
+        )
+    evaluator = Evaluator(
+        proxy,
+        context.shape,
+        batch=batch,
+        device=str(context.device),
+        seed=config.seed,
+        **scoring,
+    )
+    decisive = {
+        "seed": config.seed,
+        "scene": scene.fingerprint,
+        "shape": context.shape.variables(),
+        "split": [config.split, config.train_per_class, config.validation_fraction],
+        "scaling": [config.scaling, config.bands],
+        "scoring": [scoring[name] for name in ("precision", "init", "fusions")],
+    }
+    table = ScoreTable(out, evaluator.names, architectures, decisive)
+    if config.data == "synthetic":
+        click.echo("no --data: scoring on the embedded synthetic scene", err=True)
+    failed = _score_rest(evaluator, architectures, table)
+    click.echo(f"{len(architectures)} architectures scored, {failed} with a failed score: {out}")
+
+
+def _score_rest(evaluator: Any, architectures: list[dict[str, Any]], table: Any) -> int:
+    """Score what the table lacks; how many of these have a failed score."""
+    started, first, failed = time.monotonic(), table.done, 0
+    if first:
+        click.echo(f"resuming: {first} of {len(architectures)} are there", err=True)
+    size = max(CHUNK, evaluator.group_size)
+    for start in range(first, len(architectures), size):
+        chunk = architectures[start : start + size]
+        results = evaluator.score(chunk)
+        table.append(chunk, results)
+        failed += sum(bool(result["reasons"]) for result in results)
+        rate = (table.done - first) / max(time.monotonic() - started, 1e-9)
+        click.echo(f"{table.done}/{len(architectures)}, {rate:.1f}/s", err=True)
+    return failed

@@ -1,0 +1,144 @@
+"""Architectures from a file, and their scores to one that a kill leaves whole."""
+
+import csv
+import hashlib
+import io
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from ..errors import InputError
+from ..files import write_text
+from .keys import architecture_key
+from .results import Scores, check_architecture
+
+GENES = ("depth", "embed_dim", "num_heads", "mlp_ratio")
+
+
+def read_architectures(path: str | Path) -> list[dict[str, Any]]:
+    """Architectures of a CSV file (columns depth, embed_dim, num_heads, mlp_ratio) or JSON lines.
+
+    Raises:
+        InputError: a line is not an architecture; the message names the file and the line.
+        OSError: the file cannot be read.
+    """
+    path = Path(path)
+    try:
+        text = path.read_text(encoding="utf-8-sig")
+    except UnicodeDecodeError:
+        raise InputError(f"{path}: is neither CSV nor JSON lines: it is not UTF-8 text") from None
+    rows = _json_rows(path, text) if text.lstrip().startswith("{") else _csv_rows(path, text)
+    if not rows:
+        raise InputError(f"{path}: holds no architecture")
+    return rows
+
+
+def _json_rows(path: Path, text: str) -> list[dict[str, Any]]:
+    rows = []
+    for number, line in enumerate(text.splitlines(), start=1):
+        if line.strip():
+            rows.append(_checked(path, number, lambda line=line: json.loads(line)))
+    return rows
+
+
+def _csv_rows(path: Path, text: str) -> list[dict[str, Any]]:
+    reader = csv.DictReader(io.StringIO(text, newline=""))
+    missing = [name for name in GENES[1:] if name not in (reader.fieldnames or [])]
+    if missing:
+        raise InputError(f"{path}: has no column {missing[0]}; needed are {', '.join(GENES)}")
+    rows = []
+    for row in reader:
+
+        def genes(row: dict[str, str] = row) -> dict[str, Any]:
+            return {name: json.loads(row[name]) for name in GENES if row.get(name)}
+
+        rows.append(_checked(path, reader.line_num, genes))
+    return rows
+
+
+def _checked(path: Path, number: int, read: Any) -> dict[str, Any]:
+    try:
+        row = read()
+        if not isinstance(row, dict):
+            raise InputError("must be a mapping of genes")
+        check_architecture(row)
+    except (InputError, TypeError, ValueError) as error:
+        raise InputError(f"{path}, line {number}: {error}") from None
+    heads = row["num_heads"]
+    return {**row, "space": row.get("space", "hytas"), "depth": row.get("depth", len(heads))}
+
+
+class ScoreTable:
+    """Scores in a CSV file, one line an architecture, appended as they come.
+
+    Beside it, `<file>.json` says what the scores depend on, so that only the same work goes on.
+
+    Args:
+        path: the CSV file.
+        names: proxies, the columns.
+        architectures: all of them, in order.
+        setting: whatever else decides a score (seed, scene, ...), JSON-ready.
+
+    Raises:
+        InputError: the file belongs to other architectures, proxies or settings.
+        OSError: the file cannot be written.
+    """
+
+    def __init__(
+        self,
+        path: str | Path,
+        names: Sequence[str],
+        architectures: Sequence[Mapping[str, Any]],
+        setting: Mapping[str, Any],
+    ) -> None:
+        self.path, self.names = Path(path), list(names)
+        self.columns = [*GENES, *self.names, "seconds", "reasons"]
+        keys = "\n".join(architecture_key(architecture) for architecture in architectures)
+        digest = hashlib.sha256(keys.encode()).hexdigest()
+        self.card = {**setting, "proxies": self.names, "architectures": digest}
+        self.done = self._resume() if self.path.exists() else self._start()
+
+    @property
+    def card_path(self) -> Path:
+        """The file that says what the scores depend on."""
+        return self.path.with_name(self.path.name + ".json")
+
+    def append(self, architectures: Sequence[Mapping[str, Any]], scores: Sequence[Scores]) -> None:
+        """Add the next architectures' scores; an empty field is a score that failed."""
+        text = io.StringIO()
+        writer = csv.writer(text, lineterminator="\n")
+        for architecture, each in zip(architectures, scores, strict=True):
+            genes = [json.dumps(architecture[name]) for name in GENES]
+            values = [each["scores"][name] for name in self.names]
+            shown = ["" if value != value else repr(value) for value in values]
+            reasons = json.dumps(each["reasons"]) if each["reasons"] else ""
+            writer.writerow([*genes, *shown, f"{each['seconds']:.6f}", reasons])
+        with self.path.open("a", encoding="utf-8", newline="") as file:
+            file.write(text.getvalue())
+        self.done += len(scores)
+
+    def _start(self) -> int:
+        write_text(self.card_path, json.dumps(self.card, indent=1))
+        header = io.StringIO()
+        csv.writer(header, lineterminator="\n").writerow(self.columns)
+        write_text(self.path, header.getvalue())
+        return 0
+
+    def _resume(self) -> int:
+        """Lines that are there; half a line, which a kill can leave, is cut off."""
+        try:
+            card = json.loads(self.card_path.read_text(encoding="utf-8"))
+        except (FileNotFoundError, ValueError):
+            raise InputError(f"{self.path}: exists and is no score table; name another") from None
+        differing = [key for key in self.card if card.get(key) != self.card[key]]
+        if differing:
+            raise InputError(
+                f"{self.path}: holds scores of other {', '.join(differing)}; name another file"
+            )
+        raw = self.path.read_bytes()
+        whole = raw[: raw.rfind(b"\n") + 1]
+        if len(whole) < len(raw):
+            with self.path.open("r+b") as file:
+                file.truncate(len(whole))
+        return max(0, whole.count(b"\n") - 1)

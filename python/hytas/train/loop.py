@@ -21,6 +21,7 @@ from .state import Epoch, TrainingState
 
 EVALUATION_BATCH = 256
 CHECKPOINT_SECONDS = 5.0  # what a kill can lose
+LEAST_GAIN = 1e-3  # of the mean probability; less is no reason to go on training
 
 
 @dataclass(frozen=True)
@@ -204,7 +205,7 @@ def _evaluate(
 
 
 def _keep_best(state: TrainingState, record: Epoch) -> None:
-    if state.best_epoch and record.merit <= state.history[state.best_epoch - 1].merit:
+    if state.best_epoch and record.merit < state.history[state.best_epoch - 1].merit + LEAST_GAIN:
         return
     state.best.load_state_dict(state.average.state_dict())
     state.best_epoch = record.epoch

@@ -60,11 +60,15 @@ struct Dimension {
     std::int64_t upper = 0;
     // A maximum needs no sum: too large options are excluded; a lower bound counts the layers that reach it.
     bool maximum = false;
+    // Sums are counted in units of so much, each layer's rounded down: 1 is exact, more makes the table smaller and its
+    // set of architectures larger than the feasible one, never smaller.
+    std::int64_t grain = 1;
 };
 
 class CountingTable {
   public:
-    CountingTable(const SearchSpace& space, const std::vector<Bound>& bounds, std::size_t most_entries);
+    // units: the largest number of units a sum may have; 0: exact. Throws TableTooLarge.
+    CountingTable(const SearchSpace& space, const std::vector<Bound>& bounds, std::size_t most_entries, std::int64_t units = 0);
 
     Wide total() const { return total_; }
     bool narrow() const { return narrow_; }

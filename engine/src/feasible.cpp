@@ -11,6 +11,10 @@
 
 namespace hytas {
 
+namespace {
+constexpr std::int64_t most_draws = 1000000;
+}
+
 Uniform uniform_named(const std::string& name) {
     if (name == "architectures") return Uniform::architectures;
     if (name == "choices") return Uniform::choices;
@@ -24,13 +28,29 @@ Feasible::Feasible(std::shared_ptr<const SearchSpace> space, Budget budget, std:
         if (bound.cost.starts_with("latency@") && bound.plain == (unit == "ns"))
             throw Error("budget " + bound.text() + ": the table is in " + (bound.plain ? "a unit of time; name one (ns, us, ms, s)" : unit.substr(5) + ", not in time; write a plain number"));
     }
-    try {
-        table_ = std::make_unique<const CountingTable>(*space_, budget_.bounds(), most_entries);
-    } catch (const TableTooLarge&) {
-        throw Error("budget " + budget_.text() + ": the exact table of space " + space_->name() + " is too large");
-    }
+    build_table(most_entries);
     if (table_->total() == 0) refuse(*space_, budget_, most_entries);
     bounds_ = std::make_unique<const BoundSums>(*space_, table_->dimensions());
+    weigh_roots();
+    if (!exact_ && !holds_any())
+        throw Error("budget " + budget_.text() + ": no architecture of " + space_->name() + " found that meets all bounds together, in " + with_commas(most_draws) + " draws");
+}
+
+void Feasible::build_table(std::size_t most_entries) {
+    // From exact to ever coarser units; one unit is no bound at all, and always fits.
+    for (std::int64_t units : {0, 16384, 2048, 512, 128, 32, 8, 1}) {
+        try {
+            table_ = std::make_unique<const CountingTable>(*space_, budget_.bounds(), most_entries, units);
+            exact_ = units == 0;
+            return;
+        } catch (const TableTooLarge&) {
+            continue;
+        }
+    }
+    throw Error("most_entries " + std::to_string(most_entries) + ": is too small for any table of space " + space_->name());
+}
+
+void Feasible::weigh_roots() {
     root_before_.push_back(0);
     for (const Root& root : table_->roots()) root_before_.push_back(root_before_.back() + root.count);
     try {
@@ -42,11 +62,39 @@ Feasible::Feasible(std::shared_ptr<const SearchSpace> space, Budget budget, std:
     }
 }
 
+// Of a coarse table: looks at all of a small set, and at draws of a large one.
+bool Feasible::holds_any() const {
+    Genome genome(space_->genome_length());
+    if (at_most() <= static_cast<Wide>(most_draws)) {
+        for (Wide i = 0; i < at_most(); ++i) {
+            walk(i, genome);
+            if (fits(genome.data())) return true;
+        }
+        return false;
+    }
+    Rng rng(0);
+    for (std::int64_t i = 0; i < most_draws; ++i) {
+        draw(rng, Uniform::architectures, genome);
+        if (fits(genome.data())) return true;
+    }
+    return false;
+}
+
+void Feasible::require_exact(const char* what) const {
+    if (!exact_)
+        throw Error(std::string(what) + ": the exact table of " + space_->name() + " with " + budget_.text() + " is too large; at most " + to_text(at_most()) + " architectures fit");
+}
+
 Feasible::~Feasible() = default;
 Feasible::Feasible(Feasible&&) noexcept = default;
 Feasible& Feasible::operator=(Feasible&&) noexcept = default;
 
-Wide Feasible::count() const { return table_->total(); }
+Wide Feasible::count() const {
+    require_exact("count");
+    return table_->total();
+}
+
+Wide Feasible::at_most() const { return table_->total(); }
 
 bool Feasible::fits(const Gene8* genome) const { return bounds_->fit(genome); }
 
@@ -61,8 +109,7 @@ std::size_t locate(const std::vector<Wide>& before, Wide index) {
 
 }  // namespace
 
-void Feasible::unrank(Wide index, GenomeSpan genome) const {
-    if (index >= count()) throw Error("rank " + to_text(index) + ": must be below the count, " + to_text(count()));
+void Feasible::walk(Wide index, GenomeSpan genome) const {
     const std::size_t at = locate(root_before_, index);
     const Root& root = table_->roots()[at];
     std::fill(genome.begin(), genome.end(), Gene8{0});
@@ -70,9 +117,14 @@ void Feasible::unrank(Wide index, GenomeSpan genome) const {
     walk_down(*table_, *space_, root, index - root_before_[at], genome.data());
 }
 
-void Feasible::sample(Rng& rng, Uniform uniform, GenomeSpan genome) const {
+void Feasible::unrank(Wide index, GenomeSpan genome) const {
+    if (index >= count()) throw Error("rank " + to_text(index) + ": must be below the count, " + to_text(count()));
+    walk(index, genome);
+}
+
+void Feasible::draw(Rng& rng, Uniform uniform, GenomeSpan genome) const {
     if (uniform == Uniform::architectures) {
-        unrank(rng.below_wide(count()), genome);
+        walk(rng.below_wide(at_most()), genome);
         return;
     }
     if (weight_before_.empty()) throw Error("uniform 'choices': its weights need more than 128 bits in space " + space_->name());
@@ -84,7 +136,17 @@ void Feasible::sample(Rng& rng, Uniform uniform, GenomeSpan genome) const {
     walk_down(*table_, *space_, root, (draw - weight_before_[at]) / root.multiplicity, genome.data());
 }
 
+void Feasible::sample(Rng& rng, Uniform uniform, GenomeSpan genome) const {
+    // Rejection keeps the distribution exact: every feasible architecture is in the coarse set, with the same weight.
+    for (std::int64_t i = 0; i < most_draws; ++i) {
+        draw(rng, uniform, genome);
+        if (exact_ || fits(genome.data())) return;
+    }
+    throw Error("sample: " + with_commas(most_draws) + " draws from the coarse table of " + space_->name() + " held no architecture inside " + budget_.text());
+}
+
 Wide Feasible::rank(GenomeView genome) const {
+    require_exact("rank");
     space_->check(genome);
     const Root* root = fits(genome.data()) ? table_->root_of(space_->combination_of(genome.data())) : nullptr;
     bool found = false;

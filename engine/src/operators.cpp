@@ -27,6 +27,7 @@ class Coins {
     // Uniform in [0, bound), bound < 2^31, without bias (Lemire, as Rng::below, on 32 bits).
     std::size_t below(std::size_t bound) {
         std::uint64_t product = draw() * bound;
+        if (bound == 1) return 0;
         if ((product & 0xffffffffU) < bound) {
             const std::uint64_t threshold = (std::uint64_t{1} << 32) % bound;
             while ((product & 0xffffffffU) < threshold) product = draw() * bound;
@@ -57,9 +58,10 @@ void fit_layers(const LayerGroup& group, std::size_t had, Coins& coins, Gene8* c
     const std::size_t depth = group.depth(child);
     const std::size_t genes = group.radix.size();
     Gene8* at = child + group.offset;
-    for (std::size_t layer = had; layer < depth; ++layer) {
-        const Gene8* drawn = group.decoded.data() + coins.below(group.options) * genes;
-        for (std::size_t i = 0; i < genes; ++i) at[layer * genes + i] = drawn[i];
+    if (genes == 2) {  // the usual case, without an inner loop
+        for (std::size_t layer = had; layer < depth; ++layer) std::copy_n(group.decoded.data() + coins.below(group.options) * 2, 2, at + layer * 2);
+    } else {
+        for (std::size_t layer = had; layer < depth; ++layer) std::copy_n(group.decoded.data() + coins.below(group.options) * genes, genes, at + layer * genes);
     }
     for (std::size_t i = depth * genes; i < had * genes; ++i) at[i] = 0;
 }

@@ -1,5 +1,6 @@
 // The part of Evolution that proposes: a new architecture, distinct from all before.
 #include <algorithm>
+#include <limits>
 
 #include "hytas/error.hpp"
 #include "hytas/evolution.hpp"
@@ -10,16 +11,18 @@ namespace {
 
 // Attempts at a new offspring, and at a new draw, before the remaining architectures are listed one by one.
 constexpr int most_attempts = 64;
+constexpr int most_crossings = 4;
 // Listing needs one genome of memory for each; a set this large is never close to exhausted.
 constexpr std::size_t most_listed = std::size_t{1} << 24;
 
 }  // namespace
 
-bool Evolution::seen(GenomeView genome) const {
+// The id of a genome, or one that was never given.
+std::size_t Evolution::id_of(GenomeView genome) const {
     const std::size_t mask = slots_.size() - 1;
     for (std::size_t at = hash_genome(genome) & mask; slots_[at] != 0; at = (at + 1) & mask)
-        if (std::equal(genome.begin(), genome.end(), genomes_.begin() + static_cast<std::ptrdiff_t>((slots_[at] - 1) * length_))) return true;
-    return false;
+        if (std::equal(genome.begin(), genome.end(), genomes_.begin() + static_cast<std::ptrdiff_t>((slots_[at] - 1) * length_))) return slots_[at] - 1;
+    return std::numeric_limits<std::size_t>::max();
 }
 
 void Evolution::remember(std::size_t id) {
@@ -60,13 +63,15 @@ bool Evolution::propose(Gene8* child) {
     const bool draws = strategy_ == Strategy::random || population_.empty();
     for (int attempt = 0; attempt < most_attempts && !draws && endgame_ == 0; ++attempt) {
         for (std::size_t retry = 0;; ++retry) {
-            vary(child);
+            vary(child, attempt);
             if (space.allowed(space.combination_of(child)) && feasible_->fits(child)) break;
             if (retry < settings_.retries) continue;
             repair_(rng_, child);
             break;
         }
-        if (!seen({child, length_})) return true;
+        // A coarse table may repair to an architecture outside the budget.
+        if (!feasible_->exact() && !feasible_->fits(child)) continue;
+        if (is_new({child, length_})) return true;
     }
     return draw_new(child);
 }
@@ -86,7 +91,7 @@ std::size_t Evolution::tournament(std::size_t size) {
     return population_[best];
 }
 
-void Evolution::vary(Gene8* child) {
+void Evolution::vary(Gene8* child, int attempt) {
     const SearchSpace& space = feasible_->space();
     if (strategy_ == Strategy::local) {
         step(space, genome(population_[0]).data(), rng_, child);
@@ -99,10 +104,11 @@ void Evolution::vary(Gene8* child) {
     const bool fronts = strategy_ == Strategy::nsga2;
     const std::size_t parents = std::min(settings_.parents, population_.size());
     const auto parent = [&] { return fronts ? tournament(2) : population_[rng_.below(parents)]; };
-    // The first part of a generation comes from mutation, the rest from crossover, as in AutoFormer.
+    // The first part of a generation comes from mutation, the rest from crossover, as in AutoFormer. Parents that have
+    // become alike have no new child by crossover: then mutation finds one.
     const std::size_t done = asked() - first_;
     const std::size_t left = parent();
-    if (static_cast<double>(done) < settings_.mutation_share * static_cast<double>(size_)) {
+    if (attempt >= most_crossings || static_cast<double>(done) < settings_.mutation_share * static_cast<double>(size_)) {
         mutate(space, rates_, genome(left).data(), rng_, child);
         return;
     }
@@ -115,7 +121,7 @@ bool Evolution::draw_new(Gene8* child) {
         // Choices favour few architectures so much that they may all be taken: the second half draws from all alike.
         const Uniform meaning = attempt < most_attempts / 2 ? uniform_ : Uniform::architectures;
         feasible_->sample(rng_, meaning, {child, length_});
-        if (!seen({child, length_})) return true;
+        if (is_new({child, length_})) return true;
     }
     return draw_remaining(child);
 }
@@ -126,30 +132,23 @@ void Evolution::list_remaining() {
     next_remaining_ = 0;
     const std::size_t known = endgame_ - 1;
     Genome genome(length_);
-    // Only ids below `known` count, so a restored evolution lists the same.
-    std::vector<Wide> ranks;
-    for (std::size_t id = 0; id < known; ++id) ranks.push_back(feasible_->rank(this->genome(id)));
-    std::sort(ranks.begin(), ranks.end());
-    std::size_t at = 0;
+    // Only ids below `known` are left out, so a restored evolution lists the same.
     std::vector<Wide> left;
-    for (Wide rank = 0; rank < feasible_->count(); ++rank) {
-        if (at < ranks.size() && ranks[at] == rank)
-            ++at;
-        else
-            left.push_back(rank);
+    for (Wide index = 0; index < feasible_->at_most(); ++index) {
+        feasible_->walk(index, genome);
+        if ((feasible_->exact() || feasible_->fits(genome.data())) && id_of(genome) >= known) left.push_back(index);
     }
     Rng shuffle(settings_.seed ^ 0x72656d61696e6465ULL);
     for (std::size_t i = left.size(); i > 1; --i) std::swap(left[i - 1], left[shuffle.below(i)]);
-    for (const Wide rank : left) {
-        feasible_->unrank(rank, genome);
+    for (const Wide index : left) {
+        feasible_->walk(index, genome);
         remaining_.insert(remaining_.end(), genome.begin(), genome.end());
     }
 }
 
 bool Evolution::draw_remaining(Gene8* child) {
     if (endgame_ == 0) {
-        if (feasible_->count() > most_listed)
-            throw Error("ask: no new architecture found among " + to_text(feasible_->count()));
+        if (feasible_->at_most() > most_listed) throw Error("ask: no new architecture found among " + to_text(feasible_->at_most()));
         endgame_ = asked() + 1;
         list_remaining();
     }
@@ -157,7 +156,7 @@ bool Evolution::draw_remaining(Gene8* child) {
         const auto from = remaining_.begin() + static_cast<std::ptrdiff_t>(next_remaining_);
         next_remaining_ += length_;
         std::copy(from, from + static_cast<std::ptrdiff_t>(length_), child);
-        if (!seen({child, length_})) return true;
+        if (is_new({child, length_})) return true;
     }
     return false;
 }

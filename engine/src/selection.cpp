@@ -1,5 +1,6 @@
 // The part of Evolution that ends a generation: who stays in the population.
 #include <algorithm>
+#include <cmath>
 
 #include "hytas/evolution.hpp"
 #include "hytas/pareto.hpp"
@@ -23,10 +24,23 @@ void Evolution::finish_generation() {
 // (mu + lambda): the best of parents and offspring together.
 void Evolution::select_best() {
     for (std::size_t id = first_; id < asked(); ++id) population_.push_back(id);
-    const auto order = [this](std::size_t left, std::size_t right) { return better(left, right); };
-    const std::size_t kept = std::min(population_.size(), settings_.population);
-    std::partial_sort(population_.begin(), population_.begin() + static_cast<std::ptrdiff_t>(kept), population_.end(), order);
-    population_.resize(kept);
+    // Scores beside their ids, so that sorting a large population stays in the cache. NaN counts as below minus infinity.
+    struct Ranked {
+        bool scored;
+        double score;
+        std::size_t id;
+    };
+    std::vector<Ranked> ranked;
+    for (const std::size_t id : population_) ranked.push_back({!std::isnan(scores(id)[0]), std::isnan(scores(id)[0]) ? 0.0 : scores(id)[0], id});
+    const auto order = [](const Ranked& left, const Ranked& right) {
+        if (left.scored != right.scored) return left.scored;
+        return left.score != right.score ? left.score > right.score : left.id < right.id;
+    };
+    const auto kept = static_cast<std::ptrdiff_t>(std::min(population_.size(), settings_.population));
+    std::nth_element(ranked.begin(), ranked.begin() + kept - 1, ranked.end(), order);
+    std::sort(ranked.begin(), ranked.begin() + kept, order);
+    population_.resize(static_cast<std::size_t>(kept));
+    for (std::size_t i = 0; i < population_.size(); ++i) population_[i] = ranked[i].id;
 }
 
 // Regularised evolution: the oldest leave, however good.

@@ -156,8 +156,8 @@ void TableBuilder::accumulate(Level& level) const {
     }
 }
 
-CountingTable::CountingTable(const SearchSpace& space, const std::vector<Bound>& bounds, std::size_t most_entries) {
-    TableBuilder(space, *this, most_entries).build(bounds);
+CountingTable::CountingTable(const SearchSpace& space, const std::vector<Bound>& bounds, std::size_t most_entries, std::int64_t units) {
+    TableBuilder(space, *this, most_entries, units).build(bounds);
 }
 
 const Root* CountingTable::root_of(std::size_t combination) const {
@@ -177,7 +177,7 @@ Wide CountingTable::sums_of(const SearchSpace& space, const Gene8* genome) const
             const Gene8* at = genome + group.offset;
             for (std::size_t layer = 0; layer < group.depth(genome); ++layer, at += group.radix.size()) {
                 const std::int64_t value = cost.groups[g].of(row, layer)[group.option(at)];
-                sums[d] += dimension.maximum ? (dimension.lower > 0 && value >= dimension.lower ? 1 : 0) : value;
+                sums[d] += dimension.maximum ? (dimension.lower > 0 && value >= dimension.lower ? 1 : 0) : value / dimension.grain;
             }
         }
     }

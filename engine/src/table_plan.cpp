@@ -18,15 +18,16 @@ void TableBuilder::set_dimensions(const std::vector<Bound>& bounds) {
     for (const Bound& bound : bounds) {
         const std::size_t index = space_.cost_index(bound.cost);
         const CostTable& cost = space_.costs()[index];
-        Dimension dimension{index, bound.lower, bound.upper, cost.combine == Combine::maximum};
+        Dimension dimension{index, bound.lower, bound.upper, cost.combine == Combine::maximum, 1};
         std::int64_t largest = 0;
         for (std::size_t g = 0; g < cost.groups.size(); ++g) {
             const auto& values = cost.groups[g].values;
             const auto layers = static_cast<std::int64_t>(space_.groups()[g].most_layers);
             largest += layers * (dimension.maximum ? 1 : *std::max_element(values.begin(), values.end()));
         }
+        if (units_ > 0 && !dimension.maximum) dimension.grain = std::max<std::int64_t>(1, largest / units_);
         table_.dimensions_.push_back(dimension);
-        most.push_back(largest);
+        most.push_back(largest / dimension.grain);
     }
     table_.packing_ = SumPacking(most);
 }
@@ -55,6 +56,8 @@ void TableBuilder::set_projections() {
 // The window that the layers must hit, given the global genes. False: no layers can make it.
 bool TableBuilder::root_window(const Gene8* genome, Window& window) const {
     window = {};
+    std::int64_t layers = 0;
+    for (const LayerGroup& group : space_.groups()) layers += static_cast<std::int64_t>(group.depth(genome));
     for (const Dimension& dimension : table_.dimensions_) {
         const CostTable& cost = space_.costs()[dimension.cost];
         const std::int64_t global = cost.global[cost.projection.row(genome)];
@@ -63,8 +66,10 @@ bool TableBuilder::root_window(const Gene8* genome, Window& window) const {
             window.floor.push_back(global >= dimension.lower ? 0 : 1);
             window.cap.push_back(std::numeric_limits<std::int64_t>::max());
         } else {
-            window.floor.push_back(std::max<std::int64_t>(0, dimension.lower - global));
-            window.cap.push_back(dimension.upper - global);
+            // Rounding down takes less than one unit from each layer.
+            const std::int64_t lost = dimension.grain == 1 ? 0 : layers;
+            window.floor.push_back(std::max<std::int64_t>(0, (dimension.lower - global) / dimension.grain - lost));
+            window.cap.push_back((dimension.upper - global) / dimension.grain);
         }
     }
     return true;
@@ -82,7 +87,7 @@ Step TableBuilder::joint_step(const Gene8* genome, std::size_t group, std::size_
         const std::int64_t* values = costs.of(costs.projection.row(genome), layer);
         for (std::size_t option = 0; option < layers.options; ++option) {
             if (dimension.maximum && values[option] > dimension.upper) step.excluded[option] = true;
-            step.adds[option][d] = dimension.maximum ? (dimension.lower > 0 && values[option] >= dimension.lower ? 1 : 0) : values[option];
+            step.adds[option][d] = dimension.maximum ? (dimension.lower > 0 && values[option] >= dimension.lower ? 1 : 0) : values[option] / dimension.grain;
         }
     }
     return step;

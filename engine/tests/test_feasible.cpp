@@ -221,3 +221,58 @@ TEST_CASE("rank and unrank refuse what is outside") {
             break;
         }
 }
+
+TEST_CASE("where the exact table is too large, draws from a coarser one stay exact") {
+    const SpacePtr space = small_space();
+    const Budget budget({{"params", 60, 200}, {"macs", 20, 60}, {"activations", 20, 60}});
+    const Feasible exact(space, budget);
+    REQUIRE(exact.exact());
+    std::size_t coarse_tables = 0;
+    for (const std::size_t tenths : {9U, 7U, 5U}) {
+        const std::size_t most = exact.table().entries() * tenths / 10;
+        const Feasible coarse(space, budget, most);
+        if (coarse.exact()) continue;
+        ++coarse_tables;
+        CHECK(coarse.at_most() >= exact.count());
+        CHECK(error_of([&] { coarse.count(); }).find("the exact table of small with") != std::string::npos);
+        CHECK(error_of([&] { coarse.rank(all_inside(*space, budget)[0]); }).find("at most") != std::string::npos);
+        // Every feasible architecture is in the table's set, once.
+        std::set<Genome> inside;
+        Genome genome(space->genome_length());
+        for (Wide i = 0; i < coarse.at_most(); ++i) {
+            coarse.walk(i, genome);
+            if (coarse.fits(genome.data())) CHECK(inside.insert(genome).second);
+        }
+        CHECK(inside.size() == exact.count());
+        const auto count = static_cast<std::size_t>(exact.count());
+        std::vector<double> seen(count, 0.0);
+        Rng rng(most);
+        for (std::size_t i = 0; i < 50 * count; ++i) {
+            coarse.sample(rng, Uniform::architectures, genome);
+            seen[static_cast<std::size_t>(exact.rank(genome))] += 1;
+        }
+        double chi = 0;
+        for (const double here : seen) chi += (here - 50.0) * (here - 50.0) / 50.0;
+        CHECK(chi < chi_square_limit(static_cast<double>(count - 1)));
+    }
+    CHECK(coarse_tables >= 2);
+    CHECK(error_of([&] { Feasible(space, budget, 10); }).find("is too small for any table") != std::string::npos);
+}
+
+TEST_CASE("three bounds of hytas with unrelated layer costs fall back and still sample") {
+    std::string table = R"({"format": "hytas-latency", "version": 1, "space": "hytas", "unit": "us", "layers": {"depth": [)";
+    Rng rng(12);
+    for (const char* width : {"32", "48", "64", "80", "96", "112", "128", "144", "160", "176", "192", "240"})
+        for (int heads = 3; heads <= 6; ++heads)
+            for (int ratio = 1; ratio <= 6; ++ratio)
+                table += std::string(table.back() == '[' ? "" : ", ") + R"({"when": {"embed_dim": )" + width + R"(, "num_heads": )" + std::to_string(heads) + R"(, "mlp_ratio": )" +
+                         std::to_string(ratio) + R"(}, "cost": )" + std::to_string(20 + rng.below(100)) + "." + std::to_string(100 + rng.below(900)) + "}";
+    const auto space = std::make_shared<const SearchSpace>(builtin("hytas")->with_table("t", table + "]}}"));
+    const Feasible feasible(space, Budget::parse(std::string("0.5M..1M-params,200M-macs,0.2ms..0.4ms-latency@t")), std::size_t{1} << 20);
+    CHECK_FALSE(feasible.exact());
+    Genome genome(space->genome_length());
+    for (int i = 0; i < 1000; ++i) {
+        feasible.sample(rng, Uniform::architectures, genome);
+        REQUIRE(feasible.contains(genome));
+    }
+}

@@ -59,7 +59,10 @@ class Evolution {
     std::size_t evaluated() const { return evaluated_; }
     std::size_t asked() const { return told_.size(); }
     std::size_t objectives() const { return objectives_; }
-    bool exhausted() const { return feasible_->count() == asked(); }
+    bool exhausted() const {
+        if (feasible_->exact()) return feasible_->count() == asked();
+        return endgame_ != 0 && next_remaining_ == remaining_.size();
+    }
 
     GenomeView genome(std::size_t id) const { return {genomes_.data() + id * length_, length_}; }
     const double* scores(std::size_t id) const { return scores_.data() + id * objectives_; }
@@ -85,12 +88,13 @@ class Evolution {
     void select_step();
     bool better(std::size_t left, std::size_t right) const;
     bool propose(Gene8* child);
-    void vary(Gene8* child);
+    void vary(Gene8* child, int attempt);
     std::size_t tournament(std::size_t size);
     bool draw_new(Gene8* child);
     bool draw_remaining(Gene8* child);
     void list_remaining();
-    bool seen(GenomeView genome) const;
+    std::size_t id_of(GenomeView genome) const;
+    bool is_new(GenomeView genome) const { return id_of(genome) >= asked(); }
     void remember(std::size_t id);
     void rehash();
     bool distinct() const;

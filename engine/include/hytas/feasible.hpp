@@ -27,8 +27,8 @@ class Feasible {
     Feasible(Feasible&&) noexcept;
     Feasible& operator=(Feasible&&) noexcept;
 
-    // About 12 bytes each: a table of 1 GB at most.
-    static constexpr std::size_t default_entries = std::size_t{1} << 26;
+    // Of the table, about 12 bytes each: 200 MB at most.
+    static constexpr std::size_t default_entries = std::size_t{1} << 24;
 
     const SearchSpace& space() const { return *space_; }
     const std::shared_ptr<const SearchSpace>& shared_space() const { return space_; }
@@ -36,7 +36,14 @@ class Feasible {
     const CountingTable& table() const { return *table_; }
     const BoundSums& bounds() const { return *bounds_; }
 
+    // False when the exact table would have more than `most_entries`, as several bounds with many different costs can.
+    // Then the table is a coarser one that holds every feasible architecture and some more, and what is drawn from it is
+    // checked: sample stays exactly uniform, but count, rank and unrank throw Error. docs/engine.md says what this costs.
+    bool exact() const { return exact_; }
     Wide count() const;
+    Wide at_most() const;  // the size of the table's set: the count, if exact
+    // The index-th of the table's set, feasible or not; index < at_most().
+    void walk(Wide index, GenomeSpan genome) const;
     // A genome that is valid and inside the budget.
     bool contains(GenomeView genome) const;
     // Inside the budget; the genome must be valid.
@@ -53,8 +60,15 @@ class Feasible {
     std::uint64_t fingerprint() const;  // of the space and the budget
 
   private:
+    void build_table(std::size_t most_entries);
+    void weigh_roots();
+    bool holds_any() const;
+    void draw(Rng& rng, Uniform uniform, GenomeSpan genome) const;
+    void require_exact(const char* what) const;
+
     std::shared_ptr<const SearchSpace> space_;
     Budget budget_;
+    bool exact_ = true;
     std::unique_ptr<const CountingTable> table_;
     std::unique_ptr<const BoundSums> bounds_;
     std::vector<Wide> root_before_;    // architectures before each root, size + 1

@@ -1,0 +1,234 @@
+"""What a score may depend on, and what happens to one that fails."""
+
+import math
+
+import numpy as np
+import oracle
+import pytest
+import torch
+from small_networks import SMALL
+
+from hytas.errors import InputError
+from hytas.models import build_network, count_parameters
+from hytas.proxies import PROXIES, Evaluator, Proxy, evaluator
+from hytas.proxies.curvature import curvature_along
+from hytas.proxies.weights import Draws, Pool, draw_weights
+
+ALL = ",".join(PROXIES).replace("logsynflow", "logsynflow:domain=symmetric")
+TOLERANCE = {"dss": 1e-3}  # nuclear norms
+
+
+def scored(architectures, shape, batch, proxies=ALL, **options):
+    results = Evaluator(proxies, shape, batch=batch, **{"seed": 5, **options}).score(architectures)
+    assert all(not result["reasons"] for result in results)
+    return [result["scores"] for result in results]
+
+
+def test_score_depends_on_neither_companions_nor_order_nor_group(shape, batch) -> None:
+    alone = [scored([architecture], shape, batch)[0] for architecture in SMALL]
+    for group_size in (1, 2, 16):
+        together = scored(SMALL[::-1], shape, batch, group_size=group_size)[::-1]
+        for one, many in zip(alone, together, strict=True):
+            for name, value in one.items():
+                assert many[name] == pytest.approx(value, rel=TOLERANCE.get(name, 1e-5)), name
+
+
+def test_score_is_bitwise_the_same_whatever_the_threads(shape, batch) -> None:
+    expected = scored(SMALL, shape, batch, workers=1)
+    assert scored(SMALL, shape, batch, workers=3) == expected
+    torch.set_num_threads(2)
+    try:
+        assert scored(SMALL, shape, batch) == expected
+        assert torch.get_num_threads() == 2
+    finally:
+        torch.set_num_threads(1)
+
+
+def test_score_depends_on_the_seed_and_leaves_torch_as_it_was(shape, batch) -> None:
+    state, patches = torch.random.get_rng_state(), batch[0].clone()
+    first, again, other = (scored(SMALL[:1], shape, batch, seed=s)[0] for s in (0, 0, 1))
+    assert first == again
+    moved = {name for name in first if first[name] != other[name]}
+    assert moved == set(first) - {"params", "macs", "depth-embed"}
+    assert torch.equal(torch.random.get_rng_state(), state)
+    assert torch.equal(batch[0], patches)
+
+
+@pytest.mark.parametrize("init", ["supernet", "own"])
+def test_scoring_leaves_the_weights_as_they_were(init, shape, batch) -> None:
+    scorer = Evaluator(ALL, shape, batch=batch, init=init)
+    draws = scorer.setting.draws
+    before = draw_weights(SMALL[0], shape, draws).head.clone()
+    snapshot = {name: values.clone() for name, values in draws.pool._made.items()}
+    scorer.score(SMALL)
+    for name, values in snapshot.items():
+        assert torch.equal(draws.pool._made[name][: len(values)], values), name
+    assert torch.equal(draw_weights(SMALL[0], shape, draws).head, before)
+
+
+def test_params_is_the_count_of_the_shipped_network(shape) -> None:
+    for architecture, scores in zip(SMALL, scored(SMALL, shape, None, "params"), strict=True):
+        assert scores["params"] == count_parameters(build_network(architecture, shape))
+
+
+def test_recomputed_activations_give_the_same_scores(shape, batch, monkeypatch) -> None:
+    kept = scored(SMALL, shape, batch)
+    monkeypatch.setattr(evaluator, "activation_memory", lambda device: 1)
+    for one, other in zip(kept, scored(SMALL, shape, batch), strict=True):
+        for name, value in one.items():
+            assert other[name] == pytest.approx(value, rel=TOLERANCE.get(name, 1e-5)), name
+
+
+def test_groups_fit_the_memory(shape, batch, monkeypatch) -> None:
+    sizes = [Evaluator("snip", shape, batch=batch)._size(architecture) for architecture in SMALL]
+    monkeypatch.setattr(evaluator, "activation_memory", lambda device: 2 * max(sizes))
+    groups = Evaluator("snip", shape, batch=batch, group_size=16)._groups(SMALL)
+    assert sorted(place for group in groups for place in group) == list(range(len(SMALL)))
+    assert all(sum(sizes[place] for place in group) <= 2 * max(sizes) for group in groups)
+    assert len(groups) > 2
+
+
+def test_out_of_memory_halves_the_group_and_loses_no_score(shape, batch, monkeypatch) -> None:
+    expected = scored(SMALL, shape, batch, "snip,dss")
+    observe, seen = evaluator.observe, []
+
+    def short_of_memory(architectures, *rest):
+        seen.append(len(architectures))
+        if len(architectures) > 1:
+            raise torch.OutOfMemoryError("CUDA out of memory")
+        return observe(architectures, *rest)
+
+    monkeypatch.setattr(evaluator, "observe", short_of_memory)
+    assert scored(SMALL, shape, batch, "snip,dss", group_size=16) == expected
+    assert max(seen) > 1
+
+
+def test_only_the_proxy_at_fault_loses_its_score(shape, batch, monkeypatch) -> None:
+    def broken(tap):
+        raise RuntimeError("no such\nlayer")
+
+    monkeypatch.setitem(PROXIES, "broken", Proxy(broken))
+    (result,) = Evaluator("snip,broken,params", shape, batch=batch).score(SMALL[:1])
+    assert math.isnan(result["scores"]["broken"])
+    assert result["reasons"] == {"broken": "RuntimeError: no such layer"}
+    assert result["scores"]["snip"] == scored(SMALL[:1], shape, batch, "snip", seed=0)[0]["snip"]
+
+
+def test_overflow_is_computed_again_in_float64(shape, batch, monkeypatch) -> None:
+    def huge(tap):
+        return (tap.weight.square().sum((1, 2)) * 0 + 1e30) * 1e30
+
+    def beyond(tap):
+        return tap.weight.double().square().sum((1, 2)) * math.inf
+
+    monkeypatch.setitem(PROXIES, "huge", Proxy(huge))
+    monkeypatch.setitem(PROXIES, "beyond", Proxy(beyond))
+    (result,) = Evaluator("huge,beyond", shape, batch=batch).score(SMALL[:1])
+    assert result["scores"]["huge"] == pytest.approx(18e60)  # 18 linear layers of 1e60
+    assert math.isnan(result["scores"]["beyond"])
+    assert result["reasons"] == {"beyond": "inf: the score has no finite value"}
+
+
+def test_malformed_architecture_is_recorded_beside_the_others(shape, batch) -> None:
+    broken = {**SMALL[0], "num_heads": [3]}
+    first, second = Evaluator("snip,params", shape, batch=batch).score([broken, SMALL[1]])
+    assert all(math.isnan(value) for value in first["scores"].values())
+    assert "each must have one value a layer" in first["reasons"]["snip"]
+    assert not second["reasons"]
+
+
+def test_sign_acts_on_every_weight_or_as_released(shape, batch) -> None:
+    for sign in ("weights", "released"):
+        values = scored(SMALL, shape, batch, f"dss:sign={sign}", precision="float64")
+        for architecture, scores in zip(SMALL, values, strict=True):
+            network = oracle.build(architecture, shape, seed=5, sign=sign)
+            if sign == "weights":
+                assert all(bool((p >= 0).all()) for p in network.parameters())
+            assert scores[f"dss:sign={sign}"] == pytest.approx(oracle.dss(network, batch), rel=1e-7)
+
+
+def test_parts_add_up_and_log(shape, batch) -> None:
+    names = "dss,dss:parts=msa,dss:parts=mlp,dss:parts=log,dss:layers=all"
+    values = scored(SMALL, shape, batch, names)
+    for scores in values:
+        msa, mlp = scores["dss:parts=msa"], scores["dss:parts=mlp"]
+        assert scores["dss"] == pytest.approx(msa + mlp, rel=1e-6)
+        assert scores["dss:parts=log"] == pytest.approx(math.log(msa) + math.log(mlp), rel=1e-6)
+        assert scores["dss:layers=all"] > scores["dss"]
+
+
+def test_jets_take_samples_in_any_portion(shape, batch) -> None:
+    scorer = Evaluator("grasp", shape, batch=batch, precision="float64")
+    from hytas.proxies.network import Group
+
+    group = Group([draw_weights(SMALL[0], shape, scorer.setting.draws)], shape.band_group)
+    generator = torch.Generator().manual_seed(0)
+    weights = [group.embed, group.head]
+    weights += [
+        w for share in (*group.attention, *group.mlp) for w in (share[0].first, share[0].second)
+    ]
+    grads = {id(w): torch.randn(w.shape, generator=generator, dtype=w.dtype) for w in weights}
+    patches, labels = scorer.setting.batch
+    values = [curvature_along(group, patches, labels, grads, n).item() for n in (1, 2, 5)]
+    assert values[1:] == pytest.approx([values[0]] * 2, rel=1e-10)
+
+
+def test_reduced_precision_keeps_the_ranks(shape, batch) -> None:
+    from scipy.stats import spearmanr
+
+    architectures = [
+        {
+            **SMALL[0],
+            "embed_dim": embed,
+            "num_heads": [3] * depth,
+            "mlp_ratio": [2] * depth,
+            "depth": depth,
+        }
+        for embed in (32, 48, 64)
+        for depth in (3, 4, 5)
+    ]
+    names = "snip,grad_norm,dss"
+    exact = scored(architectures, shape, batch, names)
+    reduced = scored(architectures, shape, batch, names, precision="bf16")
+    for name in names.split(","):
+        pairs = [(a[name], b[name]) for a, b in zip(exact, reduced, strict=True)]
+        assert any(a != b for a, b in pairs), "bf16 was not used"
+        assert spearmanr(*zip(*pairs, strict=True)).statistic > 0.9
+
+
+def test_supernet_slices_nest(shape) -> None:
+    pool = Pool(0, torch.device("cpu"), torch.float32)
+    wide = {**SMALL[0], "embed_dim": 64}
+    small, large = (draw_weights(a, shape, Draws(pool)) for a in (SMALL[0], wide))
+    assert torch.equal(small.layers[1].fc1, large.layers[1].fc1[: len(small.layers[1].fc1), :32])
+    assert torch.equal(small.position, large.position[:, :32])
+    own, other = (draw_weights(a, shape, Draws(pool, "own")) for a in (SMALL[0], wide))
+    assert not torch.equal(own.position, other.position[:, :32])
+    for weights in (small, own):
+        assert weights.layers[0].fc1.std().item() == pytest.approx(0.02, rel=0.1)
+        assert weights.layers[2].fusion.abs().max().item() == pytest.approx(20**-0.5, rel=0.05)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"batch": None}, "proxy 'snip': it needs labelled patches"),
+        ({"batch": (np.zeros((2, 3, 3, 8)), [0, 1])}, "patches must be"),
+        ({"batch": (np.zeros((2, 3, 3, 9)), [0, 4])}, "must lie in 0..3"),
+        ({"precision": "fp8"}, "precision 'fp8': must be one of float32, bf16"),
+        ({"precision": "tf32"}, "needs a CUDA device"),
+        ({"init": "zero"}, "init 'zero': must be one of supernet, own"),
+    ],
+)
+def test_bad_input_is_refused(change, message, shape, batch) -> None:
+    with pytest.raises(InputError, match=message):
+        Evaluator("snip", shape, **{"batch": batch, **change})
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device")
+def test_gpu_ranks_as_the_cpu(shape, batch) -> None:
+    cpu, gpu = (scored(SMALL, shape, batch, device=device) for device in ("cpu", "cuda"))
+    for one, other in zip(cpu, gpu, strict=True):
+        for name, value in one.items():
+            assert other[name] == pytest.approx(value, rel=1e-3), name

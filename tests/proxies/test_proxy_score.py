@@ -1,0 +1,120 @@
+"""`hytas score` and `hytas proxies`."""
+
+import csv
+import json
+
+import pytest
+
+from hytas.cli.main import run
+from hytas.errors import InputError
+from hytas.proxies.files import ScoreTable, read_architectures
+
+TABLE = """depth,embed_dim,num_heads,mlp_ratio,OA
+4,32,"[3, 4, 5, 3]","[1, 2, 3, 1]",0.5
+5,32,"[3, 3, 6, 4, 3]","[2, 2, 1, 1, 3]",0.6
+4,48,"[6, 4, 5, 3]","[1, 2, 1, 1]",0.7
+"""
+
+
+@pytest.fixture
+def archs(tmp_path):
+    path = tmp_path / "archs.csv"
+    path.write_text(TABLE)
+    return path
+
+
+def hytas(capsys, *arguments) -> tuple[int, str, str]:
+    with pytest.raises(SystemExit) as caught:
+        run([str(argument) for argument in arguments])
+    printed = capsys.readouterr()
+    return int(caught.value.code or 0), printed.out, printed.err
+
+
+def test_csv_and_json_lines_hold_the_same(archs, tmp_path) -> None:
+    rows = read_architectures(archs)
+    assert rows[0]["num_heads"] == [3, 4, 5, 3]
+    lines = tmp_path / "archs.jsonl"
+    lines.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    assert read_architectures(lines) == rows
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "has no column embed_dim"),
+        ("depth,embed_dim,num_heads,mlp_ratio\n", "holds no architecture"),
+        ("depth,embed_dim,num_heads\n", "has no column mlp_ratio"),
+        (TABLE.replace("4,48", "5,48"), "line 4: architecture of depth 5: 4 num_heads"),
+        (
+            TABLE.replace("[6, 4", "[60, 4"),
+            "line 4: num_heads [60, 4, 5, 3]: each must lie in 1..48",
+        ),
+        (TABLE.replace('"[6, 4, 5, 3]"', "__import__('os')"), "line 4: "),
+        ('{"embed_dim": 32}\n', "line 1: architecture: it has no num_heads"),
+    ],
+)
+def test_bad_architectures_are_refused_with_their_line(text, message, tmp_path) -> None:
+    path = tmp_path / "bad.csv"
+    path.write_text(text)
+    with pytest.raises(InputError) as caught:
+        read_architectures(path)
+    assert message in str(caught.value)
+
+
+def test_scores_a_file_and_resumes_after_a_kill(archs, tmp_path, capsys) -> None:
+    out = tmp_path / "scores.csv"
+    command = ("score", "--archs", archs, "--proxy", "dss,params", "--out", out)
+    status, printed, _ = hytas(capsys, *command)
+    assert status == 0
+    assert "3 architectures scored, 0 with a failed score" in printed
+    whole = out.read_text()
+    rows = list(csv.DictReader(whole.splitlines()))
+    assert [row["embed_dim"] for row in rows] == ["32", "32", "48"]
+    assert float(rows[0]["dss"]) > 0
+    assert not any(row["reasons"] for row in rows)
+
+    out.write_text("\n".join(whole.splitlines()[:2]) + "\n5,32,half a li")
+    status, _, log = hytas(capsys, *command)
+    assert status == 0
+    assert "resuming: 1 of 3 are there" in log
+    again = list(csv.DictReader(out.read_text().splitlines()))
+    for row, other in zip(rows, again, strict=True):
+        assert {**row, "seconds": ""} == {**other, "seconds": ""}
+
+    status, _, error = hytas(capsys, *command[:-1], out, "--seed", "1")
+    assert status == 2
+    assert "holds scores of other seed" in error
+    assert "Traceback" not in error
+
+
+def test_a_file_that_is_no_table_is_left_alone(tmp_path) -> None:
+    path = tmp_path / "mine.csv"
+    path.write_text("dear diary")
+    with pytest.raises(InputError, match="exists and is no score table"):
+        ScoreTable(path, ["snip"], [], {})
+    assert path.read_text() == "dear diary"
+
+
+def test_failed_score_is_an_empty_field_with_its_reason(tmp_path) -> None:
+    architecture = {"depth": 1, "embed_dim": 32, "num_heads": [3], "mlp_ratio": [1]}
+    table = ScoreTable(tmp_path / "s.csv", ["snip"], [architecture], {})
+    score = {"scores": {"snip": float("nan")}, "seconds": 1.0, "reasons": {"snip": "why"}}
+    table.append([architecture], [score])
+    (row,) = csv.DictReader((tmp_path / "s.csv").read_text().splitlines())
+    assert row["snip"] == ""
+    assert json.loads(row["reasons"]) == {"snip": "why"}
+
+
+def test_proxies_are_listed(capsys) -> None:
+    status, printed, _ = hytas(capsys, "proxies")
+    assert status == 0
+    assert "naswot" in printed
+    assert "rank-mean" in printed
+    status, printed, _ = hytas(capsys, "proxies", "dss")
+    assert "Algorithm 1" in printed
+    assert "sign=none|weights|released" in printed
+    status, printed, _ = hytas(capsys, "proxies", "--json")
+    assert json.loads(printed)["snip"]["needs_data"] is True
+    status, _, error = hytas(capsys, "proxies", "dsss")
+    assert status == 2
+    assert "did you mean dss?" in error

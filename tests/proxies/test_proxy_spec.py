@@ -1,0 +1,83 @@
+"""Proxies as the user writes them, and combinations of them."""
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from hytas.errors import InputError
+from hytas.proxies import PROXIES, base_proxies, fitness, parse_proxies, rank_mean, ranks
+
+
+@pytest.mark.parametrize(
+    ("text", "canonical"),
+    [
+        ("snip", ["snip"]),
+        (" snip , dss,snip", ["snip", "dss"]),
+        ("dss:sign=none:parts=log", ["dss:parts=log"]),
+        ("dss:parts=log:sign=weights", ["dss:parts=log:sign=weights"]),
+        ("rank-mean(snip, dss:parts=log),params", ["rank-mean(snip,dss:parts=log)", "params"]),
+    ],
+)
+def test_canonical_text(text, canonical) -> None:
+    specs = parse_proxies(text)
+    assert [str(spec) for spec in specs] == canonical
+    assert parse_proxies([str(spec) for spec in specs]) == specs
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "name at least one of"),
+        ("snpi", "proxy 'snpi': unknown; did you mean snip?"),
+        ("grad-norm", "did you mean grad_norm?"),
+        ("qwertz", "unknown; choose from grad_norm"),
+        ("snip:sign=on", "snip has no option 'sign'; its options are parts"),
+        ("params:parts=log", "it has no options"),
+        ("dss:sign=yes", "sign must be one of none, weights, released"),
+        ("rank-mean(snip", "parentheses do not match"),
+        ("rank-mean(snip)", "combine two or more"),
+        ("rank-man(snip,dss)", "did you mean rank-mean?"),
+        ("rank-mean(snip,dss)x", "nothing may follow"),
+    ],
+)
+def test_what_is_wrong_is_said(text, message) -> None:
+    with pytest.raises(InputError) as caught:
+        parse_proxies(text)
+    assert message in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_combination_gives_way_to_its_members() -> None:
+    specs = parse_proxies("rank-mean(snip,dss),dss,params")
+    assert [str(spec) for spec in base_proxies(specs)] == ["snip", "dss", "params"]
+
+
+def test_ranks() -> None:
+    values = [3.0, np.nan, 1.0, 3.0]
+    np.testing.assert_allclose(ranks(values), [0.875, np.nan, 0.5, 0.875])
+    np.testing.assert_allclose(rank_mean([[1, 2, 3, 4], [4, 3, 2, 1]]), [0.625] * 4)
+
+
+def test_rank_mean_depends_on_the_set_alone() -> None:
+    (spec,) = parse_proxies("rank-mean(snip,dss)")
+    random = np.random.default_rng(0)
+    scores = [{"snip": float(a), "dss": float(b)} for a, b in random.normal(size=(9, 2))]
+    order = random.permutation(9)
+    shuffled = fitness(spec, [scores[place] for place in order])
+    np.testing.assert_array_equal(shuffled, fitness(spec, scores)[order])
+    assert np.isnan(fitness(spec, [*scores, {"snip": 1.0, "dss": float("nan")}])[-1])
+
+
+def test_every_proxy_is_documented() -> None:
+    for name, proxy in PROXIES.items():
+        text = proxy.function.__doc__
+        for fact in ("Source:", "Direction:", "Data:", "Cost:"):
+            assert fact in text, (name, fact)
+
+
+def test_names_need_no_torch() -> None:
+    code = "import sys, hytas.proxies; print('torch' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "False"

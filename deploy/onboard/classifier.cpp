@@ -1,0 +1,99 @@
+#include "classifier.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+
+#include "error.hpp"
+#include "metadata.hpp"
+
+namespace onboard {
+namespace {
+
+std::string property(const SceneModel& model, const std::string& key) {
+    const auto found = model.metadata("hytas." + key);
+    if (!found) throw Error("model: has no hytas metadata (hytas." + key + "): it was not written by `hytas export`");
+    return *found;
+}
+
+// Beyond either end the scene is mirrored, the end itself not repeated.
+std::int64_t mirror(std::int64_t index, std::int64_t size) { return (size - 1) - std::abs((size - 1) - std::abs(index)); }
+
+template <typename Value>
+bool any_data(const char* pixel, std::int64_t bands, std::optional<double> ignore) {
+    for (std::int64_t band = 0; band < bands; ++band) {
+        Value value;
+        std::memcpy(&value, pixel + static_cast<std::size_t>(band) * sizeof(Value), sizeof(Value));
+        if (!std::isfinite(static_cast<double>(value))) continue;
+        if (!ignore || static_cast<double>(value) != *ignore) return true;
+    }
+    return false;
+}
+
+}  // namespace
+
+Card::Card(const SceneModel& model) {
+    if (property(model, "format") != "1") throw Error("model: is of hytas format " + property(model, "format") + ", this program reads format 1");
+    if (property(model, "graph") != "scene") throw Error("model: is a " + property(model, "graph") + " graph; this program takes the scene graph (hytas export --formats onnx-scene)");
+    patch_size = parse_integer(property(model, "patch_size"), "patch_size");
+    bands = parse_integer(property(model, "bands"), "bands");
+    type = &element_type_of_name(property(model, "dtype"));
+    ids = parse_integers(property(model, "class_ids"), "class_ids");
+    palette = parse_integers(property(model, "palette"), "palette");
+    names = parse_strings(property(model, "class_names"), "class_names");
+    if (ids.empty() || names.size() != ids.size() || palette.size() != 3 * ids.size()) throw Error("model: its metadata are broken: class names, ids and colours differ in number");
+}
+
+Classifier::Classifier(const SceneModel& model, const Card& card, EnviCube& cube) : model_(model), card_(card), cube_(cube) {
+    if (cube.bands() != card.bands) throw Error("cube: has " + std::to_string(cube.bands()) + " bands and the model takes " + std::to_string(card.bands));
+    if (&cube.type() != card.type) throw Error("cube: its values are " + std::string(cube.type().name) + " and the model takes " + card.type->name);
+    if (std::min(cube.lines(), cube.samples()) < card.patch_size)
+        throw Error("cube: " + std::to_string(cube.lines()) + " x " + std::to_string(cube.samples()) + " pixels are less than the model's patch of " + std::to_string(card.patch_size));
+    ring_.resize(static_cast<std::size_t>(card.patch_size));
+    valid_.resize(ring_.size(), std::vector<bool>(static_cast<std::size_t>(cube.samples())));
+    tile_.resize(ring_.size() * static_cast<std::size_t>((cube.samples() + 2 * card.margin()) * card.bands) * card.type->size);
+}
+
+bool Classifier::holds_data(const char* pixel) const {
+    const std::int64_t bands = card_.bands;
+    const auto ignore = cube_.ignore();
+    switch (card_.type->envi) {
+        case 1: return any_data<std::uint8_t>(pixel, bands, ignore);
+        case 2: return any_data<std::int16_t>(pixel, bands, ignore);
+        case 3: return any_data<std::int32_t>(pixel, bands, ignore);
+        case 4: return any_data<float>(pixel, bands, ignore);
+        case 5: return any_data<double>(pixel, bands, ignore);
+        case 12: return any_data<std::uint16_t>(pixel, bands, ignore);
+        case 13: return any_data<std::uint32_t>(pixel, bands, ignore);
+        case 14: return any_data<std::int64_t>(pixel, bands, ignore);
+        default: return any_data<std::uint64_t>(pixel, bands, ignore);
+    }
+}
+
+void Classifier::take(std::int64_t number) {
+    const std::size_t slot = static_cast<std::size_t>(number) % ring_.size();
+    cube_.read(number, ring_[slot]);
+    const std::size_t pixel = static_cast<std::size_t>(card_.bands) * card_.type->size;
+    for (std::size_t sample = 0; sample < valid_[slot].size(); ++sample) valid_[slot][sample] = holds_data(&ring_[slot][sample * pixel]);
+}
+
+std::vector<std::int32_t> Classifier::line(std::int64_t number) {
+    const std::int64_t margin = card_.margin(), columns = cube_.samples() + 2 * margin;
+    for (; taken_ <= std::min(number + margin, cube_.lines() - 1); ++taken_) take(taken_);
+    const std::size_t pixel = static_cast<std::size_t>(card_.bands) * card_.type->size;
+    const auto& valid = valid_[static_cast<std::size_t>(number) % ring_.size()];
+    if (std::find(valid.begin(), valid.end(), true) == valid.end()) return std::vector<std::int32_t>(valid.size(), 0);
+    char* into = tile_.data();
+    for (std::int64_t row = number - margin; row <= number + margin; ++row) {
+        const std::vector<char>& source = ring_[static_cast<std::size_t>(mirror(row, cube_.lines())) % ring_.size()];
+        for (std::int64_t column = -margin; column < columns - margin; ++column, into += pixel)
+            std::memcpy(into, &source[static_cast<std::size_t>(mirror(column, cube_.samples())) * pixel], pixel);
+    }
+    MapRow row = model_.run({tile_.data(), card_.type, card_.patch_size, columns, card_.bands});
+    if (row.classes.size() != valid.size()) throw Error("model: gave " + std::to_string(row.classes.size()) + " pixels for a line of " + std::to_string(valid.size()));
+    for (std::size_t sample = 0; sample < valid.size(); ++sample)
+        if (!valid[sample]) row.classes[sample] = 0;
+    return row.classes;
+}
+
+}  // namespace onboard

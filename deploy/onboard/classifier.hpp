@@ -1,0 +1,43 @@
+#pragma once
+// From lines of a cube to lines of its class map.
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "envi.hpp"
+#include "ort.hpp"
+
+namespace onboard {
+
+struct Card {
+    std::int64_t patch_size = 0, bands = 0;
+    const ElementType* type = nullptr;
+    std::vector<std::int64_t> ids, palette;
+    std::vector<std::string> names;
+
+    explicit Card(const SceneModel& model);
+    std::int64_t margin() const { return patch_size / 2; }
+};
+
+class Classifier {
+  public:
+    Classifier(const SceneModel& model, const Card& card, EnviCube& cube);
+
+    // Class ids of line `number`, 0 where there are no data. Lines must be asked for in order.
+    std::vector<std::int32_t> line(std::int64_t number);
+
+  private:
+    void take(std::int64_t number);
+    bool holds_data(const char* pixel) const;
+
+    const SceneModel& model_;
+    const Card& card_;
+    EnviCube& cube_;
+    std::vector<std::vector<char>> ring_;    // the last lines, line n at n % ring_.size()
+    std::vector<std::vector<bool>> valid_;   // their pixels that hold data
+    std::int64_t taken_ = 0;                 // lines read so far
+    std::vector<char> tile_;
+};
+
+}  // namespace onboard

@@ -1,0 +1,44 @@
+#pragma once
+// ENVI cubes, read a line at a time as a push-broom sensor delivers them.
+
+#include <cstdint>
+#include <fstream>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "ort.hpp"
+
+namespace onboard {
+
+class EnviCube {
+  public:
+    // `header` is the .hdr file; the data lie beside it under the same stem.
+    explicit EnviCube(const std::string& header);
+
+    std::int64_t lines() const { return lines_; }
+    std::int64_t samples() const { return samples_; }
+    std::int64_t bands() const { return bands_; }
+    const ElementType& type() const { return *type_; }
+    std::optional<double> ignore() const { return ignore_; }
+    const std::map<std::string, std::string>& fields() const { return fields_; }
+
+    // Line `number` as (samples, bands) in this machine's byte order.
+    void read(std::int64_t number, std::vector<char>& pixels);
+
+  private:
+    std::int64_t integer(const std::string& name, std::int64_t missing, std::int64_t lowest) const;
+    void read_at(std::uint64_t place, char* into, std::size_t bytes);
+
+    std::string header_, interleave_;
+    std::map<std::string, std::string> fields_;
+    std::int64_t lines_ = 0, samples_ = 0, bands_ = 0, offset_ = 0;
+    const ElementType* type_ = nullptr;
+    std::optional<double> ignore_;
+    bool swap_ = false;
+    std::ifstream data_;
+    std::vector<char> raw_;
+};
+
+}  // namespace onboard

@@ -1,0 +1,150 @@
+// hytas-onboard MODEL CUBE.hdr MAP.hdr [--library LIBONNXRUNTIME] [--threads N]
+//
+// Classifies an ENVI cube line by line, as a push-broom sensor delivers it, with an exported scene graph.
+
+#include <algorithm>
+#include <charconv>
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <iostream>
+#include <limits>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "classifier.hpp"
+#include "envi.hpp"
+#include "error.hpp"
+#include "ort.hpp"
+
+namespace onboard {
+namespace {
+
+constexpr const char* usage = "usage: hytas-onboard MODEL.onnx CUBE.hdr MAP.hdr [--library libonnxruntime.so] [--threads N]";
+
+struct Options {
+    std::string model, cube, map, library = "libonnxruntime.so.1";
+    int threads = 1;
+};
+
+Options parse(const std::vector<std::string>& arguments) {
+    Options options;
+    std::vector<std::string> files;
+    for (std::size_t at = 0; at < arguments.size(); ++at) {
+        const std::string& argument = arguments[at];
+        if (!argument.starts_with("--")) {
+            files.push_back(argument);
+            continue;
+        }
+        if (argument != "--library" && argument != "--threads") throw Error("no option " + argument + "; " + usage);
+        if (++at == arguments.size()) throw Error(argument + " needs a value; " + usage);
+        const std::string& value = arguments[at];
+        if (argument == "--library") {
+            options.library = value;
+        } else {
+            const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), options.threads);
+            if (error != std::errc() || end != value.data() + value.size() || options.threads < 1) throw Error("--threads: " + value + " is not a positive number");
+        }
+    }
+    if (files.size() != 3) throw Error(usage);
+    if (!files[2].ends_with(".hdr")) throw Error("map: " + files[2] + " must end in .hdr");
+    options.model = files[0], options.cube = files[1], options.map = files[2];
+    return options;
+}
+
+// Bytes of a class id in the map: the smallest type that holds them all.
+std::size_t width_of(const Card& card) {
+    const auto [lowest, highest] = std::minmax_element(card.ids.begin(), card.ids.end());
+    if (*lowest < 0 || *highest > std::numeric_limits<std::uint16_t>::max()) return 4;
+    return *highest <= std::numeric_limits<std::uint8_t>::max() ? 1 : 2;
+}
+
+void write_header(std::ofstream& file, const Card& card, const EnviCube& cube) {
+    const std::size_t width = width_of(card);
+    file << "ENVI\nsamples = " << cube.samples() << "\nlines = " << cube.lines() << "\nbands = 1\nheader offset = 0\nfile type = ENVI Classification\ndata type = "
+         << (width == 1 ? 1 : width == 2 ? 12 : 3) << "\ninterleave = bsq\nbyte order = 0\ndata ignore value = 0\n";
+    const std::int64_t highest = *std::max_element(card.ids.begin(), card.ids.end()), lowest = *std::min_element(card.ids.begin(), card.ids.end());
+    if (lowest >= 0 && highest < 4096) {
+        std::vector<std::string> names(static_cast<std::size_t>(highest) + 1);
+        std::vector<std::int64_t> colours(3 * names.size());
+        for (std::size_t number = 0; number < names.size(); ++number) names[number] = number == 0 ? "none" : "unused " + std::to_string(number);
+        for (std::size_t index = 0; index < card.ids.size(); ++index) {
+            const auto id = static_cast<std::size_t>(card.ids[index]);
+            if (id == 0) continue;
+            names[id] = card.names[index];
+            std::replace(names[id].begin(), names[id].end(), ',', ';');
+            std::copy_n(&card.palette[3 * index], 3, &colours[3 * id]);
+        }
+        file << "classes = " << names.size() << "\nclass names = {";
+        for (std::size_t number = 0; number < names.size(); ++number) file << (number == 0 ? "" : ", ") << names[number];
+        file << "}\nclass lookup = {";
+        for (std::size_t at = 0; at < colours.size(); ++at) file << (at == 0 ? "" : ", ") << colours[at];
+        file << "}\n";
+    }
+    for (const char* place : {"map info", "coordinate system string", "projection info"})
+        if (const auto found = cube.fields().find(place); found != cube.fields().end()) file << place << " = " << found->second << "\n";
+}
+
+// A file that gets its name when it is whole.
+class Whole {
+  public:
+    explicit Whole(const std::filesystem::path& path) : path_(path), part_(path.string() + ".part"), file(part_, std::ios::binary) {
+        if (!file) throw Error("map: cannot write " + part_.string());
+    }
+    ~Whole() {
+        std::error_code ignored;
+        if (!done_) std::filesystem::remove(part_, ignored);
+    }
+    void keep() {
+        file.close();
+        if (!file) throw Error("map: cannot write " + part_.string() + ": is the disk full?");
+        std::filesystem::rename(part_, path_);
+        done_ = true;
+    }
+
+  private:
+    std::filesystem::path path_, part_;
+    bool done_ = false;
+
+  public:
+    std::ofstream file;
+};
+
+void run(const Options& options) {
+    const SceneModel model(options.library, options.model, options.threads);
+    const Card card(model);
+    EnviCube cube(options.cube);
+    Classifier classifier(model, card, cube);
+    const std::filesystem::path header(options.map);
+    Whole data(std::filesystem::path(header).replace_extension(".img"));
+    const std::size_t width = width_of(card);
+    std::vector<char> bytes(static_cast<std::size_t>(cube.samples()) * width);
+    for (std::int64_t number = 0; number < cube.lines(); ++number) {
+        const std::vector<std::int32_t> classes = classifier.line(number);
+        for (std::size_t sample = 0; sample < classes.size(); ++sample)
+            for (std::size_t byte = 0; byte < width; ++byte)  // little endian, whatever the machine
+                bytes[sample * width + byte] = static_cast<char>(static_cast<std::uint32_t>(classes[sample]) >> (8 * byte));
+        data.file.write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
+        if (!data.file) throw Error("map: cannot write line " + std::to_string(number) + ": is the disk full?");
+    }
+    data.keep();
+    // The header comes last: where there is one, the data beside it are whole.
+    Whole text(header);
+    write_header(text.file, card, cube);
+    text.keep();
+    std::cout << cube.lines() << " lines of " << cube.samples() << " pixels classified: " << options.map << "\n";
+}
+
+}  // namespace
+}  // namespace onboard
+
+int main(int count, char** arguments) {
+    try {
+        onboard::run(onboard::parse(std::vector<std::string>(arguments + 1, arguments + count)));
+    } catch (const std::exception& error) {
+        std::cerr << "error: " << error.what() << "\n";
+        return 2;
+    }
+    return 0;
+}

@@ -1,0 +1,98 @@
+#include "metadata.hpp"
+
+#include <charconv>
+
+#include "error.hpp"
+
+namespace onboard {
+namespace {
+
+[[noreturn]] void broken(const std::string& key) { throw Error("model: its metadata are broken: hytas." + key); }
+
+void append_utf8(std::string& text, unsigned code) {
+    if (code < 0x80) {
+        text += static_cast<char>(code);
+    } else if (code < 0x800) {
+        text += static_cast<char>(0xC0 | (code >> 6));
+        text += static_cast<char>(0x80 | (code & 0x3F));
+    } else if (code < 0x10000) {
+        text += static_cast<char>(0xE0 | (code >> 12));
+        text += static_cast<char>(0x80 | ((code >> 6) & 0x3F));
+        text += static_cast<char>(0x80 | (code & 0x3F));
+    } else {
+        text += static_cast<char>(0xF0 | (code >> 18));
+        text += static_cast<char>(0x80 | ((code >> 12) & 0x3F));
+        text += static_cast<char>(0x80 | ((code >> 6) & 0x3F));
+        text += static_cast<char>(0x80 | (code & 0x3F));
+    }
+}
+
+unsigned hexadecimal(const std::string& json, std::size_t at, const std::string& key) {
+    unsigned code = 0;
+    if (at + 4 > json.size()) broken(key);
+    const auto [end, error] = std::from_chars(json.data() + at, json.data() + at + 4, code, 16);
+    if (error != std::errc() || end != json.data() + at + 4) broken(key);
+    return code;
+}
+
+// Read an escape whose backslash is at `at`; returns the place of its last character.
+std::size_t escape(const std::string& json, std::size_t at, std::string& text, const std::string& key) {
+    if (++at >= json.size()) broken(key);
+    const std::string letters = "\"\\/bfnrt", meanings = "\"\\/\b\f\n\r\t";
+    if (const auto found = letters.find(json[at]); found != std::string::npos) {
+        text += meanings[found];
+        return at;
+    }
+    if (json[at] != 'u') broken(key);
+    unsigned code = hexadecimal(json, at + 1, key);
+    at += 4;
+    if (code >= 0xD800 && code < 0xDC00 && json.compare(at + 1, 2, "\\u") == 0) {  // a pair of surrogates
+        code = 0x10000 + ((code - 0xD800) << 10) + (hexadecimal(json, at + 3, key) - 0xDC00);
+        at += 6;
+    }
+    append_utf8(text, code);
+    return at;
+}
+
+}  // namespace
+
+std::vector<std::int64_t> parse_integers(const std::string& json, const std::string& key) {
+    std::vector<std::int64_t> values;
+    for (std::size_t at = 0; at < json.size();) {
+        const char letter = json[at];
+        if (letter == '[' || letter == ']' || letter == ',' || letter == ' ') {
+            ++at;
+            continue;
+        }
+        std::int64_t value = 0;
+        const auto [end, error] = std::from_chars(json.data() + at, json.data() + json.size(), value);
+        if (error != std::errc()) broken(key);
+        values.push_back(value);
+        at = static_cast<std::size_t>(end - json.data());
+    }
+    return values;
+}
+
+std::int64_t parse_integer(const std::string& json, const std::string& key) {
+    const std::vector<std::int64_t> values = parse_integers(json, key);
+    if (values.size() != 1) broken(key);
+    return values.front();
+}
+
+std::vector<std::string> parse_strings(const std::string& json, const std::string& key) {
+    std::vector<std::string> values;
+    for (std::size_t at = json.find('"'); at != std::string::npos; at = json.find('"', at + 1)) {
+        std::string text;
+        for (++at; at < json.size() && json[at] != '"'; ++at) {
+            if (json[at] == '\\')
+                at = escape(json, at, text, key);
+            else
+                text += json[at];
+        }
+        if (at >= json.size()) broken(key);
+        values.push_back(text);
+    }
+    return values;
+}
+
+}  // namespace onboard

@@ -1,0 +1,14 @@
+#pragma once
+// The few kinds of JSON that a model's card is made of.
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace onboard {
+
+std::int64_t parse_integer(const std::string& json, const std::string& key);
+std::vector<std::int64_t> parse_integers(const std::string& json, const std::string& key);  // nested lists are flattened
+std::vector<std::string> parse_strings(const std::string& json, const std::string& key);
+
+}  // namespace onboard

@@ -1,0 +1,60 @@
+#pragma once
+// onnxruntime through its C interface, loaded when the program runs.
+//
+// The interface is a table of function pointers to which versions only append, so the place of a function in it is fixed.
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace onboard {
+
+// Element types of a cube, by the numbers of ONNX's TensorProto, and their size in bytes.
+struct ElementType {
+    const char* name;  // as numpy calls it
+    int onnx;
+    int envi;
+    std::size_t size;
+};
+
+const ElementType& element_type_of_name(const std::string& numpy);
+const ElementType& element_type_of_envi(int code);
+
+struct Tile {
+    const void* data;
+    const ElementType* type;
+    std::int64_t rows, columns, bands;
+};
+
+struct MapRow {
+    std::vector<std::int32_t> classes;
+    std::vector<float> confidence;
+};
+
+// A scene graph: a tile with its margin in, class ids and confidence out.
+class SceneModel {
+  public:
+    SceneModel(const std::string& library, const std::string& model, int threads);
+    ~SceneModel();
+    SceneModel(const SceneModel&) = delete;
+    SceneModel& operator=(const SceneModel&) = delete;
+
+    std::optional<std::string> metadata(const std::string& key) const;
+    MapRow run(const Tile& tile) const;
+
+  private:
+    template <typename... Arguments>
+    void call(std::size_t slot, Arguments... arguments) const;
+    template <typename... Arguments>
+    void release(std::size_t slot, Arguments... arguments) const;
+
+    void* library_ = nullptr;
+    void* const* api_ = nullptr;
+    void* environment_ = nullptr;
+    void* session_ = nullptr;
+    void* memory_ = nullptr;
+    void* allocator_ = nullptr;
+};
+
+}  // namespace onboard

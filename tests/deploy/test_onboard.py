@@ -1,0 +1,146 @@
+"""The C++ onboard runner against `hytas classify`: the same bytes, in little memory."""
+
+import dataclasses
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import onnx
+import onnxruntime
+import pytest
+from small_model import Exported, small_model, small_scene
+from test_rasters import holed, hytas, write_cube
+
+from hytas.deploy import DeployedModel
+from hytas.export import export_formats
+from hytas.export.onnx_file import set_card
+
+SOURCE = Path(__file__).parents[2] / "deploy" / "onboard"
+MEASURE = (
+    "import resource, subprocess, sys; subprocess.run(sys.argv[1:], check=True);"
+    "print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)"
+)
+Run = Callable[..., subprocess.CompletedProcess[str]]
+
+
+@pytest.fixture(scope="module")
+def onboard(tmp_path_factory: pytest.TempPathFactory) -> Run:
+    """The program, built here, with the library of the installed onnxruntime."""
+    if shutil.which("cmake") is None or shutil.which("c++") is None:
+        pytest.skip("no cmake or no C++ compiler")
+    build = tmp_path_factory.mktemp("onboard")
+    for command in (["cmake", "-S", SOURCE, "-B", build], ["cmake", "--build", build]):
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stdout + done.stderr
+    folder = Path(onnxruntime.__file__).parent / "capi"
+    library = next((path for path in folder.glob("libonnxruntime.*") if path.is_file()), None)
+    if library is None:
+        pytest.skip(f"no libonnxruntime in {folder}")
+
+    def run(*arguments: object, measured: bool = False) -> subprocess.CompletedProcess[str]:
+        command = [build / "hytas-onboard", *arguments, "--library", library]
+        if measured:  # by a parent that is small itself, as a child starts as its copy
+            command = [sys.executable, "-S", "-c", MEASURE, *command]
+        return subprocess.run(
+            list(map(str, command)), capture_output=True, text=True, check=False, timeout=120
+        )
+
+    return run
+
+
+@pytest.fixture(scope="module")
+def models(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Exported]:
+    """Scene graphs for float32 and uint16 cubes: one export, its input retyped."""
+    folder = tmp_path_factory.mktemp("models")
+    scene = small_scene("float32")
+    model, card = small_model(scene)
+    real = export_formats(model, folder, card, ["onnx-scene"])
+    graph = onnx.load(real["onnx-scene"])
+    graph.graph.input[0].type.tensor_type.elem_type = onnx.TensorProto.UINT16
+    found = DeployedModel.load(real["onnx-scene"]).card
+    set_card(graph, dataclasses.replace(found, dtype="uint16"))
+    counts = {"onnx-scene": folder / "counts.onnx"}
+    onnx.save(graph, counts["onnx-scene"])
+    return {
+        "float32": Exported(scene, model, card, folder, real),
+        "uint16": Exported(small_scene("uint16"), model, card, folder, counts),
+    }
+
+
+@pytest.mark.parametrize(
+    ("dtype", "interleave", "order"),
+    [
+        ("uint16", "bil", "<"),
+        ("uint16", "bsq", ">"),
+        ("float32", "bip", ">"),
+        ("float32", "bil", "<"),
+    ],
+)
+def test_the_same_map_to_the_byte(
+    onboard: Run,
+    models: dict[str, Exported],
+    tmp_path: Path,
+    dtype: str,
+    interleave: str,
+    order: str,
+) -> None:
+    exported = models[dtype]
+    cube = holed(exported.scene.cube)
+    if dtype == "float32":
+        cube[8, 8], cube[9, 9, 3] = np.nan, np.inf
+    scene = write_cube(tmp_path / "scene", cube, interleave, order)
+    model = exported.files["onnx-scene"]
+    there = hytas("classify", model, scene, "--out", tmp_path / "there.hdr", "--threads", 1)
+    assert there.returncode == 0, there.stderr
+    here = onboard(model, scene, tmp_path / "here.hdr")
+    assert here.returncode == 0, here.stderr
+    found = (tmp_path / "here.img").read_bytes()
+    assert found == (tmp_path / "there.img").read_bytes()
+    labels = np.frombuffer(found, np.uint8).reshape(17, 23)
+    assert len(np.unique(labels)) >= 4
+    assert (labels == 0).sum() == (4 if dtype == "uint16" else 5)
+    headers = [(tmp_path / f"{name}.hdr").read_text().splitlines() for name in ("here", "there")]
+    assert set(headers[0]) == set(headers[1])
+
+
+def test_little_memory(onboard: Run, models: dict[str, Exported], tmp_path: Path) -> None:
+    scene = write_cube(tmp_path / "scene", small_scene("uint16", 40, 200).cube, "bil", "<")
+    done = onboard(models["uint16"].files["onnx-scene"], scene, tmp_path / "map.hdr", measured=True)
+    assert done.returncode == 0
+    assert 5 < int(done.stdout.splitlines()[-1]) / 1024 < 150
+
+
+def test_what_it_refuses(
+    onboard: Run, models: dict[str, Exported], exported: Exported, tmp_path: Path
+) -> None:
+    model = models["uint16"].files["onnx-scene"]
+    scene = write_cube(tmp_path / "scene", models["uint16"].scene.cube, "bil", "<")
+    few = write_cube(tmp_path / "few", models["uint16"].scene.cube[..., :9], "bil", "<")
+    real = write_cube(tmp_path / "real", models["float32"].scene.cube, "bil", "<")
+    small = write_cube(tmp_path / "small", models["uint16"].scene.cube[:3], "bil", "<")
+    short = write_cube(tmp_path / "short", models["uint16"].scene.cube, "bsq", "<")
+    data = short.with_suffix(".img")
+    data.write_bytes(data.read_bytes()[:-1])
+    out = tmp_path / "map.hdr"
+    for arguments, message in (
+        ((exported.onnx, scene, out), "is a patch graph; this program takes the scene graph"),
+        ((model, few, out), "cube: has 9 bands and the model takes 24"),
+        ((model, real, out), "its values are float32 and the model takes uint16"),
+        ((model, small, out), "3 x 23 pixels are less than the model's patch of 5"),
+        ((model, short, out), "is truncated: it holds 18767 bytes, its header needs 18768"),
+        ((model, tmp_path / "none.hdr", out), "no such file"),
+        ((scene, scene, out), "is not an ONNX model that runs here"),
+        ((model, scene, tmp_path / "absent" / "map.hdr"), "map: cannot write"),
+        ((model, scene), "usage: hytas-onboard"),
+        ((model, scene, out, "--threads", "0"), "--threads: 0 is not a positive number"),
+        ((model, scene, out, "--verbose"), "no option --verbose"),
+    ):
+        done = onboard(*arguments)
+        assert (done.returncode, done.stdout) == (2, ""), arguments
+        assert done.stderr.startswith("error: "), done.stderr
+        assert message in done.stderr
+        assert done.stderr.count("\n") == 1
+    assert not list(tmp_path.glob("map*"))

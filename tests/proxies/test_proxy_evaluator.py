@@ -157,6 +157,15 @@ def test_parts_add_up_and_log(shape, batch) -> None:
         assert scores["dss:layers=all"] > scores["dss"]
 
 
+def test_absolute_terms_of_synflow(shape, batch) -> None:
+    name = "synflow:terms=absolute"
+    for architecture, scores in zip(SMALL, scored(SMALL, shape, batch, name), strict=True):
+        network = oracle.build(architecture, shape, seed=5)
+        found = oracle.saliency(network, oracle.ones_loss(network))
+        expected = sum(float((g * w).abs().sum()) for _, w, g in found)
+        assert scores[name] == pytest.approx(expected, rel=1e-5)
+
+
 def test_jets_take_samples_in_any_portion(shape, batch) -> None:
     scorer = Evaluator("grasp", shape, batch=batch, precision="float64")
     from hytas.proxies.network import Group

@@ -36,14 +36,17 @@ def snip(tap: Tap) -> Tensor:
     return (tap.grad * tap.weight).abs().flatten(1).sum(1)
 
 
-def synflow(tap: Tap) -> Tensor:
+def synflow(tap: Tap, terms: str = "signed") -> Tensor:
     """Sum over weights of dS/dw * w, S the sum of the logits of a patch of ones.
 
     Source: Tanaka et al., NeurIPS 2020; HyTAS, supplementary table 1. Direction: larger is better.
     Data: none. Cost: one forward and one backward pass of one patch. Option `sign=weights` is the
-    original's |w| in place of w; `parts=log` the logarithmic scale for scores such as 1e61.
+    original's |w| in place of w; `parts=log` the logarithmic scale for scores such as 1e61. Layer
+    norms leave the signed terms to cancel (sum g * w of a scale that a norm removes is zero):
+    `terms=absolute` sums |g * w| instead.
     """
-    return (tap.grad * tap.weight).flatten(1).sum(1)
+    product = tap.grad * tap.weight
+    return (product.abs() if terms == "absolute" else product).flatten(1).sum(1)
 
 
 def logsynflow(tap: Tap, domain: str = "formula") -> Tensor:

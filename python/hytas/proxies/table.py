@@ -58,7 +58,11 @@ PROXIES: dict[str, Proxy] = {
     "grad_norm": Proxy(formulas.grad_norm, options={"parts": PARTS}),
     "snip": Proxy(formulas.snip, options={"parts": PARTS}),
     "grasp": Proxy(formulas.grasp, extra=CURVATURE, kinds=("curvature",)),
-    "synflow": Proxy(formulas.synflow, ONES, {"sign": SIGN, "parts": PARTS}),
+    "synflow": Proxy(
+        formulas.synflow,
+        ONES,
+        {"sign": SIGN, "parts": PARTS, "terms": ("signed", "absolute")},
+    ),
     "logsynflow": Proxy(
         formulas.logsynflow,
         ONES,

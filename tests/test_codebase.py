@@ -20,7 +20,6 @@ RANK = {
     "metrics": 0,
     "spaces": 1,
     "model_card": 1,
-    "spaces": 1,
     "data": 1,
     "models": 2,
     "proxies": 3,

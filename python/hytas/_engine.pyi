@@ -121,9 +121,13 @@ class Feasible:
     """
     The architectures of a space that fit a budget, known exactly.
     """
-    def __init__(self, space: SearchSpace, budget: Budget = ..., most_entries: typing.SupportsInt | typing.SupportsIndex = 67108864) -> None:
+    def __init__(self, space: SearchSpace, budget: Budget = ..., most_entries: typing.SupportsInt | typing.SupportsIndex = 16777216) -> None:
         """
         ValueError with the smallest, largest or nearest possible costs when no architecture fits.
+        """
+    def at_most(self) -> int:
+        """
+        The count, or a number that it cannot exceed where it is not known exactly.
         """
     def contains(self, genomes: numpy.ndarray) -> numpy.typing.NDArray[numpy.bool]:
         """
@@ -153,6 +157,11 @@ class Feasible:
     def budget(self) -> Budget:
         ...
     @property
+    def exact(self) -> bool:
+        """
+        False when the exact table would be too large: then sample stays exact, but count, rank, unrank and enumerate raise ValueError.
+        """
+    @property
     def space(self) -> SearchSpace:
         ...
 class Evolution:
@@ -164,7 +173,7 @@ class Evolution:
         """
         An evolution that goes on bit by bit; ValueError on a truncated, edited, newer or foreign state.
         """
-    def __init__(self, feasible: Feasible, strategy: str = 'evolution', population: typing.SupportsInt | typing.SupportsIndex = 50, offspring: typing.SupportsInt | typing.SupportsIndex = 0, parents: typing.SupportsInt | typing.SupportsIndex = 10, mutation_share: typing.SupportsFloat | typing.SupportsIndex = 0.5, mutation: str = 'autoformer', rates: collections.abc.Mapping[str, typing.SupportsFloat | typing.SupportsIndex] = {}, uniform: str = 'choices', seed: typing.SupportsInt | typing.SupportsIndex = 0) -> None:
+    def __init__(self, feasible: Feasible, strategy: str = 'evolution', population: typing.SupportsInt | typing.SupportsIndex = 50, offspring: typing.SupportsInt | typing.SupportsIndex = 0, parents: typing.SupportsInt | typing.SupportsIndex = 10, mutation_share: typing.SupportsFloat | typing.SupportsIndex = 0.5, mutation: str = 'autoformer', rates: collections.abc.Mapping[str, typing.SupportsFloat | typing.SupportsIndex] = {}, uniform: str = 'choices', retries: typing.SupportsInt | typing.SupportsIndex = 4, seed: typing.SupportsInt | typing.SupportsIndex = 0) -> None:
         ...
     def ask(self, n: typing.SupportsInt | typing.SupportsIndex | None = None) -> tuple[numpy.typing.NDArray[numpy.int64], numpy.typing.NDArray[numpy.uint8]]:
         """

@@ -163,16 +163,28 @@ def _data_pass(
     # A sum of the samples' gradients is cheaper than a second product: those that need them first.
     readers = sorted(by_need.get("", []), key=lambda tally: tally.spec.name != "zico")
     readers += by_need.get(PERTURBED, [])
-    for taps, others in zip(
-        run.backward(cross_entropy_grad(run.logits, labels)), twins, strict=False
-    ):
-        for tap, other in zip(taps, others or repeat(None), strict=False):
-            tap.twin = other
-            _visit(readers, [tap])
-            if CURVATURE in by_need:
-                grads[id(tap.weight)] = tap.grad
+    steps = run.backward(cross_entropy_grad(run.logits, labels))
+    for taps, others in zip(steps, twins, strict=False):
+        _look_at_pairs(taps, others, readers, grads if CURVATURE in by_need else None)
     if CURVATURE in by_need:
         _look_at_curvature(group, by_need[CURVATURE], setting.batch, grads)
+
+
+def _look_at_pairs(
+    taps: list[Tap],
+    twins: list[Tap] | None,
+    readers: Sequence[Tally],
+    grads: dict[int, Tensor] | None,
+) -> None:
+    """Show a segment's layers, each with its twin, and free them: most of the peak is theirs."""
+    for tap, twin in zip(taps, twins or repeat(None), strict=False):
+        tap.twin = twin
+        _visit(readers, [tap])
+        if grads is not None:
+            grads[id(tap.weight)] = tap.grad
+    taps.clear()
+    if twins is not None:
+        twins.clear()
 
 
 def _look_at_input(run: Pass, tallies: Sequence[Tally], last: bool) -> None:

@@ -23,6 +23,7 @@ INITS = ("supernet", "own")
 FUSIONS = ("shipped", "released")
 RELEASED_DEPTH = 10  # of the supernet whose fusions the released code runs in every network
 CHUNK = 1 << 20  # draws of a stream generated together; a network's own run starts in the first
+SMALL_CHUNK = 1 << 14  # the same, of a tensor of its own
 ROWS, WIDTH = 64, 256  # rows of a supernet matrix generated together, and its least width
 NOISE = 0.05  # size of CRoZe's perturbation over that of what it perturbs
 DEVIATION = 0.02  # of tokens, positions and linear maps, as the shipped network initialises them
@@ -39,12 +40,15 @@ class Pool:
         self.device, self.dtype = device, dtype
         self._made: dict[str, Tensor] = {}
 
-    def stream(self, name: str, length: int) -> Tensor:
-        """At least `length` draws: normal if the name says so, uniform in -1..1 if not."""
+    def stream(self, name: str, length: int, block: int = CHUNK) -> Tensor:
+        """At least `length` draws: normal if the name says so, uniform in -1..1 if not.
+
+        A name is always asked for with the same `block`, the draws made together.
+        """
         have = self._made.get(name)
         if have is None or have.numel() < length:
-            blocks = range(-(-length // CHUNK))
-            have = torch.cat([self._block(name, number, CHUNK) for number in blocks])
+            blocks = range(-(-length // block))
+            have = torch.cat([self._block(name, number, block) for number in blocks])
             self._made[name] = have = have.to(self.device, self.dtype)
         return have
 
@@ -85,7 +89,8 @@ class _Supernet:
         return self.pool.matrix(self.prefix + name, rows, columns)
 
     def uniform(self, name: str, *size: int) -> Tensor:
-        return self.pool.stream(self.prefix + name, prod(size))[: prod(size)].view(size)
+        count = prod(size)
+        return self.pool.stream(self.prefix + name, count, SMALL_CHUNK)[:count].view(size)
 
 
 class _Own:

@@ -28,8 +28,6 @@ struct Place {
     const Values* values = nullptr;
     bool layer = false;
     std::size_t slot = 0;  // global: its byte; layer: its place inside a layer
-
-    friend bool operator<(const Place& left, const Place& right) { return std::tie(left.layer, left.slot) < std::tie(right.layer, right.slot); }
 };
 
 }  // namespace

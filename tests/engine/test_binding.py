@@ -1,4 +1,4 @@
-"""The engine as Python sees it. What it computes is tested in engine/tests; here, what crosses the edge."""
+"""The engine as Python sees it; what it computes is tested in engine/tests."""
 
 import csv
 import json

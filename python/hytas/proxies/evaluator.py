@@ -42,7 +42,7 @@ class Evaluator:
         group_size: most networks run together; None chooses by the device.
         precision: "float32"; "bf16"; "tf32" on a GPU; "float64", for checks.
         init: "supernet", initial weights are slices of the seed's supernet; or "own", weights of
-            its own for each architecture (noisier rankings).
+            its own for each architecture.
         fusions: "shipped", the network as it ships; or "released", as the code behind the
             published scores, which goes on fusing up to layer 10 whatever the depth.
 

@@ -2,8 +2,8 @@
 
 Nothing is generated per network and next to nothing copied, and two networks differ in their
 genes, not in luck: what they share starts with the same weights, as in the HyTAS paper, which
-slices every network out of one supernet. Rankings get far less noisy (docs/proxies.md). Weights of
-their own for every architecture (`init="own"`) are there to measure that.
+slices every network out of one supernet. Weights of their own for every architecture
+(`init="own"`) are there to measure what that is worth (docs/proxies.md).
 """
 
 from __future__ import annotations

@@ -77,7 +77,9 @@ std::vector<std::string> mutation_presets() {
 MutationRates MutationRates::preset(const SearchSpace& space, const std::string& name, const std::map<std::string, double>& rates) {
     const auto* const found = std::find_if(presets.begin(), presets.end(), [&](const Preset& preset) { return name == preset.name; });
     if (found == presets.end()) throw Error("mutation " + quoted(name) + ": must be one of " + join(mutation_presets()));
-    for (const auto& [gene, rate] : rates) {
+    for (const auto& own : rates) {
+        const std::string& gene = own.first;
+        const double rate = own.second;
         const auto known = [&gene](const Gene& one) { return one.name == gene; };
         if (std::none_of(space.genes().begin(), space.genes().end(), known)) throw Error("rates: space " + space.name() + " has no gene " + quoted(gene));
         if (!(rate >= 0.0 && rate <= 1.0)) throw Error("rates: " + gene + " " + std::to_string(rate) + ": must be 0 to 1");

@@ -150,7 +150,9 @@ void SearchSpace::pack_gene(const Gene& gene, const Json& value, Genome& genome)
 
 Genome SearchSpace::pack(const Json& architecture) const {
     if (!architecture.is(Json::Kind::object)) throw Error("architecture: must be an object with one entry a gene");
-    for (const auto& [name, value] : architecture.members()) {
+    for (const auto& member : architecture.members()) {
+        const std::string& name = member.first;
+        const Json& value = member.second;
         if (name == "space") {
             if (!value.is(Json::Kind::string) || value.text() != name_)
                 throw Error("architecture: is of space " + quoted(value.text()) + ", not of " + quoted(name_));

@@ -82,7 +82,9 @@ void SpaceReader::read_variables() {
             for (const auto& entry : known.members()) names.push_back(entry.first);
             throw Error("variable " + quoted(name) + ": space " + space_.name_ + " has " + (names.empty() ? "none" : join(names)));
         }
-    for (const auto& [name, body] : known.members()) {
+    for (const auto& variable : known.members()) {
+        const std::string& name = variable.first;
+        const Json& body = variable.second;
         if (!body.is(Json::Kind::object)) fail("variable " + quoted(name) + " must be an object");
         known_members(body, "a variable", {"about", "default", "minimum", "maximum"});
         const auto number = [&](const char* entry, std::int64_t fallback) {

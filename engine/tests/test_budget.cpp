@@ -72,7 +72,9 @@ TEST_CASE("a wrong budget is refused with the rule and an example") {
         {"1..2..3-params", "is not a number"},
         {"1.-params", "is not a number"},
     };
-    for (const auto& [text, why] : wrong) {
+    for (const auto& one : wrong) {
+        const std::string& text = one.first;
+        const std::string& why = one.second;
         INFO(text);
         const std::string message = refusal(text);
         CHECK(message.find("budget '") == 0);

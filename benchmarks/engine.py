@@ -2,7 +2,7 @@
 
     pip install pymoo pygmo; python benchmarks/engine.py > engine.json
 
-Prints JSON lines. Rates of the C++ part are per second of one core's processor time; what is compared
+Prints JSON lines. Rates of the C++ part are per second of processor time; what is compared
 with a peer is wall time in the same process and run. Peers that are not installed are left out.
 """
 
@@ -78,7 +78,7 @@ def optimum(space: SearchSpace, budget: str) -> int:
 
 
 class Problem:
-    """Maximise MACs inside a window of params, over padded integer vectors as the peers take them."""
+    """Maximise MACs inside a window of params, over padded integer vectors, as peers take them."""
 
     def __init__(self, space: SearchSpace, budget: str) -> None:
         self.space = space

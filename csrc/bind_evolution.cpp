@@ -95,9 +95,10 @@ void bind_evolution(py::module_& module) {
     module.def("mutation_presets", &hytas::mutation_presets, "The names of the presets of mutation rates.");
     py::class_<Evolution>(module, "Evolution", "The search loop: ask -> score -> tell. Everything asked for is feasible, new and distinct.")
         .def(py::init([](std::shared_ptr<Feasible> feasible, std::string strategy, std::size_t population, std::size_t offspring, std::size_t parents,
-                         double mutation_share, std::string mutation, std::map<std::string, double> rates, std::string uniform, std::size_t retries, std::uint64_t seed) {
-                 return Evolution(std::move(feasible), {std::move(strategy), population, offspring, parents, mutation_share, std::move(mutation), std::move(rates),
-                                                        std::move(uniform), retries, seed});
+                         double mutation_share, std::string mutation, std::map<std::string, double> rates, std::string uniform, std::size_t retries,
+                         std::uint64_t seed) {
+                 return Evolution(std::move(feasible), {std::move(strategy), population, offspring, parents, mutation_share, std::move(mutation),
+                                                        std::move(rates), std::move(uniform), retries, seed});
              }),
              py::arg("feasible"), py::arg("strategy") = usual.strategy, py::arg("population") = usual.population, py::arg("offspring") = usual.offspring,
              py::arg("parents") = usual.parents, py::arg("mutation_share") = usual.mutation_share, py::arg("mutation") = usual.mutation,
@@ -113,9 +114,14 @@ void bind_evolution(py::module_& module) {
         .def_property_readonly("exhausted", &Evolution::exhausted, "Every feasible architecture has been asked for.")
         .def("pending", &pending, "(ids, genomes) asked for but not told: what to score first after a restore.")
         .def("best", &best, "(architecture, score) of the best first score; ValueError before any tell.")
-        .def("population", [](const Evolution& run) { return with_scores(run, run.population()); }, "(ids, genomes, scores (n, k)) of the current parents.")
-        .def("front", [](const Evolution& run) { return with_scores(run, run.front()); }, "(ids, genomes, scores (n, k)) that no other told architecture dominates.")
-        .def("state", [](const Evolution& run) { return py::bytes(run.state()); }, "Versioned, checksummed and complete, the generator included.")
-        .def_static("restore", [](std::shared_ptr<Feasible> feasible, const py::bytes& state) { return Evolution::restore(std::move(feasible), state); },
-                    py::arg("feasible"), py::arg("state"), "An evolution that goes on bit by bit; ValueError on a truncated, edited, newer or foreign state.");
+        .def(
+            "population", [](const Evolution& run) { return with_scores(run, run.population()); }, "(ids, genomes, scores (n, k)) of the current parents.")
+        .def(
+            "front", [](const Evolution& run) { return with_scores(run, run.front()); },
+            "(ids, genomes, scores (n, k)) that no other told architecture dominates.")
+        .def(
+            "state", [](const Evolution& run) { return py::bytes(run.state()); }, "Versioned, checksummed and complete, the generator included.")
+        .def_static(
+            "restore", [](std::shared_ptr<Feasible> feasible, const py::bytes& state) { return Evolution::restore(std::move(feasible), state); },
+            py::arg("feasible"), py::arg("state"), "An evolution that goes on bit by bit; ValueError on a truncated, edited, newer or foreign state.");
 }

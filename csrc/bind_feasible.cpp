@@ -44,9 +44,7 @@ Architecture unrank(const Feasible& feasible, const py::int_& index) {
     return architecture_of(feasible.space(), genome);
 }
 
-py::int_ rank(const Feasible& feasible, const Architecture& architecture) {
-    return to_python(feasible.rank(feasible.space().pack(to_json(architecture))));
-}
+py::int_ rank(const Feasible& feasible, const Architecture& architecture) { return to_python(feasible.rank(feasible.space().pack(to_json(architecture)))); }
 
 }  // namespace
 
@@ -60,10 +58,14 @@ void bind_feasible(py::module_& module) {
              "ValueError with the smallest, largest or nearest possible costs when no architecture fits.")
         .def_property_readonly("space", [](const Feasible& feasible) { return std::const_pointer_cast<SearchSpace>(feasible.shared_space()); })
         .def_property_readonly("budget", &Feasible::budget)
-        .def_property_readonly("exact", &Feasible::exact,
-                               "False when the exact table would be too large: then sample stays exact, but count, rank, unrank and enumerate raise ValueError.")
-        .def("at_most", [](const Feasible& feasible) { return to_python(feasible.at_most()); }, "The count, or a number that it cannot exceed where it is not known exactly.")
-        .def("count", [](const Feasible& feasible) { return to_python(feasible.count()); }, "The exact number of feasible architectures.")
+        .def_property_readonly(
+            "exact", &Feasible::exact,
+            "False when the exact table would be too large: then sample stays exact, but count, rank, unrank and enumerate raise ValueError.")
+        .def(
+            "at_most", [](const Feasible& feasible) { return to_python(feasible.at_most()); },
+            "The count, or a number that it cannot exceed where it is not known exactly.")
+        .def(
+            "count", [](const Feasible& feasible) { return to_python(feasible.count()); }, "The exact number of feasible architectures.")
         .def("sample", &sample, py::arg("n"), py::arg("seed"), py::arg("uniform") = "architectures",
              "Exact independent draws, uint8 (n, G): uniform over 'architectures', or over 'choices' (each gene uniform).")
         .def("enumerate", &enumerate, py::arg("start"), py::arg("n"), "Architectures start .. start + n of the fixed order, uint8 (<= n, G).")

@@ -65,28 +65,37 @@ std::string key_of(const SearchSpace& space, const Architecture& architecture) {
 
 void bind_search_space(py::module_& module) {
     module.def("builtin_spaces", &hytas::builtin_spaces, "The names of the spaces that come with the engine.");
-    module.def("builtin_space_text", [](const std::string& name) { return std::string(hytas::builtin_space_text(name)); }, py::arg("name"),
-               "The JSON file of a built-in space: the example to start a space of one's own from.");
+    module.def(
+        "builtin_space_text", [](const std::string& name) { return std::string(hytas::builtin_space_text(name)); }, py::arg("name"),
+        "The JSON file of a built-in space: the example to start a space of one's own from.");
     py::class_<SearchSpace, std::shared_ptr<SearchSpace>>(module, "SearchSpace", "A search space and the exact costs of its architectures.")
         .def_static("builtin", &SearchSpace::builtin, py::arg("name"), py::arg("variables") = hytas::Variables(),
                     "A built-in space; ValueError on an unknown name or variable.")
-        .def_static("parse", [](const std::string& text, const hytas::Variables& variables) { return SearchSpace::parse(text, variables); },
-                    py::arg("text"), py::arg("variables") = hytas::Variables(), "A space from the JSON text of a space file (docs/engine.md).")
-        .def("with_table", [](const SearchSpace& space, const std::string& name, const std::string& text) { return space.with_table(name, text); },
-             py::arg("name"), py::arg("text"), "A copy with the cost latency@<name>, from the JSON text of a latency table (docs/engine.md).")
+        .def_static(
+            "parse", [](const std::string& text, const hytas::Variables& variables) { return SearchSpace::parse(text, variables); }, py::arg("text"),
+            py::arg("variables") = hytas::Variables(), "A space from the JSON text of a space file (docs/engine.md).")
+        .def(
+            "with_table", [](const SearchSpace& space, const std::string& name, const std::string& text) { return space.with_table(name, text); },
+            py::arg("name"), py::arg("text"), "A copy with the cost latency@<name>, from the JSON text of a latency table (docs/engine.md).")
         .def_property_readonly("name", &SearchSpace::name)
         .def_property_readonly("about", &SearchSpace::about)
         .def_property_readonly("variables", &SearchSpace::variables)
-        .def_property_readonly("genes", &describe_genes, "One dict a gene: name, key, values (a list an element where they differ), length (of a list gene), per (the depth gene that counts its layers).")
+        .def_property_readonly(
+            "genes", &describe_genes,
+            "One dict a gene: name, key, values (a list an element where they differ), length (of a list gene), per (the depth gene that counts its layers).")
         .def_property_readonly("cost_names", &SearchSpace::cost_names)
-        .def_property_readonly("cost_units", [](const SearchSpace& space) {
-            std::map<std::string, std::string> units;
-            for (const hytas::CostTable& cost : space.costs()) units[cost.name] = cost.unit;
-            return units;
-        }, "The unit of each cost, by name.")
+        .def_property_readonly(
+            "cost_units",
+            [](const SearchSpace& space) {
+                std::map<std::string, std::string> units;
+                for (const hytas::CostTable& cost : space.costs()) units[cost.name] = cost.unit;
+                return units;
+            },
+            "The unit of each cost, by name.")
         .def_property_readonly("genome_length", &SearchSpace::genome_length, "Bytes of a packed genome.")
         .def_property_readonly("fingerprint", &SearchSpace::fingerprint, "Equal for equal spaces, 64 bits.")
-        .def("size", [](const SearchSpace& space) { return to_python(space.size()); }, "The exact number of architectures.")
+        .def(
+            "size", [](const SearchSpace& space) { return to_python(space.size()); }, "The exact number of architectures.")
         .def("cost", &cost_of, py::arg("architecture"), "Every cost of one architecture, by name; ValueError names a wrong gene.")
         .def("costs", &costs, py::arg("genomes"), py::arg("name"), "One cost of packed genomes (N, G): int64 (N,).")
         .def("pack", &pack, py::arg("architectures"), "Packed genomes, uint8 (N, G), of a list of architectures.")

@@ -75,6 +75,4 @@ GenomeRows genome_rows(const py::array& genomes, const hytas::SearchSpace& space
     return {static_cast<const hytas::Gene8*>(genomes.data()), static_cast<std::size_t>(genomes.shape(0)), length};
 }
 
-Genomes empty_genomes(std::size_t count, const hytas::SearchSpace& space) {
-    return Genomes({count, space.genome_length()});
-}
+Genomes empty_genomes(std::size_t count, const hytas::SearchSpace& space) { return Genomes({count, space.genome_length()}); }

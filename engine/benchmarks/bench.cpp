@@ -29,7 +29,8 @@ double best_of(int rounds, const std::function<void()>& work) {
 }
 
 void print(const std::string& what, const std::string& space, const std::string& budget, double value, const char* unit) {
-    std::printf("{\"what\": \"%s\", \"space\": \"%s\", \"budget\": \"%s\", \"value\": %.6g, \"unit\": \"%s\"}\n", what.c_str(), space.c_str(), budget.c_str(), value, unit);
+    std::printf("{\"what\": \"%s\", \"space\": \"%s\", \"budget\": \"%s\", \"value\": %.6g, \"unit\": \"%s\"}\n", what.c_str(), space.c_str(), budget.c_str(),
+                value, unit);
     std::fflush(stdout);
 }
 

@@ -60,17 +60,11 @@ Measure measure_of(const std::string& cost) {
 }
 
 // "int8" is how people say the cost "bytes_int8".
-std::string unit_of(const std::string& cost) {
-    return starts(cost, weight_bytes) ? cost.substr(weight_bytes.size()) : cost;
-}
+std::string unit_of(const std::string& cost) { return starts(cost, weight_bytes) ? cost.substr(weight_bytes.size()) : cost; }
 
-std::string cost_of(const std::string& unit) {
-    return unit == "int8" || unit == "fp16" || unit == "fp32" ? std::string(weight_bytes) + unit : unit;
-}
+std::string cost_of(const std::string& unit) { return unit == "int8" || unit == "fp16" || unit == "fp32" ? std::string(weight_bytes) + unit : unit; }
 
-[[noreturn]] void refuse(const std::string& item, const std::string& why) {
-    throw Error("budget " + quoted(item) + ": " + why + "; " + std::string(examples));
-}
+[[noreturn]] void refuse(const std::string& item, const std::string& why) { throw Error("budget " + quoted(item) + ": " + why + "; " + std::string(examples)); }
 
 bool is_unit(const std::string& unit) {
     if (starts(unit, latency)) return unit.size() > latency.size();
@@ -104,7 +98,11 @@ std::int64_t amount_of(const std::string& item, const std::string& text, const s
     } catch (const Error&) {
         refuse(item, "amount " + quoted(text) + " is not a number, or too large");
     }
-    if (!value->whole()) refuse(item, "amount " + quoted(text) + " is not a whole number of " + (measure == Measure::bytes ? "bytes" : measure == Measure::time ? "nanoseconds" : unit));
+    if (!value->whole())
+        refuse(item, "amount " + quoted(text) + " is not a whole number of " +
+                         (measure == Measure::bytes  ? "bytes"
+                          : measure == Measure::time ? "nanoseconds"
+                                                     : unit));
     if (value->numerator() > Budget::unbounded) refuse(item, "amount " + quoted(text) + " is too large");
     return value->numerator();
 }
@@ -128,9 +126,7 @@ std::string amount_text(Measure measure, std::int64_t value) {
 
 }  // namespace
 
-std::string amount_text(const std::string& cost, std::int64_t value) {
-    return amount_text(measure_of(cost), value) + "-" + unit_of(cost);
-}
+std::string amount_text(const std::string& cost, std::int64_t value) { return amount_text(measure_of(cost), value) + "-" + unit_of(cost); }
 
 std::string spoken_amount(const std::string& cost, std::int64_t value, bool plain) {
     if (starts(cost, latency)) return amount_text(plain ? Measure::parts : Measure::time, value) + " " + cost;

@@ -26,13 +26,13 @@ struct Level {
     std::size_t genes = 1;
     std::size_t options = 1;
     bool ends_layer = true;
-    const Level* next = nullptr;         // nullptr: the last one, with the one state "nothing left"
-    std::vector<Wide> sums;              // packed, ascending, one a state
-    std::vector<Wide> counts;            // architectures below each state
-    std::vector<std::uint32_t> children; // [state * options + option], no_state where the budget is left
-    std::vector<std::uint64_t> narrow;   // [state * options + option]: counts of the options up to this one ...
-    std::vector<Wide> wide;              // ... here instead when some count needs more than 64 bits
-    std::vector<Wide> before;            // [state]: counts of the states before, size + 1 entries
+    const Level* next = nullptr;          // nullptr: the last one, with the one state "nothing left"
+    std::vector<Wide> sums;               // packed, ascending, one a state
+    std::vector<Wide> counts;             // architectures below each state
+    std::vector<std::uint32_t> children;  // [state * options + option], no_state where the budget is left
+    std::vector<std::uint64_t> narrow;    // [state * options + option]: counts of the options up to this one ...
+    std::vector<Wide> wide;               // ... here instead when some count needs more than 64 bits
+    std::vector<Wide> before;             // [state]: counts of the states before, size + 1 entries
 };
 
 // The feasible architectures of one combination of global genes.
@@ -40,17 +40,15 @@ struct Root {
     std::size_t combination = 0;
     const Level* level = nullptr;
     Wide count = 0;
-    Wide multiplicity = 1;              // weight of one architecture when choices are uniform
-    std::size_t begin = 0;              // states [begin, end) of the level, when `states` is empty
+    Wide multiplicity = 1;  // weight of one architecture when choices are uniform
+    std::size_t begin = 0;  // states [begin, end) of the level, when `states` is empty
     std::size_t end = 0;
     std::vector<std::uint32_t> states;  // else these, and `before` for them
     std::vector<Wide> before;
 
     std::size_t size() const { return states.empty() ? end - begin : states.size(); }
     std::uint32_t state(std::size_t i) const { return states.empty() ? static_cast<std::uint32_t>(begin + i) : states[i]; }
-    Wide count_before(std::size_t i) const {
-        return states.empty() ? level->before[begin + i] - level->before[begin] : before[i];
-    }
+    Wide count_before(std::size_t i) const { return states.empty() ? level->before[begin + i] - level->before[begin] : before[i]; }
 };
 
 // What one bounded cost adds to the state.

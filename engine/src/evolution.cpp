@@ -21,7 +21,8 @@ Evolution::Evolution(std::shared_ptr<const Feasible> feasible, EvolutionSettings
     check_settings();
     const auto names = strategies();
     strategy_ = static_cast<Strategy>(std::find(names.begin(), names.end(), settings_.strategy) - names.begin());
-    if (settings_.offspring == 0) settings_.offspring = strategy_ == Strategy::ageing ? std::max<std::size_t>(1, settings_.population / 10) : settings_.population;
+    if (settings_.offspring == 0)
+        settings_.offspring = strategy_ == Strategy::ageing ? std::max<std::size_t>(1, settings_.population / 10) : settings_.population;
     rates_ = MutationRates::preset(feasible_->space(), settings_.mutation, settings_.rates);
     uniform_ = uniform_named(settings_.uniform);
     size_ = settings_.population;
@@ -42,7 +43,8 @@ void Evolution::check_settings() const {
     size("offspring", settings_.offspring, 0);
     size("parents", settings_.parents, 1);
     size("retries", settings_.retries, 0);
-    if (!(settings_.mutation_share >= 0.0 && settings_.mutation_share <= 1.0)) throw Error("mutation_share " + std::to_string(settings_.mutation_share) + ": must be 0 to 1");
+    if (!(settings_.mutation_share >= 0.0 && settings_.mutation_share <= 1.0))
+        throw Error("mutation_share " + std::to_string(settings_.mutation_share) + ": must be 0 to 1");
 }
 
 std::size_t Evolution::ask(std::size_t most, std::vector<Gene8>& genomes) {
@@ -72,8 +74,10 @@ std::size_t Evolution::ask(std::size_t most, std::vector<Gene8>& genomes) {
 void Evolution::tell(const std::vector<std::size_t>& ids, const double* scores, std::size_t objectives) {
     if (ids.empty()) return;
     if (objectives == 0 || (objectives_ != 0 && objectives != objectives_))
-        throw Error("scores: " + std::to_string(objectives) + " a row; must be " + (objectives_ == 0 ? "at least 1" : std::to_string(objectives_) + " as before"));
-    if (objectives > 1 && strategy_ != Strategy::nsga2) throw Error("scores: " + std::to_string(objectives) + " a row; strategy " + settings_.strategy + " takes one, nsga2 several");
+        throw Error("scores: " + std::to_string(objectives) + " a row; must be " +
+                    (objectives_ == 0 ? "at least 1" : std::to_string(objectives_) + " as before"));
+    if (objectives > 1 && strategy_ != Strategy::nsga2)
+        throw Error("scores: " + std::to_string(objectives) + " a row; strategy " + settings_.strategy + " takes one, nsga2 several");
     std::vector<std::size_t> sorted = ids;
     std::sort(sorted.begin(), sorted.end());
     const auto twice = std::adjacent_find(sorted.begin(), sorted.end());

@@ -32,8 +32,7 @@ Expressions::Root Expressions::add(Node node) {
 void Expressions::define_symbol(const std::string& name, const Symbol& symbol) {
     static const std::set<std::string> reserved = {"if", "else", "and", "or", "not", "min", "max", "floor", "ceil"};
     const bool letters = !name.empty() && std::all_of(name.begin(), name.end(), is_name_letter) && !is_digit(name[0]);
-    if (!letters || reserved.contains(name))
-        throw Error("name " + quoted(name) + ": must be letters, digits and '_', not a word of the expression language");
+    if (!letters || reserved.contains(name)) throw Error("name " + quoted(name) + ": must be letters, digits and '_', not a word of the expression language");
     if (!symbols_.emplace(name, symbol).second) throw Error("name " + quoted(name) + ": is defined twice");
 }
 
@@ -41,21 +40,15 @@ void Expressions::define_constant(const std::string& name, Rational value) {
     define_symbol(name, {Symbol::Kind::node, add({Op::constant, {value, -1}, 0, {}}), 0, 0});
 }
 
-void Expressions::define_gene(const std::string& name, std::size_t slot, std::size_t length) {
-    define_symbol(name, {Symbol::Kind::gene, 0, slot, length});
-}
+void Expressions::define_gene(const std::string& name, std::size_t slot, std::size_t length) { define_symbol(name, {Symbol::Kind::gene, 0, slot, length}); }
 
-void Expressions::define_layer_index(const std::string& name) {
-    define_symbol(name, {Symbol::Kind::node, add({Op::layer, {}, 0, {}}), 0, 0});
-}
+void Expressions::define_layer_index(const std::string& name) { define_symbol(name, {Symbol::Kind::node, add({Op::layer, {}, 0, {}}), 0, 0}); }
 
 void Expressions::define(const std::string& name, const std::string& text) {
     define_symbol(name, {Symbol::Kind::node, parse(text, "definition " + quoted(name)), 0, 0});
 }
 
-Expressions::Root Expressions::parse(const std::string& text, const std::string& what) {
-    return ExpressionParser(*this, text, what).whole();
-}
+Expressions::Root Expressions::parse(const std::string& text, const std::string& what) { return ExpressionParser(*this, text, what).whole(); }
 
 std::int32_t Expressions::intern_label(const std::string& label) {
     const auto index = static_cast<std::int32_t>(std::find(labels_.begin(), labels_.end(), label) - labels_.begin());
@@ -117,8 +110,7 @@ Value Expressions::step(Root root, const Environment& environment, int& left) co
         default: break;
     }
     Value result = step(node.inputs[0], environment, left);
-    for (std::size_t i = 1; i < node.inputs.size(); ++i)
-        result = arithmetic(node.op, result, step(node.inputs[i], environment, left));
+    for (std::size_t i = 1; i < node.inputs.size(); ++i) result = arithmetic(node.op, result, step(node.inputs[i], environment, left));
     return result;
 }
 

@@ -27,8 +27,8 @@ bool ExpressionParser::take(const std::string& token) {
     const std::size_t after = at_ + token.size();
     const bool cuts_a_word = is_name_letter(token[0]) && after < text_.size() && is_name_letter(text_[after]);
     // '<' must not take the first half of '<=', nor '/' that of '//'.
-    const bool cuts_a_symbol = (token == "<" || token == ">" || token == "/") && after < text_.size() &&
-                               (text_[after] == '=' || (token == "/" && text_[after] == '/'));
+    const bool cuts_a_symbol =
+        (token == "<" || token == ">" || token == "/") && after < text_.size() && (text_[after] == '=' || (token == "/" && text_[after] == '/'));
     if (cuts_a_word || cuts_a_symbol) return false;
     at_ = after;
     return true;
@@ -38,9 +38,7 @@ void ExpressionParser::expect(const std::string& token) {
     if (!take(token)) fail("expected '" + token + "'");
 }
 
-ExpressionParser::Root ExpressionParser::node(Op op, std::vector<Root> inputs) {
-    return into_.add({op, {}, 0, std::move(inputs)});
-}
+ExpressionParser::Root ExpressionParser::node(Op op, std::vector<Root> inputs) { return into_.add({op, {}, 0, std::move(inputs)}); }
 
 ExpressionParser::Root ExpressionParser::whole() {
     if (text_.size() > longest) fail("is longer than 4096 characters");

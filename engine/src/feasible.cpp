@@ -21,19 +21,20 @@ Uniform uniform_named(const std::string& name) {
     throw Error("uniform " + quoted(name) + ": must be architectures (each one equally likely) or choices (each gene uniform)");
 }
 
-Feasible::Feasible(std::shared_ptr<const SearchSpace> space, Budget budget, std::size_t most_entries)
-    : space_(std::move(space)), budget_(std::move(budget)) {
+Feasible::Feasible(std::shared_ptr<const SearchSpace> space, Budget budget, std::size_t most_entries) : space_(std::move(space)), budget_(std::move(budget)) {
     for (const Bound& bound : budget_.bounds()) {
         const std::string& unit = space_->costs()[space_->cost_index(bound.cost)].unit;
         if (bound.cost.starts_with("latency@") && bound.plain == (unit == "ns"))
-            throw Error("budget " + bound.text() + ": the table is in " + (bound.plain ? "a unit of time; name one (ns, us, ms, s)" : unit.substr(5) + ", not in time; write a plain number"));
+            throw Error("budget " + bound.text() + ": the table is in " +
+                        (bound.plain ? "a unit of time; name one (ns, us, ms, s)" : unit.substr(5) + ", not in time; write a plain number"));
     }
     build_table(most_entries);
     if (table_->total() == 0) refuse(*space_, budget_, most_entries);
     bounds_ = std::make_unique<const BoundSums>(*space_, table_->dimensions());
     weigh_roots();
     if (!exact_ && !holds_any())
-        throw Error("budget " + budget_.text() + ": no architecture of " + space_->name() + " found that meets all bounds together, in " + with_commas(most_draws) + " draws");
+        throw Error("budget " + budget_.text() + ": no architecture of " + space_->name() + " found that meets all bounds together, in " +
+                    with_commas(most_draws) + " draws");
 }
 
 void Feasible::build_table(std::size_t most_entries) {
@@ -55,8 +56,7 @@ void Feasible::weigh_roots() {
     for (const Root& root : table_->roots()) root_before_.push_back(root_before_.back() + root.count);
     try {
         weight_before_.push_back(0);
-        for (const Root& root : table_->roots())
-            weight_before_.push_back(checked_add(weight_before_.back(), checked_multiply(root.count, root.multiplicity)));
+        for (const Root& root : table_->roots()) weight_before_.push_back(checked_add(weight_before_.back(), checked_multiply(root.count, root.multiplicity)));
     } catch (const Error&) {
         weight_before_.clear();
     }
@@ -82,7 +82,8 @@ bool Feasible::holds_any() const {
 
 void Feasible::require_exact(const char* what) const {
     if (!exact_)
-        throw Error(std::string(what) + ": the exact table of " + space_->name() + " with " + budget_.text() + " is too large; at most " + to_text(at_most()) + " architectures fit");
+        throw Error(std::string(what) + ": the exact table of " + space_->name() + " with " + budget_.text() + " is too large; at most " + to_text(at_most()) +
+                    " architectures fit");
 }
 
 Feasible::~Feasible() = default;
@@ -155,8 +156,6 @@ Wide Feasible::rank(GenomeView genome) const {
     return root_before_[static_cast<std::size_t>(root - table_->roots().data())] + index;
 }
 
-std::uint64_t Feasible::fingerprint() const {
-    return hytas::fingerprint(std::to_string(space_->fingerprint()) + "|" + budget_.text());
-}
+std::uint64_t Feasible::fingerprint() const { return hytas::fingerprint(std::to_string(space_->fingerprint()) + "|" + budget_.text()); }
 
 }  // namespace hytas

@@ -31,8 +31,7 @@ class Reader {
             line += newline ? 1 : 0;
             column = newline ? 1 : column + 1;
         }
-        throw Error(what_ + ": not valid JSON at line " + std::to_string(line) + ", column " + std::to_string(column) +
-                    ": expected " + expected);
+        throw Error(what_ + ": not valid JSON at line " + std::to_string(line) + ", column " + std::to_string(column) + ": expected " + expected);
     }
 
     char peek() const { return at_ < text_.size() ? text_[at_] : '\0'; }
@@ -44,8 +43,7 @@ class Reader {
     }
 
     void skip_blanks() {
-        while (at_ < text_.size() && (text_[at_] == ' ' || text_[at_] == '\t' || text_[at_] == '\n' || text_[at_] == '\r'))
-            ++at_;
+        while (at_ < text_.size() && (text_[at_] == ' ' || text_[at_] == '\t' || text_[at_] == '\n' || text_[at_] == '\r')) ++at_;
     }
 
     Json any(int depth) {

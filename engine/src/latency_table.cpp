@@ -98,7 +98,8 @@ class LatencyReader {
                 fail("has no entry " + quoted(entry.first));
         if (const Json* layers = file_.find("layers"))
             for (const auto& entry : layers->members())
-                if (std::none_of(space_.groups().begin(), space_.groups().end(), [&](const LayerGroup& group) { return space_.genes()[group.depth_gene].name == entry.first; }))
+                if (std::none_of(space_.groups().begin(), space_.groups().end(),
+                                 [&](const LayerGroup& group) { return space_.genes()[group.depth_gene].name == entry.first; }))
                     fail("\"layers\": no gene belongs to layers of " + quoted(entry.first));
     }
 
@@ -110,7 +111,8 @@ class LatencyReader {
                 continue;
             }
             for (std::size_t element = 0; element < std::max<std::size_t>(1, gene.length); ++element)
-                if (name == (gene.length == 0 ? gene.name : gene.name + "[" + std::to_string(element) + "]")) return {&gene.values(element), false, gene.slot + element};
+                if (name == (gene.length == 0 ? gene.name : gene.name + "[" + std::to_string(element) + "]"))
+                    return {&gene.values(element), false, gene.slot + element};
         }
         fail("no gene " + quoted(name) + " can decide this row");
     }
@@ -134,7 +136,9 @@ class LatencyReader {
     std::size_t index_in(const Values& values, const std::string& name, const Json& value) const {
         for (std::size_t i = 0; i < values.size(); ++i) {
             const bool number = value.is(Json::Kind::number) && !values.numbers.empty();
-            if (number ? Rational::parse(value.text(), what_) == values.numbers[i] : value.is(Json::Kind::string) && values.numbers.empty() && value.text() == values.all[i].text()) return i;
+            if (number ? Rational::parse(value.text(), what_) == values.numbers[i]
+                       : value.is(Json::Kind::string) && values.numbers.empty() && value.text() == values.all[i].text())
+                return i;
         }
         fail("\"when\": " + name + " " + value.dump() + " is not one of its values");
     }
@@ -170,12 +174,14 @@ class LatencyReader {
                 combinations *= places.back().values->size();
             }
             if (part.size() != combinations)
-                fail("has " + std::to_string(part.size()) + " of the " + std::to_string(combinations) + " combinations of " + (names.empty() ? "no gene" : join(names)));
+                fail("has " + std::to_string(part.size()) + " of the " + std::to_string(combinations) + " combinations of " +
+                     (names.empty() ? "no gene" : join(names)));
             spread(places, part, group, projection, into, options);
         }
     }
 
-    void spread(const std::vector<Place>& places, const Part& part, const LayerGroup* group, const Projection& projection, std::vector<std::int64_t>& into, std::size_t options) const {
+    void spread(const std::vector<Place>& places, const Part& part, const LayerGroup* group, const Projection& projection, std::vector<std::int64_t>& into,
+                std::size_t options) const {
         std::vector<std::size_t> key(places.size());
         for (std::size_t at = 0; at < into.size(); ++at) {
             for (std::size_t i = 0; i < places.size(); ++i) key[i] = index_at(places[i], at / options, at % options, group, projection);

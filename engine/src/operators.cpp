@@ -52,7 +52,6 @@ class Coins {
     int left_ = 0;
 };
 
-
 // Layers that the parent does not have are drawn; layers beyond the child's depth become padding.
 void fit_layers(const LayerGroup& group, std::size_t had, Coins& coins, Gene8* child) {
     const std::size_t depth = group.depth(child);

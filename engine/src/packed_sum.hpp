@@ -27,9 +27,7 @@ class SumPacking {
     explicit SumPacking(const Sums& most);
 
     Wide pack(const Sums& sums) const;
-    std::int64_t get(Wide packed, std::size_t dimension) const {
-        return static_cast<std::int64_t>((packed >> shift_[dimension]) & mask_[dimension]);
-    }
+    std::int64_t get(Wide packed, std::size_t dimension) const { return static_cast<std::int64_t>((packed >> shift_[dimension]) & mask_[dimension]); }
     bool inside(Wide packed, const Window& window) const {
         for (std::size_t d = 0; d < shift_.size(); ++d) {
             const std::int64_t value = get(packed, d);

@@ -74,9 +74,8 @@ std::vector<double> crowding(const ScoreRows& rows, const std::vector<std::size_
     for (std::size_t k = 0; k < rows.objectives; ++k) {
         std::iota(order.begin(), order.end(), std::size_t{0});
         const auto score = [&](std::size_t i) { return rows.row(front[i])[k]; };
-        std::sort(order.begin(), order.end(), [&](std::size_t left, std::size_t right) {
-            return score(left) != score(right) ? score(left) < score(right) : front[left] < front[right];
-        });
+        std::sort(order.begin(), order.end(),
+                  [&](std::size_t left, std::size_t right) { return score(left) != score(right) ? score(left) < score(right) : front[left] < front[right]; });
         if (order.empty() || std::isnan(score(order.front()))) continue;
         const double range = score(order.back()) - score(order.front());
         distance[order.front()] = distance[order.back()] = std::numeric_limits<double>::infinity();

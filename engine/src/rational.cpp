@@ -106,39 +106,33 @@ std::string Rational::text() const {
         Signed digits = scaled / denominator_;
         const bool negative = digits < 0;
         digits = negative ? -digits : digits;
-        for (int i = 0; i < places; ++i, digits /= 10)
-            fraction.insert(fraction.begin(), static_cast<char>('0' + static_cast<int>(digits % 10)));
+        for (int i = 0; i < places; ++i, digits /= 10) fraction.insert(fraction.begin(), static_cast<char>('0' + static_cast<int>(digits % 10)));
         return (negative ? "-" : "") + std::to_string(static_cast<std::int64_t>(digits)) + "." + fraction;
     }
     return std::to_string(numerator_) + "/" + std::to_string(denominator_);
 }
 
 Rational operator+(const Rational& left, const Rational& right) {
-    return reduced(static_cast<Signed>(left.numerator_) * right.denominator_ +
-                       static_cast<Signed>(right.numerator_) * left.denominator_,
+    return reduced(static_cast<Signed>(left.numerator_) * right.denominator_ + static_cast<Signed>(right.numerator_) * left.denominator_,
                    static_cast<Signed>(left.denominator_) * right.denominator_);
 }
 
 Rational operator-(const Rational& left, const Rational& right) {
-    return reduced(static_cast<Signed>(left.numerator_) * right.denominator_ -
-                       static_cast<Signed>(right.numerator_) * left.denominator_,
+    return reduced(static_cast<Signed>(left.numerator_) * right.denominator_ - static_cast<Signed>(right.numerator_) * left.denominator_,
                    static_cast<Signed>(left.denominator_) * right.denominator_);
 }
 
 Rational operator*(const Rational& left, const Rational& right) {
-    return reduced(static_cast<Signed>(left.numerator_) * right.numerator_,
-                   static_cast<Signed>(left.denominator_) * right.denominator_);
+    return reduced(static_cast<Signed>(left.numerator_) * right.numerator_, static_cast<Signed>(left.denominator_) * right.denominator_);
 }
 
 Rational operator/(const Rational& left, const Rational& right) {
     if (right.numerator_ == 0) throw Error("expression: division by zero");
-    return reduced(static_cast<Signed>(left.numerator_) * right.denominator_,
-                   static_cast<Signed>(left.denominator_) * right.numerator_);
+    return reduced(static_cast<Signed>(left.numerator_) * right.denominator_, static_cast<Signed>(left.denominator_) * right.numerator_);
 }
 
 bool operator<(const Rational& left, const Rational& right) {
-    return static_cast<Signed>(left.numerator_) * right.denominator_ <
-           static_cast<Signed>(right.numerator_) * left.denominator_;
+    return static_cast<Signed>(left.numerator_) * right.denominator_ < static_cast<Signed>(right.numerator_) * left.denominator_;
 }
 
 }  // namespace hytas

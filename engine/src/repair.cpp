@@ -19,7 +19,7 @@ struct Distances {
     std::size_t layer = 0;              // byte of its layer in the genome
     std::vector<std::uint16_t> fewest;  // unreachable: not visited
     std::vector<Wide> ways;
-    std::vector<std::uint16_t> changes; // of each option, against the child's own genes
+    std::vector<std::uint16_t> changes;  // of each option, against the child's own genes
 };
 
 // One gene of one layer set to another value.
@@ -32,7 +32,8 @@ struct Change {
 std::uint16_t changes_of(const LayerGroup& group, const Level& level, std::size_t option, const Gene8* layer) {
     if (level.genes == 1) return option == layer[level.first_gene] ? 0 : 1;
     std::uint16_t changes = 0;
-    for (std::size_t i = level.genes; i-- > 0; option /= group.radix[i]) changes = static_cast<std::uint16_t>(changes + (option % group.radix[i] == layer[i] ? 0 : 1));
+    for (std::size_t i = level.genes; i-- > 0; option /= group.radix[i])
+        changes = static_cast<std::uint16_t>(changes + (option % group.radix[i] == layer[i] ? 0 : 1));
     return changes;
 }
 
@@ -49,11 +50,11 @@ void set_option(const LayerGroup& group, const Level& level, std::size_t option,
 struct Repair::Scratch {
     std::vector<std::int64_t> floor;
     std::vector<std::int64_t> cap;
-    std::vector<std::int64_t> total;    // of the child, one a bound
-    std::vector<std::int64_t> deltas;   // [change * bounds + bound]
+    std::vector<std::int64_t> total;   // of the child, one a bound
+    std::vector<std::int64_t> deltas;  // [change * bounds + bound]
     std::vector<std::pair<std::uint32_t, std::uint32_t>> pairs;
     std::vector<Change> changes;
-    std::vector<Distances> distances;   // the first `used` of them count
+    std::vector<Distances> distances;  // the first `used` of them count
     std::size_t used = 0;
     std::vector<std::size_t> nearest;
     Genome genome;
@@ -231,7 +232,8 @@ void Repair::reach_states(const Gene8* child) {
         }
         here.layer = layer;
         here.changes.clear();
-        for (std::size_t option = 0; option < level->options; ++option) here.changes.push_back(changes_of(space.groups()[group], *level, option, child + layer));
+        for (std::size_t option = 0; option < level->options; ++option)
+            here.changes.push_back(changes_of(space.groups()[group], *level, option, child + layer));
         if (level->ends_layer) layer += space.groups()[group].radix.size();
     }
     scratch_->used = used;

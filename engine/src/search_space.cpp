@@ -34,14 +34,12 @@ std::size_t SearchSpace::cost_index(const std::string& cost) const {
     for (std::size_t i = 0; i < costs_.size(); ++i)
         if (costs_[i].name == cost) return i;
     const std::string near = nearest(cost, cost_names());
-    throw Error("cost " + quoted(cost) + ": space " + name_ + " has " + join(cost_names()) +
-                (near.empty() ? "" : "; did you mean '" + near + "'?"));
+    throw Error("cost " + quoted(cost) + ": space " + name_ + " has " + join(cost_names()) + (near.empty() ? "" : "; did you mean '" + near + "'?"));
 }
 
 std::size_t SearchSpace::combination_of(const Gene8* genome) const {
     std::size_t index = 0;
-    for (std::size_t slot = 0; slot < slot_gene_.size(); ++slot)
-        index = index * slot_radix_[slot] + genome[slot];
+    for (std::size_t slot = 0; slot < slot_gene_.size(); ++slot) index = index * slot_radix_[slot] + genome[slot];
     return index;
 }
 
@@ -61,8 +59,7 @@ Wide SearchSpace::size() const {
         write_combination(i, genome);
         Wide here = 1;
         for (const LayerGroup& group : groups_)
-            for (std::size_t layer = 0; layer < group.depth(genome.data()); ++layer)
-                here = checked_multiply(here, group.options);
+            for (std::size_t layer = 0; layer < group.depth(genome.data()); ++layer) here = checked_multiply(here, group.options);
         total = checked_add(total, here);
     }
     return total;
@@ -77,16 +74,14 @@ std::int64_t SearchSpace::cost(std::size_t index, const Gene8* genome) const {
         const std::size_t depth = group.depth(genome);
         const std::size_t row = layers.projection.row(genome);
         const Gene8* at = genome + group.offset;
-        for (std::size_t layer = 0; layer < depth; ++layer, at += group.radix.size())
-            total = table.join(total, layers.of(row, layer)[group.option(at)]);
+        for (std::size_t layer = 0; layer < depth; ++layer, at += group.radix.size()) total = table.join(total, layers.of(row, layer)[group.option(at)]);
     }
     return total;
 }
 
 std::string SearchSpace::complaint(GenomeView genome) const {
     if (genome.size() != genome_length_)
-        return "has " + std::to_string(genome.size()) + " genes; a genome of " + name_ + " has " +
-               std::to_string(genome_length_);
+        return "has " + std::to_string(genome.size()) + " genes; a genome of " + name_ + " has " + std::to_string(genome_length_);
     for (std::size_t slot = 0; slot < slot_gene_.size(); ++slot) {
         const Gene& gene = gene_of_slot(slot);
         if (genome[slot] >= values_of_slot(slot).size())
@@ -98,8 +93,8 @@ std::string SearchSpace::complaint(GenomeView genome) const {
         for (std::size_t layer = 0; layer < group.most_layers; ++layer)
             for (std::size_t i = 0; i < group.radix.size(); ++i, ++at)
                 if (*at >= (layer < depth ? group.radix[i] : 1))
-                    return genes_[group.genes[i]].name + " index " + std::to_string(*at) + " of layer " +
-                           std::to_string(layer) + (layer < depth ? " is out of range" : " is beyond the depth: must be 0");
+                    return genes_[group.genes[i]].name + " index " + std::to_string(*at) + " of layer " + std::to_string(layer) +
+                           (layer < depth ? " is out of range" : " is beyond the depth: must be 0");
     }
     if (!forbidden_.empty() && forbidden_[combination_of(genome.data())]) return "is excluded by the space's \"require\"";
     return "";
@@ -116,14 +111,12 @@ Gene8 SearchSpace::index_of(const Gene& gene, const Values& values, const Json& 
     const bool labels = values.numbers.empty();
     for (std::size_t i = 0; i < values.size(); ++i) {
         if (labels && value.is(Json::Kind::string) && value.text() == values.all[i].text()) return static_cast<Gene8>(i);
-        if (!labels && value.is(Json::Kind::number) && Rational::parse(value.text(), gene.name) == values.numbers[i])
-            return static_cast<Gene8>(i);
+        if (!labels && value.is(Json::Kind::number) && Rational::parse(value.text(), gene.name) == values.numbers[i]) return static_cast<Gene8>(i);
     }
     std::vector<std::string> known;
     for (const Json& one : values.all) known.push_back(one.text());
     const bool scalar = value.is(Json::Kind::number) || value.is(Json::Kind::string);
-    throw Error(gene.name + " " + (scalar ? quoted(value.text()) : kind_name(value.kind())) + ": must be one of " +
-                join(known) + " in space " + name_);
+    throw Error(gene.name + " " + (scalar ? quoted(value.text()) : kind_name(value.kind())) + ": must be one of " + join(known) + " in space " + name_);
 }
 
 void SearchSpace::pack_gene(const Gene& gene, const Json& value, Genome& genome) const {
@@ -143,8 +136,7 @@ void SearchSpace::pack_gene(const Gene& gene, const Json& value, Genome& genome)
         rule = "must be a list of " + std::to_string(expected) + " values, one a layer (" + genes_[group.depth_gene].name + ")";
     }
     if (!value.is(Json::Kind::array)) throw Error(gene.name + " " + quoted(value.dump()) + ": " + rule);
-    if (value.items().size() != expected)
-        throw Error(gene.name + ": " + rule + ", not " + std::to_string(value.items().size()));
+    if (value.items().size() != expected) throw Error(gene.name + ": " + rule + ", not " + std::to_string(value.items().size()));
     for (std::size_t i = 0; i < expected; ++i) genome[first + i * stride] = index_of(gene, gene.values(i), value.items()[i]);
 }
 
@@ -159,8 +151,7 @@ Genome SearchSpace::pack(const Json& architecture) const {
             continue;
         }
         const auto known = [&name](const Gene& gene) { return gene.name == name; };
-        if (std::none_of(genes_.begin(), genes_.end(), known))
-            throw Error("architecture: space " + name_ + " has no gene " + quoted(name));
+        if (std::none_of(genes_.begin(), genes_.end(), known)) throw Error("architecture: space " + name_ + " has no gene " + quoted(name));
     }
     Genome genome(genome_length_);
     // Global genes first: the depth says how long the lists of the layers must be.
@@ -215,8 +206,6 @@ std::string SearchSpace::key(GenomeView genome) const {
     return text;
 }
 
-SearchSpace SearchSpace::builtin(const std::string& name, const Variables& variables) {
-    return parse(builtin_space_text(name), variables);
-}
+SearchSpace SearchSpace::builtin(const std::string& name, const Variables& variables) { return parse(builtin_space_text(name), variables); }
 
 }  // namespace hytas

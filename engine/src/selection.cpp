@@ -70,7 +70,8 @@ void Evolution::select_fronts() {
         const std::vector<double> distance = crowding(all, front);
         std::vector<std::size_t> order(front.size());
         for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
-        std::sort(order.begin(), order.end(), [&](std::size_t left, std::size_t right) { return distance[left] != distance[right] ? distance[left] > distance[right] : left < right; });
+        std::sort(order.begin(), order.end(),
+                  [&](std::size_t left, std::size_t right) { return distance[left] != distance[right] ? distance[left] > distance[right] : left < right; });
         for (const std::size_t i : order) {
             if (kept.size() == settings_.population) break;
             kept.push_back(population_[front[i]]);

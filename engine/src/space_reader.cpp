@@ -16,12 +16,9 @@ constexpr std::size_t most_layers = 255;
 
 }  // namespace
 
-SearchSpace SearchSpace::parse(std::string_view text, const Variables& variables) {
-    return SpaceReader(text, variables).read();
-}
+SearchSpace SearchSpace::parse(std::string_view text, const Variables& variables) { return SpaceReader(text, variables).read(); }
 
-SpaceReader::SpaceReader(std::string_view text, const Variables& variables)
-    : file_(Json::parse(text, "space file")), given_(variables) {
+SpaceReader::SpaceReader(std::string_view text, const Variables& variables) : file_(Json::parse(text, "space file")), given_(variables) {
     std::string identity(text);
     for (const auto& [name, value] : variables) identity += "|" + name + "=" + std::to_string(value);
     space_.fingerprint_ = hytas::fingerprint(identity);
@@ -38,9 +35,7 @@ SearchSpace SpaceReader::read() {
     return std::move(space_);
 }
 
-void SpaceReader::fail(const std::string& why) const {
-    throw Error("space file" + (space_.name_.empty() ? "" : " " + quoted(space_.name_)) + ": " + why);
-}
+void SpaceReader::fail(const std::string& why) const { throw Error("space file" + (space_.name_.empty() ? "" : " " + quoted(space_.name_)) + ": " + why); }
 
 const Json* SpaceReader::member(const Json& object, const std::string& name, Json::Kind kind, bool required) const {
     const Json* found = object.find(name);
@@ -66,8 +61,7 @@ void SpaceReader::read_header() {
     if (version != "1") fail("\"version\" " + version + " is not known to this engine, which reads version 1");
     const std::string& name = member(file_, "name", Json::Kind::string, true)->text();
     const auto plain = [](char letter) { return (letter >= 'a' && letter <= 'z') || (letter >= '0' && letter <= '9') || letter == '-'; };
-    if (name.empty() || name.size() > 60 || !std::all_of(name.begin(), name.end(), plain))
-        fail("\"name\" " + quoted(name) + " must be of a-z, 0-9 and '-'");
+    if (name.empty() || name.size() > 60 || !std::all_of(name.begin(), name.end(), plain)) fail("\"name\" " + quoted(name) + " must be of a-z, 0-9 and '-'");
     space_.name_ = name;
     if (const Json* about = member(file_, "about", Json::Kind::string, false)) space_.about_ = about->text();
 }
@@ -101,8 +95,8 @@ void SpaceReader::read_variables() {
         const std::int64_t low = number("minimum", 0);
         const std::int64_t high = number("maximum", 1000000);
         if (value < low || value > high)
-            throw Error("variable " + name + " " + std::to_string(value) + ": must be " + std::to_string(low) + " to " +
-                        std::to_string(high) + " in space " + space_.name_);
+            throw Error("variable " + name + " " + std::to_string(value) + ": must be " + std::to_string(low) + " to " + std::to_string(high) + " in space " +
+                        space_.name_);
         space_.variables_[name] = value;
     }
 }
@@ -157,7 +151,8 @@ void SpaceReader::read_lists(const Json& item, Gene& gene) const {
         gene.lists.push_back(read_values(*values, gene));
     const Json* length = member(item, "length", Json::Kind::number, false);
     if (length == nullptr && !own) return;
-    const Rational count = length == nullptr ? Rational(static_cast<std::int64_t>(gene.lists.size())) : Rational::parse(length->text(), "gene " + gene.name + " length");
+    const Rational count =
+        length == nullptr ? Rational(static_cast<std::int64_t>(gene.lists.size())) : Rational::parse(length->text(), "gene " + gene.name + " length");
     if (!count.whole() || count.numerator() < 1 || count.numerator() > 9) fail("gene " + quoted(gene.name) + ": a list must have 1 to 9 elements");
     gene.length = static_cast<std::size_t>(count.numerator());
     if (own && gene.length != gene.lists.size()) fail("gene " + quoted(gene.name) + ": \"length\" does not match its lists of values");
@@ -206,8 +201,7 @@ void SpaceReader::lay_out() {
             space_.slot_gene_.push_back(i);
             space_.slot_radix_.push_back(gene.values(element).size());
             space_.combinations_ *= gene.values(element).size();
-            if (space_.combinations_ > most_combinations)
-                fail("has more than 1,048,576 combinations of global genes; let some belong to layers (\"per\")");
+            if (space_.combinations_ > most_combinations) fail("has more than 1,048,576 combinations of global genes; let some belong to layers (\"per\")");
         }
     }
     space_.genome_length_ = space_.slot_gene_.size();

@@ -25,7 +25,8 @@ std::string_view content_of(std::string_view state) {
     if (written != version) throw Error("state: version " + std::to_string(written) + " is not known");
     const std::uint64_t size = header.number();
     const std::uint64_t held = state.size() - frame;
-    if (held < 8 || size > held - 8) throw Error("state: is truncated: it holds " + std::to_string(state.size()) + " of " + std::to_string(frame + size + 8) + " bytes");
+    if (held < 8 || size > held - 8)
+        throw Error("state: is truncated: it holds " + std::to_string(state.size()) + " of " + std::to_string(frame + size + 8) + " bytes");
     if (size < held - 8) throw Error("state: is damaged: bytes follow its end");
     ByteReader tail(state.substr(state.size() - 8));
     if (tail.number() != fingerprint(state.substr(0, state.size() - 8))) throw Error("state: is edited or damaged: its checksum does not match");

@@ -37,8 +37,7 @@ void TableBuilder::build_levels() {
             windows.push_back(rest);
         }
         const Level* next = plans_[here.next].top;
-        for (std::size_t k = here.steps.size(); k-- > 0;)
-            next = add_level(next, here.group, here.steps[k], k + 1 == here.steps.size(), windows[k]);
+        for (std::size_t k = here.steps.size(); k-- > 0;) next = add_level(next, here.group, here.steps[k], k + 1 == here.steps.size(), windows[k]);
         here.top = next;
     }
 }

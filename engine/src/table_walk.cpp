@@ -6,7 +6,6 @@ namespace hytas {
 
 namespace {
 
-
 void write_option(const LayerGroup& group, const Level& level, std::size_t option, Gene8* layer) {
     if (level.genes == 1) {
         layer[level.first_gene] = static_cast<Gene8>(option);

@@ -16,8 +16,7 @@ Wide checked_add(Wide left, Wide right) {
 }
 
 Wide checked_multiply(Wide left, Wide right) {
-    if (left != 0 && right > largest / left)
-        throw Error("count: more than 2^128 architectures; narrow the space or the budget");
+    if (left != 0 && right > largest / left) throw Error("count: more than 2^128 architectures; narrow the space or the budget");
     return left * right;
 }
 

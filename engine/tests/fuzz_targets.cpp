@@ -16,7 +16,8 @@ std::string fuzz_space_text() {
 }
 
 std::shared_ptr<const Feasible> fuzz_feasible() {
-    static const auto feasible = std::make_shared<const Feasible>(std::make_shared<const SearchSpace>(SearchSpace::parse(fuzz_space_text(), {})), Budget({{"params", 0, 60}}));
+    static const auto feasible =
+        std::make_shared<const Feasible>(std::make_shared<const SearchSpace>(SearchSpace::parse(fuzz_space_text(), {})), Budget({{"params", 0, 60}}));
     return feasible;
 }
 

@@ -48,13 +48,19 @@ SpacePtr random_space(Rng& rng) {
     // Half of the spaces have layer costs that do not add up gene by gene.
     const std::string product = rng.below(2) == 0 ? "a * b" : "a * " + number(1, 5) + " + b * " + number(1, 3);
     const std::string text = R"({"format": "hytas-space", "version": 1, "name": "random", "genes": [
-        {"name": "depth", "values": [)" + number(0, 1) + ", " + number(2, 3) + R"(]},
-        {"name": "width", "values": )" + values(1 + rng.below(3), 4) + R"(},
-        {"name": "a", "values": )" + values(1 + rng.below(3), 3) + R"(, "per": "depth"},
-        {"name": "b", "values": )" + values(1 + rng.below(3), 5) + R"(, "per": "depth"}],
+        {"name": "depth", "values": [)" +
+                             number(0, 1) + ", " + number(2, 3) + R"(]},
+        {"name": "width", "values": )" +
+                             values(1 + rng.below(3), 4) + R"(},
+        {"name": "a", "values": )" +
+                             values(1 + rng.below(3), 3) + R"(, "per": "depth"},
+        {"name": "b", "values": )" +
+                             values(1 + rng.below(3), 5) + R"(, "per": "depth"}],
       "costs": {
-        "params": {"global": "width * )" + number(1, 9) + R"(", "layers": {"depth": "width * ()" + product + R"() + )" + number(0, 3) + R"("}},
-        "macs": {"global": ")" + number(0, 9) + R"(", "layers": {"depth": "a * width + b * (1 + layer))" + R"("}},
+        "params": {"global": "width * )" +
+                             number(1, 9) + R"(", "layers": {"depth": "width * ()" + product + R"() + )" + number(0, 3) + R"("}},
+        "macs": {"global": ")" +
+                             number(0, 9) + R"(", "layers": {"depth": "a * width + b * (1 + layer))" + R"("}},
         "activations": {"combine": "max", "global": "width", "layers": {"depth": "a * b"}}}})";
     return std::make_shared<const SearchSpace>(SearchSpace::parse(text, {}));
 }

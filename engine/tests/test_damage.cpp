@@ -88,5 +88,6 @@ TEST_CASE("every truncated, edited, newer or foreign state is refused with its r
     newer[12] = 2;
     CHECK(refused(newer).find("was written by a newer hytas (state version 2); this one reads version 1") != std::string::npos);
     const auto other = std::make_shared<const Feasible>(builtin("hytas"), Budget());
-    CHECK(error_of([&] { Evolution::restore(other, whole); }).find("belongs to another space, other variables or another budget than hytas with no budget") != std::string::npos);
+    CHECK(error_of([&] { Evolution::restore(other, whole); }).find("belongs to another space, other variables or another budget than hytas with no budget") !=
+          std::string::npos);
 }

@@ -222,7 +222,8 @@ TEST_CASE("fronts and crowding equal the definitions") {
         const std::size_t count = 1 + rng.below(40);
         const std::size_t objectives = 1 + rng.below(3);
         std::vector<double> data;
-        for (std::size_t i = 0; i < count * objectives; ++i) data.push_back(rng.below(20) == 0 ? std::numeric_limits<double>::quiet_NaN() : static_cast<double>(rng.below(6)));
+        for (std::size_t i = 0; i < count * objectives; ++i)
+            data.push_back(rng.below(20) == 0 ? std::numeric_limits<double>::quiet_NaN() : static_cast<double>(rng.below(6)));
         const ScoreRows rows{data.data(), count, objectives};
         // The slow twin: peel off what none of the rest dominates, again and again.
         std::vector<std::size_t> expected(count, count + 1);

@@ -204,7 +204,8 @@ TEST_CASE("an infeasible budget names the smallest, the largest or the nearest c
         const std::int64_t low = *at + 1;
         const std::int64_t high = *std::next(at) - 1;
         if (low > high) continue;
-        CHECK(refusal(low, high).find("the nearest have " + std::to_string(low - 1) + " params below and " + std::to_string(high + 1) + " params above") != std::string::npos);
+        CHECK(refusal(low, high).find("the nearest have " + std::to_string(low - 1) + " params below and " + std::to_string(high + 1) + " params above") !=
+              std::string::npos);
     }
     const std::string both = error_of([&] { Feasible(space, Budget({{"params", 0, *costs.begin()}, {"macs", 60, 80}})); });
     CHECK(both.find("with the other bounds kept") != std::string::npos);
@@ -265,8 +266,9 @@ TEST_CASE("three bounds of hytas with unrelated layer costs fall back and still 
     for (const char* width : {"32", "48", "64", "80", "96", "112", "128", "144", "160", "176", "192", "240"})
         for (int heads = 3; heads <= 6; ++heads)
             for (int ratio = 1; ratio <= 6; ++ratio)
-                table += std::string(table.back() == '[' ? "" : ", ") + R"({"when": {"embed_dim": )" + width + R"(, "num_heads": )" + std::to_string(heads) + R"(, "mlp_ratio": )" +
-                         std::to_string(ratio) + R"(}, "cost": )" + std::to_string(20 + rng.below(100)) + "." + std::to_string(100 + rng.below(900)) + "}";
+                table += std::string(table.back() == '[' ? "" : ", ") + R"({"when": {"embed_dim": )" + width + R"(, "num_heads": )" + std::to_string(heads) +
+                         R"(, "mlp_ratio": )" + std::to_string(ratio) + R"(}, "cost": )" + std::to_string(20 + rng.below(100)) + "." +
+                         std::to_string(100 + rng.below(900)) + "}";
     const auto space = std::make_shared<const SearchSpace>(builtin("hytas")->with_table("t", table + "]}}"));
     const Feasible feasible(space, Budget::parse(std::string("0.5M..1M-params,200M-macs,0.2ms..0.4ms-latency@t")), std::size_t{1} << 20);
     CHECK_FALSE(feasible.exact());

@@ -70,7 +70,8 @@ TEST_CASE("the presets are the references' and wrong ones are refused") {
     CHECK(error_of([&] { MutationRates::preset(*space, "x", {}); }).find("must be one of hytas, autoformer, s3") != std::string::npos);
     CHECK(error_of([&] { MutationRates::preset(*space, "s3", {{"width", 0.1}}); }).find("has no gene 'width'") != std::string::npos);
     CHECK(error_of([&] { MutationRates::preset(*space, "s3", {{"depth", 1.5}}); }).find("must be 0 to 1") != std::string::npos);
-    CHECK(error_of([&] { MutationRates::preset(*space, "s3", {{"depth", std::numeric_limits<double>::quiet_NaN()}}); }).find("must be 0 to 1") != std::string::npos);
+    CHECK(error_of([&] { MutationRates::preset(*space, "s3", {{"depth", std::numeric_limits<double>::quiet_NaN()}}); }).find("must be 0 to 1") !=
+          std::string::npos);
 }
 
 TEST_CASE("crossover takes every gene from a parent, also between parents of different depth") {
@@ -132,8 +133,9 @@ TEST_CASE("repair changes the fewest genes, each nearest architecture equally li
         const Genome& one = all[rng.below(all.size())];
         const std::int64_t params = space->cost(0, one.data());
         const std::int64_t macs = space->cost(1, one.data());
-        const Budget budget = trial % 2 == 0 ? Budget({{"params", params - 3, params + 3}})
-                                             : Budget({{"params", params - 12, params + 12}, {"macs", macs - 4, macs}, {"activations", trial % 4 == 1 ? 0 : 20, 60}});
+        const Budget budget = trial % 2 == 0
+                                  ? Budget({{"params", params - 3, params + 3}})
+                                  : Budget({{"params", params - 12, params + 12}, {"macs", macs - 4, macs}, {"activations", trial % 4 == 1 ? 0 : 20, 60}});
         const auto inside = all_inside(*space, budget);
         if (inside.empty()) continue;
         const Feasible feasible(space, budget);

@@ -121,9 +121,11 @@ TEST_CASE("a wrong architecture is refused, naming the gene, its value and the r
     const SpacePtr space = builtin("hytas");
     const auto refused = [&](const std::string& text) { return error_of([&] { space->pack(parsed(text)); }); };
     CHECK(refused(R"({"depth": 3})") == "depth '3': must be one of 4, 5, 6, 7, 8, 9, 10 in space hytas");
-    CHECK(refused(R"({"depth": 4, "embed_dim": 64, "num_heads": [3,4], "mlp_ratio": [1,1,1,1]})") == "num_heads: must be a list of 4 values, one a layer (depth), not 2");
+    CHECK(refused(R"({"depth": 4, "embed_dim": 64, "num_heads": [3,4], "mlp_ratio": [1,1,1,1]})") ==
+          "num_heads: must be a list of 4 values, one a layer (depth), not 2");
     CHECK(refused(R"({"depth": 4, "embed_dim": 64, "num_heads": 3, "mlp_ratio": [1,1,1,1]})").find("must be a list of 4 values") != std::string::npos);
-    CHECK(refused(R"({"depth": 4, "embed_dim": 64, "num_heads": [3,3,3,9], "mlp_ratio": [1,1,1,1]})") == "num_heads '9': must be one of 3, 4, 5, 6 in space hytas");
+    CHECK(refused(R"({"depth": 4, "embed_dim": 64, "num_heads": [3,3,3,9], "mlp_ratio": [1,1,1,1]})") ==
+          "num_heads '9': must be one of 3, 4, 5, 6 in space hytas");
     CHECK(refused(R"({"depth": 4})") == "architecture: gene 'embed_dim' is missing");
     CHECK(refused(R"({"depht": 4})") == "architecture: space hytas has no gene 'depht'");
     CHECK(refused(R"({"space": "pit-tiny"})") == "architecture: is of space 'pit-tiny', not of 'hytas'");

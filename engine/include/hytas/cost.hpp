@@ -35,9 +35,7 @@ struct LayerCosts {
     std::size_t options = 1;
     std::vector<std::int64_t> values;
 
-    const std::int64_t* of(std::size_t row, std::size_t layer) const {
-        return values.data() + (row * layers + (layers == 1 ? 0 : layer)) * options;
-    }
+    const std::int64_t* of(std::size_t row, std::size_t layer) const { return values.data() + (row * layers + (layers == 1 ? 0 : layer)) * options; }
 };
 
 struct CostTable {

@@ -22,12 +22,12 @@ struct EvolutionSettings {
     // objectives (Deb et al., 2002); random: draws only; local: steps of one gene from the best, with restarts.
     std::string strategy = "evolution";
     std::size_t population = 50;
-    std::size_t offspring = 0;       // a generation after the first; 0: the population (ageing: a tenth of it)
-    std::size_t parents = 10;        // evolution: the best so many; ageing: of each tournament
-    double mutation_share = 0.5;     // of the offspring; the others come from crossover
+    std::size_t offspring = 0;    // a generation after the first; 0: the population (ageing: a tenth of it)
+    std::size_t parents = 10;     // evolution: the best so many; ageing: of each tournament
+    double mutation_share = 0.5;  // of the offspring; the others come from crossover
     std::string mutation = "autoformer";
     std::map<std::string, double> rates;
-    std::string uniform = "choices"; // of the first generation
+    std::string uniform = "choices";  // of the first generation
     // A child outside the budget is varied afresh so many times, as the references do without end, before it is
     // repaired; 0: repaired at once.
     std::size_t retries = 4;
@@ -55,7 +55,7 @@ class Evolution {
     const Feasible& feasible() const { return *feasible_; }
     const std::shared_ptr<const Feasible>& shared_feasible() const { return feasible_; }
     const EvolutionSettings& settings() const { return settings_; }
-    std::size_t generation() const { return generation_; }   // 0 while the first one is running
+    std::size_t generation() const { return generation_; }  // 0 while the first one is running
     std::size_t evaluated() const { return evaluated_; }
     std::size_t asked() const { return told_.size(); }
     std::size_t objectives() const { return objectives_; }
@@ -67,10 +67,10 @@ class Evolution {
     GenomeView genome(std::size_t id) const { return {genomes_.data() + id * length_, length_}; }
     const double* scores(std::size_t id) const { return scores_.data() + id * objectives_; }
     bool told(std::size_t id) const { return told_[id] != 0; }
-    std::vector<std::size_t> pending() const;               // asked for, but not told
+    std::vector<std::size_t> pending() const;  // asked for, but not told
     const std::vector<std::size_t>& population() const { return population_; }
-    std::size_t best() const;                               // the smallest id of the best first score; throws Error before any tell
-    std::vector<std::size_t> front() const;                 // told, and dominated by none
+    std::size_t best() const;                // the smallest id of the best first score; throws Error before any tell
+    std::vector<std::size_t> front() const;  // told, and dominated by none
 
     // Versioned, checksummed, complete: a restored evolution goes on bit by bit as this one would have.
     std::string state() const;
@@ -115,15 +115,15 @@ class Evolution {
     std::size_t evaluated_ = 0;
 
     std::size_t generation_ = 0;
-    std::size_t first_ = 0;       // id of this generation's first architecture
-    std::size_t size_ = 0;        // of this generation
+    std::size_t first_ = 0;  // id of this generation's first architecture
+    std::size_t size_ = 0;   // of this generation
     std::vector<std::size_t> population_;
-    std::vector<std::size_t> rank_;      // nsga2: front of each member of the population
-    std::vector<double> crowding_;       // nsga2: and its crowding distance
+    std::vector<std::size_t> rank_;  // nsga2: front of each member of the population
+    std::vector<double> crowding_;   // nsga2: and its crowding distance
 
-    std::vector<std::uint32_t> slots_;   // hash table of ids + 1
-    std::size_t endgame_ = 0;            // ids known when the remaining architectures were listed, + 1; 0: not yet
-    std::vector<Gene8> remaining_;       // their genomes, shuffled
+    std::vector<std::uint32_t> slots_;  // hash table of ids + 1
+    std::size_t endgame_ = 0;           // ids known when the remaining architectures were listed, + 1; 0: not yet
+    std::vector<Gene8> remaining_;      // their genomes, shuffled
     std::size_t next_remaining_ = 0;
 };
 

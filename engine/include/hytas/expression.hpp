@@ -52,8 +52,28 @@ class Expressions {
     friend class ExpressionParser;
 
     enum class Op {
-        constant, slot, layer, add, subtract, multiply, divide, floor_divide, modulo, negate, less, less_equal,
-        equal, not_equal, logical_and, logical_or, logical_not, choose, minimum, maximum, floor, ceil
+        constant,
+        slot,
+        layer,
+        add,
+        subtract,
+        multiply,
+        divide,
+        floor_divide,
+        modulo,
+        negate,
+        less,
+        less_equal,
+        equal,
+        not_equal,
+        logical_and,
+        logical_or,
+        logical_not,
+        choose,
+        minimum,
+        maximum,
+        floor,
+        ceil
     };
     struct Node {
         Op op = Op::constant;

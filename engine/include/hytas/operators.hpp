@@ -21,8 +21,8 @@ class MutationRates {
     static MutationRates preset(const SearchSpace& space, const std::string& name, const std::map<std::string, double>& rates);
 
     // 32-bit thresholds: a gene is redrawn when 32 random bits are below.
-    const std::vector<std::uint64_t>& global() const { return global_; }                      // one a global slot
-    const std::vector<std::vector<std::uint64_t>>& layers() const { return layers_; }         // [group][gene]
+    const std::vector<std::uint64_t>& global() const { return global_; }               // one a global slot
+    const std::vector<std::vector<std::uint64_t>>& layers() const { return layers_; }  // [group][gene]
 
   private:
     std::vector<std::uint64_t> global_;

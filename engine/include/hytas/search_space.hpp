@@ -29,11 +29,11 @@ struct Values {
 
 struct Gene {
     std::string name;
-    std::string key;                 // the prefix in a text key: "d" in "d4-e64"
-    std::vector<Values> lists;       // one an element of a list gene, else one
-    std::size_t length = 0;          // 0: one value; n: a list of n values
-    int group = -1;                  // the depth gene's group for a gene of a layer, -1 for a global gene
-    std::size_t slot = 0;            // global: its first byte; layer: its place inside a layer
+    std::string key;            // the prefix in a text key: "d" in "d4-e64"
+    std::vector<Values> lists;  // one an element of a list gene, else one
+    std::size_t length = 0;     // 0: one value; n: a list of n values
+    int group = -1;             // the depth gene's group for a gene of a layer, -1 for a global gene
+    std::size_t slot = 0;       // global: its first byte; layer: its place inside a layer
 
     const Values& values(std::size_t element = 0) const { return lists[lists.size() == 1 ? 0 : element]; }
 };
@@ -44,11 +44,11 @@ struct LayerGroup {
     std::size_t depth_slot = 0;
     std::vector<std::size_t> depths;  // value index -> number of layers
     std::size_t most_layers = 0;
-    std::size_t offset = 0;           // of its first byte
-    std::vector<std::size_t> genes;   // of a layer, in file order
-    std::vector<std::size_t> radix;   // number of values of each
-    std::size_t options = 1;          // of one layer: their product
-    std::vector<Gene8> decoded;       // [option * genes + gene]
+    std::size_t offset = 0;          // of its first byte
+    std::vector<std::size_t> genes;  // of a layer, in file order
+    std::vector<std::size_t> radix;  // number of values of each
+    std::size_t options = 1;         // of one layer: their product
+    std::vector<Gene8> decoded;      // [option * genes + gene]
 
     std::size_t depth(const Gene8* genome) const { return depths[genome[depth_slot]]; }
     // The index of a layer's genes among all `options`, the last gene varying fastest.

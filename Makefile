@@ -43,7 +43,7 @@ ctest: install
 	PATH="$(abspath $(BIN)):$$PATH" ctest --preset dev
 
 pytest: install
-	$(BIN)/python -m pytest
+	PATH="$(abspath $(BIN)):$$PATH" $(BIN)/python -m pytest
 
 test: ctest pytest
 

@@ -187,9 +187,13 @@ def test_stop_after_the_search_then_train(scene: Path, tmp_path: Path, hytas: Ru
     assert json.loads(done.stdout)["test"]["pixels"] > 100
     first = (out / "model.onnx").read_bytes()
     (out / "model.onnx").unlink()
-    done = hytas("export", out)
+    done = hytas("export", out, "--formats", "onnx-scene,onnx-fp16", "--json")
     assert done.returncode == 0, done.stderr
     assert (out / "model.onnx").read_bytes() == first
+    further = json.loads(done.stdout)["further"]
+    assert further["onnx-scene"]["labels_changed"] == 0
+    assert further["onnx-fp16"]["agreement"] >= 0.99
+    assert all(Path(figures["file"]).is_file() for figures in further.values())
 
 
 def test_train_takes_an_architecture_of_ones_own(scene: Path, tmp_path: Path, hytas: Run) -> None:

@@ -1,6 +1,6 @@
 """The whole road: scene and budget in, checked model out."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,6 +14,7 @@ from hytas.run.report import SILENT, Report
 from hytas.run.stages import (
     evaluate_stage,
     export_stage,
+    further_formats_stage,
     map_stage,
     retrain_stage,
     search_stage,
@@ -112,9 +113,26 @@ def train_architecture(
 
 
 def export_run(
-    config: RunConfig, scene: Scene, out: str | Path, *, report: Report = SILENT
-) -> Outcome:
+    config: RunConfig,
+    scene: Scene,
+    out: str | Path,
+    *,
+    formats: Sequence[str] = (),
+    force: bool = False,
+    report: Report = SILENT,
+) -> tuple[Outcome, dict[str, dict[str, Any]]]:
     """Export, check and picture the trained model of a run again.
+
+    Args:
+        config: of the run.
+        scene: of the run.
+        out: the run's folder.
+        formats: further formats than ONNX and TorchScript, as `hytas.export.FORMATS` names them.
+        force: write a format of reduced precision that fails its check, marked so.
+        report: of the progress.
+
+    Returns:
+        The outcome, and for each further format its file, size and the figures it was judged by.
 
     Raises:
         InputError: `scene` is not the run's, or `out` holds no trained weights.
@@ -125,7 +143,8 @@ def export_run(
         model = load_weights(folder.weights)
         evaluate_stage(context, folder, model, export_stage(context, folder, model, report))
         map_stage(context, folder, report)
-        return outcome(context, folder, dict(model.card.architecture))
+        further = further_formats_stage(context, folder, model, formats, force)
+        return outcome(context, folder, dict(model.card.architecture)), further
 
 
 def check_architecture(context: RunContext, architecture: Mapping[str, Any]) -> None:

@@ -7,7 +7,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hytas.deploy import ClassMap, DeployedModel, classify_scene
-from hytas.export import FORMATS, Parity, check_parity, describe, export_formats
+from hytas.export import (
+    FORMATS,
+    Evidence,
+    Parity,
+    check_formats,
+    check_parity,
+    describe,
+    export_checked,
+    export_formats,
+)
 from hytas.metrics import accuracy_report
 from hytas.models import build_network
 from hytas.proxies import (
@@ -28,6 +37,7 @@ from hytas.train import retrain
 
 Architecture = dict[str, Any]
 PARITY_BATCH = 64
+MAIN_FORMATS = ("onnx", "torchscript")  # what every run ends with
 
 
 def search_stage(context: RunContext, folder: RunFolder, report: Report) -> Architecture:
@@ -107,7 +117,6 @@ def export_stage(
     folder: RunFolder,
     model: TrainedModel,
     report: Report,
-    formats: tuple[str, ...] = ("onnx", "torchscript"),
 ) -> Parity:
     """The model as files, each compared with torch on every test pixel; `model.onnx`, `model.pt`.
 
@@ -119,7 +128,7 @@ def export_stage(
     staging = folder.path / ".export"
     staging.mkdir(exist_ok=True)
     try:
-        files = export_formats(sensor_model, staging, model.card, formats)
+        files = export_formats(sensor_model, staging, model.card, MAIN_FORMATS)
         parity = check_parity(sensor_model, files, _batches(context, report))
         for name, file in files.items():
             file.replace(folder.path / FORMATS[name].file)
@@ -128,6 +137,32 @@ def export_stage(
             file.unlink()
         staging.rmdir()
     return parity
+
+
+def further_formats_stage(
+    context: RunContext,
+    folder: RunFolder,
+    model: TrainedModel,
+    formats: Sequence[str],
+    force: bool,
+) -> dict[str, dict[str, Any]]:
+    """Formats beside ONNX and TorchScript, each judged on the test pixels before it has its name.
+
+    Raises:
+        InputError: an unknown format.
+        ExportError: a format fails its check.
+    """
+    names = [name for name in check_formats(formats) if name not in MAIN_FORMATS]
+    split = context.split
+    evidence = Evidence(
+        model.sensor_model(),
+        context.scene.cube,
+        context.config.patch_size,
+        split.test,
+        context.targets(split.test),
+        split.train,
+    )
+    return export_checked(folder.path, model.card, names, evidence, force=force)
 
 
 def evaluate_stage(

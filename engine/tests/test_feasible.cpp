@@ -229,7 +229,7 @@ TEST_CASE("where the exact table is too large, draws from a coarser one stay exa
     const Feasible exact(space, budget);
     REQUIRE(exact.exact());
     std::size_t coarse_tables = 0;
-    for (const std::size_t tenths : {9U, 7U, 6U}) {
+    for (const std::size_t tenths : {9U, 8U, 7U}) {
         const std::size_t most = exact.table().entries() * tenths / 10;
         const Feasible coarse(space, budget, most);
         if (coarse.exact()) continue;

@@ -229,8 +229,8 @@ TEST_CASE("where the exact table is too large, draws from a coarser one stay exa
     const Feasible exact(space, budget);
     REQUIRE(exact.exact());
     std::size_t coarse_tables = 0;
-    for (const std::size_t tenths : {9U, 8U, 7U}) {
-        const std::size_t most = exact.table().entries() * tenths / 10;
+    for (const std::size_t percent : {95U, 90U, 80U}) {
+        const std::size_t most = exact.table().entries() * percent / 100;
         const Feasible coarse(space, budget, most);
         if (coarse.exact()) continue;
         ++coarse_tables;

@@ -9,13 +9,14 @@ SOURCES := $(shell find engine csrc python -type f -not -name '*.pyc' 2>/dev/nul
            CMakeLists.txt pyproject.toml constraints.txt README.md
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test ctest pytest lint format bench clean
+.PHONY: help install demo test ctest pytest lint format stubs bench clean
 
 help:
 	@echo "make demo     search, retrain, export and map the synthetic scene"
 	@echo "make test     all tests: the engine's (ctest) and the package's (pytest)"
 	@echo "make lint     ruff, mypy, clang-format"
 	@echo "make format   rewrite the sources in the house's format"
+	@echo "make stubs    write python/hytas/_engine.pyi from the built module"
 	@echo "make bench    the benchmarks of docs/benchmarks.md"
 	@echo "make clean    remove builds; $(VENV) and runs stay"
 
@@ -61,6 +62,10 @@ format: $(VENV)/linting
 	$(BIN)/ruff check --fix-only .
 	$(BIN)/ruff format .
 	git ls-files '*.hpp' '*.cpp' | grep -v third_party | xargs $(BIN)/clang-format -i
+
+stubs: $(VENV)/linting
+	$(BIN)/pybind11-stubgen hytas._engine --output-dir build/stubs
+	cp build/stubs/hytas/_engine.pyi python/hytas/_engine.pyi
 
 bench: install
 	for file in benchmarks/*.py; do $(BIN)/python $$file || exit 1; done

@@ -115,6 +115,15 @@ def test_two_processes_cannot_share_a_folder(tmp_path: Path) -> None:
         pass
 
 
+def test_leftovers_of_a_kill_go_and_files_of_ones_own_stay(tmp_path: Path) -> None:
+    names = [".weights.4711.safetensors", ".map.12.png", ".env", ".weights.safetensors"]
+    for name in names:
+        (tmp_path / name).write_text("half")
+    with RunFolder(tmp_path):
+        left = {path.name for path in tmp_path.iterdir()}
+    assert left == {".env", ".weights.safetensors", ".lock"}
+
+
 def test_space_without_a_network_is_refused_at_once(scene: Scene, tmp_path: Path) -> None:
     with pytest.raises(InputError, match="no network is built for"):
         run_mission(

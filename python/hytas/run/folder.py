@@ -3,6 +3,7 @@
 import fcntl
 import json
 import os
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
@@ -12,6 +13,10 @@ from hytas.errors import InputError
 from hytas.files import write_text
 from hytas.run.config import RunConfig
 
+# The temporary names of `hytas.files.atomic_write` for the files of a run.
+LEFTOVER = re.compile(
+    r"\.(config|split|architecture|checkpoint|weights|metrics|map|pareto)\.\d+\.\w+"
+)
 # Where the data lies does not change what it is; the fingerprint says what it is.
 WHERE = ("data", "labels", "cube_key", "labels_key", "data_dir")
 
@@ -60,6 +65,7 @@ class RunFolder:
                 f"--out {self.path}: another hytas (process {holder}) works in this folder; "
                 "wait for it or choose another"
             ) from None
+        self._remove_leftovers()
         self._lock.truncate(0)
         self._lock.write(str(os.getpid()))
         self._lock.flush()
@@ -73,6 +79,12 @@ class RunFolder:
     ) -> None:
         if self._lock is not None:
             self._lock.close()
+
+    def _remove_leftovers(self) -> None:
+        """Half-written files of a process that was killed; nobody else writes here now."""
+        for path in self.path.iterdir():
+            if LEFTOVER.fullmatch(path.name):
+                path.unlink()
 
     def _holds_foreign_files(self) -> bool:
         return any(not item.name.startswith(".") for item in self.path.iterdir())

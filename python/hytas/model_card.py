@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from .errors import InputError
+from hytas.errors import InputError
 
 FORMAT = "1"
 GRAPHS = ("patch", "scene")

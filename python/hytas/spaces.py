@@ -3,8 +3,8 @@
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from ._engine import Budget, SearchSpace, builtin_spaces
-from .errors import InputError
+from hytas._engine import Budget, SearchSpace, builtin_spaces
+from hytas.errors import InputError
 
 
 def parse_budget(budget: str | Sequence[str]) -> Budget:

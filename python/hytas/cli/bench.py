@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from ..errors import InputError
+from hytas.errors import InputError
 
 
 def _numbers(text: str, argument: str) -> list[int]:
@@ -49,9 +49,9 @@ def bench(
     hytas bench runs/ip/model.onnx --batch 1,32 --threads 1,2
     hytas bench runs/ip/model.onnx --profile-table latency.json
     """
-    from ..deploy import DeployedModel, working_providers
-    from ..deploy.bench import RUNTIME, settings_of
-    from ..deploy.bench import bench as measure
+    from hytas.deploy import DeployedModel, working_providers
+    from hytas.deploy.bench import RUNTIME, settings_of
+    from hytas.deploy.bench import bench as measure
 
     deployed = DeployedModel.load(model, "cpu")
     providers = working_providers() if provider == "auto" else [provider]
@@ -73,10 +73,10 @@ def bench(
 
 def _profile(deployed: Any, path: Path, grid: dict[str, Any], advance: Any) -> dict[str, Any]:
     """Write the table, and set what it predicts for this model beside what is measured."""
-    from ..deploy.bench import bench as measure
-    from ..deploy.bench import settings_of
-    from ..export.latency import predict, profile
-    from ..files import write_text
+    from hytas.deploy.bench import bench as measure
+    from hytas.deploy.bench import settings_of
+    from hytas.export.latency import predict, profile
+    from hytas.files import write_text
 
     threads, batch = grid["threads"][0], grid["batches"][0]
     table = profile(deployed.card, threads=threads, batch=batch, progress=advance)

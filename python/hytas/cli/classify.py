@@ -13,10 +13,10 @@ if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
-    from ..data import Geo
-    from ..deploy import ClassMap, DeployedModel
-    from ..deploy.journal import Journal
-    from ..deploy.scene import Progress, Rows
+    from hytas.data import Geo
+    from hytas.deploy import ClassMap, DeployedModel
+    from hytas.deploy.journal import Journal
+    from hytas.deploy.scene import Progress, Rows
 
 
 @click.command()
@@ -64,10 +64,10 @@ def classify(
     as_json: bool,
 ) -> None:
     """Classify every pixel of SCENE with MODEL, an exported .onnx file."""
-    from ..deploy import DeployedModel
-    from ..deploy.accuracy import measure
-    from ..deploy.journal import file_identity, open_journal
-    from ..deploy.outputs import Extras, check_output, write_confidence, write_map
+    from hytas.deploy import DeployedModel
+    from hytas.deploy.accuracy import measure
+    from hytas.deploy.journal import file_identity, open_journal
+    from hytas.deploy.outputs import Extras, check_output, write_confidence, write_map
 
     check_output(out)
     if confidence is not None:
@@ -110,7 +110,7 @@ def _run(
     hidden: bool,
 ) -> dict[str, Any]:
     """Classify the rows that the journal lacks; returns how fast."""
-    from ..deploy import classify_strips
+    from hytas.deploy import classify_strips
 
     height, width, bands = source.cube.shape
     resumed, start = journal.done, time.perf_counter()
@@ -154,7 +154,7 @@ class Truth(NamedTuple):
 
 
 def _open_source(path: Path, key: str | None, bands: int) -> Source:
-    from ..data import open_cube, synthetic_scene
+    from hytas.data import open_cube, synthetic_scene
 
     if str(path) == "synthetic":
         scene = synthetic_scene()
@@ -166,7 +166,7 @@ def _open_source(path: Path, key: str | None, bands: int) -> Source:
 def _read_truth(path: Path, key: str | None, shape: tuple[int, ...]) -> Truth:
     import numpy as np
 
-    from ..data import load_maps, synthetic_scene
+    from hytas.data import load_maps, synthetic_scene
 
     if str(path) == "synthetic":
         scene = synthetic_scene()

@@ -65,7 +65,7 @@ def _runtime() -> dict[str, Any]:
     try:
         import onnxruntime
 
-        from ..deploy import working_providers
+        from hytas.deploy import working_providers
 
         compiled, working = onnxruntime.get_available_providers(), working_providers()
     except Exception as error:

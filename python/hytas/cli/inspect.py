@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ..errors import InputError
+from hytas.errors import InputError
 
 if TYPE_CHECKING:
-    from ..data import Contents
-    from ..model_card import ModelCard
+    from hytas.data import Contents
+    from hytas.model_card import ModelCard
 
 Finding = dict[str, Any]
 
@@ -40,7 +40,7 @@ def _reader(path: Path, labels: Path | None) -> Callable[[], Finding]:
 
 
 def _model(path: Path) -> Finding:
-    from ..deploy import DeployedModel
+    from hytas.deploy import DeployedModel
 
     card = (model := DeployedModel.load(path, "cpu")).card
     kept = len(card.preprocessing.get("bands", ()))
@@ -72,7 +72,7 @@ def _ends(card: "ModelCard") -> tuple[str, str]:
 
 
 def _scene(path: Path, labels: Path | None) -> Finding:
-    from ..data import load_scene, open_file
+    from hytas.data import load_scene, open_file
 
     found: Finding = {"what": "scene", "path": str(path)}
     if str(path) != "synthetic":
@@ -100,7 +100,7 @@ def _scene(path: Path, labels: Path | None) -> Finding:
 
 def _unlabelled(path: Path, reason: str) -> Finding:
     """What can be told of a file that is no labelled scene: the cube, if it holds one."""
-    from ..data import load_cube
+    from hytas.data import load_cube
 
     try:
         cube = load_cube(path)

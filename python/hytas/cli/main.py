@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import click
 
-from ..errors import InputError
+from hytas.errors import InputError
 
 # command -> (module, function, short help). A new command is one file and one line here.
 COMMANDS = {

@@ -1,8 +1,8 @@
 """An exported model and a scene make a map; imports numpy and onnxruntime, never torch."""
 
-from .model import DeployedModel
-from .providers import working_providers
-from .scene import ClassMap, Strip, classify_scene, classify_strips
+from hytas.deploy.model import DeployedModel
+from hytas.deploy.providers import working_providers
+from hytas.deploy.scene import ClassMap, Strip, classify_scene, classify_strips
 
 __all__ = [
     "ClassMap",

@@ -6,9 +6,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ..errors import InputError
-from ..metrics import accuracy_report
-from ..model_card import ModelCard
+from hytas.errors import InputError
+from hytas.metrics import accuracy_report
+from hytas.model_card import ModelCard
 
 
 def measure(

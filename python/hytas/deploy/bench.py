@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import InputError
-from .model import Array, DeployedModel
+from hytas.deploy.model import Array, DeployedModel
+from hytas.errors import InputError
 
 ROUNDS = 3
 """Times that every setting is measured, in turn, so that a busy moment hits all alike."""

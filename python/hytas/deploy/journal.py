@@ -11,7 +11,7 @@ from typing import Any, BinaryIO
 import numpy as np
 import numpy.typing as npt
 
-from .scene import ClassMap, Strip
+from hytas.deploy.scene import ClassMap, Strip
 
 _HEADER_BYTES = 4096
 

@@ -9,10 +9,10 @@ import numpy as np
 import numpy.typing as npt
 import onnxruntime
 
-from ..errors import InputError
-from ..model_card import ModelCard
-from .protobuf import uses_external_data
-from .providers import choose
+from hytas.deploy.protobuf import uses_external_data
+from hytas.deploy.providers import choose
+from hytas.errors import InputError
+from hytas.model_card import ModelCard
 
 Probabilities = npt.NDArray[np.float32]
 Array = npt.NDArray[Any]

@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ..data import Geo
-from ..errors import InputError
-from ..files import atomic_write
-from ..model_card import ModelCard
-from .picture import draw_map
-from .rasters import write_envi, write_geotiff
-from .scene import ClassMap
+from hytas.data import Geo
+from hytas.deploy.picture import draw_map
+from hytas.deploy.rasters import write_envi, write_geotiff
+from hytas.deploy.scene import ClassMap
+from hytas.errors import InputError
+from hytas.files import atomic_write
+from hytas.model_card import ModelCard
 
 
 @dataclass(frozen=True)

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ..files import atomic_write
-from ..model_card import ModelCard
+from hytas.files import atomic_write
+from hytas.model_card import ModelCard
 
 _PANEL_INCHES = 4.6
 _LEGEND_ROWS = 18

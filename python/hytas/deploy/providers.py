@@ -5,7 +5,7 @@ import functools
 
 import onnxruntime
 
-from ..errors import InputError
+from hytas.errors import InputError
 
 _SHORT = {"cpu": "CPUExecutionProvider", "cuda": "CUDAExecutionProvider"}
 

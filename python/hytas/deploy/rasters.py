@@ -8,9 +8,9 @@ from xml.sax.saxutils import escape
 import numpy as np
 import numpy.typing as npt
 
-from ..data import Geo
-from ..files import atomic_write, write_text
-from ..model_card import ModelCard
+from hytas.data import Geo
+from hytas.files import atomic_write, write_text
+from hytas.model_card import ModelCard
 
 Array = npt.NDArray[Any]
 

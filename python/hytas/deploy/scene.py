@@ -7,8 +7,8 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from ..data import check_patch_size
-from .model import Array, DeployedModel
+from hytas.data import check_patch_size
+from hytas.deploy.model import Array, DeployedModel
 
 TILE_BYTES = 24 * 2**20
 TILE_PIXELS = 4096

@@ -1,11 +1,11 @@
 """Trained models as files that other programs run, checked against torch."""
 
-from .card import describe
-from .evidence import Evidence
-from .formats import FORMATS, check_formats, export_checked, export_formats
-from .onnx_file import export_onnx
-from .parity import Difference, ExportError, Parity, check_parity
-from .torchscript import export_torchscript
+from hytas.export.card import describe
+from hytas.export.evidence import Evidence
+from hytas.export.formats import FORMATS, check_formats, export_checked, export_formats
+from hytas.export.onnx_file import export_onnx
+from hytas.export.parity import Difference, ExportError, Parity, check_parity
+from hytas.export.torchscript import export_torchscript
 
 __all__ = [
     "FORMATS",

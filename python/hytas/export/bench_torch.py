@@ -5,10 +5,10 @@ import sys
 
 import torch
 
-from ..data import Preprocessing
-from ..deploy import DeployedModel
-from ..deploy.bench import Setting, example, report
-from ..models import InputShape, SensorModel, build_network
+from hytas.data import Preprocessing
+from hytas.deploy import DeployedModel
+from hytas.deploy.bench import Setting, example, report
+from hytas.models import InputShape, SensorModel, build_network
 
 
 def main(argument: str) -> None:

@@ -4,9 +4,9 @@ from collections.abc import Mapping
 from importlib.metadata import version
 from typing import Any
 
-from ..data import Preprocessing, Scene
-from ..model_card import ModelCard
-from ..models import InputShape
+from hytas.data import Preprocessing, Scene
+from hytas.model_card import ModelCard
+from hytas.models import InputShape
 
 
 def describe(

@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ..data import PatchReader
-from ..deploy import DeployedModel
-from ..deploy.scene import read_tile
-from ..models import SensorModel
-from .parity import OPENERS, TOLERANCE, ExportError, Run, check_parity, open_torch
+from hytas.data import PatchReader
+from hytas.deploy import DeployedModel
+from hytas.deploy.scene import read_tile
+from hytas.export.parity import OPENERS, TOLERANCE, ExportError, Run, check_parity, open_torch
+from hytas.models import SensorModel
 
 AGREEMENT = 0.99
 OA_DROP = 0.005

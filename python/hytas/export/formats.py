@@ -7,18 +7,18 @@ from typing import Any, NamedTuple
 
 import onnx
 
-from ..deploy import DeployedModel
-from ..errors import InputError
-from ..files import atomic_write
-from ..model_card import ModelCard
-from ..models import SensorModel
-from . import reduced
-from .evidence import Evidence, judge_exact, judge_reduced, judge_scene
-from .exported_program import export_program
-from .onnx_file import export_onnx, set_card
-from .parity import ExportError
-from .scene_graph import export_scene
-from .torchscript import export_torchscript
+from hytas.deploy import DeployedModel
+from hytas.errors import InputError
+from hytas.export import reduced
+from hytas.export.evidence import Evidence, judge_exact, judge_reduced, judge_scene
+from hytas.export.exported_program import export_program
+from hytas.export.onnx_file import export_onnx, set_card
+from hytas.export.parity import ExportError
+from hytas.export.scene_graph import export_scene
+from hytas.export.torchscript import export_torchscript
+from hytas.files import atomic_write
+from hytas.model_card import ModelCard
+from hytas.models import SensorModel
 
 Write = Callable[[SensorModel, Path, ModelCard, Evidence | None], Any]
 Judge = Callable[[str, Path, Evidence], dict[str, Any]]

@@ -22,12 +22,12 @@ import onnx
 import onnxruntime
 from onnx import TensorProto, helper, numpy_helper
 
-from .._engine import SearchSpace
-from ..deploy.bench import repeat
-from ..errors import InputError
-from ..model_card import ModelCard
-from ..models import InputShape
-from .onnx_file import OPSET
+from hytas._engine import SearchSpace
+from hytas.deploy.bench import repeat
+from hytas.errors import InputError
+from hytas.export.onnx_file import OPSET
+from hytas.model_card import ModelCard
+from hytas.models import InputShape
 
 Array = npt.NDArray[Any]
 Progress = Callable[[int, int], None]

@@ -7,9 +7,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from ..model_card import ModelCard
-from ..models import SensorModel, SpectralTransformer
-from ..models.spectral import Attention, Block
+from hytas.model_card import ModelCard
+from hytas.models import SensorModel, SpectralTransformer
+from hytas.models.spectral import Attention, Block
 
 
 class LeanAttention(nn.Module):

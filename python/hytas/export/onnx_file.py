@@ -12,12 +12,12 @@ import torch
 from onnx import TensorProto, helper
 from torch import nn
 
-from ..errors import InputError
-from ..files import atomic_write
-from ..model_card import ModelCard
-from ..models import SensorModel
-from .lean import LeanModel
-from .quiet import quiet
+from hytas.errors import InputError
+from hytas.export.lean import LeanModel
+from hytas.export.quiet import quiet
+from hytas.files import atomic_write
+from hytas.model_card import ModelCard
+from hytas.models import SensorModel
 
 OPSET = 20
 OPSETS = range(18, 25)

@@ -9,11 +9,11 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from ..deploy import DeployedModel
-from ..errors import InputError
-from ..models import SensorModel
-from .onnx_file import inference_copy
-from .quiet import quiet
+from hytas.deploy import DeployedModel
+from hytas.errors import InputError
+from hytas.export.onnx_file import inference_copy
+from hytas.export.quiet import quiet
+from hytas.models import SensorModel
 
 TOLERANCE = 1e-4
 TIE = 1e-5  # ten times the largest difference seen between torch and onnxruntime

@@ -12,12 +12,20 @@ import onnx
 import torch
 from torch import Tensor, nn
 
-from ..errors import InputError
-from ..model_card import ModelCard
-from ..models import SensorModel
-from .lean import LeanModel
-from .onnx_file import OPSET, example_patches, finish, inference_copy, take_dtype, to_onnx, trace
-from .quiet import quiet
+from hytas.errors import InputError
+from hytas.export.lean import LeanModel
+from hytas.export.onnx_file import (
+    OPSET,
+    example_patches,
+    finish,
+    inference_copy,
+    take_dtype,
+    to_onnx,
+    trace,
+)
+from hytas.export.quiet import quiet
+from hytas.model_card import ModelCard
+from hytas.models import SensorModel
 
 CALIBRATION_PATCHES = 256
 _BATCH = 32

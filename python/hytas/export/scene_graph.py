@@ -15,13 +15,13 @@ import torch.nn.functional as F
 from onnx import TensorProto, helper, numpy_helper
 from torch import Tensor, nn
 
-from ..errors import InputError
-from ..files import atomic_write
-from ..model_card import ModelCard
-from ..models import SensorModel, SpectralTransformer
-from ..models.spectral import SpectralEmbedding
-from .lean import LeanEncoder, Scaling
-from .onnx_file import OPSET, example_patches, finish, inference_copy, trace
+from hytas.errors import InputError
+from hytas.export.lean import LeanEncoder, Scaling
+from hytas.export.onnx_file import OPSET, example_patches, finish, inference_copy, trace
+from hytas.files import atomic_write
+from hytas.model_card import ModelCard
+from hytas.models import SensorModel, SpectralTransformer
+from hytas.models.spectral import SpectralEmbedding
 
 PIECE = 8
 """Pixels of a row at a time: more leave the processor's cache (attention is T x T for each)."""

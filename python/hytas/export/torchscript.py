@@ -6,11 +6,11 @@ from pathlib import Path
 
 import torch
 
-from ..files import atomic_write
-from ..model_card import ModelCard
-from ..models import SensorModel
-from .onnx_file import example_patches, inference_copy
-from .quiet import quiet
+from hytas.export.onnx_file import example_patches, inference_copy
+from hytas.export.quiet import quiet
+from hytas.files import atomic_write
+from hytas.model_card import ModelCard
+from hytas.models import SensorModel
 
 
 def export_torchscript(model: SensorModel, path: str | Path, card: ModelCard) -> Path:

@@ -1,9 +1,9 @@
 """Networks, each a plain module built from an architecture."""
 
-from .sensor import SensorModel
-from .shape import InputShape
-from .spectral import SpectralTransformer
-from .table import NETWORKS, Architecture, build_network, count_parameters
+from hytas.models.sensor import SensorModel
+from hytas.models.shape import InputShape
+from hytas.models.spectral import SpectralTransformer
+from hytas.models.table import NETWORKS, Architecture, build_network, count_parameters
 
 __all__ = [
     "NETWORKS",

@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor, nn
 
-from ..data.preprocessing import Preprocessing
+from hytas.data.preprocessing import Preprocessing
 
 
 class SensorModel(nn.Module):

@@ -10,7 +10,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from .shape import InputShape
+from hytas.models.shape import InputShape
 
 
 class SpectralEmbedding(nn.Module):

@@ -6,9 +6,9 @@ from typing import Any
 import torch
 from torch import nn
 
-from ..errors import InputError
-from .shape import InputShape
-from .spectral import SpectralTransformer
+from hytas.errors import InputError
+from hytas.models.shape import InputShape
+from hytas.models.spectral import SpectralTransformer
 
 Architecture = Mapping[str, Any]
 """`{"space": name, gene: value or list of values a layer, ...}`; JSON, and nothing but data."""

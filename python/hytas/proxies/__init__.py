@@ -2,14 +2,14 @@
 
 from typing import TYPE_CHECKING, Any
 
-from .combine import fitness, rank_mean, ranks
-from .results import Scores, check_architecture
-from .spec import ProxySpec, base_proxies, parse_proxies
-from .table import COMBINATIONS, PROXIES, Proxy
+from hytas.proxies.combine import fitness, rank_mean, ranks
+from hytas.proxies.results import Scores, check_architecture
+from hytas.proxies.spec import ProxySpec, base_proxies, parse_proxies
+from hytas.proxies.table import COMBINATIONS, PROXIES, Proxy
 
 if TYPE_CHECKING:
-    from .batch import proxy_batch
-    from .evaluator import Evaluator
+    from hytas.proxies.batch import proxy_batch
+    from hytas.proxies.evaluator import Evaluator
 
 __all__ = [
     "COMBINATIONS",

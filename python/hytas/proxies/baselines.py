@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from .keys import architecture_key, stable_hash
+from hytas.proxies.keys import architecture_key, stable_hash
 
 if TYPE_CHECKING:
-    from ..models.shape import InputShape
+    from hytas.models.shape import InputShape
 
 
 def params(architecture: Mapping[str, Any], shape: InputShape, seed: int) -> float:

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..data import PatchReader, Preprocessing, Scene
+from hytas.data import PatchReader, Preprocessing, Scene
 
 
 def proxy_batch(

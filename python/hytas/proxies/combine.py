@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from .spec import ProxySpec
+from hytas.proxies.spec import ProxySpec
 
 
 def ranks(scores: Sequence[float] | NDArray[np.float64]) -> NDArray[np.float64]:

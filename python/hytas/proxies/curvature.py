@@ -15,7 +15,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from .network import Group, Share, pick, stack_bands
+from hytas.proxies.network import Group, Share, pick, stack_bands
 
 Grads = Mapping[int, Tensor]
 """id of a stacked weight -> its gradient, of the same shape."""

@@ -11,13 +11,13 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ..errors import InputError
-from ..models.shape import InputShape
-from .machine import PRECISIONS, activation_memory, arithmetic, one_thread
-from .observe import Setting, activation_bytes, observe
-from .results import Scores, check_architecture, one_line, record
-from .spec import ProxySpec, base_proxies, parse_proxies
-from .weights import FUSIONS, INITS, Draws, Pool
+from hytas.errors import InputError
+from hytas.models.shape import InputShape
+from hytas.proxies.machine import PRECISIONS, activation_memory, arithmetic, one_thread
+from hytas.proxies.observe import Setting, activation_bytes, observe
+from hytas.proxies.results import Scores, check_architecture, one_line, record
+from hytas.proxies.spec import ProxySpec, base_proxies, parse_proxies
+from hytas.proxies.weights import FUSIONS, INITS, Draws, Pool
 
 GROUP_SIZE = 256  # networks run together on a GPU, memory allowing
 

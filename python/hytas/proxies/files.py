@@ -8,10 +8,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from ..errors import InputError
-from ..files import write_text
-from .keys import architecture_key
-from .results import Scores, check_architecture
+from hytas.errors import InputError
+from hytas.files import write_text
+from hytas.proxies.keys import architecture_key
+from hytas.proxies.results import Scores, check_architecture
 
 GENES = ("depth", "embed_dim", "num_heads", "mlp_ratio")
 

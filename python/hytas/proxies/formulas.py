@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from .network import Tap
+    from hytas.proxies.network import Tap
 
 MSA, MLP = ("qkv", "proj"), ("fc1", "fc2")
 LINEAR = ("embed", *MSA, *MLP, "head")
@@ -72,7 +72,7 @@ def dss(tap: Tap) -> Tensor:
     embedding and the head as |g * w|, as the HyTAS code does; `sign` the sign step.
     """
     if tap.kind in MSA:
-        from .linalg import nuclear_norm
+        from hytas.proxies.linalg import nuclear_norm
 
         return nuclear_norm(tap.grad) * nuclear_norm(tap.weight)
     return (tap.grad * tap.weight).abs().flatten(1).sum(1)

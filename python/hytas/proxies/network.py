@@ -16,7 +16,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from .weights import Weights
+from hytas.proxies.weights import Weights
 
 
 @dataclass

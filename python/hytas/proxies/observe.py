@@ -10,14 +10,14 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ..models.shape import InputShape
-from .curvature import Grads, curvature_along
-from .formulas import LINEAR, MLP, MSA
-from .network import Group, Tap
-from .passes import Pass, input_gradient
-from .spec import ProxySpec
-from .table import CURVATURE, FORWARD, INPUT, PERTURBED
-from .weights import Draws, draw_weights, perturbed_patches
+from hytas.models.shape import InputShape
+from hytas.proxies.curvature import Grads, curvature_along
+from hytas.proxies.formulas import LINEAR, MLP, MSA
+from hytas.proxies.network import Group, Tap
+from hytas.proxies.passes import Pass, input_gradient
+from hytas.proxies.spec import ProxySpec
+from hytas.proxies.table import CURVATURE, FORWARD, INPUT, PERTURBED
+from hytas.proxies.weights import Draws, draw_weights, perturbed_patches
 
 Architecture = Mapping[str, Any]
 

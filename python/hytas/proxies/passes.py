@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 import torch
 from torch import Tensor
 
-from .network import Group, Tap, stack_bands
+from hytas.proxies.network import Group, Tap, stack_bands
 
 Visitor = Callable[[list[Tap]], None]
 

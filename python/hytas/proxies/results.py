@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any, TypedDict
 
-from ..errors import InputError
+from hytas.errors import InputError
 
 
 class Scores(TypedDict):

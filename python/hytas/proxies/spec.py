@@ -4,8 +4,8 @@ import difflib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from ..errors import InputError
-from .table import COMBINATIONS, PROXIES, Proxy
+from hytas.errors import InputError
+from hytas.proxies.table import COMBINATIONS, PROXIES, Proxy
 
 
 @dataclass(frozen=True)

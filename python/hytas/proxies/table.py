@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from . import baselines, formulas
+from hytas.proxies import baselines, formulas
 
 # Which pass a proxy reads; proxies of one pass share its forward and its backward.
 NO_PASS, DATA, ONES = "none", "data", "ones"

@@ -16,8 +16,8 @@ from typing import Any, Protocol, cast
 import torch
 from torch import Tensor
 
-from .baselines import params
-from .keys import architecture_key, stable_hash
+from hytas.proxies.baselines import params
+from hytas.proxies.keys import architecture_key, stable_hash
 
 INITS = ("supernet", "own")
 FUSIONS = ("shipped", "released")

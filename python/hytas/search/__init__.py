@@ -1,7 +1,7 @@
 """The search: ask the engine, score with proxies, keep every evaluation."""
 
-from .driver import SearchProgress, SearchResult, SearchSettings, search
-from .store import Evaluation, EvaluationStore
+from hytas.search.driver import SearchProgress, SearchResult, SearchSettings, search
+from hytas.search.store import Evaluation, EvaluationStore
 
 __all__ = [
     "Evaluation",

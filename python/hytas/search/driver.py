@@ -8,9 +8,9 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from .._engine import Evolution, Feasible
-from ..errors import InputError
-from .store import Evaluation, EvaluationStore
+from hytas._engine import Evolution, Feasible
+from hytas.errors import InputError
+from hytas.search.store import Evaluation, EvaluationStore
 
 Architecture = dict[str, Any]
 

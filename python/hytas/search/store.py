@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ..errors import InputError
+from hytas.errors import InputError
 
 SCHEMA_VERSION = 1
 SCHEMA = """

@@ -1,7 +1,7 @@
 """Retraining: a recipe, the loop, its checkpoint."""
 
-from .loop import LabelledPixels, TrainingResult, retrain
-from .recipe import Recipe
-from .state import Epoch
+from hytas.train.loop import LabelledPixels, TrainingResult, retrain
+from hytas.train.recipe import Recipe
+from hytas.train.state import Epoch
 
 __all__ = ["Epoch", "LabelledPixels", "Recipe", "TrainingResult", "retrain"]

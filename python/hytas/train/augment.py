@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor
 
-from .recipe import Recipe
+from hytas.train.recipe import Recipe
 
 
 def augment(patches: Tensor, recipe: Recipe, generator: torch.Generator) -> Tensor:

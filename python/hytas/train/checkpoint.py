@@ -7,9 +7,9 @@ from pathlib import Path
 import torch
 from safetensors import SafetensorError, safe_open
 
-from ..errors import InputError
-from ..files import write_tensors
-from .state import Epoch, TrainingState
+from hytas.errors import InputError
+from hytas.files import write_tensors
+from hytas.train.state import Epoch, TrainingState
 
 
 def save_checkpoint(path: Path, state: TrainingState) -> None:

@@ -14,10 +14,10 @@ import torch.nn.functional as F
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from .augment import augment, mix
-from .checkpoint import load_checkpoint, save_checkpoint
-from .recipe import Recipe
-from .state import Epoch, TrainingState
+from hytas.train.augment import augment, mix
+from hytas.train.checkpoint import load_checkpoint, save_checkpoint
+from hytas.train.recipe import Recipe
+from hytas.train.state import Epoch, TrainingState
 
 EVALUATION_BATCH = 256
 CHECKPOINT_SECONDS = 5.0  # what a kill can lose

@@ -4,7 +4,7 @@ import math
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-from ..errors import InputError
+from hytas.errors import InputError
 
 
 @dataclass(frozen=True)

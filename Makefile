@@ -43,8 +43,9 @@ ctest: install
 	PATH="$(abspath $(BIN)):$$PATH" cmake --build --preset dev
 	PATH="$(abspath $(BIN)):$$PATH" ctest --preset dev
 
+# A process a core with one thread each; the tests of a file share their fixtures.
 pytest: install
-	PATH="$(abspath $(BIN)):$$PATH" $(BIN)/python -m pytest
+	PATH="$(abspath $(BIN)):$$PATH" OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --dist loadfile
 
 test: ctest pytest
 

@@ -40,7 +40,7 @@ demo: install
 
 ctest: install
 	PATH="$(abspath $(BIN)):$$PATH" cmake --preset dev
-	PATH="$(abspath $(BIN)):$$PATH" cmake --build --preset dev
+	PATH="$(abspath $(BIN)):$$PATH" cmake --build --preset dev --parallel 4
 	PATH="$(abspath $(BIN)):$$PATH" ctest --preset dev
 
 # A process a core with one thread each; the tests of a file share their fixtures.

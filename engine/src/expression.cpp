@@ -128,6 +128,14 @@ std::set<std::size_t> Expressions::slots_of(Root root) const {
     return slots;
 }
 
+std::vector<Expressions::Root> Expressions::addends(Root root) const {
+    if (nodes_[root].op != Op::add) return {root};
+    std::vector<Root> all;
+    for (const Root input : nodes_[root].inputs)
+        for (const Root one : addends(input)) all.push_back(one);
+    return all;
+}
+
 bool Expressions::uses_layer_index(Root root) const {
     std::set<Root> seen;
     visit(root, seen);

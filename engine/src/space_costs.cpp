@@ -3,6 +3,7 @@
 
 #include "hytas/error.hpp"
 #include "hytas/text.hpp"
+#include "row_walk.hpp"
 #include "space_reader.hpp"
 
 namespace hytas {
@@ -99,24 +100,38 @@ void SpaceReader::set_option(std::size_t group, std::size_t option) {
         set_slot(static_cast<std::size_t>(layer_slot(layers.genes[i])), space_.genes_[layers.genes[i]].values(), option % layers.radix[i]);
 }
 
-std::int64_t SpaceReader::whole_cost(Expressions::Root root, const std::string& what) const {
+Rational SpaceReader::number(Expressions::Root root, const std::string& what) const {
     Value value;
     try {
         value = expressions_.evaluate(root, environment_);
     } catch (const Error& error) {
         fail(what + ": " + error.what());
     }
-    if (value.label >= 0 || !value.number.whole() || value.number.numerator() < 0 || value.number.numerator() > most_cost)
-        fail(what + " is " + (value.label >= 0 ? "a label" : value.number.text()) + " for some architecture; it must be a whole number of 0 or more");
-    return value.number.numerator();
+    if (value.label >= 0) fail(what + " is a label for some architecture; it must be a whole number of 0 or more");
+    return value.number;
 }
 
+std::int64_t SpaceReader::whole_cost(const Rational& value, const std::string& what) const {
+    if (!value.whole() || value.numerator() < 0 || value.numerator() > most_cost)
+        fail(what + " is " + value.text() + " for some architecture; it must be a whole number of 0 or more");
+    return value.numerator();
+}
+
+// A cost may read every global gene where each addend reads a few: the addends are tabulated over what they read, and added up.
 void SpaceReader::tabulate_global(CostTable& cost, Expressions::Root root, const std::string& what) {
     cost.projection = projection_of(root, -1, what);
-    for (std::size_t row = 0; row < cost.projection.rows; ++row) {
-        set_row(cost.projection, row);
-        cost.global.push_back(whole_cost(root, what));
+    std::vector<Rational> sums(cost.projection.rows);
+    for (const Expressions::Root addend : expressions_.addends(root)) {
+        const Projection part = projection_of(addend, -1, what);
+        std::vector<Rational> values;
+        for (std::size_t row = 0; row < part.rows; ++row) {
+            set_row(part, row);
+            values.push_back(number(addend, what));
+        }
+        RowWalk walk(space_, cost.projection, part);
+        for (Rational& sum : sums) sum = sum + values[walk.next()];
     }
+    for (const Rational& sum : sums) cost.global.push_back(whole_cost(sum, what));
 }
 
 LayerCosts SpaceReader::tabulate_layers(Expressions::Root root, std::size_t group, const std::string& what) {
@@ -131,7 +146,7 @@ LayerCosts SpaceReader::tabulate_layers(Expressions::Root root, std::size_t grou
             environment_.layer = static_cast<std::int64_t>(layer);
             for (std::size_t option = 0; option < table.options; ++option) {
                 set_option(group, option);
-                table.values.push_back(whole_cost(root, what));
+                table.values.push_back(whole_cost(number(root, what), what));
             }
         }
     }

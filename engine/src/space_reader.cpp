@@ -4,6 +4,7 @@
 
 #include "hytas/error.hpp"
 #include "hytas/text.hpp"
+#include "row_walk.hpp"
 
 namespace hytas {
 
@@ -244,15 +245,19 @@ void SpaceReader::read_requirements() {
     const Json* rules = member(file_, "require", Json::Kind::array, false);
     if (rules == nullptr) return;
     space_.forbidden_.assign(space_.combinations_, false);
-    Genome genome(space_.genome_length_);
+    Projection all;
+    for (std::size_t slot = space_.slot_gene_.size(); slot-- > 0; all.rows *= space_.slot_radix_[slot]) all.terms.push_back({slot, all.rows});
     for (const Json& rule : rules->items()) {
         const Expressions::Root root = expression(rule, "require");
-        projection_of(root, -1, "require");
-        for (std::size_t i = 0; i < space_.combinations_; ++i) {
-            space_.write_combination(i, genome);
-            for (std::size_t slot = 0; slot < space_.slot_gene_.size(); ++slot) set_slot(slot, space_.values_of_slot(slot), genome[slot]);
-            if (whole_cost(root, "require") == 0) space_.forbidden_[i] = true;
+        const Projection part = projection_of(root, -1, "require");
+        std::vector<bool> broken;
+        for (std::size_t row = 0; row < part.rows; ++row) {
+            set_row(part, row);
+            broken.push_back(whole_cost(number(root, "require"), "require") == 0);
         }
+        RowWalk walk(space_, all, part);
+        for (std::size_t i = 0; i < space_.combinations_; ++i)
+            if (broken[walk.next()]) space_.forbidden_[i] = true;
     }
     if (std::all_of(space_.forbidden_.begin(), space_.forbidden_.end(), [](bool no) { return no; })) fail("\"require\" excludes everything");
 }

@@ -37,7 +37,8 @@ class SpaceReader {
     Projection projection_of(Expressions::Root root, int group, const std::string& what) const;
     void tabulate_global(CostTable& cost, Expressions::Root root, const std::string& what);
     LayerCosts tabulate_layers(Expressions::Root root, std::size_t group, const std::string& what);
-    std::int64_t whole_cost(Expressions::Root root, const std::string& what) const;
+    Rational number(Expressions::Root root, const std::string& what) const;
+    std::int64_t whole_cost(const Rational& value, const std::string& what) const;
     void set_row(const Projection& projection, std::size_t row);
     void set_option(std::size_t group, std::size_t option);
     void set_slot(std::size_t slot, const Values& values, std::size_t value);

@@ -46,6 +46,9 @@ class Expressions {
     std::set<std::size_t> slots_of(Root root) const;
     bool uses_layer_index(Root root) const;
 
+    // The expressions whose sum an expression is: itself alone, if it is no sum.
+    std::vector<Root> addends(Root root) const;
+
     std::int32_t intern_label(const std::string& label);
 
   private:

@@ -17,7 +17,7 @@ RANK = {
     "errors": 0,
     "files": 0,
     "_engine": 0,
-    "metrics": 0,
+    "metrics": 1,
     "spaces": 1,
     "model_card": 1,
     "data": 1,
@@ -28,6 +28,7 @@ RANK = {
     "deploy": 4,
     "export": 5,  # it checks its files by running them as deploy does
     "analysis": 5,
+    "baselines": 5,
     "run": 6,
     "cli": 7,
 }

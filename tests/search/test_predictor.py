@@ -68,6 +68,9 @@ def test_features_of_numbers_lists_labels_and_flags() -> None:
         "caf": 1.0,
         "depth-embed": 144.0,
     }
+    wide = gene_features({"embed_dim": 64, "band_depth": 1, "pixel_depth": 2, "pixel_mlp": [1, 3]})
+    assert wide["depth-embed"] == 192.0  # both streams
+    assert gene_features({"embed_dim": 64, "num_heads": [3, 4, 4]})["depth-embed"] == 192.0
     assert gene_features({"kinds": ["a", "b", "a"]})["kinds=a"] == pytest.approx(2 / 3)
     assert gene_features({"depth": 0, "num_heads": []})["num_heads:count"] == 0.0
 

@@ -20,8 +20,9 @@ def gene_features(architecture: Architecture) -> dict[str, float]:
 
     A number is itself, a flag 0 or 1, a label `gene=label` 1. A list of numbers, one a layer,
     becomes its sum, mean, minimum, maximum, first, last and length (a one-hot code of whole lists,
-    as the field uses, hides that two lists are alike); a list of labels the share of each. With a
-    depth and a width their product stands beside them.
+    as the field uses, hides that two lists are alike); a list of labels the share of each. The
+    product of depth (the sum of all genes `depth` and `*_depth`; without them the longest list) and
+    `embed_dim` stands beside them as `depth-embed`.
 
     Raises:
         InputError: a gene is none of these.
@@ -29,9 +30,10 @@ def gene_features(architecture: Architecture) -> dict[str, float]:
     features: dict[str, float] = {}
     for gene, value in architecture.items():
         features.update(_one_gene(gene, value))
-    depth = features.get("depth", features.get("num_heads:count"))
-    if depth is not None and "embed_dim" in features:
-        features["depth-embed"] = depth * features["embed_dim"]
+    depths = [x for name, x in features.items() if name == "depth" or name.endswith("_depth")]
+    counts = [x for name, x in features.items() if name.endswith(":count")]
+    if "embed_dim" in features and (depths or counts):
+        features["depth-embed"] = features["embed_dim"] * (sum(depths) if depths else max(counts))
     return features
 
 

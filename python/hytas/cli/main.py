@@ -21,6 +21,11 @@ COMMANDS = {
         "export",
         "Export a trained run to ONNX and TorchScript, checked against torch.",
     ),
+    "baselines": (
+        "baselines",
+        "baselines",
+        "Fit SVM, random forest and published networks on the same pixels.",
+    ),
     "score": ("score", "score", "Score given architectures with proxies, into a table."),
     "proxies": ("proxies", "proxies", "List the proxies: formula, source, options."),
     "space": ("space", "space", "Count, sample and cost the architectures of a search space."),

@@ -1,0 +1,156 @@
+"""`hytas baselines`: what a searched network has to beat, on the same pixels."""
+
+import json
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import click
+
+from hytas.cli import options
+from hytas.errors import InputError
+
+LOG_SECONDS = 10.0
+
+
+@click.command()
+@options.scene_options(required=True)
+@click.option(
+    "--methods",
+    default="svm,rf,spectralformer,hytas",
+    show_default=True,
+    help="svm (RBF) and rf (random forest) on spectra; spectralformer and hytas (the benchmark's "
+    "retraining of a network of median size) on patches.",
+)
+@click.option(
+    "--seeds", type=int, default=1, show_default=True, help="How many, from --seed on; see below."
+)
+@click.option(
+    "--network-steps",
+    type=int,
+    help="Optimiser steps of the networks.  [default: as published]",
+)
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path),
+    help="JSON file of the fits, written after each; the same command again goes on from it.",
+)
+@options.preparation_options
+@options.seed_option
+@options.device_option
+@options.json_option
+def baselines(
+    methods: str,
+    seeds: int,
+    network_steps: int | None,
+    out: Path | None,
+    seed: int,
+    device: str,
+    as_json: bool,
+    **settings: Any,
+) -> None:
+    """Fit classical and published classifiers to a scene; print OA, AA and kappa over seeds.
+
+    A seed decides the split, where one is drawn, and the training. All methods are fitted on the
+    same training pixels, those that a search keeps for validation among them, and tested on the
+    same test pixels. --scaling is that of svm and rf; the networks have theirs, as published.
+
+    \b
+    hytas baselines --data IndianPine.mat --methods svm,rf --seeds 5 --split blocks
+    hytas baselines --data cube.mat --labels gt.mat --train-per-class 10 --out baselines.json
+    """
+    from hytas.baselines import BaselineSettings, Results, parse_methods, run_baselines
+
+    chosen = parse_methods(methods)
+    for name, value, least in (("seeds", seeds, 1), ("network steps", network_steps, 1)):
+        if value is not None and value < least:
+            raise InputError(f"{name} {value}: must be {least} or more")
+    from hytas.run import RunConfig
+    from hytas.run.context import choose_device
+
+    config = RunConfig(seed=seed, **options.absolute_paths(settings))
+    scene = config.load_scene()
+    names = [name for name in BaselineSettings.__dataclass_fields__ if name != "steps"]
+    decisive = BaselineSettings(
+        **{name: getattr(config, name) for name in names}, steps=network_steps
+    )
+    numbers = list(range(seed, seed + seeds))
+    for number in numbers:
+        decisive.make_split(scene, number)  # all that is wrong with it is said before work starts
+    used = str(choose_device(device)) if set(chosen) & {"spectralformer", "hytas"} else "cpu"
+    results = Results(out, decisive.setting(scene))
+    console = _Progress()
+    try:
+        found = run_baselines(
+            scene,
+            decisive,
+            chosen,
+            numbers,
+            results,
+            device=used,
+            progress=console.show,
+            line=console.line,
+        )
+    finally:
+        console.clear()
+    click.echo(json.dumps(found, indent=1, allow_nan=False) if as_json else _text(found))
+
+
+class _Progress:
+    """One live line on a terminal, a line now and then in a log; on standard error."""
+
+    def __init__(self) -> None:
+        self._live = sys.stderr.isatty()
+        self._shown = False
+        self._last = time.monotonic()
+
+    def line(self, text: str) -> None:
+        self.clear()
+        click.echo(text, err=True)
+
+    def show(self, method: str, seed: int, work: str, done: int, total: int) -> None:
+        text = f"{method}, seed {seed}: {work}" + (f" {done}/{total}" if total > 1 else "")
+        now = time.monotonic()
+        if self._live:
+            click.echo(f"\r\x1b[2K{text}", nl=False, err=True)
+            self._shown = True
+        elif now - self._last >= LOG_SECONDS:
+            click.echo(text, err=True)
+            self._last = now
+
+    def clear(self) -> None:
+        if self._shown:
+            click.echo("\r\x1b[2K", nl=False, err=True)
+            self._shown = False
+
+
+def _text(found: dict[str, Any]) -> str:
+    """The table that a person reads."""
+    rows = [("method", "OA", "AA", "kappa", "ECE", "s a fit")]
+    for entry in found["methods"].values():
+        rows.append(
+            (
+                entry["title"],
+                *(_spread(entry.get(name)) for name in ("OA", "AA", "kappa", "ECE")),
+                f"{entry['seconds']['mean']:.1f}",
+            )
+        )
+    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
+    lines = [
+        "  ".join(
+            f"{cell:<{width}}" if column == 0 else f"{cell:>{width}}"
+            for column, (cell, width) in enumerate(zip(row, widths, strict=True))
+        )
+        for row in rows
+    ]
+    seeds = found["seeds"]
+    what = f"mean and standard deviation of {len(seeds)} seeds" if len(seeds) > 1 else "one seed"
+    return "\n".join([f"{found['scene']}, {what}", *lines])
+
+
+def _spread(figure: dict[str, Any] | None) -> str:
+    if figure is None or figure["mean"] is None:
+        return "-"
+    mean, deviation = f"{figure['mean']:.4f}", figure["std"]
+    return mean if deviation is None else f"{mean} ± {deviation:.4f}"

@@ -26,6 +26,7 @@ COMMANDS = {
         "baselines",
         "Fit SVM, random forest and published networks on the same pixels.",
     ),
+    "analyse": ("analyse", "analyse", "Tell what scores are worth on networks that were trained."),
     "score": ("score", "score", "Score given architectures with proxies, into a table."),
     "proxies": ("proxies", "proxies", "List the proxies: formula, source, options."),
     "space": ("space", "space", "Count, sample and cost the architectures of a search space."),

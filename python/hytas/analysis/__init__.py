@@ -1,0 +1,6 @@
+"""What scores are worth: how they rank networks that were trained."""
+
+from hytas.analysis.ranking import analyse_table, analyse_tables
+from hytas.analysis.tables import RankingTable, read_table, read_tables
+
+__all__ = ["RankingTable", "analyse_table", "analyse_tables", "read_table", "read_tables"]

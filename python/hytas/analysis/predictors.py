@@ -1,0 +1,100 @@
+"""Predictors fitted on a few networks of a table, tested on the rest of it."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hytas.analysis.regret import expected_best, top_accuracies
+from hytas.analysis.scores import Floats
+from hytas.analysis.tables import RankingTable
+from hytas.search.correlation import kendall, spearman
+from hytas.search.features import FeatureTable
+from hytas.search.predictor import MODELS, make_regressor
+
+PREDICTOR_SIZES = (20, 50, 100, 200)
+
+
+def predictors(
+    table: RankingTable,
+    groups: Mapping[str, NDArray[np.bool_]],
+    seeds: int,
+    sizes: Sequence[int],
+    least: int,
+    progress: Callable[[str], None],
+) -> dict[str, Any]:
+    """Rank correlations of predictors with the networks that they were not fitted on.
+
+    Features are numeric genes, the table's scores and the true parameter count; the regressors are
+    those of `hytas.search.predictor`. A seed draws the networks to fit on, which all regressors
+    share, and the trees.
+
+    Returns:
+        "random-forest 20" and so on -> "kind" and group -> "spearman" and "kendall" (means over
+        seeds), "spearman_std", and for all networks the regrets; sizes that leave under ten
+        networks to test on are left out.
+    """
+    scores = dict(table.scores)
+    if table.size is not None:
+        scores["true params"] = table.size.params
+    rows = [{name: float(values[i]) for name, values in scores.items()} for i in range(len(table))]
+    features = FeatureTable.fit(table.architectures, rows).rows(table.architectures, rows)
+    found: dict[str, Any] = {}
+    for size in sizes:
+        if len(table) - size < 10:
+            continue
+        for model in MODELS:
+            progress(f"{table.name}: {model} on {size} networks")
+            runs = [
+                _one_run(features, table.accuracy, groups, model, size, seed, least)
+                for seed in range(seeds)
+            ]
+            found[f"{model} {size}"] = {"kind": "predictor", **_over_seeds(runs)}
+    return found
+
+
+def _one_run(
+    features: Floats,
+    accuracy: Floats,
+    groups: Mapping[str, NDArray[np.bool_]],
+    model: str,
+    size: int,
+    seed: int,
+    least: int,
+) -> dict[str, dict[str, float | None]]:
+    order = np.random.default_rng(seed).permutation(len(accuracy))
+    fitted, rest = order[:size], order[size:]
+    regressor = make_regressor(model, seed)
+    # The networks not fitted on leave no trace in the features: their medians were of scores alone.
+    regressor.fit(features[fitted], accuracy[fitted])
+    predicted, reached = regressor.predict(features[rest]), accuracy[rest]
+    figures: dict[str, dict[str, float | None]] = {}
+    for group, mask in groups.items():
+        inside = mask[rest]
+        enough = inside.sum() >= (2 if mask.all() else least)
+        figures[group] = {
+            "spearman": spearman(predicted[inside], reached[inside]) if enough else None,
+            "kendall": kendall(predicted[inside], reached[inside]) if enough else None,
+        }
+        random = expected_best(reached[inside], 10)
+        if enough and random is not None:
+            for count in (1, 10):
+                top = top_accuracies(predicted[inside], reached[inside], count, 1)
+                figures[group][f"top{count}_regret"] = random - top
+    return figures
+
+
+def _over_seeds(runs: Sequence[Mapping[str, Mapping[str, float | None]]]) -> dict[str, Any]:
+    """Group -> figure -> mean over seeds, and the deviation of Spearman's rho."""
+    result: dict[str, Any] = {}
+    for group in runs[0]:
+        result[group] = {}
+        for figure in ("spearman", "kendall", "top1_regret", "top10_regret"):
+            values = (run[group].get(figure) for run in runs)
+            known = [value for value in values if value is not None]
+            result[group][figure] = float(np.mean(known)) if known else None
+            if figure == "spearman":
+                spread = float(np.std(known, ddof=1)) if len(known) > 1 else None
+                result[group]["spearman_std"] = spread
+    return result

@@ -1,0 +1,200 @@
+"""How well scores rank trained networks: overall, inside budget bands, and by what they find."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hytas.analysis.predictors import PREDICTOR_SIZES, predictors
+from hytas.analysis.regret import expected_best, top_accuracies
+from hytas.analysis.scores import (
+    RANK_MEANS,
+    Floats,
+    rank_last_if_failed,
+    training_free_scores,
+)
+from hytas.analysis.tables import RankingTable
+from hytas.search.correlation import kendall, spearman
+
+Mask = NDArray[np.bool_]
+
+# Bands of true parameter counts, in millions: lower end included, upper end not.
+BANDS = {
+    "0-0.5M": (0.0, 0.5),
+    "0.5-1M": (0.5, 1.0),
+    "1-2M": (1.0, 2.0),
+    "2-4M": (2.0, 4.0),
+    "4M+": (4.0, float("inf")),
+}
+ALL = "all"
+LEAST = 20  # networks that a band must hold for a rank correlation to say anything
+FIGURES = ("spearman", "kendall", "top1_regret", "top10_regret")
+
+
+def analyse_tables(
+    tables: Sequence[RankingTable],
+    *,
+    seeds: int = 5,
+    rank_means: Sequence[Sequence[str]] = RANK_MEANS,
+    predictor_sizes: Sequence[int] = PREDICTOR_SIZES,
+    progress: Callable[[str], None] = lambda _: None,
+) -> dict[str, Any]:
+    """`analyse_table` of each, the means over tables, and what each score's choice is worth.
+
+    Returns:
+        "tables"; "mean": score -> kind, number of tables, group -> figures, over the tables that
+        have the score; "transfer": for each of two or more tables the training-free score that is
+        best on the others, and what it and depth-embed reach on this one.
+    """
+    reports = [
+        analyse_table(
+            table,
+            seeds=seeds,
+            rank_means=rank_means,
+            predictor_sizes=predictor_sizes,
+            progress=progress,
+        )
+        for table in tables
+    ]
+    return {
+        "tables": reports,
+        "mean": _mean_over_tables([report["scores"] for report in reports]),
+        "predictors": _mean_over_tables([report["predictors"] for report in reports]),
+        "transfer": _transfer(reports),
+    }
+
+
+def analyse_table(
+    table: RankingTable,
+    *,
+    seeds: int = 5,
+    rank_means: Sequence[Sequence[str]] = RANK_MEANS,
+    predictor_sizes: Sequence[int] = PREDICTOR_SIZES,
+    progress: Callable[[str], None] = lambda _: None,
+) -> dict[str, Any]:
+    """Every score of one table, and predictors fitted on a few of its networks.
+
+    A score that failed (NaN) ranks below all others. Regret is the accuracy of the best of ten
+    random networks, expected, less that of the score's first or of the best of its first ten:
+    below zero the score is worth having.
+
+    Args:
+        seeds: draws of the predictors' training networks, and of the order among equals.
+        rank_means: members of each mean of ranks; those that the table lacks leave it out.
+        predictor_sizes: how many networks the predictors are fitted on.
+        progress: called with what is being done.
+
+    Returns:
+        JSON-ready: "name", "networks", "size" (whence the true counts are), "notes", "groups"
+        (networks, expected best of ten random and best of all, for all and for each band),
+        "scores" and "predictors": name -> "kind", "failed" and group -> `FIGURES`; None where a
+        figure is undefined or the group holds under 20 networks.
+    """
+    groups = groups_of(table)
+    progress(f"{table.name}: scores")
+    scores = {
+        name: {
+            "kind": kind,
+            "failed": int(np.count_nonzero(~np.isfinite(values))),
+            **{
+                group: _figures(values, table.accuracy, mask, seeds)
+                for group, mask in groups.items()
+            },
+        }
+        for name, (kind, values) in training_free_scores(table, rank_means).items()
+    }
+    return {
+        "name": table.name,
+        "networks": len(table),
+        "size": None if table.size is None else table.size.source,
+        "notes": list(table.notes),
+        "groups": {
+            group: {
+                "networks": int(mask.sum()),
+                "best": float(table.accuracy[mask].max()) if mask.any() else None,
+                "best_of_ten_random": expected_best(table.accuracy[mask], 10),
+            }
+            for group, mask in groups.items()
+        },
+        "scores": scores,
+        "predictors": predictors(table, groups, seeds, predictor_sizes, LEAST, progress),
+    }
+
+
+def groups_of(table: RankingTable) -> dict[str, Mask]:
+    """All networks, and those of each budget band where true sizes are known."""
+    groups: dict[str, Mask] = {ALL: np.ones(len(table), dtype=np.bool_)}
+    if table.size is not None:
+        millions = table.size.params / 1e6
+        groups |= {
+            name: (millions >= low) & (millions < high) for name, (low, high) in BANDS.items()
+        }
+    return groups
+
+
+def _figures(values: Floats, accuracy: Floats, mask: Mask, seeds: int) -> dict[str, float | None]:
+    if mask.sum() < (2 if mask.all() else LEAST) or not np.isfinite(values[mask]).any():
+        return dict.fromkeys(FIGURES)
+    ranks, reached = rank_last_if_failed(values[mask]), accuracy[mask]
+    random = expected_best(reached, 10)
+    top1, top10 = (top_accuracies(ranks, reached, count, seeds) for count in (1, 10))
+    return {
+        "spearman": spearman(ranks, reached),
+        "kendall": kendall(ranks, reached),
+        "top1_regret": None if random is None else random - top1,
+        "top10_regret": None if random is None else random - top10,
+    }
+
+
+def _mean_over_tables(reports: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Score -> "kind", "tables" and group -> figure -> mean over the tables that have it."""
+    names = list(dict.fromkeys(name for report in reports for name in report))
+    result: dict[str, Any] = {}
+    for name in names:
+        entries = [report[name] for report in reports if name in report]
+        result[name] = {"kind": entries[0]["kind"], "tables": len(entries)}
+        for group in (ALL, *BANDS):
+            inside = [entry[group] for entry in entries if group in entry]
+            if inside:
+                result[name][group] = {
+                    figure: _mean([each.get(figure) for each in inside]) for figure in FIGURES
+                }
+    return result
+
+
+def _mean(values: Sequence[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    return float(np.mean(known)) if known else None
+
+
+def _transfer(reports: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Choose the score with the best mean Spearman on all tables but one; look at that one."""
+    if len(reports) < 2:
+        return []
+    shared = set.intersection(*(set(report["scores"]) for report in reports))
+
+    def rho(report: Mapping[str, Any], name: str, group: str) -> float | None:
+        value: float | None = report["scores"][name].get(group, {}).get("spearman")
+        return value
+
+    found = []
+    for held_out in reports:
+        others = [report for report in reports if report is not held_out]
+
+        def on_others(name: str, others: Sequence[Mapping[str, Any]] = others) -> float:
+            return _mean([rho(report, name, ALL) for report in others]) or -1.0
+
+        chosen = max(sorted(shared), key=on_others)
+        found.append(
+            {
+                "table": held_out["name"],
+                "chosen": chosen,
+                "spearman_on_others": on_others(chosen),
+                **{
+                    group: {name: rho(held_out, name, group) for name in (chosen, "depth-embed")}
+                    for group in (ALL, *BANDS)
+                },
+            }
+        )
+    return found

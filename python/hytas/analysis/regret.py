@@ -1,0 +1,29 @@
+"""What a ranking's favourites are worth against random ones."""
+
+import numpy as np
+
+from hytas.analysis.scores import Floats
+
+
+def expected_best(accuracy: Floats, count: int) -> float | None:
+    """Expected maximum of `count` networks drawn without replacement; None where there are fewer.
+
+    The k-th smallest of n is the maximum of C(k - 1, count - 1) of the C(n, count) draws.
+    """
+    total = len(accuracy)
+    if total < count:
+        return None
+    chance = np.zeros(total)
+    chance[-1] = count / total
+    for place in range(total - 1, count - 1, -1):  # C(k - 1, c - 1) / C(n, c), downwards from k = n
+        chance[place - 1] = chance[place] * (place - count + 1) / place
+    return float(np.sort(accuracy) @ chance)
+
+
+def top_accuracies(ranks: Floats, accuracy: Floats, count: int, seeds: int) -> float:
+    """Best accuracy among the `count` of highest rank; equals in `seeds` random orders."""
+    best = []
+    for seed in range(seeds):
+        luck = np.random.default_rng(seed).permutation(len(ranks))
+        best.append(accuracy[np.lexsort((luck, -ranks))[:count]].max())
+    return float(np.mean(best))

@@ -1,0 +1,94 @@
+"""Training-free scores of a table's networks: its columns, what genes alone say, and rank means."""
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hytas.analysis.tables import RankingTable
+from hytas.errors import InputError
+
+Floats = NDArray[np.float64]
+
+# The middle of the space: depths 4..10, and the median of its widths.
+MIDDLE_DEPTH, MIDDLE_WIDTH = 7.0, 112.0
+
+# Means of ranks that are shown beside their members: the search in docs/ranking.md found them.
+RANK_MEANS = (
+    ("depth-embed", "zico_pp"),
+    ("depth-embed", "snip", "zico_pp"),
+    ("zico_act", "zico_pp"),
+    ("balance", "params"),
+    ("balance", "zico_pp"),
+    ("balance", "zico_act"),
+    ("balance", "params", "zico_act"),
+)
+
+
+def balance(depth: Floats, width: Floats) -> Floats:
+    """- (7 / depth)^2 - (112 / embed_dim)^2: neither may be small against the space's middle.
+
+    A power mean of depth and width with exponent -2, up to a monotone map; with exponent 0 it is
+    depth times width. Free, larger is better.
+    """
+    score: Floats = -((MIDDLE_DEPTH / depth) ** 2) - (MIDDLE_WIDTH / width) ** 2
+    return score
+
+
+def training_free_scores(
+    table: RankingTable, rank_means: Sequence[Sequence[str]] = RANK_MEANS
+) -> dict[str, tuple[str, Floats]]:
+    """Name -> kind ("baseline", "proxy", "rank-mean") and score (n,), larger is better.
+
+    Of the rank means those are left out whose members the table has not.
+    """
+    depth = np.array([float(len(item["num_heads"])) for item in table.architectures])
+    width = np.array([float(item["embed_dim"]) for item in table.architectures])
+    free = {
+        "depth": depth,
+        "embed_dim": width,
+        "depth-embed": depth * width,
+        "balance": balance(depth, width),
+        "mlp_ratio": np.array([float(np.mean(item["mlp_ratio"])) for item in table.architectures]),
+        "num_heads": np.array([float(np.mean(item["num_heads"])) for item in table.architectures]),
+    }
+    if table.size is not None:
+        free["true params"] = table.size.params
+    baselines = {name: table.scores[name] for name in ("params", "macs") if name in table.scores}
+    if "params" not in baselines and table.size is not None:
+        baselines["params"] = table.size.params
+    found = {name: ("baseline", values) for name, values in {**baselines, **free}.items()}
+    for name, values in table.scores.items():
+        found.setdefault(name, ("proxy", values))
+    for members in rank_means:
+        if all(name in found for name in members):
+            ranks = [rank_last_if_failed(found[name][1]) for name in members]
+            mean = np.mean(ranks, axis=0)
+            found[f"rank-mean({','.join(members)})"] = ("rank-mean", mean)
+    return found
+
+
+def parse_rank_means(texts: Sequence[str]) -> list[tuple[str, ...]]:
+    """`a,b` or `rank-mean(a,b)`, each of two names or more.
+
+    Raises:
+        InputError: a text of fewer than two names.
+    """
+    parsed = []
+    for text in texts:
+        inside = text.strip().removeprefix("rank-mean(").removesuffix(")")
+        names = tuple(part.strip() for part in inside.split(",") if part.strip())
+        if len(names) < 2:
+            raise InputError(f"rank mean {text!r}: must name two scores or more, as snip,dss")
+        parsed.append(names)
+    return parsed
+
+
+def rank_last_if_failed(values: Floats) -> Floats:
+    """Mean ranks in 1..n; what is not a number ranks below all numbers."""
+    from scipy.stats import rankdata
+
+    finite = np.isfinite(values)
+    filled = np.where(finite, values, values[finite].min() - 1.0 if finite.any() else 0.0)
+    ranks: Floats = rankdata(filled)
+    return ranks

@@ -1,0 +1,68 @@
+"""True parameter counts of the networks of a table: what a budget counts, fusion included."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hytas.models.shape import InputShape
+from hytas.proxies import baselines
+
+Floats = NDArray[np.float64]
+
+# Bands, classes and band group of the published scenes (HyTAS, supplementary tables 3-7).
+SCENES = {
+    "indian": InputShape(200, 16, 7, 3),
+    "houston": InputShape(144, 15, 7, 3),
+    "pavia": InputShape(103, 9, 7, 7),
+    "ksc": InputShape(176, 13, 7, 3),
+    "salinas": InputShape(204, 16, 7, 3),
+}
+# The released code runs as many fusions whatever the depth, and `params_with_caf` counts them.
+RELEASED_FUSIONS = 8
+
+
+@dataclass(frozen=True, eq=False)
+class Size:
+    """Parameters (n,) as the networks ship, and whence they are known."""
+
+    params: Floats
+    source: str
+
+
+def find_size(
+    name: str,
+    architectures: Sequence[Mapping[str, Any]],
+    counts: Mapping[str, Floats],
+    shape: InputShape | None,
+) -> Size | None:
+    """The true parameter counts of a table, or None where nothing tells them.
+
+    In this order: the given shape; the columns `params` (without fusion) and `params_with_caf` of
+    the published tables, which tell the number of tokens; a published scene's name at the start of
+    the table's; the column `params` alone, as `hytas score` writes it.
+
+    Args:
+        name: of the table.
+        architectures: n mappings of genes.
+        counts: the columns `params` and `params_with_caf`, where the table has them.
+        shape: what the scene fixes, where the user says it.
+    """
+    if shape is not None:
+        return Size(_count(architectures, shape), "genes and the shape given")
+    if "params" in counts and "params_with_caf" in counts:
+        fusion = np.nanmedian(counts["params_with_caf"] - counts["params"]) / RELEASED_FUSIONS
+        fused = np.array([max(0, len(item["num_heads"]) - 2) for item in architectures])
+        return Size(counts["params"] + fused * fusion, "columns params and params_with_caf")
+    for scene, known in SCENES.items():
+        if name.lower().startswith(scene):
+            return Size(_count(architectures, known), f"genes and the shape of {scene}")
+    if "params" in counts:
+        return Size(counts["params"], "column params")
+    return None
+
+
+def _count(architectures: Sequence[Mapping[str, Any]], shape: InputShape) -> Floats:
+    return np.array([baselines.params(item, shape, 0) for item in architectures])

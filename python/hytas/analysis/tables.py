@@ -1,0 +1,232 @@
+"""Tables of trained networks: genes, the accuracy of each, and what proxies said of it."""
+
+import csv
+import difflib
+import io
+import json
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hytas.analysis.size import Size, find_size
+from hytas.errors import InputError
+from hytas.models.shape import InputShape
+from hytas.proxies.results import check_architecture
+from hytas.proxies.table import PROXIES
+
+Floats = NDArray[np.float64]
+
+GENES = ("depth", "embed_dim", "num_heads", "mlp_ratio")
+TARGET = "OA"
+# Names of the authors' own files (results/*_2000_new_all.csv of the HyTAS repository), lower case.
+ALIASES = {"layer_num": "depth", "zico_modified": "zico_w_decay", "oa": TARGET}
+# Scores that were published beside those of `PROXIES`.
+PUBLISHED = (
+    *("zico_w_decay", "zico_act", "snip_msa", "snip_mlp", "grad_norm_msa", "grad_norm_mlp"),
+    *("dss_nosign", "synflow_nosign", "logsynflow_nosign"),
+    *("snip_grad_norm", "gradsign", "te_nas", "t_cet_o", "attn_sim"),
+)
+# Neither a gene nor a score. `flops` and `m_size` of the released code are not what they say.
+OTHER = (
+    *("params_with_caf", "flops", "flops_ref", "m_size", "m_size_ref"),
+    *("aa", "kappa", "max_oa", "oa_all", "suspect", "retrain_row", "n_retrains"),
+    *("train_seconds", "seconds", "reasons", "space"),
+)
+
+
+@dataclass(frozen=True, eq=False)
+class RankingTable:
+    """Trained networks of one scene.
+
+    Attributes:
+        name: of the file, without its suffix.
+        architectures: n mappings of genes.
+        accuracy: (n,) OA on test pixels.
+        scores: name -> (n,); NaN where a score failed. "-grasp" stands for a negative grasp.
+        size: true parameter counts and whence they are; None where they cannot be known.
+        notes: one-line remarks on rows left out and the like.
+    """
+
+    name: str
+    architectures: tuple[dict[str, Any], ...]
+    accuracy: Floats
+    scores: Mapping[str, Floats]
+    size: Size | None
+    notes: tuple[str, ...]
+
+    def __len__(self) -> int:
+        return len(self.accuracy)
+
+
+def read_tables(paths: Sequence[str | Path], **options: Any) -> list[RankingTable]:
+    """Read tables from files and folders; of a folder every .csv file, by name.
+
+    Args:
+        options: of `read_table`.
+
+    Raises:
+        InputError: no table is there, or one is not readable as a table.
+        OSError: a file cannot be read.
+    """
+    files: list[Path] = []
+    for path in map(Path, paths):
+        found = sorted(path.glob("*.csv")) if path.is_dir() else [path]
+        if not found:
+            raise InputError(f"tables {path}: the folder holds no .csv file")
+        files += found
+    if not files:
+        raise InputError("tables: none given; name a folder or CSV files")
+    return [read_table(file, **options) for file in dict.fromkeys(files)]
+
+
+def read_table(
+    path: str | Path,
+    *,
+    shape: InputShape | None = None,
+    score_columns: Sequence[str] = (),
+    ignored_columns: Sequence[str] = (),
+) -> RankingTable:
+    """Read one CSV table.
+
+    Its columns are OA, the genes (depth, embed_dim, num_heads, mlp_ratio), scores by the names of
+    `hytas proxies` or of the published tables, and bookkeeping. Rows with a `suspect` other than 0
+    and rows without an OA are left out, and a note says how many.
+
+    Args:
+        shape: what the scene fixes, for the true parameter counts; found by itself for the
+            published scenes and tables (`hytas.analysis.size`).
+        score_columns: columns of other names to take for scores.
+        ignored_columns: columns of other names to leave out.
+
+    Raises:
+        InputError: not a CSV table, a missing or unknown column, or a field that is no number; the
+            message names file, line and column.
+        OSError: the file cannot be read.
+    """
+    path = Path(path)
+    rows, columns = _read_rows(path, set(score_columns), set(ignored_columns))
+    notes = []
+    kept = [row for row in rows if _number(path, row, "suspect", columns) in (None, 0.0)]
+    if len(kept) < len(rows):
+        notes.append(f"{len(rows) - len(kept)} rows flagged suspect left out")
+    trained = [row for row in kept if _number(path, row, TARGET, columns) is not None]
+    if len(trained) < len(kept):
+        notes.append(f"{len(kept) - len(trained)} rows without an OA left out")
+    if len(trained) < 3:
+        raise InputError(f"{path}: {len(trained)} trained networks; at least 3 are needed")
+    architectures = tuple(_architecture(path, row, columns) for row in trained)
+
+    def column(name: str) -> Floats:
+        values = (_number(path, row, name, columns) for row in trained)
+        return np.array([math.nan if value is None else value for value in values])
+
+    known = [name for name in columns if name not in (*GENES, TARGET, *OTHER)]
+    scores = {name: column(name) for name in known}
+    counted: tuple[str, ...] = ("params", "params_with_caf")
+    counts = {name: column(name) for name in counted if name in columns}
+    size = find_size(path.stem, architectures, counts, shape)
+    if size is None:
+        notes.append("true parameter counts unknown, so no budget bands: --shape says what scene")
+    return RankingTable(
+        path.stem, architectures, column(TARGET), _oriented(scores), size, tuple(notes)
+    )
+
+
+def _oriented(scores: dict[str, Floats]) -> dict[str, Floats]:
+    """The released GraSP is negative and favours the smallest networks: its negative ranks."""
+    if "grasp" in scores and np.nanmedian(np.append(scores["grasp"], 0.0)) < 0:
+        return {
+            ("-grasp" if k == "grasp" else k): (-v if k == "grasp" else v)
+            for k, v in scores.items()
+        }
+    return scores
+
+
+def _read_rows(
+    path: Path, scores: set[str], ignored: set[str]
+) -> tuple[list[tuple[int, dict[str, str]]], dict[str, str]]:
+    """Lines with their numbers, and from our name of a column to the file's."""
+    try:
+        text = path.read_text(encoding="utf-8-sig")
+    except FileNotFoundError:
+        raise InputError(f"tables {path}: no such file or folder") from None
+    except UnicodeDecodeError:
+        raise InputError(f"{path}: is not a CSV table: it is not UTF-8 text") from None
+    reader = csv.DictReader(io.StringIO(text, newline=""))
+    header = [name for name in reader.fieldnames or [] if name]
+    columns: dict[str, str] = {}
+    for name in header:
+        ours = name if name in scores else _our_name(path, name, ignored)
+        if ours is None:
+            continue
+        if ours in columns:
+            raise InputError(f"{path}: columns {columns[ours]} and {name} are both {ours}")
+        columns[ours] = name
+    for name in sorted((scores | ignored) - set(header)):
+        raise InputError(f"{path}: no column {name!r}; its columns are {', '.join(header)}")
+    for name in (TARGET, *GENES):
+        if name not in columns:
+            found = ", ".join(header) or "none"
+            raise InputError(f"{path}: no column {name}, which is needed; its columns are {found}")
+    rows = []
+    for row in reader:
+        if None in row or None in row.values():
+            raise InputError(f"{path}, line {reader.line_num}: not as many fields as columns")
+        rows.append((reader.line_num, row))
+    return rows, columns
+
+
+def _our_name(path: Path, name: str, ignored: set[str]) -> str | None:
+    if name in ignored:
+        return None
+    lower = name.strip().lower()
+    ours = ALIASES.get(lower, lower)
+    scores = {*PROXIES, *PUBLISHED}
+    if ours in (TARGET, *GENES, *OTHER) or ours in scores or lower.split(":")[0] in PROXIES:
+        return ours
+    if ours.replace("-", "_") in scores:
+        return ours.replace("-", "_")
+    near = difflib.get_close_matches(lower, [*GENES, TARGET, *scores], 1, 0.6)
+    hint = f"did you mean {near[0]}?" if near else "see `hytas proxies` for the names of scores"
+    raise InputError(
+        f"{path}: unknown column {name!r}; {hint} (--score-column {name} ranks it as a score, "
+        f"--ignore-column {name} leaves it out)"
+    )
+
+
+def _number(
+    path: Path, row: tuple[int, dict[str, str]], name: str, columns: Mapping[str, str]
+) -> float | None:
+    """A field; None where it is empty, not finite or its column is missing."""
+    if name not in columns:
+        return None
+    text = row[1][columns[name]].strip()
+    try:
+        value = float(text) if text else math.nan
+    except ValueError:
+        raise InputError(
+            f"{path}, line {row[0]}: {columns[name]} {text!r} is not a number"
+        ) from None
+    return value if math.isfinite(value) else None
+
+
+def _architecture(
+    path: Path, row: tuple[int, dict[str, str]], columns: Mapping[str, str]
+) -> dict[str, Any]:
+    try:
+        genes = {name: json.loads(row[1][columns[name]]) for name in GENES}
+        # The authors' files repeat the width for every layer.
+        width = genes["embed_dim"]
+        if isinstance(width, list):
+            if len(set(width)) != 1:
+                raise InputError(f"embed_dim {width}: must be one width for all layers")
+            genes["embed_dim"] = width[0]
+        check_architecture(genes)
+    except (InputError, TypeError, ValueError) as error:
+        raise InputError(f"{path}, line {row[0]}: {error}") from None
+    return {"space": "hytas", **genes}

@@ -1,0 +1,202 @@
+"""`hytas analyse`: what scores are worth, on tables of trained networks."""
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import click
+
+from hytas.errors import InputError
+
+GROUPS = ("all", "0-0.5M", "0.5-1M", "1-2M", "2-4M", "4M+")
+
+
+@click.group()
+def analyse() -> None:
+    """Tell what scores are worth on networks that were trained."""
+
+
+@analyse.command()
+@click.option(
+    "--tables",
+    required=True,
+    multiple=True,
+    type=click.Path(path_type=Path),
+    help="CSV files, or a folder of them; one scene each.",
+)
+@click.argument("more", nargs=-1, type=click.Path(path_type=Path))
+@click.option("--seeds", type=int, default=5, show_default=True, help="Draws of each predictor.")
+@click.option(
+    "--rank-mean", "rank_means", multiple=True, help="Also the mean of these ranks, as snip,dss."
+)
+@click.option(
+    "--predictor-sizes",
+    default="20,50,100,200",
+    show_default=True,
+    help="Trained networks that predictors are fitted on; 0 leaves them out.",
+)
+@click.option(
+    "--shape",
+    help="BANDS,CLASSES or BANDS,CLASSES,PATCH,GROUP of the scene, for the true parameter counts "
+    "where a table does not tell them.",
+)
+@click.option("--score-column", multiple=True, help="Column of another name to take for a score.")
+@click.option("--ignore-column", multiple=True, help="Column of another name to leave out.")
+@click.option("--json", "as_json", is_flag=True, help="Print all figures as JSON.")
+def ranking(
+    tables: tuple[Path, ...],
+    more: tuple[Path, ...],
+    seeds: int,
+    rank_means: tuple[str, ...],
+    predictor_sizes: str,
+    shape: str | None,
+    score_column: tuple[str, ...],
+    ignore_column: tuple[str, ...],
+    as_json: bool,
+) -> None:
+    """Print how every score of the tables ranks their networks by accuracy.
+
+    A table has a column OA, the genes (depth, embed_dim, num_heads, mlp_ratio), and scores by the
+    names of `hytas proxies`. Figures: Spearman's rho over all networks and inside bands of true
+    size, Kendall's tau, and the regret of the first one and the first ten favourites: accuracy of
+    the best of ten random networks (expected) less theirs, so below zero is good.
+
+    \b
+    hytas analyse ranking --tables results/
+    hytas analyse ranking --tables a.csv b.csv --rank-mean snip,naswot --json
+    """
+    sizes = _sizes(predictor_sizes)
+    if seeds < 1:
+        raise InputError(f"seeds {seeds}: must be 1 or more")
+    from hytas.analysis import analyse_tables, read_tables
+    from hytas.analysis.scores import RANK_MEANS, parse_rank_means
+
+    means = list(dict.fromkeys((*RANK_MEANS, *parse_rank_means(rank_means))))
+    read = read_tables(
+        [*tables, *more],
+        shape=None if shape is None else _shape(shape),
+        score_columns=score_column,
+        ignored_columns=ignore_column,
+    )
+    _check_members(read, parse_rank_means(rank_means))
+    found = analyse_tables(
+        read,
+        seeds=seeds,
+        rank_means=means,
+        predictor_sizes=sizes,
+        progress=lambda text: click.echo(text, err=True),
+    )
+    click.echo(json.dumps(found, indent=1, allow_nan=False) if as_json else _text(found))
+
+
+def _sizes(text: str) -> list[int]:
+    try:
+        sizes = [int(part) for part in text.split(",")]
+    except ValueError:
+        sizes = [-1]
+    if sizes == [0]:
+        return []
+    if min(sizes) < 2:
+        raise InputError(f"predictor sizes {text!r}: must be numbers of 2 or more, such as 20,50")
+    return sizes
+
+
+def _shape(text: str) -> Any:
+    from hytas.models.shape import InputShape
+
+    try:
+        numbers = [int(part) for part in text.split(",")]
+    except ValueError:
+        numbers = []
+    if len(numbers) not in (2, 4) or min(numbers) < 1:
+        raise InputError(
+            f"shape {text!r}: must be BANDS,CLASSES or BANDS,CLASSES,PATCH,GROUP, as 200,16,7,3"
+        )
+    return InputShape(*numbers)
+
+
+def _check_members(tables: Sequence[Any], means: Sequence[Sequence[str]]) -> None:
+    """A rank mean that the user asks for must be possible somewhere."""
+    from hytas.analysis.scores import training_free_scores
+
+    for members in means:
+        missing: list[str] = []
+        for table in tables:
+            known = training_free_scores(table, ())
+            missing = [name for name in members if name not in known]
+            if not missing:
+                break
+        if missing:
+            raise InputError(
+                f"rank mean {','.join(members)}: no table has {missing[0]}; "
+                f"the last has {', '.join(known)}"
+            )
+
+
+def _text(found: Mapping[str, Any]) -> str:
+    parts = []
+    for table in found["tables"]:
+        head = f"{table['name']}: {table['networks']} networks"
+        if table["size"]:
+            head += f"; true parameter counts from {table['size']}"
+        lines = [head, *table["notes"], _counts(table["groups"])]
+        parts.append("\n".join([*lines, *_rows({**table["scores"], **table["predictors"]})]))
+    if len(found["tables"]) > 1:
+        names = ", ".join(table["name"] for table in found["tables"])
+        rows = _rows({**found["mean"], **found["predictors"]}, len(found["tables"]))
+        parts.append("\n".join([f"mean of {names}", *rows]))
+        parts.append("\n".join(_transfer(found["transfer"])))
+    return "\n\n".join(parts)
+
+
+def _counts(groups: Mapping[str, Any]) -> str:
+    return "networks: " + ", ".join(f"{name} {each['networks']}" for name, each in groups.items())
+
+
+def _rows(entries: Mapping[str, Mapping[str, Any]], tables: int = 1) -> list[str]:
+    """A line a score, the best first; then those that not all tables have; predictors last."""
+    head = ["score", "rho", *GROUPS[1:], "tau", "top-1", "top-10"]
+    cells = [head]
+
+    def place(name: str) -> tuple[bool, bool, float]:
+        rho = entries[name]["all"]["spearman"]
+        last, partial = (
+            entries[name]["kind"] == "predictor",
+            entries[name].get("tables", 1) < tables,
+        )
+        return last, partial, 0.0 if last else (2.0 if rho is None else -rho)
+
+    for name in sorted(entries, key=place):
+        entry = entries[name]
+        bands = [entry.get(group, {}).get("spearman") for group in GROUPS]
+        others = [entry["all"].get(key) for key in ("kendall", "top1_regret", "top10_regret")]
+        failed = f" ({entry['failed']} failed)" if entry.get("failed") else ""
+        if entry.get("tables", tables) < tables:
+            failed = f" ({entry['tables']} of {tables} tables)"
+        cells.append([name + failed, *map(_cell, [*bands, *others])])
+    widths = [max(len(row[column]) for row in cells) for column in range(len(head))]
+    return [
+        "  ".join(
+            cell.ljust(width) if column == 0 else cell.rjust(width)
+            for column, (cell, width) in enumerate(zip(row, widths, strict=True))
+        )
+        for row in cells
+    ]
+
+
+def _cell(value: float | None) -> str:
+    return "-" if value is None else f"{value:.3f}"
+
+
+def _transfer(found: Sequence[Mapping[str, Any]]) -> list[str]:
+    lines = ["the training-free score that is best on the other tables, and its rho on this one"]
+    for entry in found:
+        name = entry["chosen"]
+        pairs = [(group, entry[group]) for group in ("all", "1-2M", "2-4M")]
+        figures = ", ".join(
+            f"{group} {_cell(rho[name])} (depth-embed {_cell(rho['depth-embed'])})"
+            for group, rho in pairs
+        )
+        lines.append(f"{entry['table']}: {name}: {figures}")
+    return lines

@@ -22,6 +22,30 @@ ARCHITECTURE = {
 }
 
 
+TOKENS = ("band", "pixel", "series", "parallel")
+
+
+def wide_architecture(tokens: str, pooling: str) -> dict[str, Any]:
+    """One of `hytas-wide`, deep enough for fusion."""
+    bands, pixels = int(tokens != "pixel") * 3, int(tokens != "band") * 3
+    return {
+        "space": "hytas-wide",
+        "tokens": tokens,
+        "patch": 5,
+        "band_width": 7,
+        "band_stride": 4,
+        "pooling": pooling,
+        "fusion": "yes",
+        "embed_dim": 32,
+        "band_depth": bands,
+        "pixel_depth": pixels,
+        "band_heads": [2, 4, 8][:bands],
+        "band_mlp": [1, 2, 3][:bands],
+        "pixel_heads": [4, 2, 4][:pixels],
+        "pixel_mlp": [2, 1, 4][:pixels],
+    }
+
+
 @dataclass(frozen=True)
 class Exported:
     scene: Scene
@@ -61,16 +85,18 @@ def small_scene(dtype: str = "uint16", height: int = 17, width: int = 23, bands:
     )
 
 
-def small_model(scene: Scene) -> tuple[SensorModel, ModelCard]:
+def small_model(
+    scene: Scene, architecture: dict[str, Any] = ARCHITECTURE
+) -> tuple[SensorModel, ModelCard]:
     """An untrained network with weights large enough that its answers differ between pixels."""
     preprocessing = Preprocessing.fit_scene(scene, np.arange(0, scene.labels.size, 3))
     shape = InputShape(len(preprocessing.bands), scene.classes, 5, 3)
-    network = build_network(ARCHITECTURE, shape, seed=5)
+    network = build_network(architecture, shape, seed=5)
     with torch.no_grad():
         for parameter in network.parameters():
             parameter.mul_(3.0)
     model = SensorModel(network, preprocessing).eval()
-    return model, describe(scene, preprocessing, ARCHITECTURE, shape)
+    return model, describe(scene, preprocessing, architecture, shape)
 
 
 _ONCE: list[Exported] = []

@@ -88,7 +88,7 @@ def fragile(tmp_path_factory: pytest.TempPathFactory) -> Exported:
     scene = small_scene()
     model, card = small_model(scene)
     with torch.no_grad():
-        for block in model.network.blocks:
+        for block in model.network.band_stream.blocks:
             for norm, reader in ((block.norm1, block.attention.qkv), (block.norm2, block.fc1)):
                 norm.bias[0] = 3e4
                 reader.weight[:, 0] = 0.0

@@ -6,15 +6,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from small_model import Exported, small_model, small_scene
+from small_model import TOKENS, Exported, small_model, small_scene, wide_architecture
 from torch import nn
 
-from hytas.data import Preprocessing
+from hytas.data import PatchReader, Preprocessing
 from hytas.deploy import DeployedModel, classify_scene
 from hytas.errors import InputError
 from hytas.export import export_formats, lean
 from hytas.export.lean import LeanModel
-from hytas.export.scene_graph import PIECE, StripEmbedding
+from hytas.export.scene_graph import PIECE, StripBands, StripModel, TileModel
 from hytas.model_card import ModelCard
 from hytas.models import InputShape, SensorModel, build_network
 
@@ -83,8 +83,37 @@ def test_a_network_without_such_an_embedding_is_refused(wide: Exported, tmp_path
 
     preprocessing = Preprocessing.from_dict(wide.card.preprocessing)
     other = SensorModel(Other(), preprocessing)
-    with pytest.raises(InputError, match="a Other has no embedding that is a convolution"):
+    with pytest.raises(InputError, match="a Other has no embedding that is shared"):
         export_formats(other, tmp_path, wide.card, ["onnx-scene"])
+
+
+@pytest.mark.parametrize("tokens", ["pixel", "series", "parallel"])
+def test_the_scene_graph_of_pixel_tokens(tokens: str, tmp_path: Path) -> None:
+    scene = small_scene("int16", height=7, width=PIECE + 3)
+    model, card = small_model(scene, wide_architecture(tokens, "mean"))
+    files = export_formats(model, tmp_path, card, ["onnx", "onnx-scene"])
+    pair = [DeployedModel.load(files[name], "cpu") for name in ("onnx", "onnx-scene")]
+    patch, whole = (classify_scene(one, scene.cube) for one in pair)
+    assert len(np.unique(patch.labels)) >= 3
+    assert np.array_equal(patch.labels, whole.labels)
+    assert np.abs(patch.confidence - whole.confidence).max() < 1e-5
+
+
+@pytest.mark.parametrize("tokens", TOKENS)
+@pytest.mark.parametrize("pooling", ["class", "mean", "centre"])
+def test_lean_and_strip_models_are_the_network(tokens: str, pooling: str) -> None:
+    scene = small_scene("int16", height=5, width=9)
+    model, card = small_model(scene, wide_architecture(tokens, pooling))
+    read = PatchReader(scene.cube, card.patch_size)
+    patches = torch.from_numpy(read(np.arange(2 * 9, 3 * 9))).float()
+    rows = np.pad(scene.cube, ((0, 0), (2, 2), (0, 0)), mode="reflect").astype("f4")
+    with torch.no_grad():
+        expected = model(patches)
+        assert torch.allclose(LeanModel(model, card)(patches), expected, atol=2e-6)
+        features = TileModel(model, card)(torch.from_numpy(rows))
+        classes, confidence = StripModel(model, card)(features)
+    assert torch.allclose(confidence, expected.amax(1), atol=2e-6)
+    assert classes.tolist() == np.array(card.class_ids)[expected.argmax(1).numpy()].tolist()
 
 
 CARD = ModelCard(
@@ -142,7 +171,7 @@ def test_the_lean_network_is_the_network(depth: int, group: int) -> None:
     patches = torch.randn(7, 5, 5, 12, generator=torch.Generator().manual_seed(0))
     with torch.no_grad():
         assert torch.allclose(LeanModel(model, CARD)(patches), model(patches), atol=2e-6)
-        tokens = network.embed(patches)
-        strip = StripEmbedding(network.embed, 5)
+        tokens = network.band_embed(patches)
+        strip = StripBands(network.band_embed, 5)
         for index in range(7):
             assert torch.allclose(strip(patches[index])[0], tokens[index], atol=1e-4)

@@ -7,7 +7,7 @@ import pytest
 import torch
 from torch.nn import functional
 
-from hytas.models import InputShape, SpectralTransformer, build_network, count_parameters
+from hytas.models import InputShape, build_network, count_parameters
 
 ARCHITECTURE = {
     "space": "hytas",
@@ -38,15 +38,15 @@ def test_embedding_stacks_neighbouring_bands() -> None:
     network = build_network(ARCHITECTURE, SHAPE)
     patches = torch.randn(2, 7, 7, 12)
     padded = torch.cat([patches[..., :1], patches, patches[..., -1:]], dim=3).flatten(1, 2)
-    weight = network.embed.project.weight  # (E, 49, 3)
+    weight = network.band_embed.project.weight  # (E, 49, 3)
     for band in range(12):
         stacked = padded[:, :, band : band + 3].flatten(1)
-        expected = functional.linear(stacked, weight.flatten(1), network.embed.project.bias)
-        assert torch.allclose(network.embed(patches)[:, band], expected, atol=1e-5)
+        expected = functional.linear(stacked, weight.flatten(1), network.band_embed.project.bias)
+        assert torch.allclose(network.band_embed(patches)[:, band], expected, atol=1e-5)
 
 
 def test_attention_scales_by_the_truncated_head_width() -> None:
-    attention = build_network(ARCHITECTURE, SHAPE).blocks[0].attention
+    attention = build_network(ARCHITECTURE, SHAPE).band_stream.blocks[0].attention
     tokens = torch.randn(1, 13, 32)
     query, key, value = attention.qkv(tokens).view(13, 3, 3, 10).unbind(1)
     mixed = [
@@ -59,10 +59,10 @@ def test_attention_scales_by_the_truncated_head_width() -> None:
 def test_fusion_mixes_the_input_of_two_layers_ago() -> None:
     network = build_network(ARCHITECTURE, SHAPE).eval()
     seen = []
-    for block in network.blocks:
+    for block in network.band_stream.blocks:
         block.register_forward_hook(lambda _, inputs, output: seen.append((inputs[0], output)))
     network(torch.randn(1, 7, 7, 12))
-    fusion = network.fusions[1]  # before layer 3, of the output of 2 and the input of 1
+    fusion = network.band_stream.fusions[1]  # before layer 3, of the output of 2 and the input of 1
     expected = fusion.weight[0] @ seen[2][1] + fusion.weight[1] @ seen[1][0] + fusion.bias[:, None]
     assert torch.allclose(seen[3][0], expected, atol=1e-5)
 
@@ -93,7 +93,8 @@ def test_size_is_the_published_one_and_the_fusions(
     for row in rows:
         heads, ratios = json.loads(row["num_heads"]), json.loads(row["mlp_ratio"])
         with torch.device("meta"):
-            network = SpectralTransformer(shape, int(row["embed_dim"]), heads, ratios)
+            genes = {"embed_dim": int(row["embed_dim"]), "num_heads": heads, "mlp_ratio": ratios}
+            network = build_network({"space": "hytas", **genes}, shape)
         fusions = (len(heads) - 2) * (2 * shape.tokens**2 + shape.tokens)
         # The published counts leave the fusions out and give qkv a bias that the network lacks.
         bias = sum(3 * h * (int(row["embed_dim"]) // h) for h in heads)

@@ -13,10 +13,13 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
-from hytas.models import InputShape, SpectralTransformer
+from hytas.models import InputShape, SpectralTransformer, build_network
 from hytas.proxies.weights import Draws, Pool, Weights, draw_weights, perturbed_patches
 
 LINEAR = ("embed", "qkv", "proj", "fc1", "fc2", "head")
+
+
+RELEASED_SIGN = tuple(f"band_stream.{name}" for name in ("fusions", "position", "class_token"))
 
 
 def build(
@@ -50,24 +53,25 @@ def load(
     sign: str,
 ) -> SpectralTransformer:
     """The shipped network with the weights `drawn`."""
-    network = SpectralTransformer(
-        shape, architecture["embed_dim"], architecture["num_heads"], architecture["mlp_ratio"]
-    ).to(dtype)
+    network = build_network({**architecture, "space": "hytas"}, shape).to(dtype)
+    assert isinstance(network, SpectralTransformer)
+    network.shape = shape
+    stream = network.band_stream
     values = {
-        "embed.project.weight": drawn.embed.view_as(network.embed.project.weight),
-        "embed.project.bias": torch.zeros(len(drawn.embed)),
-        "class_token": drawn.class_token.view_as(network.class_token),
-        "position": drawn.position[None],
+        "band_embed.project.weight": drawn.embed.view_as(network.band_embed.project.weight),
+        "band_embed.project.bias": torch.zeros(len(drawn.embed)),
+        "band_stream.class_token": drawn.class_token.view_as(stream.class_token),
+        "band_stream.position": drawn.position[None],
         "head.weight": drawn.head,
     }
     for index, layer in enumerate(drawn.layers):
-        values[f"blocks.{index}.attention.qkv.weight"] = layer.qkv
-        values[f"blocks.{index}.attention.proj.weight"] = layer.proj
-        values[f"blocks.{index}.fc1.weight"] = layer.fc1
-        values[f"blocks.{index}.fc2.weight"] = layer.fc2
+        values[f"band_stream.blocks.{index}.attention.qkv.weight"] = layer.qkv
+        values[f"band_stream.blocks.{index}.attention.proj.weight"] = layer.proj
+        values[f"band_stream.blocks.{index}.fc1.weight"] = layer.fc1
+        values[f"band_stream.blocks.{index}.fc2.weight"] = layer.fc2
         if layer.fusion is not None:
-            values[f"fusions.{index - 2}.weight"] = layer.fusion
-            values[f"fusions.{index - 2}.bias"] = layer.fusion_bias
+            values[f"band_stream.fusions.{index - 2}.weight"] = layer.fusion
+            values[f"band_stream.fusions.{index - 2}.bias"] = layer.fusion_bias
     missing, unexpected = network.load_state_dict(values, strict=False)
     assert not unexpected
     # What is not drawn starts at a constant: norms at one and zero, linear biases at zero.
@@ -75,7 +79,7 @@ def load(
     assert all(torch.unique(state[name]).numel() == 1 for name in missing)
     with torch.no_grad():
         for name, parameter in network.named_parameters():
-            reached = name.startswith(("fusions", "position", "class_token"))
+            reached = name.startswith(RELEASED_SIGN)
             if sign == "weights" or (sign == "released" and reached):
                 parameter.abs_()
     return network.eval()
@@ -83,8 +87,8 @@ def load(
 
 def layers(network: SpectralTransformer) -> list[tuple[str, nn.Module]]:
     """(kind, module) of the linear layers, in order."""
-    found: list[tuple[str, nn.Module]] = [("embed", network.embed.project)]
-    for block in network.blocks:
+    found: list[tuple[str, nn.Module]] = [("embed", network.band_embed.project)]
+    for block in network.band_stream.blocks:
         assert isinstance(block.attention, nn.Module)
         found += [("qkv", block.attention.qkv), ("proj", block.attention.proj)]
         found += [("fc1", block.fc1), ("fc2", block.fc2)]

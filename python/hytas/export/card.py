@@ -6,7 +6,7 @@ from typing import Any
 
 from hytas.data import Preprocessing, Scene
 from hytas.model_card import ModelCard
-from hytas.models import InputShape
+from hytas.models import InputShape, patch_size_of
 
 
 def describe(
@@ -20,7 +20,7 @@ def describe(
     return ModelCard(
         class_names=tuple(scene.class_names),
         class_ids=tuple(int(number) for number in scene.class_ids),
-        patch_size=shape.patch_size,
+        patch_size=patch_size_of(architecture, shape),
         bands=scene.bands,
         dtype=scene.cube.dtype.newbyteorder("=").name,
         preprocessing=preprocessing.to_dict(),

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from hytas.model_card import ModelCard
 from hytas.models import SensorModel, SpectralTransformer
-from hytas.models.spectral import Attention, Block
+from hytas.models.layers import Attention, Block, TokenStream
 
 
 class LeanAttention(nn.Module):
@@ -44,37 +44,52 @@ class LeanAttention(nn.Module):
         return projected.reshape(*projected.shape[:2], self.heads, self.head_dim)
 
 
-class LeanEncoder(nn.Module):
-    """From tokens to logits; the last layer follows the class token alone.
+class LeanStream(nn.Module):
+    """A stream whose last layer follows only the tokens that are read of it.
 
-    The head reads the class token only, so the last layer computes its query, and the MLP its row,
+    Where the class token alone is read, the last layer computes its query, and the MLP its row,
     for that token: about 1 / depth of the work less.
     """
+
+    def __init__(self, stream: TokenStream, read: slice) -> None:
+        super().__init__()
+        self.stream, self.read = stream, read
+        blocks = (cast(Block, block) for block in stream.blocks)
+        self.attentions = nn.ModuleList(LeanAttention(block.attention) for block in blocks)
+
+    def forward(self, embedded: Tensor, context: Tensor | None = None) -> Tensor:
+        """(N, T - 1, E), (N, 1, E) or None -> the tokens that are read, (N, Q, E)."""
+        stream = self.stream
+        tokens = stream.enter(embedded, context)
+        inputs: list[Tensor] = []
+        last = len(stream.blocks) - 1
+        for layer, attention in enumerate(self.attentions):
+            block = cast(Block, stream.blocks[layer])
+            tokens = stream.fuse(layer, tokens, inputs)
+            inputs.append(tokens)
+            normed = block.norm1(tokens)
+            if layer == last:
+                kept = tokens[:, self.read] + attention(normed[:, self.read], normed)
+            else:
+                kept = tokens + attention(normed, normed)
+            tokens = kept + block.fc2(F.gelu(block.fc1(block.norm2(kept))))
+        return tokens
+
+
+class LeanEncoder(nn.Module):
+    """From embedded tokens to logits."""
 
     def __init__(self, network: SpectralTransformer) -> None:
         super().__init__()
         self.network = network
-        blocks = (cast(Block, block) for block in network.blocks)
-        self.attentions = nn.ModuleList(LeanAttention(block.attention) for block in blocks)
+        for name in network.streams:
+            read = network.read_of(name)
+            stream = LeanStream(getattr(network, f"{name}_stream"), read)
+            setattr(self, f"{name}_stream", stream)
 
-    def forward(self, tokens: Tensor) -> Tensor:
-        """(N, bands, E) -> (N, classes)."""
-        network = self.network
-        class_token = network.class_token.expand(tokens.shape[0], -1, -1)
-        tokens = torch.cat([class_token, tokens], dim=1) + network.position  # (N, T, E)
-        inputs: list[Tensor] = []
-        last = len(network.blocks) - 1
-        for layer, attention in enumerate(self.attentions):
-            block = cast(Block, network.blocks[layer])
-            if layer >= 2:
-                tokens = network.fusions[layer - 2](tokens, inputs[layer - 2])
-            inputs.append(tokens)
-            kept = tokens[:, :1] if layer == last else tokens
-            normed = block.norm1(tokens)
-            kept = kept + attention(normed[:, :1] if layer == last else normed, normed)
-            tokens = kept + block.fc2(F.gelu(block.fc1(block.norm2(kept))))
-        logits: Tensor = network.head(network.norm(tokens[:, 0]))
-        return logits
+    def forward(self, bands: Tensor | None, pixels: Tensor | None) -> Tensor:
+        """Band tokens (N, B, E), pixel tokens (N, P * P, E), where there are any -> (N, C)."""
+        return self.network.classify(bands, pixels, self)
 
 
 class LeanNetwork(nn.Module):
@@ -82,12 +97,12 @@ class LeanNetwork(nn.Module):
 
     def __init__(self, network: SpectralTransformer) -> None:
         super().__init__()
-        self.embed = network.embed
+        self.network = network
         self.encode = LeanEncoder(network)
 
     def forward(self, patches: Tensor) -> Tensor:
         """(N, P, P, bands) -> (N, classes)."""
-        logits: Tensor = self.encode(self.embed(patches))
+        logits: Tensor = self.encode(*self.network.embed(patches))
         return logits
 
 

@@ -1,15 +1,18 @@
 """The scene graph: a raw tile in, its class map out, no patch copied.
 
-The group-wise spectral embedding is a linear map of a P x P x c neighbourhood. On a strip of P
-rows it is a convolution over (column, band) whose channels are the rows, so the tokens of a row of
-pixels come from the strip as it lies in the sensor's buffer. A loop inside the graph runs over
-pieces of rows, so memory does not grow with the tile.
+What is the same in every patch that a pixel lies in is computed once: scaling, and for pixel tokens
+the projection of the bands. The group-wise spectral embedding is a linear map of a P x P x c
+neighbourhood; on a strip of P rows it is a convolution over (column, band) whose channels are the
+rows, so the tokens of a row of pixels come from the strip as it lies. A loop inside the graph runs
+over pieces of rows, so the memory of attention does not grow with the tile.
 """
 
 from pathlib import Path
+from typing import cast
 
 import numpy as np
 import onnx
+import onnx.compose
 import torch
 import torch.nn.functional as F
 from onnx import TensorProto, helper, numpy_helper
@@ -17,17 +20,25 @@ from torch import Tensor, nn
 
 from hytas.errors import InputError
 from hytas.export.lean import LeanEncoder, Scaling
-from hytas.export.onnx_file import OPSET, example_patches, finish, inference_copy, trace
+from hytas.export.onnx_file import (
+    OPSET,
+    example_patches,
+    finish,
+    inference_copy,
+    take_dtype,
+    trace,
+)
 from hytas.files import atomic_write
 from hytas.model_card import ModelCard
 from hytas.models import SensorModel, SpectralTransformer
-from hytas.models.spectral import SpectralEmbedding
+from hytas.models.layers import PixelEmbedding, SpectralEmbedding
+from hytas.models.spectral import BAND, PIXEL
 
 PIECE = 8
 """Pixels of a row at a time: more leave the processor's cache (attention is T x T for each)."""
 
 
-class StripEmbedding(nn.Module):
+class StripBands(nn.Module):
     """`SpectralEmbedding` of every pixel of a row: a convolution over (column, band)."""
 
     def __init__(self, embedding: SpectralEmbedding, patch_size: int) -> None:
@@ -36,21 +47,61 @@ class StripEmbedding(nn.Module):
         embed_dim, _, group = project.weight.shape
         self.margin = embedding.margin
         weight = project.weight.detach().reshape(embed_dim, patch_size, patch_size, group)
-        self.project = nn.Conv2d(patch_size, embed_dim, (patch_size, group))
+        stride = (1, project.stride[0])
+        self.project = nn.Conv2d(patch_size, embed_dim, (patch_size, group), stride)
         self.project.weight = nn.Parameter(weight, requires_grad=False)
         self.project.bias = project.bias
 
     def forward(self, strip: Tensor) -> Tensor:
-        """(P, W + P - 1, bands) -> (W, bands, E)."""
+        """Scaled bands (P, W + P - 1, bands) -> (W, tokens, E)."""
         rows = strip.unsqueeze(0)
         if self.margin:
             rows = F.pad(rows, (self.margin, self.margin, 0, 0), mode="replicate")
-        tokens: Tensor = self.project(rows)  # (1, E, W, bands)
+        tokens: Tensor = self.project(rows)  # (1, E, W, tokens)
         return tokens[0].permute(1, 2, 0)
 
 
+class StripPixels(nn.Module):
+    """`PixelEmbedding` of every pixel of a row, whose neighbours are projected already."""
+
+    def __init__(self, embedding: PixelEmbedding) -> None:
+        super().__init__()
+        self.embedding = embedding
+
+    def forward(self, strip: Tensor) -> Tensor:
+        """Projected pixels (P, W + P - 1, E) -> (W, P * P, E)."""
+        side = self.embedding.patch_size
+        width = strip.shape[1] - side + 1
+        windows = [strip[:, column : column + width] for column in range(side)]
+        patches = torch.stack(windows, dim=2)  # (row, W, column, E)
+        tokens: Tensor = self.embedding.place(patches.transpose(0, 1).flatten(1, 2))
+        return tokens
+
+
+class TileModel(nn.Module):
+    """What is computed once a pixel of the tile, whatever the number of patches that it lies in.
+
+    Bands scaled, for band tokens; pixels projected, for pixel tokens; one after the other for both.
+    """
+
+    def __init__(self, model: SensorModel, card: ModelCard) -> None:
+        super().__init__()
+        network = cast(SpectralTransformer, model.network)
+        self.scaling = Scaling(model, card)
+        self.keep_bands = BAND in network.streams
+        self.project = network.pixel_embed.project if PIXEL in network.streams else None
+
+    def forward(self, tile: Tensor) -> Tensor:
+        """(rows, columns, sensor bands) float32 -> (rows, columns, features)."""
+        scaled = self.scaling(tile)
+        if self.project is None:
+            return scaled
+        projected: Tensor = self.project(scaled)
+        return torch.cat([scaled, projected], dim=2) if self.keep_bands else projected
+
+
 class StripModel(nn.Module):
-    """Class ids and confidences of a row of pixels, from its strip of P rows."""
+    """Class ids and confidences of a row of pixels, from the features of its strip of P rows."""
 
     class_ids: Tensor
 
@@ -59,18 +110,26 @@ class StripModel(nn.Module):
         network = model.network
         if not isinstance(network, SpectralTransformer):
             raise InputError(
-                f"scene graph: a {type(network).__name__} has no embedding that is a convolution "
-                "over the tile; export the patch graph"
+                f"scene graph: a {type(network).__name__} has no embedding that is shared by the "
+                "patches of a tile; export the patch graph"
             )
-        self.scaling = Scaling(model, card)
-        self.embed = StripEmbedding(network.embed, card.patch_size)
+        self.bands = len(model.bands)
+        both = len(network.streams) > 1
+        self.cut = self.bands if both else None
+        has_band, has_pixel = BAND in network.streams, PIXEL in network.streams
+        self.embed_bands = StripBands(network.band_embed, card.patch_size) if has_band else None
+        self.embed_pixels = StripPixels(network.pixel_embed) if has_pixel else None
         self.encode = LeanEncoder(network)
         self.register_buffer("class_ids", torch.tensor(card.class_ids, dtype=torch.int32))
 
     def forward(self, strip: Tensor) -> tuple[Tensor, Tensor]:
-        """(P, W + P - 1, sensor bands) float32 -> class ids (W) int32, confidence (W)."""
-        logits = self.encode(self.embed(self.scaling(strip)))
-        probabilities = torch.softmax(logits, dim=1)
+        """(P, W + P - 1, features) -> class ids (W) int32, confidence (W)."""
+        scaled = projected = strip
+        if self.cut is not None:
+            scaled, projected = strip[..., : self.cut], strip[..., self.cut :]
+        bands = None if self.embed_bands is None else self.embed_bands(scaled)
+        pixels = None if self.embed_pixels is None else self.embed_pixels(projected)
+        probabilities = torch.softmax(self.encode(bands, pixels), dim=1)
         best = probabilities.argmax(dim=1)
         return self.class_ids.index_select(0, best), probabilities.amax(dim=1)
 
@@ -95,18 +154,35 @@ def export_scene(
 def to_scene_onnx(model: SensorModel, card: ModelCard, *, opset: int = OPSET) -> onnx.ModelProto:
     """The ONNX model that `export_scene` writes."""
     example_patches(model, card)  # refuses a card that is not the model's
-    strip = StripModel(inference_copy(model), card).eval()
-    side = card.patch_size
-    width = torch.export.Dim("columns", min=side + 1)
-    example = torch.zeros(side, side + 8, card.bands)
-    names = (["strip"], ["piece_classes", "piece_confidence"])
-    program = trace(strip, example, {1: width}, names, opset)
-    graph = helper.make_graph([], "scene", _inputs(card), _outputs())
-    graph.node.extend(_around(_body(program.graph)))
-    graph.initializer.extend(_constants(side))
-    whole = helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)])
-    whole.ir_version = program.ir_version
+    plain = inference_copy(model)
+    strip = StripModel(plain, card).eval()
+    tile = TileModel(plain, card).eval()
+    body = _trace_strip(strip, tile, card, opset)
+    free = {axis: torch.export.Dim(f"tile_{name}", min=2) for axis, name in enumerate("yx")}
+    example = torch.zeros(card.patch_size + 3, card.patch_size + 5, card.bands)
+    whole = trace(tile, example, free, (["tile"], ["features"]), opset)
+    take_dtype(whole, card.dtype)
+    inner = onnx.compose.add_prefix_graph(
+        body.graph, "strip_", rename_inputs=False, rename_outputs=False
+    )
+    whole.graph.node.extend(_around(_body(inner)))
+    whole.graph.initializer.extend(_constants(card.patch_size))
+    del whole.graph.input[:], whole.graph.output[:]
+    whole.graph.input.extend(_inputs(card))
+    whole.graph.output.extend(_outputs())
     return finish(whole, card, "scene")
+
+
+def _trace_strip(
+    strip: StripModel, tile: TileModel, card: ModelCard, opset: int
+) -> onnx.ModelProto:
+    """The strip's model in ONNX, for strips of any width."""
+    side = card.patch_size
+    with torch.no_grad():
+        example = tile(torch.zeros(side, side + 8, card.bands))
+    width = torch.export.Dim("columns", min=side + 1)
+    names = (["strip"], ["piece_classes", "piece_confidence"])
+    return trace(strip, example, {1: width}, names, opset)
 
 
 def _inputs(card: ModelCard) -> list[onnx.ValueInfoProto]:
@@ -182,7 +258,7 @@ def _body(traced: onnx.GraphProto) -> onnx.GraphProto:
         ("Mul", ["row", "pieces"], "row_start"),
         ("Sub", ["at", "row_start"], "piece_index"),
         ("Add", ["row", "side"], "row_end"),
-        ("Slice", ["tile", "row", "row_end", "axis_row"], "rows"),
+        ("Slice", ["features", "row", "row_end", "axis_row"], "rows"),
         ("Mul", ["piece_index", "piece_width"], "left"),
         ("Add", ["left", "piece_width"], "right_inner"),
         ("Add", ["right_inner", "margins"], "right"),
@@ -192,9 +268,8 @@ def _body(traced: onnx.GraphProto) -> onnx.GraphProto:
         ("Min", ["columns_free", "last_column"], "columns"),
     ]
     nodes = [helper.make_node(op, ins, [out], name=f"body_{out}") for op, ins, out in steps]
-    nodes.append(helper.make_node("Gather", ["rows", "columns"], ["raw"], name="body_raw", axis=1))
     nodes.append(
-        helper.make_node("Cast", ["raw"], ["strip"], name="body_strip", to=TensorProto.FLOAT)
+        helper.make_node("Gather", ["rows", "columns"], ["strip"], name="body_strip", axis=1)
     )
     nodes.append(helper.make_node("Identity", ["keep_going"], ["keep_on"], name="body_keep_on"))
     outputs = [helper.make_tensor_value_info("keep_on", TensorProto.BOOL, [])]

@@ -3,7 +3,13 @@
 from hytas.models.sensor import SensorModel
 from hytas.models.shape import InputShape
 from hytas.models.spectral import SpectralTransformer
-from hytas.models.table import NETWORKS, Architecture, build_network, count_parameters
+from hytas.models.table import (
+    NETWORKS,
+    Architecture,
+    build_network,
+    count_parameters,
+    patch_size_of,
+)
 
 __all__ = [
     "NETWORKS",
@@ -13,4 +19,5 @@ __all__ = [
     "SpectralTransformer",
     "build_network",
     "count_parameters",
+    "patch_size_of",
 ]

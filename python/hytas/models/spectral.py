@@ -1,110 +1,54 @@
-"""The HyTAS spectral transformer, one plain module built from an architecture.
+"""The spectral transformer: tokens that are bands, pixels, or both.
 
-Sources: HyTAS (Zhou et al., 2024), after SpectralFormer (Hong et al., TGRS 2022): group-wise
-spectral embedding (GSE) and cross-layer adaptive fusion (CAF).
+A token is a group of bands over the whole patch (group-wise spectral embedding, GSE), as in HyTAS
+(Zhou et al., 2024) after SpectralFormer (Hong et al., TGRS 2022); or a pixel of the patch with all
+its bands, as a vision transformer would have it. With both there is a stream of layers for each: in
+parallel (their read-outs are joined before the head) or in series (the class token of the bands'
+stream is added to that of the pixels' stream).
 """
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor, nn
 
+from hytas.models.layers import PixelEmbedding, SpectralEmbedding, TokenStream, initialise
 from hytas.models.shape import InputShape
 
-
-class SpectralEmbedding(nn.Module):
-    """GSE: a token a band, from the patch of that band and its neighbours.
-
-    A linear map of the `band_group` stacked neighbours, written as the convolution over bands that
-    it is, so the stack is never built. Bands beyond either end repeat the end band.
-    """
-
-    def __init__(self, shape: InputShape, embed_dim: int) -> None:
-        super().__init__()
-        self.margin = shape.band_group // 2
-        self.project = nn.Conv1d(shape.patch_size**2, embed_dim, shape.band_group)
-
-    def forward(self, patches: Tensor) -> Tensor:
-        """(N, P, P, bands) -> (N, bands, E)."""
-        pixels = patches.flatten(1, 2)  # (N, P * P, bands)
-        if self.margin:
-            pixels = F.pad(pixels, (self.margin, self.margin), mode="replicate")
-        tokens: Tensor = self.project(pixels)
-        return tokens.transpose(1, 2)
+BAND, PIXEL, SERIES, PARALLEL = "band", "pixel", "series", "parallel"
 
 
-class Attention(nn.Module):
-    """Multi-head self-attention of inner width q = heads * (E // heads), as HyTAS truncates it."""
+@dataclass(frozen=True)
+class Layers:
+    """Heads and MLP ratios of the layers of a stream; as many as it is deep."""
 
-    def __init__(self, embed_dim: int, heads: int) -> None:
-        super().__init__()
-        self.heads = heads
-        self.head_dim = embed_dim // heads
-        inner = heads * self.head_dim
-        self.qkv = nn.Linear(embed_dim, 3 * inner, bias=False)
-        self.proj = nn.Linear(inner, embed_dim)
-
-    def forward(self, tokens: Tensor) -> Tensor:
-        """(N, T, E) -> (N, T, E)."""
-        batch, count, _ = tokens.shape
-        qkv = self.qkv(tokens).view(batch, count, 3, self.heads, self.head_dim)
-        query, key, value = qkv.permute(2, 0, 3, 1, 4).unbind(0)  # each (N, h, T, E // h)
-        mixed = F.scaled_dot_product_attention(query, key, value)
-        joined: Tensor = self.proj(mixed.transpose(1, 2).reshape(batch, count, -1))
-        return joined
+    heads: Sequence[int]
+    mlp: Sequence[float]
 
 
-class Block(nn.Module):
-    """A pre-norm transformer layer: attention, then a GELU MLP of width int(E * mlp_ratio)."""
-
-    def __init__(self, embed_dim: int, heads: int, mlp_ratio: float, drop_path: float) -> None:
-        super().__init__()
-        hidden = int(embed_dim * mlp_ratio)
-        self.norm1 = nn.LayerNorm(embed_dim)
-        self.attention = Attention(embed_dim, heads)
-        self.norm2 = nn.LayerNorm(embed_dim)
-        self.fc1 = nn.Linear(embed_dim, hidden)
-        self.fc2 = nn.Linear(hidden, embed_dim)
-        self.drop_path = drop_path
-
-    def forward(self, tokens: Tensor) -> Tensor:
-        """(N, T, E) -> (N, T, E)."""
-        tokens = tokens + self._drop(self.attention(self.norm1(tokens)))
-        return tokens + self._drop(self.fc2(F.gelu(self.fc1(self.norm2(tokens)))))
-
-    def _drop(self, branch: Tensor) -> Tensor:
-        """Stochastic depth: drop the branch of whole samples, rescaled to keep its mean."""
-        if not self.training or self.drop_path == 0.0:
-            return branch
-        keep = 1.0 - self.drop_path
-        mask = branch.new_empty(branch.shape[0], 1, 1).bernoulli_(keep)
-        return branch * (mask / keep)
-
-
-class CrossLayerFusion(nn.Module):
-    """CAF: a learned T x T mix of the tokens now and two layers ago (2 T^2 + T parameters)."""
-
-    def __init__(self, tokens: int) -> None:
-        super().__init__()
-        bound = (2 * tokens) ** -0.5  # that of the 1 x 2 convolution which the papers write it as
-        self.weight = nn.Parameter(torch.empty(2, tokens, tokens).uniform_(-bound, bound))
-        self.bias = nn.Parameter(torch.empty(tokens).uniform_(-bound, bound))
-
-    def forward(self, now: Tensor, before: Tensor) -> Tensor:
-        """(N, T, E), (N, T, E) -> (N, T, E)."""
-        return self.weight[0] @ now + self.weight[1] @ before + self.bias[:, None]
+NONE = Layers((), ())
 
 
 class SpectralTransformer(nn.Module):
-    """The HyTAS network: GSE tokens, class token, CAF before every layer from the third on.
+    """A transformer over bands, over pixels, or of two streams.
+
+    With band tokens, stride 1, pooling "class" and fusion it is the network of HyTAS.
 
     Args:
-        shape: what the scene fixes.
-        embed_dim: width E of a token.
-        num_heads: heads of each layer; its length is the depth.
-        mlp_ratio: MLP width of each layer over E.
-        drop_path: stochastic depth of the last layer, growing linearly from 0 at the first.
+        shape: what the scene fixes; its patch may be larger than `patch_size`.
+        tokens: "band", "pixel", "series" or "parallel".
+        patch_size: side of the patch that is looked at, the centre of the one given.
+        band_width: neighbouring bands stacked in a band token.
+        band_stride: bands from one band token to the next.
+        pooling: what the head reads of the (last) stream: "class", its class token; "mean", the
+            mean of the other tokens; "centre", the centre pixel's. A parallel stream of bands,
+            which has no centre, is then read at its class token.
+        fusion: cross-layer fusion (CAF) in every stream.
+        embed_dim: width E of all tokens.
+        bands: layers of the bands' stream.
+        pixels: layers of the pixels' stream.
+        drop_path: stochastic depth of the last layer of each stream.
 
     Input: scaled patches (N, P, P, bands), float. Output: logits (N, classes).
     """
@@ -112,46 +56,88 @@ class SpectralTransformer(nn.Module):
     def __init__(
         self,
         shape: InputShape,
+        *,
+        tokens: str,
+        patch_size: int,
+        band_width: int,
+        band_stride: int,
+        pooling: str,
+        fusion: bool,
         embed_dim: int,
-        num_heads: Sequence[int],
-        mlp_ratio: Sequence[float],
+        bands: Layers = NONE,
+        pixels: Layers = NONE,
         drop_path: float = 0.0,
     ) -> None:
         super().__init__()
-        depth = len(num_heads)
-        self.shape = shape
-        self.embed = SpectralEmbedding(shape, embed_dim)
-        self.class_token = nn.Parameter(torch.zeros(1, 1, embed_dim))
-        self.position = nn.Parameter(torch.zeros(1, shape.tokens, embed_dim))
-        self.blocks = nn.ModuleList(
-            Block(embed_dim, heads, ratio, drop_path * layer / max(1, depth - 1))
-            for layer, (heads, ratio) in enumerate(zip(num_heads, mlp_ratio, strict=True))
-        )
-        self.fusions = nn.ModuleList(CrossLayerFusion(shape.tokens) for _ in range(depth - 2))
-        self.norm = nn.LayerNorm(embed_dim)
-        self.head = nn.Linear(embed_dim, shape.classes)
-        self._initialise()
+        self.tokens, self.patch_size, self.pooling = tokens, patch_size, pooling
+        if tokens != PIXEL:
+            self.band_embed = SpectralEmbedding(patch_size, band_width, embed_dim, band_stride)
+            count = 1 + -(-shape.bands // band_stride)
+            self.band_stream = TokenStream(
+                count, embed_dim, bands.heads, bands.mlp, fusion, drop_path
+            )
+        if tokens != BAND:
+            self.pixel_embed = PixelEmbedding(shape.bands, patch_size, embed_dim)
+            self.pixel_stream = TokenStream(
+                1 + patch_size**2, embed_dim, pixels.heads, pixels.mlp, fusion, drop_path
+            )
+        read = embed_dim * (2 if tokens == PARALLEL else 1)
+        self.norm = nn.LayerNorm(read)
+        self.head = nn.Linear(read, shape.classes)
+        initialise(self)
 
-    def _initialise(self) -> None:
-        """Truncated normal of deviation 0.02 for tokens and linear maps, as ViT and HyTAS do."""
-        nn.init.trunc_normal_(self.class_token, std=0.02)
-        nn.init.trunc_normal_(self.position, std=0.02)
-        for module in self.modules():
-            if isinstance(module, nn.Linear):
-                nn.init.trunc_normal_(module.weight, std=0.02)
-                if module.bias is not None:
-                    nn.init.zeros_(module.bias)
+    @property
+    def streams(self) -> tuple[str, ...]:
+        """The streams there are: "band", "pixel", or both, in the order in which they run."""
+        return (self.tokens,) if self.tokens in (BAND, PIXEL) else (BAND, PIXEL)
 
     def forward(self, patches: Tensor) -> Tensor:
         """(N, P, P, bands) -> (N, classes)."""
-        tokens = self.embed(patches)
-        class_token = self.class_token.expand(tokens.shape[0], -1, -1)
-        tokens = torch.cat([class_token, tokens], dim=1) + self.position  # (N, T, E)
-        inputs: list[Tensor] = []
-        for layer, block in enumerate(self.blocks):
-            if layer >= 2:
-                tokens = self.fusions[layer - 2](tokens, inputs[layer - 2])
-            inputs.append(tokens)
-            tokens = block(tokens)
-        logits: Tensor = self.head(self.norm(tokens[:, 0]))
+        return self.classify(*self.embed(patches))
+
+    def embed(self, patches: Tensor) -> tuple[Tensor | None, Tensor | None]:
+        """Band tokens (N, B, E) and pixel tokens (N, P * P, E), None where there are none."""
+        patches = crop(patches, self.patch_size)
+        bands = self.band_embed(patches) if BAND in self.streams else None
+        pixels = self.pixel_embed(patches) if PIXEL in self.streams else None
+        return bands, pixels
+
+    def read_of(self, stream: str) -> slice:
+        """The tokens of a stream that are read: their mean is what the head, or the other gets."""
+        if self.tokens == SERIES and stream == BAND:
+            return slice(0, 1)
+        if self.pooling == "mean":
+            return slice(1, None)
+        if self.pooling == "centre" and stream == PIXEL:
+            centre = 1 + self.patch_size**2 // 2
+            return slice(centre, centre + 1)
+        return slice(0, 1)
+
+    def classify(
+        self, bands: Tensor | None, pixels: Tensor | None, streams: nn.Module | None = None
+    ) -> Tensor:
+        """Embedded tokens -> logits (N, classes).
+
+        `streams` may hold other streams than the network's own, which return only what is read.
+        """
+        read: list[Tensor] = []
+        for name, tokens in ((BAND, bands), (PIXEL, pixels)):
+            if tokens is None:
+                continue
+            context = read.pop() if self.tokens == SERIES and read else None
+            if streams is None:
+                left = getattr(self, f"{name}_stream")(tokens, context)[:, self.read_of(name)]
+            else:
+                left = getattr(streams, f"{name}_stream")(tokens, context)
+            read.append(left if left.shape[1] == 1 else left.mean(dim=1, keepdim=True))
+        joined = torch.cat(read, dim=2) if len(read) > 1 else read[0]
+        logits: Tensor = self.head(self.norm(joined[:, 0]))
         return logits
+
+
+def crop(patches: Tensor, patch_size: int) -> Tensor:
+    """The centre (N, patch_size, patch_size, bands) of larger patches."""
+    margin = (patches.shape[1] - patch_size) // 2
+    if margin == 0:
+        return patches
+    return patches[:, margin : margin + patch_size, margin : margin + patch_size]

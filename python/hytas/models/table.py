@@ -8,7 +8,7 @@ from torch import nn
 
 from hytas.errors import InputError
 from hytas.models.shape import InputShape
-from hytas.models.spectral import SpectralTransformer
+from hytas.models.spectral import BAND, Layers, SpectralTransformer
 
 Architecture = Mapping[str, Any]
 """`{"space": name, gene: value or list of values a layer, ...}`; JSON, and nothing but data."""
@@ -17,15 +17,39 @@ Architecture = Mapping[str, Any]
 def _hytas(architecture: Architecture, shape: InputShape, drop_path: float) -> nn.Module:
     return SpectralTransformer(
         shape,
-        architecture["embed_dim"],
-        architecture["num_heads"],
-        architecture["mlp_ratio"],
-        drop_path,
+        tokens=BAND,
+        patch_size=shape.patch_size,
+        band_width=shape.band_group,
+        band_stride=1,
+        pooling="class",
+        fusion=True,
+        embed_dim=architecture["embed_dim"],
+        bands=Layers(architecture["num_heads"], architecture["mlp_ratio"]),
+        drop_path=drop_path,
+    )
+
+
+def _wide(architecture: Architecture, shape: InputShape, drop_path: float) -> nn.Module:
+    return SpectralTransformer(
+        shape,
+        tokens=architecture["tokens"],
+        patch_size=architecture["patch"],
+        band_width=architecture["band_width"],
+        band_stride=architecture["band_stride"],
+        pooling=architecture["pooling"],
+        fusion=architecture["fusion"] == "yes",
+        embed_dim=architecture["embed_dim"],
+        bands=Layers(architecture["band_heads"], architecture["band_mlp"]),
+        pixels=Layers(architecture["pixel_heads"], architecture["pixel_mlp"]),
+        drop_path=drop_path,
     )
 
 
 # search space -> its network. A new space is one function and one line.
-NETWORKS: dict[str, Callable[[Architecture, InputShape, float], nn.Module]] = {"hytas": _hytas}
+NETWORKS: dict[str, Callable[[Architecture, InputShape, float], nn.Module]] = {
+    "hytas": _hytas,
+    "hytas-wide": _wide,
+}
 
 
 def build_network(
@@ -44,6 +68,14 @@ def build_network(
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         return NETWORKS[space](architecture, shape, drop_path)
+
+
+def patch_size_of(architecture: Architecture, shape: InputShape) -> int:
+    """Side of the patch that the network looks at, where the space leaves it to the architecture.
+
+    The scene's patch, of which it is the centre, is the largest that a search may choose.
+    """
+    return int(architecture.get("patch", shape.patch_size))
 
 
 def count_parameters(network: nn.Module) -> int:

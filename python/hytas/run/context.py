@@ -4,7 +4,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import torch
@@ -50,10 +49,6 @@ class RunContext:
             return self.preprocessing.apply(reader(chosen))
 
         return LabelledPixels(patches, pixels, self.targets(pixels), self.shape.classes)
-
-    def raw_patches(self, pixels: Pixels) -> NDArray[Any]:
-        """Patches (n, P, P, sensor bands) as the sensor gives them."""
-        return PatchReader(self.scene.cube, self.config.patch_size)(pixels)
 
 
 def choose_device(name: str) -> torch.device:

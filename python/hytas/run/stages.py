@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from hytas.data import PatchReader
 from hytas.deploy import ClassMap, DeployedModel, classify_scene
 from hytas.export import (
     FORMATS,
@@ -129,7 +130,7 @@ def export_stage(
     staging.mkdir(exist_ok=True)
     try:
         files = export_formats(sensor_model, staging, model.card, MAIN_FORMATS)
-        parity = check_parity(sensor_model, files, _batches(context, report))
+        parity = check_parity(sensor_model, files, _batches(context, model.card.patch_size, report))
         for name, file in files.items():
             file.replace(folder.path / FORMATS[name].file)
     finally:
@@ -157,7 +158,7 @@ def further_formats_stage(
     evidence = Evidence(
         model.sensor_model(),
         context.scene.cube,
-        context.config.patch_size,
+        model.card.patch_size,
         split.test,
         context.targets(split.test),
         split.train,
@@ -220,9 +221,10 @@ def _proxy_batch(
     )
 
 
-def _batches(context: RunContext, report: Report) -> Iterator[NDArray[Any]]:
+def _batches(context: RunContext, patch_size: int, report: Report) -> Iterator[NDArray[Any]]:
     pixels = context.split.test
+    read = PatchReader(context.scene.cube, patch_size)
     for start in range(0, len(pixels), PARITY_BATCH):
         chosen = pixels[start : start + PARITY_BATCH]
-        yield context.raw_patches(chosen)
+        yield read(chosen)
         report.pixels("check", start + len(chosen), len(pixels))

@@ -23,7 +23,7 @@ SHAPES = st.builds(
 
 
 @pytest.mark.parametrize("name", NETWORKS)
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(shape=SHAPES, seed=st.integers(0, 2**32))
 def test_params_and_macs_are_those_of_the_network(name: str, shape: InputShape, seed: int) -> None:
     space = SearchSpace.builtin(name, shape.variables())

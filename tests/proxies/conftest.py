@@ -20,3 +20,14 @@ def batch() -> tuple[torch.Tensor, torch.Tensor]:
 @pytest.fixture(autouse=True, scope="session")
 def one_thread() -> None:
     torch.set_num_threads(1)
+
+
+@pytest.fixture
+def wide_shape() -> InputShape:
+    return InputShape(bands=20, classes=4, patch_size=5, band_group=3)
+
+
+@pytest.fixture
+def wide_batch() -> tuple[torch.Tensor, torch.Tensor]:
+    generator = torch.Generator().manual_seed(1)
+    return torch.randn(5, 5, 5, 20, generator=generator), torch.tensor([0, 1, 2, 3, 1])

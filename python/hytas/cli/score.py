@@ -14,7 +14,8 @@ CHUNK = 16  # architectures between two writes; what a kill can lose
 @click.option(
     "--archs",
     required=True,
-    help="Architectures: CSV with columns depth, embed_dim, num_heads, mlp_ratio, or JSON lines.",
+    help="Architectures: CSV with columns depth, embed_dim, num_heads, mlp_ratio (space hytas), "
+    "or JSON lines (any space).",
 )
 @click.option("--proxy", default="snip,dss", show_default=True, help="Proxies, comma-separated.")
 @options.scene_options(required=False)

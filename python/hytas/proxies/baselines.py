@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from hytas.errors import InputError
 from hytas.proxies.keys import architecture_key, stable_hash
+from hytas.proxies.sizes import cost
 
 if TYPE_CHECKING:
     from hytas.models.shape import InputShape
@@ -16,6 +18,8 @@ def params(architecture: Mapping[str, Any], shape: InputShape, seed: int) -> flo
 
     Source: baseline. Direction: larger is better. Data: none. Cost: a formula.
     """
+    if not _is_hytas(architecture):
+        return cost(architecture, shape, "params")
     embed, tokens, layers = architecture["embed_dim"], shape.tokens, _layers(architecture)
     patch = shape.patch_size**2 * shape.band_group
     total = embed * (patch + 1) + embed + tokens * embed + 2 * embed + shape.classes * (embed + 1)
@@ -30,6 +34,8 @@ def macs(architecture: Mapping[str, Any], shape: InputShape, seed: int) -> float
 
     Source: baseline. Direction: larger is better. Data: none. Cost: a formula.
     """
+    if not _is_hytas(architecture):
+        return cost(architecture, shape, "macs")
     embed, tokens, layers = architecture["embed_dim"], shape.tokens, _layers(architecture)
     total = shape.bands * shape.patch_size**2 * shape.band_group * embed + embed * shape.classes
     for inner, hidden in layers:
@@ -41,9 +47,21 @@ def macs(architecture: Mapping[str, Any], shape: InputShape, seed: int) -> float
 def depth_embed(architecture: Mapping[str, Any], shape: InputShape, seed: int) -> float:
     """Depth times embedding width: the best of all published columns, and free.
 
-    Source: ../docs/proxies.md. Direction: larger is better. Data: none. Cost: none.
+    Source: ../docs/proxies.md. Direction: larger is better. Data: none. Cost: none. The depth is
+    that of all streams or stages together: the sum of the genes `depth`, `depth_1`, `band_depth`
+    and the like.
     """
-    return float(len(architecture["num_heads"]) * architecture["embed_dim"])
+    if _is_hytas(architecture):
+        return float(len(architecture["num_heads"]) * architecture["embed_dim"])
+    depths = [
+        sum(value) if hasattr(value, "__len__") else value
+        for name, value in architecture.items()
+        if "depth" in name.split("_")
+    ]
+    width = architecture.get("embed_dim", architecture.get("base_dim"))
+    if not depths or width is None:
+        raise InputError("depth-embed: the architecture has no depth, or no embed_dim or base_dim")
+    return float(sum(depths) * width)
 
 
 def random(architecture: Mapping[str, Any], shape: InputShape, seed: int) -> float:
@@ -52,6 +70,10 @@ def random(architecture: Mapping[str, Any], shape: InputShape, seed: int) -> flo
     Source: baseline. Direction: none. Data: none. Cost: none.
     """
     return stable_hash(seed, "random", architecture_key(architecture)) / 2.0**64
+
+
+def _is_hytas(architecture: Mapping[str, Any]) -> bool:
+    return bool(architecture.get("space", "hytas") == "hytas")
 
 
 def _layers(architecture: Mapping[str, Any]) -> list[tuple[int, int]]:

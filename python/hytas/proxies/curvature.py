@@ -55,7 +55,8 @@ def _logits(group: Group, patches: Tensor, grads: Grads) -> Tensor:
     flat = stacked.flatten(0, 1)
     value = flat @ group.embed.transpose(1, 2)  # (A, N * bands, E)
     along = flat @ grads[id(group.embed)].transpose(1, 2)
-    jet = torch.stack([value, value, along, torch.zeros_like(value)])
+    first = value if group.embed_bias is None else value + group.embed_bias[:, None]
+    jet = torch.stack([first, value, along, torch.zeros_like(value)])
     jet = F.pad(jet.view(4, networks, count, bands, -1), (0, 0, 1, 0))
     jet[0, :, :, 0] = group.class_token[:, None]
     jet[0] += group.position[:, None]
@@ -63,10 +64,13 @@ def _logits(group: Group, patches: Tensor, grads: Grads) -> Tensor:
     leaving: list[Tensor] = []
     for layer in range(group.depths[0]):
         jet = jet[:, : group.alive(layer)]
+        if group.skips_fusion:
+            entered.append(jet)
         if layer >= 2:
             jet = group.fuse(layer, jet, entered[layer - 2][:, : group.alive(layer)])
             jet[1:] -= group.fusion_bias(layer)  # a constant has no derivative
-        entered.append(jet)
+        if not group.skips_fusion:
+            entered.append(jet)
         active = group.active(layer)
         if active:
             busy = jet[:, :active]

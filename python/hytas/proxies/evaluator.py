@@ -14,7 +14,8 @@ from torch import Tensor
 from hytas.errors import InputError
 from hytas.models.shape import InputShape
 from hytas.proxies.machine import PRECISIONS, activation_memory, arithmetic, one_thread
-from hytas.proxies.observe import Setting, activation_bytes, observe
+from hytas.proxies.observe import Setting, activation_bytes
+from hytas.proxies.paths import observe, together
 from hytas.proxies.results import Scores, check_architecture, one_line, record
 from hytas.proxies.spec import ProxySpec, base_proxies, parse_proxies
 from hytas.proxies.weights import FUSIONS, INITS, Draws, Pool
@@ -123,21 +124,23 @@ class Evaluator:
         )
 
     def _groups(self, architectures: Sequence[Mapping[str, Any]]) -> list[list[int]]:
-        """Places of architectures to run together: one width, deepest first, fitting the memory."""
-        widths: dict[Any, list[int]] = {}
+        """Places of architectures to run together: of one space and width, deepest first, fitting
+        the memory; those of a space whose networks run alone, each by itself."""
+        widths: dict[tuple[str, str], list[int]] = {}
         for place, architecture in enumerate(architectures):
-            widths.setdefault(architecture.get("embed_dim"), []).append(place)
+            key = (architecture.get("space", "hytas"), str(architecture.get("embed_dim")))
+            widths.setdefault(key, []).append(place)
         groups: list[list[int]] = []
         for places in widths.values():
             places.sort(key=lambda p: -len(architectures[p].get("num_heads", ())))
-            room = 0
+            room, most = 0, self.group_size if together(architectures[places[0]]) else 1
+            group: list[int] = []
             for place in places:
                 size = self._size(architectures[place])
-                full = room < size or len(groups[-1]) >= self.group_size
-                if full:
-                    groups.append([])
-                    room = self.setting.memory
-                groups[-1].append(place)
+                if not group or room < size or len(group) >= most:
+                    group, room = [], self.setting.memory
+                    groups.append(group)
+                group.append(place)
                 room -= size
         return groups
 

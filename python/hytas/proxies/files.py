@@ -19,6 +19,9 @@ GENES = ("depth", "embed_dim", "num_heads", "mlp_ratio")
 def read_architectures(path: str | Path) -> list[dict[str, Any]]:
     """Architectures of a CSV file (columns depth, embed_dim, num_heads, mlp_ratio) or JSON lines.
 
+    A JSON line may be an architecture of any space that has networks, named by its key "space";
+    one without it, and every row of a CSV file, is of the space `hytas`.
+
     Raises:
         InputError: a line is not an architecture; the message names the file and the line.
         OSError: the file cannot be read.
@@ -65,8 +68,21 @@ def _checked(path: Path, number: int, read: Any) -> dict[str, Any]:
         check_architecture(row)
     except (InputError, TypeError, ValueError) as error:
         raise InputError(f"{path}, line {number}: {error}") from None
-    heads = row["num_heads"]
-    return {**row, "space": row.get("space", "hytas"), "depth": row.get("depth", len(heads))}
+    if row.setdefault("space", "hytas") == "hytas":
+        row.setdefault("depth", len(row["num_heads"]))
+    return dict(row)
+
+
+def genes_of(architectures: Sequence[Mapping[str, Any]]) -> list[str]:
+    """The columns that architectures need: the genes of `hytas`, or the space and all genes."""
+    if all(architecture.get("space", "hytas") == "hytas" for architecture in architectures):
+        return list(GENES)
+    return list(dict.fromkeys(["space", *(name for each in architectures for name in each)]))
+
+
+def _shown(value: Any) -> str:
+    """A gene in a field: JSON, but for text, which stands bare; one that is not there is empty."""
+    return "" if value is None else value if isinstance(value, str) else json.dumps(value)
 
 
 class ScoreTable:
@@ -93,7 +109,8 @@ class ScoreTable:
         setting: Mapping[str, Any],
     ) -> None:
         self.path, self.names = Path(path), list(names)
-        self.columns = [*GENES, *self.names, "seconds", "reasons"]
+        self.genes = genes_of(architectures)
+        self.columns = [*self.genes, *self.names, "seconds", "reasons"]
         keys = "\n".join(architecture_key(architecture) for architecture in architectures)
         digest = hashlib.sha256(keys.encode()).hexdigest()
         self.card = {**setting, "proxies": self.names, "architectures": digest}
@@ -109,7 +126,7 @@ class ScoreTable:
         text = io.StringIO()
         writer = csv.writer(text, lineterminator="\n")
         for architecture, each in zip(architectures, scores, strict=True):
-            genes = [json.dumps(architecture[name]) for name in GENES]
+            genes = [_shown(architecture.get(name)) for name in self.genes]
             values = [each["scores"][name] for name in self.names]
             shown = ["" if value != value else repr(value) for value in values]
             reasons = json.dumps(each["reasons"]) if each["reasons"] else ""

@@ -97,6 +97,9 @@ class Group:
         self.class_token = _stack([n.class_token for n in networks])
         self.position = _stack([n.position for n in networks])
         self.head = _stack([n.head for n in networks])
+        has_bias = networks[0].embed_bias is not None
+        self.embed_bias = _stack([n.embed_bias for n in networks]) if has_bias else None
+        self.skips_fusion = networks[0].skips_fusion
         self.attention = [self._shares(layer, "heads") for layer in range(self.depths[0])]
         self.mlp = [self._shares(layer, "hidden") for layer in range(self.depths[0])]
 
@@ -133,6 +136,8 @@ class Group:
         count, (samples, bands, _) = len(self.networks), stacked.shape
         flat = stacked.flatten(0, 1).expand(count, -1, -1)
         tokens = _apply(flat, self.embed).view(count, samples, bands, -1)
+        if self.embed_bias is not None:
+            tokens = tokens + self.embed_bias[:, None, None]
         if torch.is_grad_enabled() and not tokens.requires_grad:
             tokens.requires_grad_()
         order = torch.ones(count, device=self.device)

@@ -91,23 +91,28 @@ class Setting:
     memory: int
 
 
-def observe(
+def by_passes(specs: Sequence[ProxySpec]) -> dict[tuple[str, str], list[ProxySpec]]:
+    """(pass, sign step) -> the proxies that share it."""
+    found: dict[tuple[str, str], list[ProxySpec]] = {}
+    for spec in specs:
+        key = (spec.proxy.pass_name, spec.options.get("sign", "none"))
+        found.setdefault(key, []).append(spec)
+    return found
+
+
+def observe_stacked(
     architectures: Sequence[Architecture], specs: Sequence[ProxySpec], setting: Setting
 ) -> dict[str, list[float]]:
-    """Score a group of networks: proxy -> score of each.
+    """Score a group of HyTAS networks, their weights stacked: proxy -> score of each.
 
     Args:
         architectures: of one embedding width, deepest first.
         specs: proxies that need a pass.
         setting: what all groups share.
     """
-    by_pass: dict[tuple[str, str], list[ProxySpec]] = {}
-    for spec in specs:
-        key = (spec.proxy.pass_name, spec.options.get("sign", "none"))
-        by_pass.setdefault(key, []).append(spec)
     networks = [draw_weights(a, setting.shape, setting.draws) for a in architectures]
     values: dict[str, list[float]] = {}
-    for (name, sign), sharing in by_pass.items():
+    for (name, sign), sharing in by_passes(specs).items():
         group = Group([network.signed(sign) for network in networks], setting.shape.band_group)
         tallies = [Tally(spec, len(networks), setting.ones.device) for spec in sharing]
         if name == "ones":

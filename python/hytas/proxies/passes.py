@@ -78,14 +78,15 @@ class Pass:
             grad = self._join(layer, grad, from_head)
             outputs = [grad]
             extra = entered_grads.pop(layer, None)
-            if extra is not None and layer >= 2:
+            inside = layer >= 2 and not self.group.skips_fusion
+            if extra is not None and inside:
                 outputs.append(_padded(extra, len(grad)))
             found = self._step(layer + 1, outputs, taps, again)
             yield found.taps
             grad = found.grads[0]
             if layer >= 2:
                 entered_grads[layer - 2] = found.grads[1]
-            elif extra is not None:  # what entered is the leaf itself
+            if extra is not None and not inside:  # what entered is the leaf itself
                 grad = grad + _padded(extra, len(grad))
         if grad is None:
             raise ValueError("networks: at least one layer is needed")
@@ -104,7 +105,7 @@ class Pass:
             if layer >= 2:
                 leaves.append(entered[layer - 2][:count])
             left, inside = self._run(layer + 1, leaves)
-            entered.append(inside)
+            entered.append(leaves[0] if group.skips_fusion else inside)
             leaving.append(left[group.alive(layer + 1) :, :, 0])
         return self._run(-1, [torch.cat(leaving[::-1])])[0]
 

@@ -35,15 +35,24 @@ def one_line(error: BaseException) -> str:
 
 
 def check_architecture(architecture: Mapping[str, Any]) -> None:
-    """Refuse what is not a HyTAS architecture.
+    """Refuse what names no architecture that a network can be built of.
+
+    A HyTAS network may have genes that its space does not list, such as other widths.
 
     Raises:
-        InputError: another space, a gene missing, or genes that contradict each other.
+        InputError: an unknown space, a gene missing, or genes that contradict each other.
     """
-    if architecture.get("space", "hytas") != "hytas":
-        raise InputError(
-            f"architecture space {architecture['space']!r}: the proxies score hytas networks"
-        )
+    space = architecture.get("space", "hytas")
+    if space == "hytas":
+        _check_hytas(architecture)
+        return
+    from hytas.models.table import NETWORKS
+
+    if space not in NETWORKS:
+        raise InputError(f"architecture space {space!r}: not one of {', '.join(NETWORKS)}")
+
+
+def _check_hytas(architecture: Mapping[str, Any]) -> None:
     for name in ("embed_dim", "num_heads", "mlp_ratio"):
         if name not in architecture:
             raise InputError(f"architecture: it has no {name}")

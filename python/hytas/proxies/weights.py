@@ -8,6 +8,7 @@ slices every network out of one supernet. Weights of their own for every archite
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from math import prod
@@ -18,8 +19,9 @@ from torch import Tensor
 
 from hytas.proxies.baselines import params
 from hytas.proxies.keys import architecture_key, stable_hash
+from hytas.proxies.released import ReleasedSupernet, bands_together, check_fits
 
-INITS = ("supernet", "own")
+INITS = ("supernet", "own", "released")
 FUSIONS = ("shipped", "released")
 RELEASED_DEPTH = 10  # of the supernet whose fusions the released code runs in every network
 CHUNK = 1 << 20  # draws of a stream generated together; a network's own run starts in the first
@@ -38,7 +40,10 @@ class Pool:
     def __init__(self, seed: int, device: torch.device, dtype: torch.dtype) -> None:
         self.seed = seed
         self.device, self.dtype = device, dtype
+        self.place = (device, dtype)
         self._made: dict[str, Tensor] = {}
+        self._released: dict[str, Tensor] | None = None
+        self._lock = threading.Lock()
 
     def stream(self, name: str, length: int, block: int = CHUNK) -> Tensor:
         """At least `length` draws: normal if the name says so, uniform in -1..1 if not.
@@ -52,16 +57,25 @@ class Pool:
             self._made[name] = have = have.to(self.device, self.dtype)
         return have
 
-    def matrix(self, name: str, rows: int, columns: int) -> Tensor:
-        """The first rows and columns of a supernet's matrix of normal draws."""
+    def matrix(self, name: str, rows: int, columns: int, law: str = "normal") -> Tensor:
+        """The first rows and columns of a supernet's matrix of "normal" or "uniform" draws."""
         width = max(WIDTH, 1 << (columns - 1).bit_length())
-        name = f"normal {name} {width}"
+        name = f"{law} {name} {width}"
         have = self._made.get(name)
         if have is None or len(have) < max(rows, 1):
             blocks = range(-(-max(rows, 1) // ROWS))
             have = torch.cat([self._block(name, number, ROWS * width) for number in blocks])
             self._made[name] = have = have.view(-1, width).to(self.device, self.dtype)
         return have[:rows, :columns]
+
+    def released(self, shape: Any) -> dict[str, Tensor]:
+        """The tensors of the supernet that the released HyTAS code draws (released.py)."""
+        with self._lock:
+            if self._released is None:
+                tensors = ReleasedSupernet(shape, self.seed).tensors
+                tensors["embed"] = bands_together(tensors["embed"], shape)
+                self._released = {name: t.to(*self.place) for name, t in tensors.items()}
+        return self._released
 
     def _block(self, name: str, number: int, size: int) -> Tensor:
         generator = torch.Generator().manual_seed(stable_hash(self.seed, name, number) >> 1)
@@ -148,6 +162,8 @@ class Weights:
     position: Tensor  # (T, E)
     head: Tensor  # (classes, E)
     layers: list[Layer] = field(default_factory=list)
+    embed_bias: Tensor | None = None  # (E,)
+    skips_fusion: bool = False  # fusion takes what entered two layers before, not yet fused
 
     @property
     def embed_dim(self) -> int:
@@ -166,6 +182,8 @@ class Weights:
         names = {"class_token", "position", "fusion", "fusion_bias"}
         every = mode == "weights"
         outer = {n: getattr(self, n).abs() for n in OUTER_TENSORS if every or n in names}
+        if every and self.embed_bias is not None:
+            outer["embed_bias"] = self.embed_bias.abs()
         layers = []
         for layer in self.layers:
             inner = {n: w.abs() for n, w in layer.tensors().items() if every or n in names}
@@ -174,13 +192,14 @@ class Weights:
 
     def perturbed(self, architecture: Mapping[str, Any], shape: Any, source: Draws) -> Weights:
         """The network with Gaussian noise of relative size `NOISE` on every linear weight."""
-        noise = draw_weights(architecture, shape, replace(source, prefix="noise "))
+        init = "supernet" if source.init == "released" else source.init
+        noise = draw_weights(architecture, shape, replace(source, prefix="noise ", init=init))
         layers = []
         for layer, other in zip(self.layers, noise.layers, strict=True):
             pairs = {n: (getattr(layer, n), getattr(other, n)) for n in LINEAR_TENSORS}
-            inner = {name: _moved(*pair) for name, pair in pairs.items()}
+            inner = {name: moved(*pair) for name, pair in pairs.items()}
             layers.append(replace(layer, **cast(Any, inner)))
-        embed, head = _moved(self.embed, noise.embed), _moved(self.head, noise.head)
+        embed, head = moved(self.embed, noise.embed), moved(self.head, noise.head)
         return replace(self, embed=embed, head=head, layers=layers)
 
 
@@ -189,9 +208,11 @@ class Draws:
     """How an architecture gets its draws.
 
     Attributes:
-        init: "supernet", slices of the seed's supernet; "own", a run of its own.
+        init: "supernet", slices of the seed's supernet; "own", a run of its own; "released",
+            slices of the supernet that the released HyTAS code draws (released.py).
         fusions: "shipped", cross-layer fusion before every layer from the third on; "released", as
-            the released HyTAS code, which goes on fusing up to layer 10 whatever the depth.
+            the released HyTAS code, which goes on fusing up to layer 10 whatever the depth, each
+            time with what entered two layers before, not yet fused itself.
     """
 
     pool: Pool
@@ -209,10 +230,11 @@ class Draws:
 def perturbed_patches(patches: Tensor, pool: Pool) -> Tensor:
     """Patches (N, P, P, bands) with Gaussian noise of relative size `NOISE`, that of the seed."""
     noise = pool.stream("normal patches", patches.numel())[: patches.numel()]
-    return _moved(patches, noise.view_as(patches))
+    return moved(patches, noise.view_as(patches))
 
 
-def _moved(values: Tensor, noise: Tensor) -> Tensor:
+def moved(values: Tensor, noise: Tensor) -> Tensor:
+    """`values` with noise of relative size `NOISE`."""
     scale: Tensor = NOISE * values.norm() / noise.norm()
     return values + noise * scale
 
@@ -229,6 +251,8 @@ def draw_weights(architecture: Mapping[str, Any], shape: Any, draws: Draws) -> W
         Weights distributed as HyTAS initialises its network (the patch embedding too is normal of
         deviation 0.02, its bias zero); most are views.
     """
+    if draws.init == "released":
+        return _released_weights(architecture, shape, draws)
     embed, tokens = int(architecture["embed_dim"]), shape.tokens
     spare = RELEASED_DEPTH * (2 * tokens + 1) * tokens
     source = draws.source(architecture, int(params(architecture, shape, 0)) + spare)
@@ -249,6 +273,45 @@ def draw_weights(architecture: Mapping[str, Any], shape: Any, draws: Draws) -> W
         source.normal("position", tokens, embed),
         source.normal("head", shape.classes, embed),
         layers,
+        skips_fusion=draws.fusions == "released",
+    )
+
+
+def _released_weights(architecture: Mapping[str, Any], shape: Any, draws: Draws) -> Weights:
+    """A network's slices of the released code's supernet."""
+    check_fits(architecture)
+    pool, embed = draws.pool, int(architecture["embed_dim"])
+    get = pool.released(shape)
+    genes = list(zip(architecture["num_heads"], architecture["mlp_ratio"], strict=True))
+    layers = []
+    none = get["0 proj"][:0, :embed]
+    for index in range(RELEASED_DEPTH if draws.fusions == "released" else len(genes)):
+        names = ("fusion", "fusion bias") if index >= 2 else ()
+        fusion = {name.replace(" ", "_"): get[f"{index} {name}"] for name in names}
+        if index >= len(genes):
+            layers.append(Layer(none, none, none, none, 0, **fusion))
+            continue
+        heads, hidden = genes[index][0], int(embed * genes[index][1])
+        inner = heads * (embed // heads)
+        qkv = [get[f"{index} qkv"][part : 3 * inner : 3, :embed] for part in range(3)]
+        layers.append(
+            Layer(
+                torch.cat(qkv),
+                get[f"{index} proj"][:embed, :inner],
+                get[f"{index} fc1"][:hidden, :embed],
+                get[f"{index} fc2"][:embed, :hidden],
+                heads,
+                **fusion,
+            )
+        )
+    return Weights(
+        get["embed"][:embed],
+        get["class token"][:embed],
+        get["position"][:, :embed],
+        get["head"][:, :embed],
+        layers,
+        get["embed bias"][:embed],
+        skips_fusion=draws.fusions == "released",
     )
 
 

@@ -40,6 +40,20 @@ USUAL = {"population": 50, "generations": 20, "retrain_epochs": None}
     help="How the engine selects.",
 )
 @click.option("--pareto", help="Find a front instead of one best: axes such as params,score.")
+@click.option(
+    "--finalists",
+    type=int,
+    default=1,
+    show_default=True,
+    help="Architectures trained briefly and ranked on validation pixels; 1 trusts the proxy.",
+)
+@click.option(
+    "--race-steps",
+    type=int,
+    default=100,
+    show_default=True,
+    help="Optimiser steps of the finalists' first round; each next round has four times as many.",
+)
 @options.retrain_epochs_option
 @options.preparation_options
 @options.seed_option

@@ -26,6 +26,8 @@ class RunConfig:
         pareto: axes of the front to find, "score" and names of costs; None finds the best score.
         population: architectures a generation.
         generations: generations.
+        finalists: architectures that race at the end of the search; 1 takes the proxy's best.
+        race_steps: optimiser steps of the race's first round.
         seed: of the split, the search, the proxies and the retraining.
         split: auto, fixed, random, blocks or folds.
         train_per_class: training pixels a class of a random split; None takes 50, or the published
@@ -54,6 +56,8 @@ class RunConfig:
     pareto: str | None = None
     population: int = 50
     generations: int = 20
+    finalists: int = 1
+    race_steps: int = 100
     seed: int = 0
     split: str = "auto"
     train_per_class: int | None = None
@@ -69,9 +73,11 @@ class RunConfig:
     recipe: Recipe = field(default_factory=Recipe)
 
     def __post_init__(self) -> None:
-        for name in ("population", "generations"):
+        for name in ("population", "generations", "finalists", "race_steps"):
             if getattr(self, name) < 1:
-                raise InputError(f"{name} {getattr(self, name)}: must be 1 or more")
+                raise InputError(
+                    f"{name.replace('_', ' ')} {getattr(self, name)}: must be 1 or more"
+                )
         if self.seed < 0:
             raise InputError(f"seed {self.seed}: must be 0 or more")
         if self.band_group < 1 or self.band_group % 2 == 0:

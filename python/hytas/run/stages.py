@@ -1,6 +1,6 @@
 """The stages of a run. Each does nothing that its folder already holds."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -31,6 +31,7 @@ from hytas.proxies import (
 from hytas.run.context import RunContext
 from hytas.run.folder import RunFolder, read_json, write_json
 from hytas.run.pareto import write_front
+from hytas.run.race import race
 from hytas.run.report import Report
 from hytas.run.weights import TrainedModel, load_weights, save_weights
 from hytas.search import Evaluation, EvaluationStore, SearchSettings, search
@@ -75,6 +76,9 @@ def search_stage(context: RunContext, folder: RunFolder, report: Report) -> Arch
             store,
             progress=report.search,
         )
+        winner = result.winner
+        if config.finalists > 1:
+            winner = race(context, _ranked(store.evaluations(), leading), store, report)
     if result.exhausted:
         report.line(f"every architecture that fits was scored: {result.evaluated}")
     if result.failed:
@@ -82,8 +86,18 @@ def search_stage(context: RunContext, folder: RunFolder, report: Report) -> Arch
     if config.minimised:
         write_front(folder.path, result.front, config.minimised, leading)
         report.line(f"{len(result.front)} architectures on the front: pareto.csv, pareto.png")
-    write_json(folder.architecture, result.winner.architecture)
-    return result.winner.architecture
+    write_json(folder.architecture, winner.architecture)
+    return winner.architecture
+
+
+def _ranked(
+    items: Sequence[Evaluation],
+    leading: Callable[[Sequence[Evaluation]], NDArray[np.float64]],
+) -> list[Evaluation]:
+    """Those with a score, the best first; the earlier one of equals."""
+    scored = [(value, item) for value, item in zip(leading(items), items, strict=True)]
+    valid = [pair for pair in scored if not np.isnan(pair[0])]
+    return [item for _, item in sorted(valid, key=lambda pair: (-pair[0], pair[1].id))]
 
 
 def retrain_stage(

@@ -1,7 +1,7 @@
 """The search: ask the engine, score with proxies, keep every evaluation."""
 
 from hytas.search.driver import SearchProgress, SearchResult, SearchSettings, search
-from hytas.search.store import Evaluation, EvaluationStore
+from hytas.search.store import Evaluation, EvaluationStore, Training
 
 __all__ = [
     "Evaluation",
@@ -9,5 +9,6 @@ __all__ = [
     "SearchProgress",
     "SearchResult",
     "SearchSettings",
+    "Training",
     "search",
 ]

@@ -5,7 +5,7 @@ import math
 import sqlite3
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +21,14 @@ CREATE TABLE IF NOT EXISTS evaluations (
     scores TEXT NOT NULL,          -- JSON: proxy -> score, null where it failed
     reasons TEXT NOT NULL,         -- JSON: proxy -> why it failed
     seconds REAL NOT NULL
+);
+CREATE TABLE IF NOT EXISTS trainings (
+    id INTEGER NOT NULL,           -- of the evaluation
+    steps INTEGER NOT NULL,        -- optimiser steps
+    probability REAL NOT NULL,
+    oa REAL NOT NULL,
+    seconds REAL NOT NULL,
+    PRIMARY KEY (id, steps)
 );
 CREATE TABLE IF NOT EXISTS state (
     name TEXT PRIMARY KEY,
@@ -39,6 +47,25 @@ class Evaluation:
     costs: dict[str, int]
     scores: dict[str, float]
     reasons: dict[str, str]
+    seconds: float
+
+
+@dataclass(frozen=True)
+class Training:
+    """One brief training of an evaluated architecture.
+
+    Attributes:
+        id: of its evaluation.
+        steps: optimiser steps.
+        probability: mean probability that validation pixels give to their class.
+        oa: overall accuracy on validation pixels.
+        seconds: spent.
+    """
+
+    id: int
+    steps: int
+    probability: float
+    oa: float
     seconds: float
 
 
@@ -123,6 +150,18 @@ class EvaluationStore:
             )
             for row in rows
         ]
+
+    def add_training(self, training: Training) -> None:
+        """Add a training; one of the same architecture and length is replaced."""
+        with self._transaction() as connection:
+            connection.execute(
+                "INSERT OR REPLACE INTO trainings VALUES (?,?,?,?,?)", astuple(training)
+            )
+
+    def trainings(self) -> list[Training]:
+        """All trainings, the shortest first."""
+        rows = self._connection.execute("SELECT * FROM trainings ORDER BY steps, id")
+        return [Training(*row) for row in rows]
 
     def save_state(self, state: bytes) -> None:
         """Keep the engine's state."""

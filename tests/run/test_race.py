@@ -1,0 +1,126 @@
+"""The race that ends a search."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from hytas.data import Scene, scene_from_arrays
+from hytas.errors import InputError
+from hytas.run import RunConfig, race, run_mission
+from hytas.run.race import diverse
+from hytas.search import Evaluation, EvaluationStore, Training
+from hytas.train import Recipe
+
+RACE = RunConfig(
+    budget="30K..60K-params",
+    proxy="params",
+    population=6,
+    generations=2,
+    finalists=5,
+    race_steps=3,
+    patch_size=3,
+    validation_fraction=0.2,
+    recipe=Recipe(epochs=0, batch_size=16),
+)
+
+
+def fixed_scene(poison: int = 0) -> Scene:
+    """Three classes with a fixed split; `poison` shifts the labels of the test pixels."""
+    generator = np.random.default_rng(1)
+    labels = np.repeat(np.arange(1, 4), 12)[None].repeat(12, 0)
+    cube = generator.normal(labels[..., None], 0.8, (12, 36, 9)).astype(np.float32)
+    is_train = np.zeros(labels.shape, bool)
+    is_train[:, ::3] = True
+    changed = np.where(is_train, labels, (labels - 1 + poison) % 3 + 1)
+    scene = scene_from_arrays(cube, changed, name="stripes")
+    train, test = (np.where(part, scene.labels, 0) for part in (is_train, ~is_train))
+    return replace(scene, train=train, test=test)
+
+
+def trainings(folder: Path) -> list[Training]:
+    with EvaluationStore(folder / "evaluations.sqlite") as store:
+        return store.trainings()
+
+
+def without_time(items: list[Training]) -> list[Training]:
+    return [replace(item, seconds=0.0) for item in items]
+
+
+def test_the_best_on_validation_pixels_wins(tmp_path: Path) -> None:
+    outcome = run_mission(RACE, fixed_scene(), tmp_path / "run", device="cpu")
+    done = trainings(tmp_path / "run")
+    first, last = ([t for t in done if t.steps == steps] for steps in (3, 12))
+    assert (len(done), len(first), len(last)) == (7, 5, 2)
+    best = sorted(first, key=lambda t: -t.probability)[:2]
+    assert {t.id for t in best} == {t.id for t in last}
+    winner = max(last, key=lambda t: t.probability)
+    with EvaluationStore(tmp_path / "run" / "evaluations.sqlite") as store:
+        (item,) = [item for item in store.evaluations() if item.id == winner.id]
+    assert outcome.architecture == item.architecture
+
+
+def test_a_race_that_was_stopped_trains_nothing_twice(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run_mission(RACE, fixed_scene(), tmp_path / "whole", device="cpu")
+    train, calls = race._train, []
+
+    def stopping(*arguments: object) -> Training:
+        calls.append(arguments)
+        if len(calls) == 4:
+            raise KeyboardInterrupt
+        return train(*arguments)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(race, "_train", stopping)
+    with pytest.raises(KeyboardInterrupt):
+        run_mission(RACE, fixed_scene(), tmp_path / "stopped", device="cpu")
+    assert len(trainings(tmp_path / "stopped")) == 3
+    resumed = run_mission(RACE, fixed_scene(), tmp_path / "stopped", device="cpu")
+    assert len(calls) == 4 + 4  # three of seven were done
+    whole, stopped = (trainings(tmp_path / name) for name in ("whole", "stopped"))
+    assert without_time(whole) == without_time(stopped)
+    assert (tmp_path / "whole" / "architecture.json").read_bytes() == (
+        resumed.folder / "architecture.json"
+    ).read_bytes()
+
+
+def test_labels_of_test_pixels_change_nothing(tmp_path: Path) -> None:
+    honest = run_mission(RACE, fixed_scene(), tmp_path / "honest", device="cpu")
+    poisoned = run_mission(RACE, fixed_scene(poison=1), tmp_path / "poisoned", device="cpu")
+    assert honest.architecture == poisoned.architecture
+    pair = [without_time(trainings(tmp_path / name)) for name in ("honest", "poisoned")]
+    assert pair[0] == pair[1]
+
+
+def test_a_race_needs_validation_pixels(tmp_path: Path) -> None:
+    config = replace(RACE, validation_fraction=0.0)
+    with pytest.raises(InputError, match="finalists 5: a race ranks on validation pixels"):
+        run_mission(config, fixed_scene(), tmp_path / "run", device="cpu")
+
+
+def test_bad_settings_are_refused() -> None:
+    with pytest.raises(InputError, match="finalists 0: must be 1 or more"):
+        replace(RACE, finalists=0)
+    with pytest.raises(InputError, match="race steps 0: must be 1 or more"):
+        replace(RACE, race_steps=0)
+
+
+def evaluation(number: int, tokens: str, embed_dim: int, heads: int) -> Evaluation:
+    genes = {"space": "s", "tokens": tokens, "embed_dim": embed_dim, "heads": [heads]}
+    return Evaluation(number, 0, genes, {}, {}, {}, 0.0)
+
+
+def test_finalists_are_of_every_kind_and_width() -> None:
+    ranked = [
+        evaluation(0, "band", 64, 2),
+        evaluation(1, "band", 64, 4),
+        evaluation(2, "band", 48, 4),
+        evaluation(3, "pixel", 64, 2),
+        evaluation(4, "pixel", 64, 4),
+    ]
+    assert [item.id for item in diverse(ranked, 2)] == [0, 3]
+    assert [item.id for item in diverse(ranked, 3)] == [0, 2, 3]
+    assert [item.id for item in diverse(ranked, 4)] == [0, 1, 2, 3]
+    assert [item.id for item in diverse(ranked, 9)] == [0, 1, 2, 3, 4]

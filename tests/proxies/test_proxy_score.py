@@ -4,6 +4,7 @@ import csv
 import json
 
 import pytest
+from small_networks import WIDE
 
 from hytas.cli.main import run
 from hytas.errors import InputError
@@ -85,6 +86,26 @@ def test_scores_a_file_and_resumes_after_a_kill(archs, tmp_path, capsys) -> None
     assert status == 2
     assert "holds scores of other seed" in error
     assert "Traceback" not in error
+
+
+def test_any_space_is_scored_from_json_lines(tmp_path, capsys) -> None:
+    path, out = tmp_path / "wide.jsonl", tmp_path / "scores.csv"
+    path.write_text("".join(json.dumps(row) + "\n" for row in WIDE[:2]))
+    command = ("score", "--archs", path, "--proxy", "dss,params", "--out", out)
+    status, _, _ = hytas(capsys, *command)
+    assert status == 0
+    rows = list(csv.DictReader(out.read_text().splitlines()))
+    assert [row["tokens"] for row in rows] == ["band", "pixel"]
+    assert json.loads(rows[0]["band_heads"]) == WIDE[0]["band_heads"]
+    assert all(float(row["dss"]) > 0 and not row["reasons"] for row in rows)
+    status, _, log = hytas(capsys, *command)
+    assert "resuming: 2 of 2 are there" in log
+
+    path.write_text(json.dumps({**WIDE[0], "patch": 4}))
+    status, _, error = hytas(capsys, *command)
+    assert status == 2
+    assert "architecture 1: " in error
+    assert "patch" in error
 
 
 def test_a_file_that_is_no_table_is_left_alone(tmp_path) -> None:

@@ -64,6 +64,7 @@ def score(archs: str, proxy: str, out: str, device: str, **settings: Any) -> Non
     config = RunConfig(**options.absolute_paths(settings))
     scene = config.load_scene()
     context = prepare(config, scene, choose_device(device))
+    _check_genes(archs, architectures, context.shape)
     batch = None
     if any(spec.proxy.needs_data for spec in base_proxies(specs)):
         batch = proxy_batch(
@@ -90,6 +91,19 @@ def score(archs: str, proxy: str, out: str, device: str, **settings: Any) -> Non
         click.echo("no --data: scoring on the embedded synthetic scene", err=True)
     failed = _score_rest(evaluator, architectures, table)
     click.echo(f"{len(architectures)} architectures scored, {failed} with a failed score: {out}")
+
+
+def _check_genes(path: str, architectures: list[dict[str, Any]], shape: Any) -> None:
+    """Refuse architectures that their space does not have; HyTAS networks may have other widths."""
+    from hytas.errors import InputError
+    from hytas.proxies.sizes import check_genes
+
+    for place, architecture in enumerate(architectures, start=1):
+        if architecture["space"] != "hytas":
+            try:
+                check_genes(architecture, shape)
+            except InputError as error:
+                raise InputError(f"{path}, architecture {place}: {error}") from None
 
 
 def _score_rest(evaluator: Any, architectures: list[dict[str, Any]], table: Any) -> int:

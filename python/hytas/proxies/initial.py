@@ -64,6 +64,11 @@ class _Watch(TorchDispatchMode):  # type: ignore[no-untyped-call]
         self.laws: dict[int, Law] = {}
         self.regular = True
 
+    @classmethod
+    def _should_skip_dynamo(cls) -> bool:
+        """Nothing here is compiled; to guard against it would import the compiler, for seconds."""
+        return False
+
     def __torch_dispatch__(
         self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Any = None
     ) -> Any:

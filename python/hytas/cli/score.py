@@ -31,10 +31,11 @@ CHUNK = 16  # architectures between two writes; what a kill can lose
 )
 @click.option(
     "--init",
-    type=click.Choice(["supernet", "own"]),
+    type=click.Choice(["supernet", "own", "released"]),
     default="supernet",
     show_default=True,
-    help="Initial weights: slices of one supernet, or drawn for each architecture.",
+    help="Initial weights: slices of one supernet, drawn for each architecture, or (space hytas) "
+    "those behind the published scores.",
 )
 @click.option(
     "--fusions",

@@ -42,8 +42,9 @@ class Evaluator:
         workers: networks scored side by side on a CPU, one thread each; None takes torch's threads.
         group_size: most networks run together; None chooses by the device.
         precision: "float32"; "bf16"; "tf32" on a GPU; "float64", for checks.
-        init: "supernet", initial weights are slices of the seed's supernet; or "own", weights of
-            its own for each architecture.
+        init: "supernet", initial weights are slices of the seed's supernet; "own", weights of its
+            own for each architecture; "released", of `hytas` networks, the very weights behind the
+            published scores (released.py).
         fusions: "shipped", the network as it ships; or "released", as the code behind the
             published scores, which goes on fusing up to layer 10 whatever the depth.
 

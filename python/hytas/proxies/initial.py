@@ -18,6 +18,7 @@ import torch
 from torch import Tensor, nn
 from torch.utils._python_dispatch import TorchDispatchMode
 
+from hytas.errors import InputError
 from hytas.models.shape import InputShape
 from hytas.models.table import NETWORKS, build_network
 from hytas.proxies.keys import architecture_key, stable_hash
@@ -165,9 +166,12 @@ def blueprint(architecture: Mapping[str, Any], shape: InputShape, draws: Draws) 
     draws is initialised by itself, from (seed, architecture).
 
     Raises:
-        InputError: no network belongs to the architecture's space.
+        InputError: no network belongs to the architecture's space, or `draws` are those of the
+            released HyTAS code, which are of its space alone.
     """
     pool = draws.pool
+    if draws.init == "released":
+        raise InputError(f"init released: holds for hytas, not for {architecture.get('space')}")
     if draws.init == "own":
         own = Pool(stable_hash(pool.seed, "own", architecture_key(architecture)), *pool.place)
         draws = replace(draws, pool=own, init="supernet")

@@ -35,13 +35,26 @@ class BoundSums {
     BoundSums(const SearchSpace& space, const std::vector<Dimension>& dimensions);
 
     const std::vector<BoundSum>& all() const { return sums_; }
+    // Allowed by the space, and inside every bound.
     bool fit(const Gene8* genome) const;
     std::int64_t over_layers(const BoundSum& sum, const Gene8* genome) const;
 
   private:
+    // Ends of a sum over all layers, padding included, for one combination of global genes.
+    struct Ends {
+        std::int64_t floor;
+        std::int64_t cap;
+    };
+
+    Ends ends_of(const BoundSum& sum, const Gene8* genome) const;
+    void tabulate();
+
     const SearchSpace& space_;
     std::vector<BoundSum> sums_;
     std::deque<LayerCosts> counts_;  // of maxima; a deque, because sums_ points into it
+    // Empty for a space with very many combinations: then they are computed again for every genome.
+    std::vector<Ends> ends_;                 // [combination * sums + sum]
+    std::vector<const std::int64_t*> rows_;  // [(combination * sums + sum) * groups + group]
 };
 
 }  // namespace hytas

@@ -17,7 +17,12 @@ constexpr std::size_t most_population = std::size_t{1} << 24;
 std::vector<std::string> strategies() { return {"evolution", "ageing", "nsga2", "random", "local"}; }
 
 Evolution::Evolution(std::shared_ptr<const Feasible> feasible, EvolutionSettings settings)
-    : feasible_(std::move(feasible)), settings_(std::move(settings)), length_(feasible_->space().genome_length()), rng_(settings_.seed), repair_(*feasible_) {
+    : feasible_(std::move(feasible)),
+      settings_(std::move(settings)),
+      length_(feasible_->space().genome_length()),
+      rng_(settings_.seed),
+      repair_(*feasible_),
+      set_(length_) {
     check_settings();
     const auto names = strategies();
     strategy_ = static_cast<Strategy>(std::find(names.begin(), names.end(), settings_.strategy) - names.begin());
@@ -26,7 +31,6 @@ Evolution::Evolution(std::shared_ptr<const Feasible> feasible, EvolutionSettings
     rates_ = MutationRates::preset(feasible_->space(), settings_.mutation, settings_.rates);
     uniform_ = uniform_named(settings_.uniform);
     size_ = settings_.population;
-    rehash();
 }
 
 void Evolution::check_settings() const {
@@ -48,26 +52,17 @@ void Evolution::check_settings() const {
 }
 
 std::size_t Evolution::ask(std::size_t most, std::vector<Gene8>& genomes) {
-    const std::size_t waiting = asked() - evaluated_;
-    if (asked() == first_ + size_ && waiting == 0) finish_generation();
-    const std::size_t first = asked();
-    if (exhausted()) return first;
-    if (first == first_ + size_)
+    const std::size_t waiting = asked_ - evaluated_;
+    if (asked_ == first_ + size_ && waiting == 0 && size_ > 0) finish_generation();
+    if (known() == first_ && size_ > 0) plan_generation();
+    const std::size_t first = asked_;
+    if (first == known() && (size_ == 0 || exhausted())) return first;
+    if (first == known())
         throw Error("ask: this generation is complete, but " + std::to_string(waiting) + " of its architectures have no score yet; tell them first");
-    const std::size_t left = first_ + size_ - first;
-    const std::size_t count = most == 0 ? left : std::min(left, most);
-    for (std::size_t i = 0; i < count && !exhausted(); ++i) {
-        const std::size_t at = genomes_.size();
-        genomes_.resize(at + length_);
-        if (!propose(genomes_.data() + at)) {
-            genomes_.resize(at);
-            break;
-        }
-        told_.push_back(0);
-        scores_.resize(told_.size() * objectives_, std::numeric_limits<double>::quiet_NaN());
-        remember(told_.size() - 1);
-    }
-    genomes.insert(genomes.end(), genomes_.begin() + static_cast<std::ptrdiff_t>(first * length_), genomes_.end());
+    const std::size_t left = known() - first;
+    asked_ += most == 0 ? left : std::min(left, most);
+    const auto row = [this](std::size_t id) { return genomes_.begin() + static_cast<std::ptrdiff_t>(id * length_); };
+    genomes.insert(genomes.end(), row(first), row(asked_));
     return first;
 }
 
@@ -87,7 +82,7 @@ void Evolution::tell(const std::vector<std::size_t>& ids, const double* scores, 
         if (told(id)) throw Error("tell: id " + std::to_string(id) + " was told before");
     }
     objectives_ = objectives;
-    scores_.resize(asked() * objectives_, std::numeric_limits<double>::quiet_NaN());
+    scores_.resize(known() * objectives_, std::numeric_limits<double>::quiet_NaN());
     for (std::size_t i = 0; i < ids.size(); ++i) {
         std::copy(scores + i * objectives, scores + (i + 1) * objectives, scores_.begin() + static_cast<std::ptrdiff_t>(ids[i] * objectives));
         told_[ids[i]] = 1;

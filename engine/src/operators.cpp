@@ -1,7 +1,10 @@
 #include "hytas/operators.hpp"
 
 #include <algorithm>
+#include <array>
+#include <bit>
 #include <cmath>
+#include <cstring>
 
 #include "hytas/error.hpp"
 #include "hytas/text.hpp"
@@ -9,6 +12,8 @@
 namespace hytas {
 
 namespace {
+
+constexpr std::size_t threshold_bits = 32;
 
 struct Preset {
     const char* name;
@@ -19,51 +24,74 @@ struct Preset {
 
 constexpr std::array<Preset, 3> presets = {{{"hytas", 0.2, 0.2, 0.2}, {"autoformer", 0.4, 0.4, 0.2}, {"s3", 0.2, 0.2, 0.4}}};
 
-// 32 random bits at a time: two decisions from one step of the generator.
-class Coins {
-  public:
-    explicit Coins(Rng& rng) : rng_(rng) {}
-
-    // Uniform in [0, bound), bound < 2^31, without bias (Lemire, as Rng::below, on 32 bits).
-    std::size_t below(std::size_t bound) {
-        std::uint64_t product = draw() * bound;
-        if (bound == 1) return 0;
-        if ((product & 0xffffffffU) < bound) {
-            const std::uint64_t threshold = (std::uint64_t{1} << 32) % bound;
-            while ((product & 0xffffffffU) < threshold) product = draw() * bound;
+// New values for the genes whose bits are set: six from one step of the generator, each exactly uniform among the values
+// of its gene (Brackett-Rozinsky and Lemire, "Batched ranged random integer generation", 2024).
+void redraw(std::uint64_t bits, const std::uint32_t* radix, Rng& rng, Gene8* at) {
+    while (bits != 0) {
+        std::uint64_t rest = bits;
+        std::uint64_t word = rng.next();
+        std::uint64_t product = 1;  // six radices of at most 2^8
+        for (int i = 0; i < 6 && rest != 0; ++i, rest &= rest - 1) {
+            const auto place = static_cast<std::size_t>(std::countr_zero(rest));
+            const Wide draw = static_cast<Wide>(word) * radix[place];
+            at[place] = static_cast<Gene8>(draw >> 64);
+            word = static_cast<std::uint64_t>(draw);
+            product *= radix[place];
         }
-        return static_cast<std::size_t>(product >> 32);
+        if (!Rng::biased(word, product)) bits = rest;
     }
-
-    std::uint64_t draw() {
-        if (left_ == 0) {
-            word_ = rng_.next();
-            left_ = 2;
-        }
-        const std::uint64_t bits = word_ & 0xffffffffU;
-        word_ >>= 32;
-        --left_;
-        return bits;
-    }
-
-  private:
-    Rng& rng_;
-    std::uint64_t word_ = 0;
-    int left_ = 0;
-};
-
-// Layers that the parent does not have are drawn; layers beyond the child's depth become padding.
-void fit_layers(const LayerGroup& group, std::size_t had, Coins& coins, Gene8* child) {
-    const std::size_t depth = group.depth(child);
-    const std::size_t genes = group.radix.size();
-    Gene8* at = child + group.offset;
-    if (genes == 2) {  // the usual case, without an inner loop
-        for (std::size_t layer = had; layer < depth; ++layer) std::copy_n(group.decoded.data() + coins.below(group.options) * 2, 2, at + layer * 2);
-    } else {
-        for (std::size_t layer = had; layer < depth; ++layer) std::copy_n(group.decoded.data() + coins.below(group.options) * genes, genes, at + layer * genes);
-    }
-    for (std::size_t i = depth * genes; i < had * genes; ++i) at[i] = 0;
 }
+
+// Options of consecutive layers, written gene by gene; `genes` 0: known at run time only.
+template <std::size_t fixed>
+void draw_layers(const LayerGroup& group, Rng& rng, Gene8* at) {
+    const std::size_t genes = fixed > 0 ? fixed : group.radix.size();
+    std::size_t left = group.most_layers;
+    while (left > 0) {
+        std::uint64_t word = rng.next();
+        const std::size_t count = std::min(left, group.layers_a_word);
+        std::uint64_t product = 1;
+        for (std::size_t i = 0; i < count; ++i) {
+            const Wide draw = static_cast<Wide>(word) * group.options;
+            const Gene8* from = group.decoded.data() + static_cast<std::size_t>(draw >> 64) * genes;
+            for (std::size_t gene = 0; gene < genes; ++gene) at[i * genes + gene] = from[gene];
+            word = static_cast<std::uint64_t>(draw);
+            product *= group.options;
+        }
+        if (Rng::biased(word, product)) continue;
+        left -= count;
+        at += count * genes;
+    }
+}
+
+// Genes of layers that the genome's depths do not have become padding.
+void clear_padding(const SearchSpace& space, const GenomeWords& words, Gene8* genome) {
+    const GenomeMasks& masks = space.masks();
+    const auto& groups = space.groups();
+    if (groups.size() == 1) {
+        const std::uint64_t* present = masks.bytes(0, genome[groups[0].depth_slot]);
+        for (std::size_t word = 0; word < masks.words; ++word) words.store(genome, word, words.load(genome, word) & (masks.global_words[word] | present[word]));
+        return;
+    }
+    for (std::size_t word = 0; word < masks.words; ++word) {
+        std::uint64_t present = masks.global_words[word];
+        for (std::size_t g = 0; g < groups.size(); ++g) present |= masks.bytes(g, genome[groups[g].depth_slot])[word];
+        words.store(genome, word, words.load(genome, word) & present);
+    }
+}
+
+// 0xff for each bit that is set, in the order of bytes in memory.
+std::array<std::uint64_t, 256> byte_masks() {
+    std::array<std::uint64_t, 256> masks{};
+    for (std::size_t bits = 0; bits < masks.size(); ++bits) {
+        std::array<Gene8, 8> bytes{};
+        for (std::size_t i = 0; i < 8; ++i) bytes[i] = (bits >> i & 1) != 0 ? 0xff : 0;
+        std::memcpy(&masks[bits], bytes.data(), 8);
+    }
+    return masks;
+}
+
+const std::array<std::uint64_t, 256> expanded = byte_masks();
 
 }  // namespace
 
@@ -91,82 +119,124 @@ MutationRates MutationRates::preset(const SearchSpace& space, const std::string&
     for (std::size_t slot = 0; slot < space.global_slots(); ++slot) {
         const auto counts = [slot](const LayerGroup& group) { return group.depth_slot == slot; };
         const bool depth = std::any_of(space.groups().begin(), space.groups().end(), counts);
-        made.global_.push_back(threshold(space.gene_of_slot(slot), depth ? found->depth : found->global));
+        made.thresholds_.push_back(threshold(space.gene_of_slot(slot), depth ? found->depth : found->global));
     }
-    for (const LayerGroup& group : space.groups()) {
-        std::vector<std::uint64_t> genes;
-        for (const std::size_t gene : group.genes) genes.push_back(threshold(space.genes()[gene], found->layer));
-        made.layers_.push_back(std::move(genes));
-    }
+    for (const LayerGroup& group : space.groups())
+        for (std::size_t layer = 0; layer < group.most_layers; ++layer)
+            for (const std::size_t gene : group.genes) made.thresholds_.push_back(threshold(space.genes()[gene], found->layer));
+    made.planes_.assign(space.masks().blocks * (threshold_bits + 1), 0);
+    for (std::size_t byte = 0; byte < made.thresholds_.size(); ++byte)
+        for (std::size_t bit = 0; bit <= threshold_bits; ++bit)
+            if ((made.thresholds_[byte] >> bit & 1) != 0)
+                made.planes_[byte / 64 * (threshold_bits + 1) + threshold_bits - bit] |= std::uint64_t{1} << (byte % 64);
     return made;
 }
 
-void mutate(const SearchSpace& space, const MutationRates& rates, const Gene8* parent, Rng& rng, Gene8* child) {
-    std::copy(parent, parent + space.genome_length(), child);
-    Coins coins(rng);
-    for (std::size_t slot = 0; slot < space.global_slots(); ++slot)
-        if (coins.draw() < rates.global()[slot]) child[slot] = static_cast<Gene8>(coins.below(space.radix_of_slot(slot)));
+// Sixty-four comparisons of random numbers with thresholds at once, from the highest bit down, until all are decided. Eight
+// steps nearly always are enough, so they are taken without asking.
+std::uint64_t MutationRates::choose(std::size_t block, std::uint64_t among, Rng& generator) const {
+    const std::uint64_t* plane = planes_.data() + block * (threshold_bits + 1);
+    const std::uint64_t* const end = plane + threshold_bits;
+    Rng rng = generator;            // in registers
+    std::uint64_t chosen = *plane;  // a rate of 1
+    std::uint64_t open = among & ~chosen;
+    chosen &= among;
+    const auto compare = [&] {
+        const std::uint64_t random = rng.next();
+        const std::uint64_t threshold = *++plane;
+        chosen |= open & threshold & ~random;
+        open &= ~(threshold ^ random);
+    };
+    for (int bit = 0; bit < 8; ++bit) compare();
+    while (open != 0 && plane != end) compare();
+    generator = rng;
+    return chosen;
+}
+
+// Genes of the layers that the parent has, redrawn, and genes of the layers that only the child has, drawn.
+void redraw_layers(const SearchSpace& space, const Gene8* parent, std::uint64_t chosen, std::size_t block, Rng& rng, Gene8* child) {
+    const GenomeMasks& masks = space.masks();
+    std::uint64_t layers = 0;
     for (std::size_t g = 0; g < space.groups().size(); ++g) {
-        const LayerGroup& group = space.groups()[g];
-        const std::size_t had = group.depth(parent);
-        const std::size_t kept = std::min(had, group.depth(child));
-        Gene8* at = child + group.offset;
-        for (std::size_t layer = 0; layer < kept; ++layer)
-            for (std::size_t i = 0; i < group.radix.size(); ++i, ++at)
-                if (coins.draw() < rates.layers()[g][i]) *at = static_cast<Gene8>(coins.below(group.radix[i]));
-        fit_layers(group, had, coins, child);
+        const std::size_t slot = space.groups()[g].depth_slot;
+        const std::uint64_t had = masks.bits(g, parent[slot])[block];
+        layers |= masks.bits(g, child[slot])[block] & (chosen | ~had);
     }
+    redraw(layers, masks.radix.data() + block * 64, rng, child + block * 64);
+}
+
+void mutate(const SearchSpace& space, const MutationRates& rates, const Gene8* parent, Rng& rng, Gene8* child) {
+    const GenomeMasks& masks = space.masks();
+    const GenomeWords words(space.genome_length());
+    words.copy(parent, child);
+    for (std::size_t block = 0; block < masks.blocks; ++block) {
+        const std::uint64_t global = masks.global_bits[block];
+        const std::uint64_t chosen = rates.choose(block, masks.all_bits[block], rng);
+        redraw(chosen & global, masks.radix.data() + block * 64, rng, child + block * 64);
+        // The depths are decided: all of them lie before the first gene of a layer.
+        redraw_layers(space, parent, chosen & ~global, block, rng, child);
+    }
+    clear_padding(space, words, child);
 }
 
 void crossover(const SearchSpace& space, const Gene8* left, const Gene8* right, Rng& rng, Gene8* child) {
-    std::fill(child, child + space.genome_length(), Gene8{0});
-    std::uint64_t bits = 0;
-    int ready = 0;
-    const auto flip = [&] {
-        if (ready == 0) {
-            bits = rng.next();
-            ready = 64;
-        }
-        --ready;
-        const bool side = (bits & 1) != 0;
-        bits >>= 1;
-        return side;
+    const GenomeMasks& masks = space.masks();
+    const GenomeWords words(space.genome_length());
+    const auto& groups = space.groups();
+    std::uint64_t random = 0;
+    const auto mixed = [&](std::size_t word, std::uint64_t common) {
+        random = word % 8 == 0 ? rng.next() : random >> 8;
+        const std::uint64_t from_left = words.load(left, word);
+        const std::uint64_t from_right = words.load(right, word);
+        const std::uint64_t side = expanded[random & 0xff];
+        // Beyond the common layers the shallower parent has zeros, so "or" is the deeper one.
+        return (common & ((from_left & side) | (from_right & ~side))) | (~common & (from_left | from_right));
     };
-    for (std::size_t slot = 0; slot < space.global_slots(); ++slot) child[slot] = flip() ? left[slot] : right[slot];
-    for (const LayerGroup& group : space.groups()) {
-        const std::size_t genes = group.radix.size();
-        const std::size_t depth = group.depth(child);
-        const std::size_t both = std::min({depth, group.depth(left), group.depth(right)});
-        const Gene8* deeper = group.depth(left) > group.depth(right) ? left : right;
-        std::size_t at = group.offset;
-        for (; at < group.offset + both * genes; ++at) child[at] = flip() ? left[at] : right[at];
-        for (; at < group.offset + depth * genes; ++at) child[at] = deeper[at];
+    for (std::size_t word = 0; word < masks.words; ++word) {
+        std::uint64_t common = masks.global_words[word];
+        for (std::size_t g = 0; g < groups.size(); ++g)
+            common |= masks.bytes(g, left[groups[g].depth_slot])[word] & masks.bytes(g, right[groups[g].depth_slot])[word];
+        words.store(child, word, mixed(word, common));
     }
+    clear_padding(space, words, child);
 }
 
 void random_genome(const SearchSpace& space, Rng& rng, Gene8* genome) {
-    Coins coins(rng);
-    for (std::size_t slot = 0; slot < space.global_slots(); ++slot) genome[slot] = static_cast<Gene8>(coins.below(space.radix_of_slot(slot)));
-    for (const LayerGroup& group : space.groups()) {
-        fit_layers(group, 0, coins, genome);
-        const std::size_t used = group.depth(genome) * group.radix.size();
-        std::fill(genome + group.offset + used, genome + group.offset + group.most_layers * group.radix.size(), Gene8{0});
-    }
+    const GenomeMasks& masks = space.masks();
+    for (std::size_t block = 0; block < masks.blocks && masks.global_bits[block] != 0; ++block)
+        redraw(masks.global_bits[block], masks.radix.data() + block * 64, rng, genome + block * 64);
+    for (const LayerGroup& group : space.groups()) switch (group.radix.size()) {
+            case 1: draw_layers<1>(group, rng, genome + group.offset); break;
+            case 2: draw_layers<2>(group, rng, genome + group.offset); break;
+            case 3: draw_layers<3>(group, rng, genome + group.offset); break;
+            default: draw_layers<0>(group, rng, genome + group.offset);
+        }
+    clear_padding(space, GenomeWords(space.genome_length()), genome);
 }
 
 void step(const SearchSpace& space, const Gene8* parent, Rng& rng, Gene8* child) {
-    std::copy(parent, parent + space.genome_length(), child);
-    std::vector<std::pair<std::size_t, std::size_t>> places;  // byte, radix; genes with one value cannot step
-    for (std::size_t slot = 0; slot < space.global_slots(); ++slot) places.emplace_back(slot, space.radix_of_slot(slot));
-    for (const LayerGroup& group : space.groups())
-        for (std::size_t i = 0; i < group.depth(parent) * group.radix.size(); ++i) places.emplace_back(group.offset + i, group.radix[i % group.radix.size()]);
-    std::erase_if(places, [](const auto& place) { return place.second < 2; });
-    if (places.empty()) return;
-    const auto [byte, radix] = places[rng.below(places.size())];
-    const auto value = static_cast<Gene8>(rng.below(radix - 1));
+    const GenomeMasks& masks = space.masks();
+    const auto& groups = space.groups();
+    GenomeWords(space.genome_length()).copy(parent, child);
+    // Genes with one value cannot step.
+    const auto places = [&](std::size_t block) {
+        std::uint64_t present = masks.global_bits[block];
+        for (std::size_t g = 0; g < groups.size(); ++g) present |= masks.bits(g, parent[groups[g].depth_slot])[block];
+        return present & masks.open_bits[block];
+    };
+    std::size_t count = 0;
+    for (std::size_t block = 0; block < masks.blocks; ++block) count += static_cast<std::size_t>(std::popcount(places(block)));
+    if (count == 0) return;
+    std::size_t pick = rng.below(count);
+    std::size_t block = 0;
+    std::uint64_t bits = places(0);
+    for (; pick >= static_cast<std::size_t>(std::popcount(bits)); bits = places(++block)) pick -= static_cast<std::size_t>(std::popcount(bits));
+    for (; pick > 0; --pick) bits &= bits - 1;
+    const std::size_t byte = 64 * block + static_cast<std::size_t>(std::countr_zero(bits));
+    const auto value = static_cast<Gene8>(rng.below(masks.radix[byte] - 1));
     child[byte] = static_cast<Gene8>(value < parent[byte] ? value : value + 1);
-    Coins coins(rng);
-    for (const LayerGroup& group : space.groups()) fit_layers(group, group.depth(parent), coins, child);
+    for (block = 0; block < masks.blocks; ++block) redraw_layers(space, parent, 0, block, rng, child);
+    clear_padding(space, GenomeWords(space.genome_length()), child);
 }
 
 }  // namespace hytas

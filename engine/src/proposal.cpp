@@ -1,4 +1,4 @@
-// The part of Evolution that proposes: a new architecture, distinct from all before.
+// The part of Evolution that proposes: new architectures, distinct from all before.
 #include <algorithm>
 #include <limits>
 
@@ -14,69 +14,85 @@ constexpr int most_attempts = 64;
 constexpr int most_crossings = 4;
 // Listing needs one genome of memory for each; a set this large is never close to exhausted.
 constexpr std::size_t most_listed = std::size_t{1} << 24;
+// Proposals that are under way together, so that the look-up of one waits for memory while others are varied.
+constexpr std::size_t most_lanes = 16;
 
 }  // namespace
 
-// The id of a genome, or one that was never given.
-std::size_t Evolution::id_of(GenomeView genome) const {
-    const std::size_t mask = slots_.size() - 1;
-    for (std::size_t at = hash_genome(genome) & mask; slots_[at] != 0; at = (at + 1) & mask)
-        if (std::equal(genome.begin(), genome.end(), genomes_.begin() + static_cast<std::ptrdiff_t>((slots_[at] - 1) * length_))) return slots_[at] - 1;
-    return std::numeric_limits<std::size_t>::max();
+struct Evolution::Lane {
+    std::size_t place = 0;  // in the generation, in the order of starting
+    int attempt = 0;
+    bool fits = false;
+    std::uint64_t hash = 0;
+};
+
+void Evolution::append(const Gene8* genome, std::uint64_t hash) {
+    genomes_.insert(genomes_.end(), genome, genome + length_);
+    set_.insert(hash, known());
+    told_.push_back(0);
 }
 
-void Evolution::remember(std::size_t id) {
-    if (2 * (id + 1) > slots_.size()) {
-        rehash();
-        return;
+void Evolution::plan_generation() {
+    set_.reserve(known() + size_, genomes_.data(), known());
+    if (strategy_ != Strategy::random && !population_.empty()) vary_generation();
+    Genome genome(length_);
+    while (known() < first_ + size_ && !all_known() && draw_new(genome.data())) append(genome.data(), set_.hash(genome.data()));
+    size_ = known() - first_;
+    scores_.resize(known() * objectives_, std::numeric_limits<double>::quiet_NaN());
+}
+
+void Evolution::gather_pool() {
+    pool_.clear();
+    const std::size_t parents = strategy_ == Strategy::evolution ? std::min(settings_.parents, population_.size()) : population_.size();
+    for (std::size_t member = 0; member < parents; ++member) {
+        const GenomeView parent = genome(population_[member]);
+        pool_.insert(pool_.end(), parent.begin(), parent.end());
     }
-    const std::size_t mask = slots_.size() - 1;
-    std::size_t at = hash_genome(genome(id)) & mask;
-    while (slots_[at] != 0) at = (at + 1) & mask;
-    slots_[at] = static_cast<std::uint32_t>(id + 1);
 }
 
-void Evolution::rehash() {
-    std::size_t size = 1024;
-    while (size < 4 * asked()) size *= 2;
-    slots_.assign(size, 0);
-    for (std::size_t id = 0; id < asked(); ++id) {
-        std::size_t at = hash_genome(genome(id)) & (size - 1);
-        while (slots_[at] != 0) at = (at + 1) & (size - 1);
-        slots_[at] = static_cast<std::uint32_t>(id + 1);
-    }
-}
-
-// Every id is found under its own genome: false when two ids hold the same.
-bool Evolution::distinct() const {
-    const std::size_t mask = slots_.size() - 1;
-    for (std::size_t id = 0; id < asked(); ++id) {
-        const GenomeView own = genome(id);
-        for (std::size_t at = hash_genome(own) & mask; slots_[at] != id + 1; at = (at + 1) & mask)
-            if (std::equal(own.begin(), own.end(), genome(slots_[at] - 1).begin())) return false;
-    }
-    return true;
-}
-
-bool Evolution::propose(Gene8* child) {
-    const SearchSpace& space = feasible_->space();
-    const bool draws = strategy_ == Strategy::random || population_.empty();
-    for (int attempt = 0; attempt < most_attempts && !draws && endgame_ == 0; ++attempt) {
-        for (std::size_t retry = 0;; ++retry) {
-            vary(child, attempt);
-            if (space.allowed(space.combination_of(child)) && feasible_->fits(child)) break;
-            if (retry < settings_.retries) continue;
-            repair_(rng_, child);
-            break;
+// Children of the population, in the order in which they turn out to be new; what they leave open is drawn.
+void Evolution::vary_generation() {
+    gather_pool();
+    Genome children(most_lanes * length_);
+    std::vector<Lane> lanes;
+    lanes.reserve(most_lanes);
+    std::size_t started = 0;
+    while (endgame_ == 0 && !all_known()) {
+        while (lanes.size() < most_lanes && started < size_) lanes.push_back({started++});
+        if (lanes.empty()) return;
+        for (std::size_t i = 0; i < lanes.size(); ++i) propose(lanes[i], children.data() + i * length_);
+        std::size_t kept = 0;
+        for (std::size_t i = 0; i < lanes.size(); ++i) {
+            Gene8* child = children.data() + i * length_;
+            if (lanes[i].fits && set_.find(lanes[i].hash, child, genomes_.data()) == GenomeSet::none) {
+                append(child, lanes[i].hash);
+            } else if (++lanes[i].attempt < most_attempts) {
+                lanes[kept++] = lanes[i];
+            } else if (draw_new(child)) {
+                append(child, set_.hash(child));
+            }
         }
-        // A coarse table may repair to an architecture outside the budget.
-        if (!feasible_->exact() && !feasible_->fits(child)) continue;
-        if (is_new({child, length_})) return true;
+        lanes.resize(kept);
     }
-    return draw_new(child);
 }
 
-// The best of `size` members of the population, drawn with replacement.
+// One attempt at a child inside the budget.
+void Evolution::propose(Lane& lane, Gene8* child) {
+    lane.fits = false;
+    for (std::size_t retry = 0; retry <= settings_.retries && !lane.fits; ++retry) {
+        vary(lane, child);
+        lane.fits = feasible_->fits(child);
+    }
+    if (!lane.fits) {
+        repair_(rng_, child);
+        // A coarse table may repair to an architecture outside the budget.
+        lane.fits = feasible_->exact() || feasible_->fits(child);
+    }
+    lane.hash = set_.hash(child);
+    set_.prefetch(lane.hash);
+}
+
+// The place of the best of `size` members of the population, drawn with replacement.
 std::size_t Evolution::tournament(std::size_t size) {
     std::size_t best = rng_.below(population_.size());
     const auto wins = [this](std::size_t left, std::size_t right) {
@@ -88,32 +104,28 @@ std::size_t Evolution::tournament(std::size_t size) {
         const std::size_t other = rng_.below(population_.size());
         if (wins(other, best)) best = other;
     }
-    return population_[best];
+    return best;
 }
 
-void Evolution::vary(Gene8* child, int attempt) {
+void Evolution::vary(const Lane& lane, Gene8* child) {
     const SearchSpace& space = feasible_->space();
     if (strategy_ == Strategy::local) {
-        step(space, genome(population_[0]).data(), rng_, child);
+        step(space, pool(0), rng_, child);
         return;
     }
     if (strategy_ == Strategy::ageing) {
-        mutate(space, rates_, genome(tournament(settings_.parents)).data(), rng_, child);
+        mutate(space, rates_, pool(tournament(settings_.parents)), rng_, child);
         return;
     }
-    const bool fronts = strategy_ == Strategy::nsga2;
     const std::size_t parents = std::min(settings_.parents, population_.size());
-    const auto parent = [&] { return fronts ? tournament(2) : population_[rng_.below(parents)]; };
+    const auto parent = [&] { return pool(strategy_ == Strategy::nsga2 ? tournament(2) : rng_.below(parents)); };
     // The first part of a generation comes from mutation, the rest from crossover, as in AutoFormer. Parents that have
     // become alike have no new child by crossover: then mutation finds one.
-    const std::size_t done = asked() - first_;
-    const std::size_t left = parent();
-    if (attempt >= most_crossings || static_cast<double>(done) < settings_.mutation_share * static_cast<double>(size_)) {
-        mutate(space, rates_, genome(left).data(), rng_, child);
-        return;
-    }
-    const std::size_t right = parent();
-    crossover(space, genome(left).data(), genome(right).data(), rng_, child);
+    const Gene8* left = parent();
+    if (lane.attempt >= most_crossings || static_cast<double>(lane.place) < settings_.mutation_share * static_cast<double>(size_))
+        mutate(space, rates_, left, rng_, child);
+    else
+        crossover(space, left, parent(), rng_, child);
 }
 
 bool Evolution::draw_new(Gene8* child) {
@@ -121,7 +133,7 @@ bool Evolution::draw_new(Gene8* child) {
         // Choices favour few architectures so much that they may all be taken: the second half draws from all alike.
         const Uniform meaning = attempt < most_attempts / 2 ? uniform_ : Uniform::architectures;
         feasible_->sample(rng_, meaning, {child, length_});
-        if (is_new({child, length_})) return true;
+        if (is_new(child)) return true;
     }
     return draw_remaining(child);
 }
@@ -130,13 +142,14 @@ bool Evolution::draw_new(Gene8* child) {
 void Evolution::list_remaining() {
     remaining_.clear();
     next_remaining_ = 0;
-    const std::size_t known = endgame_ - 1;
+    const std::size_t before = endgame_ - 1;
     Genome genome(length_);
-    // Only ids below `known` are left out, so a restored evolution lists the same.
+    // Only ids below `before` are left out, so a restored evolution lists the same.
     std::vector<Wide> left;
     for (Wide index = 0; index < feasible_->at_most(); ++index) {
         feasible_->walk(index, genome);
-        if ((feasible_->exact() || feasible_->fits(genome.data())) && id_of(genome) >= known) left.push_back(index);
+        if ((feasible_->exact() || feasible_->fits(genome.data())) && set_.find(set_.hash(genome.data()), genome.data(), genomes_.data()) >= before)
+            left.push_back(index);
     }
     Rng shuffle(settings_.seed ^ 0x72656d61696e6465ULL);
     for (std::size_t i = left.size(); i > 1; --i) std::swap(left[i - 1], left[shuffle.below(i)]);
@@ -149,14 +162,14 @@ void Evolution::list_remaining() {
 bool Evolution::draw_remaining(Gene8* child) {
     if (endgame_ == 0) {
         if (feasible_->at_most() > most_listed) throw Error("ask: no new architecture found among " + to_text(feasible_->at_most()));
-        endgame_ = asked() + 1;
+        endgame_ = known() + 1;
         list_remaining();
     }
     while (next_remaining_ < remaining_.size()) {
         const auto from = remaining_.begin() + static_cast<std::ptrdiff_t>(next_remaining_);
         next_remaining_ += length_;
         std::copy(from, from + static_cast<std::ptrdiff_t>(length_), child);
-        if (is_new({child, length_})) return true;
+        if (is_new(child)) return true;
     }
     return false;
 }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <map>
 #include <utility>
 
 #include "bound_sums.hpp"
@@ -13,19 +14,33 @@ namespace {
 
 constexpr std::uint16_t unreachable = std::numeric_limits<std::uint16_t>::max();
 
+}  // namespace
+
+// The states of one level that some state of a root leads to, numbered anew, so that a walk touches nothing else.
+struct ReachedLevel {
+    const Level* level = nullptr;
+    std::size_t layer = 0;                // byte of its layer in the genome
+    std::size_t size = 0;                 // states
+    std::vector<std::uint32_t> children;  // [state * options + option] in the next level, no_state where the budget is left
+};
+
+namespace {
+
 // Below each state of one level: the fewest changes to the end, and the number of ways to make exactly so few.
 struct Distances {
-    const Level* level = nullptr;
-    std::size_t layer = 0;              // byte of its layer in the genome
-    std::vector<std::uint16_t> fewest;  // unreachable: not visited
+    std::vector<std::uint16_t> fewest;
     std::vector<Wide> ways;
     std::vector<std::uint16_t> changes;  // of each option, against the child's own genes
 };
 
+// All roots' reached levels together, before the older ones are forgotten: 32 MB.
+constexpr std::size_t most_reached = std::size_t{1} << 23;
+
 // One gene of one layer set to another value.
 struct Change {
     std::size_t byte;
-    std::size_t layer;  // byte of the layer's first gene
+    std::size_t layer;     // byte of the layer's first gene
+    std::ptrdiff_t shift;  // of the layer's option
     Gene8 value;
 };
 
@@ -54,8 +69,10 @@ struct Repair::Scratch {
     std::vector<std::int64_t> deltas;  // [change * bounds + bound]
     std::vector<std::pair<std::uint32_t, std::uint32_t>> pairs;
     std::vector<Change> changes;
-    std::vector<Distances> distances;  // the first `used` of them count
-    std::size_t used = 0;
+    std::vector<const std::int64_t*> owns;                     // [change * bounds + bound]: cost of the layer's own option, among all options
+    std::map<const Root*, std::vector<ReachedLevel>> reached;  // of the roots that were needed so far
+    std::size_t entries = 0;                                   // in all of them
+    std::vector<Distances> distances;
     std::vector<std::size_t> nearest;
     Genome genome;
 };
@@ -75,7 +92,7 @@ Repair& Repair::operator=(Repair&&) noexcept = default;
 std::size_t Repair::operator()(Rng& rng, Gene8* child) {
     const SearchSpace& space = feasible_->space();
     const std::size_t combination = space.combination_of(child);
-    if (space.allowed(combination) && feasible_->fits(child)) return 0;
+    if (feasible_->fits(child)) return 0;
     std::size_t changed = 0;
     if (feasible_->table().root_of(combination) == nullptr) {
         changed = change_global(rng, child);
@@ -132,6 +149,7 @@ bool Repair::list_changes(Gene8* child) {
     }
     scratch.changes.clear();
     scratch.deltas.clear();
+    scratch.owns.clear();
     for (std::size_t g = 0; g < space.groups().size(); ++g) {
         const LayerGroup& group = space.groups()[g];
         const std::size_t depth = group.depth(child);
@@ -144,10 +162,12 @@ bool Repair::list_changes(Gene8* child) {
                 const std::size_t base = own - child[first + i] * stride;
                 for (std::size_t value = 0; value < group.radix[i]; ++value) {
                     if (value == child[first + i]) continue;
-                    scratch.changes.push_back({first + i, first, static_cast<Gene8>(value)});
+                    const auto shift = static_cast<std::ptrdiff_t>(base + value * stride) - static_cast<std::ptrdiff_t>(own);
+                    scratch.changes.push_back({first + i, first, shift, static_cast<Gene8>(value)});
                     for (const BoundSum& sum : sums) {
-                        const std::int64_t* values = sum.groups[g]->of(sum.groups[g]->projection.row(child), layer);
-                        scratch.deltas.push_back(values[base + value * stride] - values[own]);
+                        const std::int64_t* at = sum.groups[g]->of(sum.groups[g]->projection.row(child), layer) + own;
+                        scratch.owns.push_back(at);
+                        scratch.deltas.push_back(at[shift] - at[0]);
                     }
                 }
             }
@@ -179,83 +199,121 @@ bool Repair::change_one(Rng& rng, Gene8* child) {
 bool Repair::change_two(Rng& rng, Gene8* child) {
     Scratch& scratch = *scratch_;
     const std::size_t bounds = scratch.total.size();
+    const std::vector<Change>& changes = scratch.changes;
     scratch.pairs.clear();
-    for (std::size_t i = 0; i < scratch.changes.size(); ++i) {
-        for (std::size_t j = i + 1; j < scratch.changes.size(); ++j) {
-            if (scratch.changes[i].byte == scratch.changes[j].byte) continue;
+    for (std::size_t i = 0; i < changes.size(); ++i) {
+        std::size_t j = i + 1;
+        for (; j < changes.size() && changes[j].layer == changes[i].layer; ++j) {
+            if (changes[i].byte == changes[j].byte) continue;
             bool fits = true;
-            if (scratch.changes[i].layer == scratch.changes[j].layer) {
-                fits = fits_with(scratch.changes[i].byte, scratch.changes[i].value, scratch.changes[j].byte, scratch.changes[j].value, child);
-            } else {
-                for (std::size_t d = 0; d < bounds && fits; ++d) {
-                    const std::int64_t sum = scratch.total[d] + scratch.deltas[i * bounds + d] + scratch.deltas[j * bounds + d];
-                    fits = sum >= scratch.floor[d] && sum <= scratch.cap[d];
-                }
+            for (std::size_t d = 0; d < bounds && fits; ++d) {
+                const std::int64_t* own = scratch.owns[i * bounds + d];
+                const std::int64_t sum = scratch.total[d] + own[changes[i].shift + changes[j].shift] - own[0];
+                fits = sum >= scratch.floor[d] && sum <= scratch.cap[d];
             }
             if (fits) scratch.pairs.emplace_back(static_cast<std::uint32_t>(i), static_cast<std::uint32_t>(j));
         }
+        if (bounds == 1)
+            pair_within_one(i, j);
+        else
+            pair_within_all(i, j);
     }
     if (scratch.pairs.empty()) return false;
     const auto [i, j] = scratch.pairs[rng.below(scratch.pairs.size())];
-    child[scratch.changes[i].byte] = scratch.changes[i].value;
-    child[scratch.changes[j].byte] = scratch.changes[j].value;
+    child[changes[i].byte] = changes[i].value;
+    child[changes[j].byte] = changes[j].value;
     return true;
 }
 
-bool Repair::fits_with(std::size_t first, Gene8 one, std::size_t second, Gene8 other, Gene8* child) const {
-    const Gene8 was = std::exchange(child[first], one);
-    const Gene8 had = std::exchange(child[second], other);
-    const bool fits = feasible_->fits(child);
-    child[first] = was;
-    child[second] = had;
-    return fits;
+// Adds the pairs of change i and every change from `first` on that fit the only bound: one comparison each.
+void Repair::pair_within_one(std::size_t i, std::size_t first) {
+    Scratch& scratch = *scratch_;
+    const auto floor = static_cast<std::uint64_t>(scratch.floor[0] - scratch.total[0] - scratch.deltas[i]);
+    const auto width = static_cast<std::uint64_t>(scratch.cap[0]) - static_cast<std::uint64_t>(scratch.floor[0]);
+    for (std::size_t j = first; j < scratch.deltas.size(); ++j)
+        if (static_cast<std::uint64_t>(scratch.deltas[j]) - floor <= width)
+            scratch.pairs.emplace_back(static_cast<std::uint32_t>(i), static_cast<std::uint32_t>(j));
 }
 
-// Marks the states that the child's global genes can reach, then counts from the last level up.
-void Repair::reach_states(const Gene8* child) {
+void Repair::pair_within_all(std::size_t i, std::size_t first) {
+    Scratch& scratch = *scratch_;
+    const std::size_t bounds = scratch.total.size();
+    for (std::size_t j = first; j < scratch.changes.size(); ++j) {
+        bool fits = true;
+        for (std::size_t d = 0; d < bounds && fits; ++d) {
+            const std::int64_t sum = scratch.total[d] + scratch.deltas[i * bounds + d] + scratch.deltas[j * bounds + d];
+            fits = sum >= scratch.floor[d] && sum <= scratch.cap[d];
+        }
+        if (fits) scratch.pairs.emplace_back(static_cast<std::uint32_t>(i), static_cast<std::uint32_t>(j));
+    }
+}
+
+// What the root's states lead to, level by level. It depends on no child, so it is kept.
+const std::vector<ReachedLevel>& Repair::reached_from(const Root& root) {
+    Scratch& scratch = *scratch_;
+    const auto known = scratch.reached.find(&root);
+    if (known != scratch.reached.end()) return known->second;
+    if (scratch.entries > most_reached) {
+        scratch.reached.clear();
+        scratch.entries = 0;
+    }
     const SearchSpace& space = feasible_->space();
-    const Root& root = *feasible_->table().root_of(space.combination_of(child));
-    auto& distances = scratch_->distances;
-    std::size_t used = 0;
+    std::vector<ReachedLevel>& levels = scratch.reached[&root];
+    std::vector<std::uint32_t> states;
+    for (std::size_t i = 0; i < root.size(); ++i) states.push_back(root.state(i));
     std::size_t group = 0;
     std::size_t layer = space.groups().empty() ? 0 : space.groups()[0].offset;
     for (const Level* level = root.level;; level = level->next) {
-        if (used == distances.size()) distances.emplace_back();
-        Distances& here = distances[used++];
-        here.level = level;
-        here.fewest.assign(level->sums.size(), unreachable);
-        here.ways.assign(level->sums.size(), 0);
-        if (level->next == nullptr) break;
-        if (level->group != group) {
-            group = level->group;
-            layer = space.groups()[group].offset;
-        }
-        here.layer = layer;
-        here.changes.clear();
-        for (std::size_t option = 0; option < level->options; ++option)
-            here.changes.push_back(changes_of(space.groups()[group], *level, option, child + layer));
-        if (level->ends_layer) layer += space.groups()[group].radix.size();
-    }
-    scratch_->used = used;
-    for (std::size_t i = 0; i < root.size(); ++i) distances[0].fewest[root.state(i)] = 0;
-    for (std::size_t k = 0; k + 1 < used; ++k)
-        for (std::size_t state = 0; state < distances[k].fewest.size(); ++state) {
-            if (distances[k].fewest[state] == unreachable) continue;
-            for (std::size_t option = 0; option < distances[k].level->options; ++option) {
-                const std::uint32_t below = distances[k].level->children[state * distances[k].level->options + option];
-                if (below != no_state) distances[k + 1].fewest[below] = 0;
+        ReachedLevel here{level, 0, states.size(), {}};
+        if (level->next != nullptr) {
+            if (level->group != group) {
+                group = level->group;
+                layer = space.groups()[group].offset;
             }
+            here.layer = layer;
+            std::vector<std::uint32_t> numbers(level->next->sums.size(), no_state);
+            std::vector<std::uint32_t> below;
+            for (const std::uint32_t state : states)
+                for (std::size_t option = 0; option < level->options; ++option) {
+                    const std::uint32_t child = level->children[state * level->options + option];
+                    if (child != no_state && numbers[child] == no_state) {
+                        numbers[child] = static_cast<std::uint32_t>(below.size());
+                        below.push_back(child);
+                    }
+                    here.children.push_back(child == no_state ? no_state : numbers[child]);
+                }
+            states = std::move(below);
+            if (level->ends_layer) layer += space.groups()[group].radix.size();
         }
-    distances[used - 1].ways[0] = 1;
-    for (std::size_t k = used - 1; k-- > 0;) {
+        scratch.entries += here.children.size();
+        levels.push_back(std::move(here));
+        if (level->next == nullptr) return levels;
+    }
+}
+
+// From the last level up: how far each state is from the child, and in how many ways.
+void Repair::measure_distances(const std::vector<ReachedLevel>& levels, const Gene8* child) {
+    const SearchSpace& space = feasible_->space();
+    auto& distances = scratch_->distances;
+    if (distances.size() < levels.size()) distances.resize(levels.size());
+    distances[levels.size() - 1].fewest.assign(1, 0);
+    distances[levels.size() - 1].ways.assign(1, 1);
+    for (std::size_t k = levels.size() - 1; k-- > 0;) {
+        const ReachedLevel& reached = levels[k];
+        const Level& level = *reached.level;
         Distances& here = distances[k];
         const Distances& next = distances[k + 1];
-        for (std::size_t state = 0; state < here.fewest.size(); ++state) {
-            if (here.fewest[state] == unreachable) continue;
+        here.changes.resize(level.options);
+        for (std::size_t option = 0; option < level.options; ++option)
+            here.changes[option] = changes_of(space.groups()[level.group], level, option, child + reached.layer);
+        here.fewest.resize(reached.size);
+        here.ways.resize(reached.size);
+        const std::uint32_t* children = reached.children.data();
+        for (std::size_t state = 0; state < reached.size; ++state, children += level.options) {
             std::uint16_t fewest = unreachable;
             Wide ways = 0;
-            for (std::size_t option = 0; option < here.level->options; ++option) {
-                const std::uint32_t below = here.level->children[state * here.level->options + option];
+            for (std::size_t option = 0; option < level.options; ++option) {
+                const std::uint32_t below = children[option];
                 if (below == no_state) continue;
                 const auto changes = static_cast<std::uint16_t>(here.changes[option] + next.fewest[below]);
                 if (changes > fewest) continue;
@@ -270,37 +328,34 @@ void Repair::reach_states(const Gene8* child) {
 
 std::size_t Repair::change_fewest(Rng& rng, Gene8* child) {
     const SearchSpace& space = feasible_->space();
-    reach_states(child);
+    const std::vector<ReachedLevel>& levels = reached_from(*feasible_->table().root_of(space.combination_of(child)));
+    measure_distances(levels, child);
     const auto& distances = scratch_->distances;
-    const Root& root = *feasible_->table().root_of(space.combination_of(child));
     std::uint16_t fewest = unreachable;
     Wide ways = 0;
-    for (std::size_t i = 0; i < root.size(); ++i) {
-        const std::uint32_t state = root.state(i);
+    for (std::size_t state = 0; state < levels[0].size; ++state) {
         if (distances[0].fewest[state] > fewest) continue;
         ways = distances[0].fewest[state] < fewest ? distances[0].ways[state] : ways + distances[0].ways[state];
         fewest = distances[0].fewest[state];
     }
     Wide draw = rng.below_wide(ways);
-    std::size_t pick = 0;
-    for (;; ++pick) {
-        const std::uint32_t state = root.state(pick);
+    std::size_t state = 0;
+    for (;; ++state) {
         if (distances[0].fewest[state] != fewest) continue;
         if (draw < distances[0].ways[state]) break;
         draw -= distances[0].ways[state];
     }
-    std::uint32_t state = root.state(pick);
-    for (std::size_t k = 0; k + 1 < scratch_->used; ++k) {
-        const Distances& here = distances[k];
+    for (std::size_t k = 0; k + 1 < levels.size(); ++k) {
+        const Level& level = *levels[k].level;
         const Distances& next = distances[k + 1];
         for (std::size_t option = 0;; ++option) {
-            const std::uint32_t below = here.level->children[state * here.level->options + option];
-            if (below == no_state || here.changes[option] + next.fewest[below] != here.fewest[state]) continue;
+            const std::uint32_t below = levels[k].children[state * level.options + option];
+            if (below == no_state || distances[k].changes[option] + next.fewest[below] != distances[k].fewest[state]) continue;
             if (draw >= next.ways[below]) {
                 draw -= next.ways[below];
                 continue;
             }
-            set_option(space.groups()[here.level->group], *here.level, option, child + here.layer);
+            set_option(space.groups()[level.group], level, option, child + levels[k].layer);
             state = below;
             break;
         }

@@ -1,28 +1,11 @@
 #include "hytas/search_space.hpp"
 
 #include <algorithm>
-#include <cstring>
 
 #include "hytas/error.hpp"
 #include "hytas/text.hpp"
 
 namespace hytas {
-
-std::uint64_t hash_genome(GenomeView genome) {
-    std::uint64_t hash = 0x9e3779b97f4a7c15ULL;
-    const Gene8* at = genome.data();
-    std::size_t left = genome.size();
-    for (; left > 0;) {
-        std::uint64_t word = 0;
-        const std::size_t step = std::min<std::size_t>(left, 8);
-        std::memcpy(&word, at, step);  // the table is never written out, so the byte order of the machine may show
-        hash = (hash ^ word) * 0xff51afd7ed558ccdULL;
-        hash ^= hash >> 32;
-        at += step;
-        left -= step;
-    }
-    return hash;
-}
 
 std::vector<std::string> SearchSpace::cost_names() const {
     std::vector<std::string> names;

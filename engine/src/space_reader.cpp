@@ -210,12 +210,47 @@ void SpaceReader::lay_out() {
         group.depth_slot = space_.genes_[group.depth_gene].slot;
         group.offset = space_.genome_length_;
         space_.genome_length_ += group.most_layers * group.genes.size();
+        // The fewer bits a word has left at its end, the rarer it must be drawn again: 2^48 leaves 16.
+        for (std::size_t product = group.options * group.options; product <= std::size_t{1} << 48 && group.options > 1; product *= group.options)
+            ++group.layers_a_word;
+        if (group.options == 1) group.layers_a_word = group.most_layers;
         group.decoded.resize(group.options * group.genes.size());
         for (std::size_t option = 0; option < group.options; ++option) {
             std::size_t rest = option;
             for (std::size_t i = group.genes.size(); i-- > 0; rest /= group.radix[i])
                 group.decoded[option * group.genes.size() + i] = static_cast<Gene8>(rest % group.radix[i]);
         }
+    }
+    make_masks();
+}
+
+void SpaceReader::make_masks() {
+    const std::size_t length = space_.genome_length_;
+    const GenomeWords genome_words(length);
+    GenomeMasks& masks = space_.masks_;
+    masks.words = genome_words.count();
+    masks.blocks = (length + 63) / 64;
+    // Bytes [from, to) as bits and as whole bytes.
+    const auto mark = [&](std::size_t from, std::size_t to, std::vector<std::uint64_t>& bits, std::vector<std::uint64_t>& bytes) {
+        Genome all(length);
+        std::fill(all.begin() + static_cast<std::ptrdiff_t>(from), all.begin() + static_cast<std::ptrdiff_t>(to), Gene8{0xff});
+        for (std::size_t word = 0; word < masks.words; ++word) bytes.push_back(genome_words.load(all.data(), word));
+        bits.resize(bits.size() + masks.blocks, 0);
+        for (std::size_t byte = from; byte < to; ++byte) bits[bits.size() - masks.blocks + byte / 64] |= std::uint64_t{1} << (byte % 64);
+    };
+    mark(0, space_.slot_gene_.size(), masks.global_bits, masks.global_words);
+    masks.radix.assign(space_.slot_radix_.begin(), space_.slot_radix_.end());
+    for (const LayerGroup& group : space_.groups_) {
+        masks.first.push_back(masks.layer_bits.size() / masks.blocks);
+        for (const std::size_t depth : group.depths) mark(group.offset, group.offset + depth * group.genes.size(), masks.layer_bits, masks.layer_words);
+        for (std::size_t layer = 0; layer < group.most_layers; ++layer) masks.radix.insert(masks.radix.end(), group.radix.begin(), group.radix.end());
+    }
+    masks.all_bits.assign(masks.blocks, 0);
+    masks.open_bits.assign(masks.blocks, 0);
+    for (std::size_t byte = 0; byte < length; ++byte) {
+        const std::uint64_t bit = std::uint64_t{1} << (byte % 64);
+        masks.all_bits[byte / 64] |= bit;
+        if (masks.radix[byte] > 1) masks.open_bits[byte / 64] |= bit;
     }
 }
 

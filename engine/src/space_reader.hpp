@@ -28,6 +28,7 @@ class SpaceReader {
     void place_gene(const Json& item, Gene& gene);
     LayerGroup& group_of(const std::string& depth_gene);
     void lay_out();
+    void make_masks();
     void define_names();
     void read_requirements();
     void read_costs();

@@ -11,7 +11,7 @@ namespace hytas {
 namespace {
 
 constexpr std::string_view magic = "hytas-state\n";
-constexpr std::uint64_t version = 1;
+constexpr std::uint64_t version = 2;
 constexpr std::size_t frame = magic.size() + 8 + 8;  // before the content; a checksum of 8 bytes follows it
 
 // The content of a state that is whole, unedited and of a version that this engine reads.
@@ -22,7 +22,9 @@ std::string_view content_of(std::string_view state) {
     const std::uint64_t written = header.number();
     if (written > version)
         throw Error("state: was written by a newer hytas (state version " + std::to_string(written) + "); this one reads version " + std::to_string(version));
-    if (written != version) throw Error("state: version " + std::to_string(written) + " is not known");
+    if (written != version)
+        throw Error("state: was written by an older hytas (state version " + std::to_string(written) +
+                    "), whose runs this one cannot go on with bit by bit; it reads version " + std::to_string(version));
     const std::uint64_t size = header.number();
     const std::uint64_t held = state.size() - frame;
     if (held < 8 || size > held - 8)
@@ -78,7 +80,8 @@ class StateWriter {
         write_settings(out, run.settings_);
         for (const std::uint64_t word : run.rng_.state()) out.number(word);
         out.number(run.objectives_);
-        out.number(run.asked());
+        out.number(run.known());
+        out.number(run.asked_);
         out.text({reinterpret_cast<const char*>(run.genomes_.data()), run.genomes_.size()});
         out.text({run.told_.data(), run.told_.size()});
         for (const double score : run.scores_) out.real(score);
@@ -111,7 +114,9 @@ class StateReader {
         run_.generation_ = in_.number();
         run_.first_ = in_.number();
         run_.size_ = in_.number();
-        require(run_.first_ <= run_.asked() && run_.size_ <= (std::size_t{1} << 32) && run_.asked() - run_.first_ <= run_.size_, "generation");
+        // A generation is planned whole, or, before the first ask, not at all.
+        const bool planned = run_.known() - run_.first_ == run_.size_;
+        require(run_.first_ <= run_.asked_ && run_.size_ <= (std::size_t{1} << 32) && (planned || run_.known() == 0), "generation");
         read_population();
         read_endgame();
         require(in_.done(), "end");
@@ -124,21 +129,24 @@ class StateReader {
 
     void read_evaluations() {
         run_.objectives_ = in_.number();
-        const std::size_t asked = in_.count(run_.length_);
+        const std::size_t known = in_.count(run_.length_);
+        run_.asked_ = in_.number();
         const std::string_view genomes = in_.text();
         const std::string_view told = in_.text();
-        require(genomes.size() == asked * run_.length_ && told.size() == asked, "list of architectures");
+        require(genomes.size() == known * run_.length_ && told.size() == known && run_.asked_ <= known, "list of architectures");
         require(run_.objectives_ <= 64, "number of objectives");
         run_.genomes_.assign(genomes.begin(), genomes.end());
         run_.told_.assign(told.begin(), told.end());
-        for (std::size_t i = 0; i < asked * run_.objectives_; ++i) run_.scores_.push_back(in_.real());
-        for (std::size_t id = 0; id < asked; ++id) {
+        for (std::size_t i = 0; i < known * run_.objectives_; ++i) run_.scores_.push_back(in_.real());
+        run_.set_.reserve(known, run_.genomes_.data(), 0);
+        for (std::size_t id = 0; id < known; ++id) {
             require(run_.feasible_->contains(run_.genome(id)), "architecture " + std::to_string(id));
-            require(told[id] == 0 || (told[id] == 1 && run_.objectives_ > 0), "scores");
+            require(told[id] == 0 || (told[id] == 1 && run_.objectives_ > 0 && id < run_.asked_), "scores");
             run_.evaluated_ += told[id] == 1 ? 1 : 0;
+            const Gene8* genome = run_.genome(id).data();
+            require(run_.is_new(genome), "list of architectures");
+            run_.set_.insert(run_.set_.hash(genome), id);
         }
-        run_.rehash();
-        require(run_.distinct(), "list of architectures");
     }
 
     void read_population() {
@@ -156,7 +164,7 @@ class StateReader {
         run_.endgame_ = in_.number();
         const std::size_t next = in_.number();
         if (run_.endgame_ == 0) return;
-        require(run_.endgame_ <= run_.asked() + 1, "end of the search");
+        require(run_.endgame_ <= run_.known() + 1, "end of the search");
         run_.list_remaining();
         require(next <= run_.remaining_.size() && next % run_.length_ == 0, "end of the search");
         run_.next_remaining_ = next;

@@ -62,7 +62,7 @@ TEST_CASE("the presets are the references' and wrong ones are refused") {
     const auto rate = [&](const char* name) {
         const MutationRates rates = MutationRates::preset(*space, name, {});
         const auto share = [](std::uint64_t threshold) { return std::round(100 * static_cast<double>(threshold) / 4294967296.0) / 100; };
-        return std::vector<double>{share(rates.global()[0]), share(rates.global()[1]), share(rates.layers()[0][0])};
+        return std::vector<double>{share(rates.thresholds()[0]), share(rates.thresholds()[1]), share(rates.thresholds()[2])};
     };
     CHECK(rate("autoformer") == std::vector<double>{0.4, 0.4, 0.2});
     CHECK(rate("s3") == std::vector<double>{0.2, 0.2, 0.4});

@@ -18,7 +18,4 @@ using Genome = std::vector<Gene8>;
 using GenomeView = std::span<const Gene8>;
 using GenomeSpan = std::span<Gene8>;
 
-// The names of architectures in a hash table. Not the packed bytes' order: only equality counts.
-std::uint64_t hash_genome(GenomeView genome);
-
 }  // namespace hytas

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "hytas/feasible.hpp"
+#include "hytas/genome_set.hpp"
 #include "hytas/operators.hpp"
 #include "hytas/repair.hpp"
 #include "hytas/rng.hpp"
@@ -57,11 +58,11 @@ class Evolution {
     const EvolutionSettings& settings() const { return settings_; }
     std::size_t generation() const { return generation_; }  // 0 while the first one is running
     std::size_t evaluated() const { return evaluated_; }
-    std::size_t asked() const { return told_.size(); }
+    std::size_t asked() const { return asked_; }
     std::size_t objectives() const { return objectives_; }
     bool exhausted() const {
         if (feasible_->exact()) return feasible_->count() == asked();
-        return endgame_ != 0 && next_remaining_ == remaining_.size();
+        return endgame_ != 0 && next_remaining_ == remaining_.size() && asked_ == known();
     }
 
     GenomeView genome(std::size_t id) const { return {genomes_.data() + id * length_, length_}; }
@@ -87,17 +88,23 @@ class Evolution {
     void select_fronts();
     void select_step();
     bool better(std::size_t left, std::size_t right) const;
-    bool propose(Gene8* child);
-    void vary(Gene8* child, int attempt);
+    struct Lane;  // a proposal that is under way
+
+    // A generation is planned whole when its first architecture is asked for: it depends on nothing that is told later.
+    void plan_generation();
+    void gather_pool();
+    void vary_generation();
+    void propose(Lane& lane, Gene8* child);
+    void vary(const Lane& lane, Gene8* child);
     std::size_t tournament(std::size_t size);
+    const Gene8* pool(std::size_t member) const { return pool_.data() + member * length_; }
     bool draw_new(Gene8* child);
     bool draw_remaining(Gene8* child);
     void list_remaining();
-    std::size_t id_of(GenomeView genome) const;
-    bool is_new(GenomeView genome) const { return id_of(genome) >= asked(); }
-    void remember(std::size_t id);
-    void rehash();
-    bool distinct() const;
+    void append(const Gene8* genome, std::uint64_t hash);
+    std::size_t known() const { return told_.size(); }
+    bool all_known() const { return feasible_->exact() && feasible_->count() == known(); }
+    bool is_new(const Gene8* genome) const { return set_.find(set_.hash(genome), genome, genomes_.data()) == GenomeSet::none; }
 
     std::shared_ptr<const Feasible> feasible_;
     EvolutionSettings settings_;
@@ -108,22 +115,25 @@ class Evolution {
     Rng rng_;
     Repair repair_;
 
-    std::vector<Gene8> genomes_;  // of every id
-    std::vector<double> scores_;  // of every id, once the number of objectives is known
+    // Of every id, planned but not yet asked for included.
+    std::vector<Gene8> genomes_;
+    std::vector<double> scores_;  // once the number of objectives is known
     std::vector<char> told_;
+    std::size_t asked_ = 0;
     std::size_t objectives_ = 0;
     std::size_t evaluated_ = 0;
 
     std::size_t generation_ = 0;
     std::size_t first_ = 0;  // id of this generation's first architecture
-    std::size_t size_ = 0;   // of this generation
+    std::size_t size_ = 0;   // of this generation; 0: nothing was left for it
     std::vector<std::size_t> population_;
+    std::vector<Gene8> pool_;        // genomes of the population, side by side
     std::vector<std::size_t> rank_;  // nsga2: front of each member of the population
     std::vector<double> crowding_;   // nsga2: and its crowding distance
 
-    std::vector<std::uint32_t> slots_;  // hash table of ids + 1
-    std::size_t endgame_ = 0;           // ids known when the remaining architectures were listed, + 1; 0: not yet
-    std::vector<Gene8> remaining_;      // their genomes, shuffled
+    GenomeSet set_;                 // of every id
+    std::size_t endgame_ = 0;       // ids known when the remaining architectures were listed, + 1; 0: not yet
+    std::vector<Gene8> remaining_;  // their genomes, shuffled
     std::size_t next_remaining_ = 0;
 };
 

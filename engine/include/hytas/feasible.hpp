@@ -46,7 +46,7 @@ class Feasible {
     void walk(Wide index, GenomeSpan genome) const;
     // A genome that is valid and inside the budget.
     bool contains(GenomeView genome) const;
-    // Inside the budget; the genome must be valid.
+    // Allowed by the space's "require" and inside the budget; the genome must be valid otherwise.
     bool fits(const Gene8* genome) const;
 
     // One exact draw.

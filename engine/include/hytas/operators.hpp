@@ -1,8 +1,7 @@
-// Variation: free functions of (space, parents, generator). mutate and crossover may leave the budget; repair brings
-// their child back, changing the fewest genes.
+// Variation: free functions of (space, parents, generator), without branches a gene. mutate and crossover may leave the
+// budget; repair brings their child back, changing the fewest genes.
 #pragma once
 
-#include <array>
 #include <map>
 #include <string>
 #include <vector>
@@ -20,13 +19,14 @@ class MutationRates {
     // 0.4: its supplementary) and "hytas" (0.2 each: HyTAS itself only samples). `rates` overrides single genes.
     static MutationRates preset(const SearchSpace& space, const std::string& name, const std::map<std::string, double>& rates);
 
-    // 32-bit thresholds: a gene is redrawn when 32 random bits are below.
-    const std::vector<std::uint64_t>& global() const { return global_; }               // one a global slot
-    const std::vector<std::vector<std::uint64_t>>& layers() const { return layers_; }  // [group][gene]
+    // Of each byte of a genome, in 2^-32.
+    const std::vector<std::uint64_t>& thresholds() const { return thresholds_; }
+    // Which of the bytes `among` (bit i: byte 64 * block + i) are redrawn.
+    std::uint64_t choose(std::size_t block, std::uint64_t among, Rng& rng) const;
 
   private:
-    std::vector<std::uint64_t> global_;
-    std::vector<std::vector<std::uint64_t>> layers_;
+    std::vector<std::uint64_t> thresholds_;
+    std::vector<std::uint64_t> planes_;  // [block * 33 + k]: bit 32 - k of its thresholds
 };
 
 std::vector<std::string> mutation_presets();

@@ -8,6 +8,9 @@
 
 namespace hytas {
 
+struct ReachedLevel;
+struct Root;
+
 // Keeps its working memory between calls, so that a repair allocates nothing. One a thread.
 class Repair {
   public:
@@ -31,9 +34,11 @@ class Repair {
     bool list_changes(Gene8* child);
     bool change_one(Rng& rng, Gene8* child);
     bool change_two(Rng& rng, Gene8* child);
-    bool fits_with(std::size_t first, Gene8 one, std::size_t second, Gene8 other, Gene8* child) const;
+    void pair_within_one(std::size_t i, std::size_t first);
+    void pair_within_all(std::size_t i, std::size_t first);
     std::size_t change_fewest(Rng& rng, Gene8* child);
-    void reach_states(const Gene8* child);
+    const std::vector<ReachedLevel>& reached_from(const Root& root);
+    void measure_distances(const std::vector<ReachedLevel>& levels, const Gene8* child);
 
     const Feasible* feasible_;
     std::unique_ptr<Scratch> scratch_;

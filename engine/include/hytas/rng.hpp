@@ -61,6 +61,10 @@ class Rng {
         }
     }
 
+    // Several bounded draws from one word multiply it by one bound after another, taking the high halves. The draws must
+    // be repeated when what is left of the word lies below 2^64 modulo the product of the bounds (at most 2^62).
+    static bool biased(std::uint64_t left, std::uint64_t product) { return left < product && left < (0 - product) % product; }
+
     // Uniform in [0, 1), 53 bits.
     double unit() { return static_cast<double>(next() >> 11) * 0x1.0p-53; }
 

@@ -11,6 +11,7 @@
 
 #include "hytas/architecture.hpp"
 #include "hytas/cost.hpp"
+#include "hytas/genome_words.hpp"
 #include "hytas/json.hpp"
 #include "hytas/rational.hpp"
 #include "hytas/wide.hpp"
@@ -49,6 +50,7 @@ struct LayerGroup {
     std::vector<std::size_t> radix;  // number of values of each
     std::size_t options = 1;         // of one layer: their product
     std::vector<Gene8> decoded;      // [option * genes + gene]
+    std::size_t layers_a_word = 1;   // so many options are drawn from 64 random bits
 
     std::size_t depth(const Gene8* genome) const { return depths[genome[depth_slot]]; }
     // The index of a layer's genes among all `options`, the last gene varying fastest.
@@ -78,6 +80,7 @@ class SearchSpace {
     std::size_t cost_index(const std::string& cost) const;  // throws Error with the nearest name
 
     std::size_t genome_length() const { return genome_length_; }
+    const GenomeMasks& masks() const { return masks_; }
     std::size_t global_slots() const { return slot_gene_.size(); }
     const Gene& gene_of_slot(std::size_t slot) const { return genes_[slot_gene_[slot]]; }
     const Values& values_of_slot(std::size_t slot) const {
@@ -122,6 +125,7 @@ class SearchSpace {
     std::vector<bool> forbidden_;
     std::size_t combinations_ = 1;
     std::size_t genome_length_ = 0;
+    GenomeMasks masks_;
     std::uint64_t fingerprint_ = 0;
 };
 

@@ -16,7 +16,7 @@ from test_rasters import holed, hytas, write_cube
 
 from hytas.deploy import DeployedModel
 from hytas.export import export_formats
-from hytas.export.onnx_file import set_card
+from hytas.export.onnx_file import set_card, take_dtype
 
 SOURCE = Path(__file__).parents[2] / "deploy" / "onboard"
 MEASURE = (
@@ -59,7 +59,7 @@ def models(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Exported]:
     model, card = small_model(scene)
     real = export_formats(model, folder, card, ["onnx-scene"])
     graph = onnx.load(real["onnx-scene"])
-    graph.graph.input[0].type.tensor_type.elem_type = onnx.TensorProto.UINT16
+    take_dtype(graph, "uint16")
     found = DeployedModel.load(real["onnx-scene"]).card
     set_card(graph, dataclasses.replace(found, dtype="uint16"))
     counts = {"onnx-scene": folder / "counts.onnx"}

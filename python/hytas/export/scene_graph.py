@@ -93,7 +93,7 @@ class TileModel(nn.Module):
 
     def forward(self, tile: Tensor) -> Tensor:
         """(rows, columns, sensor bands) float32 -> (rows, columns, features)."""
-        scaled = self.scaling(tile)
+        scaled: Tensor = self.scaling(tile)
         if self.project is None:
             return scaled
         projected: Tensor = self.project(scaled)

@@ -1,9 +1,14 @@
 """What all tests share."""
 
 import os
+import signal
 from pathlib import Path
 
 import pytest
+
+# A shell without job control starts its background jobs deaf to Ctrl-C, and their children inherit it;
+# the commands that the tests interrupt shall hear it.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(scope="session")

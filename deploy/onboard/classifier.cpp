@@ -34,21 +34,24 @@ bool any_data(const char* pixel, std::int64_t bands, std::optional<double> ignor
 
 Card::Card(const SceneModel& model) {
     if (property(model, "format") != "1") throw Error("model: is of hytas format " + property(model, "format") + ", this program reads format 1");
-    if (property(model, "graph") != "scene") throw Error("model: is a " + property(model, "graph") + " graph; this program takes the scene graph (hytas export --formats onnx-scene)");
+    if (property(model, "graph") != "scene")
+        throw Error("model: is a " + property(model, "graph") + " graph; this program takes the scene graph (hytas export --formats onnx-scene)");
     patch_size = parse_integer(property(model, "patch_size"), "patch_size");
     bands = parse_integer(property(model, "bands"), "bands");
     type = &element_type_of_name(property(model, "dtype"));
     ids = parse_integers(property(model, "class_ids"), "class_ids");
     palette = parse_integers(property(model, "palette"), "palette");
     names = parse_strings(property(model, "class_names"), "class_names");
-    if (ids.empty() || names.size() != ids.size() || palette.size() != 3 * ids.size()) throw Error("model: its metadata are broken: class names, ids and colours differ in number");
+    if (ids.empty() || names.size() != ids.size() || palette.size() != 3 * ids.size())
+        throw Error("model: its metadata are broken: class names, ids and colours differ in number");
 }
 
 Classifier::Classifier(const SceneModel& model, const Card& card, EnviCube& cube) : model_(model), card_(card), cube_(cube) {
     if (cube.bands() != card.bands) throw Error("cube: has " + std::to_string(cube.bands()) + " bands and the model takes " + std::to_string(card.bands));
     if (&cube.type() != card.type) throw Error("cube: its values are " + std::string(cube.type().name) + " and the model takes " + card.type->name);
     if (std::min(cube.lines(), cube.samples()) < card.patch_size)
-        throw Error("cube: " + std::to_string(cube.lines()) + " x " + std::to_string(cube.samples()) + " pixels are less than the model's patch of " + std::to_string(card.patch_size));
+        throw Error("cube: " + std::to_string(cube.lines()) + " x " + std::to_string(cube.samples()) + " pixels are less than the model's patch of " +
+                    std::to_string(card.patch_size));
     ring_.resize(static_cast<std::size_t>(card.patch_size));
     valid_.resize(ring_.size(), std::vector<bool>(static_cast<std::size_t>(cube.samples())));
     tile_.resize(ring_.size() * static_cast<std::size_t>((cube.samples() + 2 * card.margin()) * card.bands) * card.type->size);
@@ -90,7 +93,8 @@ std::vector<std::int32_t> Classifier::line(std::int64_t number) {
             std::memcpy(into, &source[static_cast<std::size_t>(mirror(column, cube_.samples())) * pixel], pixel);
     }
     MapRow row = model_.run({tile_.data(), card_.type, card_.patch_size, columns, card_.bands});
-    if (row.classes.size() != valid.size()) throw Error("model: gave " + std::to_string(row.classes.size()) + " pixels for a line of " + std::to_string(valid.size()));
+    if (row.classes.size() != valid.size())
+        throw Error("model: gave " + std::to_string(row.classes.size()) + " pixels for a line of " + std::to_string(valid.size()));
     for (std::size_t sample = 0; sample < valid.size(); ++sample)
         if (!valid[sample]) row.classes[sample] = 0;
     return row.classes;

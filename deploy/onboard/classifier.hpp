@@ -34,9 +34,9 @@ class Classifier {
     const SceneModel& model_;
     const Card& card_;
     EnviCube& cube_;
-    std::vector<std::vector<char>> ring_;    // the last lines, line n at n % ring_.size()
-    std::vector<std::vector<bool>> valid_;   // their pixels that hold data
-    std::int64_t taken_ = 0;                 // lines read so far
+    std::vector<std::vector<char>> ring_;   // the last lines, line n at n % ring_.size()
+    std::vector<std::vector<bool>> valid_;  // their pixels that hold data
+    std::int64_t taken_ = 0;                // lines read so far
     std::vector<char> tile_;
 };
 

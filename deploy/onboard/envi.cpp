@@ -62,7 +62,8 @@ EnviCube::EnviCube(const std::string& header) : header_(header), fields_(parse(h
     type_ = &element_type_of_envi(static_cast<int>(integer("data type", 0, 1)));
     swap_ = (integer("byte order", 0, 0) == 1) == (std::endian::native == std::endian::little);
     interleave_ = fields_.contains("interleave") ? lower(fields_["interleave"]) : "bsq";
-    if (interleave_ != "bsq" && interleave_ != "bil" && interleave_ != "bip") throw Error("cube: " + header + ": interleave is " + interleave_ + ", must be bsq, bil or bip");
+    if (interleave_ != "bsq" && interleave_ != "bil" && interleave_ != "bip")
+        throw Error("cube: " + header + ": interleave is " + interleave_ + ", must be bsq, bil or bip");
     if (fields_.contains("data ignore value")) ignore_ = std::stod(fields_["data ignore value"]);
     const std::string path = data_beside(header);
     const auto wanted = static_cast<std::uint64_t>(offset_) + static_cast<std::uint64_t>(lines_ * samples_ * bands_) * type_->size;
@@ -80,7 +81,8 @@ std::int64_t EnviCube::integer(const std::string& name, std::int64_t missing, st
         const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
         if (error != std::errc() || end != text.data() + text.size()) value = lowest - 1;
     }
-    if (value < lowest || value > (std::int64_t{1} << 31)) throw Error("cube: " + header_ + ": '" + name + "' must be an integer of at least " + std::to_string(lowest));
+    if (value < lowest || value > (std::int64_t{1} << 31))
+        throw Error("cube: " + header_ + ": '" + name + "' must be an integer of at least " + std::to_string(lowest));
     return value;
 }
 
@@ -103,10 +105,12 @@ void EnviCube::read(std::int64_t number, std::vector<char>& pixels) {
             read_at(start + static_cast<std::uint64_t>(number) * line, raw_.data(), line);
         } else {
             for (std::size_t band = 0; band < bands; ++band)
-                read_at(start + (band * static_cast<std::uint64_t>(lines_) + static_cast<std::uint64_t>(number)) * samples * size, raw_.data() + band * samples * size, samples * size);
+                read_at(start + (band * static_cast<std::uint64_t>(lines_) + static_cast<std::uint64_t>(number)) * samples * size,
+                        raw_.data() + band * samples * size, samples * size);
         }
         for (std::size_t band = 0; band < bands; ++band)
-            for (std::size_t sample = 0; sample < samples; ++sample) std::memcpy(&pixels[(sample * bands + band) * size], &raw_[(band * samples + sample) * size], size);
+            for (std::size_t sample = 0; sample < samples; ++sample)
+                std::memcpy(&pixels[(sample * bands + band) * size], &raw_[(band * samples + sample) * size], size);
     }
     if (swap_ && size > 1)
         for (std::size_t at = 0; at < line; at += size) std::reverse(&pixels[at], &pixels[at] + size);

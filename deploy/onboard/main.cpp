@@ -44,7 +44,8 @@ Options parse(const std::vector<std::string>& arguments) {
             options.library = value;
         } else {
             const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), options.threads);
-            if (error != std::errc() || end != value.data() + value.size() || options.threads < 1) throw Error("--threads: " + value + " is not a positive number");
+            if (error != std::errc() || end != value.data() + value.size() || options.threads < 1)
+                throw Error("--threads: " + value + " is not a positive number");
         }
     }
     if (files.size() != 3) throw Error(usage);
@@ -62,8 +63,12 @@ std::size_t width_of(const Card& card) {
 
 void write_header(std::ofstream& file, const Card& card, const EnviCube& cube) {
     const std::size_t width = width_of(card);
-    file << "ENVI\nsamples = " << cube.samples() << "\nlines = " << cube.lines() << "\nbands = 1\nheader offset = 0\nfile type = ENVI Classification\ndata type = "
-         << (width == 1 ? 1 : width == 2 ? 12 : 3) << "\ninterleave = bsq\nbyte order = 0\ndata ignore value = 0\n";
+    file << "ENVI\nsamples = " << cube.samples() << "\nlines = " << cube.lines()
+         << "\nbands = 1\nheader offset = 0\nfile type = ENVI Classification\ndata type = "
+         << (width == 1   ? 1
+             : width == 2 ? 12
+                          : 3)
+         << "\ninterleave = bsq\nbyte order = 0\ndata ignore value = 0\n";
     const std::int64_t highest = *std::max_element(card.ids.begin(), card.ids.end()), lowest = *std::min_element(card.ids.begin(), card.ids.end());
     if (lowest >= 0 && highest < 4096) {
         std::vector<std::string> names(static_cast<std::size_t>(highest) + 1);

@@ -49,9 +49,9 @@ struct ApiBase {
 };
 
 constexpr std::array types{
-    ElementType{"uint8", 2, 1, 1},    ElementType{"int16", 5, 2, 2},   ElementType{"int32", 6, 3, 4},
+    ElementType{"uint8", 2, 1, 1},    ElementType{"int16", 5, 2, 2},    ElementType{"int32", 6, 3, 4},
     ElementType{"float32", 1, 4, 4},  ElementType{"float64", 11, 5, 8}, ElementType{"uint16", 4, 12, 2},
-    ElementType{"uint32", 12, 13, 4}, ElementType{"int64", 7, 14, 8},  ElementType{"uint64", 13, 15, 8},
+    ElementType{"uint32", 12, 13, 4}, ElementType{"int64", 7, 14, 8},   ElementType{"uint64", 13, 15, 8},
 };
 
 }  // namespace
@@ -140,7 +140,8 @@ MapRow SceneModel::run(const Tile& tile) const {
     const std::array<const char*, 2> output_names{"classes", "confidence"};
     const std::array<const void*, 1> inputs{input};
     std::array<void*, 2> outputs{nullptr, nullptr};
-    call(run_session, session_, static_cast<const void*>(nullptr), input_names.data(), inputs.data(), inputs.size(), output_names.data(), output_names.size(), outputs.data());
+    call(run_session, session_, static_cast<const void*>(nullptr), input_names.data(), inputs.data(), inputs.size(), output_names.data(), output_names.size(),
+         outputs.data());
     void* data = nullptr;
     void* info = nullptr;
     std::size_t axes = 0;

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-# A shell without job control starts its background jobs deaf to Ctrl-C, and their children inherit it;
-# the commands that the tests interrupt shall hear it.
+# A shell without job control starts its background jobs deaf to Ctrl-C, and their children inherit
+# that; the commands that tests interrupt shall hear it.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
 

@@ -110,7 +110,7 @@ void SpaceReader::read_genes() {
 
 void SpaceReader::read_gene(const Json& item) {
     if (!item.is(Json::Kind::object)) fail("a gene must be an object");
-    known_members(item, "a gene", {"name", "key", "about", "values", "length", "per"});
+    known_members(item, "a gene", {"name", "key", "about", "values", "weights", "length", "per"});
     Gene gene;
     gene.name = member(item, "name", Json::Kind::string, true)->text();
     const Json* key = member(item, "key", Json::Kind::string, false);
@@ -122,6 +122,7 @@ void SpaceReader::read_gene(const Json& item) {
     }
     read_lists(item, gene);
     place_gene(item, gene);
+    read_weights(item, gene);
     space_.genes_.push_back(std::move(gene));
 }
 
@@ -157,6 +158,22 @@ void SpaceReader::read_lists(const Json& item, Gene& gene) const {
     if (!count.whole() || count.numerator() < 1 || count.numerator() > 9) fail("gene " + quoted(gene.name) + ": a list must have 1 to 9 elements");
     gene.length = static_cast<std::size_t>(count.numerator());
     if (own && gene.length != gene.lists.size()) fail("gene " + quoted(gene.name) + ": \"length\" does not match its lists of values");
+}
+
+// How much likelier one value of a global gene is than another when choices are drawn: a value that leaves other genes
+// only one choice would else be as rare as they are many.
+void SpaceReader::read_weights(const Json& item, Gene& gene) const {
+    const Json* weights = member(item, "weights", Json::Kind::array, false);
+    if (weights == nullptr) return;
+    const std::string what = "gene " + quoted(gene.name) + ": \"weights\" ";
+    if (gene.group >= 0 || gene.length != 0) fail(what + "are for a gene with one value, and not of a layer");
+    if (weights->items().size() != gene.values().size()) fail(what + "must be as many as its values");
+    for (const Json& weight : weights->items()) {
+        if (!weight.is(Json::Kind::number)) fail(what + "must be whole numbers of 1 to 1000");
+        const Rational number = Rational::parse(weight.text(), "gene " + gene.name + " weights");
+        if (!number.whole() || number.numerator() < 1 || number.numerator() > 1000) fail(what + "must be whole numbers of 1 to 1000");
+        gene.weights.push_back(static_cast<std::uint32_t>(number.numerator()));
+    }
 }
 
 void SpaceReader::place_gene(const Json& item, Gene& gene) {

@@ -26,6 +26,7 @@ class SpaceReader {
     Values read_values(const Json& list, const Gene& gene) const;
     void read_lists(const Json& item, Gene& gene) const;
     void place_gene(const Json& item, Gene& gene);
+    void read_weights(const Json& item, Gene& gene) const;
     LayerGroup& group_of(const std::string& depth_gene);
     void lay_out();
     void make_masks();

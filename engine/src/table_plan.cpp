@@ -200,6 +200,8 @@ void TableBuilder::plan_roots() {
         for (const LayerGroup& group : space_.groups())
             for (std::size_t layer = group.depth(genome.data()); layer < group.most_layers; ++layer)
                 root.multiplicity = checked_multiply(root.multiplicity, group.options);
+        for (const Gene& gene : space_.genes())
+            if (!gene.weights.empty()) root.multiplicity = checked_multiply(root.multiplicity, gene.weights[genome[gene.slot]]);
         table_.roots_.push_back(std::move(root));
         root_plans_.emplace_back(first, reachable);
         if (zero.empty())

@@ -58,37 +58,90 @@ const Level* TableBuilder::add_level(const Level* next, std::size_t group, const
     return table_.levels_.back().get();
 }
 
+namespace {
+
+// One option's walk through the states of the level below.
+struct Cursor {
+    Wide sum;
+    std::uint32_t option;
+    std::uint32_t state;
+};
+
+// The cursors of a merge, smallest sum first. A few are looked through, many are kept in a heap.
+class Cursors {
+  public:
+    void add(const Cursor& cursor) { cursors_.push_back(cursor); }
+    void start() {
+        heaped_ = cursors_.size() > 24;
+        if (heaped_) std::make_heap(cursors_.begin(), cursors_.end(), later);
+    }
+    bool empty() const { return cursors_.empty(); }
+    Wide least() const {
+        if (heaped_) return cursors_.front().sum;
+        Wide sum = cursors_.front().sum;
+        for (const Cursor& cursor : cursors_) sum = std::min(sum, cursor.sum);
+        return sum;
+    }
+    // Calls use(cursor) for every cursor at `sum`; it moves the cursor on and returns false at its end.
+    template <class Use>
+    void take(Wide sum, const Use& use) {
+        if (!heaped_) {
+            for (std::size_t i = 0; i < cursors_.size();) {
+                if (cursors_[i].sum == sum && !use(cursors_[i])) {
+                    cursors_[i] = cursors_.back();
+                    cursors_.pop_back();
+                } else {
+                    ++i;
+                }
+            }
+            return;
+        }
+        while (!cursors_.empty() && cursors_.front().sum == sum) {
+            std::pop_heap(cursors_.begin(), cursors_.end(), later);
+            if (use(cursors_.back()))
+                std::push_heap(cursors_.begin(), cursors_.end(), later);
+            else
+                cursors_.pop_back();
+        }
+    }
+
+  private:
+    static bool later(const Cursor& left, const Cursor& right) { return left.sum > right.sum; }
+
+    std::vector<Cursor> cursors_;
+    bool heaped_ = false;
+};
+
+}  // namespace
+
 // The states of a level are the union of the next one's, shifted by what each option adds: a merge of sorted lists,
 // which also finds every child.
 void TableBuilder::merge(Level& level, const std::vector<Wide>& adds, const Step& step, const Window& window) const {
     const std::vector<Wide>& below = level.next->sums;
-    struct Cursor {
-        Wide sum;
-        std::uint32_t option;
-        std::uint32_t state;
-    };
-    const auto later = [](const Cursor& left, const Cursor& right) { return left.sum > right.sum; };
-    std::vector<Cursor> heap;
-    for (std::size_t option = 0; option < adds.size(); ++option)
-        if (!step.excluded[option] && !below.empty()) heap.push_back({below[0] + adds[option], static_cast<std::uint32_t>(option), 0});
-    std::make_heap(heap.begin(), heap.end(), later);
+    // With one bound, sums are in the order of that bound: what lies before the window or behind it is not walked.
+    const bool ordered = table_.dimensions_.size() == 1;
+    const auto floor = static_cast<Wide>(ordered ? std::max<std::int64_t>(0, window.floor[0]) : 0);
+    const auto cap = static_cast<Wide>(ordered ? std::max<std::int64_t>(0, window.cap[0]) : 0);
+    Cursors cursors;
+    for (std::size_t option = 0; option < adds.size(); ++option) {
+        if (step.excluded[option]) continue;
+        const auto first = floor > adds[option] ? std::lower_bound(below.begin(), below.end(), floor - adds[option]) : below.begin();
+        if (first != below.end()) cursors.add({*first + adds[option], static_cast<std::uint32_t>(option), static_cast<std::uint32_t>(first - below.begin())});
+    }
+    cursors.start();
     std::vector<std::uint32_t> row(level.options);
-    while (!heap.empty()) {
-        const Wide sum = heap.front().sum;
+    while (!cursors.empty()) {
+        const Wide sum = cursors.least();
+        if (ordered && sum > cap) return;
         std::fill(row.begin(), row.end(), no_state);
         Wide count = 0;
-        while (!heap.empty() && heap.front().sum == sum) {
-            std::pop_heap(heap.begin(), heap.end(), later);
-            Cursor& cursor = heap.back();
+        cursors.take(sum, [&](Cursor& cursor) {
             row[cursor.option] = cursor.state;
             count = checked_add(count, level.next->counts[cursor.state]);
-            if (++cursor.state < below.size()) {
-                cursor.sum = below[cursor.state] + adds[cursor.option];
-                std::push_heap(heap.begin(), heap.end(), later);
-            } else {
-                heap.pop_back();
-            }
-        }
+            if (++cursor.state == below.size()) return false;
+            cursor.sum = below[cursor.state] + adds[cursor.option];
+            return true;
+        });
         if (!table_.packing_.inside(sum, window)) continue;
         level.sums.push_back(sum);
         level.counts.push_back(count);

@@ -9,7 +9,8 @@ import pytest
 from hytas.data import Scene, scene_from_arrays
 from hytas.errors import InputError
 from hytas.run import RunConfig, race, run_mission
-from hytas.run.race import diverse
+from hytas.run.folder import read_json
+from hytas.run.proposals import diverse, waves
 from hytas.search import Evaluation, EvaluationStore, Training
 from hytas.train import Recipe
 
@@ -107,6 +108,53 @@ def test_bad_settings_are_refused() -> None:
         replace(RACE, race_steps=0)
 
 
+def test_a_predictor_proposes_the_other_finalists(tmp_path: Path) -> None:
+    config = replace(RACE, strategy="predictor", finalists=8, population=12)
+    scene = fixed_scene()
+    outcome = run_mission(config, scene, tmp_path / "run", device="cpu")
+    first = [t for t in trainings(tmp_path / "run") if t.steps == 3]
+    assert len(first) == 8
+    found = read_json(tmp_path / "run" / "predictor.json")
+    assert (found["trained"], found["earlier"]) == (8, 0)
+    assert set(found["spearman"]) == {"predictor", "params", "depth-embed", "random"}
+    again = run_mission(config, scene, tmp_path / "again", device="cpu")
+    assert again.architecture == outcome.architecture
+    assert without_time(trainings(tmp_path / "again")) == without_time(trainings(tmp_path / "run"))
+    # Taught by an earlier race, the predictor needs no finalists of the proxy's.
+    taught = replace(config, learn_from=(str(tmp_path / "run"),), seed=1)
+    run_mission(taught, scene, tmp_path / "taught", device="cpu")
+    assert read_json(tmp_path / "taught" / "predictor.json")["earlier"] == 8
+
+
+def test_what_a_predictor_may_not_learn_from(tmp_path: Path) -> None:
+    config = replace(RACE, strategy="predictor")
+    with pytest.raises(InputError, match=r"learn from .*: holds no run"):
+        run_mission(
+            replace(config, learn_from=(str(tmp_path / "none"),)),
+            fixed_scene(),
+            tmp_path / "run",
+            device="cpu",
+        )
+    run_mission(replace(RACE, finalists=1), fixed_scene(), tmp_path / "plain", device="cpu")
+    with pytest.raises(InputError, match=r"learn from .*: its run trained nothing"):
+        run_mission(
+            replace(config, learn_from=(str(tmp_path / "plain"),)),
+            fixed_scene(),
+            tmp_path / "other",
+            device="cpu",
+        )
+    with pytest.raises(InputError, match="is for the strategy predictor, not evolution"):
+        replace(RACE, learn_from=("runs/a",))
+    with pytest.raises(InputError, match="strategy predictor: needs finalists"):
+        replace(config, finalists=1)
+
+
+def test_waves_sum_to_the_finalists() -> None:
+    for count in range(1, 40):
+        assert sum(waves(count)) == count
+    assert waves(16) == [8, 4, 4]
+
+
 def evaluation(number: int, tokens: str, embed_dim: int, heads: int) -> Evaluation:
     genes = {"space": "s", "tokens": tokens, "embed_dim": embed_dim, "heads": [heads]}
     return Evaluation(number, 0, genes, {}, {}, {}, 0.0)
@@ -122,5 +170,18 @@ def test_finalists_are_of_every_kind_and_width() -> None:
     ]
     assert [item.id for item in diverse(ranked, 2)] == [0, 3]
     assert [item.id for item in diverse(ranked, 3)] == [0, 2, 3]
-    assert [item.id for item in diverse(ranked, 4)] == [0, 1, 2, 3]
     assert [item.id for item in diverse(ranked, 9)] == [0, 1, 2, 3, 4]
+
+
+def test_every_value_of_a_gene_that_is_no_size_has_its_share() -> None:
+    def item(number: int, **genes: object) -> Evaluation:
+        return Evaluation(number, 0, {"space": "s", "embed_dim": number, **genes}, {}, {}, {}, 0.0)
+
+    ranked = [
+        item(place, tokens=tokens, patch=patch)
+        for place, (tokens, patch) in enumerate(
+            [("band", 7)] * 5 + [("band", 5)] + [("pixel", 7)] + [("pixel", 5)]
+        )
+    ]
+    assert [found.id for found in diverse(ranked, 2)] == [0, 7]
+    assert [found.id for found in diverse(ranked, 5)] == [0, 1, 5, 6, 7]

@@ -82,7 +82,22 @@ preparation_options = _together(
         type=float,
         default=0.1,
         show_default=True,
-        help="Share of the training pixels kept to watch the training.",
+        help="Share of the training pixels kept to choose on.",
+    ),
+    click.option(
+        "--retrain-on",
+        type=click.Choice(["all", "train"]),
+        default="all",
+        show_default=True,
+        help="Pixels of the last training: all, those kept to choose on among them; or without "
+        "those (train), to take its best epoch.",
+    ),
+    click.option(
+        "--seeds",
+        type=int,
+        default=1,
+        show_default=True,
+        help="Retrain so many times, to report mean and deviation; the first ships.",
     ),
     click.option("--patch-size", type=int, default=7, show_default=True, help="Side of a patch."),
     click.option(

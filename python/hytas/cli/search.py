@@ -1,6 +1,7 @@
 """`hytas search`, also `hytas-search`: the whole road in one command."""
 
 import json
+from pathlib import Path
 from typing import Any
 
 import click
@@ -34,10 +35,16 @@ USUAL = {"population": 50, "generations": 20, "retrain_epochs": None}
 @click.option("--generations", type=int, help="Generations.  [default: 20]")
 @click.option(
     "--strategy",
-    type=click.Choice(["evolution", "ageing", "random", "local"]),
+    type=click.Choice(["evolution", "ageing", "random", "local", "predictor"]),
     default="evolution",
     show_default=True,
-    help="How the engine selects.",
+    help="How the engine selects; predictor: as evolution, and the finalists trained so far teach "
+    "a regressor to propose the others.",
+)
+@click.option(
+    "--learn-from",
+    multiple=True,
+    help="Folder of an earlier run in the same space, for the predictor; repeat for several.",
 )
 @click.option("--pareto", help="Find a front instead of one best: axes such as params,score.")
 @click.option(
@@ -87,6 +94,7 @@ def search(
     from hytas.run import RunConfig, run_mission
     from hytas.train import Recipe
 
+    settings["learn_from"] = tuple(str(Path(folder).resolve()) for folder in settings["learn_from"])
     data = settings["data"]
     defaults = DEMO if data == "synthetic" else USUAL
     console = Console()

@@ -28,9 +28,13 @@ def _print_accuracy(outcome: Outcome) -> None:
     for name, value in test["per_class"].items():
         shown = "   -  " if value is None else f"{value:.4f}"
         click.echo(f"  {name:<30} {shown}  ({test['support'][name]} pixels)")
-    click.echo(f"  {'OA':<30} {test['OA']:.4f}")
-    click.echo(f"  {'AA':<30} {test['AA']:.4f}")
-    click.echo(f"  {'kappa':<30} {test['kappa']:.4f}")
+    seeds = outcome.metrics.get("seeds", {})
+    for name in ("OA", "AA", "kappa", "ECE"):
+        spread = ""
+        if name in seeds:
+            found = seeds[name]
+            spread = f"  ({len(seeds['of'])} seeds: {found['mean']:.4f} +- {found['std']:.4f})"
+        click.echo(f"  {name:<30} {test[name]:.4f}{spread}")
     click.echo(f"torch, ONNX and TorchScript agree on all of them: largest difference {worst:.1e}")
 
 

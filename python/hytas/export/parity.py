@@ -47,11 +47,13 @@ class Parity:
         pixels: compared.
         differences: of each format.
         predicted: (pixels,) class indices that the first format gives.
+        confidence: (pixels,) probabilities that it gives to those.
     """
 
     pixels: int
     differences: Mapping[str, Difference]
     predicted: npt.NDArray[np.int64]
+    confidence: npt.NDArray[np.float32]
 
     def to_dict(self) -> dict[str, Any]:
         """JSON form, without the predictions."""
@@ -137,7 +139,8 @@ def check_parity(
     runs = {name: OPENERS[name](path) for name, path in files.items()}
     largest = dict.fromkeys(runs, 0.0)
     changed = dict.fromkeys(runs, 0)
-    predicted: list[npt.NDArray[np.int64]] = []
+    predicted = [np.empty(0, np.int64)]
+    confidence = [np.empty(0, np.float32)]
     for patches in batches:
         expected = reference(patches)
         answers = {name: run(patches) for name, run in runs.items()}
@@ -147,11 +150,13 @@ def check_parity(
             worst = float(gap.max()) if np.isfinite(gap).all() else float("inf")
             largest[name] = max(largest[name], worst)
             changed[name] += _changed_labels(answer, expected)
-        predicted.append(next(iter(answers.values())).argmax(1))
-    joined = np.concatenate(predicted) if predicted else np.empty(0, np.int64)
+        first = next(iter(answers.values()))
+        predicted.append(first.argmax(1))
+        confidence.append(first.max(1).astype(np.float32))
+    joined = np.concatenate(predicted)
     differences = {name: Difference(largest[name], changed[name]) for name in runs}
     _refuse_drift(differences, files, len(joined), tolerance)
-    return Parity(len(joined), differences, joined)
+    return Parity(len(joined), differences, joined, np.concatenate(confidence))
 
 
 def _changed_labels(answer: Array, expected: Array) -> int:

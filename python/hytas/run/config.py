@@ -22,7 +22,9 @@ class RunConfig:
         data_dir: folder of the files of a scene known by name.
         space: search space.
         proxy: proxies; the first is the fitness, all are recorded.
-        strategy: the engine's selection.
+        strategy: the engine's selection; "predictor" is "evolution", and lets a regressor fitted on
+            the finalists trained so far propose the others.
+        learn_from: folders of earlier runs that the predictor is fitted on too.
         pareto: axes of the front to find, "score" and names of costs; None finds the best score.
         population: architectures a generation.
         generations: generations.
@@ -36,7 +38,11 @@ class RunConfig:
         block: side of the blocks of a spatially disjoint split, in pixels.
         folds: number of folds of blocks.
         fold: the fold that is tested on.
-        validation_fraction: share of the training pixels that training is watched by.
+        validation_fraction: share of the training pixels that the race ranks on.
+        retrain_on: "all" retrains the winner on training and validation pixels, for all its steps;
+            "train" keeps the validation pixels apart, and the best epoch by them.
+        seeds: retrainings of the winner, each with a seed of its own, to report the spread; the
+            first one ships.
         patch_size: side of the patch.
         band_group: neighbouring bands in a token.
         bands: bands to start from, as "1-103,110-148"; None for all.
@@ -53,6 +59,7 @@ class RunConfig:
     space: str = "hytas"
     proxy: str = "dss"
     strategy: str = "evolution"
+    learn_from: tuple[str, ...] = ()
     pareto: str | None = None
     population: int = 50
     generations: int = 20
@@ -66,6 +73,8 @@ class RunConfig:
     folds: int = 5
     fold: int = 0
     validation_fraction: float = 0.1
+    retrain_on: str = "all"
+    seeds: int = 1
     patch_size: int = 7
     band_group: int = 3
     bands: str | None = None
@@ -73,7 +82,7 @@ class RunConfig:
     recipe: Recipe = field(default_factory=Recipe)
 
     def __post_init__(self) -> None:
-        for name in ("population", "generations", "finalists", "race_steps"):
+        for name in ("population", "generations", "finalists", "race_steps", "seeds"):
             if getattr(self, name) < 1:
                 raise InputError(
                     f"{name.replace('_', ' ')} {getattr(self, name)}: must be 1 or more"
@@ -83,6 +92,15 @@ class RunConfig:
         if self.band_group < 1 or self.band_group % 2 == 0:
             raise InputError(f"band group {self.band_group}: must be odd and 1 or more")
 
+        if self.retrain_on not in ("all", "train"):
+            raise InputError(f"retrain on {self.retrain_on!r}: must be all or train")
+        if self.learn_from and self.strategy != "predictor":
+            raise InputError(
+                f"learn from {self.learn_from[0]}: is for the strategy predictor, "
+                f"not {self.strategy}"
+            )
+        if self.strategy == "predictor" and self.finalists < 2:
+            raise InputError("strategy predictor: needs finalists to learn from, 2 or more")
         if self.pareto is not None and "score" not in self.pareto.split(","):
             raise InputError(f"pareto {self.pareto}: must name score and a cost, as params,score")
 
@@ -104,7 +122,9 @@ class RunConfig:
             InputError: a field is missing or unknown.
         """
         try:
-            return cls(**{**values, "recipe": Recipe(**values["recipe"])})
+            given = {**values, "recipe": Recipe(**values["recipe"])}
+            given["learn_from"] = tuple(values.get("learn_from", ()))
+            return cls(**given)
         except (KeyError, TypeError) as error:
             raise InputError(f"config.json: not a configuration of this hytas ({error})") from None
 

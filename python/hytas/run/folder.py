@@ -15,7 +15,7 @@ from hytas.run.config import RunConfig
 
 # The temporary names of `hytas.files.atomic_write` for the files of a run.
 LEFTOVER = re.compile(
-    r"\.(config|split|architecture|checkpoint|weights|metrics|map|pareto)\.\d+\.\w+"
+    r"\.(config|split|architecture|checkpoint|weights|metrics|map|pareto|predictor)\.\d+\.\w+"
 )
 # Where the data lies does not change what it is; the fingerprint says what it is.
 WHERE = ("data", "labels", "cube_key", "labels_key", "data_dir")
@@ -43,6 +43,7 @@ class RunFolder:
         self.torchscript = self.path / "model.pt"
         self.metrics = self.path / "metrics.json"
         self.map = self.path / "map.png"
+        self.predictor = self.path / "predictor.json"
         self._lock: TextIO | None = None
 
     def __enter__(self) -> "RunFolder":
@@ -86,6 +87,12 @@ class RunFolder:
             if LEFTOVER.fullmatch(path.name):
                 path.unlink()
 
+    def of_seed(self, seed: int) -> "RunFolder":
+        """The folder, inside this one and under its lock, of a retraining with another seed."""
+        inner = RunFolder(self.path / f"seed-{seed}")
+        inner.path.mkdir(exist_ok=True)
+        return inner
+
     def _holds_foreign_files(self) -> bool:
         return any(not item.name.startswith(".") for item in self.path.iterdir())
 
@@ -105,7 +112,7 @@ class RunFolder:
                     "choose another folder"
                 )
             trained = self.checkpoint.exists() or self.weights.exists()
-            ignore = WHERE if trained else (*WHERE, "recipe")
+            ignore = (*WHERE, "seeds") if trained else (*WHERE, "seeds", "recipe")
             if lines := config.differences(stored, ignore):
                 raise InputError(
                     f"--out {self.path}: belongs to another configuration: {'; '.join(lines)}; "

@@ -18,6 +18,7 @@ from hytas.run.stages import (
     map_stage,
     retrain_stage,
     search_stage,
+    seeds_stage,
 )
 from hytas.run.weights import load_weights
 
@@ -173,6 +174,7 @@ def finish(
     if not exported:
         parity = export_stage(context, folder, model, report)
         evaluate_stage(context, folder, model, parity)
+    seeds_stage(context, folder, architecture, report)
     if not folder.map.exists():
         map_stage(context, folder, report)
 

@@ -1,13 +1,21 @@
 """The end of a search: finalists trained briefly, and ranked on validation pixels."""
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
 from hytas.errors import InputError
 from hytas.models import build_network
 from hytas.run.context import RunContext
+from hytas.run.proposals import (
+    Proposals,
+    Trained,
+    describe_predictor,
+    diverse,
+    global_genes,
+    waves,
+)
 from hytas.run.report import Report
 from hytas.search import Evaluation, EvaluationStore, Training
 from hytas.train import retrain
@@ -21,17 +29,24 @@ def race(
     ranked: Sequence[Evaluation],
     store: EvaluationStore,
     report: Report,
-) -> Evaluation:
+    earlier: Sequence[Trained] = (),
+) -> tuple[Evaluation, dict[str, Any]]:
     """The winner of successive halving among diverse finalists.
 
     Every round trains its networks from the start, each with a whole short schedule, and ranks
     them by the mean probability that validation pixels give to their class. No test pixel is read.
-    What was trained is in the store, so a race that was stopped trains nothing twice.
+    What was trained is in the store, so a race that was stopped trains nothing twice. With the
+    strategy "predictor" only the first finalists are the proxy's; a regressor fitted on what was
+    trained so far names the others (`hytas.run.proposals`).
     Source: Jamieson and Talwalkar, Non-stochastic best arm identification, AISTATS 2016.
 
     Args:
         ranked: evaluations of the search, the best first.
         store: holds the trainings.
+        earlier: trainings of earlier runs in the same space, for the predictor.
+
+    Returns:
+        The winner, and what is to be kept of the predictor ({} without one).
 
     Raises:
         InputError: the split has no validation pixels.
@@ -43,63 +58,44 @@ def race(
             "none; ask for --finalists 1"
         )
     known = {(item.id, item.steps): item for item in store.trainings()}
-    left = diverse(ranked, config.finalists)
-    steps = config.race_steps
-    while len(left) > 1:
-        report.line(f"race: {len(left)} finalists, {steps} steps each")
+
+    def trained(finalists: Sequence[Evaluation], steps: int) -> list[Training]:
         results = []
-        for finalist in left:
+        for finalist in finalists:
             if (finalist.id, steps) not in known:
                 training = _train(context, finalist, steps)
                 store.add_training(training)
                 known[finalist.id, steps] = training
             results.append(known[finalist.id, steps])
             report.line(_describe(finalist, results[-1]))
+        return results
+
+    steps = config.race_steps
+    count = min(config.finalists, len(ranked))
+    report.line(f"race: {count} finalists, {steps} steps each")
+    found: dict[str, Any] = {}
+    if config.strategy == "predictor":
+        proposals = Proposals(ranked, earlier, config.seed)
+        left, results = [], []
+        for wave in waves(count):
+            chosen = proposals.next(wave)
+            left += chosen
+            results += trained(chosen, steps)
+            proposals.learn(chosen, results[-len(chosen) :])
+        found = proposals.report()
+        report.line(describe_predictor(found))
+    else:
+        left = diverse(ranked, count)
+        results = trained(left, steps)
+    while len(left) > 1:
         # The better of the proxy comes first in `left`, and stays first among equals.
         order = sorted(range(len(left)), key=lambda place: -results[place].probability)
         left = [left[place] for place in order[: math.ceil(len(left) / KEEP)]]
-        steps *= KEEP
-    return left[0]
-
-
-def diverse(ranked: Sequence[Evaluation], count: int) -> list[Evaluation]:
-    """The `count` best that differ from one another in a global gene, kinds taking turns.
-
-    A kind is what the genes with names for values say, as the `tokens` of `hytas-wide`; and two of
-    one kind differ in width or depth, until there are no more such.
-    """
-    turns = [
-        _in_turn(ranked, lambda genes: tuple(v for v in genes.values() if isinstance(v, str))),
-        list(ranked),
-    ]
-    chosen: list[Evaluation] = []
-    seen: set[Any] = set()
-    for distinct, items in ((True, turns[0]), (False, turns[1])):
-        for item in items:
-            genes = _global_genes(item.architecture)
-            if len(chosen) >= count or item in chosen:
-                continue
-            if not distinct or genes not in seen:
-                chosen.append(item)
-                seen.add(genes)
-    return sorted(chosen, key=ranked.index)
-
-
-def _in_turn(
-    items: Sequence[Evaluation], kind: Callable[[dict[str, Any]], Any]
-) -> list[Evaluation]:
-    """The first of every kind, then the second of every kind, and so on."""
-    places: dict[Any, int] = {}
-    keyed: list[tuple[int, int, Evaluation]] = []
-    for item in items:
-        turn = places.get(kind(item.architecture), 0)
-        places[kind(item.architecture)] = turn + 1
-        keyed.append((turn, len(keyed), item))
-    return [item for _, _, item in sorted(keyed, key=lambda entry: entry[:2])]
-
-
-def _global_genes(architecture: dict[str, Any]) -> tuple[tuple[str, Any], ...]:
-    return tuple((k, v) for k, v in sorted(architecture.items()) if not isinstance(v, list))
+        if len(left) > 1:
+            steps *= KEEP
+            report.line(f"race: {len(left)} finalists, {steps} steps each")
+            results = trained(left, steps)
+    return left[0], found
 
 
 def _train(context: RunContext, finalist: Evaluation, steps: int) -> Training:
@@ -124,7 +120,7 @@ def _train(context: RunContext, finalist: Evaluation, steps: int) -> Training:
 
 def _describe(finalist: Evaluation, training: Training) -> str:
     genes = ", ".join(
-        f"{name} {value}" for name, value in _global_genes(finalist.architecture) if name != "space"
+        f"{name} {value}" for name, value in global_genes(finalist.architecture) if name != "space"
     )
     return (
         f"  {training.steps} steps: validation OA {training.oa:.3f}, "

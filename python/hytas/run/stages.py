@@ -1,6 +1,7 @@
 """The stages of a run. Each does nothing that its folder already holds."""
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -18,7 +19,7 @@ from hytas.export import (
     export_checked,
     export_formats,
 )
-from hytas.metrics import accuracy_report
+from hytas.metrics import accuracy_report, summarise
 from hytas.models import build_network
 from hytas.proxies import (
     Evaluator,
@@ -31,6 +32,7 @@ from hytas.proxies import (
 from hytas.run.context import RunContext
 from hytas.run.folder import RunFolder, read_json, write_json
 from hytas.run.pareto import write_front
+from hytas.run.proposals import read_earlier
 from hytas.run.race import race
 from hytas.run.report import Report
 from hytas.run.weights import TrainedModel, load_weights, save_weights
@@ -60,8 +62,10 @@ def search_stage(context: RunContext, folder: RunFolder, report: Report) -> Arch
     def leading(evaluations: Sequence[Evaluation]) -> NDArray[np.float64]:
         return fitness(specs[0], [item.scores for item in evaluations])
 
+    earlier = read_earlier(config.learn_from, context.space.name)
+    engine = "evolution" if config.strategy == "predictor" else config.strategy
     settings = SearchSettings(
-        "nsga2" if config.minimised else config.strategy,
+        "nsga2" if config.minimised else engine,
         config.population,
         config.generations,
         config.seed,
@@ -78,7 +82,10 @@ def search_stage(context: RunContext, folder: RunFolder, report: Report) -> Arch
         )
         winner = result.winner
         if config.finalists > 1:
-            winner = race(context, _ranked(store.evaluations(), leading), store, report)
+            ranked = _ranked(store.evaluations(), leading)
+            winner, learnt = race(context, ranked, store, report, earlier)
+            if learnt:
+                write_json(folder.predictor, learnt)
     if result.exhausted:
         report.line(f"every architecture that fits was scored: {result.evaluated}")
     if result.failed:
@@ -103,17 +110,23 @@ def _ranked(
 def retrain_stage(
     context: RunContext, folder: RunFolder, architecture: Architecture, report: Report
 ) -> TrainedModel:
-    """The architecture trained on the training pixels; `weights.safetensors`."""
+    """The architecture trained; `weights.safetensors`.
+
+    Its pixels are those of training and, unless they are kept apart, of validation: nothing is left
+    to choose but the weights, and where pixels are few each is worth more in the training.
+    """
     if folder.weights.exists():
         return load_weights(folder.weights)
     config = context.config
     network = build_network(
         architecture, context.shape, drop_path=config.recipe.drop_path, seed=config.seed
     )
+    split = context.split
+    everything = config.retrain_on == "all"
     result = retrain(
         network,
-        context.labelled(context.split.train),
-        context.labelled(context.split.validation),
+        context.labelled(np.union1d(split.train, split.validation) if everything else split.train),
+        context.labelled(split.validation[:0] if everything else split.validation),
         config.recipe,
         seed=config.seed,
         device=context.device,
@@ -186,7 +199,7 @@ def evaluate_stage(
     """Accuracy of the ONNX model on the test pixels; `metrics.json`."""
     truth = context.targets(context.split.test)
     metrics = {
-        "test": accuracy_report(truth, parity.predicted, model.card.class_names),
+        "test": accuracy_report(truth, parity.predicted, model.card.class_names, parity.confidence),
         "parity": parity.to_dict(),
         "split": {
             "kind": context.split.kind,
@@ -202,6 +215,30 @@ def evaluate_stage(
     }
     write_json(folder.metrics, metrics)
     return metrics
+
+
+def seeds_stage(
+    context: RunContext, folder: RunFolder, architecture: Architecture, report: Report
+) -> None:
+    """The winner retrained with further seeds, on the same pixels; "seeds" in `metrics.json`.
+
+    Every one is exported, checked and kept in a folder of its own; the first seed is what ships.
+    """
+    first = read_json(folder.metrics)
+    config = context.config
+    wanted = [config.seed + number for number in range(config.seeds)]
+    if config.seeds == 1 or first.get("seeds", {}).get("of") == wanted:
+        return
+    reports = [first["test"]]
+    for seed in wanted[1:]:
+        inner = folder.of_seed(seed)
+        own = replace(context, config=replace(config, seed=seed))
+        if not inner.metrics.exists():
+            report.line(f"retraining with seed {seed}")
+            model = retrain_stage(own, inner, architecture, report)
+            evaluate_stage(own, inner, model, export_stage(own, inner, model, report))
+        reports.append(read_json(inner.metrics)["test"])
+    write_json(folder.metrics, {**first, "seeds": {"of": wanted, **summarise(reports)}})
 
 
 def map_stage(context: RunContext, folder: RunFolder, report: Report) -> ClassMap:

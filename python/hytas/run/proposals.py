@@ -1,0 +1,192 @@
+"""Which architectures race: the proxy's best of every kind, and what a predictor adds."""
+
+import math
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from hytas.errors import InputError
+from hytas.search import Evaluation, EvaluationStore, Training
+from hytas.search.predictor import ArchitecturePredictor, cross_validated_rank_correlation
+
+FIRST_SHARE = 0.5
+"""Of the finalists, chosen by the proxy before the predictor is fitted."""
+LEAST_TO_FIT = 4
+"""Trained architectures; fewer teach a predictor nothing."""
+SIZES = ("depth", "embed_dim")
+
+
+@dataclass(frozen=True)
+class Trained:
+    """An architecture, its scores, and what it reached in units of its own race.
+
+    Attributes:
+        architecture: its genes.
+        scores: proxy -> score.
+        target: probability of validation pixels, less the mean of the race's round and divided by
+            its deviation, so that races on different scenes can be read together.
+    """
+
+    architecture: dict[str, Any]
+    scores: dict[str, float]
+    target: float
+
+
+def global_genes(architecture: dict[str, Any]) -> tuple[tuple[str, Any], ...]:
+    """Genes with one value, by name; the lists, one value a layer, are left out."""
+    return tuple((k, v) for k, v in sorted(architecture.items()) if not isinstance(v, list))
+
+
+def diverse(ranked: Sequence[Evaluation], count: int) -> list[Evaluation]:
+    """The `count` best, so that each value of each gene that is no size has its share of them.
+
+    Each next one has the values that were chosen least so far (kinds of tokens, patch sizes,
+    pooling and such weigh alike), and of those the best rank; two differ in a global gene, until
+    there are no more such.
+
+    Args:
+        ranked: the best first.
+    """
+    genes = [global_genes(item.architecture) for item in ranked]
+    kinds = [[pair for pair in row if not _is_size(pair[0])] for row in genes]
+    chosen: list[int] = []
+    taken: Counter[Any] = Counter()
+    while len(chosen) < min(count, len(ranked)):
+        free = [place for place in range(len(ranked)) if place not in chosen]
+        fresh = [place for place in free if genes[place] not in {genes[c] for c in chosen}]
+        best = min(fresh or free, key=lambda place: (sum(taken[k] for k in kinds[place]), place))
+        chosen.append(best)
+        taken.update(kinds[best])
+    return [ranked[place] for place in sorted(chosen)]
+
+
+def _is_size(gene: str) -> bool:
+    return gene in (*SIZES, "space") or gene.endswith("_depth")
+
+
+def waves(count: int) -> list[int]:
+    """How many finalists are chosen at a time: half at once, then by quarters of them."""
+    sizes = [math.ceil(FIRST_SHARE * count)]
+    while sum(sizes) < count:
+        sizes.append(min(max(1, count // 4), count - sum(sizes)))
+    return sizes
+
+
+class Proposals:
+    """Finalists, chosen in waves: the proxy's diverse best first, then the predictor's.
+
+    The predictor proposes what it believes best of those scored and not yet trained, by the mean of
+    its trees plus their deviation: what it knows little of deserves a try.
+
+    Args:
+        ranked: evaluations of the search, the best first.
+        earlier: trainings of earlier runs in the same space.
+        seed: of the trees.
+    """
+
+    def __init__(self, ranked: Sequence[Evaluation], earlier: Sequence[Trained], seed: int) -> None:
+        self.left = list(ranked)
+        self.earlier = list(earlier)
+        self.seed = seed
+        self.raced: list[Evaluation] = []
+        self.probabilities: list[float] = []
+
+    def next(self, count: int) -> list[Evaluation]:
+        """The next `count` to train, or all that are left."""
+        rows = self._rows()
+        if len(rows) < LEAST_TO_FIT or len(self.left) <= count:
+            chosen = diverse(self.left, count)
+        else:
+            predictor = ArchitecturePredictor(seed=self.seed).fit(
+                [row.architecture for row in rows],
+                [row.scores for row in rows],
+                [row.target for row in rows],
+            )
+            predicted = predictor.predict(
+                [item.architecture for item in self.left], [_with_size(item) for item in self.left]
+            )
+            order = np.argsort(-(predicted.mean + predicted.spread), kind="stable")
+            chosen = diverse([self.left[place] for place in order[: 4 * count]], count)
+        self.left = [item for item in self.left if item not in chosen]
+        return chosen
+
+    def learn(self, raced: Sequence[Evaluation], results: Sequence[Training]) -> None:
+        """What the finalists of a wave reached in the first round."""
+        self.raced += raced
+        self.probabilities += [result.probability for result in results]
+
+    def report(self) -> dict[str, Any]:
+        """Cross-validated rank correlations of the predictor, beside what it must beat."""
+        rows = self._rows()
+        if len(rows) < LEAST_TO_FIT:
+            return {"trained": len(self.raced), "earlier": len(self.earlier), "spearman": None}
+        found = cross_validated_rank_correlation(
+            [row.architecture for row in rows],
+            [row.scores for row in rows],
+            [row.target for row in rows],
+            params=[row.scores.get("params", math.nan) for row in rows],
+            seed=self.seed,
+        )
+        return {"trained": len(self.raced), "earlier": len(self.earlier), "spearman": found}
+
+    def _rows(self) -> list[Trained]:
+        return self.earlier + standardised(self.raced, self.probabilities)
+
+
+def standardised(items: Sequence[Evaluation], probabilities: Sequence[float]) -> list[Trained]:
+    """The trained of one round, in units of that round; their true size is a score of theirs."""
+    if not items:
+        return []
+    values = np.asarray(probabilities)
+    targets = (values - values.mean()) / max(float(values.std()), 1e-9)
+    return [
+        Trained(item.architecture, _with_size(item), float(target))
+        for item, target in zip(items, targets, strict=True)
+    ]
+
+
+def _with_size(item: Evaluation) -> dict[str, float]:
+    return {**item.scores, "params": float(item.costs.get("params", math.nan))}
+
+
+def read_earlier(folders: Sequence[str], space: str) -> list[Trained]:
+    """What the races of earlier runs trained in their first rounds.
+
+    Raises:
+        InputError: a folder holds no run, a run in another space, or one that trained nothing.
+    """
+    trained: list[Trained] = []
+    for folder in folders:
+        file = Path(folder) / "evaluations.sqlite"
+        if not file.is_file():
+            raise InputError(f"learn from {folder}: holds no run (no {file.name})")
+        with EvaluationStore(file) as store:
+            results = store.trainings()
+            items = {item.id: item for item in store.evaluations()}
+        first = [result for result in results if result.steps == results[0].steps]
+        raced = [items[result.id] for result in first]
+        if not raced:
+            raise InputError(f"learn from {folder}: its run trained nothing (--finalists was 1)")
+        found = {str(item.architecture["space"]) for item in raced}
+        if found != {space}:
+            raise InputError(
+                f"learn from {folder}: is of space {', '.join(sorted(found))}, this run of {space}"
+            )
+        trained += standardised(raced, [result.probability for result in first])
+    return trained
+
+
+def describe_predictor(found: dict[str, Any]) -> str:
+    """One line with the rank correlations."""
+    rows = found["trained"] + found["earlier"]
+    if found["spearman"] is None:
+        return f"predictor: {rows} trained networks are too few to learn from"
+    parts = [
+        f"{name} {'-' if value is None else f'{value:.2f}'}"
+        for name, value in found["spearman"].items()
+    ]
+    return f"rank correlation over {rows} trained networks, cross-validated: {', '.join(parts)}"

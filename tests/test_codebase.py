@@ -30,6 +30,7 @@ RANK = {
     "analysis": 5,
     "baselines": 5,
     "run": 6,
+    "estimator": 7,
     "cli": 7,
 }
 

@@ -25,6 +25,7 @@ _PUBLIC = {
     "Recipe": "hytas.train",
     "DeployedModel": "hytas.deploy",
     "classify_scene": "hytas.deploy",
+    "HSIClassifier": "hytas.estimator",
     "Outcome": "hytas.run",
     "RunConfig": "hytas.run",
     "run_mission": "hytas.run",

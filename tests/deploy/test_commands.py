@@ -122,3 +122,18 @@ def test_doctor_tells_of_two_runtimes(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(doctor, "_version", lambda name: "1.28.0")
     found = json.loads(CliRunner().invoke(doctor.doctor, ["--json"]).stdout)
     assert any("overwrite each other" in problem for problem in found["problems"])
+
+
+def test_classify_draws_what_it_confuses(exported: Exported, scene: Path, tmp_path: Path) -> None:
+    picture, truth = tmp_path / "confusion.svg", scene.with_name("gt.mat")
+    arguments = ["classify", exported.onnx, scene, "--out", tmp_path / "map.npy"]
+    done = hytas(*arguments, "--labels", truth, "--confusion", picture)
+    assert done.returncode == 0, done.stderr
+    assert "gravel" in picture.read_text()
+    for wrong, message in (
+        (["--confusion", tmp_path / "c.png"], "needs the ground truth; name it with --labels"),
+        (["--labels", truth, "--confusion", tmp_path / "c.tif"], "must end in one of .png, .svg"),
+    ):
+        done = hytas(*arguments, *wrong)
+        assert (done.returncode, done.stdout) == (2, "")
+        assert message in done.stderr

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
+from hytas.errors import InputError
+
 if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
@@ -36,6 +38,11 @@ if TYPE_CHECKING:
 @click.option(
     "--labels", type=click.Path(path_type=Path), help="Ground truth, to say how right the map is."
 )
+@click.option(
+    "--confusion",
+    type=click.Path(path_type=Path),
+    help="Also a picture of the confusion matrix, .svg, .png or .pdf; needs --labels.",
+)
 @click.option("--cube-key", help="The cube's name in its file.")
 @click.option("--labels-key", help="The label map's name in its file.")
 @click.option(
@@ -55,6 +62,7 @@ def classify(
     out: Path,
     confidence: Path | None,
     labels: Path | None,
+    confusion: Path | None,
     cube_key: str | None,
     labels_key: str | None,
     nodata: float | None,
@@ -66,12 +74,19 @@ def classify(
     """Classify every pixel of SCENE with MODEL, an exported .onnx file."""
     from hytas.deploy import DeployedModel
     from hytas.deploy.accuracy import measure
+    from hytas.deploy.charts import draw_confusion
     from hytas.deploy.journal import file_identity, open_journal
     from hytas.deploy.outputs import Extras, check_output, write_confidence, write_map
 
     check_output(out)
     if confidence is not None:
         check_output(confidence, "confidence")
+    if confusion is not None:
+        check_output(confusion, "confusion")
+        if labels is None:
+            raise InputError(
+                f"confusion: {confusion} needs the ground truth; name it with --labels"
+            )
     deployed = DeployedModel.load(model, provider, threads=threads)
     source = _open_source(scene, cube_key, deployed.card.bands)
     height, width, bands = source.cube.shape
@@ -95,6 +110,8 @@ def classify(
             report["accuracy"] = {**accuracy, "scored": truth.what}
             title = f"classified, OA {accuracy['OA']:.4f}"
             extras = Extras(truth.all, title, source.geo)
+            if confusion is not None:
+                draw_confusion(confusion, accuracy)
         write_map(out, result, deployed.card, extras)
         if confidence is not None:
             write_confidence(confidence, result, deployed.card, source.geo)

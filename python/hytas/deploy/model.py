@@ -52,7 +52,20 @@ class DeployedModel:
             OSError: it cannot be read.
         """
         path = Path(path)
-        session = _open(path, choose(providers), threads)
+        if not path.exists():
+            raise InputError(f"model: no such file: {path}")
+        return cls.from_bytes(path.read_bytes(), path, providers, threads=threads)
+
+    @classmethod
+    def from_bytes(
+        cls, content: bytes, name: str | Path, providers: str = "auto", *, threads: int = 0
+    ) -> "DeployedModel":
+        """Open the content of an exported ONNX file; `name` is what messages call it.
+
+        Arguments and errors are those of `load`.
+        """
+        path = Path(name)
+        session = _open(content, path, choose(providers), threads)
         card = ModelCard.from_properties(
             session.get_modelmeta().custom_metadata_map, source=str(path)
         )
@@ -157,10 +170,9 @@ def _same(values: Array, converted: Array) -> bool:
     return bool(np.array_equal(values, converted))
 
 
-def _open(path: Path, providers: list[str], threads: int) -> onnxruntime.InferenceSession:
-    if not path.exists():
-        raise InputError(f"model: no such file: {path}")
-    content = path.read_bytes()
+def _open(
+    content: bytes, path: Path, providers: list[str], threads: int
+) -> onnxruntime.InferenceSession:
     try:
         external = uses_external_data(memoryview(content))
     except ValueError as error:

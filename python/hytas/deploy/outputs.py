@@ -75,16 +75,19 @@ def write_raster(path: Path, result: ClassMap, card: ModelCard, extras: Extras) 
     RASTERS[path.suffix.lower()](path, smallest(result.labels, card), card, extras.geo, True)
 
 
+PICTURES = (".png", ".svg", ".pdf")
+
 # suffix -> writer. A new output is one function and one line here.
 WRITERS: dict[str, Callable[[Path, ClassMap, ModelCard, Extras], None]] = {
-    ".png": write_picture,
-    ".svg": write_picture,
-    ".pdf": write_picture,
+    **dict.fromkeys(PICTURES, write_picture),
     ".npy": write_npy,
     ".npz": write_npz,
     ".mat": write_matlab,
     **dict.fromkeys(RASTERS, write_raster),
 }
+
+
+SUFFIXES = {"out": tuple(WRITERS), "confidence": tuple(RASTERS), "confusion": PICTURES}
 
 
 def check_output(path: Path, argument: str = "out") -> None:
@@ -93,7 +96,7 @@ def check_output(path: Path, argument: str = "out") -> None:
     Raises:
         InputError: an unknown suffix, or a folder that does not exist.
     """
-    known = WRITERS if argument == "out" else RASTERS
+    known = SUFFIXES[argument]
     if path.suffix.lower() not in known:
         raise InputError(f"{argument}: {path} must end in one of {', '.join(known)}")
     if not path.parent.is_dir():

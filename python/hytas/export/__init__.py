@@ -2,7 +2,7 @@
 
 from hytas.export.card import describe
 from hytas.export.evidence import Evidence
-from hytas.export.formats import FORMATS, check_formats, export_checked, export_formats
+from hytas.export.formats import FORMATS, check_formats, export_checked, export_file, export_formats
 from hytas.export.onnx_file import export_onnx
 from hytas.export.parity import Difference, ExportError, Parity, check_parity
 from hytas.export.torchscript import export_torchscript
@@ -17,6 +17,7 @@ __all__ = [
     "check_parity",
     "describe",
     "export_checked",
+    "export_file",
     "export_formats",
     "export_onnx",
     "export_torchscript",

@@ -127,13 +127,22 @@ def export_checked(
         ExportError: a format fails its check, with the figures; those before it are written.
         OSError: a file cannot be written.
     """
-    found: dict[str, dict[str, Any]] = {}
-    for name in check_formats(formats):
-        path = Path(folder) / FORMATS[name].file
-        with atomic_write(path) as staged:
-            figures = _write_judged(name, staged, card, evidence, force)
-        found[name] = {"file": str(path), "bytes": path.stat().st_size, **figures}
-    return found
+    return {
+        name: export_file(Path(folder) / FORMATS[name].file, card, name, evidence, force=force)
+        for name in check_formats(formats)
+    }
+
+
+def export_file(
+    path: Path, card: ModelCard, name: str, evidence: Evidence, *, force: bool = False
+) -> dict[str, Any]:
+    """Write one format to `path`, judged on real pixels before it has that name.
+
+    Arguments, answer and errors are those of `export_checked`.
+    """
+    with atomic_write(path) as staged:
+        figures = _write_judged(name, staged, card, evidence, force)
+    return {"file": str(path), "bytes": path.stat().st_size, **figures}
 
 
 def _write_judged(

@@ -1,0 +1,268 @@
+"""`HSIClassifier` by the conventions of scikit-learn, and beside the command's own road."""
+
+import gc
+import json
+import pickle
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from sklearn.base import clone, is_classifier
+from sklearn.exceptions import NotFittedError
+
+from hytas import HSIClassifier, Recipe, RunConfig, scene_from_arrays, train_architecture
+from hytas.deploy import DeployedModel, classify_scene
+from hytas.errors import InputError
+
+SETTINGS: dict[str, Any] = {"population": 6, "generations": 2, "epochs": 12, "patch_size": 5}
+
+
+def fields() -> tuple[np.ndarray, np.ndarray]:
+    """A cube (24, 30, 20) int16 of three fields, ids 2, 5 and 9, with a strip unlabelled."""
+    rng = np.random.default_rng(3)
+    labels = np.full((24, 30), 2, np.uint8)
+    labels[:, 10:20], labels[12:, 20:] = 5, 9
+    spectra = dict(zip((2, 5, 9), rng.uniform(200, 900, (3, 20)), strict=True))
+    mean = np.stack([spectra[int(number)] for number in labels.ravel()])
+    cube = (mean + rng.normal(0, 60, mean.shape)).reshape(24, 30, 20).astype(np.int16)
+    labels[::6] = 0
+    return cube, labels
+
+
+@pytest.fixture(scope="module")
+def halves() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """The cube, labels of its even columns, labels of its odd columns."""
+    cube, labels = fields()
+    even, odd = labels.copy(), labels.copy()
+    even[:, 1::2], odd[:, ::2] = 0, 0
+    return cube, even, odd
+
+
+@pytest.fixture(scope="module")
+def fitted(halves: tuple[np.ndarray, ...]) -> HSIClassifier:
+    cube, train, _ = halves
+    return HSIClassifier("40K..60K-params", "dss", **SETTINGS).fit(cube, train)
+
+
+def test_it_learns(fitted: HSIClassifier, halves: tuple[np.ndarray, ...]) -> None:
+    cube, _, test = halves
+    predicted = fitted.predict(cube)
+    assert (predicted.shape, predicted.dtype) == ((24, 30), np.uint8)
+    assert set(np.unique(predicted)) == {2, 5, 9}
+    by_hand = float((predicted == test)[test != 0].mean())
+    assert fitted.score(cube, test) == by_hand
+    assert by_hand > 0.9
+
+
+def test_probabilities_belong_to_the_classes(
+    fitted: HSIClassifier, halves: tuple[np.ndarray, ...]
+) -> None:
+    cube = halves[0]
+    probabilities = fitted.predict_proba(cube)
+    assert probabilities.shape == (24, 30, 3)
+    assert np.allclose(probabilities.sum(2), 1, atol=1e-5)
+    assert np.array_equal(fitted.classes_[probabilities.argmax(2)], fitted.predict(cube))
+
+
+def test_fitted_attributes(fitted: HSIClassifier) -> None:
+    assert fitted.classes_.tolist() == [2, 5, 9]
+    assert fitted.classes_.dtype == np.uint8
+    assert fitted.n_features_in_ == 20
+    assert 40_000 <= fitted.outcome_.costs["params"] <= 60_000
+    assert fitted.architecture_["space"] == "hytas"
+    assert fitted.seed_ == 0
+
+
+def test_it_is_the_road_of_the_command(
+    fitted: HSIClassifier, halves: tuple[np.ndarray, ...], tmp_path: Path
+) -> None:
+    """The same folder of files; its network, trained by `hytas train`'s code, is the same."""
+    names = {path.name for path in fitted.run_dir_.iterdir()}
+    assert {"config.json", "evaluations.sqlite", "model.onnx", "model.pt", "metrics.json"} <= names
+    config = json.loads((fitted.run_dir_ / "config.json").read_text())["config"]
+    assert (config["budget"], config["proxy"], config["seed"]) == ("40K..60K-params", "dss", 0)
+    scene = scene_from_arrays(halves[0], train=halves[1], test=halves[2])
+    assert scene.classes == 3
+    again = RunConfig(
+        split="fixed", patch_size=5, validation_fraction=0.1, recipe=Recipe(epochs=12)
+    )
+    train_architecture(fitted.architecture_, again, scene, tmp_path / "run")
+    model = DeployedModel.load(tmp_path / "run" / "model.onnx")
+    assert np.array_equal(classify_scene(model, halves[0]).labels, fitted.predict(halves[0]))
+
+
+def test_settings_are_scikit_learn_s() -> None:
+    made = HSIClassifier(budget="1M-params", proxy="snip", generations=3, random_state=7)
+    assert is_classifier(made)
+    settings = made.get_params()
+    assert (settings["budget"], settings["proxy"]) == ("1M-params", "snip")
+    assert settings["random_state"] == 7
+    assert HSIClassifier(**settings).get_params() == settings
+    assert made.set_params(proxy="dss") is made
+    assert made.get_params()["proxy"] == "dss"
+    with pytest.raises(ValueError, match="Invalid parameter 'prxy'"):
+        made.set_params(prxy="dss")
+    assert repr(HSIClassifier(budget="2M-params")) == "HSIClassifier(budget='2M-params')"
+
+
+def test_a_clone_is_not_fitted(fitted: HSIClassifier, halves: tuple[np.ndarray, ...]) -> None:
+    copy = clone(fitted)
+    assert copy.get_params() == fitted.get_params()
+    for call in (copy.predict, copy.predict_proba):
+        with pytest.raises(NotFittedError):
+            call(halves[0])
+    with pytest.raises(NotFittedError):
+        copy.score(halves[0], halves[2])
+    with pytest.raises(NotFittedError):
+        copy.export("model.onnx")
+    recipe = HSIClassifier(recipe=Recipe(steps=9))
+    assert clone(recipe).recipe == Recipe(steps=9)
+
+
+def test_exports(fitted: HSIClassifier, halves: tuple[np.ndarray, ...], tmp_path: Path) -> None:
+    found = fitted.export(tmp_path / "winner.onnx")
+    assert found["file"] == str(tmp_path / "winner.onnx")
+    assert found["max_difference"] < 1e-4
+    model = DeployedModel.load(found["file"])
+    assert np.array_equal(classify_scene(model, halves[0]).labels, fitted.predict(halves[0]))
+    scene = fitted.export(tmp_path, "onnx-scene")
+    assert scene["file"] == str(tmp_path / "scene.onnx")
+    assert scene["labels_changed"] == 0
+    assert DeployedModel.load(scene["file"]).card.graph == "scene"
+    with pytest.raises(InputError, match=r"path: .*winner must end in one of \.onnx, \.pt, \.pt2"):
+        fitted.export(tmp_path / "winner")
+    with pytest.raises(InputError, match="format: 'tflite' is not one of onnx, "):
+        fitted.export(tmp_path / "winner", "tflite")
+
+
+def test_a_pickle_predicts_and_exports(
+    fitted: HSIClassifier, halves: tuple[np.ndarray, ...], tmp_path: Path
+) -> None:
+    content = pickle.dumps(fitted)
+    again = pickle.loads(content)
+    assert np.array_equal(again.predict(halves[0]), fitted.predict(halves[0]))
+    assert again.export(tmp_path / "model.onnx")["bytes"] == len(fitted._content)
+    with pytest.raises(InputError, match="format: torchscript cannot be written after pickling"):
+        again.export(tmp_path / "model.pt")
+    assert halves[0].tobytes()[:2000] not in content
+
+
+def test_no_data_gets_no_class(fitted: HSIClassifier, halves: tuple[np.ndarray, ...]) -> None:
+    cube = halves[0].astype(np.float64)
+    with pytest.raises(InputError, match="its values are float64"):
+        fitted.predict(cube + 0.5)
+    assert np.array_equal(fitted.predict(cube), fitted.predict(halves[0]))
+
+
+def test_a_work_folder_is_gone_on_with(
+    halves: tuple[np.ndarray, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cube, train, test = halves
+    settings = {**SETTINGS, "epochs": 1, "budget": "20K..40K-params"}
+    first = HSIClassifier(**settings, work_dir=tmp_path).fit(cube, train)
+    other = HSIClassifier(**settings, work_dir=tmp_path, random_state=1).fit(cube, train)
+    assert first.run_dir_ != other.run_dir_
+    assert {first.run_dir_, other.run_dir_} == set(tmp_path.iterdir())
+    monkeypatch.setattr("hytas.run.stages.retrain", None)  # nothing is trained a second time
+    again = HSIClassifier(**settings, work_dir=tmp_path).fit(cube, train)
+    assert again.run_dir_ == first.run_dir_
+    assert np.array_equal(again.predict(cube), first.predict(cube))
+    with pytest.raises(TypeError, match="not callable"):
+        HSIClassifier(**settings, work_dir=tmp_path).fit(cube, test)
+
+
+def test_a_temporary_folder_goes_with_the_estimator(halves: tuple[np.ndarray, ...]) -> None:
+    settings = {**SETTINGS, "epochs": 1, "budget": "20K..40K-params"}
+    model = HSIClassifier(**settings).fit(halves[0], halves[1])
+    first = model.run_dir_
+    second = model.fit(halves[0], halves[2]).run_dir_
+    assert not first.exists()
+    assert second.exists()
+    del model
+    gc.collect()
+    assert not second.parent.exists()
+
+
+def test_random_states() -> None:
+    from hytas.estimator import _seed
+
+    assert _seed(7) == 7
+    assert _seed(np.int64(8)) == 8
+    drawn = _seed(np.random.RandomState(5))
+    assert drawn == _seed(np.random.RandomState(5)) != _seed(np.random.RandomState(6))
+    assert _seed(None) >= 0
+    with pytest.raises(InputError, match="random_state: -1 must be 0 or more"):
+        _seed(-1)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"budget": "12 apples"}, "budget"),
+        ({"budget": "1..2-params"}, "no architecture"),
+        ({"proxy": "magic"}, "magic"),
+        ({"space": "nowhere"}, "nowhere"),
+        ({"patch_size": 4}, "patch size: 4"),
+        ({"patch_size": 25}, "patch size: 25 is larger than the scene of 24 x 30"),
+        ({"epochs": 0}, "epochs: 0 would leave the model untrained"),
+        ({"population": 0}, "population 0"),
+        ({"validation_fraction": 1.5}, "validation fraction: 1.5"),
+        ({"bands": "1-99"}, "bands: '1-99'"),
+    ],
+)
+def test_settings_that_do_not_fit(
+    halves: tuple[np.ndarray, ...], change: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(InputError) as caught:
+        HSIClassifier(**{**SETTINGS, **change}).fit(halves[0], halves[1])
+    assert message in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_arrays_that_are_no_scene(fitted: HSIClassifier, halves: tuple[np.ndarray, ...]) -> None:
+    cube, train, _ = halves
+    model = HSIClassifier(**SETTINGS)
+    for arrays, message in (
+        ((cube[0], train[0]), "three axes"),
+        ((cube, train[:-1]), "height and width must agree"),
+        ((cube, train * 0), "no labelled pixel"),
+        ((cube, (train > 0).astype(int)), "single class 1"),
+        ((cube, train - 0.5), "labels must be whole numbers"),
+        ((cube.astype(complex), train), "real numbers needed"),
+        ((np.where(cube > 500, np.nan, cube), train), "NaN"),
+    ):
+        with pytest.raises(InputError, match=message):
+            model.fit(*arrays)
+    assert not hasattr(model, "classes_")
+    for call, message in (
+        (lambda: fitted.predict(cube[..., :9]), "has 9 bands and the fitted model takes 20"),
+        (lambda: fitted.predict(cube[0]), r"cube: 30 x 20 int16: three axes"),
+        (lambda: fitted.predict(cube[:3]), "patch size: 5 is larger"),
+        (lambda: fitted.score(cube, train[:-1]), "labels: 23 x 30 and the cube 24 x 30 x 20"),
+        (lambda: fitted.score(cube, train * 0), "no pixel is labelled"),
+    ):
+        with pytest.raises(InputError, match=message):
+            call()
+
+
+def test_the_package_does_not_load_it() -> None:
+    code = (
+        "import hytas, sys; before = 'sklearn' in sys.modules; hytas.HSIClassifier;"
+        "print(before, 'sklearn' in sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["False", "True"]
+
+
+def test_progress_goes_to_standard_error(
+    halves: tuple[np.ndarray, ...], capsys: pytest.CaptureFixture[str]
+) -> None:
+    settings = {**SETTINGS, "epochs": 1, "budget": "20K..40K-params", "verbose": True}
+    HSIClassifier(**settings).fit(halves[0], halves[1])
+    written = capsys.readouterr()
+    assert written.out == ""
+    assert "winner: hytas:" in written.err
+    assert "retrain: epoch 1/1" in written.err

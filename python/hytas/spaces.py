@@ -1,7 +1,10 @@
 """Search spaces by name or file, with the latency tables that a budget names."""
 
+import json
 from collections.abc import Mapping, Sequence
+from decimal import Decimal
 from pathlib import Path
+from typing import Any
 
 from hytas._engine import Budget, SearchSpace, builtin_spaces
 from hytas.errors import InputError
@@ -27,7 +30,8 @@ def open_space(
     """The space that has every cost its budget names.
 
     Args:
-        space: the name of a built-in space, or the path of a space file (JSON, docs/engine.md).
+        space: the name of a built-in space, or the path of a space file (docs/engine.md): TOML
+            when its name ends in .toml, else JSON.
         budget: as `parse_budget` takes it, or already parsed. The table of a bound such as
             `3ms-latency@table.json` is read from that path.
         variables: values of the space's variables; those left out have the file's defaults.
@@ -38,20 +42,50 @@ def open_space(
     """
     bounds = budget if isinstance(budget, Budget) else parse_budget(budget)
     known = space in builtin_spaces()
-    is_file = not known and (space.endswith(".json") or Path(space).is_file())
+    is_file = not known and (space.endswith((".json", ".toml")) or Path(space).is_file())
     try:
         if is_file:
-            opened = SearchSpace.parse(_read(space), variables or {})
+            opened = SearchSpace.parse(_read_space(space), variables or {})
         else:
             opened = SearchSpace.builtin(space, variables or {})
         for table in bounds.tables:
             opened = opened.with_table(table, _read(table))
-    except UnicodeDecodeError:
-        raise InputError(f"{space}: is not a JSON file: it is not UTF-8 text") from None
+    except InputError:
+        raise
     except ValueError as error:
         raise InputError(f"{space}: {error}" if is_file else str(error)) from None
     return opened, bounds
 
 
 def _read(path: str) -> str:
-    return Path(path).read_text(encoding="utf-8")
+    try:
+        return Path(path).read_text(encoding="utf-8")
+    except UnicodeDecodeError:
+        raise InputError(f"{path}: is not a text file: it is not UTF-8") from None
+
+
+def _read_space(path: str) -> str:
+    """The file's text; TOML becomes JSON here, so that the engine checks both alike."""
+    text = _read(path)
+    if not path.endswith(".toml"):
+        return text
+    import tomllib
+
+    try:
+        return json.dumps(tomllib.loads(text, parse_float=_exact), allow_nan=False, default=_refuse)
+    except tomllib.TOMLDecodeError as error:
+        raise ValueError(f"space file: not valid TOML: {error}") from None
+    except RecursionError:
+        raise ValueError("space file: not valid TOML: its values are nested too deeply") from None
+
+
+def _exact(number: str) -> float:
+    """A float that JSON writes as the same decimal."""
+    value = float(number)
+    if not Decimal(number).is_finite() or Decimal(repr(value)) != Decimal(number):
+        raise ValueError(f"space file: number {number}: must be finite, of at most 15 digits")
+    return value
+
+
+def _refuse(value: Any) -> None:
+    raise ValueError(f"space file: {value}: a space has no dates or times")

@@ -1,6 +1,7 @@
 """`hytas space` as a user types it."""
 
 import json
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -65,6 +66,83 @@ def test_own_space_file_and_latency_table(
     arguments = ("count", "--space", "mine.json", "--budget")
     assert hytas(capsys, *arguments, "13-params")[1].startswith("5 of 6 architectures")
     assert hytas(capsys, *arguments, "13-params,1ms-latency@t.json")[1].startswith("1 of 6")
+
+
+TOML = """
+format = "hytas-space"
+version = 1
+name = "mine"
+
+[[genes]]
+name = "depth"
+values = [1, 2]
+
+[[genes]]
+name = "width"
+values = [2, 3.5]
+per = "depth"
+
+[costs.params]
+layers = { depth = "2 * width" }
+"""
+
+
+def test_a_space_file_may_be_toml(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("mine.toml").write_text(TOML, encoding="utf-8")
+    arguments = ("--space", "mine.toml", "--budget", "11-params")
+    assert hytas(capsys, "count", *arguments)[1] == ("5 of 6 architectures of mine fit 11-params\n")
+    lines = hytas(capsys, "sample", *arguments, "-n", "40")[1].splitlines()
+    Path("mine.json").write_text(json.dumps(tomllib.loads(TOML)), encoding="utf-8")
+    same = ("--space", "mine.json", "--budget", "11-params")
+    assert hytas(capsys, "sample", *same, "-n", "40")[1].splitlines() == lines
+    assert {tuple(json.loads(line)["width"]) for line in lines} == {
+        (2,),
+        (3.5,),
+        (2, 2),
+        (2, 3.5),
+        (3.5, 2),
+    }
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "why"),
+    [
+        ("version = 1", "version = 2", 'mine.toml: space file: "version" 2 is not known'),
+        ("per = ", "par = ", "mine.toml: space file 'mine': a gene has no entry 'par'"),
+        ("values = [1, 2]", "values = [1, 2", "mine.toml: space file: not valid TOML: "),
+        ("3.5", "nan", "mine.toml: space file: number nan: must be finite"),
+        ("3.5", "3.50000000000000000001", "of at most 15 digits"),
+        ("3.5", "1979-05-27", "mine.toml: space file: 1979-05-27: a space has no dates"),
+    ],
+)
+def test_a_wrong_toml_file_is_refused_as_json_is(
+    capsys: pytest.CaptureFixture[str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    old: str,
+    new: str,
+    why: str,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("mine.toml").write_text(TOML.replace(old, new, 1), encoding="utf-8")
+    code, out, err = hytas(capsys, "count", "--space", "mine.toml")
+    assert (code, out) == (2, "")
+    assert why in err
+    assert err.count("\n") == 1
+
+
+@pytest.mark.parametrize("name", ["mine.toml", "mine.json"])
+def test_a_space_file_must_be_text(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path(name).write_bytes(b"\xff\xfe")
+    code, _, err = hytas(capsys, "count", "--space", name)
+    assert (code, err) == (2, f"error: {name}: is not a text file: it is not UTF-8\n")
+    assert hytas(capsys, "count", "--space", "none.toml")[0] == 2
 
 
 @pytest.mark.parametrize(

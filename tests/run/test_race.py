@@ -15,6 +15,7 @@ from hytas.search import Evaluation, EvaluationStore, Training
 from hytas.train import Recipe
 
 RACE = RunConfig(
+    space="hytas",
     budget="30K..60K-params",
     proxy="params",
     population=6,

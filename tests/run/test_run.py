@@ -15,7 +15,12 @@ from hytas.search import EvaluationStore
 from hytas.train import Recipe
 
 SEARCH_ONLY = RunConfig(
-    budget="40K..70K-params", population=6, generations=2, recipe=Recipe(epochs=0)
+    budget="40K..70K-params",
+    space="hytas",
+    population=6,
+    generations=2,
+    finalists=1,
+    recipe=Recipe(epochs=0),
 )
 
 

@@ -35,7 +35,7 @@ def test_the_batch_given_is_left_as_it_was() -> None:
 
 def test_without_augmentation_nothing_changes() -> None:
     patches = torch.randn(5, 3, 3, 4)
-    assert torch.equal(augment(patches, Recipe(flips=False), generator()), patches)
+    assert torch.equal(augment(patches, Recipe(flips=False, band_noise=0.0), generator()), patches)
 
 
 def test_mixup_mixes_inputs_and_targets_by_one_share() -> None:

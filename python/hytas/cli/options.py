@@ -80,7 +80,7 @@ preparation_options = _together(
     click.option(
         "--validation-fraction",
         type=float,
-        default=0.1,
+        default=0.2,
         show_default=True,
         help="Share of the training pixels kept to choose on.",
     ),

@@ -9,8 +9,8 @@ import click
 from hytas.cli import options
 
 # The embedded scene is small and easy: this finds its winner within minutes on two cores.
-DEMO = {"population": 20, "generations": 5, "retrain_epochs": 60}
-USUAL = {"population": 50, "generations": 20, "retrain_epochs": None}
+DEMO = {"population": 20, "generations": 5, "retrain_epochs": 60, "finalists": 4}
+USUAL = {"population": 50, "generations": 20, "retrain_epochs": None, "finalists": None}
 
 
 @click.command()
@@ -29,7 +29,12 @@ USUAL = {"population": 50, "generations": 20, "retrain_epochs": None}
     show_default=True,
     help="Training-free score; of several, the first leads and all are recorded.",
 )
-@click.option("--space", default="hytas", show_default=True, help="Search space.")
+@click.option(
+    "--space",
+    default="hytas-wide",
+    show_default=True,
+    help="Search space; `hytas` is the paper's, with tokens of bands only.",
+)
 @click.option("--out", help="Folder of the run.  [default: runs/NAME-BUDGET]")
 @click.option("--population", type=int, help="Architectures a generation.  [default: 50]")
 @click.option("--generations", type=int, help="Generations.  [default: 20]")
@@ -50,9 +55,8 @@ USUAL = {"population": 50, "generations": 20, "retrain_epochs": None}
 @click.option(
     "--finalists",
     type=int,
-    default=1,
-    show_default=True,
-    help="Architectures trained briefly and ranked on validation pixels; 1 trusts the proxy.",
+    help="Architectures trained briefly and ranked on validation pixels; 1 trusts the proxy.  "
+    "[default: 16]",
 )
 @click.option(
     "--race-steps",
@@ -72,6 +76,7 @@ def search(
     retrain_epochs: int | None,
     population: int | None,
     generations: int | None,
+    finalists: int | None,
     device: str,
     as_json: bool,
     **settings: Any,
@@ -105,6 +110,7 @@ def search(
         budget=budget,
         population=_either(population, defaults["population"]),
         generations=_either(generations, defaults["generations"]),
+        finalists=defaults["finalists"] if finalists is None else finalists,
         recipe=Recipe().with_epochs(epochs),
         **options.absolute_paths(settings),
     )

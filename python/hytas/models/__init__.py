@@ -10,6 +10,7 @@ from hytas.models.table import (
     count_parameters,
     patch_size_of,
 )
+from hytas.models.whitening import whiten_embeddings
 
 __all__ = [
     "NETWORKS",
@@ -20,4 +21,5 @@ __all__ = [
     "build_network",
     "count_parameters",
     "patch_size_of",
+    "whiten_embeddings",
 ]

@@ -28,7 +28,8 @@ class RunConfig:
         pareto: axes of the front to find, "score" and names of costs; None finds the best score.
         population: architectures a generation.
         generations: generations.
-        finalists: architectures that race at the end of the search; 1 takes the proxy's best.
+        finalists: architectures that race at the end of the search; 1 takes the proxy's best, None
+            is 16, or 1 where the split has no validation pixels to rank on.
         race_steps: optimiser steps of the race's first round.
         seed: of the split, the search, the proxies and the retraining.
         split: auto, fixed, random, blocks or folds.
@@ -56,14 +57,14 @@ class RunConfig:
     cube_key: str | None = None
     labels_key: str | None = None
     data_dir: str | None = None
-    space: str = "hytas"
+    space: str = "hytas-wide"
     proxy: str = "dss"
     strategy: str = "evolution"
     learn_from: tuple[str, ...] = ()
     pareto: str | None = None
     population: int = 50
     generations: int = 20
-    finalists: int = 1
+    finalists: int | None = None
     race_steps: int = 100
     seed: int = 0
     split: str = "auto"
@@ -72,7 +73,7 @@ class RunConfig:
     block: int = 16
     folds: int = 5
     fold: int = 0
-    validation_fraction: float = 0.1
+    validation_fraction: float = 0.2
     retrain_on: str = "all"
     seeds: int = 1
     patch_size: int = 7
@@ -83,7 +84,7 @@ class RunConfig:
 
     def __post_init__(self) -> None:
         for name in ("population", "generations", "finalists", "race_steps", "seeds"):
-            if getattr(self, name) < 1:
+            if (value := getattr(self, name)) is not None and value < 1:
                 raise InputError(
                     f"{name.replace('_', ' ')} {getattr(self, name)}: must be 1 or more"
                 )
@@ -99,7 +100,7 @@ class RunConfig:
                 f"learn from {self.learn_from[0]}: is for the strategy predictor, "
                 f"not {self.strategy}"
             )
-        if self.strategy == "predictor" and self.finalists < 2:
+        if self.strategy == "predictor" and self.finalists == 1:
             raise InputError("strategy predictor: needs finalists to learn from, 2 or more")
         if self.pareto is not None and "score" not in self.pareto.split(","):
             raise InputError(f"pareto {self.pareto}: must name score and a cost, as params,score")

@@ -20,6 +20,7 @@ from hytas.run.report import Report
 from hytas.search import Evaluation, EvaluationStore, Training
 from hytas.train import retrain
 
+FINALISTS = 16
 KEEP = 4
 """One finalist of so many goes on to the next round, which trains so many times longer."""
 
@@ -59,9 +60,9 @@ def race(
         )
     known = {(item.id, item.steps): item for item in store.trainings()}
 
-    def trained(finalists: Sequence[Evaluation], steps: int) -> list[Training]:
+    def trained(chosen: Sequence[Evaluation], steps: int) -> list[Training]:
         results = []
-        for finalist in finalists:
+        for finalist in chosen:
             if (finalist.id, steps) not in known:
                 training = _train(context, finalist, steps)
                 store.add_training(training)
@@ -71,7 +72,7 @@ def race(
         return results
 
     steps = config.race_steps
-    count = min(config.finalists, len(ranked))
+    count = min(finalists(context), len(ranked))
     report.line(f"race: {count} finalists, {steps} steps each")
     found: dict[str, Any] = {}
     if config.strategy == "predictor":
@@ -96,6 +97,13 @@ def race(
             report.line(f"race: {len(left)} finalists, {steps} steps each")
             results = trained(left, steps)
     return left[0], found
+
+
+def finalists(context: RunContext) -> int:
+    """How many are to race: as configured, or the usual number where there is what to rank on."""
+    if context.config.finalists is not None:
+        return context.config.finalists
+    return FINALISTS if len(context.split.validation) else 1
 
 
 def _train(context: RunContext, finalist: Evaluation, steps: int) -> Training:

@@ -33,7 +33,7 @@ from hytas.run.context import RunContext
 from hytas.run.folder import RunFolder, read_json, write_json
 from hytas.run.pareto import write_front
 from hytas.run.proposals import read_earlier
-from hytas.run.race import race
+from hytas.run.race import finalists, race
 from hytas.run.report import Report
 from hytas.run.weights import TrainedModel, load_weights, save_weights
 from hytas.search import Evaluation, EvaluationStore, SearchSettings, search
@@ -81,7 +81,7 @@ def search_stage(context: RunContext, folder: RunFolder, report: Report) -> Arch
             progress=report.search,
         )
         winner = result.winner
-        if config.finalists > 1:
+        if finalists(context) > 1:
             ranked = _ranked(store.evaluations(), leading)
             winner, learnt = race(context, ranked, store, report, earlier)
             if learnt:

@@ -14,12 +14,14 @@ import torch.nn.functional as F
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
+from hytas.models import whiten_embeddings
 from hytas.train.augment import augment, mix
 from hytas.train.checkpoint import load_checkpoint, save_checkpoint
 from hytas.train.recipe import Recipe
 from hytas.train.state import Epoch, TrainingState
 
 EVALUATION_BATCH = 256
+WHITENING_PATCHES = 1024
 CHECKPOINT_SECONDS = 5.0  # what a kill can lose
 LEAST_GAIN = 1e-3  # of the mean probability; less is no reason to go on training
 
@@ -90,6 +92,8 @@ def retrain(
     """
     device = torch.device(device)
     epochs = recipe.epochs_for(len(training))
+    if recipe.whitened:
+        whiten_embeddings(network, _some_patches(training, seed), seed)
     state = _initial_state(network.to(device), recipe)
     if checkpoint is not None and checkpoint.exists():
         load_checkpoint(checkpoint, state)
@@ -110,6 +114,12 @@ def retrain(
         progress(record)
     network.load_state_dict(state.best.state_dict())
     return TrainingResult(tuple(state.history), state.best_epoch, len(state.history) < epochs)
+
+
+def _some_patches(training: LabelledPixels, seed: int) -> Tensor:
+    """As many training patches (n, P, P, bands) as tell their covariance."""
+    order = np.random.default_rng(seed).permutation(len(training))[:WHITENING_PATCHES]
+    return training.batch(np.sort(order), torch.device("cpu"))[0]
 
 
 def _initial_state(network: nn.Module, recipe: Recipe) -> TrainingState:

@@ -15,6 +15,8 @@ class Recipe:
     training pixels and a number of epochs means ten times more work on one than on another.
 
     Attributes:
+        whitened: start from embeddings that whiten the training patches
+            (`hytas.models.whitening`), not from random ones.
         steps: optimiser steps, rounded up to whole epochs, unless `epochs` is given.
         epochs: passes over the training pixels; 0 trains nothing; None takes `steps`.
         batch_size: pixels a step.
@@ -31,6 +33,7 @@ class Recipe:
         patience: stop when this fraction of the epochs brought no better validation.
     """
 
+    whitened: bool = True
     steps: int = 1500
     epochs: int | None = None
     batch_size: int = 64
@@ -41,9 +44,9 @@ class Recipe:
     drop_path: float = 0.1
     clip_norm: float = 1.0
     ema_decay: float = 0.99
-    mixup: float = 0.0
+    mixup: float = 0.4
     flips: bool = True
-    band_noise: float = 0.0
+    band_noise: float = 0.1
     brightness: float = 0.0
     patience: float = 0.3
 

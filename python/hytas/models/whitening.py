@@ -1,0 +1,84 @@
+"""Embeddings that start from the data: whitened, not drawn at random.
+
+Neighbouring bands say nearly the same, so that most of the differences between spectra lie in a few
+directions and what tells like classes apart lies in faint ones. Random weights pass them on as they
+are, and a short training hardly reaches the faint ones; whitened inputs (LeCun et al., Efficient
+BackProp, 1998, section 4.3) have the same variance in every direction. The map stays linear and is
+trained on: the network has not one parameter or operation more.
+"""
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from hytas.models.layers import PixelEmbedding, SpectralEmbedding
+from hytas.models.spectral import SpectralTransformer, crop
+
+FLOOR = 0.01
+"""Of the largest deviation: fainter directions are noise, and are not made any louder."""
+DEVIATION = 0.5
+"""Of the embedded values, all together."""
+FLAT = 1e-6
+"""Deviation under which inputs are all alike and there is nothing to whiten; scaled ones have 1."""
+
+
+@torch.no_grad()
+def whiten_embeddings(network: nn.Module, patches: Tensor, seed: int) -> None:
+    """Set the embeddings of a `SpectralTransformer` so that they whiten patches like those given.
+
+    The rows of an embedding are a random rotation of the principal directions of its inputs, each
+    divided by the deviation along it. Another network is left as it is.
+
+    Args:
+        network: changed in place.
+        patches: scaled training patches (N, P, P, bands); no labels are needed.
+        seed: of the rotation.
+    """
+    if not isinstance(network, SpectralTransformer) or len(patches) == 0:
+        return
+    generator = torch.Generator().manual_seed(seed)
+    looked_at = crop(patches, network.patch_size)
+    for name in network.streams:
+        embedding = getattr(network, f"{name}_embed")
+        project = embedding.project
+        inputs = _inputs(embedding, looked_at).double().cpu().numpy()
+        found = _whitening(inputs, project.weight.shape[0], generator)
+        if found is None:
+            continue
+        weight, bias = found
+        project.weight.copy_(weight.view_as(project.weight))
+        project.bias.copy_(bias)
+
+
+def _inputs(embedding: PixelEmbedding | SpectralEmbedding, patches: Tensor) -> Tensor:
+    """What the linear map of an embedding sees: (rows, inputs)."""
+    if isinstance(embedding, PixelEmbedding):
+        return patches.flatten(0, 2)
+    pixels = F.pad(patches.flatten(1, 2), (embedding.margin, embedding.margin), mode="replicate")
+    (width,), (stride,) = embedding.project.kernel_size, embedding.project.stride
+    windows = pixels.unfold(2, width, stride)  # (N, P * P, tokens, width)
+    return windows.transpose(1, 2).flatten(2).flatten(0, 1)
+
+
+def _whitening(
+    inputs: NDArray[np.float64], outputs: int, generator: torch.Generator
+) -> tuple[Tensor, Tensor] | None:
+    """Weight (outputs, inputs) and bias (outputs,) in float32; None where all inputs are alike."""
+    mean = inputs.mean(0)
+    centred = inputs - mean
+    variance, directions = np.linalg.eigh(centred.T @ centred / len(inputs))
+    kept = min(outputs, inputs.shape[1])
+    deviation = np.sqrt(np.maximum(variance[::-1][:kept], 0.0))
+    if deviation[0] < FLAT * (1.0 + np.abs(mean).max()):
+        return None
+    divisor = np.maximum(deviation, FLOOR * deviation[0])
+    whitened = directions[:, ::-1][:, :kept].T / divisor[:, None]
+    rotation = torch.linalg.qr(
+        torch.randn(outputs, outputs, generator=generator, dtype=torch.float64)
+    ).Q[:, :kept]
+    weight = rotation.numpy() @ whitened
+    # Of the whole, not of each output: a faint direction stays a little fainter.
+    weight *= DEVIATION / np.sqrt(((deviation / divisor) ** 2).sum() / outputs)
+    return torch.from_numpy(weight).float(), torch.from_numpy(-weight @ mean).float()

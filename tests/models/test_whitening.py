@@ -1,0 +1,101 @@
+"""Embeddings that whiten the data they start from."""
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from hytas.models import InputShape, SpectralTransformer, whiten_embeddings
+from hytas.models.spectral import NONE, Layers
+
+ONE = Layers((2,), (2,))
+
+
+def network(tokens: str, embed_dim: int = 24) -> SpectralTransformer:
+    return SpectralTransformer(
+        InputShape(20, 4, patch_size=5),
+        tokens=tokens,
+        patch_size=3,
+        band_width=3,
+        band_stride=2,
+        pooling="class",
+        fusion=False,
+        embed_dim=embed_dim,
+        bands=NONE if tokens == "pixel" else ONE,
+        pixels=NONE if tokens == "band" else ONE,
+    )
+
+
+def patches(count: int = 200) -> Tensor:
+    """Bands that are mixtures of 20 sources of very different strength."""
+    generator = torch.Generator().manual_seed(0)
+    mixture = torch.linalg.qr(torch.randn(20, 20, generator=generator)).Q
+    mixture *= torch.logspace(0, -1, 20)[:, None]
+    return torch.randn(count, 5, 5, 20, generator=generator) @ mixture + 3.0
+
+
+@pytest.mark.parametrize("tokens", ["band", "pixel", "series", "parallel"])
+def test_embedded_values_have_one_variance_in_all_directions(tokens: str) -> None:
+    made = network(tokens)
+    seen = patches()
+    whiten_embeddings(made, seen, seed=1)
+    inner = seen[:, 1:4, 1:4]
+    for stream in made.streams:
+        if stream == "band":
+            embedded = made.band_embed(inner)
+        else:
+            embedded = made.pixel_embed.project(inner.flatten(1, 2))
+        rows = embedded.detach().flatten(0, 1)
+        assert abs(float(rows.mean())) < 1e-3
+        assert float(rows.pow(2).mean().sqrt()) == pytest.approx(0.5, rel=1e-3)
+        spread = torch.linalg.svdvals(torch.cov(rows.T))
+        rank = 20 if stream == "pixel" else 24  # no more directions than there are inputs
+        assert float(spread[rank - 1] / spread[0]) > 0.98
+        assert float(spread[rank:].sum()) < 1e-3
+
+
+def test_faint_directions_are_not_blown_up() -> None:
+    seen = patches()
+    seen[..., 0] = seen[..., 1] + 1e-6 * torch.randn(seen.shape[:-1])
+    made = network("pixel")
+    whiten_embeddings(made, seen, seed=1)
+    gain = float(torch.linalg.svdvals(made.pixel_embed.project.weight.detach())[0])
+    deviation = float(torch.linalg.svdvals(torch.cov(seen.flatten(0, 2).T))[0].sqrt())
+    assert gain < 1.5 * 0.5 * (24 / 19) ** 0.5 / (0.01 * deviation)
+
+
+def test_seed_decides_and_nothing_else_moves() -> None:
+    first, second, other = (network("parallel") for _ in range(3))
+    for made in (second, other):
+        made.load_state_dict(first.state_dict())
+    before = {name: value.clone() for name, value in first.state_dict().items()}
+    for made, seed in ((first, 1), (second, 1), (other, 2)):
+        whiten_embeddings(made, patches(), seed)
+    changed = {n for n, value in first.state_dict().items() if not torch.equal(value, before[n])}
+    assert changed == {
+        f"{stream}_embed.project.{part}"
+        for stream in ("band", "pixel")
+        for part in ("weight", "bias")
+    }
+    for name in changed:
+        assert torch.equal(first.state_dict()[name], second.state_dict()[name])
+    weight = "pixel_embed.project.weight"
+    assert not torch.equal(first.state_dict()[weight], other.state_dict()[weight])
+
+
+@pytest.mark.parametrize("seen", [patches(1), torch.zeros(4, 5, 5, 20), torch.ones(4, 5, 5, 20)])
+def test_few_or_equal_patches_leave_finite_weights(seen: Tensor) -> None:
+    made = network("parallel")
+    whiten_embeddings(made, seen, seed=0)
+    assert all(bool(torch.isfinite(value).all()) for value in made.state_dict().values())
+    assert bool(torch.isfinite(made(patches(2))).all())
+
+
+def test_other_networks_and_no_patches_change_nothing() -> None:
+    plain = nn.Linear(3, 2)
+    weight = plain.weight.detach().clone()
+    whiten_embeddings(plain, patches(), seed=0)
+    assert torch.equal(plain.weight, weight)
+    made = network("pixel")
+    before = made.pixel_embed.project.weight.detach().clone()
+    whiten_embeddings(made, patches()[:0], seed=0)
+    assert torch.equal(made.pixel_embed.project.weight, before)

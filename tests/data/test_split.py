@@ -27,6 +27,7 @@ def test_random_split(seed, per_class, fraction, classes):
     labels = np.random.default_rng(seed).integers(0, classes + 1, (12, 17)) * 3
     scene = scene_of(labels)
     options = {"train_per_class": per_class, "validation_fraction": fraction, "patch_size": 3}
+    options["kind"] = "random"
     split = make_split(scene, seed=seed, **options)
     parts = (split.train, split.validation, split.test)
     joined = np.concatenate(parts)
@@ -64,7 +65,7 @@ def test_auto_is_fixed_where_the_scene_has_maps(cube, labels):
     other = make_split(scene, patch_size=3, seed=9)
     np.testing.assert_array_equal(other.test, split.test)
     assert make_split(scene, kind="random", patch_size=3).kind == "random"
-    assert make_split(scene_of(labels), patch_size=3).kind == "random"
+    assert make_split(scene_of(labels), patch_size=3).kind == "blocks"
 
 
 @settings(max_examples=30, deadline=None)
@@ -84,14 +85,15 @@ def test_overlap_against_brute_force(seed, patch, count):
 
 
 def test_description_says_optimistic(labels):
-    split = make_split(scene_of(labels), patch_size=5)
+    split = make_split(scene_of(labels), kind="random", patch_size=5)
     assert "optimistic" in split.describe()
     assert "5 x 5 patch" in split.describe()
-    assert "optimistic" not in make_split(scene_of(labels), patch_size=1).describe()
+    one = make_split(scene_of(labels), kind="random", patch_size=1)
+    assert "optimistic" not in one.describe()
 
 
 def test_save_and_load(tmp_path, labels):
-    split = make_split(scene_of(labels), patch_size=3, seed=4)
+    split = make_split(scene_of(labels), kind="random", patch_size=3, seed=4)
     split.save(tmp_path / "split.npz")
     loaded = Split.load(tmp_path / "split.npz")
     for name in ("train", "validation", "test"):
@@ -219,3 +221,27 @@ def test_block_split_of_real_scenes(real):
             assert trained.size == scene.classes
             assert len(split.notes) <= 3
             assert split.test.size > 1000
+
+
+def test_auto_takes_smaller_blocks_and_else_random_pixels(cube, labels):
+    columns = np.zeros((32, 32), np.uint8)
+    columns[:, 0:9], columns[:, 11:20], columns[:, 22:31] = 1, 2, 3
+    scene = scene_of(columns)
+    split = make_split(scene, patch_size=3)
+    assert (split.kind, split.overlap, split.notes) == ("blocks", 0.0, ())
+    apart = np.zeros((26, 26), np.uint8)
+    apart[:6, :6], apart[20:, 20:] = 1, 2  # blocks of 40 hardly ever cut both
+    splits = [make_split(scene_of(apart), patch_size=3, block=40, seed=k) for k in range(6)]
+    assert {split.kind for split in splits} == {"blocks"}
+    notes = {note for split in splits for note in split.notes}
+    assert notes & {f"blocks of {n} pixels: those of 40 part fewer classes" for n in (10, 20)}
+    for split in splits:
+        assert split.overlap == 0.0
+        assert {int(apart.ravel()[pixel]) for pixel in split.test} == {1, 2}
+    tiny = np.zeros((9, 9), np.uint8)
+    tiny[4, 2:4], tiny[4, 5:7] = 1, 2
+    split = make_split(scene_of(tiny), patch_size=7)
+    assert split.kind == "random"
+    assert "no blocks part this scene" in split.notes[0]
+    with pytest.raises(InputError, match="block: 0 must be at least 1"):
+        make_split(scene, block=0, patch_size=3)

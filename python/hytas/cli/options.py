@@ -61,13 +61,14 @@ preparation_options = _together(
         default="auto",
         show_default=True,
         help="Training pixels: the file's own maps (fixed), drawn a class (random), or whole "
-        "blocks with a guard band (blocks, folds); auto is fixed or else random.",
+        "blocks with a guard band (blocks, folds); auto is fixed where the file has maps, random for "
+        "a scene known by name, else blocks.",
     ),
     click.option(
         "--train-per-class",
         type=int,
-        help="Training pixels a class of a random split; half of the class where that is less.  "
-        "[default: 50]",
+        help="Training pixels a class, where the split has no maps; at most half of the class if "
+        "they are drawn at random.  [default: 50]",
     ),
     click.option("--train-fraction", type=float, help="Share of each class to train on, instead."),
     click.option(

@@ -117,7 +117,9 @@ def make_split(
             of it, and tests on the rest; "blocks" deals square blocks to two sides and leaves a
             guard band, so that no training patch contains a test pixel; "folds" does so with
             `folds` parts, of which number `fold` tests; "auto" is "fixed" where the scene has
-            maps, else "random".
+            maps, "random" for a scene known by name, whose published split that is, and else
+            "blocks": half or a quarter as large where blocks of the size asked for leave a class
+            on one side only and smaller ones do not, and "random" where no size parts the scene.
         train_per_class: pixels a class, validation pixels included; None is what was published for
             a named scene, else 50.
         train_fraction: pixels a class, as a fraction of its labelled pixels; instead of the above.
@@ -134,21 +136,51 @@ def make_split(
     """
     check_patch_size(patch_size, scene.height, scene.width)
     _check(kind, train_per_class, train_fraction, validation_fraction, seed)
-    if kind == "auto":
-        kind = "random" if scene.train is None else "fixed"
-    generator = np.random.default_rng(seed)
-    counts = _counts(scene, train_per_class, train_fraction)
     notes: tuple[str, ...] = ()
+    counts = _counts(scene, train_per_class, train_fraction)
+    if kind == "auto":
+        kind, block, notes = _usual(scene, counts, patch_size, block, seed)
+    generator = np.random.default_rng(seed)
     if kind == "fixed":
         chosen, test = _fixed(scene)
     elif kind == "random":
         chosen, test = _random(scene, counts, generator)
     else:
         parts, part = (2, 0) if kind == "blocks" else (folds, fold)
-        chosen, test, notes = _blocks(scene, counts, patch_size, (block, parts, part), seed)
+        chosen, test, found = _blocks(scene, counts, patch_size, (block, parts, part), seed)
+        notes = (*notes, *found)
     overlap = overlap_fraction(scene.labels.shape, chosen, test, patch_size)
     train, validation = _take_validation(scene, chosen, validation_fraction, generator)
     return Split(train, validation, test, kind, seed, patch_size, overlap, notes)
+
+
+def _usual(
+    scene: Scene, counts: tuple[int, ...], patch_size: int, block: int, seed: int
+) -> tuple[str, int, tuple[str, ...]]:
+    """The kind of split that "auto" is for a scene, its block size, and a note on it."""
+    if scene.train is not None:
+        return "fixed", block, ()
+    if scene.train_counts is not None:
+        return "random", block, ()
+    if block < 1:
+        raise InputError(f"block: {block} must be at least 1")
+    most, chosen = 0, 0
+    for size in (block, block // 2, block // 4):
+        if size < 1:
+            break
+        sides = split_blocks(scene.labels, size, patch_size // 2, 2, 0, seed)
+        both = int((sides.trained & sides.tested).sum())
+        if both > most:
+            most, chosen = both, size
+    if most < 2:
+        return (
+            "random",
+            block,
+            ("no blocks part this scene into training and test pixels: they are drawn at random",),
+        )
+    if chosen == block:
+        return "blocks", chosen, ()
+    return "blocks", chosen, (f"blocks of {chosen} pixels: those of {block} part fewer classes",)
 
 
 def _check(

@@ -236,7 +236,7 @@ def test_a_class_with_one_pixel(cube, labels):
     lone[0, 0] = 5
     scene = scene_from_arrays(cube, lone)
     with pytest.raises(InputError, match="class 5 has 1 labelled pixel: at least 2 needed"):
-        make_split(scene, patch_size=3)
+        make_split(scene, kind="random", patch_size=3)
     train, test = (
         np.where(lone == 5, 5, lone * (np.arange(11) % 2)),
         lone * (np.arange(11) % 2 == 0),

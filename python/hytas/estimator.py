@@ -269,8 +269,9 @@ class HSIClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def _folder(self, config: RunConfig, scene: Scene) -> Path:
         if self.work_dir is not None:
             return Path(self.work_dir) / _digest(config, scene)
-        if hasattr(self, "_forget"):
-            self._forget()  # the folder of an earlier fit
+        earlier = getattr(self, "_forget", None)
+        if earlier is not None:
+            earlier()
         folder = tempfile.mkdtemp(prefix="hytas-")
         self._forget = weakref.finalize(self, shutil.rmtree, folder, ignore_errors=True)
         return Path(folder) / "run"

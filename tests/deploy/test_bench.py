@@ -1,17 +1,23 @@
 """How fast: figures that hang together, and a latency table that the engine reads."""
 
+import dataclasses
 import json
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 
+import numpy as np
 import pytest
-from small_model import Exported
+from small_model import Exported, wide_architecture
 
-from hytas._engine import SearchSpace
+from hytas._engine import Feasible, SearchSpace
 from hytas.deploy.bench import ROUNDS, Setting, bench, repeat, settings_of
 from hytas.errors import InputError
 from hytas.export.latency import predict, profile
+from hytas.export.latency_parts import Bench, attention, band_tokens, fusion, mlp
+from hytas.model_card import ModelCard
+from hytas.spaces import open_space
 
 
 def test_every_setting_is_measured_in_turn(
@@ -75,42 +81,103 @@ def test_the_command_sets_torch_beside_it(exported: Exported) -> None:
     assert "batch: '1,x' is not a list of positive numbers" in bad.stderr
 
 
+def made_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Times of parts that can be added up by hand, in ms."""
+    monkeypatch.setattr(Bench, "ends", lambda self, embed, side, tokens: 1.0 + 0.1 * side)
+
+    def part(self: Bench, build: object, shape: tuple[int, int], *, beside: bool = False) -> float:
+        given = build.keywords  # type: ignore[attr-defined]
+        if "sizes" in given:
+            return 0.01 * given["sizes"][2] / given["sizes"][3]
+        if "tokens" in given:
+            return 0.5
+        if "heads" in given:
+            return 0.1 * given["heads"] * (0.25 if beside else 1.0)
+        return 0.24 * given["ratio"] * (0.1 if shape[0] == 1 else 1.0)
+
+    monkeypatch.setattr(Bench, "part", part)
+
+
+def with_architecture(exported: Exported, architecture: dict[str, object]) -> ModelCard:
+    return dataclasses.replace(exported.card, architecture=architecture)
+
+
 def test_the_latency_table_adds_up_to_a_model(
     exported: Exported, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """With made-up times, the engine's sum is the sum by hand."""
-    from hytas.export import latency
-
-    monkeypatch.setattr(latency.Bench, "ends", lambda self, embed: 1.0)
-
-    def part(self: latency.Bench, embed: int, build: object, *, last: bool = False) -> float:
-        given = build.keywords  # type: ignore[attr-defined]
-        if "tokens" in given:
-            return 0.5
-        if "heads" in given:
-            return 0.1 * given["heads"] * (0.25 if last else 1.0)
-        return 0.24 * given["ratio"]
-
-    monkeypatch.setattr(latency.Bench, "part", part)
-    card = exported.card
+    made_up(monkeypatch)
     architecture = {"space": "hytas", "depth": 4, "embed_dim": 32}
     architecture |= {"num_heads": [3, 4, 5, 6], "mlp_ratio": [1, 2, 3, 4]}
-    object.__setattr__(card := type(card)(**vars(card)), "architecture", architecture)
+    card = with_architecture(exported, architecture)
     table = profile(card)
-    tokens = 24
     attention = sum(0.1 * heads * (3 + 0.25) / 4 for heads in (3, 4, 5, 6))
-    mlp = sum(0.24 * ratio * (3 + 1 / tokens) / 4 for ratio in (1, 2, 3, 4))
-    assert predict(table, card) == pytest.approx(1.0 + 2 * 0.5 + attention + mlp, abs=1e-4)
+    mlp = sum(0.24 * ratio * (3 + 0.1) / 4 for ratio in (1, 2, 3, 4))
+    assert predict(table, card) == pytest.approx(1.5 + 2 * 0.5 + attention + mlp, abs=5e-3)
     space = SearchSpace.builtin("hytas", table["variables"]).with_table("t", json.dumps(table))
     assert "latency@t" in space.cost_names
 
 
+@pytest.fixture(scope="module")
+def wide_table(exported: Exported) -> dict[str, object]:
+    with pytest.MonkeyPatch.context() as patch:
+        made_up(patch)
+        return profile(with_architecture(exported, wide_architecture("band", "class")))
+
+
+@pytest.mark.parametrize(
+    ("tokens", "pooling", "expected"),
+    [
+        # ends 1 + .1 * 5; band tokens .01 * 7 / 4; a fusion a stream; layers of heads 2, 4, 8 or
+        # 4, 2, 4 and of ratios 1, 2, 3 or 2, 1, 4, the last a quarter or a tenth of its own.
+        ("band", "class", 1.5 + 0.0175 + 0.5 + 1.4 * 2.25 / 3 + 1.44 * 2.1 / 3),
+        ("band", "mean", 1.5 + 0.0175 + 0.5 + 1.4 + 1.44),
+        ("pixel", "centre", 1.5 + 0.5 + 1.0 * 2.25 / 3 + 1.68 * 2.1 / 3),
+        ("parallel", "mean", 1.5 + 0.0175 + 1.0 + 1.4 + 1.44 + 1.0 + 1.68),
+        ("series", "mean", 1.5 + 0.0175 + 1.0 + 1.4 * 2.25 / 3 + 1.44 * 2.1 / 3 + 1.0 + 1.68),
+    ],
+)
+def test_the_table_of_the_wide_space_adds_up(
+    exported: Exported, wide_table: dict[str, object], tokens: str, pooling: str, expected: float
+) -> None:
+    architecture = wide_architecture(tokens, pooling)
+    if tokens == "pixel":  # which has no band tokens, so the space fixes their genes
+        architecture |= {"band_width": 3, "band_stride": 2}
+    card = with_architecture(exported, architecture)
+    assert predict(wide_table, card) == pytest.approx(expected, abs=5e-3)
+
+
+def test_a_budget_of_the_wide_space_holds_exactly(
+    wide_table: dict[str, object], tmp_path: Path
+) -> None:
+    """`--budget 3ms-latency@table.json --space hytas-wide`: what is drawn costs at most that."""
+    path = tmp_path / "table.json"
+    path.write_text(json.dumps(wide_table))
+    variables = {"bands": 23, "classes": 4, "patch_size": 5, "band_group": 3}
+    space, budget = open_space("hytas-wide", f"1.9ms..2ms-latency@{path}", variables)
+    feasible = Feasible(space, budget)
+    costs = space.costs(feasible.sample(50, seed=0), f"latency@{path}")
+    assert (costs >= 1_900_000).all()
+    assert (costs <= 2_000_000).all()
+    assert len(np.unique(costs)) > 5
+
+
+def test_a_space_of_other_layers_has_no_table(exported: Exported) -> None:
+    with pytest.raises(InputError, match="space s3 is not one of hytas, hytas-wide"):
+        profile(with_architecture(exported, {"space": "s3"}))
+
+
 def test_parts_take_longer_when_they_are_larger(exported: Exported) -> None:
-    from functools import partial
-
-    from hytas.export.latency import Bench, mlp
-
     bench_here = Bench(exported.card, threads=1, batch=8, seconds=0.05)
-    small, large = (bench_here.part(64, partial(mlp, embed=64, ratio=r)) for r in (1, 6))
+    small, large = (
+        bench_here.part(partial(mlp, embed=64, ratio=ratio), (24, 64)) for ratio in (1, 6)
+    )
     assert 0 < small < large
-    assert bench_here.ends(32) > 0
+    for tokens in ("none", "band", "pixel"):
+        assert bench_here.ends(32, 5, tokens) > 0
+    sizes = (bench_here.bands, 25, 7, 4)
+    build = partial(band_tokens, embed=32, sizes=sizes)
+    assert bench_here.part(build, (25, bench_here.bands), beside=True) > 0
+    build = partial(attention, embed=32, heads=4)
+    assert bench_here.part(partial(build, last=True), (24, 32), beside=True) >= 0
+    assert bench_here.part(partial(fusion, tokens=24), (24, 32)) > 0

@@ -1,5 +1,6 @@
 """Pictures of a training and of a test show what they were given."""
 
+import html
 import re
 from pathlib import Path
 from typing import Any
@@ -35,7 +36,7 @@ def report() -> dict[str, Any]:
 def texts(path: Path) -> set[str]:
     """What an SVG says: matplotlib draws glyphs, and leaves each text in a comment."""
     found = re.findall(r"<!-- (.*?) -->", path.read_text(encoding="utf-8"))
-    return {text.replace("&amp;", "&") for text in found}
+    return {html.unescape(text) for text in found}
 
 
 def test_a_learning_curve_names_its_lines(tmp_path: Path) -> None:

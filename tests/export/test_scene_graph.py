@@ -137,7 +137,7 @@ CARD = ModelCard(
 def test_lean_scaling_is_the_scaling(
     bands: list[int], dtype: str, most_runs: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(lean, "_MOST_RUNS", most_runs)
+    monkeypatch.setattr(lean, "MOST_RUNS", most_runs)
     rng = np.random.default_rng(0)
     kept = np.array(bands)
     offset, scale = rng.uniform(0, 9, (2, len(kept))).astype("f4") + 1

@@ -106,7 +106,7 @@ class LeanNetwork(nn.Module):
         return logits
 
 
-_MOST_RUNS = 16
+MOST_RUNS = 16
 
 
 class Scaling(nn.Module):
@@ -125,14 +125,14 @@ class Scaling(nn.Module):
         for name in ("bands", "offset", "scale"):
             self.register_buffer(name, getattr(model, name))
         self.axis_is_whole = len(model.bands) == card.bands
-        self.runs = _runs(model.bands.tolist())
+        self.runs = runs_of(model.bands.tolist())
         self.finite = card.numpy_dtype.kind != "f"
 
     def forward(self, values: Tensor) -> Tensor:
         """(..., sensor bands) -> (..., bands)."""
         if self.axis_is_whole:
             kept = values
-        elif len(self.runs) <= _MOST_RUNS:
+        elif len(self.runs) <= MOST_RUNS:
             kept = torch.cat([values[..., start:stop] for start, stop in self.runs], dim=-1)
         else:
             kept = values.index_select(values.ndim - 1, self.bands)
@@ -142,7 +142,7 @@ class Scaling(nn.Module):
         return torch.where(scaled - scaled == 0.0, scaled, torch.zeros_like(scaled))
 
 
-def _runs(bands: Sequence[int]) -> list[tuple[int, int]]:
+def runs_of(bands: Sequence[int]) -> list[tuple[int, int]]:
     """Ascending indices as (first, last + 1) of their runs."""
     runs: list[tuple[int, int]] = []
     for band in bands:

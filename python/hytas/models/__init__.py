@@ -10,7 +10,7 @@ from hytas.models.table import (
     count_parameters,
     patch_size_of,
 )
-from hytas.models.whitening import whiten_embeddings
+from hytas.models.whitening import whiten_embedding
 
 __all__ = [
     "NETWORKS",
@@ -21,5 +21,5 @@ __all__ = [
     "build_network",
     "count_parameters",
     "patch_size_of",
-    "whiten_embeddings",
+    "whiten_embedding",
 ]

@@ -1,19 +1,18 @@
-"""Embeddings that start from the data: whitened, not drawn at random.
+"""A pixel embedding that starts from the data: whitened, not drawn at random.
 
 Neighbouring bands say nearly the same, so that most of the differences between spectra lie in a few
 directions and what tells like classes apart lies in faint ones. Random weights pass them on as they
 are, and a short training hardly reaches the faint ones; whitened inputs (LeCun et al., Efficient
 BackProp, 1998, section 4.3) have the same variance in every direction. The map stays linear and is
-trained on: the network has not one parameter or operation more.
+trained on: the network has not one parameter or operation more. Groups of bands over a patch are
+not whitened: measured, they lose by it (docs/log.md).
 """
 
 import numpy as np
 import torch
-import torch.nn.functional as F
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from hytas.models.layers import PixelEmbedding, SpectralEmbedding
 from hytas.models.spectral import SpectralTransformer, crop
 
 FLOOR = 0.01
@@ -25,41 +24,26 @@ FLAT = 1e-6
 
 
 @torch.no_grad()
-def whiten_embeddings(network: nn.Module, patches: Tensor, seed: int) -> None:
-    """Set the embeddings of a `SpectralTransformer` so that they whiten patches like those given.
+def whiten_embedding(network: nn.Module, patches: Tensor, seed: int) -> None:
+    """Set the pixel embedding of a `SpectralTransformer` so that it whitens pixels as those given.
 
-    The rows of an embedding are a random rotation of the principal directions of its inputs, each
-    divided by the deviation along it. Another network is left as it is.
+    Its rows are a random rotation of the principal directions of the spectra, each divided by the
+    deviation along it. A network without pixel tokens is left as it is.
 
     Args:
         network: changed in place.
         patches: scaled training patches (N, P, P, bands); no labels are needed.
         seed: of the rotation.
     """
-    if not isinstance(network, SpectralTransformer) or len(patches) == 0:
+    if not isinstance(network, SpectralTransformer) or "pixel" not in network.streams:
         return
     generator = torch.Generator().manual_seed(seed)
-    looked_at = crop(patches, network.patch_size)
-    for name in network.streams:
-        embedding = getattr(network, f"{name}_embed")
-        project = embedding.project
-        inputs = _inputs(embedding, looked_at).double().cpu().numpy()
-        found = _whitening(inputs, project.weight.shape[0], generator)
-        if found is None:
-            continue
-        weight, bias = found
-        project.weight.copy_(weight.view_as(project.weight))
-        project.bias.copy_(bias)
-
-
-def _inputs(embedding: PixelEmbedding | SpectralEmbedding, patches: Tensor) -> Tensor:
-    """What the linear map of an embedding sees: (rows, inputs)."""
-    if isinstance(embedding, PixelEmbedding):
-        return patches.flatten(0, 2)
-    pixels = F.pad(patches.flatten(1, 2), (embedding.margin, embedding.margin), mode="replicate")
-    (width,), (stride,) = embedding.project.kernel_size, embedding.project.stride
-    windows = pixels.unfold(2, width, stride)  # (N, P * P, tokens, width)
-    return windows.transpose(1, 2).flatten(2).flatten(0, 1)
+    spectra = crop(patches, network.patch_size).flatten(0, 2).double().cpu().numpy()
+    project = network.pixel_embed.project
+    found = _whitening(spectra, project.out_features, generator) if len(spectra) else None
+    if found is not None:
+        project.weight.copy_(found[0])
+        project.bias.copy_(found[1])
 
 
 def _whitening(

@@ -4,6 +4,7 @@ import copy
 import math
 import time
 from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,8 @@ import torch.nn.functional as F
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from hytas.models import whiten_embeddings
+from hytas.models import whiten_embedding
+from hytas.train.alignment import Alignment
 from hytas.train.augment import augment, mix
 from hytas.train.checkpoint import load_checkpoint, save_checkpoint
 from hytas.train.recipe import Recipe
@@ -93,7 +95,7 @@ def retrain(
     device = torch.device(device)
     epochs = recipe.epochs_for(len(training))
     if recipe.whitened:
-        whiten_embeddings(network, _some_patches(training, seed), seed)
+        whiten_embedding(network, _some_patches(training, seed), seed)
     state = _initial_state(network.to(device), recipe)
     if checkpoint is not None and checkpoint.exists():
         load_checkpoint(checkpoint, state)
@@ -171,7 +173,11 @@ def _step(
 ) -> float:
     patches = augment(patches, recipe, generator)
     patches, targets = mix(patches, targets, recipe, generator)
-    loss = F.cross_entropy(state.network(patches), targets, label_smoothing=recipe.label_smoothing)
+    with Alignment(state.network) if recipe.alignment else nullcontext() as aligned:
+        logits = state.network(patches)
+    loss = F.cross_entropy(logits, targets, label_smoothing=recipe.label_smoothing)
+    if aligned is not None:
+        loss = loss + recipe.alignment * aligned.penalty
     state.optimizer.zero_grad(set_to_none=True)
     loss.backward()  # type: ignore[no-untyped-call]
     nn.utils.clip_grad_norm_(state.network.parameters(), recipe.clip_norm)

@@ -15,8 +15,8 @@ class Recipe:
     training pixels and a number of epochs means ten times more work on one than on another.
 
     Attributes:
-        whitened: start from embeddings that whiten the training patches
-            (`hytas.models.whitening`), not from random ones.
+        whitened: start from a pixel embedding that whitens the training pixels
+            (`hytas.models.whitening`), not from a random one.
         steps: optimiser steps, rounded up to whole epochs, unless `epochs` is given.
         epochs: passes over the training pixels; 0 trains nothing; None takes `steps`.
         batch_size: pixels a step.
@@ -30,6 +30,7 @@ class Recipe:
         flips: random reflections and transpositions of the patch, the eight symmetries of a square.
         band_noise: deviation of the noise added to each scaled value.
         brightness: deviation of a random factor and a random offset a patch.
+        alignment: weight of HyLITE's global-local alignment (`hytas.train.alignment`).
         patience: stop when this fraction of the epochs brought no better validation.
     """
 
@@ -48,6 +49,7 @@ class Recipe:
     flips: bool = True
     band_noise: float = 0.1
     brightness: float = 0.0
+    alignment: float = 0.0
     patience: float = 0.3
 
     def __post_init__(self) -> None:

@@ -1,0 +1,52 @@
+"""HyLITE's global-local alignment."""
+
+import pytest
+import torch
+from torch import nn
+
+from hytas.models import InputShape, build_network
+from hytas.train.alignment import Alignment
+
+SHAPE = InputShape(bands=6, classes=3, patch_size=3)
+ARCHITECTURE = {
+    "space": "hytas",
+    "depth": 4,
+    "embed_dim": 32,
+    "num_heads": [3, 3, 3, 3],
+    "mlp_ratio": [1, 1, 1, 1],
+}
+
+
+def test_penalty_is_the_distance_of_class_token_and_mean_of_the_others() -> None:
+    network = build_network(ARCHITECTURE, SHAPE, seed=3)
+    patches = torch.randn(5, 3, 3, 6)
+    tokens = network.band_stream(network.embed(patches)[0], None)
+    expected = ((tokens[:, 0] - tokens[:, 1:].mean(1)) ** 2).sum(1).mean() / 32
+    with Alignment(network) as aligned:
+        network(patches)
+    assert aligned.penalty.item() == pytest.approx(expected.item(), rel=1e-5)
+    # Outside the context nothing is looked at.
+    network(2 * patches)
+    assert aligned.penalty.item() == pytest.approx(expected.item(), rel=1e-5)
+
+
+def test_descending_it_draws_the_tokens_together() -> None:
+    network = build_network(ARCHITECTURE, SHAPE, seed=3)
+    patches = torch.randn(16, 3, 3, 6)
+    optimizer = torch.optim.SGD(network.parameters(), lr=0.5)
+    found = []
+    for _ in range(20):
+        with Alignment(network) as aligned:
+            network(patches)
+        found.append(aligned.penalty.item())
+        optimizer.zero_grad()
+        aligned.penalty.backward()
+        optimizer.step()
+    assert found[-1] < 0.5 * found[0]
+
+
+def test_a_network_without_streams_has_none() -> None:
+    plain = nn.Linear(3, 2)
+    with Alignment(plain) as aligned:
+        plain(torch.randn(4, 3))
+    assert aligned.penalty.item() == 0.0

@@ -172,3 +172,15 @@ def test_a_card_that_contradicts_itself(
 ) -> None:
     with pytest.raises(InputError, match=message):
         dataclasses.replace(exported.card, **change)  # type: ignore[arg-type]
+
+
+def test_attention_as_one_operator(exported: Exported, tmp_path: Path) -> None:
+    """From operator set 23 on: the same answers, one node a layer."""
+    files = export_formats(exported.model, tmp_path, exported.card, ["onnx-attention"])
+    model = onnx.load(files["onnx-attention"])
+    assert [entry.version for entry in model.opset_import if not entry.domain] == [23]
+    kinds = [node.op_type for node in model.graph.node]
+    assert kinds.count("Attention") == 3
+    assert kinds.count("Softmax") == 1  # that of the classes
+    found = DeployedModel.load(files["onnx-attention"], "cpu").predict_patches(exported.patches(40))
+    assert np.abs(found - exported.probabilities(exported.patches(40))).max() < 1e-5

@@ -12,7 +12,7 @@ from hytas.errors import InputError
 from hytas.export import reduced
 from hytas.export.evidence import Evidence, judge_exact, judge_reduced, judge_scene
 from hytas.export.exported_program import export_program
-from hytas.export.onnx_file import export_onnx, set_card
+from hytas.export.onnx_file import export_attention, export_onnx, set_card
 from hytas.export.parity import ExportError
 from hytas.export.scene_graph import export_scene
 from hytas.export.torchscript import export_torchscript
@@ -63,6 +63,7 @@ def _save(graph: onnx.ModelProto, path: Path) -> None:
 FORMATS: dict[str, Format] = {
     "onnx": Format("model.onnx", _plain(export_onnx), judge_exact),
     "onnx-scene": Format("scene.onnx", _plain(export_scene), judge_scene),
+    "onnx-attention": Format("model.attention.onnx", _plain(export_attention), judge_exact),
     "onnx-fp16": Format("model.fp16.onnx", _graph(reduced.to_half), judge_reduced),
     "onnx-int8": Format("model.int8.onnx", _graph(reduced.to_int8_dynamic), judge_reduced),
     "onnx-int8-qdq": Format("model.int8-qdq.onnx", _static, judge_reduced),

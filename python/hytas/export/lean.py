@@ -15,15 +15,17 @@ from hytas.models.layers import Attention, Block, TokenStream
 class LeanAttention(nn.Module):
     """Attention with one matrix each for queries, keys and values, the scale inside the first.
 
-    Three plain products replace one product, a five-dimensional transpose and three slices.
+    Three plain products replace one product, a five-dimensional transpose and three slices. If
+    `fused`, what follows them is one operator, which ONNX has from operator set 23 on.
     """
 
     query: Tensor
     key: Tensor
     value: Tensor
 
-    def __init__(self, attention: Attention) -> None:
+    def __init__(self, attention: Attention, fused: bool = False) -> None:
         super().__init__()
+        self.fused = fused
         self.heads, self.head_dim = attention.heads, attention.head_dim
         query, key, value = attention.qkv.weight.detach().chunk(3)  # each (q, E)
         self.register_buffer("query", (query * self.head_dim**-0.5).t().contiguous())
@@ -34,9 +36,12 @@ class LeanAttention(nn.Module):
     def forward(self, asking: Tensor, tokens: Tensor) -> Tensor:
         """(N, Q, E) queries' tokens, (N, T, E) -> (N, Q, E)."""
         query = self._split(asking @ self.query).transpose(1, 2)  # (N, h, Q, E // h)
-        key = self._split(tokens @ self.key).permute(0, 2, 3, 1)  # (N, h, E // h, T)
+        key = self._split(tokens @ self.key)  # (N, T, h, E // h)
         value = self._split(tokens @ self.value).transpose(1, 2)  # (N, h, T, E // h)
-        mixed = torch.softmax(query @ key, dim=-1) @ value
+        if self.fused:
+            mixed = F.scaled_dot_product_attention(query, key.transpose(1, 2), value, scale=1.0)
+        else:
+            mixed = torch.softmax(query @ key.permute(0, 2, 3, 1), dim=-1) @ value
         joined: Tensor = self.proj(mixed.transpose(1, 2).flatten(2))
         return joined
 
@@ -51,11 +56,11 @@ class LeanStream(nn.Module):
     for that token: about 1 / depth of the work less.
     """
 
-    def __init__(self, stream: TokenStream, read: slice) -> None:
+    def __init__(self, stream: TokenStream, read: slice, fused: bool = False) -> None:
         super().__init__()
         self.stream, self.read = stream, read
         blocks = (cast(Block, block) for block in stream.blocks)
-        self.attentions = nn.ModuleList(LeanAttention(block.attention) for block in blocks)
+        self.attentions = nn.ModuleList(LeanAttention(block.attention, fused) for block in blocks)
 
     def forward(self, embedded: Tensor, context: Tensor | None = None) -> Tensor:
         """(N, T - 1, E), (N, 1, E) or None -> the tokens that are read, (N, Q, E)."""
@@ -79,12 +84,12 @@ class LeanStream(nn.Module):
 class LeanEncoder(nn.Module):
     """From embedded tokens to logits."""
 
-    def __init__(self, network: SpectralTransformer) -> None:
+    def __init__(self, network: SpectralTransformer, fused: bool = False) -> None:
         super().__init__()
         self.network = network
         for name in network.streams:
             read = network.read_of(name)
-            stream = LeanStream(getattr(network, f"{name}_stream"), read)
+            stream = LeanStream(getattr(network, f"{name}_stream"), read, fused)
             setattr(self, f"{name}_stream", stream)
 
     def forward(self, bands: Tensor | None, pixels: Tensor | None) -> Tensor:
@@ -95,10 +100,10 @@ class LeanEncoder(nn.Module):
 class LeanNetwork(nn.Module):
     """A spectral transformer with the lean encoder: (N, P, P, bands) -> (N, classes)."""
 
-    def __init__(self, network: SpectralTransformer) -> None:
+    def __init__(self, network: SpectralTransformer, fused: bool = False) -> None:
         super().__init__()
         self.network = network
-        self.encode = LeanEncoder(network)
+        self.encode = LeanEncoder(network, fused)
 
     def forward(self, patches: Tensor) -> Tensor:
         """(N, P, P, bands) -> (N, classes)."""
@@ -156,12 +161,13 @@ def runs_of(bands: Sequence[int]) -> list[tuple[int, int]]:
 class LeanModel(nn.Module):
     """A sensor model for inference: (N, P, P, sensor bands) float32 -> probabilities (N, C)."""
 
-    def __init__(self, model: SensorModel, card: ModelCard) -> None:
+    def __init__(self, model: SensorModel, card: ModelCard, fused: bool = False) -> None:
         super().__init__()
         self.scaling = Scaling(model, card)
         network = model.network
-        lean = isinstance(network, SpectralTransformer)
-        self.network = LeanNetwork(cast(SpectralTransformer, network)) if lean else network
+        if isinstance(network, SpectralTransformer):
+            network = LeanNetwork(network, fused)
+        self.network = network
 
     def forward(self, patches: Tensor) -> Tensor:
         """(N, P, P, sensor bands) -> (N, classes)."""

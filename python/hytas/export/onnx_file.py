@@ -21,6 +21,8 @@ from hytas.models import SensorModel
 
 OPSET = 20
 OPSETS = range(18, 25)
+ATTENTION_OPSET = 23
+"""The first operator set with attention as one operator, which a model of that set then uses."""
 
 
 def export_onnx(
@@ -46,6 +48,11 @@ def export_onnx(
     return Path(path)
 
 
+def export_attention(model: SensorModel, path: str | Path, card: ModelCard) -> Path:
+    """`export_onnx` with attention as one operator, for runtimes that know operator set 23."""
+    return export_onnx(model, path, card, opset=ATTENTION_OPSET)
+
+
 def to_onnx(model: SensorModel, card: ModelCard, *, opset: int = OPSET) -> onnx.ModelProto:
     """The ONNX model that `export_onnx` writes."""
     if opset not in OPSETS:
@@ -53,7 +60,8 @@ def to_onnx(model: SensorModel, card: ModelCard, *, opset: int = OPSET) -> onnx.
     example = example_patches(model, card)
     batch = torch.export.Dim("N", min=1)
     names = (["patches"], ["probabilities"])
-    graph = trace(LeanModel(inference_copy(model), card), example, {0: batch}, names, opset)
+    lean = LeanModel(inference_copy(model), card, fused=opset >= ATTENTION_OPSET)
+    graph = trace(lean, example, {0: batch}, names, opset)
     take_dtype(graph, card.dtype)
     return finish(graph, card, "patch")
 

@@ -109,6 +109,7 @@ def open_program(path: str | Path) -> Run:
 # format -> how to run its file; a scene graph takes no patches and is not here.
 OPENERS: dict[str, Callable[[str | Path], Run]] = {
     "onnx": open_onnx,
+    "onnx-attention": open_onnx,
     "onnx-fp16": open_onnx,
     "onnx-int8": open_onnx,
     "onnx-int8-qdq": open_onnx,

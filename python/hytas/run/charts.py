@@ -6,6 +6,8 @@ from typing import Any
 
 from hytas.deploy.charts import draw_confusion, draw_learning_curve
 
+CHARTS = ("learning-curve.svg", "confusion.svg")
+
 
 def draw_charts(folder: Path, metrics: Mapping[str, Any]) -> None:
     """Write `learning-curve.svg` and `confusion.svg` into a run's folder.
@@ -18,5 +20,6 @@ def draw_charts(folder: Path, metrics: Mapping[str, Any]) -> None:
         OSError: the folder cannot be written.
     """
     training = metrics["training"]
-    draw_learning_curve(folder / "learning-curve.svg", training["history"], training["best_epoch"])
-    draw_confusion(folder / "confusion.svg", metrics["test"])
+    curve, confusion = (folder / name for name in CHARTS)
+    draw_learning_curve(curve, training["history"], training["best_epoch"])
+    draw_confusion(confusion, metrics["test"])

@@ -7,6 +7,7 @@ from typing import Any
 
 from hytas.data import Scene
 from hytas.errors import InputError
+from hytas.run.charts import CHARTS, draw_charts
 from hytas.run.config import RunConfig
 from hytas.run.context import RunContext, open_run
 from hytas.run.folder import RunFolder, read_json, write_json
@@ -142,7 +143,10 @@ def export_run(
     """
     with open_run(out, config, scene, "cpu") as (context, folder):
         model = load_weights(folder.weights)
-        evaluate_stage(context, folder, model, export_stage(context, folder, model, report))
+        metrics = evaluate_stage(
+            context, folder, model, export_stage(context, folder, model, report)
+        )
+        draw_charts(folder.path, metrics)
         map_stage(context, folder, report)
         further = further_formats_stage(context, folder, model, formats, force)
         return outcome(context, folder, dict(model.card.architecture)), further
@@ -175,6 +179,8 @@ def finish(
         parity = export_stage(context, folder, model, report)
         evaluate_stage(context, folder, model, parity)
     seeds_stage(context, folder, architecture, report)
+    if not all((folder.path / name).exists() for name in CHARTS):
+        draw_charts(folder.path, read_json(folder.metrics))
     if not folder.map.exists():
         map_stage(context, folder, report)
 
@@ -211,6 +217,7 @@ def outcome(context: RunContext, folder: RunFolder, architecture: dict[str, Any]
         folder.weights,
         folder.metrics,
         folder.map,
+        *(folder.path / name for name in CHARTS),
         folder.architecture,
         folder.evaluations,
         folder.config,

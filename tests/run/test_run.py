@@ -153,3 +153,56 @@ def test_space_file_narrows_the_search(scene: Scene, tmp_path: Path) -> None:
     run_mission(config, scene, tmp_path / "run", device="cpu")
     with EvaluationStore(tmp_path / "run" / "evaluations.sqlite") as store:
         assert {item.architecture["depth"] for item in store.evaluations()} == {5}
+
+
+TRAINED = replace(SEARCH_ONLY, proxy="params", recipe=Recipe(epochs=2), validation_fraction=0.3)
+
+
+def test_seeds_report_the_spread_and_the_first_ships(scene: Scene, tmp_path: Path) -> None:
+    alone = run_mission(TRAINED, scene, tmp_path / "alone", device="cpu")
+    assert alone.metrics is not None
+    assert "seeds" not in alone.metrics
+    outcome = run_mission(replace(TRAINED, seeds=3), scene, tmp_path / "three", device="cpu")
+    assert outcome.metrics is not None
+    assert outcome.metrics["test"] == alone.metrics["test"]
+    found = outcome.metrics["seeds"]
+    assert found["of"] == [0, 1, 2]
+    each = [outcome.metrics["test"]["OA"]]
+    for seed in (1, 2):
+        inner = tmp_path / "three" / f"seed-{seed}"
+        each.append(json.loads((inner / "metrics.json").read_text())["test"]["OA"])
+        assert (inner / "model.onnx").exists()
+    assert found["OA"]["values"] == each
+    assert found["OA"]["mean"] == pytest.approx(np.mean(each))
+    assert found["OA"]["std"] == pytest.approx(np.std(each, ddof=1))
+    assert set(found["per_class"]) == set(outcome.metrics["test"]["per_class"])
+    # More seeds later go on from those there are.
+    before = (tmp_path / "alone" / "weights.safetensors").read_bytes()
+    more = run_mission(replace(TRAINED, seeds=2), scene, tmp_path / "alone", device="cpu")
+    assert more.metrics is not None
+    assert more.metrics["seeds"]["OA"]["values"] == each[:2]
+    assert (tmp_path / "alone" / "weights.safetensors").read_bytes() == before
+
+
+def test_validation_pixels_are_trained_on_unless_kept_apart(scene: Scene, tmp_path: Path) -> None:
+    histories = {}
+    for which in ("all", "train"):
+        outcome = run_mission(
+            replace(TRAINED, retrain_on=which), scene, tmp_path / which, device="cpu"
+        )
+        assert outcome.metrics is not None
+        assert 0 <= outcome.metrics["test"]["ECE"] <= 1
+        histories[which] = outcome.metrics["training"]["history"]
+    assert all(epoch["validation_oa"] is None for epoch in histories["all"])
+    assert all(epoch["validation_oa"] is not None for epoch in histories["train"])
+    with pytest.raises(InputError, match="retrain on 'test': must be all or train"):
+        replace(TRAINED, retrain_on="test")
+
+
+def test_without_validation_pixels_the_proxy_chooses(scene: Scene, tmp_path: Path) -> None:
+    config = replace(SEARCH_ONLY, proxy="params", finalists=None, validation_fraction=0.0)
+    outcome = run_mission(config, scene, tmp_path / "run", device="cpu")
+    with EvaluationStore(tmp_path / "run" / "evaluations.sqlite") as store:
+        assert store.trainings() == []
+        best = max(item.scores["params"] for item in store.evaluations())
+    assert outcome.costs["params"] == best

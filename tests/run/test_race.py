@@ -96,6 +96,13 @@ def test_labels_of_test_pixels_change_nothing(tmp_path: Path) -> None:
     assert pair[0] == pair[1]
 
 
+def test_epochs_of_the_race_are_so_many_steps(tmp_path: Path) -> None:
+    config = replace(RACE, finalists=2, race_epochs=2)
+    run_mission(config, fixed_scene(), tmp_path / "run", device="cpu")
+    # 144 training pixels, a fifth of each class kept to choose on; batches of 16.
+    assert {t.steps for t in trainings(tmp_path / "run")} == {2 * 8}
+
+
 def test_a_race_needs_validation_pixels(tmp_path: Path) -> None:
     config = replace(RACE, validation_fraction=0.0)
     with pytest.raises(InputError, match="finalists 5: a race ranks on validation pixels"):
@@ -107,6 +114,8 @@ def test_bad_settings_are_refused() -> None:
         replace(RACE, finalists=0)
     with pytest.raises(InputError, match="race steps 0: must be 1 or more"):
         replace(RACE, race_steps=0)
+    with pytest.raises(InputError, match="race epochs 0: must be 1 or more"):
+        replace(RACE, race_epochs=0)
 
 
 def test_a_predictor_proposes_the_other_finalists(tmp_path: Path) -> None:

@@ -65,6 +65,9 @@ USUAL = {"population": 50, "generations": 20, "retrain_epochs": None, "finalists
     show_default=True,
     help="Optimiser steps of the finalists' first round; each next round has four times as many.",
 )
+@click.option(
+    "--race-epochs", type=int, help="Passes over the training pixels of that round, instead."
+)
 @options.retrain_epochs_option
 @options.preparation_options
 @options.seed_option

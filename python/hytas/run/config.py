@@ -31,6 +31,7 @@ class RunConfig:
         finalists: architectures that race at the end of the search; 1 takes the proxy's best, None
             is 16, or 1 where the split has no validation pixels to rank on.
         race_steps: optimiser steps of the race's first round.
+        race_epochs: passes over the training pixels of its first round, instead.
         seed: of the split, the search, the proxies and the retraining.
         split: auto, fixed, random, blocks or folds.
         train_per_class: training pixels a class of a random split; None takes 50, or the published
@@ -66,6 +67,7 @@ class RunConfig:
     generations: int = 20
     finalists: int | None = None
     race_steps: int = 100
+    race_epochs: int | None = None
     seed: int = 0
     split: str = "auto"
     train_per_class: int | None = None
@@ -83,7 +85,14 @@ class RunConfig:
     recipe: Recipe = field(default_factory=Recipe)
 
     def __post_init__(self) -> None:
-        for name in ("population", "generations", "finalists", "race_steps", "seeds"):
+        for name in (
+            "population",
+            "generations",
+            "finalists",
+            "race_steps",
+            "race_epochs",
+            "seeds",
+        ):
             if (value := getattr(self, name)) is not None and value < 1:
                 raise InputError(
                     f"{name.replace('_', ' ')} {getattr(self, name)}: must be 1 or more"

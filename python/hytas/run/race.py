@@ -71,7 +71,7 @@ def race(
             report.line(_describe(finalist, results[-1]))
         return results
 
-    steps = config.race_steps
+    steps = first_steps(context)
     count = min(finalists(context), len(ranked))
     report.line(f"race: {count} finalists, {steps} steps each")
     found: dict[str, Any] = {}
@@ -104,6 +104,14 @@ def finalists(context: RunContext) -> int:
     if context.config.finalists is not None:
         return context.config.finalists
     return FINALISTS if len(context.split.validation) else 1
+
+
+def first_steps(context: RunContext) -> int:
+    """Optimiser steps of the first round."""
+    config = context.config
+    if config.race_epochs is None:
+        return config.race_steps
+    return config.race_epochs * config.recipe.steps_per_epoch(len(context.split.train))
 
 
 def _train(context: RunContext, finalist: Evaluation, steps: int) -> Training:

@@ -1,6 +1,6 @@
 """Inference: onnxruntime beside torch eager, reduced precision, scene graph, memory; in one run.
 
-    python benchmarks/inference.py --data IndianPine.mat [--seconds 2] [--out inference.json]
+    python benchmarks/inference.py --data IndianPine.mat [--network pixels] [--out pixels.json]
 
 Time does not depend on the weights' values, so the network is untrained. Ratios are of processor
 time on one thread, which other programs on the machine disturb least; wall-clock stands beside it.
@@ -23,27 +23,49 @@ from hytas.models import InputShape, SensorModel, build_network
 
 ONNX, TORCH = "hytas.deploy.bench", "hytas.export.bench_torch"
 FORMATS = ("onnx", "onnx-int8", "onnx-int8-qdq", "onnx-scene")
-ARCHITECTURE = {
-    "space": "hytas",
-    "depth": 5,
-    "embed_dim": 64,
-    "num_heads": [4] * 5,
-    "mlp_ratio": [2] * 5,
+# About 300,000 parameters each, on 200 bands and patches of 7 x 7.
+ARCHITECTURES: dict[str, dict[str, Any]] = {
+    "bands": {
+        "space": "hytas",
+        "depth": 5,
+        "embed_dim": 64,
+        "num_heads": [4] * 5,
+        "mlp_ratio": [2] * 5,
+    },
+    "pixels": {
+        "space": "hytas-wide",
+        "tokens": "pixel",
+        "patch": 7,
+        "band_width": 3,
+        "band_stride": 2,
+        "pooling": "centre",
+        "fusion": "no",
+        "embed_dim": 96,
+        "band_depth": 0,
+        "pixel_depth": 4,
+        "band_heads": [],
+        "band_mlp": [],
+        "pixel_heads": [4] * 4,
+        "pixel_mlp": [2] * 4,
+    },
 }
 
 
-def export_all(data: str, folder: Path) -> tuple[dict[str, Path], dict[str, int], int]:
+def export_all(
+    data: str, architecture: dict[str, Any], folder: Path
+) -> tuple[dict[str, Path], dict[str, int], int]:
     """Files of every format, the architecture's costs, and the pixels of the scene."""
     scene = load_scene(data)
     split = make_split(scene, patch_size=7)
     preprocessing = Preprocessing.fit_scene(scene, split.train)
     shape = InputShape(len(preprocessing.bands), scene.classes)
-    model = SensorModel(build_network(ARCHITECTURE, shape), preprocessing).eval()
-    card = describe(scene, preprocessing, ARCHITECTURE, shape)
+    model = SensorModel(build_network(architecture, shape), preprocessing).eval()
+    card = describe(scene, preprocessing, architecture, shape)
     targets = scene.labels.ravel()[split.test] - 1
     evidence = Evidence(model, scene.cube, 7, split.test, targets, split.train)
     files = export_formats(model, folder, card, FORMATS, evidence)
-    costs = SearchSpace.builtin("hytas", shape.variables()).cost(ARCHITECTURE)
+    space = SearchSpace.builtin(architecture["space"], shape.variables())
+    costs = space.cost(architecture)
     return files, costs, scene.labels.size
 
 
@@ -73,6 +95,7 @@ def measure(files: dict[str, Path], seconds: float) -> dict[str, dict[str, Any]]
         "int8 dynamic, batch 1": setting("onnx-int8", 1),
         "int8 dynamic, batch 32": setting("onnx-int8", 32),
         "int8 QDQ, batch 32": setting("onnx-int8-qdq", 32),
+        "int8 QDQ, batch 1": setting("onnx-int8-qdq", 1),
         "scene graph, 4 x 64 pixels": setting("onnx-scene", 4),
     }
     runs = bench(list(settings.values()))
@@ -94,7 +117,11 @@ def ratios(runs: dict[str, dict[str, Any]]) -> dict[str, float]:
         "onnxruntime over torch eager, batch 32": speed("torch, batch 32", "onnx, batch 32"),
         "int8 dynamic over float32, batch 1": speed("onnx, batch 1", "int8 dynamic, batch 1"),
         "int8 dynamic over float32, batch 32": speed("onnx, batch 32", "int8 dynamic, batch 32"),
+        "int8 QDQ over float32, batch 1": speed("onnx, batch 1", "int8 QDQ, batch 1"),
         "int8 QDQ over float32, batch 32": speed("onnx, batch 32", "int8 QDQ, batch 32"),
+        "scene over patch graph of 1, per pixel": speed(
+            "onnx, batch 1", "scene graph, 4 x 64 pixels"
+        ),
         "scene over patch graph, per pixel": speed("onnx, batch 8", "scene graph, 4 x 64 pixels"),
         "memory of 256 pixels in one call, patch over scene graph": whole["run_mb"]
         / max(tile["run_mb"], 0.1),
@@ -105,11 +132,14 @@ def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--data", default="synthetic")
+    parser.add_argument("--network", choices=ARCHITECTURES, default="bands", help="kind of tokens")
     parser.add_argument("--seconds", type=float, default=2.0)
     parser.add_argument("--out", type=Path)
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
-        files, costs, pixels = export_all(options.data, Path(folder))
+        files, costs, pixels = export_all(
+            options.data, ARCHITECTURES[options.network], Path(folder)
+        )
         sizes = {name: path.stat().st_size for name, path in files.items()}
         runs = measure(files, options.seconds)
     rate = matrix_rate()

@@ -97,6 +97,14 @@ def made_up(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(Bench, "part", part)
 
+    def whole(self: Bench, build: object, shape: tuple[int, int]) -> float:
+        """A stream takes what its parts take."""
+        given = build.keywords  # type: ignore[attr-defined]
+        layer = 0.1 * given["heads"] + 0.24 * given["ratio"]
+        return given["layers"] * layer + (given["layers"] - 2) * 0.5
+
+    monkeypatch.setattr(Bench, "whole", whole)
+
 
 def with_architecture(exported: Exported, architecture: dict[str, object]) -> ModelCard:
     return dataclasses.replace(exported.card, architecture=architecture)

@@ -80,7 +80,7 @@ def _profile(deployed: Any, path: Path, grid: dict[str, Any], advance: Any) -> d
 
     threads, batch = grid["threads"][0], grid["batches"][0]
     table = profile(deployed.card, threads=threads, batch=batch, progress=advance)
-    write_text(path, json.dumps(table, indent=1) + "\n")
+    write_text(path, json.dumps(table) + "\n")
     settings = settings_of(deployed.path, threads=[threads], batches=[batch], seconds=1.0)
     (run,) = measure(settings)
     predicted = predict(table, deployed.card)
@@ -103,7 +103,9 @@ def _progress(hidden: bool) -> Any:
 
     @contextmanager
     def bars() -> Any:
-        with Progress(console=Console(stderr=True), disable=hidden, transient=True) as progress:
+        console = Console(stderr=True)
+        silent = hidden or not console.is_terminal
+        with Progress(console=console, disable=silent, transient=True) as progress:
             task = progress.add_task("measuring", total=None)
             yield lambda done, total: progress.update(task, completed=done, total=total)
 

@@ -201,7 +201,9 @@ def _progress(rows: int, done: int, hidden: bool) -> Iterator["Progress"]:
     from rich.console import Console
     from rich.progress import Progress as Bars
 
-    with Bars(console=Console(stderr=True), disable=hidden, transient=True) as bars:
+    console = Console(stderr=True)
+    silent = hidden or not console.is_terminal  # a bar in a log is noise
+    with Bars(console=console, disable=silent, transient=True) as bars:
         task = bars.add_task("classifying", total=rows, completed=done)
         yield lambda done, total: bars.update(task, completed=done, total=total)
 

@@ -5,8 +5,9 @@ import json
 import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from io import FileIO
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -23,7 +24,7 @@ class Journal:
     end, which the next run cuts off.
     """
 
-    def __init__(self, file: BinaryIO, shape: tuple[int, int], done: int) -> None:
+    def __init__(self, file: FileIO, shape: tuple[int, int], done: int) -> None:
         self._file, self._shape, self.done = file, shape, done
 
     @property
@@ -42,8 +43,7 @@ class Journal:
             raise ValueError(f"strip: starts at row {strip.top}, {self.done} rows are done")
         rows = np.empty(len(strip.labels), self._row)
         rows["labels"], rows["confidence"] = strip.labels, strip.confidence
-        self._file.write(rows.tobytes())
-        self._file.flush()
+        write_all(self._file, rows.tobytes())
         self.done += len(rows)
 
     def class_map(self) -> ClassMap:
@@ -73,13 +73,28 @@ def open_journal(
     path = Path(out).with_name(f".{Path(out).name}.partial")
     header = _header(identity, shape)
     done = _rows_done(path, header, shape)
-    with path.open("r+b" if done else "w+b") as file:
+    # Without a buffer: what is written is on its way, and closing has nothing left to fail on.
+    with path.open("r+b" if done else "w+b", buffering=0) as file:
         if not done:
-            file.write(header)
+            write_all(file, header)
         file.truncate(_HEADER_BYTES + done * _row_bytes(shape))
         file.seek(0, os.SEEK_END)
         yield Journal(file, shape, done)
     path.unlink()
+
+
+def write_all(file: FileIO, content: bytes) -> None:
+    """Write to an unbuffered file.
+
+    Raises:
+        OSError: naming the file; part of the content may be written.
+    """
+    rest = memoryview(content)
+    while rest:
+        try:
+            rest = rest[file.write(rest) :]
+        except OSError as error:
+            raise OSError(error.errno, error.strerror, str(file.name)) from None
 
 
 def file_identity(path: str | Path) -> dict[str, Any]:

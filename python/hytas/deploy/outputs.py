@@ -1,6 +1,7 @@
 """Class maps as files: one writer a suffix."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -103,6 +104,17 @@ def check_output(path: Path, argument: str = "out") -> None:
         raise InputError(f"{argument}: the folder {path.parent} does not exist")
 
 
+@contextmanager
+def naming(path: Path) -> Iterator[None]:
+    """Name the file in an error of the system that names none, as a full disk gives it."""
+    try:
+        yield
+    except OSError as error:
+        if error.filename is not None:
+            raise
+        raise OSError(error.errno, error.strerror or str(error), str(path)) from None
+
+
 def write_map(
     path: str | Path, result: ClassMap, card: ModelCard, extras: Extras | None = None
 ) -> Path:
@@ -114,7 +126,8 @@ def write_map(
     """
     path = Path(path)
     check_output(path)
-    WRITERS[path.suffix.lower()](path, result, card, extras or Extras())
+    with naming(path):
+        WRITERS[path.suffix.lower()](path, result, card, extras or Extras())
     return path
 
 
@@ -129,7 +142,8 @@ def write_confidence(
     """
     path = Path(path)
     check_output(path, "confidence")
-    RASTERS[path.suffix.lower()](path, result.confidence, card, geo, False)
+    with naming(path):
+        RASTERS[path.suffix.lower()](path, result.confidence, card, geo, False)
     return path
 
 

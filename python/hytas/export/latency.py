@@ -9,7 +9,7 @@ the order of the layers.
 
 import json
 import platform
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -18,7 +18,7 @@ import onnxruntime
 
 from hytas._engine import SearchSpace
 from hytas.errors import InputError
-from hytas.export.latency_parts import Bench, attention, band_tokens, fusion, mlp
+from hytas.export.latency_parts import Bench, attention, band_tokens, fusion, mlp, stream
 from hytas.model_card import ModelCard
 from hytas.models import InputShape
 
@@ -99,23 +99,15 @@ def profile(
 
 def _hytas(bench: Bench, embed: int, genes: Genes) -> Rows:
     """A width of `hytas`: band tokens, always fused, read at the class token."""
-    tokens, side = bench.bands + 1, bench.card.patch_size
-    outside = bench.ends(embed, side, "band")
-    mix = bench.part(partial(fusion, tokens=tokens), (tokens, embed))
+    outside = bench.ends(embed, bench.card.patch_size, "band")
+    depths, names = genes["depth"], ("num_heads", "mlp_ratio")
+    parts = _stream_parts(bench, embed, bench.bands + 1, genes, names, depths)
     whole = [
-        _row(outside + (depth - 2) * mix, embed_dim=embed, depth=depth) for depth in genes["depth"]
+        _row(outside + (depth - 2) * parts.fusion, embed_dim=embed, depth=depth) for depth in depths
     ]
-    layers = [
-        _row(_layer(depth, full, last), embed_dim=embed, depth=depth, **gene)
-        for gene, full, last in _layer_parts(
-            bench,
-            embed,
-            tokens,
-            {"num_heads": genes["num_heads"]},
-            {"mlp_ratio": genes["mlp_ratio"]},
-        )
-        for depth in genes["depth"]
-    ]
+    layers: list[Row] = []
+    for gene, full, last in parts.layers:
+        layers += _by_depth(depths, "depth", embed, full, last, gene)
     return Rows(whole, {"depth": layers})
 
 
@@ -127,32 +119,31 @@ def _wide(bench: Bench, embed: int, genes: Genes) -> Rows:
         for tokens, cost in _wide_ends(bench, embed, side, genes).items()
     ]
     layers: dict[str, list[Row]] = {"band_depth": [], "pixel_depth": []}
+    depths = genes["band_depth"]
     for stride in genes["band_stride"]:
-        count = -(-bench.bands // stride) + 1
-        sizes = {"band_stride": stride}
-        whole += _wide_fusions(bench, embed, count, genes, "band_depth", "pixel", sizes)
-        heads, mlps = {"band_heads": genes["band_heads"]}, {"band_mlp": genes["band_mlp"]}
-        for gene, full, last in _layer_parts(bench, embed, count, heads, mlps):
+        count, sizes = -(-bench.bands // stride) + 1, {"band_stride": stride}
+        parts = _stream_parts(bench, embed, count, genes, ("band_heads", "band_mlp"), depths)
+        whole += _wide_fusions(parts.fusion, embed, genes, "band_depth", "pixel", sizes)
+        for gene, full, last in parts.layers:
             for tokens in genes["tokens"]:
                 for pooling in genes["pooling"]:
                     # In series the pixels' stream gets the class token; a mean needs every token.
                     short = full if pooling == "mean" and tokens != "series" else last
                     keys = {"tokens": tokens, "pooling": pooling, **sizes, **gene}
                     layers["band_depth"] += _by_depth(
-                        genes["band_depth"], "band_depth", embed, full, short, keys
+                        depths, "band_depth", embed, full, short, keys
                     )
+    depths = genes["pixel_depth"]
     for side in genes["patch"]:
         count, sizes = side * side + 1, {"patch": side}
         whole += _wide_bands(bench, embed, side, genes)
-        whole += _wide_fusions(bench, embed, count, genes, "pixel_depth", "band", sizes)
-        heads, mlps = {"pixel_heads": genes["pixel_heads"]}, {"pixel_mlp": genes["pixel_mlp"]}
-        for gene, full, last in _layer_parts(bench, embed, count, heads, mlps):
+        parts = _stream_parts(bench, embed, count, genes, ("pixel_heads", "pixel_mlp"), depths)
+        whole += _wide_fusions(parts.fusion, embed, genes, "pixel_depth", "band", sizes)
+        for gene, full, last in parts.layers:
             for pooling in genes["pooling"]:
                 short = full if pooling == "mean" else last
                 keys = {"pooling": pooling, **sizes, **gene}
-                layers["pixel_depth"] += _by_depth(
-                    genes["pixel_depth"], "pixel_depth", embed, full, short, keys
-                )
+                layers["pixel_depth"] += _by_depth(depths, "pixel_depth", embed, full, short, keys)
     return Rows(whole, layers)
 
 
@@ -186,16 +177,14 @@ def _wide_bands(bench: Bench, embed: int, side: int, genes: Genes) -> list[Row]:
 
 
 def _wide_fusions(
-    bench: Bench,
+    mix: float,
     embed: int,
-    count: int,
     genes: Genes,
     depth_gene: str,
     without: str,
     sizes: Mapping[str, int],
 ) -> list[Row]:
-    """The fusions of a stream of `count` tokens; networks of the kind `without` have none."""
-    mix = bench.part(partial(fusion, tokens=count), (count, embed))
+    """The fusions of a stream, of `mix` each; networks of the kind `without` have none."""
     return [
         _row(
             mix * max(depth - 2, 0) if fused == "yes" and tokens != without else 0.0,
@@ -218,20 +207,55 @@ LAYOUTS = {
 }
 
 
-def _layer_parts(
-    bench: Bench, embed: int, tokens: int, heads: Genes, mlps: Genes
-) -> Iterator[tuple[dict[str, Any], float, float]]:
-    """The parts of a layer over `tokens` tokens: its gene, the cost in full, that of one token."""
-    for gene, values in heads.items():
-        for value in values:
-            build = partial(attention, embed=embed, heads=value)
-            full = bench.part(build, (tokens, embed))
-            last = bench.part(partial(build, last=True), (tokens, embed), beside=True)
-            yield {gene: value}, full, last
-    for gene, values in mlps.items():
-        for value in values:
-            build = partial(mlp, embed=embed, ratio=value)
-            yield {gene: value}, bench.part(build, (tokens, embed)), bench.part(build, (1, embed))
+class StreamParts(NamedTuple):
+    """Costs in ms: of a fusion, and of the parts of a layer (gene, in full, for one token)."""
+
+    fusion: float
+    layers: list[tuple[dict[str, Any], float, float]]
+
+
+def _stream_parts(
+    bench: Bench,
+    embed: int,
+    tokens: int,
+    genes: Genes,
+    names: tuple[str, str],
+    depths: Sequence[int],
+) -> StreamParts:
+    """The parts of layers over `tokens` tokens.
+
+    A part that is repeated alone stays in the cache with its weights; in a network the others drive
+    it out. So a whole stream of middling genes is measured too, and all parts are scaled by what it
+    takes over the sum of its parts.
+    """
+    shape, layers = (tokens, embed), sorted(depths)[len(depths) // 2] + 2
+    mix = bench.part(partial(fusion, tokens=tokens), shape)
+    found: list[tuple[dict[str, Any], float, float]] = []
+    middle: list[float] = []
+    values = [genes[name] for name in names]
+    builds = [
+        [partial(attention, embed=embed, heads=value) for value in values[0]],
+        [partial(mlp, embed=embed, ratio=value) for value in values[1]],
+    ]
+    for name, kinds, parts in zip(names, values, builds, strict=True):
+        times = [bench.part(build, shape) for build in parts]
+        middle.append(times[len(times) // 2])
+        for value, build, full in zip(kinds, parts, times, strict=True):
+            found.append(({name: value}, full, _one_token(bench, build, shape)))
+    heads, ratio = (kinds[len(kinds) // 2] for kinds in values)
+    chain = partial(stream, embed=embed, tokens=tokens, layers=layers, heads=heads, ratio=ratio)
+    alone = layers * sum(middle) + (layers - 2) * mix
+    factor = bench.whole(chain, shape) / alone if alone > 0 else 1.0
+    return StreamParts(
+        factor * mix, [(gene, factor * full, factor * last) for gene, full, last in found]
+    )
+
+
+def _one_token(bench: Bench, build: Any, shape: tuple[int, int]) -> float:
+    """A part of the last layer, where one token is read."""
+    if build.func is mlp:
+        return bench.part(build, (1, shape[1]))
+    return bench.part(partial(build, last=True), shape, beside=True)
 
 
 def _by_depth(

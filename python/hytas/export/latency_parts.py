@@ -84,11 +84,24 @@ def mlp(graph: Sketch, x: str, embed: int, ratio: float) -> str:
     return graph.add("Add", x, graph.add("Add", outer, graph.weight(embed)))
 
 
-def fusion(graph: Sketch, x: str, tokens: int) -> str:
-    """Cross-layer fusion: two T x T products."""
+def fusion(graph: Sketch, x: str, tokens: int, earlier: str | None = None) -> str:
+    """Cross-layer fusion with the tokens of `earlier`, or of x itself: two T x T products."""
     now = graph.add("MatMul", graph.weight(tokens, tokens), x)
-    before = graph.add("MatMul", graph.weight(tokens, tokens), x)
+    before = graph.add("MatMul", graph.weight(tokens, tokens), earlier or x)
     return graph.add("Add", graph.add("Add", now, before), graph.weight(tokens, 1))
+
+
+def stream(
+    graph: Sketch, x: str, embed: int, tokens: int, layers: int, heads: int, ratio: float
+) -> str:
+    """Whole layers with fusion, as a network has them."""
+    inputs: list[str] = []
+    for layer in range(layers):
+        if layer >= 2:
+            x = fusion(graph, x, tokens, inputs[layer - 2])
+        inputs.append(x)
+        x = mlp(graph, attention(graph, x, embed, heads), embed, ratio)
+    return x
 
 
 def scaling(graph: Sketch, card: ModelCard) -> str:
@@ -207,6 +220,12 @@ class Bench:
             result = graph.add("Sum", *outputs) if beside else x
             times.append(self._time(graph, "x", example.astype(np.float32), result))
         return max(times[1] - times[0], 0.0) / 3
+
+    def whole(self, build: Build, shape: tuple[int, int]) -> float:
+        """A graph whose input is (N, *shape), with the call itself."""
+        example = np.random.default_rng(0).standard_normal((self.batch, *shape))
+        graph = Sketch([], [])
+        return self._time(graph, "x", example.astype(np.float32), build(graph, "x"))
 
     def ends(self, embed: int, side: int, tokens: str) -> float:
         """Everything but the layers, and the call itself."""

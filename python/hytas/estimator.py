@@ -38,7 +38,7 @@ class HSIClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     A sample is a pixel with its neighbours, so the input is the whole cube (H, W, bands) and the
     target a label map (H, W), 0 for 'unlabelled'. Every labelled pixel given to `fit` is trained
-    on or watches the training; score on pixels that were not given, for neighbours share patches.
+    on; score on pixels that were not given, for neighbours share patches.
 
     Args:
         budget: of the search, such as "500K-params" or "2M-params,3ms-latency@table.json".
@@ -47,12 +47,14 @@ class HSIClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         strategy: the engine's selection.
         population: architectures a generation.
         generations: generations.
-        finalists: architectures that race at the end of the search; 1 takes the proxy's best.
+        finalists: architectures that race at the end of the search; 1 takes the proxy's best, None
+            is 16.
         patch_size: side of the patch around a pixel; odd.
         band_group: neighbouring bands in a token, where the space has no gene for it.
         bands: bands to start from, as "1-103,110-148"; None for all.
         scaling: "standard" or "minmax".
-        validation_fraction: share of the labelled pixels that training is watched by.
+        validation_fraction: share of the labelled pixels that the race ranks on; the last training
+            has them too.
         epochs: of the retraining; None takes the recipe's number of steps.
         recipe: of the retraining, a `hytas.Recipe`; None for the default.
         random_state: seed of search, proxies and training; None draws one.
@@ -76,16 +78,16 @@ class HSIClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         budget: str = "500K-params",
         proxy: str = "dss",
         *,
-        space: str = "hytas",
+        space: str = "hytas-wide",
         strategy: str = "evolution",
         population: int = 50,
         generations: int = 20,
-        finalists: int = 1,
+        finalists: int | None = None,
         patch_size: int = 7,
         band_group: int = 3,
         bands: str | None = None,
         scaling: str = "standard",
-        validation_fraction: float = 0.1,
+        validation_fraction: float = 0.2,
         epochs: int | None = None,
         recipe: Recipe | None = None,
         random_state: int | np.random.RandomState | None = 0,

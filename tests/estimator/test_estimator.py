@@ -17,7 +17,14 @@ from hytas import HSIClassifier, Recipe, RunConfig, scene_from_arrays, train_arc
 from hytas.deploy import DeployedModel, classify_scene
 from hytas.errors import InputError
 
-SETTINGS: dict[str, Any] = {"population": 6, "generations": 2, "epochs": 12, "patch_size": 5}
+SETTINGS: dict[str, Any] = {
+    "space": "hytas",
+    "finalists": 1,
+    "population": 6,
+    "generations": 2,
+    "epochs": 12,
+    "patch_size": 5,
+}
 
 
 def fields() -> tuple[np.ndarray, np.ndarray]:
@@ -86,9 +93,7 @@ def test_it_is_the_road_of_the_command(
     assert (config["budget"], config["proxy"], config["seed"]) == ("40K..60K-params", "dss", 0)
     scene = scene_from_arrays(halves[0], train=halves[1], test=halves[2])
     assert scene.classes == 3
-    again = RunConfig(
-        split="fixed", patch_size=5, validation_fraction=0.1, recipe=Recipe(epochs=12)
-    )
+    again = RunConfig(space="hytas", split="fixed", patch_size=5, recipe=Recipe(epochs=12))
     train_architecture(fitted.architecture_, again, scene, tmp_path / "run")
     model = DeployedModel.load(tmp_path / "run" / "model.onnx")
     assert np.array_equal(classify_scene(model, halves[0]).labels, fitted.predict(halves[0]))

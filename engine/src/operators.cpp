@@ -42,28 +42,6 @@ void redraw(std::uint64_t bits, const std::uint32_t* radix, Rng& rng, Gene8* at)
     }
 }
 
-// Options of consecutive layers, written gene by gene; `genes` 0: known at run time only.
-template <std::size_t fixed>
-void draw_layers(const LayerGroup& group, Rng& rng, Gene8* at) {
-    const std::size_t genes = fixed > 0 ? fixed : group.radix.size();
-    std::size_t left = group.most_layers;
-    while (left > 0) {
-        std::uint64_t word = rng.next();
-        const std::size_t count = std::min(left, group.layers_a_word);
-        std::uint64_t product = 1;
-        for (std::size_t i = 0; i < count; ++i) {
-            const Wide draw = static_cast<Wide>(word) * group.options;
-            const Gene8* from = group.decoded.data() + static_cast<std::size_t>(draw >> 64) * genes;
-            for (std::size_t gene = 0; gene < genes; ++gene) at[i * genes + gene] = from[gene];
-            word = static_cast<std::uint64_t>(draw);
-            product *= group.options;
-        }
-        if (Rng::biased(word, product)) continue;
-        left -= count;
-        at += count * genes;
-    }
-}
-
 // Genes of layers that the genome's depths do not have become padding.
 void clear_padding(const SearchSpace& space, const GenomeWords& words, Gene8* genome) {
     const GenomeMasks& masks = space.masks();
@@ -92,6 +70,70 @@ std::array<std::uint64_t, 256> byte_masks() {
 }
 
 const std::array<std::uint64_t, 256> expanded = byte_masks();
+
+// The first so many bytes.
+std::array<std::uint64_t, 9> leading_bytes() {
+    std::array<std::uint64_t, 9> masks{};
+    for (std::size_t count = 0; count < masks.size(); ++count) masks[count] = expanded[(1U << count) - 1];
+    return masks;
+}
+
+const std::array<std::uint64_t, 9> leading = leading_bytes();
+
+// Writes the first `count` bytes; fewer than eight in powers of two, as their number is the same for every genome.
+void store_bytes(Gene8* at, std::uint64_t value, std::size_t count) {
+    if (count >= 8) {
+        std::memcpy(at, &value, 8);
+        return;
+    }
+    std::array<Gene8, 8> bytes;
+    std::memcpy(bytes.data(), &value, 8);
+    const Gene8* from = bytes.data();
+    for (const std::size_t part : {4U, 2U, 1U}) {
+        if ((count & part) == 0) continue;
+        std::memcpy(at, from, part);
+        at += part;
+        from += part;
+    }
+}
+
+// A block of layers, of which `present` bytes belong to layers that exist and `left` bytes to the group. How many are
+// present is random, so nothing branches on it.
+void write_block(const LayerGroup& group, std::size_t option, std::ptrdiff_t present, std::size_t left, Gene8* at) {
+    const Gene8* from = group.decoded.data() + option * group.stride();
+    if (group.stride() > 8) {
+        for (std::size_t i = 0; i < group.stride(); ++i) at[i] = static_cast<std::ptrdiff_t>(i) < present ? from[i] : Gene8{0};
+        return;
+    }
+    std::uint64_t value = 0;
+    std::memcpy(&value, from, 8);
+    store_bytes(at, value & leading[static_cast<std::size_t>(std::clamp<std::ptrdiff_t>(present, 0, 8))], left);
+}
+
+// Every gene of every layer that the genome's depth has, zeros beyond: several blocks of layers from one step of the
+// generator, each exactly uniform. A block has at most 2^16 options, so a word keeps at least 8 bits to its end, and must
+// be drawn again at most once in 2^8.
+void draw_layers(const LayerGroup& group, Rng& rng, Gene8* genome) {
+    const auto present = static_cast<std::ptrdiff_t>(group.depth(genome) * group.radix.size());
+    const std::size_t all = group.most_layers * group.radix.size();
+    const std::size_t size = group.block_layers * group.radix.size();
+    const std::size_t options = group.stride() == 8 ? group.decoded.size() / 8 : group.decoded.size() / group.stride();
+    Gene8* const at = genome + group.offset;
+    std::size_t done = 0;
+    while (done < all) {
+        const std::size_t start = done;
+        std::uint64_t word = rng.next();
+        std::uint64_t product = 1;
+        do {
+            const Wide draw = static_cast<Wide>(word) * options;
+            write_block(group, static_cast<std::size_t>(draw >> 64), present - static_cast<std::ptrdiff_t>(done), all - done, at + done);
+            word = static_cast<std::uint64_t>(draw);
+            product *= options;
+            done += size;
+        } while (done < all && product <= std::uint64_t{1} << 40);
+        if (Rng::biased(word, product)) done = start;
+    }
+}
 
 }  // namespace
 
@@ -169,14 +211,16 @@ void mutate(const SearchSpace& space, const MutationRates& rates, const Gene8* p
     const GenomeMasks& masks = space.masks();
     const GenomeWords words(space.genome_length());
     words.copy(parent, child);
+    const std::size_t last_global = (space.global_slots() - 1) / 64;
     for (std::size_t block = 0; block < masks.blocks; ++block) {
         const std::uint64_t global = masks.global_bits[block];
         const std::uint64_t chosen = rates.choose(block, masks.all_bits[block], rng);
         redraw(chosen & global, masks.radix.data() + block * 64, rng, child + block * 64);
-        // The depths are decided: all of them lie before the first gene of a layer.
+        // The depths are decided: all of them lie before the first gene of a layer. What is redrawn lies in layers that
+        // the child has, so the others are cleared before: words that follow single bytes would wait for them.
+        if (block == last_global) clear_padding(space, words, child);
         redraw_layers(space, parent, chosen & ~global, block, rng, child);
     }
-    clear_padding(space, words, child);
 }
 
 void crossover(const SearchSpace& space, const Gene8* left, const Gene8* right, Rng& rng, Gene8* child) {
@@ -192,26 +236,29 @@ void crossover(const SearchSpace& space, const Gene8* left, const Gene8* right, 
         // Beyond the common layers the shallower parent has zeros, so "or" is the deeper one.
         return (common & ((from_left & side) | (from_right & ~side))) | (~common & (from_left | from_right));
     };
+    // The only depth is decided by the first word, so each word loses its padding on the way.
+    const bool early = groups.size() == 1 && space.global_slots() <= 8;
+    const std::uint64_t* present = nullptr;
     for (std::size_t word = 0; word < masks.words; ++word) {
         std::uint64_t common = masks.global_words[word];
         for (std::size_t g = 0; g < groups.size(); ++g)
             common |= masks.bytes(g, left[groups[g].depth_slot])[word] & masks.bytes(g, right[groups[g].depth_slot])[word];
-        words.store(child, word, mixed(word, common));
+        std::uint64_t value = mixed(word, common);
+        if (early && word == 0) {
+            words.store(child, 0, value);
+            present = masks.bytes(0, child[groups[0].depth_slot]);
+        }
+        if (early) value &= masks.global_words[word] | present[word];
+        words.store(child, word, value);
     }
-    clear_padding(space, words, child);
+    if (!early) clear_padding(space, words, child);
 }
 
 void random_genome(const SearchSpace& space, Rng& rng, Gene8* genome) {
     const GenomeMasks& masks = space.masks();
     for (std::size_t block = 0; block < masks.blocks && masks.global_bits[block] != 0; ++block)
         redraw(masks.global_bits[block], masks.radix.data() + block * 64, rng, genome + block * 64);
-    for (const LayerGroup& group : space.groups()) switch (group.radix.size()) {
-            case 1: draw_layers<1>(group, rng, genome + group.offset); break;
-            case 2: draw_layers<2>(group, rng, genome + group.offset); break;
-            case 3: draw_layers<3>(group, rng, genome + group.offset); break;
-            default: draw_layers<0>(group, rng, genome + group.offset);
-        }
-    clear_padding(space, GenomeWords(space.genome_length()), genome);
+    for (const LayerGroup& group : space.groups()) draw_layers(group, rng, genome);
 }
 
 void step(const SearchSpace& space, const Gene8* parent, Rng& rng, Gene8* child) {

@@ -17,6 +17,12 @@ constexpr std::size_t most_listed = std::size_t{1} << 24;
 // Proposals that are under way together, so that the look-up of one waits for memory while others are varied.
 constexpr std::size_t most_lanes = 16;
 
+// For `size` elements in all, at once, and still seldom when generations are small beside what is known.
+template <class Element>
+void make_room(std::vector<Element>& elements, std::size_t size) {
+    if (size > elements.capacity()) elements.reserve(std::max(size, 2 * elements.capacity()));
+}
+
 }  // namespace
 
 struct Evolution::Lane {
@@ -33,7 +39,10 @@ void Evolution::append(const Gene8* genome, std::uint64_t hash) {
 }
 
 void Evolution::plan_generation() {
-    set_.reserve(known() + size_, genomes_.data(), known());
+    const auto most = static_cast<std::size_t>(std::min<Wide>(known() + size_, feasible_->at_most()));
+    set_.reserve(most, genomes_.data(), known());
+    make_room(genomes_, most * length_);
+    make_room(told_, most);
     if (strategy_ != Strategy::random && !population_.empty()) vary_generation();
     Genome genome(length_);
     while (known() < first_ + size_ && !all_known() && draw_new(genome.data())) append(genome.data(), set_.hash(genome.data()));

@@ -14,6 +14,7 @@ namespace {
 constexpr std::size_t most_combinations = std::size_t{1} << 20;
 constexpr std::size_t most_options = std::size_t{1} << 16;
 constexpr std::size_t most_layers = 255;
+constexpr std::size_t most_block_options = std::size_t{1} << 12;
 
 }  // namespace
 
@@ -210,6 +211,21 @@ LayerGroup& SpaceReader::group_of(const std::string& depth_gene) {
     fail("\"per\": no gene " + quoted(depth_gene) + " comes before");
 }
 
+// As many layers make a block as fit eight bytes and a table that stays in the cache.
+void SpaceReader::decode_blocks(LayerGroup& group) {
+    const std::size_t genes = group.radix.size();
+    std::size_t options = group.options;
+    for (; group.block_layers < group.most_layers && (group.block_layers + 1) * genes <= 8 && options * group.options <= most_block_options;
+         options *= group.options)
+        ++group.block_layers;
+    group.decoded.assign(options * group.stride(), 0);
+    for (std::size_t option = 0; option < options; ++option) {
+        std::size_t rest = option;
+        for (std::size_t i = group.block_layers * genes; i-- > 0; rest /= group.radix[i % genes])
+            group.decoded[option * group.stride() + i] = static_cast<Gene8>(rest % group.radix[i % genes]);
+    }
+}
+
 void SpaceReader::lay_out() {
     for (std::size_t i = 0; i < space_.genes_.size(); ++i) {
         Gene& gene = space_.genes_[i];
@@ -227,16 +243,7 @@ void SpaceReader::lay_out() {
         group.depth_slot = space_.genes_[group.depth_gene].slot;
         group.offset = space_.genome_length_;
         space_.genome_length_ += group.most_layers * group.genes.size();
-        // The fewer bits a word has left at its end, the rarer it must be drawn again: 2^48 leaves 16.
-        for (std::size_t product = group.options * group.options; product <= std::size_t{1} << 48 && group.options > 1; product *= group.options)
-            ++group.layers_a_word;
-        if (group.options == 1) group.layers_a_word = group.most_layers;
-        group.decoded.resize(group.options * group.genes.size());
-        for (std::size_t option = 0; option < group.options; ++option) {
-            std::size_t rest = option;
-            for (std::size_t i = group.genes.size(); i-- > 0; rest /= group.radix[i])
-                group.decoded[option * group.genes.size() + i] = static_cast<Gene8>(rest % group.radix[i]);
-        }
+        decode_blocks(group);
     }
     make_masks();
 }

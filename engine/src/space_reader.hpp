@@ -29,6 +29,7 @@ class SpaceReader {
     void read_weights(const Json& item, Gene& gene) const;
     LayerGroup& group_of(const std::string& depth_gene);
     void lay_out();
+    static void decode_blocks(LayerGroup& group);
     void make_masks();
     void define_names();
     void read_requirements();

@@ -105,6 +105,66 @@ TEST_CASE("crossover takes every gene from a parent, also between parents of dif
     }
 }
 
+TEST_CASE("a random genome is valid, and every gene of it uniform among its values") {
+    // Nine genes a layer are drawn layer by layer, one alone several layers at once.
+    std::string nine = R"({"format": "hytas-space", "version": 1, "name": "nine", "genes": [{"name": "depth", "values": [0, 1, 3]})";
+    for (const char* gene : {"a", "b", "c", "d", "e", "f", "g", "h", "i"})
+        nine += std::string(R"(, {"name": ")") + gene + R"(", "values": [1, 2, 3], "per": "depth"})";
+    nine += R"(], "costs": {"params": {"layers": {"depth": "a"}}}})";
+    std::string alone = R"({"format": "hytas-space", "version": 1, "name": "alone", "genes": [{"name": "depth", "values": [9, 11]},
+        {"name": "a", "values": [1, 2, 3, 4, 5], "per": "depth"}], "costs": {"params": {"layers": {"depth": "a"}}}})";
+    const auto parsed = [](const std::string& text) { return std::make_shared<const SearchSpace>(SearchSpace::parse(text, {})); };
+    Rng rng(12);
+    for (const SpacePtr& space : {builtin("hytas"), builtin("autoformer-tiny"), builtin("s3"), small_space(), parsed(nine), parsed(alone)}) {
+        INFO(space->name());
+        Genome genome(space->genome_length());
+        std::vector<std::map<Gene8, double>> seen(genome.size());
+        std::vector<double> present(genome.size(), 0.0);
+        const int draws = 20000;
+        for (int i = 0; i < draws; ++i) {
+            std::fill(genome.begin(), genome.end(), Gene8{0xff});
+            random_genome(*space, rng, genome.data());
+            if (space->allowed(space->combination_of(genome.data()))) REQUIRE(space->valid(genome));
+            const auto count = [&](std::size_t at) {
+                seen[at][genome[at]] += 1;
+                present[at] += 1;
+            };
+            for (std::size_t slot = 0; slot < space->global_slots(); ++slot) count(slot);
+            for (const LayerGroup& group : space->groups())
+                for (std::size_t at = group.offset; at < group.offset + group.depth(genome.data()) * group.radix.size(); ++at) count(at);
+        }
+        for (std::size_t at = 0; at < genome.size(); ++at) {
+            const double values = space->masks().radix[at];
+            REQUIRE(present[at] > 100);
+            double chi = 0;
+            for (std::size_t value = 0; value < static_cast<std::size_t>(values); ++value) {
+                const double off = seen[at][static_cast<Gene8>(value)] - present[at] / values;
+                chi += off * off / (present[at] / values);
+            }
+            if (values > 1) CHECK(chi < chi_square_limit(values - 1));
+        }
+    }
+}
+
+TEST_CASE("the layers of a random genome do not depend on one another") {
+    const SpacePtr space = builtin("hytas");
+    const LayerGroup& group = space->groups()[0];
+    Rng rng(13);
+    Genome genome(space->genome_length());
+    // In one block, in neighbouring blocks, and far apart.
+    for (const auto& [one, other] : {std::pair{0U, 1U}, std::pair{1U, 2U}, std::pair{0U, 3U}}) {
+        std::vector<double> seen(group.options * group.options, 0.0);
+        const double draws = 30.0 * static_cast<double>(seen.size());
+        for (double i = 0; i < draws; ++i) {
+            random_genome(*space, rng, genome.data());
+            seen[group.option(genome.data() + group.offset + 2 * one) * group.options + group.option(genome.data() + group.offset + 2 * other)] += 1;
+        }
+        double chi = 0;
+        for (const double here : seen) chi += (here - 30) * (here - 30) / 30;
+        CHECK(chi < chi_square_limit(static_cast<double>(seen.size() - 1)));
+    }
+}
+
 TEST_CASE("a step changes exactly one gene") {
     const SpacePtr space = builtin("hytas");
     const Feasible all(space, Budget());

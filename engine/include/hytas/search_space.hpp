@@ -2,6 +2,7 @@
 // docs/engine.md describes the file. Adding a space needs no C++.
 #pragma once
 
+#include <algorithm>
 #include <map>
 #include <memory>
 #include <set>
@@ -30,12 +31,12 @@ struct Values {
 
 struct Gene {
     std::string name;
-    std::string key;            // the prefix in a text key: "d" in "d4-e64"
-    std::vector<Values> lists;  // one an element of a list gene, else one
+    std::string key;                     // the prefix in a text key: "d" in "d4-e64"
+    std::vector<Values> lists;           // one an element of a list gene, else one
     std::vector<std::uint32_t> weights;  // of its values when choices are drawn; empty: all alike
-    std::size_t length = 0;     // 0: one value; n: a list of n values
-    int group = -1;             // the depth gene's group for a gene of a layer, -1 for a global gene
-    std::size_t slot = 0;       // global: its first byte; layer: its place inside a layer
+    std::size_t length = 0;              // 0: one value; n: a list of n values
+    int group = -1;                      // the depth gene's group for a gene of a layer, -1 for a global gene
+    std::size_t slot = 0;                // global: its first byte; layer: its place inside a layer
 
     const Values& values(std::size_t element = 0) const { return lists[lists.size() == 1 ? 0 : element]; }
 };
@@ -50,9 +51,10 @@ struct LayerGroup {
     std::vector<std::size_t> genes;  // of a layer, in file order
     std::vector<std::size_t> radix;  // number of values of each
     std::size_t options = 1;         // of one layer: their product
-    std::vector<Gene8> decoded;      // [option * genes + gene]
-    std::size_t layers_a_word = 1;   // so many options are drawn from 64 random bits
+    std::vector<Gene8> decoded;      // [option of a block * stride + layer * genes + gene], zeros up to the stride
+    std::size_t block_layers = 1;    // so many layers are drawn at once
 
+    std::size_t stride() const { return std::max<std::size_t>(8, radix.size()); }
     std::size_t depth(const Gene8* genome) const { return depths[genome[depth_slot]]; }
     // The index of a layer's genes among all `options`, the last gene varying fastest.
     std::size_t option(const Gene8* layer) const {

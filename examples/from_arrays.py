@@ -25,6 +25,8 @@ def main(out: str) -> None:
         proxy="dss",
         population=8,
         generations=2,
+        finalists=4,
+        race_steps=20,
         recipe=hytas.Recipe(epochs=6),
     )
     outcome = hytas.run_mission(config, scene, out)

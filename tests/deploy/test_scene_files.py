@@ -13,11 +13,12 @@ import onnx
 import pytest
 import tifffile
 from scipy.io import netcdf_file, savemat
-from small_model import Exported, small_scene
+from small_model import Exported, small_model, small_scene
 from test_rasters import RUN, write_cube
 
 from hytas.data import open_cube
 from hytas.deploy import ClassMap, DeployedModel, classify_scene
+from hytas.export import export_formats
 from hytas.export.onnx_file import set_card, take_dtype
 
 
@@ -80,40 +81,36 @@ WRITERS: dict[str, Callable[[Path, np.ndarray], Path]] = {
 }
 
 
+Typed = dict[str, tuple[DeployedModel, np.ndarray, ClassMap]]
+
+
 @pytest.fixture(scope="module")
-def typed(
-    exported: Exported, tmp_path_factory: pytest.TempPathFactory
-) -> dict[str, tuple[DeployedModel, np.ndarray, ClassMap]]:
+def typed(tmp_path_factory: pytest.TempPathFactory) -> Typed:
     """For each element type: the model that takes it, a cube of it, and its map from memory.
 
-    The exported graph begins with a cast from its own type, which is made one from another.
+    One export for float32, its input retyped for the other.
     """
     folder = tmp_path_factory.mktemp("typed")
+    model, card = small_model(small_scene("float32"))
+    files = {"float32": export_formats(model, folder, card, ["onnx"])["onnx"]}
+    graph = onnx.load(files["float32"])
+    take_dtype(graph, "int16")
+    card = DeployedModel.load(files["float32"]).card
+    set_card(graph, dataclasses.replace(card, dtype="int16"))
+    files["int16"] = folder / "int16.onnx"
+    onnx.save(graph, files["int16"])
     found = {}
-    for dtype in ("int16", "float32"):
-        graph = onnx.load(exported.onnx)
-        casts = [node for node in graph.graph.node if node.name == "cast_patches"]
-        assert len(casts) == 1
-        graph.graph.node.remove(casts[0])
-        for node in graph.graph.node:
-            for index, name in enumerate(node.input):
-                if name == "patches_float":
-                    node.input[index] = "patches"
-        graph.graph.input[0].type.tensor_type.elem_type = onnx.TensorProto.FLOAT
-        take_dtype(graph, dtype)
-        set_card(graph, dataclasses.replace(exported.card, dtype=dtype))
-        path = folder / f"{dtype}.onnx"
-        onnx.save(graph, path)
-        model = DeployedModel.load(path, "cpu", threads=1)
+    for dtype, path in files.items():
+        deployed = DeployedModel.load(path, "cpu", threads=1)
         cube = small_scene(dtype).cube
-        found[dtype] = (model, cube, classify_scene(model, cube))
+        found[dtype] = (deployed, cube, classify_scene(deployed, cube))
     return found
 
 
 @pytest.mark.parametrize("dtype", ["int16", "float32"])
 @pytest.mark.parametrize("kind", WRITERS)
 def test_every_file_gives_the_same_map(
-    typed: dict[str, tuple[DeployedModel, np.ndarray, ClassMap]],
+    typed: Typed,
     tmp_path: Path,
     dtype: str,
     kind: str,
@@ -185,9 +182,7 @@ def test_a_scene_without_any_data(exported: Exported, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("tile_rows", [2, 12])
-def test_a_band_that_is_missing_is_no_missing_pixel(
-    typed: dict[str, tuple[DeployedModel, np.ndarray, ClassMap]], tile_rows: int
-) -> None:
+def test_a_band_that_is_missing_is_no_missing_pixel(typed: Typed, tile_rows: int) -> None:
     """A pixel holds no data if all its bands are NaN; a NaN among others is its band's centre."""
     model, cube, _ = typed["float32"]
     cube = cube[:12].copy()
@@ -213,7 +208,6 @@ def test_headers_that_disagree_with_their_file(exported: Exported, tmp_path: Pat
         (("bands = 24", "bands = 23"), "has 23 bands and"),
         (("interleave = bil", "interleave = bxl"), "interleave"),
         (("data type = 12", "data type = 77"), "data type"),
-        (("byte order = 0", "byte order = 7"), "byte order"),
     ):
         assert change[0] in text
         scene.write_text(text.replace(*change))

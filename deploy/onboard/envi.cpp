@@ -5,6 +5,7 @@
 #include <bit>
 #include <cctype>
 #include <charconv>
+#include <cstdlib>
 #include <cstring>
 #include <filesystem>
 
@@ -60,11 +61,18 @@ EnviCube::EnviCube(const std::string& header) : header_(header), fields_(parse(h
     bands_ = integer("bands", 0, 1);
     offset_ = integer("header offset", 0, 0);
     type_ = &element_type_of_envi(static_cast<int>(integer("data type", 0, 1)));
-    swap_ = (integer("byte order", 0, 0) == 1) == (std::endian::native == std::endian::little);
+    const std::int64_t order = integer("byte order", 0, 0);
+    if (order > 1) throw Error("cube: " + header + ": 'byte order' is " + std::to_string(order) + ", must be 0 (little endian) or 1 (big endian)");
+    swap_ = (order == 1) == (std::endian::native == std::endian::little);
     interleave_ = fields_.contains("interleave") ? lower(fields_["interleave"]) : "bsq";
     if (interleave_ != "bsq" && interleave_ != "bil" && interleave_ != "bip")
         throw Error("cube: " + header + ": interleave is " + interleave_ + ", must be bsq, bil or bip");
-    if (fields_.contains("data ignore value")) ignore_ = std::stod(fields_["data ignore value"]);
+    if (const auto found = fields_.find("data ignore value"); found != fields_.end()) {
+        char* end = nullptr;
+        ignore_ = std::strtod(found->second.c_str(), &end);
+        if (found->second.empty() || *end != '\0') throw Error("cube: " + header + ": 'data ignore value' is " + found->second + ", a number needed");
+    }
+    if (bands_ > (std::int64_t{1} << 59) / (lines_ * samples_)) throw Error("cube: " + header + ": no file holds that many lines, samples and bands");
     const std::string path = data_beside(header);
     const auto wanted = static_cast<std::uint64_t>(offset_) + static_cast<std::uint64_t>(lines_ * samples_ * bands_) * type_->size;
     const auto size = std::filesystem::file_size(path);

@@ -124,6 +124,17 @@ def test_what_it_refuses(
     short = write_cube(tmp_path / "short", models["uint16"].scene.cube, "bsq", "<")
     data = short.with_suffix(".img")
     data.write_bytes(data.read_bytes()[:-1])
+    headers = {}
+    for name, change in (
+        ("order", ("byte order = 0", "byte order = 7")),
+        ("ignore", ("data ignore value = 9999", "data ignore value = none")),
+        ("huge", ("lines = 17", "lines = 2000000000")),
+        ("negative", ("bands = 24", "bands = -24")),
+    ):
+        headers[name] = write_cube(tmp_path / name, models["uint16"].scene.cube, "bil", "<")
+        text = headers[name].read_text()
+        assert change[0] in text
+        headers[name].write_text(text.replace(*change))
     out = tmp_path / "map.hdr"
     for arguments, message in (
         ((exported.onnx, scene, out), "is a patch graph; this program takes the scene graph"),
@@ -131,6 +142,10 @@ def test_what_it_refuses(
         ((model, real, out), "its values are float32 and the model takes uint16"),
         ((model, small, out), "3 x 23 pixels are less than the model's patch of 5"),
         ((model, short, out), "is truncated: it holds 18767 bytes, its header needs 18768"),
+        ((model, headers["order"], out), "'byte order' is 7, must be 0 (little endian) or 1"),
+        ((model, headers["ignore"], out), "'data ignore value' is none, a number needed"),
+        ((model, headers["huge"], out), "is truncated"),
+        ((model, headers["negative"], out), "'bands' must be an integer of at least 1"),
         ((model, tmp_path / "none.hdr", out), "no such file"),
         ((scene, scene, out), "is not an ONNX model that runs here"),
         ((model, scene, tmp_path / "absent" / "map.hdr"), "map: cannot write"),

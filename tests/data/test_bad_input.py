@@ -276,6 +276,7 @@ def test_envi_mistakes(tmp_path):
         ("lines = 3", "lines = many", "'lines' is many, must be an integer of at least 1"),
         ("lines = 3\n", "", "'lines' is 0, must be an integer"),
         ("data type = 2", "data type = 7", "'data type' is 7, must be one of"),
+        ("byte order = 0", "byte order = 7", "'byte order' is 7, must be 0"),
         ("bsq", "xyz", "interleave is 'xyz', must be bsq, bil or bip"),
         ("byte order = 0", "byte order = 0\nheader offset = -4", "'header offset' is -4"),
         ("byte order = 0", "wavelength = {1, 2", "the brace of 'wavelength' is never closed"),

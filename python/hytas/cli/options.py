@@ -61,8 +61,8 @@ preparation_options = _together(
         default="auto",
         show_default=True,
         help="Training pixels: the file's own maps (fixed), drawn a class (random), or whole "
-        "blocks with a guard band (blocks, folds); auto is fixed where the file has maps, random for "
-        "a scene known by name, else blocks.",
+        "blocks with a guard band (blocks, folds); auto is fixed where the file has maps, random "
+        "for a scene known by name, else blocks.",
     ),
     click.option(
         "--train-per-class",

@@ -145,6 +145,8 @@ def _dtype(header: dict[str, Any], path: Path) -> np.dtype[Any]:
     if code not in _DTYPES:
         raise InputError(f"{path}: 'data type' is {code}, must be one of {sorted(_DTYPES)}")
     order = _integer(header, "byte order", path, 0, 0)
+    if order not in (0, 1):
+        raise InputError(f"{path}: 'byte order' is {order}, must be 0 (little) or 1 (big endian)")
     return np.dtype((">" if order else "<") + _DTYPES[code])
 
 

@@ -340,6 +340,10 @@ def growth() -> None:
             axes.plot(*zip(*points, strict=True), marker=marker, label=label)
             report(what="growth", over=x, line=label, points=points)
         axes.set(xscale="log", yscale="log", xlabel=x, ylabel=y)
+        places = sorted({point[0] for points in lines.values() for point in points})
+        if places[-1] < 100 * places[0]:  # under two decades the usual labels run into each other
+            axes.set_xticks(places, [str(place) for place in places])
+            axes.set_xticks([], minor=True)
         axes.grid(alpha=0.3)
         axes.legend(fontsize="small")
     PICTURE.parent.mkdir(exist_ok=True)

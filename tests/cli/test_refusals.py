@@ -120,6 +120,8 @@ def test_class_with_one_pixel(tmp_path: Path, hytas: Run) -> None:
         tmp_path / "field.mat",
         "--budget",
         "60K-params",
+        "--split",
+        "random",
         "--out",
         tmp_path / "run",
     )

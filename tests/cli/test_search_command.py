@@ -19,7 +19,9 @@ from small_run import TINY_SEARCH, Run, command, small_scene
 FILES = [
     "architecture.json",
     "config.json",
+    "confusion.svg",
     "evaluations.sqlite",
+    "learning-curve.svg",
     "map.png",
     "metrics.json",
     "model.onnx",

@@ -87,3 +87,23 @@ def test_help_is_quick() -> None:
 
     # The best of several runs: a busy machine must not fail a claim about the code.
     assert min(seconds() for _ in range(7)) < 0.15
+
+
+def test_no_command_has_an_option_twice() -> None:
+    import click
+
+    from hytas.cli.main import hytas
+
+    def commands(group: click.Group, context: click.Context) -> list[click.Command]:
+        found: list[click.Command] = []
+        for name in group.list_commands(context):
+            command = group.get_command(context, name)
+            assert command is not None
+            found += commands(command, context) if isinstance(command, click.Group) else [command]
+        return found
+
+    checked = commands(hytas, click.Context(hytas))
+    assert len(checked) > 10
+    for command in checked:
+        names = [name for parameter in command.params for name in parameter.opts]
+        assert sorted(names) == sorted(set(names)), command.name

@@ -85,21 +85,6 @@ preparation_options = _together(
         show_default=True,
         help="Share of the training pixels kept to choose on.",
     ),
-    click.option(
-        "--retrain-on",
-        type=click.Choice(["all", "train"]),
-        default="all",
-        show_default=True,
-        help="Pixels of the last training: all, those kept to choose on among them; or without "
-        "those (train), to take its best epoch.",
-    ),
-    click.option(
-        "--seeds",
-        type=int,
-        default=1,
-        show_default=True,
-        help="Retrain so many times, to report mean and deviation; the first ships.",
-    ),
     click.option("--patch-size", type=int, default=7, show_default=True, help="Side of a patch."),
     click.option(
         "--band-group",
@@ -120,10 +105,27 @@ preparation_options = _together(
     ),
 )
 
-retrain_epochs_option = click.option(
-    "--retrain-epochs",
-    type=int,
-    help="Epochs of retraining; 0 stops after the search.  [default: 1500 steps' worth]",
+retraining_options = _together(
+    click.option(
+        "--retrain-epochs",
+        type=int,
+        help="Epochs of retraining; 0 stops after the search.  [default: 1500 steps' worth]",
+    ),
+    click.option(
+        "--retrain-on",
+        type=click.Choice(["all", "train"]),
+        default="all",
+        show_default=True,
+        help="Pixels of the last training: all, those kept to choose on among them; or without "
+        "those (train), to take its best epoch.",
+    ),
+    click.option(
+        "--seeds",
+        type=int,
+        default=1,
+        show_default=True,
+        help="Retrain so many times, to report mean and deviation; the first ships.",
+    ),
 )
 
 seed_option = click.option(

@@ -68,7 +68,7 @@ USUAL = {"population": 50, "generations": 20, "retrain_epochs": None, "finalists
 @click.option(
     "--race-epochs", type=int, help="Passes over the training pixels of that round, instead."
 )
-@options.retrain_epochs_option
+@options.retraining_options
 @options.preparation_options
 @options.seed_option
 @options.device_option

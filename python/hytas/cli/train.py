@@ -15,7 +15,7 @@ from hytas.errors import InputError
 @click.option("--arch", help="Architecture, a JSON file as `architecture.json` of a run.")
 @options.scene_options(required=False)
 @click.option("--out", help="Folder of the new run.")
-@options.retrain_epochs_option
+@options.retraining_options
 @options.preparation_options
 @options.seed_option
 @options.device_option

@@ -10,7 +10,7 @@ import pytest
 
 from hytas.data import Scene, scene_from_arrays
 from hytas.errors import InputError
-from hytas.run import RunConfig, RunFolder, run_mission
+from hytas.run import RunConfig, RunFolder, export_run, run_mission
 from hytas.search import EvaluationStore
 from hytas.train import Recipe
 
@@ -206,3 +206,12 @@ def test_without_validation_pixels_the_proxy_chooses(scene: Scene, tmp_path: Pat
         assert store.trainings() == []
         best = max(item.scores["params"] for item in store.evaluations())
     assert outcome.costs["params"] == best
+
+
+def test_exporting_again_keeps_what_the_other_seeds_reached(scene: Scene, tmp_path: Path) -> None:
+    config = replace(TRAINED, seeds=2)
+    first = run_mission(config, scene, tmp_path / "run", device="cpu")
+    again, _ = export_run(config, scene, tmp_path / "run")
+    assert first.metrics is not None
+    assert again.metrics == first.metrics
+    assert "seeds" in first.metrics

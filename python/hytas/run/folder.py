@@ -15,7 +15,8 @@ from hytas.run.config import RunConfig
 
 # The temporary names of `hytas.files.atomic_write` for the files of a run.
 LEFTOVER = re.compile(
-    r"\.(config|split|architecture|checkpoint|weights|metrics|map|pareto|predictor|confusion|learning-curve)\.\d+\.\w+"
+    r"\.(config|split|architecture|checkpoint|weights|metrics|map|pareto|predictor|confusion"
+    r"|learning-curve)\.\d+\.\w+"
 )
 # Where the data lies does not change what it is; the fingerprint says what it is.
 WHERE = ("data", "labels", "cube_key", "labels_key", "data_dir")
@@ -91,6 +92,7 @@ class RunFolder:
         """The folder, inside this one and under its lock, of a retraining with another seed."""
         inner = RunFolder(self.path / f"seed-{seed}")
         inner.path.mkdir(exist_ok=True)
+        inner._remove_leftovers()
         return inner
 
     def _holds_foreign_files(self) -> bool:

@@ -62,6 +62,7 @@ def search_stage(context: RunContext, folder: RunFolder, report: Report) -> Arch
     def leading(evaluations: Sequence[Evaluation]) -> NDArray[np.float64]:
         return fitness(specs[0], [item.scores for item in evaluations])
 
+    racing = finalists(context) > 1  # refuses, before the work, what could not be done after it
     earlier = read_earlier(config.learn_from, context.space.name)
     engine = "evolution" if config.strategy == "predictor" else config.strategy
     settings = SearchSettings(
@@ -81,7 +82,7 @@ def search_stage(context: RunContext, folder: RunFolder, report: Report) -> Arch
             progress=report.search,
         )
         winner = result.winner
-        if finalists(context) > 1:
+        if racing:
             ranked = _ranked(store.evaluations(), leading)
             winner, learnt = race(context, ranked, store, report, earlier)
             if learnt:
@@ -213,6 +214,9 @@ def evaluate_stage(
         "device": str(context.device),
         "training": dict(model.training),
     }
+    if folder.metrics.exists():  # exported again: the other seeds' retrainings still hold
+        before = read_json(folder.metrics)
+        metrics |= {"seeds": before["seeds"]} if "seeds" in before else {}
     write_json(folder.metrics, metrics)
     return metrics
 

@@ -97,8 +97,10 @@ def classify(
         "model": file_identity(model),
         "scene": file_identity(scene),
         "nodata": nodata,
+        "cube": cube_key,
+        "provider": deployed.provider,
+        "version": deployed.card.version,
     }
-    identity |= {"cube": cube_key, "provider": deployed.provider, "version": deployed.card.version}
     report: dict[str, Any] = {"model": str(model), "scene": str(scene), "out": str(out)}
     with open_journal(out, identity, (height, width)) as journal:
         report |= _run(deployed, source._replace(nodata=nodata), journal, tile_rows, as_json)

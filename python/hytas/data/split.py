@@ -137,9 +137,9 @@ def make_split(
     check_patch_size(patch_size, scene.height, scene.width)
     _check(kind, train_per_class, train_fraction, validation_fraction, seed)
     notes: tuple[str, ...] = ()
-    counts = _counts(scene, train_per_class, train_fraction)
     if kind == "auto":
-        kind, block, notes = _usual(scene, counts, patch_size, block, seed)
+        kind, block, notes = _usual(scene, patch_size, block, seed)
+    counts = _counts(scene, train_per_class, train_fraction)
     generator = np.random.default_rng(seed)
     if kind == "fixed":
         chosen, test = _fixed(scene)
@@ -155,7 +155,7 @@ def make_split(
 
 
 def _usual(
-    scene: Scene, counts: tuple[int, ...], patch_size: int, block: int, seed: int
+    scene: Scene, patch_size: int, block: int, seed: int
 ) -> tuple[str, int, tuple[str, ...]]:
     """The kind of split that "auto" is for a scene, its block size, and a note on it."""
     if scene.train is not None:

@@ -57,7 +57,8 @@ def diverse(ranked: Sequence[Evaluation], count: int) -> list[Evaluation]:
     taken: Counter[Any] = Counter()
     while len(chosen) < min(count, len(ranked)):
         free = [place for place in range(len(ranked)) if place not in chosen]
-        fresh = [place for place in free if genes[place] not in {genes[c] for c in chosen}]
+        seen = {genes[place] for place in chosen}
+        fresh = [place for place in free if genes[place] not in seen]
         best = min(fresh or free, key=lambda place: (sum(taken[k] for k in kinds[place]), place))
         chosen.append(best)
         taken.update(kinds[best])

@@ -1,7 +1,7 @@
 """The end of a search: finalists trained briefly, and ranked on validation pixels."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -48,19 +48,11 @@ def race(
 
     Returns:
         The winner, and what is to be kept of the predictor ({} without one).
-
-    Raises:
-        InputError: the split has no validation pixels.
     """
     config = context.config
-    if len(context.split.validation) == 0:
-        raise InputError(
-            f"finalists {config.finalists}: a race ranks on validation pixels, and the split has "
-            "none; ask for --finalists 1"
-        )
     known = {(item.id, item.steps): item for item in store.trainings()}
 
-    def trained(chosen: Sequence[Evaluation], steps: int) -> list[Training]:
+    def train(chosen: Sequence[Evaluation], steps: int) -> list[Training]:
         results = []
         for finalist in chosen:
             if (finalist.id, steps) not in known:
@@ -77,33 +69,56 @@ def race(
     found: dict[str, Any] = {}
     if config.strategy == "predictor":
         proposals = Proposals(ranked, earlier, config.seed)
-        left, results = [], []
-        for wave in waves(count):
-            chosen = proposals.next(wave)
-            left += chosen
-            results += trained(chosen, steps)
-            proposals.learn(chosen, results[-len(chosen) :])
+        left, results = _proposed(proposals, count, lambda wave: train(wave, steps))
         found = proposals.report()
         report.line(describe_predictor(found))
     else:
         left = diverse(ranked, count)
-        results = trained(left, steps)
-    while len(left) > 1:
-        # The better of the proxy comes first in `left`, and stays first among equals.
-        order = sorted(range(len(left)), key=lambda place: -results[place].probability)
-        left = [left[place] for place in order[: math.ceil(len(left) / KEEP)]]
-        if len(left) > 1:
-            steps *= KEEP
-            report.line(f"race: {len(left)} finalists, {steps} steps each")
-            results = trained(left, steps)
-    return left[0], found
+        results = train(left, steps)
+    while len(left) > KEEP:
+        left = _best(left, results)
+        steps *= KEEP
+        report.line(f"race: {len(left)} finalists, {steps} steps each")
+        results = train(left, steps)
+    return _best(left, results)[0], found
+
+
+def _proposed(
+    proposals: Proposals, count: int, train: Callable[[Sequence[Evaluation]], list[Training]]
+) -> tuple[list[Evaluation], list[Training]]:
+    """`count` finalists and their trainings, each wave chosen by what those before it taught."""
+    left: list[Evaluation] = []
+    results: list[Training] = []
+    for wave in waves(count):
+        chosen = proposals.next(wave)
+        taught = train(chosen)
+        proposals.learn(chosen, taught)
+        left += chosen
+        results += taught
+    return left, results
+
+
+def _best(left: Sequence[Evaluation], results: Sequence[Training]) -> list[Evaluation]:
+    """Those that go on; of equals the one that comes first in `left`, the better of the proxy."""
+    order = sorted(range(len(left)), key=lambda place: -results[place].probability)
+    return [left[place] for place in order[: math.ceil(len(left) / KEEP)]]
 
 
 def finalists(context: RunContext) -> int:
-    """How many are to race: as configured, or the usual number where there is what to rank on."""
-    if context.config.finalists is not None:
-        return context.config.finalists
-    return FINALISTS if len(context.split.validation) else 1
+    """How many are to race: as configured, or the usual number where there is what to rank on.
+
+    Raises:
+        InputError: a race was asked for, and the split has no validation pixels.
+    """
+    config = context.config
+    if len(context.split.validation):
+        return FINALISTS if config.finalists is None else config.finalists
+    if config.strategy == "predictor" or (config.finalists or 1) > 1:
+        raise InputError(
+            f"finalists {config.finalists or FINALISTS}: a race ranks on validation pixels, and "
+            "the split has none; ask for --finalists 1"
+        )
+    return 1
 
 
 def first_steps(context: RunContext) -> int:

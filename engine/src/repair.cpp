@@ -11,9 +11,8 @@
 namespace hytas {
 
 namespace {
-
-constexpr std::uint16_t unreachable = std::numeric_limits<std::uint16_t>::max();
-
+// More than any number of changes, and still small enough to be added to.
+constexpr std::uint32_t unreachable = std::numeric_limits<std::uint32_t>::max() / 2;
 }  // namespace
 
 // The states of one level that some state of a root leads to, numbered anew, so that a walk touches nothing else.
@@ -21,17 +20,19 @@ struct ReachedLevel {
     const Level* level = nullptr;
     std::size_t layer = 0;                // byte of its layer in the genome
     std::size_t size = 0;                 // states
-    std::vector<std::uint32_t> children;  // [state * options + option] in the next level, no_state where the budget is left
+    std::vector<std::uint32_t> children;  // [state * options + option] in the next level, its size where the budget is left
+};
+
+// Below each state of one level, and below one more state that stands for all outside the budget: the fewest changes to
+// the end, and the number of ways to make exactly so few.
+template <class Count>
+struct Distances {
+    std::vector<std::uint32_t> fewest;
+    std::vector<Count> ways;
+    std::vector<std::uint32_t> changes;  // of each option, against the child's own genes
 };
 
 namespace {
-
-// Below each state of one level: the fewest changes to the end, and the number of ways to make exactly so few.
-struct Distances {
-    std::vector<std::uint16_t> fewest;
-    std::vector<Wide> ways;
-    std::vector<std::uint16_t> changes;  // of each option, against the child's own genes
-};
 
 // All roots' reached levels together, before the older ones are forgotten: 32 MB.
 constexpr std::size_t most_reached = std::size_t{1} << 23;
@@ -44,11 +45,10 @@ struct Change {
     Gene8 value;
 };
 
-std::uint16_t changes_of(const LayerGroup& group, const Level& level, std::size_t option, const Gene8* layer) {
+std::uint32_t changes_of(const LayerGroup& group, const Level& level, std::size_t option, const Gene8* layer) {
     if (level.genes == 1) return option == layer[level.first_gene] ? 0 : 1;
-    std::uint16_t changes = 0;
-    for (std::size_t i = level.genes; i-- > 0; option /= group.radix[i])
-        changes = static_cast<std::uint16_t>(changes + (option % group.radix[i] == layer[i] ? 0 : 1));
+    std::uint32_t changes = 0;
+    for (std::size_t i = level.genes; i-- > 0; option /= group.radix[i]) changes += option % group.radix[i] == layer[i] ? 0 : 1;
     return changes;
 }
 
@@ -67,12 +67,13 @@ struct Repair::Scratch {
     std::vector<std::int64_t> cap;
     std::vector<std::int64_t> total;   // of the child, one a bound
     std::vector<std::int64_t> deltas;  // [change * bounds + bound]
-    std::vector<std::pair<std::uint32_t, std::uint32_t>> pairs;
+    std::vector<std::size_t> fitting;  // changes that fit alone, or of each change, how many fit with it
     std::vector<Change> changes;
     std::vector<const std::int64_t*> owns;                     // [change * bounds + bound]: cost of the layer's own option, among all options
     std::map<const Root*, std::vector<ReachedLevel>> reached;  // of the roots that were needed so far
     std::size_t entries = 0;                                   // in all of them
-    std::vector<Distances> distances;
+    std::vector<Distances<std::uint64_t>> distances;
+    std::vector<Distances<Wide>> wide_distances;  // of roots with more than 2^64 architectures
     std::vector<std::size_t> nearest;
     Genome genome;
 };
@@ -180,72 +181,69 @@ bool Repair::list_changes(Gene8* child) {
 bool Repair::change_one(Rng& rng, Gene8* child) {
     Scratch& scratch = *scratch_;
     const std::size_t bounds = scratch.total.size();
-    scratch.pairs.clear();
+    scratch.fitting.clear();
     for (std::size_t i = 0; i < scratch.changes.size(); ++i) {
         bool fits = true;
         for (std::size_t d = 0; d < bounds && fits; ++d) {
             const std::int64_t sum = scratch.total[d] + scratch.deltas[i * bounds + d];
             fits = sum >= scratch.floor[d] && sum <= scratch.cap[d];
         }
-        if (fits) scratch.pairs.emplace_back(static_cast<std::uint32_t>(i), 0);
+        if (fits) scratch.fitting.push_back(i);
     }
-    if (scratch.pairs.empty()) return false;
-    const Change& change = scratch.changes[scratch.pairs[rng.below(scratch.pairs.size())].first];
+    if (scratch.fitting.empty()) return false;
+    const Change& change = scratch.changes[scratch.fitting[rng.below(scratch.fitting.size())]];
     child[change.byte] = change.value;
     return true;
 }
 
 // Two changes add up when they are in different layers; inside one layer the table of options knows.
-bool Repair::change_two(Rng& rng, Gene8* child) {
-    Scratch& scratch = *scratch_;
+bool Repair::pair_fits(std::size_t i, std::size_t j) const {
+    const Scratch& scratch = *scratch_;
     const std::size_t bounds = scratch.total.size();
-    const std::vector<Change>& changes = scratch.changes;
-    scratch.pairs.clear();
-    for (std::size_t i = 0; i < changes.size(); ++i) {
-        std::size_t j = i + 1;
-        for (; j < changes.size() && changes[j].layer == changes[i].layer; ++j) {
-            if (changes[i].byte == changes[j].byte) continue;
-            bool fits = true;
-            for (std::size_t d = 0; d < bounds && fits; ++d) {
-                const std::int64_t* own = scratch.owns[i * bounds + d];
-                const std::int64_t sum = scratch.total[d] + own[changes[i].shift + changes[j].shift] - own[0];
-                fits = sum >= scratch.floor[d] && sum <= scratch.cap[d];
-            }
-            if (fits) scratch.pairs.emplace_back(static_cast<std::uint32_t>(i), static_cast<std::uint32_t>(j));
-        }
-        if (bounds == 1)
-            pair_within_one(i, j);
-        else
-            pair_within_all(i, j);
+    const Change& first = scratch.changes[i];
+    const Change& second = scratch.changes[j];
+    if (first.byte == second.byte) return false;
+    for (std::size_t d = 0; d < bounds; ++d) {
+        const std::int64_t* own = scratch.owns[i * bounds + d];
+        const std::int64_t together = first.layer == second.layer ? own[first.shift + second.shift] - own[0]
+                                                                  : scratch.deltas[i * bounds + d] + scratch.deltas[j * bounds + d];
+        const std::int64_t sum = scratch.total[d] + together;
+        if (sum < scratch.floor[d] || sum > scratch.cap[d]) return false;
     }
-    if (scratch.pairs.empty()) return false;
-    const auto [i, j] = scratch.pairs[rng.below(scratch.pairs.size())];
-    child[changes[i].byte] = changes[i].value;
-    child[changes[j].byte] = changes[j].value;
     return true;
 }
 
-// Adds the pairs of change i and every change from `first` on that fit the only bound: one comparison each.
-void Repair::pair_within_one(std::size_t i, std::size_t first) {
-    Scratch& scratch = *scratch_;
+// How many later changes fit together with change i.
+std::size_t Repair::count_pairs(std::size_t i) const {
+    const Scratch& scratch = *scratch_;
+    const std::size_t changes = scratch.changes.size();
+    std::size_t count = 0;
+    std::size_t j = i + 1;
+    for (; j < changes && (scratch.total.size() > 1 || scratch.changes[j].layer == scratch.changes[i].layer); ++j) count += pair_fits(i, j) ? 1 : 0;
+    if (j == changes) return count;
+    // Of one bound, other layers: one comparison each, several at once.
     const auto floor = static_cast<std::uint64_t>(scratch.floor[0] - scratch.total[0] - scratch.deltas[i]);
     const auto width = static_cast<std::uint64_t>(scratch.cap[0]) - static_cast<std::uint64_t>(scratch.floor[0]);
-    for (std::size_t j = first; j < scratch.deltas.size(); ++j)
-        if (static_cast<std::uint64_t>(scratch.deltas[j]) - floor <= width)
-            scratch.pairs.emplace_back(static_cast<std::uint32_t>(i), static_cast<std::uint32_t>(j));
+    const std::int64_t* const deltas = scratch.deltas.data();
+    for (; j < changes; ++j) count += static_cast<std::uint64_t>(deltas[j]) - floor <= width ? 1 : 0;
+    return count;
 }
 
-void Repair::pair_within_all(std::size_t i, std::size_t first) {
+bool Repair::change_two(Rng& rng, Gene8* child) {
     Scratch& scratch = *scratch_;
-    const std::size_t bounds = scratch.total.size();
-    for (std::size_t j = first; j < scratch.changes.size(); ++j) {
-        bool fits = true;
-        for (std::size_t d = 0; d < bounds && fits; ++d) {
-            const std::int64_t sum = scratch.total[d] + scratch.deltas[i * bounds + d] + scratch.deltas[j * bounds + d];
-            fits = sum >= scratch.floor[d] && sum <= scratch.cap[d];
-        }
-        if (fits) scratch.pairs.emplace_back(static_cast<std::uint32_t>(i), static_cast<std::uint32_t>(j));
-    }
+    const std::vector<Change>& changes = scratch.changes;
+    scratch.fitting.resize(changes.size());
+    std::size_t all = 0;
+    for (std::size_t i = 0; i < changes.size(); ++i) all += scratch.fitting[i] = count_pairs(i);
+    if (all == 0) return false;
+    std::size_t draw = rng.below(all);
+    std::size_t i = 0;
+    for (; draw >= scratch.fitting[i]; ++i) draw -= scratch.fitting[i];
+    std::size_t j = i + 1;
+    for (; !pair_fits(i, j) || draw-- > 0; ++j) continue;
+    child[changes[i].byte] = changes[i].value;
+    child[changes[j].byte] = changes[j].value;
+    return true;
 }
 
 // What the root's states lead to, level by level. It depends on no child, so it is kept.
@@ -282,6 +280,7 @@ const std::vector<ReachedLevel>& Repair::reached_from(const Root& root) {
                     }
                     here.children.push_back(child == no_state ? no_state : numbers[child]);
                 }
+            std::replace(here.children.begin(), here.children.end(), no_state, static_cast<std::uint32_t>(below.size()));
             states = std::move(below);
             if (level->ends_layer) layer += space.groups()[group].radix.size();
         }
@@ -291,54 +290,59 @@ const std::vector<ReachedLevel>& Repair::reached_from(const Root& root) {
     }
 }
 
-// From the last level up: how far each state is from the child, and in how many ways.
-void Repair::measure_distances(const std::vector<ReachedLevel>& levels, const Gene8* child) {
+// From the last level up: how far each state is from the child, and in how many ways. Which option is nearest is as good
+// as random, so nothing branches on it.
+template <class Count>
+void Repair::measure_distances(const std::vector<ReachedLevel>& levels, const Gene8* child, std::vector<Distances<Count>>& distances) const {
     const SearchSpace& space = feasible_->space();
-    auto& distances = scratch_->distances;
     if (distances.size() < levels.size()) distances.resize(levels.size());
-    distances[levels.size() - 1].fewest.assign(1, 0);
-    distances[levels.size() - 1].ways.assign(1, 1);
+    distances[levels.size() - 1].fewest.assign({0, unreachable});
+    distances[levels.size() - 1].ways.assign({1, 0});
     for (std::size_t k = levels.size() - 1; k-- > 0;) {
         const ReachedLevel& reached = levels[k];
         const Level& level = *reached.level;
-        Distances& here = distances[k];
-        const Distances& next = distances[k + 1];
+        Distances<Count>& here = distances[k];
+        const Distances<Count>& next = distances[k + 1];
         here.changes.resize(level.options);
         for (std::size_t option = 0; option < level.options; ++option)
             here.changes[option] = changes_of(space.groups()[level.group], level, option, child + reached.layer);
-        here.fewest.resize(reached.size);
-        here.ways.resize(reached.size);
+        here.fewest.resize(reached.size + 1);
+        here.ways.resize(reached.size + 1);
         const std::uint32_t* children = reached.children.data();
         for (std::size_t state = 0; state < reached.size; ++state, children += level.options) {
-            std::uint16_t fewest = unreachable;
-            Wide ways = 0;
-            for (std::size_t option = 0; option < level.options; ++option) {
-                const std::uint32_t below = children[option];
-                if (below == no_state) continue;
-                const auto changes = static_cast<std::uint16_t>(here.changes[option] + next.fewest[below]);
-                if (changes > fewest) continue;
-                ways = changes < fewest ? next.ways[below] : ways + next.ways[below];
-                fewest = changes;
-            }
+            std::uint32_t fewest = unreachable;
+            for (std::size_t option = 0; option < level.options; ++option) fewest = std::min(fewest, here.changes[option] + next.fewest[children[option]]);
+            Count ways = 0;
+            for (std::size_t option = 0; option < level.options; ++option)
+                ways += here.changes[option] + next.fewest[children[option]] == fewest ? next.ways[children[option]] : Count{0};
             here.fewest[state] = fewest;
             here.ways[state] = ways;
         }
+        here.fewest[reached.size] = unreachable;
+        here.ways[reached.size] = 0;
     }
 }
 
 std::size_t Repair::change_fewest(Rng& rng, Gene8* child) {
+    const Root& root = *feasible_->table().root_of(feasible_->space().combination_of(child));
+    const std::vector<ReachedLevel>& levels = reached_from(root);
+    // Ways are architectures of the root, each counted once.
+    if (root.count >> 64 == 0) return draw_nearest(rng, levels, scratch_->distances, child);
+    return draw_nearest(rng, levels, scratch_->wide_distances, child);
+}
+
+template <class Count>
+std::size_t Repair::draw_nearest(Rng& rng, const std::vector<ReachedLevel>& levels, std::vector<Distances<Count>>& distances, Gene8* child) const {
     const SearchSpace& space = feasible_->space();
-    const std::vector<ReachedLevel>& levels = reached_from(*feasible_->table().root_of(space.combination_of(child)));
-    measure_distances(levels, child);
-    const auto& distances = scratch_->distances;
-    std::uint16_t fewest = unreachable;
-    Wide ways = 0;
+    measure_distances(levels, child, distances);
+    std::uint32_t fewest = unreachable;
+    Count ways = 0;
     for (std::size_t state = 0; state < levels[0].size; ++state) {
         if (distances[0].fewest[state] > fewest) continue;
         ways = distances[0].fewest[state] < fewest ? distances[0].ways[state] : ways + distances[0].ways[state];
         fewest = distances[0].fewest[state];
     }
-    Wide draw = rng.below_wide(ways);
+    auto draw = static_cast<Count>(rng.below_wide(ways));
     std::size_t state = 0;
     for (;; ++state) {
         if (distances[0].fewest[state] != fewest) continue;
@@ -347,10 +351,10 @@ std::size_t Repair::change_fewest(Rng& rng, Gene8* child) {
     }
     for (std::size_t k = 0; k + 1 < levels.size(); ++k) {
         const Level& level = *levels[k].level;
-        const Distances& next = distances[k + 1];
+        const Distances<Count>& next = distances[k + 1];
         for (std::size_t option = 0;; ++option) {
             const std::uint32_t below = levels[k].children[state * level.options + option];
-            if (below == no_state || distances[k].changes[option] + next.fewest[below] != distances[k].fewest[state]) continue;
+            if (distances[k].changes[option] + next.fewest[below] != distances[k].fewest[state]) continue;
             if (draw >= next.ways[below]) {
                 draw -= next.ways[below];
                 continue;

@@ -10,15 +10,7 @@ namespace {
 constexpr Wide largest = ~Wide{0};
 }
 
-Wide checked_add(Wide left, Wide right) {
-    if (right > largest - left) throw Error("count: more than 2^128 architectures; narrow the space or the budget");
-    return left + right;
-}
-
-Wide checked_multiply(Wide left, Wide right) {
-    if (left != 0 && right > largest / left) throw Error("count: more than 2^128 architectures; narrow the space or the budget");
-    return left * right;
-}
+void refuse_count() { throw Error("count: more than 2^128 architectures; narrow the space or the budget"); }
 
 std::string to_text(Wide value) {
     std::string digits;

@@ -173,7 +173,7 @@ class Evolution:
         """
         An evolution that goes on bit by bit; ValueError on a truncated, edited, newer or foreign state.
         """
-    def __init__(self, feasible: Feasible, strategy: str = 'evolution', population: typing.SupportsInt | typing.SupportsIndex = 50, offspring: typing.SupportsInt | typing.SupportsIndex = 0, parents: typing.SupportsInt | typing.SupportsIndex = 10, mutation_share: typing.SupportsFloat | typing.SupportsIndex = 0.5, mutation: str = 'autoformer', rates: collections.abc.Mapping[str, typing.SupportsFloat | typing.SupportsIndex] = {}, uniform: str = 'choices', retries: typing.SupportsInt | typing.SupportsIndex = 4, seed: typing.SupportsInt | typing.SupportsIndex = 0) -> None:
+    def __init__(self, feasible: Feasible, strategy: str = 'evolution', population: typing.SupportsInt | typing.SupportsIndex = 50, offspring: typing.SupportsInt | typing.SupportsIndex = 0, parents: typing.SupportsInt | typing.SupportsIndex = 10, mutation_share: typing.SupportsFloat | typing.SupportsIndex = 0.5, mutation: str = 'autoformer', rates: collections.abc.Mapping[str, typing.SupportsFloat | typing.SupportsIndex] = {}, uniform: str = 'choices', retries: typing.SupportsInt | typing.SupportsIndex = 6, seed: typing.SupportsInt | typing.SupportsIndex = 0) -> None:
         ...
     def ask(self, n: typing.SupportsInt | typing.SupportsIndex | None = None) -> tuple[numpy.typing.NDArray[numpy.int64], numpy.typing.NDArray[numpy.uint8]]:
         """

@@ -31,7 +31,7 @@ struct EvolutionSettings {
     std::string uniform = "choices";  // of the first generation
     // A child outside the budget is varied afresh so many times, as the references do without end, before it is
     // repaired; 0: repaired at once.
-    std::size_t retries = 4;
+    std::size_t retries = 6;
     std::uint64_t seed = 0;
 };
 

@@ -10,6 +10,8 @@ namespace hytas {
 
 struct ReachedLevel;
 struct Root;
+template <class Count>
+struct Distances;
 
 // Keeps its working memory between calls, so that a repair allocates nothing. One a thread.
 class Repair {
@@ -33,12 +35,15 @@ class Repair {
     std::size_t change_global(Rng& rng, Gene8* child);
     bool list_changes(Gene8* child);
     bool change_one(Rng& rng, Gene8* child);
+    bool pair_fits(std::size_t i, std::size_t j) const;
+    std::size_t count_pairs(std::size_t i) const;
     bool change_two(Rng& rng, Gene8* child);
-    void pair_within_one(std::size_t i, std::size_t first);
-    void pair_within_all(std::size_t i, std::size_t first);
     std::size_t change_fewest(Rng& rng, Gene8* child);
     const std::vector<ReachedLevel>& reached_from(const Root& root);
-    void measure_distances(const std::vector<ReachedLevel>& levels, const Gene8* child);
+    template <class Count>
+    void measure_distances(const std::vector<ReachedLevel>& levels, const Gene8* child, std::vector<Distances<Count>>& distances) const;
+    template <class Count>
+    std::size_t draw_nearest(Rng& rng, const std::vector<ReachedLevel>& levels, std::vector<Distances<Count>>& distances, Gene8* child) const;
 
     const Feasible* feasible_;
     std::unique_ptr<Scratch> scratch_;

@@ -8,9 +8,17 @@ namespace hytas {
 
 __extension__ using Wide = unsigned __int128;
 
+[[noreturn]] void refuse_count();
+
 // Both throw Error when the result needs more than 128 bits: a wrapped count would be a wrong count.
-Wide checked_add(Wide left, Wide right);
-Wide checked_multiply(Wide left, Wide right);
+inline Wide checked_add(Wide left, Wide right) {
+    if (right > ~Wide{0} - left) refuse_count();
+    return left + right;
+}
+inline Wide checked_multiply(Wide left, Wide right) {
+    if (left != 0 && right > ~Wide{0} / left) refuse_count();
+    return left * right;
+}
 
 // Decimal digits; parse_wide throws Error on anything else and on more than 128 bits.
 std::string to_text(Wide value);

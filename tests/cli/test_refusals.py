@@ -2,6 +2,7 @@
 
 import os
 import resource
+import shutil
 import subprocess
 from pathlib import Path
 
@@ -145,6 +146,23 @@ def test_folder_of_another_configuration(finished: Path, scene: Path, hytas: Run
     )
     refused(done, "another configuration", "70K-params", "60K-params")
     assert (finished / "config.json").read_bytes() == before
+
+
+def test_recipe_of_another_race(finished: Path, scene: Path, tmp_path: Path, hytas: Run) -> None:
+    """While the architecture is not chosen, finalists may wait that trained by the old recipe."""
+    out = tmp_path / "run"
+    shutil.copytree(finished, out)
+    for name in ("architecture.json", "weights.safetensors", "model.onnx"):
+        (out / name).unlink()
+    arguments = ["search", "--data", scene, "--budget", "60K-params", "--out", out, *TINY_SEARCH]
+    refused(hytas(*arguments, "--recipe", "mixup=0.9"), "another configuration", "recipe mixup 0.9")
+    assert not (out / "model.onnx").exists()
+
+
+def test_recipe_without_such_a_setting(scene: Path, tmp_path: Path, hytas: Run) -> None:
+    arguments = ["search", "--data", scene, "--budget", "60K-params", "--out", tmp_path / "run"]
+    refused(hytas(*arguments, "--recipe", "mixin=1"), "recipe 'mixin'", "did you mean 'mixup'")
+    assert not (tmp_path / "run").exists()
 
 
 def test_folder_of_another_scene(finished: Path, tmp_path: Path, hytas: Run) -> None:

@@ -54,3 +54,14 @@ def test_draws_repeat_with_the_generator() -> None:
     first, again, other = (augment(patches, recipe, generator(seed)) for seed in (1, 1, 2))
     assert torch.equal(first, again)
     assert not any(torch.equal(a, b) for a, b in itertools.pairwise([first, other]))
+
+
+def test_dropped_bands_are_dropped_for_the_whole_patch() -> None:
+    patches = torch.ones(200, 3, 3, 50)
+    recipe = Recipe(flips=False, band_noise=0.0, band_dropout=0.5)
+    kept = augment(patches, recipe, generator())
+    assert set(kept.unique().tolist()) == {0.0, 1.0}
+    assert torch.equal(kept, kept[:, :1, :1].expand_as(kept))
+    share = 1.0 - kept[:, 0, 0].mean(dim=1)
+    assert 0.2 < float(share.mean()) < 0.3  # between none and half of the bands, each alike
+    assert float(share.max()) < 0.75

@@ -129,3 +129,21 @@ def test_steps_become_whole_epochs() -> None:
 def test_bad_recipes_are_refused(field: str, value: float) -> None:
     with pytest.raises(InputError, match=str(value)):
         Recipe(**{field: value})
+
+
+def test_class_weights_raise_what_is_rare() -> None:
+    """One in sixteen training pixels is rare and looks like the others: its probability rises."""
+    generator = np.random.default_rng(5)
+    patches = generator.normal(0, 0.3, (64, 3, 3, 6)).astype(np.float32)
+    targets = np.zeros(64, np.int64)
+    targets[:4] = 1
+    training = LabelledPixels(lambda chosen: patches[chosen], np.arange(64), targets, 3)
+    looked = torch.from_numpy(generator.normal(0, 0.3, (32, 3, 3, 6)).astype(np.float32))
+    probability = {}
+    for weight in (0.0, 1.0):
+        trained = network()
+        recipe = Recipe(epochs=12, batch_size=8, mixup=0.0, class_weights=weight)
+        retrain(trained, training, NOTHING, recipe, seed=0)
+        with torch.no_grad():
+            probability[weight] = float(trained.eval()(looked).softmax(dim=1)[:, 1].mean())
+    assert probability[1.0] > 1.5 * probability[0.0]

@@ -126,6 +126,12 @@ retraining_options = _together(
         show_default=True,
         help="Retrain so many times, to report mean and deviation; the first ships.",
     ),
+    click.option(
+        "--recipe",
+        multiple=True,
+        metavar="NAME=VALUE",
+        help="Setting of race and retraining, as mixup=0.4 or class_weights=1; repeat for several.",
+    ),
 )
 
 seed_option = click.option(

@@ -80,6 +80,7 @@ def search(
     population: int | None,
     generations: int | None,
     finalists: int | None,
+    recipe: tuple[str, ...],
     device: str,
     as_json: bool,
     **settings: Any,
@@ -108,13 +109,15 @@ def search(
     console = Console()
     if data == "synthetic":
         console.line("this runs on the embedded synthetic scene (--data names another), briefly")
-    epochs = defaults["retrain_epochs"] if retrain_epochs is None else retrain_epochs
+    training = Recipe(epochs=defaults["retrain_epochs"]).changed(recipe)
+    if retrain_epochs is not None:
+        training = training.with_epochs(retrain_epochs)
     config = RunConfig(
         budget=budget,
         population=_either(population, defaults["population"]),
         generations=_either(generations, defaults["generations"]),
         finalists=defaults["finalists"] if finalists is None else finalists,
-        recipe=Recipe().with_epochs(epochs),
+        recipe=training,
         **options.absolute_paths(settings),
     )
     scene = config.load_scene()

@@ -1,6 +1,7 @@
 """`hytas train`: one architecture, from training to checked files."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -56,7 +57,7 @@ def _refuse_with_run(ctx: click.Context, arch: str | None) -> None:
         parameter
         for parameter in ctx.params
         if ctx.get_parameter_source(parameter) is click.core.ParameterSource.COMMANDLINE
-        and parameter not in ("run", "retrain_epochs", "device", "as_json")
+        and parameter not in ("run", "retrain_epochs", "recipe", "device", "as_json")
     ]
     if given:
         names = ", ".join(f"--{name.replace('_', '-')}" for name in given)
@@ -72,6 +73,7 @@ def _continue(run: str, settings: dict[str, Any], console: Any) -> tuple[Any, st
         raise InputError(f"{run}: its search is not finished; run `hytas search` on it again")
     if settings["retrain_epochs"] is not None or config.recipe.epochs == 0:
         config = config.with_epochs(settings["retrain_epochs"])
+    config = replace(config, recipe=config.recipe.changed(settings["recipe"]))
     return run_mission(
         config, config.load_scene(), run, device=settings["device"], report=console
     ), config.data
@@ -84,12 +86,13 @@ def _start(arch: str | None, settings: dict[str, Any], console: Any) -> tuple[An
 
     out, device = settings.pop("out"), settings.pop("device")
     epochs = settings.pop("retrain_epochs")
+    recipe = Recipe().with_epochs(epochs).changed(settings.pop("recipe"))
     if arch is None or out is None:
         raise InputError("train: give RUN, or --arch and --out (and --data)")
     architecture = read_json(Path(arch))
     config = RunConfig(
         space=str(architecture.get("space", "hytas")),
-        recipe=Recipe().with_epochs(epochs),
+        recipe=recipe,
         **options.absolute_paths(settings),
     )
     outcome = train_architecture(

@@ -156,11 +156,25 @@ class RunConfig:
         """This configuration with the epochs of its recipe given; None takes the recipe's steps."""
         return replace(self, recipe=self.recipe.with_epochs(epochs))
 
+    def with_length_of(self, other: "RunConfig") -> "RunConfig":
+        """This configuration with the steps and epochs of another one's retraining."""
+        theirs = other.recipe
+        return replace(self, recipe=replace(self.recipe, steps=theirs.steps, epochs=theirs.epochs))
+
     def differences(self, other: "RunConfig", ignore: tuple[str, ...]) -> list[str]:
         """Lines such as "budget 2M-params (there 500K-params)", for the fields that differ."""
         lines = []
-        for name in (item.name for item in fields(self)):
+        for name in (item.name for item in fields(self) if item.name not in ignore):
             mine, theirs = getattr(self, name), getattr(other, name)
-            if name not in ignore and mine != theirs:
+            if name == "recipe":
+                lines += [f"recipe {line}" for line in _differences(mine, theirs)]
+            elif mine != theirs:
                 lines.append(f"{name.replace('_', ' ')} {mine} (there {theirs})")
         return lines
+
+
+def _differences(mine: Recipe, theirs: Recipe) -> list[str]:
+    pairs = (
+        (item.name, getattr(mine, item.name), getattr(theirs, item.name)) for item in fields(mine)
+    )
+    return [f"{name} {own} (there {other})" for name, own, other in pairs if own != other]

@@ -101,7 +101,8 @@ class RunFolder:
     def claim(self, config: RunConfig, fingerprint: str) -> None:
         """Write `config` into a new folder, or make sure that the folder's run is the same.
 
-        Before its retraining began, a run may be given another recipe.
+        Before its retraining began, a run may be given another recipe; before its architecture is
+        chosen, another length of it only, for the race trains by the rest.
 
         Raises:
             InputError: the folder belongs to another scene or configuration.
@@ -114,8 +115,9 @@ class RunFolder:
                     "choose another folder"
                 )
             trained = self.checkpoint.exists() or self.weights.exists()
-            ignore = (*WHERE, "seeds") if trained else (*WHERE, "seeds", "recipe")
-            if lines := config.differences(stored, ignore):
+            compared = stored if trained else stored.with_length_of(config)
+            free = ("recipe",) if self.architecture.exists() and not trained else ()
+            if lines := config.differences(compared, (*WHERE, "seeds", *free)):
                 raise InputError(
                     f"--out {self.path}: belongs to another configuration: {'; '.join(lines)}; "
                     "choose another folder or repeat its settings"

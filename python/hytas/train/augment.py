@@ -7,7 +7,7 @@ from hytas.train.recipe import Recipe
 
 
 def augment(patches: Tensor, recipe: Recipe, generator: torch.Generator) -> Tensor:
-    """Random symmetry, brightness and noise for each patch, as `recipe` says.
+    """Random symmetry, brightness, noise and missing bands for each patch, as `recipe` says.
 
     Args:
         patches: scaled patches (N, P, P, bands); not changed.
@@ -25,6 +25,10 @@ def augment(patches: Tensor, recipe: Recipe, generator: torch.Generator) -> Tens
         patches = patches * factor + recipe.brightness * normal(count, 1, 1, 1)
     if recipe.band_noise:
         patches = patches + recipe.band_noise * normal(*patches.shape)
+    if recipe.band_dropout:
+        share = recipe.band_dropout * torch.rand(count, 1, 1, 1, generator=generator)
+        kept = torch.rand(count, 1, 1, patches.shape[-1], generator=generator) >= share
+        patches = patches * kept.to(patches.device)  # the mean of a standardised band is 0
     return patches
 
 

@@ -100,10 +100,11 @@ def retrain(
     if checkpoint is not None and checkpoint.exists():
         load_checkpoint(checkpoint, state)
     patience = max(1, math.ceil(recipe.patience * epochs))
+    weights = _class_weights(training, recipe, device)
     saved = time.monotonic()
     while (done := len(state.history)) < epochs and done - state.best_epoch < patience:
         started = time.monotonic()
-        loss = _train_epoch(state, training, recipe, epochs, seed, device)
+        loss = _train_epoch(state, training, recipe, weights, epochs, seed, device)
         watched = _evaluate(state.average, validation, device)
         record = Epoch(
             done + 1, epochs, loss, watched[0], watched[1], watched[2], time.monotonic() - started
@@ -136,10 +137,21 @@ def _initial_state(network: nn.Module, recipe: Recipe) -> TrainingState:
     return TrainingState(network, average, copy.deepcopy(average), optimizer)
 
 
+def _class_weights(training: LabelledPixels, recipe: Recipe, device: torch.device) -> Tensor | None:
+    """Weights (C,) of the classes in the loss, 1 in the mean over the training pixels."""
+    if not recipe.class_weights:
+        return None
+    counts = np.bincount(training.targets, minlength=training.classes).astype(np.float64)
+    weights = np.where(counts > 0, counts, 1.0) ** -recipe.class_weights
+    weights *= counts.sum() / (counts * weights).sum()
+    return torch.from_numpy(weights.astype(np.float32)).to(device)
+
+
 def _train_epoch(
     state: TrainingState,
     training: LabelledPixels,
     recipe: Recipe,
+    weights: Tensor | None,
     epochs: int,
     seed: int,
     device: torch.device,
@@ -159,7 +171,7 @@ def _train_epoch(
         chosen = order[index * recipe.batch_size : (index + 1) * recipe.batch_size]
         patches, classes = training.batch(chosen, device)
         targets = F.one_hot(classes, training.classes).float()
-        losses += len(chosen) * _step(state, patches, targets, recipe, generator)
+        losses += len(chosen) * _step(state, patches, targets, recipe, weights, generator)
         _average(state, recipe.ema_decay, step)
     return losses / len(training)
 
@@ -169,13 +181,14 @@ def _step(
     patches: Tensor,
     targets: Tensor,
     recipe: Recipe,
+    weights: Tensor | None,
     generator: torch.Generator,
 ) -> float:
     patches = augment(patches, recipe, generator)
     patches, targets = mix(patches, targets, recipe, generator)
     with Alignment(state.network) if recipe.alignment else nullcontext() as aligned:
         logits = state.network(patches)
-    loss = F.cross_entropy(logits, targets, label_smoothing=recipe.label_smoothing)
+    loss = F.cross_entropy(logits, targets, weight=weights, label_smoothing=recipe.label_smoothing)
     if aligned is not None:
         loss = loss + recipe.alignment * aligned.penalty
     state.optimizer.zero_grad(set_to_none=True)

@@ -1,10 +1,16 @@
 """How a winner is retrained: one value, written to every run."""
 
+import difflib
 import math
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass, fields, replace
 from typing import Any
 
 from hytas.errors import InputError
+
+SHARES = ("warmup", "label_smoothing", "drop_path", "ema_decay", "band_dropout")
+AMOUNTS = ("weight_decay", "class_weights", "mixup", "band_noise", "brightness", "alignment")
+SWITCHES = {"yes": True, "true": True, "no": False, "false": False}
 
 
 @dataclass(frozen=True)
@@ -22,13 +28,17 @@ class Recipe:
         batch_size: pixels a step.
         learning_rate: AdamW's peak rate; linear warm-up over `warmup` of the steps, then a cosine.
         weight_decay: AdamW's decay, on matrices only.
-        label_smoothing: weight of the uniform distribution in the target.
+        label_smoothing: weight of the uniform distribution in the target; with mixup it makes the
+            probabilities that ship too low.
+        class_weights: exponent of a class's inverse frequency in the loss: 0 counts every pixel
+            alike, 1 every class.
         drop_path: stochastic depth of the last layer.
         clip_norm: largest norm of the gradient.
         ema_decay: decay of the moving average of the weights, which is what ships.
         mixup: Beta(a, a) parameter of mixup; 0 leaves it out.
         flips: random reflections and transpositions of the patch, the eight symmetries of a square.
         band_noise: deviation of the noise added to each scaled value.
+        band_dropout: largest share of the bands of a patch that are set to their mean.
         brightness: deviation of a random factor and a random offset a patch.
         alignment: weight of HyLITE's global-local alignment (`hytas.train.alignment`).
         patience: stop when this fraction of the epochs brought no better validation.
@@ -42,12 +52,14 @@ class Recipe:
     warmup: float = 0.1
     weight_decay: float = 0.05
     label_smoothing: float = 0.1
+    class_weights: float = 0.0
     drop_path: float = 0.1
     clip_norm: float = 1.0
     ema_decay: float = 0.99
     mixup: float = 0.4
     flips: bool = True
     band_noise: float = 0.1
+    band_dropout: float = 0.0
     brightness: float = 0.0
     alignment: float = 0.0
     patience: float = 0.3
@@ -58,8 +70,40 @@ class Recipe:
         for name in ("steps", "batch_size"):
             if getattr(self, name) < 1:
                 raise InputError(f"{name} {getattr(self, name)}: must be 1 or more")
-        if not self.learning_rate > 0:
-            raise InputError(f"learning_rate {self.learning_rate}: must be greater than 0")
+        for name in ("learning_rate", "clip_norm"):
+            if not 0 < getattr(self, name) < math.inf:
+                raise InputError(f"{name} {getattr(self, name)}: must be greater than 0")
+        for name in SHARES:
+            if not 0 <= getattr(self, name) < 1:
+                raise InputError(f"{name} {getattr(self, name)}: must be 0 or more and less than 1")
+        for name in AMOUNTS:
+            if not 0 <= getattr(self, name) < math.inf:
+                raise InputError(f"{name} {getattr(self, name)}: must be 0 or more")
+
+    def changed(self, settings: Iterable[str]) -> "Recipe":
+        """This recipe with some settings changed, each written as "mixup=0.4".
+
+        A number of steps takes the place of a number of epochs.
+
+        Raises:
+            InputError: one is not NAME=VALUE, there is no such name, or the value is none for it.
+        """
+        given: dict[str, Any] = {}
+        for setting in settings:
+            name, equals, text = setting.partition("=")
+            name = name.strip().replace("-", "_")
+            if not equals:
+                raise InputError(f"recipe {setting!r}: must be NAME=VALUE, as mixup=0.4")
+            names = [item.name for item in fields(self)]
+            if name not in names:
+                near = difflib.get_close_matches(name, names, 1)
+                hint = f"; did you mean {near[0]!r}?" if near else ""
+                raise InputError(f"recipe {name!r}: must be one of {', '.join(names)}{hint}")
+            kind = int if name == "epochs" else type(getattr(self, name))
+            given[name] = _value(name, text.strip(), kind)
+        if "steps" in given:
+            given.setdefault("epochs", None)
+        return replace(self, **given)
 
     def steps_per_epoch(self, pixels: int) -> int:
         """Optimiser steps of one pass over `pixels` training pixels."""
@@ -78,3 +122,15 @@ class Recipe:
     def with_epochs(self, epochs: int | None) -> "Recipe":
         """This recipe for a given number of epochs, or for its own number of steps."""
         return replace(self, epochs=epochs)
+
+
+def _value(name: str, text: str, kind: type) -> Any:
+    if kind is bool:
+        if text.lower() not in SWITCHES:
+            raise InputError(f"recipe {name} {text!r}: must be yes or no")
+        return SWITCHES[text.lower()]
+    try:
+        return kind(text)
+    except ValueError:
+        what = "a whole number" if kind is int else "a number"
+        raise InputError(f"recipe {name} {text!r}: must be {what}") from None

@@ -1,0 +1,39 @@
+"""A recipe is written as NAME=VALUE, and refuses what no training can use."""
+
+import pytest
+
+from hytas.errors import InputError
+from hytas.train import Recipe
+
+
+def test_settings_change_what_they_name_and_nothing_else() -> None:
+    usual = Recipe()
+    changed = usual.changed(["mixup=0.7", "flips=no", "batch-size = 32"])
+    assert changed == Recipe(mixup=0.7, flips=False, batch_size=32)
+    assert usual == Recipe()
+
+
+def test_a_number_of_steps_takes_the_place_of_epochs() -> None:
+    assert Recipe(epochs=60).changed(["steps=300"]) == Recipe(steps=300, epochs=None)
+    assert Recipe(epochs=60).changed(["mixup=0"]).epochs == 60
+    assert Recipe().changed(["epochs=7"]).epochs == 7
+
+
+@pytest.mark.parametrize(
+    ("setting", "message"),
+    [
+        ("mixup", "must be NAME=VALUE"),
+        ("mix=0.2", "recipe 'mix': must be one of .*; did you mean 'mixup'"),
+        ("mixup=much", "recipe mixup 'much': must be a number"),
+        ("steps=1.5", "recipe steps '1.5': must be a whole number"),
+        ("flips=maybe", "recipe flips 'maybe': must be yes or no"),
+        ("mixup=-1", "mixup -1.0: must be 0 or more"),
+        ("mixup=nan", "mixup nan: must be 0 or more"),
+        ("drop_path=1", "drop_path 1.0: must be 0 or more and less than 1"),
+        ("learning_rate=inf", "learning_rate inf: must be greater than 0"),
+        ("steps=0", "steps 0: must be 1 or more"),
+    ],
+)
+def test_what_no_training_can_use_is_refused(setting: str, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        Recipe().changed([setting])

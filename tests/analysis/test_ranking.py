@@ -16,9 +16,10 @@ import pytest
 from hytas.analysis import analyse_table, analyse_tables, read_table, read_tables
 from hytas.analysis.ranking import BANDS
 from hytas.analysis.regret import expected_best, top_accuracies
-from hytas.analysis.scores import balance, parse_rank_means, rank_last_if_failed
+from hytas.analysis.scores import parse_rank_means, rank_last_if_failed
 from hytas.errors import InputError
 from hytas.models import InputShape, build_network, count_parameters
+from hytas.proxies.baselines import balance_of
 
 Row = dict[str, Any]
 Write = Callable[..., Path]
@@ -114,7 +115,7 @@ def test_rank_means_and_balance(write: Write) -> None:
     assert parse_rank_means(["a,b", "rank-mean(c, d)"]) == [("a", "b"), ("c", "d")]
     with pytest.raises(InputError, match="rank mean 'a'"):
         parse_rank_means(["a"])
-    found = balance(np.array([7.0, 4.0, 10.0]), np.array([112.0, 240.0, 32.0]))
+    found = balance_of(np.array([7.0, 4.0, 10.0]), np.array([112.0, 240.0, 32.0]))
     np.testing.assert_allclose(found, [-2.0, -(1.75**2) - (7 / 15) ** 2, -(0.7**2) - 3.5**2])
 
 

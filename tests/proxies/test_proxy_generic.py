@@ -90,7 +90,7 @@ def test_seeds_and_inits_move_every_score(init, wide_shape, wide_batch) -> None:
         for seed in (0, 1)
     )
     same = {n for n in first["scores"] if first["scores"][n] == other["scores"][n]}
-    assert same == {"params", "macs", "depth-embed"}
+    assert same == {"params", "macs", "depth-embed", "balance"}
 
 
 def test_initial_weights_follow_the_networks_own_laws(wide_shape) -> None:

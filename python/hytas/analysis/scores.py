@@ -7,11 +7,9 @@ from numpy.typing import NDArray
 
 from hytas.analysis.tables import RankingTable
 from hytas.errors import InputError
+from hytas.proxies.baselines import balance_of
 
 Floats = NDArray[np.float64]
-
-# The middle of the space: depths 4..10, and the median of its widths.
-MIDDLE_DEPTH, MIDDLE_WIDTH = 7.0, 112.0
 
 # Means of ranks that are shown beside their members: the search in docs/ranking.md found them.
 RANK_MEANS = (
@@ -23,16 +21,6 @@ RANK_MEANS = (
     ("balance", "zico_act"),
     ("balance", "params", "zico_act"),
 )
-
-
-def balance(depth: Floats, width: Floats) -> Floats:
-    """- (7 / depth)^2 - (112 / embed_dim)^2: neither may be small against the space's middle.
-
-    A power mean of depth and width with exponent -2, up to a monotone map; with exponent 0 it is
-    depth times width. Free, larger is better.
-    """
-    score: Floats = -((MIDDLE_DEPTH / depth) ** 2) - (MIDDLE_WIDTH / width) ** 2
-    return score
 
 
 def training_free_scores(
@@ -48,7 +36,7 @@ def training_free_scores(
         "depth": depth,
         "embed_dim": width,
         "depth-embed": depth * width,
-        "balance": balance(depth, width),
+        "balance": balance_of(depth, width),
         "mlp_ratio": np.array([float(np.mean(item["mlp_ratio"])) for item in table.architectures]),
         "num_heads": np.array([float(np.mean(item["num_heads"])) for item in table.architectures]),
     }

@@ -124,7 +124,8 @@ def make_split(
             a named scene, else 50.
         train_fraction: pixels a class, as a fraction of its labelled pixels; instead of the above.
         validation_fraction: of the training pixels of each class, at least one where it has 3 or
-            more; 0 takes none.
+            more; 0 takes none. Of blocks and folds they are those at one end of the class, so
+            that what is chosen on them is chosen for ground that was not trained on, too.
         seed: of every draw.
         patch_size: side of the patches that will be cut, for the guard band and the overlap.
         block: side of the blocks, in pixels.
@@ -150,7 +151,8 @@ def make_split(
         chosen, test, found = _blocks(scene, counts, patch_size, (block, parts, part), seed)
         notes = (*notes, *found)
     overlap = overlap_fraction(scene.labels.shape, chosen, test, patch_size)
-    train, validation = _take_validation(scene, chosen, validation_fraction, generator)
+    apart = kind in ("blocks", "folds")
+    train, validation = _take_validation(scene, chosen, validation_fraction, apart, generator)
     return Split(train, validation, test, kind, seed, patch_size, overlap, notes)
 
 
@@ -312,9 +314,17 @@ def _draw(
 
 
 def _take_validation(
-    scene: Scene, chosen: Pixels, fraction: float, generator: np.random.Generator
+    scene: Scene,
+    chosen: Pixels,
+    fraction: float,
+    apart: bool,
+    generator: np.random.Generator,
 ) -> tuple[Pixels, Pixels]:
-    """Part the training pixels class by class; a class of fewer than 3 keeps them all."""
+    """Part the training pixels class by class; a class of fewer than 3 keeps them all.
+
+    Args:
+        apart: take the pixels that lie farthest in a random direction, not any.
+    """
     labels = scene.labels.ravel()[chosen]
     taken = []
     for label in range(1, scene.classes + 1):
@@ -322,6 +332,12 @@ def _take_validation(
         count = 0
         if fraction > 0 and pixels.size >= 3:
             count = min(max(1, round(fraction * pixels.size)), pixels.size - 1)
-        taken.append(generator.permutation(pixels)[:count])
+        pixels = generator.permutation(pixels)
+        if apart:
+            angle = generator.uniform(0.0, 2.0 * np.pi)
+            rows, columns = np.divmod(pixels, scene.width)
+            along = rows * np.sin(angle) + columns * np.cos(angle)
+            pixels = pixels[np.argsort(-along, kind="stable")]
+        taken.append(pixels[:count])
     validation = np.sort(np.concatenate(taken))
     return np.setdiff1d(chosen, validation), validation

@@ -12,6 +12,9 @@ from hytas.proxies.sizes import cost
 if TYPE_CHECKING:
     from hytas.models.shape import InputShape
 
+# The middle of the paper's space: depths 4..10, and the median of its widths.
+MIDDLE_DEPTH, MIDDLE_WIDTH = 7.0, 112.0
+
 
 def params(architecture: Mapping[str, Any], shape: InputShape, seed: int) -> float:
     """Parameters of the network as it ships, cross-layer fusion included.
@@ -51,8 +54,27 @@ def depth_embed(architecture: Mapping[str, Any], shape: InputShape, seed: int) -
     that of all streams or stages together: the sum of the genes `depth`, `depth_1`, `band_depth`
     and the like.
     """
+    depth, width = _depth_and_width("depth-embed", architecture)
+    return depth * width
+
+
+def balance(architecture: Mapping[str, Any], shape: InputShape, seed: int) -> float:
+    """-(7 / depth)^2 - (112 / width)^2: neither may be small against the paper's space's middle.
+
+    Source: ../docs/ranking.md. Direction: larger is better. Data: none. Cost: none. A power mean of
+    depth and width with exponent -2, up to a monotone map; depth-embed is the one with exponent 0.
+    """
+    return float(balance_of(*_depth_and_width("balance", architecture)))
+
+
+def balance_of(depth: Any, width: Any) -> Any:
+    """`balance` of a depth and a width, numbers or arrays."""
+    return -((MIDDLE_DEPTH / depth) ** 2) - (MIDDLE_WIDTH / width) ** 2
+
+
+def _depth_and_width(proxy: str, architecture: Mapping[str, Any]) -> tuple[float, float]:
     if _is_hytas(architecture):
-        return float(len(architecture["num_heads"]) * architecture["embed_dim"])
+        return float(len(architecture["num_heads"])), float(architecture["embed_dim"])
     depths = [
         sum(value) if hasattr(value, "__len__") else value
         for name, value in architecture.items()
@@ -60,8 +82,8 @@ def depth_embed(architecture: Mapping[str, Any], shape: InputShape, seed: int) -
     ]
     width = architecture.get("embed_dim", architecture.get("base_dim"))
     if not depths or width is None:
-        raise InputError("depth-embed: the architecture has no depth, or no embed_dim or base_dim")
-    return float(sum(depths) * width)
+        raise InputError(f"{proxy}: the architecture has no depth, or no embed_dim or base_dim")
+    return float(sum(depths)), float(width)
 
 
 def random(architecture: Mapping[str, Any], shape: InputShape, seed: int) -> float:

@@ -88,6 +88,7 @@ PROXIES: dict[str, Proxy] = {
     "params": Proxy(baselines.params, NO_PASS),
     "macs": Proxy(baselines.macs, NO_PASS),
     "depth-embed": Proxy(baselines.depth_embed, NO_PASS),
+    "balance": Proxy(baselines.balance, NO_PASS),
     "random": Proxy(baselines.random, NO_PASS),
 }
 

@@ -164,6 +164,24 @@ def test_no_training_patch_contains_a_test_pixel(seed, patch, block, kind):
     assert set(scene.labels.ravel()[split.test]) == {1, 2, 3}
 
 
+@pytest.mark.parametrize("kind", ["blocks", "folds"])
+def test_validation_pixels_of_blocks_lie_at_one_end_of_their_class(kind):
+    scene = scene_of(striped(60, 60, 3))
+    options = {"kind": kind, "block": 12, "folds": 3, "patch_size": 3, "train_per_class": 40}
+    split = make_split(scene, seed=4, **options)
+    labels = scene.labels.ravel()
+    angles = np.linspace(0, 2 * np.pi, 3600)
+    for label in range(1, 4):
+        train, validation = (
+            np.stack(np.divmod(part[labels[part] == label], scene.width))
+            for part in (split.train, split.validation)
+        )
+        assert validation.shape[1] == 8
+        directions = np.stack([np.sin(angles), np.cos(angles)], axis=1)
+        gap = (directions @ validation).min(axis=1) - (directions @ train).max(axis=1)
+        assert gap.max() > -0.1  # in some direction all of them lie behind all of the others
+
+
 def test_folds_test_every_pixel_once():
     scene = scene_of(striped(40, 46, 3))
     parts = [make_split(scene, kind="folds", folds=4, fold=i, patch_size=3).test for i in range(4)]

@@ -51,12 +51,12 @@ class Recipe:
     learning_rate: float = 1e-3
     warmup: float = 0.1
     weight_decay: float = 0.05
-    label_smoothing: float = 0.1
+    label_smoothing: float = 0.0
     class_weights: float = 0.0
     drop_path: float = 0.1
     clip_norm: float = 1.0
     ema_decay: float = 0.99
-    mixup: float = 0.4
+    mixup: float = 0.2
     flips: bool = True
     band_noise: float = 0.1
     band_dropout: float = 0.0

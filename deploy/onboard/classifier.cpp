@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <type_traits>
 
 #include "error.hpp"
 #include "metadata.hpp"
@@ -19,13 +20,38 @@ std::string property(const SceneModel& model, const std::string& key) {
 // Beyond either end the scene is mirrored, the end itself not repeated.
 std::int64_t mirror(std::int64_t index, std::int64_t size) { return (size - 1) - std::abs((size - 1) - std::abs(index)); }
 
+// Calls use(Value{}) with the C++ type of a cube's values.
+template <typename Use>
+auto with_type(const ElementType& type, const Use& use) {
+    switch (type.envi) {
+        case 1: return use(std::uint8_t{});
+        case 2: return use(std::int16_t{});
+        case 3: return use(std::int32_t{});
+        case 4: return use(float{});
+        case 5: return use(double{});
+        case 12: return use(std::uint16_t{});
+        case 13: return use(std::uint32_t{});
+        case 14: return use(std::int64_t{});
+        default: return use(std::uint64_t{});
+    }
+}
+
+// In the type of the values: a header may write the number for no data with fewer digits than a float has.
+template <typename Value>
+bool equals(Value value, double number) {
+    if constexpr (std::is_floating_point_v<Value>)
+        return value == static_cast<Value>(number);
+    else
+        return static_cast<double>(value) == number;
+}
+
 template <typename Value>
 bool any_data(const char* pixel, std::int64_t bands, std::optional<double> ignore) {
     for (std::int64_t band = 0; band < bands; ++band) {
         Value value;
         std::memcpy(&value, pixel + static_cast<std::size_t>(band) * sizeof(Value), sizeof(Value));
         if (!std::isfinite(static_cast<double>(value))) continue;
-        if (!ignore || static_cast<double>(value) != *ignore) return true;
+        if (!ignore || !equals(value, *ignore)) return true;
     }
     return false;
 }
@@ -42,6 +68,7 @@ Card::Card(const SceneModel& model) {
     ids = parse_integers(property(model, "class_ids"), "class_ids");
     palette = parse_integers(property(model, "palette"), "palette");
     names = parse_strings(property(model, "class_names"), "class_names");
+    if (const auto value = model.metadata("hytas.nodata"); value && *value != "null") nodata = parse_number(*value, "nodata");
     if (ids.empty() || names.size() != ids.size() || palette.size() != 3 * ids.size())
         throw Error("model: its metadata are broken: class names, ids and colours differ in number");
 }
@@ -58,19 +85,19 @@ Classifier::Classifier(const SceneModel& model, const Card& card, EnviCube& cube
 }
 
 bool Classifier::holds_data(const char* pixel) const {
-    const std::int64_t bands = card_.bands;
-    const auto ignore = cube_.ignore();
-    switch (card_.type->envi) {
-        case 1: return any_data<std::uint8_t>(pixel, bands, ignore);
-        case 2: return any_data<std::int16_t>(pixel, bands, ignore);
-        case 3: return any_data<std::int32_t>(pixel, bands, ignore);
-        case 4: return any_data<float>(pixel, bands, ignore);
-        case 5: return any_data<double>(pixel, bands, ignore);
-        case 12: return any_data<std::uint16_t>(pixel, bands, ignore);
-        case 13: return any_data<std::uint32_t>(pixel, bands, ignore);
-        case 14: return any_data<std::int64_t>(pixel, bands, ignore);
-        default: return any_data<std::uint64_t>(pixel, bands, ignore);
-    }
+    return with_type(*card_.type, [&](auto value) { return any_data<decltype(value)>(pixel, card_.bands, cube_.ignore()); });
+}
+
+// The cube's value for no data, in the model's terms.
+void Classifier::mark_missing(std::vector<char>& line) const {
+    if (!cube_.ignore() || !card_.nodata || *cube_.ignore() == *card_.nodata) return;
+    with_type(*card_.type, [&](auto value) {
+        const auto known = static_cast<decltype(value)>(*card_.nodata);
+        for (std::size_t at = 0; at < line.size(); at += sizeof(value)) {
+            std::memcpy(&value, &line[at], sizeof(value));
+            if (equals(value, *cube_.ignore())) std::memcpy(&line[at], &known, sizeof(known));
+        }
+    });
 }
 
 void Classifier::take(std::int64_t number) {
@@ -78,6 +105,7 @@ void Classifier::take(std::int64_t number) {
     cube_.read(number, ring_[slot]);
     const std::size_t pixel = static_cast<std::size_t>(card_.bands) * card_.type->size;
     for (std::size_t sample = 0; sample < valid_[slot].size(); ++sample) valid_[slot][sample] = holds_data(&ring_[slot][sample * pixel]);
+    mark_missing(ring_[slot]);
 }
 
 std::vector<std::int32_t> Classifier::line(std::int64_t number) {

@@ -2,6 +2,7 @@
 // From lines of a cube to lines of its class map.
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -15,6 +16,7 @@ struct Card {
     const ElementType* type = nullptr;
     std::vector<std::int64_t> ids, palette;
     std::vector<std::string> names;
+    std::optional<double> nodata;  // what the model takes for no data
 
     explicit Card(const SceneModel& model);
     std::int64_t margin() const { return patch_size / 2; }
@@ -30,6 +32,7 @@ class Classifier {
   private:
     void take(std::int64_t number);
     bool holds_data(const char* pixel) const;
+    void mark_missing(std::vector<char>& line) const;
 
     const SceneModel& model_;
     const Card& card_;

@@ -1,6 +1,7 @@
 #include "metadata.hpp"
 
 #include <charconv>
+#include <cstdlib>
 
 #include "error.hpp"
 
@@ -71,6 +72,13 @@ std::vector<std::int64_t> parse_integers(const std::string& json, const std::str
         at = static_cast<std::size_t>(end - json.data());
     }
     return values;
+}
+
+double parse_number(const std::string& json, const std::string& key) {
+    char* end = nullptr;
+    const double value = std::strtod(json.c_str(), &end);
+    if (json.empty() || *end != '\0') broken(key);
+    return value;
 }
 
 std::int64_t parse_integer(const std::string& json, const std::string& key) {

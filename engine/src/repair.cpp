@@ -205,8 +205,8 @@ bool Repair::pair_fits(std::size_t i, std::size_t j) const {
     if (first.byte == second.byte) return false;
     for (std::size_t d = 0; d < bounds; ++d) {
         const std::int64_t* own = scratch.owns[i * bounds + d];
-        const std::int64_t together = first.layer == second.layer ? own[first.shift + second.shift] - own[0]
-                                                                  : scratch.deltas[i * bounds + d] + scratch.deltas[j * bounds + d];
+        const std::int64_t together =
+            first.layer == second.layer ? own[first.shift + second.shift] - own[0] : scratch.deltas[i * bounds + d] + scratch.deltas[j * bounds + d];
         const std::int64_t sum = scratch.total[d] + together;
         if (sum < scratch.floor[d] || sum > scratch.cap[d]) return false;
     }

@@ -35,6 +35,7 @@ class ModelCard:
         graph: "patch" ((N, P, P, bands) -> probabilities) or "scene" (tile -> class map).
         precision: of the weights and products: "float32", "float16", "int8" ...
         forced: whether the file was written although it failed its accuracy check.
+        nodata: the value in a pixel that the model takes for no data, or None.
     """
 
     class_names: tuple[str, ...]
@@ -51,6 +52,7 @@ class ModelCard:
     graph: str = "patch"
     precision: str = "float32"
     forced: bool = False
+    nodata: float | None = None
 
     def __post_init__(self) -> None:
         classes = len(self.class_names)
@@ -119,6 +121,7 @@ def _parse(properties: Mapping[str, str]) -> dict[str, Any]:
         return json.loads(properties[f"hytas.{name}"])
 
     wavelengths = value("wavelengths")
+    nodata = value("nodata") if "hytas.nodata" in properties else None  # of older files
     return {
         "class_names": tuple(str(name) for name in value("class_names")),
         "class_ids": tuple(int(number) for number in value("class_ids")),
@@ -134,4 +137,5 @@ def _parse(properties: Mapping[str, str]) -> dict[str, Any]:
         "graph": properties["hytas.graph"],
         "precision": properties["hytas.precision"],
         "forced": bool(value("forced")),
+        "nodata": None if nodata is None else float(nodata),
     }

@@ -166,3 +166,36 @@ def test_palette_colours_are_distinct():
         assert colours.dtype == np.uint8
         assert len({tuple(c) for c in colours.tolist()} | {(0, 0, 0)}) == classes + 1
     np.testing.assert_array_equal(palette(40)[:6], palette(6))
+
+
+def test_no_data_is_not_measured_and_not_trained_on():
+    rng = np.random.default_rng(0)
+    cube = rng.integers(100, 200, (8, 9, 4)).astype(np.int16)
+    labels = rng.integers(1, 3, (8, 9))
+    cube[0, :3] = -9999
+    cube[1, 1, 2] = -9999
+    scene = scene_from_arrays(cube, labels, nodata=-9999.0)
+    assert scene.notes == ("3 labelled pixels hold no data: left unlabelled",)
+    assert (scene.labels[0, :3] == 0).all()
+    assert (scene.labels != 0).sum() == 69
+    assert scene.valid.sum() == 69
+    pixels = np.flatnonzero(scene.labels)
+    fitted = Preprocessing.fit_scene(scene, pixels)
+    measured = [cube[..., band][cube[..., band] != -9999] for band in range(4)]
+    np.testing.assert_allclose(fitted.offset, [values.mean() for values in measured], rtol=1e-6)
+    np.testing.assert_allclose(fitted.scale, [values.std() for values in measured], rtol=1e-6)
+    scaled = fitted.apply(cube)
+    assert (scaled[cube == -9999] == 0).all()
+    assert (np.abs(scaled) < 3).all()
+    back = Preprocessing.from_dict(json.loads(json.dumps(fitted.to_dict())))
+    assert back.nodata == -9999
+    older = {key: value for key, value in fitted.to_dict().items() if key != "nodata"}
+    assert Preprocessing.from_dict(older).nodata is None
+
+
+@pytest.mark.parametrize("nodata", [float("nan"), 1e9, -1.5, None])
+def test_a_mark_for_no_data_that_no_value_equals_is_none(nodata):
+    cube = np.arange(60, dtype=np.int16).reshape(4, 5, 3)
+    scene = scene_from_arrays(cube, np.tile([1, 2, 1, 2, 1], (4, 1)), nodata=nodata)
+    assert scene.nodata is None
+    assert scene.valid.all()

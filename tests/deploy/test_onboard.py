@@ -62,11 +62,17 @@ def models(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Exported]:
     take_dtype(graph, "uint16")
     found = DeployedModel.load(real["onnx-scene"]).card
     set_card(graph, dataclasses.replace(found, dtype="uint16"))
+    # One more that was trained beside ground without data, marked -1.
+    marked = dataclasses.replace(scene, nodata=-1.0)
+    aware, aware_card = small_model(marked)
+    (folder / "aware").mkdir()
+    aware_files = export_formats(aware, folder / "aware", aware_card, ["onnx-scene"])
     counts = {"onnx-scene": folder / "counts.onnx"}
     onnx.save(graph, counts["onnx-scene"])
     return {
         "float32": Exported(scene, model, card, folder, real),
         "uint16": Exported(small_scene("uint16"), model, card, folder, counts),
+        "aware": Exported(marked, aware, aware_card, folder, aware_files),
     }
 
 
@@ -104,6 +110,28 @@ def test_the_same_map_to_the_byte(
     assert (labels == 0).sum() == (4 if dtype == "uint16" else 5)
     headers = [(tmp_path / f"{name}.hdr").read_text().splitlines() for name in ("here", "there")]
     assert set(headers[0]) == set(headers[1])
+
+
+def test_the_same_map_where_the_scene_has_another_mark_for_no_data(
+    onboard: Run, models: dict[str, Exported], tmp_path: Path
+) -> None:
+    exported = models["aware"]
+    cube = holed(exported.scene.cube)
+    cube[5, 7, 3] = 9999  # one band of a pixel alone
+    model = exported.files["onnx-scene"]
+    maps = []
+    for name, mark in (("other", 9999), ("own", -1)):
+        scene = write_cube(
+            tmp_path / name, np.where(cube == 9999, np.float32(mark), cube), "bil", "<"
+        )
+        header = scene.read_text().replace("value = 9999", f"value = {mark}")
+        scene.write_text(header)
+        there = hytas("classify", model, scene, "--out", tmp_path / "there.hdr", "--threads", 1)
+        assert there.returncode == 0, there.stderr
+        here = onboard(model, scene, tmp_path / "here.hdr")
+        assert here.returncode == 0, here.stderr
+        maps += [(tmp_path / "here.img").read_bytes(), (tmp_path / "there.img").read_bytes()]
+    assert len(set(maps)) == 1
 
 
 def test_little_memory(onboard: Run, models: dict[str, Exported], tmp_path: Path) -> None:

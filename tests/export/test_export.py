@@ -13,7 +13,8 @@ import pytest
 import torch
 from small_model import Exported, small_model, small_scene
 
-from hytas.deploy import DeployedModel
+from hytas.data import extract_patches
+from hytas.deploy import DeployedModel, classify_scene
 from hytas.errors import InputError
 from hytas.export import ExportError, check_parity, export_formats, export_onnx
 from hytas.export.onnx_file import take_dtype
@@ -97,6 +98,38 @@ def test_values_that_are_not_finite_count_as_the_centre_of_their_band(tmp_path: 
     found, wanted = deployed.predict_patches(patches), deployed.predict_patches(centred)
     assert np.abs(found - wanted).max() < 1e-6
     check_parity(model, files, [patches])
+
+
+def test_no_data_counts_as_the_centre_of_its_band(tmp_path: Path) -> None:
+    scene = dataclasses.replace(small_scene("int16"), nodata=-9999.0)
+    model, card = small_model(scene)
+    files = export_formats(model, tmp_path, card, ["onnx", "onnx-scene", "torchscript"])
+    missing = np.array(scene.cube)
+    missing[4:9, 3:6] = -9999  # beside pixels with data
+    missing[12, 2, 8] = -9999  # one band that failed
+    deployed = DeployedModel.load(files["onnx"], "cpu")
+    assert deployed.card.nodata == -9999
+    found = classify_scene(deployed, missing, nodata=-9999)
+    other = np.where(missing == -9999, np.int16(-1), missing)
+    as_other = classify_scene(deployed, other, nodata=-1)
+    # The same values as floats, with the centres themselves where there are no data.
+    centres = np.zeros(card.bands, np.float32)
+    centres[model.bands] = model.offset
+    centred = np.where(missing == -9999, centres, missing.astype(np.float32))
+    patches = extract_patches(centred, np.arange(scene.labels.size), card.patch_size)
+    with torch.no_grad():
+        wanted = model(torch.from_numpy(patches)).numpy()
+    ids = np.asarray(card.class_ids)[wanted.argmax(axis=1)].reshape(scene.labels.shape)
+    ids[4:9, 3:6] = 0
+    assert (found.labels == 0).sum() == 15
+    assert np.array_equal(found.labels, ids)
+    assert np.array_equal(as_other.labels, found.labels)
+    tiles = classify_scene(
+        DeployedModel.load(files.pop("onnx-scene"), "cpu"), missing, nodata=-9999
+    )
+    assert np.array_equal(tiles.labels, found.labels)
+    whole = extract_patches(missing, np.arange(scene.labels.size), card.patch_size)
+    check_parity(model, files, [whole])
 
 
 def test_any_batch_size(exported: Exported) -> None:

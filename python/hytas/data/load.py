@@ -96,6 +96,7 @@ def _read(
         sources=sources,
         notes=notes,
         map_names=tuple(name for name, _ in maps),
+        nodata=contents.meta.get("nodata"),
     )
     return replace(scene, bad_bands=tuple(contents.meta.get("bad_bands", ())))
 

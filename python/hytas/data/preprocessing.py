@@ -24,6 +24,7 @@ class Preprocessing:
         scale: (b,) float32, positive; standard deviation or range.
         method: one of METHODS.
         sensor_bands: B, bands of the raw cube.
+        nodata: the value that stands for no data, or None; it scales to 0, as NaN does.
     """
 
     bands: npt.NDArray[np.int64]
@@ -31,6 +32,7 @@ class Preprocessing:
     scale: npt.NDArray[np.float32]
     method: str
     sensor_bands: int
+    nodata: float | None = None
 
     @classmethod
     def fit(
@@ -40,6 +42,7 @@ class Preprocessing:
         method: str = "standard",
         bands: str | None = None,
         bad_bands: Sequence[int] = (),
+        nodata: float | None = None,
     ) -> Self:
         """Fit on training spectra (N, B); drops bands that are constant over them.
 
@@ -48,6 +51,7 @@ class Preprocessing:
             method: "standard" (zero mean, unit deviation) or "minmax" (0 to 1).
             bands: a selection to start from, as `parse_bands` reads it; None takes all but the bad.
             bad_bands: indices to leave out when there is no selection.
+            nodata: a value that is no measurement; a band is fitted on the others.
 
         Raises:
             InputError: an unknown method, a bad selection, a value that is not finite, or fewer
@@ -65,9 +69,13 @@ class Preprocessing:
         values = spectra[:, chosen].astype(np.float64)
         if not np.isfinite(values).all():
             raise InputError("training pixels: NaN or infinite values; scaling needs finite ones")
-        low, high = values.min(axis=0), values.max(axis=0)
+        if nodata is not None:
+            absent = values == nodata
+            chosen, values = chosen[~absent.all(axis=0)], values[:, ~absent.all(axis=0)]
+            values = np.ma.masked_equal(values, nodata) if absent.any() else values
+        low, high = (np.asarray(ends) for ends in (values.min(axis=0), values.max(axis=0)))
         if method == "standard":
-            offset, scale = values.mean(axis=0), values.std(axis=0)
+            offset, scale = np.asarray(values.mean(axis=0)), np.asarray(values.std(axis=0))
         else:
             offset, scale = low, high - low
         alive = (high > low) & (scale.astype(np.float32) > 0)
@@ -82,6 +90,7 @@ class Preprocessing:
             scale[alive].astype(np.float32),
             method,
             count,
+            nodata,
         )
 
     @classmethod
@@ -96,10 +105,12 @@ class Preprocessing:
         """Fit on the pixels (flat indices) of a scene; the others are not looked at."""
         rows, columns = np.unravel_index(np.asarray(pixels), scene.labels.shape)
         spectra = np.asarray(scene.cube[rows, columns])
-        return cls.fit(spectra, method=method, bands=bands, bad_bands=scene.bad_bands)
+        return cls.fit(
+            spectra, method=method, bands=bands, bad_bands=scene.bad_bands, nodata=scene.nodata
+        )
 
     def apply(self, patches: Array) -> npt.NDArray[np.float32]:
-        """Scale raw values (..., B) to (..., b); what is not finite becomes the offset, so 0.
+        """Scale raw values (..., B) to (..., b); what is no data or not finite becomes 0.
 
         Raises:
             InputError: another number of bands than the sensor's.
@@ -109,10 +120,13 @@ class Preprocessing:
                 f"bands: {patches.shape[-1]} given, the scaling was fitted on {self.sensor_bands}"
             )
         values = patches[..., self.bands].astype(np.float32)
+        absent = None if self.nodata is None else values == np.float32(self.nodata)
         values -= self.offset
         values /= self.scale
         if patches.dtype.kind == "f":
             values[~np.isfinite(values)] = 0.0
+        if absent is not None:
+            values[absent] = 0.0
         return values
 
     def to_dict(self) -> dict[str, Any]:
@@ -123,6 +137,7 @@ class Preprocessing:
             "bands": self.bands.tolist(),
             "offset": self.offset.tolist(),
             "scale": self.scale.tolist(),
+            "nodata": self.nodata,
         }
 
     @classmethod
@@ -139,6 +154,7 @@ class Preprocessing:
                 np.asarray(values["scale"], dtype=np.float32),
                 str(values["method"]),
                 int(values["sensor_bands"]),
+                None if values.get("nodata") is None else float(values["nodata"]),
             )
         except (KeyError, TypeError, ValueError) as error:
             raise InputError(f"preprocessing: not readable ({error!r})") from error

@@ -3,6 +3,7 @@
 import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -27,12 +28,15 @@ class Scene:
         class_names: of the classes 1..C.
         class_ids: the file's numbers for them.
         wavelengths: (B,) band centres in nm, or None.
-        valid: (H, W), False where a band is NaN or infinite; such pixels are unlabelled.
+        valid: (H, W), False where a band is NaN or infinite, or all are `nodata`; such pixels
+            are unlabelled.
         sources: the files read.
         fingerprint: sha256 of cube, labels and split, in hex.
         notes: one-line remarks on what was masked or put right.
         train_counts: training pixels of each class that were published for the scene, or None.
         bad_bands: indices of the bands that the file marks as bad.
+        nodata: the value that stands for no data, or None. A pixel that holds nothing else is not
+            valid, and unlabelled.
     """
 
     name: str
@@ -49,6 +53,7 @@ class Scene:
     notes: tuple[str, ...] = ()
     train_counts: tuple[int, ...] | None = None
     bad_bands: tuple[int, ...] = ()
+    nodata: float | None = None
 
     @property
     def height(self) -> int:
@@ -93,6 +98,7 @@ def scene_from_arrays(
     sources: Sequence[str] = (),
     notes: Sequence[str] = (),
     map_names: Sequence[str] = (),
+    nodata: float | None = None,
 ) -> Scene:
     """Check arrays and make a scene of them.
 
@@ -106,6 +112,7 @@ def scene_from_arrays(
         sources: the files they come from.
         notes: remarks to keep.
         map_names: what messages call the maps.
+        nodata: the value that stands for no data.
 
     Raises:
         InputError: arrays that are no scene, in one line.
@@ -118,9 +125,12 @@ def scene_from_arrays(
                 f"labels: {map_name} is {' x '.join(map(str, values.shape))} and the cube "
                 f"{' x '.join(map(str, cube.shape))}: height and width must agree"
             )
-    joined = join(maps)
+    nodata = _possible(nodata, cube.dtype)
     valid = valid_pixels(cube)
-    remarks = [*notes, *joined.notes, *_refuse_labelled_nan(cube, valid, joined.labels)]
+    held = valid_pixels(cube, nodata)
+    maps, emptied = _without(valid & ~held, maps)
+    joined = join(maps)
+    remarks = [*notes, *emptied, *joined.notes, *_refuse_labelled_nan(cube, valid, joined.labels)]
     return Scene(
         name=name,
         cube=cube,
@@ -130,10 +140,11 @@ def scene_from_arrays(
         class_names=_names(class_names, joined),
         class_ids=joined.ids,
         wavelengths=wavelengths_of(wavelengths, cube.shape[2]),
-        valid=valid,
+        valid=held,
         sources=tuple(sources),
         fingerprint=fingerprint(cube, joined.labels, joined.train, joined.test),
         notes=tuple(remarks),
+        nodata=nodata,
     )
 
 
@@ -179,6 +190,27 @@ def _named_maps(
         raise InputError("labels: none given; a scene needs a label map, or a train and a test map")
     first, second = names if len(names) == 2 else ("train", "test")
     return [(first, train), (second, test)]
+
+
+def _possible(nodata: float | None, dtype: np.dtype[Any]) -> float | None:
+    """`nodata`, or None where no value of the type equals it; NaN never counts as data."""
+    if nodata is None or not np.isfinite(nodata):
+        return None
+    if dtype.kind == "f":
+        return float(nodata)
+    limits = np.iinfo(dtype)
+    return float(nodata) if limits.min <= nodata <= limits.max and nodata % 1 == 0 else None
+
+
+def _without(
+    empty: npt.NDArray[np.bool_], maps: list[tuple[str, Array]]
+) -> tuple[list[tuple[str, Array]], tuple[str, ...]]:
+    """The maps with 0 where the cube holds no data, and a remark if a label was lost."""
+    lost = sum(int((values[empty] != 0).sum()) for _, values in maps)
+    if not lost:
+        return maps, ()
+    kept = [(name, np.where(empty, 0, values).astype(values.dtype)) for name, values in maps]
+    return kept, (f"{lost} labelled pixels hold no data: left unlabelled",)
 
 
 def _refuse_labelled_nan(

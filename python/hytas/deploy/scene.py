@@ -138,11 +138,14 @@ def classify_tile(model: DeployedModel, tile: Array, top: int, nodata: float | N
     """Classify a tile that `read_tile` read."""
     margin = model.card.margin
     tile = model.fit_dtype(tile)
+    known = model.card.nodata
     height, width = tile.shape[0] - 2 * margin, tile.shape[1] - 2 * margin
     valid = holds_data(tile[margin : margin + height, margin : margin + width], nodata)
     if not valid.any():
         empty = np.zeros((height, width), np.int32)
         return Strip(top, empty, empty.astype(np.float32))
+    if known is not None and nodata is not None and known != nodata:
+        tile = np.where(tile == nodata, np.asarray(known, tile.dtype), tile)
     labels, confidence = _RUNS[model.card.graph](model, tile, valid)
     # A scene graph classifies every pixel: what holds no data is taken out afterwards.
     return Strip(top, np.where(valid, labels, 0), np.where(valid, confidence, np.float32(0)))

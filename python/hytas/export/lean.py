@@ -118,7 +118,8 @@ class Scaling(nn.Module):
     """Band selection and scaling of float32 values: (..., sensor bands) -> (..., bands).
 
     Bands are cut out run by run, which copies memory where gathering them would look up each one.
-    Values that came from integers are finite, so only cubes of floats are searched for others.
+    Values that came from integers are finite, so only cubes of floats are searched for others, and
+    only models that know a value for no data look for it.
     """
 
     bands: Tensor
@@ -132,6 +133,7 @@ class Scaling(nn.Module):
         self.axis_is_whole = len(model.bands) == card.bands
         self.runs = runs_of(model.bands.tolist())
         self.finite = card.numpy_dtype.kind != "f"
+        self.nodata = model.nodata
 
     def forward(self, values: Tensor) -> Tensor:
         """(..., sensor bands) -> (..., bands)."""
@@ -142,9 +144,11 @@ class Scaling(nn.Module):
         else:
             kept = values.index_select(values.ndim - 1, self.bands)
         scaled = (kept - self.offset) / self.scale
-        if self.finite:
-            return scaled
-        return torch.where(scaled - scaled == 0.0, scaled, torch.zeros_like(scaled))
+        if not self.finite:
+            scaled = torch.where(scaled - scaled == 0.0, scaled, torch.zeros_like(scaled))
+        if self.nodata is not None:
+            scaled = torch.where(kept == self.nodata, torch.zeros_like(scaled), scaled)
+        return scaled
 
 
 def runs_of(bands: Sequence[int]) -> list[tuple[int, int]]:

@@ -1,5 +1,6 @@
 """The model as it ships: raw pixels in, class probabilities out."""
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
@@ -11,7 +12,9 @@ class SensorModel(nn.Module):
 
     Input: patches (N, P, P, sensor bands) as the sensor gives them, any real dtype.
     Output: probabilities (N, classes), float32.
-    A value that is not finite is replaced by the centre of its band, which scales to zero.
+    A value that is not finite, or that stands for no data, is replaced by the centre of its band,
+    which scales to zero: a band that fails in flight may be written so, and neighbours without data
+    tell a pixel nothing.
     """
 
     bands: Tensor
@@ -24,6 +27,8 @@ class SensorModel(nn.Module):
         self.register_buffer("bands", torch.as_tensor(preprocessing.bands, dtype=torch.int64))
         self.register_buffer("offset", torch.as_tensor(preprocessing.offset, dtype=torch.float32))
         self.register_buffer("scale", torch.as_tensor(preprocessing.scale, dtype=torch.float32))
+        nodata = preprocessing.nodata
+        self.nodata = None if nodata is None else float(np.float32(nodata))
 
     def forward(self, patches: Tensor) -> Tensor:
         """(N, P, P, sensor bands) -> (N, classes)."""
@@ -31,4 +36,6 @@ class SensorModel(nn.Module):
         scaled = (pixels - self.offset) / self.scale
         # A NaN differs from itself, and an infinity minus itself is a NaN.
         scaled = torch.where(scaled - scaled == 0.0, scaled, torch.zeros_like(scaled))
+        if self.nodata is not None:
+            scaled = torch.where(pixels == self.nodata, torch.zeros_like(scaled), scaled)
         return torch.softmax(self.network(scaled), dim=1)

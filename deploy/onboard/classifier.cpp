@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <limits>
 #include <type_traits>
 
 #include "error.hpp"
@@ -40,7 +41,7 @@ auto with_type(const ElementType& type, const Use& use) {
 template <typename Value>
 bool equals(Value value, double number) {
     if constexpr (std::is_floating_point_v<Value>)
-        return value == static_cast<Value>(number);
+        return std::abs(number) <= static_cast<double>(std::numeric_limits<Value>::max()) && value == static_cast<Value>(number);
     else
         return static_cast<double>(value) == number;
 }
@@ -85,7 +86,7 @@ Classifier::Classifier(const SceneModel& model, const Card& card, EnviCube& cube
 }
 
 bool Classifier::holds_data(const char* pixel) const {
-    return with_type(*card_.type, [&](auto value) { return any_data<decltype(value)>(pixel, card_.bands, cube_.ignore()); });
+    return with_type(*card_.type, [&](auto value) { return any_data<decltype(value)>(pixel, card_.bands, cube_.ignore() ? cube_.ignore() : card_.nodata); });
 }
 
 // The cube's value for no data, in the model's terms.

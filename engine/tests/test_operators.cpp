@@ -226,6 +226,38 @@ TEST_CASE("repair changes the fewest genes, each nearest architecture equally li
     }
 }
 
+TEST_CASE("repair counts more ways than 64 bits hold") {
+    // The deepest architectures of this space number more than 2^64 for each combination of global genes.
+    const SpacePtr space = builtin("autoformer");
+    const Feasible all(space, Budget());
+    Rng rng(6);
+    Genome home(space->genome_length());
+    int distant = 0;
+    for (int trial = 0; trial < 200; ++trial) {
+        all.sample(rng, Uniform::architectures, home);  // nearly all are among the deepest
+        const std::int64_t params = space->cost(0, home.data());
+        const Feasible feasible(space, Budget({{space->costs()[0].name, params, params}}));
+        REQUIRE(feasible.exact());
+        REQUIRE(feasible.count() > 0);
+        if (trial == 0) CHECK((all.count() >> 64) > 0);
+        Repair repair(feasible);
+        Genome child = home;
+        for (int changes = 0; changes < 5; ++changes) {
+            const LayerGroup& group = space->groups()[0];
+            const std::size_t byte = rng.below(group.depth(home.data()) * group.radix.size());
+            child[group.offset + byte] = static_cast<Gene8>(rng.below(group.radix[byte % group.radix.size()]));
+        }
+        const Genome before = child;
+        const std::size_t changed = repair(rng, child.data());
+        REQUIRE(feasible.contains(child));
+        CHECK(same_globals(*space, child, before));
+        CHECK(changed == layer_distance(*space, child, before));
+        CHECK(changed <= layer_distance(*space, home, before));  // the way back is one way
+        distant += changed > 2 ? 1 : 0;
+    }
+    CHECK(distant > 0);
+}
+
 TEST_CASE("repair changes the fewest global genes when no architecture has the child's") {
     const SpacePtr space = builtin("hytas");
     const Feasible feasible(space, Budget::parse(std::string("250K-params")));

@@ -53,6 +53,7 @@ class HSIClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         band_group: neighbouring bands in a token, where the space has no gene for it.
         bands: bands to start from, as "1-103,110-148"; None for all.
         scaling: "standard" or "minmax".
+        nodata: the value that stands for no data in the cube, or None.
         validation_fraction: share of the labelled pixels that the race ranks on; the last training
             has them too.
         epochs: of the retraining; None takes the recipe's number of steps.
@@ -87,6 +88,7 @@ class HSIClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         band_group: int = 3,
         bands: str | None = None,
         scaling: str = "standard",
+        nodata: float | None = None,
         validation_fraction: float = 0.2,
         epochs: int | None = None,
         recipe: Recipe | None = None,
@@ -106,6 +108,7 @@ class HSIClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.band_group = band_group
         self.bands = bands
         self.scaling = scaling
+        self.nodata = nodata
         self.validation_fraction = validation_fraction
         self.epochs = epochs
         self.recipe = recipe
@@ -127,7 +130,7 @@ class HSIClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             OSError: the work folder cannot be written.
         """
         cube, labels = np.asarray(cube), np.asarray(labels)
-        scene = scene_from_arrays(cube, labels, name="cube")
+        scene = scene_from_arrays(cube, labels, name="cube", nodata=self.nodata)
         # Whoever calls `fit` has split already: all pixels train, and the file is checked on them.
         scene = replace(scene, train=scene.labels, test=scene.labels)
         seed = _seed(self.random_state)
@@ -147,7 +150,7 @@ class HSIClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def predict(self, cube: Array) -> Array:
         """Class ids (H, W) of a cube of the same sensor, in the type of the labels.
 
-        0 where the cube holds no data (every band NaN or infinite).
+        0 where the cube holds no data (every band NaN, infinite or `nodata`).
 
         Raises:
             NotFittedError: before `fit`.
@@ -168,7 +171,7 @@ class HSIClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         read = PatchReader(fitting, model.card.patch_size)
         answers = np.full((*cube.shape[:2], len(self.classes_)), np.nan, np.float32)
         width = cube.shape[1]
-        for row, valid in enumerate(holds_data(fitting, None)):
+        for row, valid in enumerate(holds_data(fitting, model.card.nodata)):
             columns = np.flatnonzero(valid)
             answers[row, columns] = model.predict_patches(read(row * width + columns))
         return answers

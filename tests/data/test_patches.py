@@ -193,9 +193,29 @@ def test_no_data_is_not_measured_and_not_trained_on():
     assert Preprocessing.from_dict(older).nodata is None
 
 
-@pytest.mark.parametrize("nodata", [float("nan"), 1e9, -1.5, None])
-def test_a_mark_for_no_data_that_no_value_equals_is_none(nodata):
-    cube = np.arange(60, dtype=np.int16).reshape(4, 5, 3)
+@pytest.mark.parametrize(
+    ("dtype", "nodata"),
+    [("i2", float("nan")), ("i2", 1e9), ("i2", -1.5), ("i2", None), ("f4", -1.7e308), ("?", 0.0)],
+)
+def test_a_mark_for_no_data_that_no_value_equals_is_none(dtype, nodata):
+    cube = np.arange(60).reshape(4, 5, 3).astype(dtype)
     scene = scene_from_arrays(cube, np.tile([1, 2, 1, 2, 1], (4, 1)), nodata=nodata)
     assert scene.nodata is None
     assert scene.valid.all()
+
+
+@pytest.mark.parametrize(
+    ("dtype", "mark"), [("f4", -3.4028235e38), ("f4", -9999.9), ("f2", -9999.0), ("f8", 1e-7)]
+)
+def test_a_mark_for_no_data_is_the_value_that_the_type_holds(dtype, mark):
+    rng = np.random.default_rng(1)
+    cube = rng.normal(150, 30, (8, 9, 4)).astype(dtype)
+    whole = scene_from_arrays(cube.copy(), np.tile([1, 2, 1], (8, 3)))
+    cube[2, 3, 1] = mark
+    scene = scene_from_arrays(cube, np.tile([1, 2, 1], (8, 3)), nodata=mark)
+    pixels = np.flatnonzero(scene.labels)
+    fitted, wanted = (Preprocessing.fit_scene(one, pixels) for one in (scene, whole))
+    np.testing.assert_allclose(fitted.offset, wanted.offset, rtol=0.02)
+    np.testing.assert_allclose(fitted.scale, wanted.scale, rtol=0.05)
+    assert fitted.apply(cube)[2, 3, 1] == 0
+    assert scene.fingerprint != scene_from_arrays(cube, np.tile([1, 2, 1], (8, 3))).fingerprint

@@ -162,6 +162,18 @@ def test_no_data_gets_no_class(fitted: HSIClassifier, halves: tuple[np.ndarray, 
     assert np.array_equal(fitted.predict(cube), fitted.predict(halves[0]))
 
 
+def test_a_mark_for_no_data_gets_no_class(halves: tuple[np.ndarray, ...]) -> None:
+    cube, train, _ = halves
+    marked = cube.copy()
+    marked[:2] = -1
+    model = HSIClassifier(**SETTINGS, budget="20K..40K-params", nodata=-1).fit(marked, train)
+    assert (model.predict(marked)[:2] == 0).all()
+    assert (model.predict(marked)[2:] > 0).all()
+    probabilities = model.predict_proba(marked)
+    assert np.isnan(probabilities[:2]).all()
+    assert np.isfinite(probabilities[2:]).all()
+
+
 def test_a_work_folder_is_gone_on_with(
     halves: tuple[np.ndarray, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

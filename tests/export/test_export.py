@@ -124,6 +124,8 @@ def test_no_data_counts_as_the_centre_of_its_band(tmp_path: Path) -> None:
     assert (found.labels == 0).sum() == 15
     assert np.array_equal(found.labels, ids)
     assert np.array_equal(as_other.labels, found.labels)
+    # What the caller does not say is as the model was trained.
+    assert np.array_equal(classify_scene(deployed, missing).labels, found.labels)
     tiles = classify_scene(
         DeployedModel.load(files.pop("onnx-scene"), "cpu"), missing, nodata=-9999
     )

@@ -8,7 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from hytas.data import Scene, scene_from_arrays
+from hytas.data import Scene, Split, scene_from_arrays
+from hytas.deploy import DeployedModel, classify_scene
 from hytas.errors import InputError
 from hytas.run import RunConfig, RunFolder, export_run, run_mission
 from hytas.search import EvaluationStore
@@ -99,6 +100,50 @@ def test_recipe_may_change_until_training_begins(scene: Scene, tmp_path: Path) -
     assert run_mission(trained, scene, tmp_path / "run", device="cpu").metrics is not None
     with pytest.raises(InputError, match="another configuration: recipe"):
         run_mission(SEARCH_ONLY.with_epochs(2), scene, tmp_path / "run", device="cpu")
+
+
+def test_recipe_may_change_between_choice_and_training(scene: Scene, tmp_path: Path) -> None:
+    run_mission(SEARCH_ONLY, scene, tmp_path / "run", device="cpu")
+    other = replace(SEARCH_ONLY, recipe=Recipe(epochs=1, mixup=0.0))
+    assert run_mission(other, scene, tmp_path / "run", device="cpu").metrics is not None
+    assert RunFolder(tmp_path / "run").read_config()[0].recipe.mixup == 0.0
+
+
+def test_only_the_length_may_change_before_the_choice(scene: Scene, tmp_path: Path) -> None:
+    run_mission(SEARCH_ONLY, scene, tmp_path / "run", device="cpu")
+    (tmp_path / "run" / "architecture.json").unlink()
+    other = replace(SEARCH_ONLY, recipe=Recipe(epochs=0, mixup=0.0))
+    with pytest.raises(InputError, match=r"another configuration: recipe mixup 0.0 \(there"):
+        run_mission(other, scene, tmp_path / "run", device="cpu")
+    longer = replace(SEARCH_ONLY, recipe=Recipe(epochs=0, steps=7))
+    run_mission(longer, scene, tmp_path / "run", device="cpu")
+
+
+def test_a_run_goes_on_with_the_split_that_it_began_with(scene: Scene, tmp_path: Path) -> None:
+    """Another version may draw another one for the same seed."""
+    config = replace(SEARCH_ONLY, split="random", train_per_class=12)
+    run_mission(config, scene, tmp_path / "run", device="cpu")
+    drawn = Split.load(tmp_path / "run" / "split.npz")
+    other = replace(drawn, train=drawn.validation, validation=drawn.train)
+    other.save(tmp_path / "run" / "split.npz")
+    run_mission(config.with_epochs(1), scene, tmp_path / "run", device="cpu")
+    card = DeployedModel.load(tmp_path / "run" / "model.onnx").card
+    spectra = scene.cube.reshape(-1, 14)[other.train][:, card.preprocessing["bands"]]
+    np.testing.assert_allclose(card.preprocessing["offset"], spectra.mean(axis=0), rtol=1e-5)
+
+
+def test_ground_without_data_has_no_class_on_the_map(scene: Scene, tmp_path: Path) -> None:
+    cube = np.array(scene.cube)
+    cube[:3] = -1.0
+    labels = scene.labels.copy()
+    marked = scene_from_arrays(cube, labels, name="strips", nodata=-1.0)
+    assert marked.notes == ("40 labelled pixels hold no data: left unlabelled",)
+    config = replace(SEARCH_ONLY, split="random", train_per_class=12, recipe=Recipe(epochs=1))
+    run_mission(config, marked, tmp_path / "run", device="cpu")
+    model = DeployedModel.load(tmp_path / "run" / "model.onnx")
+    found = classify_scene(model, cube).labels
+    assert (found[:3] == 0).all()
+    assert (found[3:] > 0).all()
 
 
 def test_dead_band_is_left_out_and_budgeted_so(scene: Scene, tmp_path: Path) -> None:

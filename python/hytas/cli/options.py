@@ -1,6 +1,6 @@
 """Options that several commands share, and their types."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -147,6 +147,24 @@ device_option = click.option(
 )
 
 json_option = click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
+
+
+def recipe_of(usual: Any, settings: Sequence[str], retrain_epochs: int | None) -> Any:
+    """The `Recipe` of --recipe and --retrain-epochs, changing `usual`.
+
+    Raises:
+        InputError: both say how long to train, or a setting is none.
+    """
+    recipe = usual.changed(settings)
+    if retrain_epochs is None:
+        return recipe
+    names = [setting.partition("=")[0].strip() for setting in settings]
+    for name in ("steps", "epochs"):
+        if name in names:
+            raise InputError(
+                f"retrain epochs {retrain_epochs}: --recipe {name}=... says how long to train, too"
+            )
+    return recipe.with_epochs(retrain_epochs)
 
 
 def absolute_paths(settings: dict[str, Any]) -> dict[str, Any]:

@@ -109,15 +109,13 @@ def search(
     console = Console()
     if data == "synthetic":
         console.line("this runs on the embedded synthetic scene (--data names another), briefly")
-    training = Recipe(epochs=defaults["retrain_epochs"]).changed(recipe)
-    if retrain_epochs is not None:
-        training = training.with_epochs(retrain_epochs)
+    usual = Recipe(epochs=defaults["retrain_epochs"])
     config = RunConfig(
         budget=budget,
         population=_either(population, defaults["population"]),
         generations=_either(generations, defaults["generations"]),
         finalists=defaults["finalists"] if finalists is None else finalists,
-        recipe=training,
+        recipe=options.recipe_of(usual, recipe, retrain_epochs),
         **options.absolute_paths(settings),
     )
     scene = config.load_scene()

@@ -71,9 +71,8 @@ def _continue(run: str, settings: dict[str, Any], console: Any) -> tuple[Any, st
     config, _ = folder.read_config()
     if not folder.architecture.exists():
         raise InputError(f"{run}: its search is not finished; run `hytas search` on it again")
-    if settings["retrain_epochs"] is not None or config.recipe.epochs == 0:
-        config = config.with_epochs(settings["retrain_epochs"])
-    config = replace(config, recipe=config.recipe.changed(settings["recipe"]))
+    usual = config.recipe.with_epochs(None) if config.recipe.epochs == 0 else config.recipe
+    config = replace(config, recipe=_recipe(usual, settings))
     return run_mission(
         config, config.load_scene(), run, device=settings["device"], report=console
     ), config.data
@@ -85,8 +84,8 @@ def _start(arch: str | None, settings: dict[str, Any], console: Any) -> tuple[An
     from hytas.train import Recipe
 
     out, device = settings.pop("out"), settings.pop("device")
-    epochs = settings.pop("retrain_epochs")
-    recipe = Recipe().with_epochs(epochs).changed(settings.pop("recipe"))
+    recipe = _recipe(Recipe(), settings)
+    del settings["retrain_epochs"], settings["recipe"]
     if arch is None or out is None:
         raise InputError("train: give RUN, or --arch and --out (and --data)")
     architecture = read_json(Path(arch))
@@ -99,3 +98,10 @@ def _start(arch: str | None, settings: dict[str, Any], console: Any) -> tuple[An
         architecture, config, config.load_scene(), out, device=device, report=console
     )
     return outcome, settings["data"]
+
+
+def _recipe(usual: Any, settings: dict[str, Any]) -> Any:
+    recipe = options.recipe_of(usual, settings["recipe"], settings["retrain_epochs"])
+    if recipe.epochs == 0:
+        raise InputError("retrain epochs 0: nothing would be trained; must be 1 or more")
+    return recipe

@@ -131,14 +131,16 @@ def _read_files(paths: Sequence[Path]) -> Scene:
         return load_scene(*paths)
     cube = load_cube(paths[0])
     maps = [load_maps(path, shape=cube.cube.shape)[0] for path in paths[1:]]
-    return scene_from_arrays(
+    scene = scene_from_arrays(
         cube.cube,
         train=maps[0][1],
         test=maps[1][1],
         wavelengths=cube.wavelengths,
         sources=[str(path) for path in paths],
         map_names=[name for name, _ in maps],
+        nodata=cube.meta.get("nodata"),
     )
+    return replace(scene, bad_bands=tuple(cube.meta.get("bad_bands", ())))
 
 
 def load_cube(path: str | Path, cube_key: str | None = None, bands: int | None = None) -> Cube:

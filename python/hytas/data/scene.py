@@ -31,7 +31,7 @@ class Scene:
         valid: (H, W), False where a band is NaN or infinite, or all are `nodata`; such pixels
             are unlabelled.
         sources: the files read.
-        fingerprint: sha256 of cube, labels and split, in hex.
+        fingerprint: sha256 of cube, labels, split and mark for no data, in hex.
         notes: one-line remarks on what was masked or put right.
         train_counts: training pixels of each class that were published for the scene, or None.
         bad_bands: indices of the bands that the file marks as bad.
@@ -127,7 +127,7 @@ def scene_from_arrays(
             )
     nodata = _possible(nodata, cube.dtype)
     valid = valid_pixels(cube)
-    held = valid_pixels(cube, nodata)
+    held = valid if nodata is None else valid_pixels(cube, nodata)
     maps, emptied = _without(valid & ~held, maps)
     joined = join(maps)
     remarks = [*notes, *emptied, *joined.notes, *_refuse_labelled_nan(cube, valid, joined.labels)]
@@ -142,7 +142,7 @@ def scene_from_arrays(
         wavelengths=wavelengths_of(wavelengths, cube.shape[2]),
         valid=held,
         sources=tuple(sources),
-        fingerprint=fingerprint(cube, joined.labels, joined.train, joined.test),
+        fingerprint=fingerprint(cube, joined.labels, joined.train, joined.test, nodata=nodata),
         notes=tuple(remarks),
         nodata=nodata,
     )
@@ -167,8 +167,11 @@ def check_cube(cube: Array, argument: str) -> None:
         raise InputError(f"{argument}: the cube is {shape}: it has one band, at least 2 needed")
 
 
-def fingerprint(cube: Array, *maps: Array | None) -> str:
-    """Return the sha256 of type, shape and values of a cube and maps, in any memory order."""
+def fingerprint(cube: Array, *maps: Array | None, nodata: float | None = None) -> str:
+    """Return the sha256 of type, shape and values of a cube and maps, in any memory order.
+
+    And of the value for no data, where there is one, for it decides what is measured.
+    """
     digest = hashlib.sha256()
     for array in (cube, *maps):
         if array is None:
@@ -178,6 +181,8 @@ def fingerprint(cube: Array, *maps: Array | None) -> str:
         for row in array:
             little = np.ascontiguousarray(row, dtype=row.dtype.newbyteorder("<"))
             digest.update(little.data)
+    if nodata is not None:
+        digest.update(f"no data {nodata!r}".encode())
     return digest.hexdigest()
 
 
@@ -193,11 +198,14 @@ def _named_maps(
 
 
 def _possible(nodata: float | None, dtype: np.dtype[Any]) -> float | None:
-    """`nodata`, or None where no value of the type equals it; NaN never counts as data."""
-    if nodata is None or not np.isfinite(nodata):
+    """`nodata` as the type holds it, or None where no value equals it; NaN never counts as data."""
+    if nodata is None or not np.isfinite(nodata) or dtype.kind == "b":
         return None
     if dtype.kind == "f":
-        return float(nodata)
+        # Files write it with fewer or more digits than the type has.
+        with np.errstate(over="ignore"):
+            held = float(dtype.type(nodata))
+        return held if np.isfinite(held) else None
     limits = np.iinfo(dtype)
     return float(nodata) if limits.min <= nodata <= limits.max and nodata % 1 == 0 else None
 

@@ -69,7 +69,7 @@ def classify_scene(
     Args:
         model: of the sensor that recorded the cube.
         cube: (H, W, bands); read tile by tile.
-        nodata: the value that stands for no data, or None.
+        nodata: the value that stands for no data; None takes the model's, if it has one.
         tile_rows: rows at a time; None takes what fits `TILE_BYTES`. The map is the same, to the
             bit, whatever it is.
         progress: called after each tile.
@@ -136,19 +136,27 @@ def mirror(index: npt.NDArray[np.int64], size: int) -> npt.NDArray[np.int64]:
 
 def classify_tile(model: DeployedModel, tile: Array, top: int, nodata: float | None) -> Strip:
     """Classify a tile that `read_tile` read."""
-    margin = model.card.margin
-    tile = model.fit_dtype(tile)
-    known = model.card.nodata
+    margin, known = model.card.margin, model.card.nodata
+    nodata = known if nodata is None else nodata
     height, width = tile.shape[0] - 2 * margin, tile.shape[1] - 2 * margin
     valid = holds_data(tile[margin : margin + height, margin : margin + width], nodata)
     if not valid.any():
         empty = np.zeros((height, width), np.int32)
         return Strip(top, empty, empty.astype(np.float32))
-    if known is not None and nodata is not None and known != nodata:
-        tile = np.where(tile == nodata, np.asarray(known, tile.dtype), tile)
-    labels, confidence = _RUNS[model.card.graph](model, tile, valid)
+    labels, confidence = _RUNS[model.card.graph](model, _in_terms(model, tile, nodata), valid)
     # A scene graph classifies every pixel: what holds no data is taken out afterwards.
     return Strip(top, np.where(valid, labels, 0), np.where(valid, confidence, np.float32(0)))
+
+
+def _in_terms(model: DeployedModel, tile: Array, nodata: float | None) -> Array:
+    """The tile in the model's type, with the model's own value for no data."""
+    known = model.card.nodata
+    if known is None or nodata is None or known == nodata:
+        return model.fit_dtype(tile)
+    missing = tile == nodata
+    tile = model.fit_dtype(np.where(missing, tile.dtype.type(0), tile))
+    tile[missing] = known
+    return tile
 
 
 def _run_patches(

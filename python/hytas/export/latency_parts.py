@@ -115,9 +115,12 @@ def scaling(graph: Sketch, card: ModelCard) -> str:
             x = graph.add("Concat", *parts, axis=3) if len(parts) > 1 else parts[0]
         else:
             x = graph.add("Gather", x, graph.integers(*kept), axis=3)
+    kept_values = x
     x = graph.add("Div", graph.add("Sub", x, graph.weight(len(kept))), graph.weight(len(kept)))
     if card.numpy_dtype.kind == "f":
         x = graph.add("Where", graph.add("Equal", graph.add("Sub", x, x), graph.weight(1)), x, x)
+    if card.nodata is not None:
+        x = graph.add("Where", graph.add("Equal", kept_values, graph.weight(1)), x, x)
     return x
 
 

@@ -12,9 +12,9 @@ class SensorModel(nn.Module):
 
     Input: patches (N, P, P, sensor bands) as the sensor gives them, any real dtype.
     Output: probabilities (N, classes), float32.
-    A value that is not finite, or that stands for no data, is replaced by the centre of its band,
-    which scales to zero: a band that fails in flight may be written so, and neighbours without data
-    tell a pixel nothing.
+    A value that is not finite, or that stands for no data, scales to zero, as the mean of its band
+    does (the minimum, where the scaling is "minmax"): a band that fails in flight may be written
+    so, and neighbours without data tell a pixel nothing.
     """
 
     bands: Tensor

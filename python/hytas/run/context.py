@@ -90,13 +90,18 @@ def open_feasible(config: RunConfig, shape: InputShape) -> tuple[SearchSpace, Fe
         raise InputError(str(error)) from None
 
 
-def prepare(config: RunConfig, scene: Scene, device: torch.device) -> RunContext:
+def prepare(
+    config: RunConfig, scene: Scene, device: torch.device, split: Split | None = None
+) -> RunContext:
     """Split and scale `scene`, and find what fits the budget, as `config` says.
+
+    Args:
+        split: of a run that goes on; None draws it.
 
     Raises:
         InputError: the configuration does not fit the scene, or no architecture the budget.
     """
-    split = make_split(
+    split = split or make_split(
         scene,
         kind=config.split,
         train_per_class=config.train_per_class,
@@ -119,6 +124,13 @@ def prepare(config: RunConfig, scene: Scene, device: torch.device) -> RunContext
     return RunContext(config, scene, split, preprocessing, shape, space, feasible, device)
 
 
+def _kept_split(folder: RunFolder, scene: Scene) -> Split | None:
+    """The split of a run of this scene that is in the folder already."""
+    if not (folder.config.exists() and folder.split.exists()):
+        return None
+    return Split.load(folder.split) if folder.read_config()[1] == scene.fingerprint else None
+
+
 @contextmanager
 def open_run(
     out: str | Path, config: RunConfig, scene: Scene, device: str
@@ -129,7 +141,7 @@ def open_run(
         InputError: as `prepare`, and where the folder belongs to another run.
         OSError: the folder cannot be written.
     """
-    context = prepare(config, scene, choose_device(device))
+    context = prepare(config, scene, choose_device(device), _kept_split(RunFolder(out), scene))
     with RunFolder(out) as folder:
         folder.claim(config, scene.fingerprint)
         if not folder.split.exists():

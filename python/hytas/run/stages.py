@@ -255,6 +255,7 @@ def map_stage(context: RunContext, folder: RunFolder, report: Report) -> ClassMa
     result = classify_scene(
         deployed,
         scene.cube,
+        nodata=scene.nodata,
         progress=lambda done, total: report.pixels(
             "classify", done * pixels_a_row, total * pixels_a_row
         ),

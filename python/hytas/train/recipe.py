@@ -9,7 +9,7 @@ from typing import Any
 from hytas.errors import InputError
 
 SHARES = ("warmup", "label_smoothing", "drop_path", "ema_decay", "band_dropout")
-AMOUNTS = ("weight_decay", "class_weights", "mixup", "band_noise", "brightness", "alignment")
+AMOUNTS = ("weight_decay", "mixup", "band_noise", "brightness", "alignment")
 SWITCHES = {"yes": True, "true": True, "no": False, "false": False}
 
 
@@ -38,7 +38,8 @@ class Recipe:
         mixup: Beta(a, a) parameter of mixup; 0 leaves it out.
         flips: random reflections and transpositions of the patch, the eight symmetries of a square.
         band_noise: deviation of the noise added to each scaled value.
-        band_dropout: largest share of the bands of a patch that are set to their mean.
+        band_dropout: largest probability of a patch's bands to be set to 0, which is their mean
+            (minimum, where the scaling is "minmax").
         brightness: deviation of a random factor and a random offset a patch.
         alignment: weight of HyLITE's global-local alignment (`hytas.train.alignment`).
         patience: stop when this fraction of the epochs brought no better validation.
@@ -72,13 +73,16 @@ class Recipe:
                 raise InputError(f"{name} {getattr(self, name)}: must be 1 or more")
         for name in ("learning_rate", "clip_norm"):
             if not 0 < getattr(self, name) < math.inf:
-                raise InputError(f"{name} {getattr(self, name)}: must be greater than 0")
+                raise InputError(f"{name} {getattr(self, name)}: must be finite and more than 0")
+        for name in ("patience", "class_weights"):
+            if not 0 <= getattr(self, name) <= 1:
+                raise InputError(f"{name} {getattr(self, name)}: must be 0 to 1")
         for name in SHARES:
             if not 0 <= getattr(self, name) < 1:
                 raise InputError(f"{name} {getattr(self, name)}: must be 0 or more and less than 1")
         for name in AMOUNTS:
             if not 0 <= getattr(self, name) < math.inf:
-                raise InputError(f"{name} {getattr(self, name)}: must be 0 or more")
+                raise InputError(f"{name} {getattr(self, name)}: must be finite and 0 or more")
 
     def changed(self, settings: Iterable[str]) -> "Recipe":
         """This recipe with some settings changed, each written as "mixup=0.4".
@@ -94,13 +98,12 @@ class Recipe:
             name = name.strip().replace("-", "_")
             if not equals:
                 raise InputError(f"recipe {setting!r}: must be NAME=VALUE, as mixup=0.4")
-            names = [item.name for item in fields(self)]
-            if name not in names:
-                near = difflib.get_close_matches(name, names, 1)
+            kinds = {item.name: type(item.default) for item in fields(self)} | {"epochs": int}
+            if name not in kinds:
+                near = difflib.get_close_matches(name, kinds, 1)
                 hint = f"; did you mean {near[0]!r}?" if near else ""
-                raise InputError(f"recipe {name!r}: must be one of {', '.join(names)}{hint}")
-            kind = int if name == "epochs" else type(getattr(self, name))
-            given[name] = _value(name, text.strip(), kind)
+                raise InputError(f"recipe {name!r}: must be one of {', '.join(kinds)}{hint}")
+            given[name] = _value(name, text.strip(), kinds[name])
         if "steps" in given:
             given.setdefault("epochs", None)
         return replace(self, **given)

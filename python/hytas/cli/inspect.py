@@ -56,6 +56,7 @@ def _model(path: Path) -> Finding:
         "bands kept": f"{kept} of {card.bands}",
         "wavelengths": _range(card.wavelengths),
         "scaling": card.preprocessing.get("method"),
+        "no data": card.nodata,
         "architecture": dict(card.architecture),
         "classes": dict(zip(card.class_names, card.class_ids, strict=True)),
         "provider": model.provider,

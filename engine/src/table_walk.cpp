@@ -6,6 +6,11 @@ namespace hytas {
 
 namespace {
 
+// Options up to which the right one is looked for one by one, and up to which all are compared without a branch on the
+// result; among more it is found by halving.
+constexpr std::size_t most_guessed = 4;
+constexpr std::size_t most_compared = 16;
+
 void write_option(const LayerGroup& group, const Level& level, std::size_t option, Gene8* layer) {
     if (level.genes == 1) {
         layer[level.first_gene] = static_cast<Gene8>(option);
@@ -34,8 +39,16 @@ void descend(const SearchSpace& space, const Level* level, std::uint32_t state, 
         const LayerGroup& genes = space.groups()[group];
         const Count* row = cumulative<Count>(*level).data() + state * level->options;
         std::size_t option = 0;
-        while (index >= row[option]) ++option;
-        if (option > 0) index -= row[option - 1];
+        if (level->options <= most_guessed) {
+            while (index >= row[option]) ++option;
+            if (option > 0) index -= row[option - 1];
+        } else if (level->options <= most_compared) {
+            for (std::size_t k = 0; k + 1 < level->options; ++k) option += index >= row[k] ? 1 : 0;
+            index -= option > 0 ? row[option - 1] : 0;
+        } else {
+            option = static_cast<std::size_t>(std::upper_bound(row, row + level->options, index) - row);
+            if (option > 0) index -= row[option - 1];
+        }
         write_option(genes, *level, option, layer);
         state = level->children[state * level->options + option];
         if (level->ends_layer) layer += genes.radix.size();

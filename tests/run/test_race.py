@@ -57,9 +57,29 @@ def test_the_best_on_validation_pixels_wins(tmp_path: Path) -> None:
     assert (len(done), len(first), len(last)) == (7, 5, 2)
     best = sorted(first, key=lambda t: -t.probability)[:2]
     assert {t.id for t in best} == {t.id for t in last}
-    winner = max(last, key=lambda t: t.probability)
+    early = {t.id: t.probability for t in first}
+    winner = max(last, key=lambda t: t.probability + early[t.id])
     with EvaluationStore(tmp_path / "run" / "evaluations.sqlite") as store:
         (item,) = [item for item in store.evaluations() if item.id == winner.id]
+    assert outcome.architecture == item.architecture
+
+
+def test_who_learns_fast_wins_where_the_long_rounds_tell_nothing_apart(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The fast one is second by a hair in the long round."""
+    trained: dict[int, list[int]] = {}
+
+    def fake(context: object, finalist: Evaluation, steps: int) -> Training:
+        trained.setdefault(steps, []).append(finalist.id)
+        place = trained[3].index(finalist.id)
+        probability = {3: (0.5, 0.9, 0.8, 0.2, 0.1), 12: (0.0, 0.960, 0.965, 0.0, 0.0)}
+        return Training(finalist.id, steps, probability[steps][place], 1.0, 0.0)
+
+    monkeypatch.setattr(race, "_train", fake)
+    outcome = run_mission(RACE, fixed_scene(), tmp_path / "run", device="cpu")
+    with EvaluationStore(tmp_path / "run" / "evaluations.sqlite") as store:
+        (item,) = [item for item in store.evaluations() if item.id == trained[3][1]]
     assert outcome.architecture == item.architecture
 
 

@@ -165,6 +165,20 @@ def test_recipe_without_such_a_setting(scene: Path, tmp_path: Path, hytas: Run) 
     assert not (tmp_path / "run").exists()
 
 
+def test_length_of_the_retraining_said_twice(scene: Path, tmp_path: Path, hytas: Run) -> None:
+    arguments = ["search", "--data", scene, "--budget", "60K-params", "--out", tmp_path / "run"]
+    both = ["--retrain-epochs", "10", "--recipe", "steps=300"]
+    refused(hytas(*arguments, *both), "retrain epochs 10", "--recipe steps=")
+    assert not (tmp_path / "run").exists()
+
+
+def test_training_of_no_epoch(finished: Path, tmp_path: Path, hytas: Run) -> None:
+    out = tmp_path / "run"
+    shutil.copytree(finished, out)
+    refused(hytas("train", out, "--recipe", "epochs=0"), "retrain epochs 0", "1 or more")
+    refused(hytas("train", out, "--retrain-epochs", "0"), "retrain epochs 0", "1 or more")
+
+
 def test_folder_of_another_scene(finished: Path, tmp_path: Path, hytas: Run) -> None:
     cube, labels = small_scene(seed=1)
     scipy.io.savemat(tmp_path / "other.mat", {"cube": cube, "gt": labels})

@@ -73,7 +73,7 @@ struct Repair::Scratch {
     std::map<const Root*, std::vector<ReachedLevel>> reached;  // of the roots that were needed so far
     std::size_t entries = 0;                                   // in all of them
     std::vector<Distances<std::uint64_t>> distances;
-    std::vector<Distances<Wide>> wide_distances;  // of roots with more than 2^64 architectures
+    std::vector<Distances<Wide>> wide_distances;  // of roots with 2^64 architectures or more
     std::vector<std::size_t> nearest;
     Genome genome;
 };

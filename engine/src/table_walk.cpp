@@ -27,6 +27,19 @@ const std::vector<Count>& cumulative(const Level& level) {
         return level.narrow;
 }
 
+// The first option of a row whose cumulative count is above `index`.
+template <class Count>
+std::size_t option_at(const Count* row, std::size_t options, Count index) {
+    std::size_t option = 0;
+    if (options <= most_guessed)
+        while (index >= row[option]) ++option;
+    else if (options <= most_compared)
+        for (std::size_t k = 0; k + 1 < options; ++k) option += index >= row[k] ? 1 : 0;
+    else
+        option = static_cast<std::size_t>(std::upper_bound(row, row + options, index) - row);
+    return option;
+}
+
 template <class Count>
 void descend(const SearchSpace& space, const Level* level, std::uint32_t state, Count index, Gene8* genome) {
     std::size_t group = 0;
@@ -38,17 +51,8 @@ void descend(const SearchSpace& space, const Level* level, std::uint32_t state, 
         }
         const LayerGroup& genes = space.groups()[group];
         const Count* row = cumulative<Count>(*level).data() + state * level->options;
-        std::size_t option = 0;
-        if (level->options <= most_guessed) {
-            while (index >= row[option]) ++option;
-            if (option > 0) index -= row[option - 1];
-        } else if (level->options <= most_compared) {
-            for (std::size_t k = 0; k + 1 < level->options; ++k) option += index >= row[k] ? 1 : 0;
-            index -= option > 0 ? row[option - 1] : 0;
-        } else {
-            option = static_cast<std::size_t>(std::upper_bound(row, row + level->options, index) - row);
-            if (option > 0) index -= row[option - 1];
-        }
+        const std::size_t option = option_at(row, level->options, index);
+        index -= option > 0 ? row[option - 1] : 0;
         write_option(genes, *level, option, layer);
         state = level->children[state * level->options + option];
         if (level->ends_layer) layer += genes.radix.size();

@@ -76,17 +76,9 @@ def classify(
     from hytas.deploy.accuracy import measure
     from hytas.deploy.charts import draw_confusion
     from hytas.deploy.journal import file_identity, open_journal
-    from hytas.deploy.outputs import Extras, check_output, write_confidence, write_map
+    from hytas.deploy.outputs import Extras, write_confidence, write_map
 
-    check_output(out)
-    if confidence is not None:
-        check_output(confidence, "confidence")
-    if confusion is not None:
-        check_output(confusion, "confusion")
-        if labels is None:
-            raise InputError(
-                f"confusion: {confusion} needs the ground truth; name it with --labels"
-            )
+    _check_outputs(out, confidence, confusion, labels)
     deployed = DeployedModel.load(model, provider, threads=threads)
     source = _open_source(scene, cube_key, deployed.card.bands)
     height, width, bands = source.cube.shape
@@ -119,6 +111,23 @@ def classify(
             write_confidence(confidence, result, deployed.card, source.geo)
             report["confidence"] = str(confidence)
     click.echo(json.dumps(report, indent=2) if as_json else _text(report))
+
+
+def _check_outputs(
+    out: Path, confidence: Path | None, confusion: Path | None, labels: Path | None
+) -> None:
+    """Refuse before the work what could not be written after it."""
+    from hytas.deploy.outputs import check_output
+
+    check_output(out)
+    if confidence is not None:
+        check_output(confidence, "confidence")
+    if confusion is not None:
+        check_output(confusion, "confusion")
+        if labels is None:
+            raise InputError(
+                f"confusion: {confusion} needs the ground truth; name it with --labels"
+            )
 
 
 def _run(

@@ -2,11 +2,14 @@
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from hytas.errors import InputError
+
+if TYPE_CHECKING:
+    from hytas.train import Recipe
 
 Command = Callable[..., Any]
 
@@ -149,7 +152,7 @@ device_option = click.option(
 json_option = click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
 
 
-def recipe_of(usual: Any, settings: Sequence[str], retrain_epochs: int | None) -> Any:
+def recipe_of(usual: "Recipe", settings: Sequence[str], retrain_epochs: int | None) -> "Recipe":
     """The `Recipe` of --recipe and --retrain-epochs, changing `usual`.
 
     Raises:

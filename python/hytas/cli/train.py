@@ -3,12 +3,15 @@
 import json
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from hytas.cli import options
 from hytas.errors import InputError
+
+if TYPE_CHECKING:
+    from hytas.train import Recipe
 
 
 @click.command()
@@ -100,7 +103,7 @@ def _start(arch: str | None, settings: dict[str, Any], console: Any) -> tuple[An
     return outcome, settings["data"]
 
 
-def _recipe(usual: Any, settings: dict[str, Any]) -> Any:
+def _recipe(usual: "Recipe", settings: dict[str, Any]) -> "Recipe":
     recipe = options.recipe_of(usual, settings["recipe"], settings["retrain_epochs"])
     if recipe.epochs == 0:
         raise InputError("retrain epochs 0: nothing would be trained; must be 1 or more")

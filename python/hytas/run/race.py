@@ -53,26 +53,13 @@ def race(
     Returns:
         The winner, and what is to be kept of the predictor ({} without one).
     """
-    config = context.config
-    known = {(item.id, item.steps): item for item in store.trainings()}
-
-    def train(chosen: Sequence[Evaluation], steps: int) -> list[Training]:
-        results = []
-        for finalist in chosen:
-            if (finalist.id, steps) not in known:
-                training = _train(context, finalist, steps)
-                store.add_training(training)
-                known[finalist.id, steps] = training
-            results.append(known[finalist.id, steps])
-            report.line(_describe(finalist, results[-1]))
-        return results
-
+    train = _trainer(context, store, report)
     steps = first_steps(context)
     count = min(finalists(context), len(ranked))
     report.line(f"race: {count} finalists, {steps} steps each")
     found: dict[str, Any] = {}
-    if config.strategy == "predictor":
-        proposals = Proposals(ranked, earlier, config.seed)
+    if context.config.strategy == "predictor":
+        proposals = Proposals(ranked, earlier, context.config.seed)
         left, results = _proposed(proposals, count, lambda wave: train(wave, steps))
         found = proposals.report()
         report.line(describe_predictor(found))
@@ -87,6 +74,26 @@ def race(
         for result in train(left, steps):
             rounds[result.id].append(result.probability)
     return _best(left, rounds)[0], found
+
+
+def _trainer(
+    context: RunContext, store: EvaluationStore, report: Report
+) -> Callable[[Sequence[Evaluation], int], list[Training]]:
+    """What trains finalists for so many steps, or takes from the store what was trained before."""
+    known = {(item.id, item.steps): item for item in store.trainings()}
+
+    def train(chosen: Sequence[Evaluation], steps: int) -> list[Training]:
+        results = []
+        for finalist in chosen:
+            if (finalist.id, steps) not in known:
+                training = _train(context, finalist, steps)
+                store.add_training(training)
+                known[finalist.id, steps] = training
+            results.append(known[finalist.id, steps])
+            report.line(_describe(finalist, results[-1]))
+        return results
+
+    return train
 
 
 def _proposed(

@@ -35,7 +35,6 @@ class ModelCard:
         graph: "patch" ((N, P, P, bands) -> probabilities) or "scene" (tile -> class map).
         precision: of the weights and products: "float32", "float16", "int8" ...
         forced: whether the file was written although it failed its accuracy check.
-        nodata: the value in a pixel that the model takes for no data, or None.
     """
 
     class_names: tuple[str, ...]
@@ -52,7 +51,6 @@ class ModelCard:
     graph: str = "patch"
     precision: str = "float32"
     forced: bool = False
-    nodata: float | None = None
 
     def __post_init__(self) -> None:
         classes = len(self.class_names)
@@ -78,6 +76,12 @@ class ModelCard:
         return self.patch_size // 2
 
     @property
+    def nodata(self) -> float | None:
+        """The value that the model takes for no data, if it knows one."""
+        mark = self.preprocessing.get("nodata")
+        return None if mark is None else float(mark)
+
+    @property
     def numpy_dtype(self) -> np.dtype[Any]:
         """The cube's element type, native byte order."""
         return np.dtype(self.dtype)
@@ -85,7 +89,8 @@ class ModelCard:
     def to_properties(self) -> dict[str, str]:
         """Text for each key; the same card gives the same text, always."""
         values = {name: getattr(self, name) for name in self.__dataclass_fields__}
-        properties = {"hytas.format": FORMAT}
+        # The runner on board reads numbers and lists, not the preprocessing that holds the mark.
+        properties = {"hytas.format": FORMAT, "hytas.nodata": json.dumps(self.nodata)}
         for name, value in values.items():
             text = value if isinstance(value, str) else json.dumps(value, sort_keys=True)
             properties[f"hytas.{name}"] = text
@@ -121,7 +126,6 @@ def _parse(properties: Mapping[str, str]) -> dict[str, Any]:
         return json.loads(properties[f"hytas.{name}"])
 
     wavelengths = value("wavelengths")
-    nodata = value("nodata") if "hytas.nodata" in properties else None  # of older files
     return {
         "class_names": tuple(str(name) for name in value("class_names")),
         "class_ids": tuple(int(number) for number in value("class_ids")),
@@ -137,5 +141,4 @@ def _parse(properties: Mapping[str, str]) -> dict[str, Any]:
         "graph": properties["hytas.graph"],
         "precision": properties["hytas.precision"],
         "forced": bool(value("forced")),
-        "nodata": None if nodata is None else float(nodata),
     }

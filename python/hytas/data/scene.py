@@ -125,7 +125,7 @@ def scene_from_arrays(
                 f"labels: {map_name} is {' x '.join(map(str, values.shape))} and the cube "
                 f"{' x '.join(map(str, cube.shape))}: height and width must agree"
             )
-    nodata = _possible(nodata, cube.dtype)
+    nodata = _as_held(nodata, cube.dtype)
     valid = valid_pixels(cube)
     held = valid if nodata is None else valid_pixels(cube, nodata)
     maps, emptied = _without(valid & ~held, maps)
@@ -197,7 +197,7 @@ def _named_maps(
     return [(first, train), (second, test)]
 
 
-def _possible(nodata: float | None, dtype: np.dtype[Any]) -> float | None:
+def _as_held(nodata: float | None, dtype: np.dtype[Any]) -> float | None:
     """`nodata` as the type holds it, or None where no value equals it; NaN never counts as data."""
     if nodata is None or not np.isfinite(nodata) or dtype.kind == "b":
         return None

@@ -29,5 +29,4 @@ def describe(
         palette=tuple((int(r), int(g), int(b)) for r, g, b in scene.palette),
         wavelengths=None if wavelengths is None else tuple(float(w) for w in wavelengths),
         version=version("hytas"),
-        nodata=preprocessing.nodata,
     )

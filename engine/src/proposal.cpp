@@ -9,9 +9,12 @@ namespace hytas {
 
 namespace {
 
-// Attempts at a new offspring, and at a new draw, before the remaining architectures are listed one by one.
-constexpr int most_attempts = 64;
+// Attempts at a new child by crossover, at one by any variation, before it is drawn: a population that has converged has few
+// children that are new, and fresh ones serve it better.
 constexpr int most_crossings = 4;
+constexpr int most_variations = 6;
+// Attempts at a new draw before the remaining architectures are listed one by one.
+constexpr int most_attempts = 64;
 // Listing needs one genome of memory for each; a set this large is never close to exhausted.
 constexpr std::size_t most_listed = std::size_t{1} << 24;
 // Proposals that are under way together, so that the look-up of one waits for memory while others are varied.
@@ -75,7 +78,7 @@ void Evolution::vary_generation() {
             Gene8* child = children.data() + i * length_;
             if (lanes[i].fits && set_.find(lanes[i].hash, child, genomes_.data()) == GenomeSet::none) {
                 append(child, lanes[i].hash);
-            } else if (++lanes[i].attempt < most_attempts) {
+            } else if (++lanes[i].attempt < most_variations) {
                 lanes[kept++] = lanes[i];
             } else if (draw_new(child)) {
                 append(child, set_.hash(child));

@@ -11,7 +11,7 @@ namespace hytas {
 namespace {
 
 constexpr std::string_view magic = "hytas-state\n";
-constexpr std::uint64_t version = 2;
+constexpr std::uint64_t version = 3;
 constexpr std::size_t frame = magic.size() + 8 + 8;  // before the content; a checksum of 8 bytes follows it
 
 // The content of a state that is whole, unedited and of a version that this engine reads.

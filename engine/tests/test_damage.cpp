@@ -85,11 +85,11 @@ TEST_CASE("every truncated, edited, newer or foreign state is refused with its r
     CHECK(refused(whole.substr(0, whole.size() - 9)).find("is truncated: it holds") != std::string::npos);
     CHECK(refused(whole + "0").find("bytes follow its end") != std::string::npos);
     std::string newer = whole;
-    newer[12] = 3;
-    CHECK(refused(newer).find("was written by a newer hytas (state version 3); this one reads version 2") != std::string::npos);
+    newer[12] = 4;
+    CHECK(refused(newer).find("was written by a newer hytas (state version 4); this one reads version 3") != std::string::npos);
     std::string older = whole;
-    older[12] = 1;
-    CHECK(refused(older).find("was written by an older hytas (state version 1)") != std::string::npos);
+    older[12] = 2;
+    CHECK(refused(older).find("was written by an older hytas (state version 2)") != std::string::npos);
     const auto other = std::make_shared<const Feasible>(builtin("hytas"), Budget());
     CHECK(error_of([&] { Evolution::restore(other, whole); }).find("belongs to another space, other variables or another budget than hytas with no budget") !=
           std::string::npos);

@@ -44,6 +44,7 @@ Rational Rational::of(std::int64_t numerator, std::int64_t denominator) {
 namespace {
 
 Rational reduced(Signed numerator, Signed denominator) {
+    if (denominator == 1) return narrow(numerator);  // whole numbers, nearly always: no division
     const Signed divisor = greatest_divisor(numerator, denominator);
     return Rational::of(narrow(numerator / divisor), narrow(denominator / divisor));
 }

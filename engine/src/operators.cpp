@@ -236,8 +236,10 @@ void crossover(const SearchSpace& space, const Gene8* left, const Gene8* right, 
         // Beyond the common layers the shallower parent has zeros, so "or" is the deeper one.
         return (common & ((from_left & side) | (from_right & ~side))) | (~common & (from_left | from_right));
     };
-    // The only depth is decided by the first word, so each word loses its padding on the way.
-    const bool early = groups.size() == 1 && space.global_slots() <= 8;
+    // The only depth is decided by the first word, so each word loses its padding on the way; but not where the last word
+    // overlaps the depth, and decides it anew.
+    const bool decided = masks.words == 1 || groups[0].depth_slot < words.offset(masks.words - 1);
+    const bool early = groups.size() == 1 && space.global_slots() <= 8 && decided;
     const std::uint64_t* present = nullptr;
     for (std::size_t word = 0; word < masks.words; ++word) {
         std::uint64_t common = masks.global_words[word];

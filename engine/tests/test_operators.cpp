@@ -23,7 +23,51 @@ bool same_globals(const SearchSpace& space, const Genome& left, const Genome& ri
     return std::equal(left.begin(), left.begin() + static_cast<std::ptrdiff_t>(space.global_slots()), right.begin());
 }
 
+// So many genes with two values before the depth and behind it, and so many genes in each of up to so many layers.
+SpacePtr space_of_shape(std::size_t before, std::size_t behind, std::size_t layers, std::size_t per_layer) {
+    std::string genes;
+    const auto gene = [&genes](const std::string& name, const std::string& rest) {
+        genes += std::string(genes.empty() ? "" : ", ") + R"({"name": ")" + name + R"(", "values": [)" + rest + "}";
+    };
+    for (std::size_t i = 0; i < before; ++i) gene("before" + std::to_string(i), "1, 2]");
+    std::string depths;
+    for (std::size_t depth = 1; depth <= layers; ++depth) depths += (depth > 1 ? ", " : "") + std::to_string(depth);
+    gene("depth", depths + "]");
+    for (std::size_t i = 0; i < behind; ++i) gene("behind" + std::to_string(i), "1, 2]");
+    for (std::size_t i = 0; i < per_layer; ++i) gene("own" + std::to_string(i), R"(1, 2, 3], "per": "depth")");
+    return std::make_shared<const SearchSpace>(SearchSpace::parse(
+        R"({"format": "hytas-space", "version": 1, "name": "shape", "genes": [)" + genes + R"(], "costs": {"params": {"layers": {"depth": "1"}}}})", {}));
+}
+
 }  // namespace
+
+TEST_CASE("every operator keeps genomes of every length valid, wherever the depth stands") {
+    Rng rng(11);
+    for (const std::size_t before : {0, 1, 2, 6, 8})
+        for (const std::size_t behind : {0, 1, 3})
+            for (const std::size_t layers : {1, 2, 5, 7, 8, 13})
+                for (const std::size_t per_layer : {1, 2, 3}) {
+                    const SpacePtr space = space_of_shape(before, behind, layers, per_layer);
+                    const MutationRates rates = MutationRates::preset(*space, "autoformer", {});
+                    Genome left(space->genome_length());
+                    Genome right(space->genome_length());
+                    Genome child(space->genome_length());
+                    bool valid = true;
+                    for (int i = 0; i < 30; ++i) {
+                        random_genome(*space, rng, left.data());
+                        random_genome(*space, rng, right.data());
+                        valid = valid && space->valid(left) && space->valid(right);
+                        crossover(*space, left.data(), right.data(), rng, child.data());
+                        valid = valid && space->valid(child);
+                        mutate(*space, rates, left.data(), rng, child.data());
+                        valid = valid && space->valid(child);
+                        step(*space, left.data(), rng, child.data());
+                        valid = valid && space->valid(child);
+                    }
+                    INFO(before, " before, ", behind, " behind, ", layers, " layers of ", per_layer);
+                    CHECK(valid);
+                }
+}
 
 TEST_CASE("mutation keeps genomes valid and changes genes at the stated rates") {
     const SpacePtr space = builtin("hytas");

@@ -56,6 +56,16 @@ def test_patch_arguments(cube):
 
 
 @pytest.mark.parametrize("method", ["standard", "minmax"])
+def test_dark_is_where_zero_counts_lie(method):
+    spectra = np.random.default_rng(0).integers(5, 90, (50, 4)).astype(np.int16)
+    spectra[:, 3] += 1000  # an offset, not light
+    scaling = Preprocessing.fit(spectra, method=method, nodata=0)
+    expected = Preprocessing.fit(spectra, method=method).apply(np.zeros((1, 4), np.int16))[0]
+    np.testing.assert_array_equal(scaling.dark[:3], expected[:3])
+    assert scaling.dark[3] == -10.0
+
+
+@pytest.mark.parametrize("method", ["standard", "minmax"])
 def test_scaling_is_fitted_on_the_pixels_given(method):
     generator = np.random.default_rng(0)
     cube = generator.integers(0, 60000, (8, 9, 5)).astype(np.uint16)

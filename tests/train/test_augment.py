@@ -1,11 +1,14 @@
 """Augmentation keeps shapes and classes, and draws from its generator alone."""
 
 import itertools
+from dataclasses import replace
 
 import torch
 
 from hytas.train import Recipe
 from hytas.train.augment import augment, mix, random_symmetry
+
+STILL = Recipe(flips=False, band_noise=0.0, illumination=0.0, brightness=0.0)
 
 
 def generator(seed: int = 0) -> torch.Generator:
@@ -33,9 +36,20 @@ def test_the_batch_given_is_left_as_it_was() -> None:
     assert changed.shape == patches.shape
 
 
+def test_illumination_is_one_factor_of_the_raw_values_of_a_patch() -> None:
+    offset, scale = torch.tensor([5.0, 40.0]), torch.tensor([2.0, 8.0])
+    raw = 10.0 * torch.rand(6, 3, 3, 2) + 1.0
+    recipe = replace(STILL, illumination=0.3)
+    lit = augment((raw - offset) / scale, recipe, generator(), -offset / scale) * scale + offset
+    factors = (lit / raw).reshape(6, -1)
+    assert torch.allclose(factors, factors[:, :1].expand_as(factors), atol=1e-4)
+    assert len(set(factors[:, 0].round(decimals=4).tolist())) == 6
+    assert float((factors[:, 0] - 1.0).abs().max()) < 1.2
+
+
 def test_without_augmentation_nothing_changes() -> None:
     patches = torch.randn(5, 3, 3, 4)
-    assert torch.equal(augment(patches, Recipe(flips=False, band_noise=0.0), generator()), patches)
+    assert torch.equal(augment(patches, STILL, generator()), patches)
 
 
 def test_mixup_mixes_inputs_and_targets_by_one_share() -> None:
@@ -58,7 +72,7 @@ def test_draws_repeat_with_the_generator() -> None:
 
 def test_dropped_bands_are_dropped_for_the_whole_patch() -> None:
     patches = torch.ones(200, 3, 3, 50)
-    recipe = Recipe(flips=False, band_noise=0.0, band_dropout=0.5)
+    recipe = replace(STILL, band_dropout=0.5)
     kept = augment(patches, recipe, generator())
     assert set(kept.unique().tolist()) == {0.0, 1.0}
     assert torch.equal(kept, kept[:, :1, :1].expand_as(kept))

@@ -12,6 +12,7 @@ from hytas.data.scene import Scene
 from hytas.errors import InputError
 
 METHODS = ("standard", "minmax")
+MOST_DARK = 10.0  # scaled units
 
 
 @dataclass(frozen=True, eq=False)
@@ -128,6 +129,16 @@ class Preprocessing:
         if absent is not None:
             values[absent] = 0.0
         return values
+
+    @property
+    def dark(self) -> npt.NDArray[np.float32]:
+        """Scaled values (b,) of a pixel of zero counts, at most 10 from 0.
+
+        A band whose counts have a large offset or hardly vary would be farther away: there zero
+        counts are not the absence of light.
+        """
+        dark: npt.NDArray[np.float32] = np.clip(-self.offset / self.scale, -MOST_DARK, MOST_DARK)
+        return dark
 
     def to_dict(self) -> dict[str, Any]:
         """Return the JSON form."""

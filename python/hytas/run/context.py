@@ -48,7 +48,8 @@ class RunContext:
         def patches(chosen: Pixels) -> NDArray[np.float32]:
             return self.preprocessing.apply(reader(chosen))
 
-        return LabelledPixels(patches, pixels, self.targets(pixels), self.shape.classes)
+        targets, dark = self.targets(pixels), self.preprocessing.dark
+        return LabelledPixels(patches, pixels, targets, self.shape.classes, dark)
 
 
 def choose_device(name: str) -> torch.device:

@@ -6,12 +6,15 @@ from torch import Tensor
 from hytas.train.recipe import Recipe
 
 
-def augment(patches: Tensor, recipe: Recipe, generator: torch.Generator) -> Tensor:
-    """Random symmetry, brightness, noise and missing bands for each patch, as `recipe` says.
+def augment(
+    patches: Tensor, recipe: Recipe, generator: torch.Generator, dark: Tensor | None = None
+) -> Tensor:
+    """Random symmetry, light, noise and missing bands for each patch, as `recipe` says.
 
     Args:
         patches: scaled patches (N, P, P, bands); not changed.
         generator: the source of all randomness, on the CPU so that every device draws the same.
+        dark: scaled values (bands,) of a pixel without light; None takes 0.
     """
     count = patches.shape[0]
 
@@ -20,6 +23,10 @@ def augment(patches: Tensor, recipe: Recipe, generator: torch.Generator) -> Tens
 
     if recipe.flips:
         patches = random_symmetry(patches, generator)
+    if recipe.illumination:
+        # Of raw values this is a factor alone: the same ground under more or less light.
+        centre = torch.zeros(()) if dark is None else dark
+        patches = centre + (patches - centre) * (1.0 + recipe.illumination * normal(count, 1, 1, 1))
     if recipe.brightness:
         factor = 1.0 + recipe.brightness * normal(count, 1, 1, 1)
         patches = patches * factor + recipe.brightness * normal(count, 1, 1, 1)

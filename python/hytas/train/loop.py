@@ -37,12 +37,14 @@ class LabelledPixels:
         pixels: flat pixel indices (N,).
         targets: class indices (N,), 0-based.
         classes: number of classes C.
+        dark: scaled values (bands,) of a pixel without light; None takes 0, the scaling's centre.
     """
 
     patches: Callable[[NDArray[np.int64]], NDArray[np.float32]]
     pixels: NDArray[np.int64]
     targets: NDArray[np.int64]
     classes: int
+    dark: NDArray[np.float32] | None = None
 
     def __len__(self) -> int:
         return len(self.pixels)
@@ -161,6 +163,7 @@ def _train_epoch(
     generator = torch.Generator().manual_seed(_epoch_seed(seed, epoch))
     torch.manual_seed(_epoch_seed(seed, epoch) + 1)  # drop-path draws from the global generator
     order = torch.randperm(len(training), generator=generator).numpy()
+    dark = None if training.dark is None else torch.from_numpy(training.dark).to(device)
     steps = recipe.steps_per_epoch(len(training))
     losses = 0.0
     state.network.train()
@@ -171,6 +174,7 @@ def _train_epoch(
         chosen = order[index * recipe.batch_size : (index + 1) * recipe.batch_size]
         patches, classes = training.batch(chosen, device)
         targets = F.one_hot(classes, training.classes).float()
+        patches = augment(patches, recipe, generator, dark)
         losses += len(chosen) * _step(state, patches, targets, recipe, weights, generator)
         _average(state, recipe.ema_decay, step)
     return losses / len(training)
@@ -184,7 +188,6 @@ def _step(
     weights: Tensor | None,
     generator: torch.Generator,
 ) -> float:
-    patches = augment(patches, recipe, generator)
     patches, targets = mix(patches, targets, recipe, generator)
     with Alignment(state.network) if recipe.alignment else nullcontext() as aligned:
         logits = state.network(patches)

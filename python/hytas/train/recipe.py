@@ -9,7 +9,7 @@ from typing import Any
 from hytas.errors import InputError
 
 SHARES = ("warmup", "label_smoothing", "drop_path", "ema_decay", "band_dropout")
-AMOUNTS = ("weight_decay", "mixup", "band_noise", "brightness", "alignment")
+AMOUNTS = ("weight_decay", "mixup", "band_noise", "illumination", "brightness", "alignment")
 SWITCHES = {"yes": True, "true": True, "no": False, "false": False}
 
 
@@ -40,7 +40,9 @@ class Recipe:
         band_noise: deviation of the noise added to each scaled value.
         band_dropout: largest probability of a patch's bands to be set to 0, which is their mean
             (minimum, where the scaling is "minmax").
-        brightness: deviation of a random factor and a random offset a patch.
+        illumination: deviation of a random factor of a patch's raw values, as more or less light
+            on the same ground brings it.
+        brightness: deviation of a random factor and a random offset of its scaled values.
         alignment: weight of HyLITE's global-local alignment (`hytas.train.alignment`).
         patience: stop when this fraction of the epochs brought no better validation.
     """
@@ -61,7 +63,8 @@ class Recipe:
     flips: bool = True
     band_noise: float = 0.1
     band_dropout: float = 0.0
-    brightness: float = 0.0
+    illumination: float = 0.1
+    brightness: float = 0.2
     alignment: float = 0.0
     patience: float = 0.3
 

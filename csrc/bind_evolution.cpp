@@ -9,7 +9,7 @@ using hytas::Feasible;
 
 namespace {
 
-using GivenIds = py::array_t<std::int64_t, py::array::c_style | py::array::forcecast>;
+using GivenIds = py::array_t<std::int64_t, py::array::c_style>;
 using GivenScores = py::array_t<double, py::array::c_style | py::array::forcecast>;
 using Batch = py::typing::Tuple<Ids, Genomes>;
 using ScoredBatch = py::typing::Tuple<Ids, Genomes, Scores>;
@@ -56,7 +56,10 @@ void tell(Evolution& run, const GivenIds& ids, const GivenScores& scores) {
     if (scores.ndim() < 1 || scores.ndim() > 2 || static_cast<std::size_t>(scores.shape(0)) != rows)
         throw hytas::Error("scores: must have shape (" + std::to_string(rows) + ",) or (" + std::to_string(rows) + ", k), one row an id");
     std::vector<std::size_t> list;
-    for (std::size_t i = 0; i < rows; ++i) list.push_back(static_cast<std::size_t>(ids.data()[i]));
+    for (std::size_t i = 0; i < rows; ++i) {
+        if (ids.data()[i] < 0) throw hytas::Error("ids: " + std::to_string(ids.data()[i]) + " was never asked for");
+        list.push_back(static_cast<std::size_t>(ids.data()[i]));
+    }
     const std::size_t objectives = scores.ndim() == 1 ? 1 : static_cast<std::size_t>(scores.shape(1));
     const py::gil_scoped_release release;
     run.tell(list, scores.data(), objectives);

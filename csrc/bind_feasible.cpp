@@ -18,8 +18,8 @@ Genomes sample(const Feasible& feasible, std::size_t count, std::uint64_t seed, 
     return genomes;
 }
 
-Genomes enumerate(const Feasible& feasible, const py::int_& start, std::size_t count) {
-    const hytas::Wide first = to_wide(start);
+Genomes enumerate(const Feasible& feasible, const WholeNumber& start, std::size_t count) {
+    const hytas::Wide first = to_wide(start, "start");
     const hytas::Wide left = first < feasible.count() ? feasible.count() - first : 0;
     const auto rows = left < count ? static_cast<std::size_t>(left) : count;
     Genomes genomes = empty_genomes(rows, feasible.space());
@@ -38,9 +38,9 @@ py::array_t<bool> contains(const Feasible& feasible, const py::array& genomes) {
     return inside;
 }
 
-Architecture unrank(const Feasible& feasible, const py::int_& index) {
+Architecture unrank(const Feasible& feasible, const WholeNumber& index) {
     hytas::Genome genome(feasible.space().genome_length());
-    feasible.unrank(to_wide(index), genome);
+    feasible.unrank(to_wide(index, "index"), genome);
     return architecture_of(feasible.space(), genome);
 }
 

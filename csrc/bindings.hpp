@@ -22,6 +22,7 @@ void bind_evolution(py::module_& module);
 
 // An architecture as Python sees it: {"depth": 4, "num_heads": [3, 4, 5, 6], ...}.
 using Architecture = py::typing::Dict<py::str, py::object>;
+using WholeNumber = py::typing::Union<py::int_>;  // of any size and type: also NumPy's
 using Genomes = py::array_t<hytas::Gene8>;
 using Ids = py::array_t<std::int64_t>;
 using Scores = py::array_t<double>;
@@ -33,7 +34,8 @@ Architecture architecture_of(const hytas::SearchSpace& space, hytas::GenomeView 
 
 // An exact count as a Python int.
 py::int_ to_python(hytas::Wide value);
-hytas::Wide to_wide(const py::int_& value);
+// A whole number of 0 or more; `name` is the argument, for the message.
+hytas::Wide to_wide(const py::object& value, const std::string& name);
 
 // A view of a (N, G) uint8 array, no copy; throws hytas::Error on another type, shape or layout.
 struct GenomeRows {

@@ -63,7 +63,13 @@ Architecture architecture_of(const hytas::SearchSpace& space, hytas::GenomeView 
 
 py::int_ to_python(hytas::Wide value) { return py::int_(py::str(hytas::to_text(value))); }
 
-hytas::Wide to_wide(const py::int_& value) { return hytas::parse_wide(py::str(value).cast<std::string>()); }
+hytas::Wide to_wide(const py::object& value, const std::string& name) {
+    const auto whole = py::reinterpret_steal<py::object>(PyNumber_Index(value.ptr()));  // also NumPy's integers
+    if (!whole) throw py::error_already_set();
+    const auto text = py::str(whole).cast<std::string>();
+    if (text[0] == '-') throw hytas::Error(name + " " + text + ": must be 0 or more");
+    return hytas::parse_wide(text);
+}
 
 GenomeRows genome_rows(const py::array& genomes, const hytas::SearchSpace& space) {
     const std::size_t length = space.genome_length();

@@ -90,7 +90,12 @@ std::int64_t amount_of(const std::string& item, const std::string& text, const s
     };
     const auto* const suffix = std::find_if(suffixes.begin(), suffixes.end(), fits);
     if (digits.empty() || digits[0] == '.' || digits.back() == '.') refuse(item, "amount " + quoted(text) + " is not a number");
-    if (suffix == suffixes.end()) refuse(item, "amount " + quoted(text) + ": " + unit + " " + suffix_rule(measure));
+    if (suffix == suffixes.end()) {
+        const auto in_bytes = [&](const Suffix& known) { return known.text == tail && known.measure == Measure::bytes; };
+        const bool bytes = measure == Measure::count && std::any_of(suffixes.begin(), suffixes.end(), in_bytes);
+        const std::string hint = bytes ? "; in bytes are int8, fp16, fp32 and activations" : "";
+        refuse(item, "amount " + quoted(text) + ": " + unit + " " + suffix_rule(measure) + hint);
+    }
     bound.plain = suffix->measure == Measure::parts;
     std::optional<Rational> value;
     try {
@@ -149,6 +154,7 @@ void Budget::add(const std::string& item) {
     const std::string amounts = item.substr(0, dash);
     const std::string unit = item.substr(dash + 1);
     if (!is_unit(unit)) refuse(item, "unit " + quoted(unit) + " is not a unit");
+    if (unit + "@" == latency) refuse(item, "latency needs the table that it is read from, as latency@table.json");
     Bound bound;
     bound.cost = cost_of(unit);
     const std::size_t range = amounts.find("..");

@@ -40,7 +40,6 @@ struct Root {
     std::size_t combination = 0;
     const Level* level = nullptr;
     Wide count = 0;
-    Wide multiplicity = 1;  // weight of one architecture when choices are uniform
     std::size_t begin = 0;  // states [begin, end) of the level, when `states` is empty
     std::size_t end = 0;
     std::vector<std::uint32_t> states;  // else these, and `before` for them
@@ -65,8 +64,8 @@ struct Dimension {
 
 class CountingTable {
   public:
-    // units: the largest number of units a sum may have; 0: exact. Throws TableTooLarge.
-    CountingTable(const SearchSpace& space, const std::vector<Bound>& bounds, std::size_t most_entries, std::int64_t units = 0);
+    // units: the largest number of units a bound's sum may have, one a bound; 0, and {} for all: exact. Throws TableTooLarge.
+    CountingTable(const SearchSpace& space, const std::vector<Bound>& bounds, std::size_t most_entries, std::vector<std::int64_t> units = {});
 
     Wide total() const { return total_; }
     bool narrow() const { return narrow_; }

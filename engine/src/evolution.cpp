@@ -30,6 +30,7 @@ Evolution::Evolution(std::shared_ptr<const Feasible> feasible, EvolutionSettings
         settings_.offspring = strategy_ == Strategy::ageing ? std::max<std::size_t>(1, settings_.population / 10) : settings_.population;
     rates_ = MutationRates::preset(feasible_->space(), settings_.mutation, settings_.rates);
     uniform_ = uniform_named(settings_.uniform);
+    if (!feasible_->can_weigh()) uniform_ = Uniform::architectures;
     size_ = settings_.population;
 }
 

@@ -33,32 +33,70 @@ Feasible::Feasible(std::shared_ptr<const SearchSpace> space, Budget budget, std:
     bounds_ = std::make_unique<const BoundSums>(*space_, table_->dimensions());
     weigh_roots();
     if (!exact_ && !holds_any())
-        throw Error("budget " + budget_.text() + ": no architecture of " + space_->name() + " found that meets all bounds together, in " +
-                    with_commas(most_draws) + " draws");
+        throw Error("budget " + budget_.text() + ": no architecture of " + space_->name() + " found that meets all bounds together, among " +
+                    (at_most() <= static_cast<Wide>(most_draws) ? "all " + to_text(at_most()) + " that may" : with_commas(most_draws) + " draws"));
 }
 
 void Feasible::build_table(std::size_t most_entries) {
-    // From exact to ever coarser units; one unit is no bound at all, and always fits.
-    for (std::int64_t units : {0, 16384, 2048, 512, 128, 32, 8, 1}) {
+    const std::size_t bounds = budget_.bounds().size();
+    const auto build = [&](std::vector<std::int64_t> units) {
         try {
-            table_ = std::make_unique<const CountingTable>(*space_, budget_.bounds(), most_entries, units);
-            exact_ = units == 0;
-            return;
+            auto table = std::make_unique<const CountingTable>(*space_, budget_.bounds(), most_entries, std::move(units));
+            // Every table holds all that is feasible, so the smallest holds least that is not.
+            if (table_ == nullptr || table->total() < table_->total()) table_ = std::move(table);
+            return true;
         } catch (const TableTooLarge&) {
-            continue;
+            return false;
         }
-    }
-    throw Error("most_entries " + std::to_string(most_entries) + ": is too small for any table of space " + space_->name());
+    };
+    exact_ = build({});
+    if (exact_) return;
+    // Ever coarser units, first of all bounds, then of one beside exact ones; one unit is no bound at all.
+    const auto coarsen = [&](const auto& units_of) {
+        for (const std::int64_t units : {16384, 2048, 512, 128, 32, 8, 1})
+            if (build(units_of(units))) return;
+    };
+    coarsen([&](std::int64_t units) { return std::vector<std::int64_t>(bounds, units); });
+    for (std::size_t coarse = 0; coarse < bounds && bounds > 1; ++coarse)
+        coarsen([&](std::int64_t units) {
+            std::vector<std::int64_t> one(bounds, 0);
+            one[coarse] = units;
+            return one;
+        });
+    if (table_ == nullptr) throw Error("most_entries " + std::to_string(most_entries) + ": is too small for any table of space " + space_->name());
 }
 
 void Feasible::weigh_roots() {
     root_before_.push_back(0);
     for (const Root& root : table_->roots()) root_before_.push_back(root_before_.back() + root.count);
     try {
+        multiply_roots();
         weight_before_.push_back(0);
-        for (const Root& root : table_->roots()) weight_before_.push_back(checked_add(weight_before_.back(), checked_multiply(root.count, root.multiplicity)));
+        for (std::size_t i = 0; i < multiplicity_.size(); ++i)
+            weight_before_.push_back(checked_add(weight_before_.back(), checked_multiply(table_->roots()[i].count, multiplicity_[i])));
     } catch (const Error&) {
         weight_before_.clear();
+    }
+}
+
+// The weight of one architecture of each root when choices are uniform: genes of layers that it does not have were drawn
+// as well. Layers that no root has would count for all alike, so they are left out.
+void Feasible::multiply_roots() {
+    Genome genome(space_->genome_length());
+    std::vector<std::size_t> deepest(space_->groups().size(), 0);
+    for (const Root& root : table_->roots()) {
+        space_->write_combination(root.combination, genome);
+        for (std::size_t g = 0; g < deepest.size(); ++g) deepest[g] = std::max(deepest[g], space_->groups()[g].depth(genome.data()));
+    }
+    for (const Root& root : table_->roots()) {
+        space_->write_combination(root.combination, genome);
+        Wide multiplicity = 1;
+        for (std::size_t g = 0; g < deepest.size(); ++g)
+            for (std::size_t layer = space_->groups()[g].depth(genome.data()); layer < deepest[g]; ++layer)
+                multiplicity = checked_multiply(multiplicity, space_->groups()[g].options);
+        for (const Gene& gene : space_->genes())
+            if (!gene.weights.empty()) multiplicity = checked_multiply(multiplicity, gene.weights[genome[gene.slot]]);
+        multiplicity_.push_back(multiplicity);
     }
 }
 
@@ -134,7 +172,7 @@ void Feasible::draw(Rng& rng, Uniform uniform, GenomeSpan genome) const {
     const Root& root = table_->roots()[at];
     std::fill(genome.begin(), genome.end(), Gene8{0});
     space_->write_combination(root.combination, genome);
-    walk_down(*table_, *space_, root, (draw - weight_before_[at]) / root.multiplicity, genome.data());
+    walk_down(*table_, *space_, root, (draw - weight_before_[at]) / multiplicity_[at], genome.data());
 }
 
 void Feasible::sample(Rng& rng, Uniform uniform, GenomeSpan genome) const {

@@ -144,10 +144,11 @@ class LatencyReader {
     }
 
     std::int64_t cost_of(const Json& row) const {
-        const Rational cost = Rational::parse(member(row, "cost", Json::Kind::number, true)->text(), what_ + ": cost");
-        if (cost < Rational(0)) fail("cost " + cost.text() + " must not be negative");
-        if (Rational(most_cost) / Rational(factor_) < cost) fail("cost " + cost.text() + " is too large");
-        return (cost * Rational(factor_)).ceil();
+        const std::string& text = member(row, "cost", Json::Kind::number, true)->text();
+        if (text[0] == '-') fail("cost " + text + " must not be negative");
+        const std::int64_t cost = Rational::product_up(text, factor_, what_ + ": cost");
+        if (cost > most_cost) fail("cost " + text + " is too large");
+        return cost;
     }
 
     using Part = std::map<std::vector<std::size_t>, std::int64_t>;  // value indices -> cost

@@ -51,20 +51,30 @@ Rational reduced(Signed numerator, Signed denominator) {
 
 }  // namespace
 
-Rational Rational::parse(const std::string& digits, const std::string& what) {
-    const std::string rule = what + " " + quoted(digits) + ": must be a number of at most 18 digits";
+namespace {
+
+// value * 10^-scale
+struct Decimal {
+    std::int64_t value = 0;
+    int scale = 0;
+};
+
+Decimal read_decimal(const std::string& digits, const std::string& rule) {
     std::size_t at = !digits.empty() && digits[0] == '-' ? 1 : 0;
     const bool negative = at == 1;
     std::int64_t value = 0;
     int scale = 0;
     int count = 0;
+    int significant = 0;
     bool point = false;
     for (; at < digits.size() && digits[at] != 'e' && digits[at] != 'E'; ++at) {
         if (digits[at] == '.' && !point) {
             point = true;
             continue;
         }
-        if (digits[at] < '0' || digits[at] > '9' || ++count > 18) throw Error(rule);
+        if (digits[at] < '0' || digits[at] > '9') throw Error(rule);
+        ++count;
+        if ((significant += significant > 0 || digits[at] != '0' ? 1 : 0) > 18) throw Error(rule);
         value = value * 10 + (digits[at] - '0');
         scale += point ? 1 : 0;
     }
@@ -80,11 +90,32 @@ Rational Rational::parse(const std::string& digits, const std::string& what) {
         }
         scale += down ? exponent : -exponent;
     }
-    if (scale > 18 || scale < -18) throw Error(rule);
-    Rational result = negative ? -value : value;
-    for (; scale > 0; --scale) result = result / 10;
-    for (; scale < 0; ++scale) result = result * 10;
+    return {negative ? -value : value, scale};
+}
+
+}  // namespace
+
+Rational Rational::parse(const std::string& digits, const std::string& what) {
+    const std::string rule = what + " " + quoted(digits) + ": must be a number of at most 18 digits";
+    Decimal decimal = read_decimal(digits, rule);
+    if (decimal.value == 0) return 0;
+    for (; decimal.value % 10 == 0; decimal.value /= 10) --decimal.scale;
+    if (decimal.scale > 18 || decimal.scale < -18) throw Error(rule);
+    Rational result = decimal.value;
+    for (; decimal.scale > 0; --decimal.scale) result = result / 10;
+    for (; decimal.scale < 0; ++decimal.scale) result = result * 10;
     return result;
+}
+
+std::int64_t Rational::product_up(const std::string& digits, std::int64_t factor, const std::string& what) {
+    const std::string rule = what + " " + quoted(digits) + ": must be a number of at most 18 digits";
+    const Decimal decimal = read_decimal(digits, rule);
+    Signed product = static_cast<Signed>(decimal.value) * factor;
+    for (int scale = decimal.scale; scale < 0 && product != 0; ++scale) product = static_cast<Signed>(narrow(product)) * 10;
+    // Digits behind the point go one by one; any that is not 0 rounds up.
+    bool rest = false;
+    for (int scale = decimal.scale; scale > 0 && product != 0; --scale, product /= 10) rest = rest || product % 10 != 0;
+    return narrow(rest && decimal.value > 0 ? product + 1 : product);
 }
 
 std::int64_t Rational::floor() const {

@@ -55,7 +55,6 @@ std::optional<std::int64_t> extreme_in(const SearchSpace& space, const std::vect
 // width keep the tables small.
 std::optional<std::int64_t> beyond(const SearchSpace& space, std::vector<Bound> bounds, std::size_t at, bool above, std::size_t most_entries) {
     const CostTable& cost = space.costs()[space.cost_index(bounds[at].cost)];
-    if (cost.combine == Combine::maximum) return std::nullopt;
     const Bound given = bounds[at];
     const std::int64_t end = above ? extreme(space, cost, true) : extreme(space, cost, false);
     for (std::int64_t width = 1024;; width *= 4) {
@@ -69,12 +68,33 @@ std::optional<std::int64_t> beyond(const SearchSpace& space, std::vector<Bound> 
     }
 }
 
-std::string nearest_costs(const SearchSpace& space, const Budget& budget, std::size_t at, std::size_t most_entries) {
-    const Bound& bound = budget.bounds()[at];
+// The same for a maximum, which has no sums to read it from: the edge of the largest empty window, by halving.
+std::optional<std::int64_t> maximum_beyond(const SearchSpace& space, std::vector<Bound> bounds, std::size_t at, bool above, std::size_t most_entries) {
+    const CostTable& cost = space.costs()[space.cost_index(bounds[at].cost)];
+    const Bound given = bounds[at];
+    const auto holds = [&](std::int64_t lower, std::int64_t upper) {
+        bounds[at].lower = lower;
+        bounds[at].upper = upper;
+        return CountingTable(space, bounds, most_entries).total() > 0;
+    };
+    std::int64_t near = above ? given.upper : given.lower;  // no architecture from the window up to here
+    std::int64_t far = extreme(space, cost, above);         // some up to here, if any
+    if (above ? far <= near || !holds(near + 1, far) : far >= near || !holds(far, near - 1)) return std::nullopt;
+    while (above ? far - near > 1 : near - far > 1) {
+        const std::int64_t middle = near + (far - near) / 2;
+        (above ? holds(given.upper + 1, middle) : holds(middle, given.lower - 1)) ? far = middle : near = middle;
+    }
+    return far;
+}
+
+std::string nearest_costs(const SearchSpace& space, const std::vector<Bound>& bounds, std::size_t at, std::size_t most_entries) {
+    const Bound& bound = bounds[at];
+    const bool maximum = space.costs()[space.cost_index(bound.cost)].combine == Combine::maximum;
+    const auto nearest = maximum ? maximum_beyond : beyond;
     const auto spoken = [&bound](std::int64_t value) { return spoken_amount(bound.cost, value, bound.plain); };
     try {
-        const auto low = beyond(space, budget.bounds(), at, false, most_entries);
-        const auto high = beyond(space, budget.bounds(), at, true, most_entries);
+        const auto low = nearest(space, bounds, at, false, most_entries);
+        const auto high = nearest(space, bounds, at, true, most_entries);
         if (low && high) return "the nearest have " + spoken(*low) + " below and " + spoken(*high) + " above";
         if (low) return "the nearest has " + spoken(*low);
         if (high) return "the nearest has " + spoken(*high);
@@ -82,6 +102,24 @@ std::string nearest_costs(const SearchSpace& space, const Budget& budget, std::s
         // No nearest cost can be named then, but the refusal itself stands.
     }
     return "";
+}
+
+bool alone_is_empty(const SearchSpace& space, const Bound& bound, std::size_t most_entries) {
+    try {
+        return CountingTable(space, {bound}, most_entries).total() == 0;
+    } catch (const TableTooLarge&) {
+        return false;  // not known
+    }
+}
+
+// Where no bound can be moved so that the others hold: those that cannot be met even alone, or that all can.
+std::string why_not_together(const SearchSpace& space, const std::vector<Bound>& bounds, std::size_t most_entries) {
+    std::vector<std::string> hints;
+    for (const Bound& bound : bounds) {
+        const std::string near = alone_is_empty(space, bound, most_entries) ? nearest_costs(space, {bound}, 0, most_entries) : "";
+        if (!near.empty()) hints.push_back("of " + bound.text() + " alone " + near);
+    }
+    return hints.empty() ? "each bound can be met, but not all together" : join(hints, "; ");
 }
 
 }  // namespace
@@ -96,10 +134,10 @@ void refuse(const SearchSpace& space, const Budget& budget, std::size_t most_ent
         const std::int64_t most = extreme(space, cost, true);
         if (bound.upper < least) throw Error(start + "the smallest has " + spoken_amount(bound.cost, least, bound.plain));
         if (bound.lower > most) throw Error(start + "the largest has " + spoken_amount(bound.cost, most, bound.plain));
-        const std::string near = nearest_costs(space, budget, at, most_entries);
+        const std::string near = nearest_costs(space, budget.bounds(), at, most_entries);
         if (!near.empty()) hints.push_back(near);
     }
-    if (hints.empty()) throw Error(start + "each bound can be met, but not all together");
+    if (hints.empty()) throw Error(start + why_not_together(space, budget.bounds(), most_entries));
     throw Error(start + (budget.bounds().size() > 1 ? "with the other bounds kept, " : "") + join(hints, "; or "));
 }
 

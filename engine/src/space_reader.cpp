@@ -1,6 +1,7 @@
 #include "space_reader.hpp"
 
 #include <algorithm>
+#include <cctype>
 
 #include "hytas/error.hpp"
 #include "hytas/text.hpp"
@@ -15,6 +16,11 @@ constexpr std::size_t most_combinations = std::size_t{1} << 20;
 constexpr std::size_t most_options = std::size_t{1} << 16;
 constexpr std::size_t most_layers = 255;
 constexpr std::size_t most_block_options = std::size_t{1} << 12;
+
+// Keys and labels make an architecture's key, which is a file name, and reads back in one way.
+bool plain(const std::string& word) {
+    return !word.empty() && std::all_of(word.begin(), word.end(), [](unsigned char letter) { return std::isalnum(letter) != 0 || letter == '_'; });
+}
 
 }  // namespace
 
@@ -96,6 +102,7 @@ void SpaceReader::read_variables() {
         const std::int64_t value = given == given_.end() ? number("default", 0) : given->second;
         const std::int64_t low = number("minimum", 0);
         const std::int64_t high = number("maximum", 1000000);
+        if (low > high) fail("variable " + quoted(name) + ": \"minimum\" " + std::to_string(low) + " is more than \"maximum\" " + std::to_string(high));
         if (value < low || value > high)
             throw Error("variable " + name + " " + std::to_string(value) + ": must be " + std::to_string(low) + " to " + std::to_string(high) + " in space " +
                         space_.name_);
@@ -116,7 +123,8 @@ void SpaceReader::read_gene(const Json& item) {
     gene.name = member(item, "name", Json::Kind::string, true)->text();
     const Json* key = member(item, "key", Json::Kind::string, false);
     gene.key = key == nullptr ? gene.name : key->text();
-    if (gene.name == "space") fail("a gene must not be called 'space'");
+    if (gene.name == "space" || gene.name == "costs") fail("a gene must not be called " + quoted(gene.name) + ": files of architectures use the word");
+    if (!plain(gene.key)) fail("gene " + quoted(gene.name) + ": \"key\" " + quoted(gene.key) + " must be of letters, digits and '_'");
     for (const Gene& other : space_.genes_) {
         if (other.name == gene.name) fail("gene " + quoted(gene.name) + " is there twice");
         if (other.key == gene.key) fail("genes " + quoted(gene.name) + " and " + quoted(other.name) + " have the same key");
@@ -136,6 +144,7 @@ Values SpaceReader::read_values(const Json& list, const Gene& gene) const {
     for (std::size_t i = 0; i < values.size(); ++i) {
         const Json& value = values.all[i];
         if (!value.is(kind) || !(kind == Json::Kind::number || kind == Json::Kind::string)) fail(what + ": its values must be all numbers or all labels");
+        if (kind == Json::Kind::string && !plain(value.text())) fail(what + ": label " + quoted(value.text()) + " must be of letters, digits and '_'");
         if (kind == Json::Kind::number) values.numbers.push_back(Rational::parse(value.text(), "gene " + gene.name));
         for (std::size_t j = 0; j < i; ++j)
             if (kind == Json::Kind::number ? values.numbers[j] == values.numbers[i] : values.all[j].text() == value.text())

@@ -208,8 +208,8 @@ void TableBuilder::accumulate(Level& level) const {
     }
 }
 
-CountingTable::CountingTable(const SearchSpace& space, const std::vector<Bound>& bounds, std::size_t most_entries, std::int64_t units) {
-    TableBuilder(space, *this, most_entries, units).build(bounds);
+CountingTable::CountingTable(const SearchSpace& space, const std::vector<Bound>& bounds, std::size_t most_entries, std::vector<std::int64_t> units) {
+    TableBuilder(space, *this, most_entries, std::move(units)).build(bounds);
 }
 
 const Root* CountingTable::root_of(std::size_t combination) const {

@@ -33,8 +33,8 @@ struct LayerPlan {
 
 class TableBuilder {
   public:
-    TableBuilder(const SearchSpace& space, CountingTable& table, std::size_t most_entries, std::int64_t units)
-        : space_(space), table_(table), most_entries_(most_entries), units_(units) {}
+    TableBuilder(const SearchSpace& space, CountingTable& table, std::size_t most_entries, std::vector<std::int64_t> units)
+        : space_(space), table_(table), most_entries_(most_entries), units_(std::move(units)) {}
 
     void build(const std::vector<Bound>& bounds);
 
@@ -60,7 +60,7 @@ class TableBuilder {
     const SearchSpace& space_;
     CountingTable& table_;
     std::size_t most_entries_;
-    std::int64_t units_;
+    std::vector<std::int64_t> units_;      // one a bound; empty: exact
     std::vector<Projection> projections_;  // of each group and the ones after it
     std::map<PlanKey, std::size_t> plan_of_;
     std::vector<LayerPlan> plans_;

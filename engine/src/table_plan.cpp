@@ -25,7 +25,8 @@ void TableBuilder::set_dimensions(const std::vector<Bound>& bounds) {
             const auto layers = static_cast<std::int64_t>(space_.groups()[g].most_layers);
             largest += layers * (dimension.maximum ? 1 : *std::max_element(values.begin(), values.end()));
         }
-        if (units_ > 0 && !dimension.maximum) dimension.grain = std::max<std::int64_t>(1, largest / units_);
+        const std::int64_t units = units_.empty() ? 0 : units_[table_.dimensions_.size()];
+        if (units > 0 && !dimension.maximum) dimension.grain = std::max<std::int64_t>(1, largest / units);
         table_.dimensions_.push_back(dimension);
         most.push_back(largest / dimension.grain);
     }
@@ -197,11 +198,6 @@ void TableBuilder::plan_roots() {
         if (!top.possible || reachable.empty()) continue;
         Root root;
         root.combination = combination;
-        for (const LayerGroup& group : space_.groups())
-            for (std::size_t layer = group.depth(genome.data()); layer < group.most_layers; ++layer)
-                root.multiplicity = checked_multiply(root.multiplicity, group.options);
-        for (const Gene& gene : space_.genes())
-            if (!gene.weights.empty()) root.multiplicity = checked_multiply(root.multiplicity, gene.weights[genome[gene.slot]]);
         table_.roots_.push_back(std::move(root));
         root_plans_.emplace_back(first, reachable);
         if (zero.empty())

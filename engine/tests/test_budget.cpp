@@ -61,6 +61,8 @@ TEST_CASE("a wrong budget is refused with the rule and an example") {
         {"2M..1M-params", "the range is reversed"},
         {"0.5-params", "not a whole number of params"},
         {"2MB-params", "is a count"},
+        {"4MB-int4", "in bytes are int8, fp16, fp32 and activations"},
+        {"3ms-latency", "needs the table"},
         {"2M-int8", "is measured in bytes"},
         {"3M-latency@t.json", "is measured in time"},
         {"1ms..2-latency@t.json", "both ends of a range need a unit of time"},

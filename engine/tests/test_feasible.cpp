@@ -211,6 +211,56 @@ TEST_CASE("an infeasible budget names the smallest, the largest or the nearest c
     CHECK(both.find("with the other bounds kept") != std::string::npos);
 }
 
+TEST_CASE("an empty window of a maximum names the nearest costs, too") {
+    const SpacePtr space = small_space();
+    std::set<std::int64_t> costs;
+    for (const Genome& genome : all_genomes(*space)) costs.insert(space->cost(space->cost_index("activations"), genome.data()));
+    std::size_t empty = 0;
+    for (auto at = costs.begin(); std::next(at) != costs.end(); ++at) {
+        const std::int64_t low = *at + 1;
+        const std::int64_t high = *std::next(at) - 1;
+        if (low > high) continue;
+        ++empty;
+        const std::string message = error_of([&] { Feasible(space, Budget({{"activations", low, high}})); });
+        CHECK(message.find("nearest have " + std::to_string(low - 1) + " bytes of activations below and " + std::to_string(high + 1)) != std::string::npos);
+    }
+    CHECK(empty > 0);
+}
+
+TEST_CASE("of several bounds that cannot be met even alone each names its own nearest costs") {
+    const SpacePtr space = builtin("autoformer-small");
+    const std::string message = error_of([&] { Feasible(space, Budget::parse(std::string("20M..20.01M-params,4.5G..4.501G-macs"))); });
+    CHECK(message.find("of 20M..20.01M-params alone the nearest have 19,991,496 params below and 20,011,944 params above") != std::string::npos);
+    CHECK(message.find("macs alone the nearest have 4,499,919,872 macs below and 4,501,432,832 macs above") != std::string::npos);
+}
+
+TEST_CASE("layers that no feasible architecture has need no weights") {
+    const auto space = std::make_shared<const SearchSpace>(SearchSpace::parse(
+        R"({"format": "hytas-space", "version": 1, "name": "deep", "genes": [{"name": "depth", "values": [1, 64]},
+            {"name": "a", "values": [1, 2, 3, 4], "per": "depth"}, {"name": "b", "values": [1, 2, 3, 4, 5, 6], "per": "depth"}],
+            "costs": {"params": {"layers": {"depth": "100 * a * b"}}}})",
+        {}));
+    const auto feasible = std::make_shared<const Feasible>(space, Budget({{"params", 0, 2500}}));
+    CHECK(feasible->count() == 24);
+    CHECK(feasible->can_weigh());
+    Genome genome(space->genome_length());
+    Rng rng(0);
+    feasible->sample(rng, Uniform::choices, genome);
+    CHECK(feasible->contains(genome));
+}
+
+TEST_CASE("where some bounds fit exactly the coarse table keeps them") {
+    const SpacePtr space = builtin("hytas");
+    const Budget budget = Budget::parse(std::string("0.9M..1M-params,150M..160M-macs"));
+    const Feasible exact(space, budget);
+    REQUIRE(exact.exact());
+    const Feasible alone(space, Budget::parse(std::string("0.9M..1M-params")));
+    const Feasible coarse(space, budget, exact.table().entries() - 1);
+    REQUIRE_FALSE(coarse.exact());
+    CHECK(coarse.at_most() >= exact.count());
+    CHECK(coarse.at_most() <= alone.count());
+}
+
 TEST_CASE("rank and unrank refuse what is outside") {
     const SpacePtr space = small_space();
     const Feasible feasible(space, Budget({{"params", 0, 100}}));

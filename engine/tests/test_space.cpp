@@ -175,6 +175,22 @@ TEST_CASE("genomes that are not canonical are refused") {
     CHECK_FALSE(space->valid(Genome(3)));
 }
 
+TEST_CASE("latency tables take every decimal that a program writes, rounded up") {
+    const auto nanoseconds = [](const std::string& cost) { return Rational::product_up(cost, 1000000, "cost"); };
+    CHECK(nanoseconds("0.012345678901234567") == 12346);
+    CHECK(nanoseconds("0.001234567890123456") == 1235);
+    CHECK(nanoseconds("1.2345678901234567e-05") == 13);
+    CHECK(nanoseconds("1e-99") == 1);
+    CHECK(nanoseconds("0.000") == 0);
+    CHECK(nanoseconds("0e9") == 0);
+    CHECK(nanoseconds("2.5") == 2500000);
+    CHECK(nanoseconds("2.5e2") == 250000000);
+    CHECK(nanoseconds("00000000000000000000.5") == 500000);
+    CHECK(error_of([&] { nanoseconds("1.2345678901234567890"); }).find("at most 18 digits") != std::string::npos);
+    CHECK(error_of([&] { nanoseconds("1e300"); }) != "");
+    CHECK(error_of([&] { nanoseconds("1e30"); }).find("64 bits") != std::string::npos);
+}
+
 TEST_CASE("latency tables: sums of rounded-up rows, parts add up") {
     const SpacePtr plain = small_space();
     const std::string text = R"({"format": "hytas-latency", "version": 1, "space": "small", "unit": "us", "variables": {"scale": 3},

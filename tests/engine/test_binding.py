@@ -159,3 +159,19 @@ def test_exhaustion_is_an_empty_batch() -> None:
     evolution.tell(ids, np.zeros(12))
     assert evolution.exhausted
     assert len(evolution.ask()[0]) == 0
+
+
+def test_whole_numbers_may_be_those_of_numpy_and_must_not_be_negative() -> None:
+    feasible = Feasible(SearchSpace.builtin("autoformer-tiny"), Budget.parse("5.40M..5.41M-params"))
+    assert feasible.unrank(np.int64(3)) == feasible.unrank(3)
+    with pytest.raises(ValueError, match="index -1: must be 0 or more"):
+        feasible.unrank(-1)
+    with pytest.raises(ValueError, match="start -2: must be 0 or more"):
+        feasible.enumerate(-2, 1)
+    evolution = Evolution(feasible, population=4)
+    evolution.ask()
+    with pytest.raises(ValueError, match="ids: -1 was never asked for"):
+        evolution.tell([-1], [1.0])
+    with pytest.raises(TypeError):
+        evolution.tell(np.array([0.5]), [1.0])
+    assert evolution.evaluated == 0

@@ -164,3 +164,47 @@ def test_bad_input_is_one_line(
     assert (code, out) == (2, "")
     assert why in err
     assert err.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "rule"),
+    [
+        (["--variable", "bands=--5"], "must be a name, '=' and a whole number"),
+        (["--variable", f"bands={10**20}"], "of at most 18 digits"),
+        (["--variable", "bands=5", "--variable", "bands=6"], "is given as 5 and as 6"),
+    ],
+)
+def test_wrong_variables(
+    capsys: pytest.CaptureFixture[str], arguments: list[str], rule: str
+) -> None:
+    code, _, err = hytas(capsys, "count", *arguments)
+    assert code == 2
+    assert rule in err
+
+
+def test_a_gene_that_is_there_twice(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    file = tmp_path / "arch.json"
+    file.write_text('{"depth": 4, "depth": 5}', encoding="utf-8")
+    code, _, err = hytas(capsys, "cost", str(file))
+    assert code == 2
+    assert '"depth" is there twice' in err
+
+
+@pytest.mark.parametrize(
+    ("change", "rule"),
+    [
+        ({"name": "costs"}, "a gene must not be called 'costs'"),
+        ({"key": "../x"}, "'../x' must be of letters, digits and '_'"),
+        ({"values": ["a/b", "c"]}, "label 'a/b' must be of letters"),
+    ],
+)
+def test_names_that_cannot_stand_in_a_key(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, change: dict[str, object], rule: str
+) -> None:
+    gene = {"name": "kind", "values": [1, 2]} | change
+    space = {"format": "hytas-space", "version": 1, "name": "mine", "genes": [gene]}
+    file = tmp_path / "mine.json"
+    file.write_text(json.dumps(space | {"costs": {"params": {"global": "1"}}}), encoding="utf-8")
+    code, _, err = hytas(capsys, "count", "--space", str(file))
+    assert code == 2
+    assert rule in err

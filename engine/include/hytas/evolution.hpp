@@ -28,7 +28,7 @@ struct EvolutionSettings {
     double mutation_share = 0.5;  // of the offspring; the others come from crossover
     std::string mutation = "autoformer";
     std::map<std::string, double> rates;
-    std::string uniform = "choices";  // of the first generation
+    std::string uniform = "choices";  // of the first generation; architectures where choices cannot be weighed
     // A child outside the budget is varied afresh so many times, as the references do without end, before it is
     // repaired; 0: repaired at once.
     std::size_t retries = 6;

@@ -49,6 +49,9 @@ class Feasible {
     // Allowed by the space's "require" and inside the budget; the genome must be valid otherwise.
     bool fits(const Gene8* genome) const;
 
+    // False where uniform choices would need weights of more than 128 bits; to sample so throws Error then.
+    bool can_weigh() const { return !weight_before_.empty(); }
+
     // One exact draw.
     void sample(Rng& rng, Uniform uniform, GenomeSpan genome) const;
 
@@ -62,6 +65,7 @@ class Feasible {
   private:
     void build_table(std::size_t most_entries);
     void weigh_roots();
+    void multiply_roots();
     bool holds_any() const;
     void draw(Rng& rng, Uniform uniform, GenomeSpan genome) const;
     void require_exact(const char* what) const;
@@ -72,7 +76,8 @@ class Feasible {
     std::unique_ptr<const CountingTable> table_;
     std::unique_ptr<const BoundSums> bounds_;
     std::vector<Wide> root_before_;    // architectures before each root, size + 1
-    std::vector<Wide> weight_before_;  // the same, weighted by 1 / probability of its choices; empty when it overflows
+    std::vector<Wide> multiplicity_;   // of each root: weight of one architecture when choices are uniform
+    std::vector<Wide> weight_before_;  // as root_before_, so weighted; empty when it overflows
 };
 
 }  // namespace hytas

@@ -14,6 +14,8 @@ class Rational {
     static Rational of(std::int64_t numerator, std::int64_t denominator);
     // "12", "-3", "3.5", "1e3": the exact value of a decimal text. `what` names it in the message.
     static Rational parse(const std::string& digits, const std::string& what);
+    // The decimal text times `factor`, rounded up to a whole number: exact also where the text alone is no fraction of 64 bits.
+    static std::int64_t product_up(const std::string& digits, std::int64_t factor, const std::string& what);
 
     std::int64_t numerator() const { return numerator_; }
     std::int64_t denominator() const { return denominator_; }

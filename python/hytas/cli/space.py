@@ -1,6 +1,7 @@
 """`hytas space`: the search spaces, counted, sampled and costed exactly."""
 
 import json
+import re
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -23,9 +24,19 @@ class VariableType(click.ParamType[tuple[str, int]]):
         self, value: Any, param: click.Parameter | None, ctx: click.Context | None
     ) -> tuple[str, int]:
         name, equals, number = str(value).partition("=")
-        if not equals or not number.lstrip("-").isdecimal():
-            raise InputError(f"--variable {value}: must be a name, '=' and a whole number")
+        if not equals or not re.fullmatch(r"-?[0-9]{1,18}", number):
+            raise InputError(
+                f"--variable {value}: must be a name, '=' and a whole number of at most 18 digits"
+            )
         return name, int(number)
+
+
+def _chosen(variables: tuple[tuple[str, int], ...]) -> dict[str, int]:
+    chosen = dict(variables)
+    for name, value in variables:
+        if chosen[name] != value:
+            raise InputError(f"--variable {name}: is given as {value} and as {chosen[name]}")
+    return chosen
 
 
 def _space_options(command: Command) -> Command:
@@ -98,7 +109,7 @@ def count(
     from hytas._engine import Feasible
     from hytas.spaces import open_space
 
-    opened, bounds = open_space(space, budget, dict(variables))
+    opened, bounds = open_space(space, budget, _chosen(variables))
     try:
         feasible, size = Feasible(opened, bounds).count(), opened.size()
     except ValueError as error:
@@ -137,7 +148,7 @@ def sample(
     from hytas._engine import Feasible
     from hytas.spaces import open_space
 
-    opened, bounds = open_space(space, budget, dict(variables))
+    opened, bounds = open_space(space, budget, _chosen(variables))
     try:
         genomes = Feasible(opened, bounds).sample(number, seed, uniform)
     except ValueError as error:
@@ -178,7 +189,7 @@ def cost(
     if not isinstance(name, str):
         raise InputError(f'{architecture.name}: "space" must be a name')
     needed = Budget.parse([f"0ms-latency@{table}" for table in tables])
-    opened, _ = open_space(name, needed, dict(variables))
+    opened, _ = open_space(name, needed, _chosen(variables))
     if space is not None:
         genes.pop("space", None)
     try:
@@ -197,10 +208,20 @@ def cost(
 def _read_architecture(file: Any) -> dict[str, Any]:
     """The genes in a file; what `space sample` prints beside them is left out."""
     try:
-        genes = json.loads(file.read())
+        genes = json.loads(file.read(), object_pairs_hook=_once)
     except (ValueError, RecursionError) as error:
         raise InputError(f"{file.name}: is not a JSON file: {error}") from None
     if not isinstance(genes, dict):
         raise InputError(f"{file.name}: must be a JSON object with one entry a gene")
     genes.pop("costs", None)
     return genes
+
+
+def _once(entries: list[tuple[str, Any]]) -> dict[str, Any]:
+    """What a JSON object holds; a name that is there twice is refused."""
+    found = dict(entries)
+    if len(found) < len(entries):
+        names = [name for name, _ in entries]
+        twice = next(name for name in names if names.count(name) > 1)
+        raise ValueError(f'"{twice}" is there twice')
+    return found

@@ -111,7 +111,8 @@ class RunConfig:
             )
         if self.strategy == "predictor" and self.finalists == 1:
             raise InputError("strategy predictor: needs finalists to learn from, 2 or more")
-        if self.pareto is not None and "score" not in self.pareto.split(","):
+        axes = [] if self.pareto is None else [name.strip() for name in self.pareto.split(",")]
+        if self.pareto is not None and (axes.count("score") != 1 or len(axes) < 2):
             raise InputError(f"pareto {self.pareto}: must name score and a cost, as params,score")
 
     @property

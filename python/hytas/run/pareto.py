@@ -4,6 +4,7 @@ import csv
 import json
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
+from typing import Any
 
 from hytas.files import atomic_write
 from hytas.search import Evaluation
@@ -36,9 +37,13 @@ def write_front(
         writer = csv.writer(file)
         writer.writerow([*costs, "score", *genes])
         for item, score in rows:
-            values = [json.dumps(item.architecture[name]) for name in genes]
+            values = [_cell(item.architecture[name]) for name in genes]
             writer.writerow([*(item.costs[name] for name in costs), score, *values])
     _draw(folder / "pareto.png", [(item.costs[costs[0]], score) for item, score in rows], costs[0])
+
+
+def _cell(value: Any) -> Any:
+    return value if isinstance(value, str) else json.dumps(value)
 
 
 def _draw(path: Path, points: Sequence[tuple[int, float]], cost: str) -> None:

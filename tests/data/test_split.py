@@ -117,7 +117,7 @@ def test_arguments_out_of_rule(labels):
         ({"train_per_class": 0}, "train per class: 0 must be at least 1"),
         ({"validation_fraction": 1.0}, r"validation fraction: 1.0 must be in \[0, 1\)"),
         ({"validation_fraction": float("nan")}, "validation fraction: nan"),
-        ({"seed": -1}, "seed: -1 must be 0 or more"),
+        ({"seed": -1}, "seed: -1 must be 0 to 4294967295"),
         ({"patch_size": 4}, "patch size: 4 must be an odd number"),
         ({"patch_size": 0}, "patch size: 0 must be an odd number"),
         ({"patch_size": -3}, "patch size: -3 must be an odd number"),

@@ -55,10 +55,10 @@ def test_the_best_on_validation_pixels_wins(tmp_path: Path) -> None:
     done = trainings(tmp_path / "run")
     first, last = ([t for t in done if t.steps == steps] for steps in (3, 12))
     assert (len(done), len(first), len(last)) == (7, 5, 2)
-    best = sorted(first, key=lambda t: -t.probability)[:2]
+    best = sorted(first, key=lambda t: -t.merit)[:2]
     assert {t.id for t in best} == {t.id for t in last}
-    early = {t.id: t.probability for t in first}
-    winner = max(last, key=lambda t: t.probability + early[t.id])
+    early = {t.id: t.merit for t in first}
+    winner = max(last, key=lambda t: t.merit + early[t.id])
     with EvaluationStore(tmp_path / "run" / "evaluations.sqlite") as store:
         (item,) = [item for item in store.evaluations() if item.id == winner.id]
     assert outcome.architecture == item.architecture
@@ -73,14 +73,23 @@ def test_who_learns_fast_wins_where_the_long_rounds_tell_nothing_apart(
     def fake(context: object, finalist: Evaluation, steps: int) -> Training:
         trained.setdefault(steps, []).append(finalist.id)
         place = trained[3].index(finalist.id)
-        probability = {3: (0.5, 0.9, 0.8, 0.2, 0.1), 12: (0.0, 0.960, 0.965, 0.0, 0.0)}
-        return Training(finalist.id, steps, probability[steps][place], 1.0, 0.0)
+        merits = {3: (0.5, 0.9, 0.8, 0.2, 0.1), 12: (0.0, 0.960, 0.965, 0.0, 0.0)}
+        return Training(finalist.id, steps, 0.0, 1.0, merits[steps][place], 0.0)
 
     monkeypatch.setattr(race, "_train", fake)
     outcome = run_mission(RACE, fixed_scene(), tmp_path / "run", device="cpu")
     with EvaluationStore(tmp_path / "run" / "evaluations.sqlite") as store:
         (item,) = [item for item in store.evaluations() if item.id == trained[3][1]]
     assert outcome.architecture == item.architecture
+
+
+def test_the_last_two_are_trained_in_full(tmp_path: Path) -> None:
+    # 144 training pixels, a fifth kept to choose on: 8 steps of 16 an epoch.
+    config = replace(RACE, recipe=replace(RACE.recipe, epochs=2))
+    run_mission(config, fixed_scene(), tmp_path / "run", device="cpu")
+    rounds = {t.steps for t in trainings(tmp_path / "run")}
+    assert rounds == {3, 12, 16}
+    assert sum(t.steps == 16 for t in trainings(tmp_path / "run")) == 2
 
 
 def test_a_race_that_was_stopped_trains_nothing_twice(

@@ -70,8 +70,8 @@ preparation_options = _together(
     click.option(
         "--train-per-class",
         type=int,
-        help="Training pixels a class, where the split has no maps; at most half of the class if "
-        "they are drawn at random.  [default: 50]",
+        help="Training pixels a class; at most half of the class if they are drawn at random. Of "
+        "fixed maps all are taken without it.  [default: 50]",
     ),
     click.option("--train-fraction", type=float, help="Share of each class to train on, instead."),
     click.option(

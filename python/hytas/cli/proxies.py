@@ -21,6 +21,11 @@ def proxies(name: str | None, as_json: bool) -> None:
     """
     from hytas.proxies import COMBINATIONS, PROXIES, parse_proxies
 
+    if name in COMBINATIONS:
+        about = COMBINATIONS[name]
+        described = json.dumps({name: {"summary": about}}, indent=1)
+        click.echo(described if as_json else f"{name}\n    {about}")
+        return
     if name is not None:
         (spec,) = parse_proxies(name)[:1]
         chosen = [member.name for member in spec.members or (spec,)]

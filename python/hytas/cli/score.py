@@ -1,5 +1,6 @@
 """`hytas score`: scores of given architectures, into a table."""
 
+import hashlib
 import time
 from typing import Any
 
@@ -20,8 +21,16 @@ CHUNK = 16  # architectures between two writes; what a kill can lose
 @click.option("--proxy", default="snip,dss", show_default=True, help="Proxies, comma-separated.")
 @options.scene_options(required=False)
 @click.option("--out", required=True, help="CSV file of the scores; an unfinished one is resumed.")
-@click.option("--workers", type=int, help="Networks side by side on a CPU.  [default: all cores]")
-@click.option("--group-size", type=int, help="Networks stacked on a GPU, memory allowing.")
+@click.option(
+    "--workers",
+    type=click.IntRange(min=1),
+    help="Networks side by side on a CPU.  [default: all cores]",
+)
+@click.option(
+    "--group-size",
+    type=click.IntRange(min=1),
+    help="Networks stacked on a GPU, memory allowing.",
+)
 @click.option(
     "--precision",
     type=click.Choice(["float32", "bf16", "tf32", "float64"]),
@@ -53,12 +62,18 @@ def score(archs: str, proxy: str, out: str, device: str, **settings: Any) -> Non
     \b
     hytas score --archs archs.csv --proxy snip,dss --data scene.mat --out scores.csv
     """
+    from hytas.errors import InputError
     from hytas.proxies import Evaluator, base_proxies, parse_proxies, proxy_batch
     from hytas.proxies.files import ScoreTable, read_architectures
     from hytas.run import RunConfig
     from hytas.run.context import choose_device, prepare
 
     specs = parse_proxies(proxy)
+    if combined := [str(spec) for spec in specs if spec.members]:
+        raise InputError(
+            f"proxy {combined[0]}: a table holds scores, and a rank depends on the other "
+            "architectures; score its members, and rank them together afterwards"
+        )
     architectures = read_architectures(archs)
     names = ("workers", "group_size", "precision", "init", "fusions")
     scoring = {name: settings.pop(name) for name in names}
@@ -83,7 +98,7 @@ def score(archs: str, proxy: str, out: str, device: str, **settings: Any) -> Non
         "seed": config.seed,
         "scene": scene.fingerprint,
         "shape": context.shape.variables(),
-        "split": [config.split, config.train_per_class, config.validation_fraction],
+        "batch": None if batch is None else _fingerprint(batch),
         "scaling": [config.scaling, config.bands],
         "scoring": [scoring[name] for name in ("precision", "init", "fusions")],
     }
@@ -92,6 +107,14 @@ def score(archs: str, proxy: str, out: str, device: str, **settings: Any) -> Non
         click.echo("no --data: scoring on the embedded synthetic scene", err=True)
     failed = _score_rest(evaluator, architectures, table)
     click.echo(f"{len(architectures)} architectures scored, {failed} with a failed score: {out}")
+
+
+def _fingerprint(arrays: Any) -> str:
+    """Of the labelled patches that the scores look at: whatever drew them, scales them, ..."""
+    digest = hashlib.sha256()
+    for array in arrays:
+        digest.update(array.tobytes())
+    return digest.hexdigest()
 
 
 def _check_genes(path: str, architectures: list[dict[str, Any]], shape: Any) -> None:

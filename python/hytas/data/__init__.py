@@ -10,7 +10,7 @@ from hytas.data.patches import PatchReader, check_patch_size, extract_patches
 from hytas.data.preprocessing import Preprocessing, parse_bands
 from hytas.data.readers import FORMATS, open_file
 from hytas.data.scene import Scene, scene_from_arrays
-from hytas.data.split import Split, make_split, overlap_fraction
+from hytas.data.split import Split, check_seed, make_split, overlap_fraction
 from hytas.data.synthetic import synthetic_scene
 
 __all__ = [
@@ -28,6 +28,7 @@ __all__ = [
     "Split",
     "Variable",
     "check_patch_size",
+    "check_seed",
     "extract_patches",
     "load_cube",
     "load_maps",

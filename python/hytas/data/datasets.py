@@ -56,7 +56,8 @@ class NamedScene:
     Attributes:
         files: to download: the cube, and the label map or the training and the test map; a single
             file holds all.
-        train_counts: training pixels of each class, where no fixed maps are downloaded.
+        train_counts: training pixels of each class in the order of a single label map, where the
+            files hold no fixed maps.
         layouts: names of files to look for in a folder of the user's, each a tuple as `files`.
     """
 
@@ -90,7 +91,7 @@ SCENES: dict[str, NamedScene] = {
                 "git:7d0f27702e4e11db921e06f5ce2b09b55997b5e9",
             ),
         ),
-        None,
+        (15, 50, 50, 50, 50, 50, 15, 50, 15, 50, 50, 50, 50, 50, 50, 50),
         (("IndianPine.mat",), ("Indian_pines_corrected.mat", "Indian_pines_gt.mat")),
     ),
     "salinas": NamedScene(

@@ -109,6 +109,16 @@ _NAMES: dict[tuple[int, ...], tuple[str, ...]] = {
 }
 
 
+# By scene, in the order of a single label map.
+CLASS_NAMES = {
+    "indian_pines": _INDIAN_PINES,
+    "salinas": _SALINAS,
+    "houston2013": _HOUSTON,
+    "pavia_u": _PAVIA_U,
+    "ksc": _KSC,
+}
+
+
 def known_class_names(counts: tuple[int, ...]) -> tuple[str, ...] | None:
     """Return the class names of the benchmark scene with these pixel counts, or None."""
     return _NAMES.get(counts)

@@ -12,6 +12,7 @@ from hytas.data import find
 from hytas.data.contents import Array
 from hytas.data.cube_reader import band_axis, valid_pixels
 from hytas.data.datasets import SCENES, locate
+from hytas.data.known import CLASS_NAMES
 from hytas.data.labels import check_map
 from hytas.data.readers import open_file
 from hytas.data.scene import Scene, check_cube, scene_from_arrays, wavelengths_of
@@ -64,7 +65,7 @@ def load_scene(
     Raises:
         InputError: whatever keeps the input from being a scene, in one line.
     """
-    named = _by_name(str(data), labels, data_dir)
+    named = _by_name(str(data), labels, data_dir, cube_key, labels_key)
     return _read(data, labels, cube_key, labels_key) if named is None else named
 
 
@@ -101,13 +102,22 @@ def _read(
     return replace(scene, bad_bands=tuple(contents.meta.get("bad_bands", ())))
 
 
-def _by_name(data: str, labels: str | Path | None, data_dir: str | Path | None) -> Scene | None:
+def _by_name(
+    data: str,
+    labels: str | Path | None,
+    data_dir: str | Path | None,
+    cube_key: str | None,
+    labels_key: str | None,
+) -> Scene | None:
     if data != "synthetic" and data not in SCENES:
         if data_dir is not None:
             raise InputError(f"data dir: only for the scenes {', '.join(SCENES)}, not for {data}")
         return None
     if labels is not None:
         raise InputError(f"labels: {labels} given, but the scene {data!r} has its own")
+    for argument, key in (("cube key", cube_key), ("labels key", labels_key)):
+        if key is not None:
+            raise InputError(f"{argument}: {key} given, but the scene {data!r} names its own")
     return synthetic_scene() if data == "synthetic" else load_named(data, data_dir)
 
 
@@ -123,6 +133,11 @@ def load_named(name: str, data_dir: str | Path | None = None) -> Scene:
         raise InputError(
             f"data: {paths[-1]} holds {scene.classes} classes, {name} has {len(counts)}"
         )
+    unnamed = all(
+        text == f"class {i}" for text, i in zip(scene.class_names, scene.class_ids, strict=True)
+    )
+    if scene.train is None and unnamed and scene.classes == len(CLASS_NAMES[name]):
+        scene = replace(scene, class_names=CLASS_NAMES[name])
     return replace(scene, train_counts=counts)
 
 

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hytas.data.blocks import near, split_blocks
+from hytas.data.labels import LabelMap
 from hytas.data.patches import check_patch_size
 from hytas.data.scene import Scene
 from hytas.errors import InputError
@@ -96,6 +97,16 @@ class Split:
             raise InputError(f"split: {path} is truncated, or not a split ({error})") from error
 
 
+def check_seed(seed: int) -> None:
+    """Refuse seeds that not every generator takes.
+
+    Raises:
+        InputError: not 0 to 2^32 - 1, the largest of scikit-learn.
+    """
+    if not 0 <= seed < 2**32:
+        raise InputError(f"seed: {seed} must be 0 to {2**32 - 1}")
+
+
 def make_split(
     scene: Scene,
     *,
@@ -113,7 +124,8 @@ def make_split(
 
     Args:
         scene: to split.
-        kind: "fixed" takes the scene's own maps; "random" draws pixels of each class, at most half
+        kind: "fixed" takes the scene's own maps, or draws the training pixels asked for from its
+            training map; "random" draws pixels of each class, at most half
             of it, and tests on the rest; "blocks" deals square blocks to two sides and leaves a
             guard band, so that no training patch contains a test pixel; "folds" does so with
             `folds` parts, of which number `fold` tests; "auto" is "fixed" where the scene has
@@ -140,10 +152,15 @@ def make_split(
     notes: tuple[str, ...] = ()
     if kind == "auto":
         kind, block, notes = _usual(scene, patch_size, block, seed)
-    counts = _counts(scene, train_per_class, train_fraction)
+    counts = _counts(scene, scene.labels, train_per_class, train_fraction)
     generator = np.random.default_rng(seed)
     if kind == "fixed":
         chosen, test = _fixed(scene)
+        if train_per_class is not None or train_fraction is not None:
+            assert scene.train is not None  # or _fixed refuses
+            counts = _counts(scene, scene.train, train_per_class, train_fraction)
+            chosen = _draw(scene, chosen, counts, generator)
+            notes = (f"{len(chosen)} pixels drawn from the training map",)
     elif kind == "random":
         chosen, test = _random(scene, counts, generator)
     else:
@@ -204,15 +221,17 @@ def _check(
         )
     if not 0 <= validation_fraction < 1:
         raise InputError(f"validation fraction: {validation_fraction} must be in [0, 1)")
-    if seed < 0:
-        raise InputError(f"seed: {seed} must be 0 or more")
+    check_seed(seed)
 
 
 def _counts(
-    scene: Scene, train_per_class: int | None, train_fraction: float | None
+    scene: Scene,
+    labels: LabelMap,
+    train_per_class: int | None,
+    train_fraction: float | None,
 ) -> tuple[int, ...]:
-    """Return how many pixels of each class are asked for."""
-    totals = np.bincount(scene.labels.ravel(), minlength=scene.classes + 1)[1:]
+    """Return how many pixels of each class are asked for, of those in `labels`."""
+    totals = np.bincount(labels.ravel(), minlength=scene.classes + 1)[1:]
     if train_fraction is not None:
         return tuple(max(1, round(train_fraction * int(total))) for total in totals)
     if train_per_class is None and scene.train_counts is not None:

@@ -46,18 +46,29 @@ def _json_rows(path: Path, text: str) -> list[dict[str, Any]]:
 
 
 def _csv_rows(path: Path, text: str) -> list[dict[str, Any]]:
-    reader = csv.DictReader(io.StringIO(text, newline=""))
+    reader = csv.DictReader(io.StringIO(text, newline=""), skipinitialspace=True)
     missing = [name for name in GENES[1:] if name not in (reader.fieldnames or [])]
     if missing:
         raise InputError(f"{path}: has no column {missing[0]}; needed are {', '.join(GENES)}")
     rows = []
     for row in reader:
 
-        def genes(row: dict[str, str] = row) -> dict[str, Any]:
-            return {name: json.loads(row[name]) for name in GENES if row.get(name)}
+        def genes(row: dict[Any, str] = row) -> dict[str, Any]:
+            if None in row or None in row.values():
+                raise InputError("not as many fields as columns")
+            if row.get("space", "hytas") != "hytas":
+                raise InputError(f"space {row['space']}: a CSV file holds architectures of hytas")
+            return {name: _gene(name, row[name]) for name in GENES if row.get(name)}
 
         rows.append(_checked(path, reader.line_num, genes))
     return rows
+
+
+def _gene(name: str, text: str) -> Any:
+    try:
+        return json.loads(text)
+    except ValueError:
+        raise InputError(f"{name} {text!r}: must be a number, or a list of numbers") from None
 
 
 def _checked(path: Path, number: int, read: Any) -> dict[str, Any]:

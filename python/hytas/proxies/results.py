@@ -1,6 +1,7 @@
 """What an architecture got, and why where it got nothing. Needs no torch."""
 
-from collections.abc import Mapping
+import math
+from collections.abc import Callable, Mapping
 from typing import Any, TypedDict
 
 from hytas.errors import InputError
@@ -52,10 +53,36 @@ def check_architecture(architecture: Mapping[str, Any]) -> None:
         raise InputError(f"architecture space {space!r}: not one of {', '.join(NETWORKS)}")
 
 
-def _check_hytas(architecture: Mapping[str, Any]) -> None:
-    for name in ("embed_dim", "num_heads", "mlp_ratio"):
+def _whole(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def _number(value: Any) -> bool:
+    return _whole(value) or (isinstance(value, float) and math.isfinite(value))
+
+
+GENES: dict[str, tuple[Callable[[Any], bool], str]] = {
+    "depth": (_whole, "a whole number"),
+    "embed_dim": (_whole, "a whole number"),
+    "num_heads": (_whole, "a list of whole numbers, one a layer"),
+    "mlp_ratio": (_number, "a list of finite numbers, one a layer"),
+}
+
+
+def _check_kinds(architecture: Mapping[str, Any]) -> None:
+    for name, (kind, rule) in GENES.items():
+        if name not in architecture and name == "depth":
+            continue
         if name not in architecture:
             raise InputError(f"architecture: it has no {name}")
+        value = architecture[name]
+        listed = "list" in rule
+        if isinstance(value, list) != listed or not all(map(kind, value if listed else [value])):
+            raise InputError(f"{name} {value}: must be {rule}")
+
+
+def _check_hytas(architecture: Mapping[str, Any]) -> None:
+    _check_kinds(architecture)
     embed, heads = architecture["embed_dim"], list(architecture["num_heads"])
     ratios, depth = list(architecture["mlp_ratio"]), architecture.get("depth", len(heads))
     if not depth == len(heads) == len(ratios) or depth < 1:

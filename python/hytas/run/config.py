@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any
 
-from hytas.data import Scene, load_scene
+from hytas.data import Scene, check_seed, load_scene
 from hytas.errors import InputError
 from hytas.train import Recipe
 
@@ -97,8 +97,8 @@ class RunConfig:
                 raise InputError(
                     f"{name.replace('_', ' ')} {getattr(self, name)}: must be 1 or more"
                 )
-        if self.seed < 0:
-            raise InputError(f"seed {self.seed}: must be 0 or more")
+        check_seed(self.seed)
+        check_seed(self.seed + self.seeds - 1)
         if self.band_group < 1 or self.band_group % 2 == 0:
             raise InputError(f"band group {self.band_group}: must be odd and 1 or more")
 

@@ -1,6 +1,6 @@
 """From a configuration and a scene to all that the stages of a run share."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -134,15 +134,23 @@ def _kept_split(folder: RunFolder, scene: Scene) -> Split | None:
 
 @contextmanager
 def open_run(
-    out: str | Path, config: RunConfig, scene: Scene, device: str
+    out: str | Path,
+    config: RunConfig,
+    scene: Scene,
+    device: str,
+    check: Callable[[RunContext], object] = lambda _: None,
 ) -> Iterator[tuple[RunContext, RunFolder]]:
     """Prepare a run and hold its folder: nothing is written before all is known to fit.
+
+    Args:
+        check: refuses, with an `InputError`, what the run could not do.
 
     Raises:
         InputError: as `prepare`, and where the folder belongs to another run.
         OSError: the folder cannot be written.
     """
     context = prepare(config, scene, choose_device(device), _kept_split(RunFolder(out), scene))
+    check(context)
     with RunFolder(out) as folder:
         folder.claim(config, scene.fingerprint)
         if not folder.split.exists():

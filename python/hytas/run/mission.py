@@ -13,6 +13,7 @@ from hytas.run.context import RunContext, open_run
 from hytas.run.folder import RunFolder, read_json, write_json
 from hytas.run.report import SILENT, Report
 from hytas.run.stages import (
+    check_search,
     evaluate_stage,
     export_stage,
     further_formats_stage,
@@ -74,7 +75,7 @@ def run_mission(
         ExportError: an exported file computes something else than torch.
         OSError: `out` cannot be written.
     """
-    with open_run(out, config, scene, device) as (context, folder):
+    with open_run(out, config, scene, device, check_search) as (context, folder):
         _introduce(context, report)
         architecture = search_stage(context, folder, report)
         report.line(f"winner: {describe_architecture(architecture)}")
@@ -203,6 +204,8 @@ def _introduce(context: RunContext, report: Report) -> None:
     for note in scene.notes:
         report.line(f"note: {note}")
     report.line(context.split.describe())
+    for note in context.split.notes:
+        report.line(f"note: {note}")
     report.line(
         f"space {context.config.space}, budget {context.config.budget or 'none'}, "
         f"proxy {context.config.proxy}, seed {context.config.seed}, device {context.device}"

@@ -27,7 +27,7 @@ class Trained:
     Attributes:
         architecture: its genes.
         scores: proxy -> score.
-        target: probability of validation pixels, less the mean of the race's round and divided by
+        target: merit on validation pixels, less the mean of the race's round and divided by
             its deviation, so that races on different scenes can be read together.
     """
 
@@ -94,7 +94,7 @@ class Proposals:
         self.earlier = list(earlier)
         self.seed = seed
         self.raced: list[Evaluation] = []
-        self.probabilities: list[float] = []
+        self.merits: list[float] = []
 
     def next(self, count: int) -> list[Evaluation]:
         """The next `count` to train, or all that are left."""
@@ -118,7 +118,7 @@ class Proposals:
     def learn(self, raced: Sequence[Evaluation], results: Sequence[Training]) -> None:
         """What the finalists of a wave reached in the first round."""
         self.raced += raced
-        self.probabilities += [result.probability for result in results]
+        self.merits += [result.merit for result in results]
 
     def report(self) -> dict[str, Any]:
         """Cross-validated rank correlations of the predictor, beside what it must beat."""
@@ -135,7 +135,7 @@ class Proposals:
         return {"trained": len(self.raced), "earlier": len(self.earlier), "spearman": found}
 
     def _rows(self) -> list[Trained]:
-        return self.earlier + standardised(self.raced, self.probabilities)
+        return self.earlier + standardised(self.raced, self.merits)
 
 
 def standardised(items: Sequence[Evaluation], probabilities: Sequence[float]) -> list[Trained]:
@@ -177,7 +177,7 @@ def read_earlier(folders: Sequence[str], space: str) -> list[Trained]:
             raise InputError(
                 f"learn from {folder}: is of space {', '.join(sorted(found))}, this run of {space}"
             )
-        trained += standardised(raced, [result.probability for result in first])
+        trained += standardised(raced, [result.merit for result in first])
     return trained
 
 

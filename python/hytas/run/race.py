@@ -19,11 +19,13 @@ from hytas.run.proposals import (
 )
 from hytas.run.report import Report
 from hytas.search import Evaluation, EvaluationStore, Training
-from hytas.train import retrain
+from hytas.train import retrain, shifted_accuracy
 
 FINALISTS = 16
 KEEP = 4
 """One finalist of so many goes on to the next round, which trains so many times longer."""
+LAST = 2
+"""So many are trained in full."""
 
 
 def race(
@@ -35,11 +37,12 @@ def race(
 ) -> tuple[Evaluation, dict[str, Any]]:
     """The winner of successive halving among diverse finalists.
 
-    Every round trains its networks from the start, each with a whole short schedule. They are
-    ranked by the mean probability that validation pixels give to their class, averaged over the
-    rounds so far: on an easy scene the long rounds tell good networks no longer apart, and who
-    learns fast is the better guide (Ru et al., Speedy Performance Estimation for Neural
-    Architecture Search, NeurIPS 2021). No test pixel is read.
+    Every round trains its networks from the start, each with a whole short schedule; the last two
+    are trained in full. They are ranked by their accuracy on validation pixels under other light
+    (`hytas.train.shifted_accuracy`), averaged over the rounds so far: on an easy scene the long
+    rounds tell good networks no longer apart, and who learns fast is the better guide (Ru et al.,
+    Speedy Performance Estimation for Neural Architecture Search, NeurIPS 2021). No test pixel is
+    read.
     What was trained is in the store, so a race that was stopped trains nothing twice. With the
     strategy "predictor" only the first finalists are the proxy's; a regressor fitted on what was
     trained so far names the others (`hytas.run.proposals`).
@@ -66,14 +69,25 @@ def race(
     else:
         left = diverse(ranked, count)
         results = train(left, steps)
-    rounds = {result.id: [result.probability] for result in results}
-    while len(left) > KEEP:
-        left = _best(left, rounds)
-        steps *= KEEP
-        report.line(f"race: {len(left)} finalists, {steps} steps each")
-        for result in train(left, steps):
-            rounds[result.id].append(result.probability)
+    rounds = {result.id: [result.merit] for result in results}
+    for size, length in _further_rounds(context, len(left), steps):
+        left = _best(left, rounds)[:size]
+        report.line(f"race: {len(left)} finalists, {length} steps each")
+        for result in train(left, length):
+            rounds[result.id].append(result.merit)
     return _best(left, rounds)[0], found
+
+
+def _further_rounds(context: RunContext, count: int, steps: int) -> list[tuple[int, int]]:
+    """Finalists and steps of the rounds after the first."""
+    recipe, pixels = context.config.recipe, len(context.split.train)
+    full = recipe.epochs_for(pixels) * recipe.steps_per_epoch(pixels)
+    rounds = []
+    while count > KEEP:
+        count, steps = math.ceil(count / KEEP), steps * KEEP
+        rounds.append((count, steps))
+    # A schedule no longer than that of the round before would tell nothing new.
+    return [*rounds, (LAST, full)] if count > 1 and full > steps else rounds
 
 
 def _trainer(
@@ -112,9 +126,8 @@ def _proposed(
 
 
 def _best(left: Sequence[Evaluation], rounds: Mapping[int, Sequence[float]]) -> list[Evaluation]:
-    """Those that go on; of equals the one that comes first in `left`, the better of the proxy."""
-    order = sorted(left, key=lambda finalist: -fmean(rounds[finalist.id]))
-    return order[: math.ceil(len(left) / KEEP)]
+    """The best first; of equals the one that comes first in `left`, the better of the proxy."""
+    return sorted(left, key=lambda finalist: -fmean(rounds[finalist.id]))
 
 
 def finalists(context: RunContext) -> int:
@@ -147,10 +160,11 @@ def _train(context: RunContext, finalist: Evaluation, steps: int) -> Training:
     network = build_network(
         finalist.architecture, context.shape, drop_path=config.recipe.drop_path, seed=config.seed
     )
+    validation = context.labelled(context.split.validation)
     result = retrain(
         network,
         context.labelled(context.split.train),
-        context.labelled(context.split.validation),
+        validation,
         replace(config.recipe, steps=steps, epochs=None),
         seed=config.seed,
         device=context.device,
@@ -159,7 +173,17 @@ def _train(context: RunContext, finalist: Evaluation, steps: int) -> Training:
     assert best.validation_probability is not None
     assert best.validation_oa is not None
     seconds = sum(epoch.seconds for epoch in result.history)
-    return Training(finalist.id, steps, best.validation_probability, best.validation_oa, seconds)
+    shifted = shifted_accuracy(
+        network.eval(), validation, config.recipe, seed=config.seed, device=context.device
+    )
+    return Training(
+        finalist.id,
+        steps,
+        best.validation_probability,
+        best.validation_oa,
+        shifted,
+        seconds,
+    )
 
 
 def _describe(finalist: Evaluation, training: Training) -> str:
@@ -168,5 +192,6 @@ def _describe(finalist: Evaluation, training: Training) -> str:
     )
     return (
         f"  {training.steps} steps: validation OA {training.oa:.3f}, "
+        f"under other light {training.shifted_oa:.3f}, "
         f"probability {training.probability:.3f} ({genes})"
     )

@@ -44,6 +44,16 @@ PARITY_BATCH = 64
 MAIN_FORMATS = ("onnx", "torchscript")  # what every run ends with
 
 
+def check_search(context: RunContext) -> None:
+    """Refuse, before any work, what the end of the search could not do.
+
+    Raises:
+        InputError: a race without validation pixels, or earlier runs that cannot be read.
+    """
+    finalists(context)
+    read_earlier(context.config.learn_from, context.space.name)
+
+
 def search_stage(context: RunContext, folder: RunFolder, report: Report) -> Architecture:
     """The best architecture by the proxy; `evaluations.sqlite`, `architecture.json`."""
     if folder.architecture.exists():
@@ -62,7 +72,7 @@ def search_stage(context: RunContext, folder: RunFolder, report: Report) -> Arch
     def leading(evaluations: Sequence[Evaluation]) -> NDArray[np.float64]:
         return fitness(specs[0], [item.scores for item in evaluations])
 
-    racing = finalists(context) > 1  # refuses, before the work, what could not be done after it
+    racing = finalists(context) > 1
     earlier = read_earlier(config.learn_from, context.space.name)
     engine = "evolution" if config.strategy == "predictor" else config.strategy
     settings = SearchSettings(
@@ -208,6 +218,7 @@ def evaluate_stage(
             "validation": len(context.split.validation),
             "test": len(context.split.test),
             "overlap": context.split.overlap,
+            "notes": list(context.split.notes),
         },
         "costs": context.space.cost(dict(model.card.architecture)),
         "seed": context.config.seed,

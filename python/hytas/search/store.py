@@ -11,7 +11,7 @@ from typing import Any
 
 from hytas.errors import InputError
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 SCHEMA = """
 CREATE TABLE IF NOT EXISTS evaluations (
     id INTEGER PRIMARY KEY,        -- the engine's number of the architecture, in asking order
@@ -27,6 +27,7 @@ CREATE TABLE IF NOT EXISTS trainings (
     steps INTEGER NOT NULL,        -- optimiser steps
     probability REAL NOT NULL,
     oa REAL NOT NULL,
+    shifted_oa REAL NOT NULL,
     seconds REAL NOT NULL,
     PRIMARY KEY (id, steps)
 );
@@ -52,13 +53,14 @@ class Evaluation:
 
 @dataclass(frozen=True)
 class Training:
-    """One brief training of an evaluated architecture.
+    """One training of an evaluated architecture, in a round of the race.
 
     Attributes:
         id: of its evaluation.
         steps: optimiser steps.
         probability: mean probability that validation pixels give to their class.
         oa: overall accuracy on validation pixels.
+        shifted_oa: the same under other light (`hytas.train.shifted_accuracy`).
         seconds: spent.
     """
 
@@ -66,7 +68,13 @@ class Training:
     steps: int
     probability: float
     oa: float
+    shifted_oa: float
     seconds: float
+
+    @property
+    def merit(self) -> float:
+        """What the race ranks by: the accuracy under other light; the probability parts equals."""
+        return self.shifted_oa + 1e-3 * self.probability
 
 
 class EvaluationStore:
@@ -155,7 +163,7 @@ class EvaluationStore:
         """Add a training; one of the same architecture and length is replaced."""
         with self._transaction() as connection:
             connection.execute(
-                "INSERT OR REPLACE INTO trainings VALUES (?,?,?,?,?)", astuple(training)
+                "INSERT OR REPLACE INTO trainings VALUES (?,?,?,?,?,?)", astuple(training)
             )
 
     def trainings(self) -> list[Training]:

@@ -2,6 +2,7 @@
 
 from hytas.train.loop import LabelledPixels, TrainingResult, retrain
 from hytas.train.recipe import Recipe
+from hytas.train.shift import shifted_accuracy
 from hytas.train.state import Epoch
 
-__all__ = ["Epoch", "LabelledPixels", "Recipe", "TrainingResult", "retrain"]
+__all__ = ["Epoch", "LabelledPixels", "Recipe", "TrainingResult", "retrain", "shifted_accuracy"]

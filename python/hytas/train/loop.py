@@ -54,6 +54,10 @@ class LabelledPixels:
         patches = torch.from_numpy(self.patches(self.pixels[order]))
         return patches.to(device), torch.from_numpy(self.targets[order]).to(device)
 
+    def positions(self) -> list[NDArray[np.int64]]:
+        """All positions in order, in parts small enough to evaluate at once."""
+        return np.array_split(np.arange(len(self)), math.ceil(len(self) / EVALUATION_BATCH))
+
 
 @dataclass(frozen=True)
 class TrainingResult:
@@ -226,7 +230,7 @@ def _evaluate(
     if count == 0:
         return None, None, None
     loss = hits = probability = 0.0
-    for chosen in np.array_split(np.arange(count), math.ceil(count / EVALUATION_BATCH)):
+    for chosen in pixels.positions():
         patches, classes = pixels.batch(chosen, device)
         logits = network(patches)
         losses = F.cross_entropy(logits, classes, reduction="none")

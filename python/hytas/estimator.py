@@ -30,6 +30,7 @@ from hytas.spaces import parse_budget
 from hytas.train import Epoch, Recipe
 
 Array = npt.NDArray[Any]
+DEVICES = ("auto", "cpu", "cuda")
 _SUFFIXES = {".onnx": "onnx", ".pt": "torchscript", ".pt2": "pt2"}
 
 
@@ -176,8 +177,13 @@ class HSIClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             answers[row, columns] = model.predict_patches(read(row * width + columns))
         return answers
 
-    def score(self, cube: Array, labels: Array) -> float:
+    def score(self, cube: Array, labels: Array, sample_weight: Array | None = None) -> float:
         """Share of the labelled pixels (`labels` not 0) whose class is predicted: OA.
+
+        Args:
+            cube: (H, W, bands).
+            labels: (H, W) class ids, 0 unlabelled.
+            sample_weight: (H, W) weight of each pixel; None counts all alike.
 
         Raises:
             InputError: height or width differ, or no pixel is labelled; and as `predict`.
@@ -191,7 +197,14 @@ class HSIClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         labelled = labels != 0
         if not labelled.any():
             raise InputError("labels: no pixel is labelled: all values are 0")
-        return float((self.predict(cube) == labels)[labelled].mean())
+        weights = np.ones(labels.shape) if sample_weight is None else np.asarray(sample_weight)
+        if weights.shape != labels.shape:
+            raise InputError(
+                f"sample_weight: {_by(weights.shape)} and the labels {_by(labels.shape)}: height "
+                "and width must agree"
+            )
+        hits = (self.predict(cube) == labels)[labelled]
+        return float(np.average(hits, weights=weights[labelled]))
 
     def export(
         self, path: str | Path, as_format: str | None = None, *, force: bool = False
@@ -249,6 +262,14 @@ class HSIClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return tags
 
     def _config(self, seed: int) -> RunConfig:
+        if not isinstance(self.recipe, Recipe | None):
+            raise InputError(f"recipe: {self.recipe!r} must be a hytas.Recipe, or None")
+        if self.device not in DEVICES:
+            raise InputError(f"device: {self.device!r} must be one of {', '.join(DEVICES)}")
+        for name in ("population", "generations", "finalists", "patch_size", "band_group"):
+            value = getattr(self, name)
+            if not isinstance(value, int | np.integer | None) or isinstance(value, bool):
+                raise InputError(f"{name}: {value!r} must be a whole number")
         recipe = (self.recipe or Recipe()).with_epochs(self.epochs)
         if recipe.epochs == 0:
             raise InputError("epochs: 0 would leave the model untrained; must be 1 or more")
@@ -305,6 +326,8 @@ class Lines(Silent):
 
 def _seed(state: int | np.random.RandomState | None) -> int:
     """The seed that scikit-learn's `random_state` stands for."""
+    if not isinstance(state, int | np.integer | np.random.RandomState | None):
+        raise InputError(f"random_state: {state!r} must be a whole number, a RandomState or None")
     if isinstance(state, int | np.integer):
         if state < 0:
             raise InputError(f"random_state: {state} must be 0 or more")

@@ -202,6 +202,13 @@ def test_the_output_of_hytas_score_with_an_accuracy(write: Write) -> None:
     assert "dss:layers=all" in read_table(write(rows)).scores
 
 
+def test_columns_of_text_and_numbers_of_rows_are_left_out(write: Write) -> None:
+    rows = [{"Unnamed: 0": i, "scene": "mine", **row} for i, row in enumerate(networks(12))]
+    table = read_table(write(rows))
+    assert "columns of text left out: scene" in table.notes
+    assert not {"scene", "unnamed: 0"} & set(table.scores)
+
+
 @pytest.mark.parametrize(
     ("change", "words"),
     [

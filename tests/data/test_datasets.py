@@ -103,6 +103,21 @@ def test_by_name(served_scenes, server, name):
         np.testing.assert_array_equal(counts, np.minimum(scene.train_counts, totals // 2))
 
 
+def test_names_and_counts_hold_for_copies_of_other_sizes(tmp_path):
+    generator = np.random.default_rng(0)
+    cube = generator.integers(0, 999, (40, 60, 7)).astype(np.uint16)
+    labels = np.tile((np.arange(60) // 3) % 17, (40, 1)).astype(np.uint8)
+    savemat(tmp_path / "Indian_pines_corrected.mat", {"cube": cube})
+    savemat(tmp_path / "Indian_pines_gt.mat", {"gt": labels})
+    scene = load_scene("indian_pines", data_dir=tmp_path)
+    assert (scene.class_names[0], scene.class_names[8]) == ("Alfalfa", "Oats")
+    assert scene.train_counts is not None
+    assert [i for i, count in enumerate(scene.train_counts) if count == 15] == [0, 6, 8]
+    assert make_split(scene, patch_size=3).kind == "random"
+    with pytest.raises(InputError, match="labels key: gt given, but the scene 'indian_pines'"):
+        load_scene("indian_pines", data_dir=tmp_path, labels_key="gt")
+
+
 def test_a_checksum_is_noted_and_held_to(server):
     folder, url, _ = server
     (folder / "a.mat").write_bytes(b"first")

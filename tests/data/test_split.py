@@ -7,7 +7,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hytas.data import Split, load_scene, make_split, overlap_fraction, scene_from_arrays
+from hytas.data import (
+    Split,
+    load_scene,
+    make_split,
+    overlap_fraction,
+    scene_from_arrays,
+    synthetic_scene,
+)
 from hytas.errors import InputError
 
 
@@ -263,3 +270,15 @@ def test_auto_takes_smaller_blocks_and_else_random_pixels(cube, labels):
     assert "no blocks part this scene" in split.notes[0]
     with pytest.raises(InputError, match="block: 0 must be at least 1"):
         make_split(scene, block=0, patch_size=3)
+
+
+def test_few_pixels_of_a_fixed_map_may_be_asked_for():
+    scene = synthetic_scene()
+    half = np.indices(scene.labels.shape)[1] % 2 == 0
+    train, test = (np.where(part, scene.labels, 0) for part in (half, ~half))
+    fixed = replace(scene, train=train, test=test)
+    split = make_split(fixed, kind="fixed", train_per_class=5)
+    pixels = np.union1d(split.train, split.validation)
+    assert (np.bincount(train.ravel()[pixels])[1:] == 5).all()
+    np.testing.assert_array_equal(split.test, make_split(fixed, kind="fixed").test)
+    assert "pixels drawn from the training map" in split.notes[0]

@@ -283,3 +283,28 @@ def test_progress_goes_to_standard_error(
     assert written.out == ""
     assert "winner: hytas:" in written.err
     assert "retrain: epoch 1/1" in written.err
+
+
+@pytest.mark.parametrize(
+    ("setting", "rule"),
+    [
+        ({"device": "zz"}, "device: 'zz' must be one of auto, cpu, cuda"),
+        ({"recipe": {"lr": 1}}, "recipe: .* must be a hytas.Recipe"),
+        ({"population": "x"}, "population: 'x' must be a whole number"),
+        ({"random_state": "a"}, "random_state: 'a' must be a whole number"),
+    ],
+)
+def test_wrong_settings_are_named(
+    halves: tuple[np.ndarray, ...], setting: dict[str, Any], rule: str
+) -> None:
+    cube, train, _ = halves
+    with pytest.raises(InputError, match=rule):
+        HSIClassifier("40K..60K-params", **(SETTINGS | setting)).fit(cube, train)
+
+
+def test_score_takes_weights(fitted: HSIClassifier, halves: tuple[np.ndarray, ...]) -> None:
+    cube, _, test = halves
+    right = fitted.predict(cube) == test
+    assert fitted.score(cube, test, sample_weight=right.astype(float)) == 1.0
+    with pytest.raises(InputError, match="sample_weight: 3 and the labels 24 x 30"):
+        fitted.score(cube, test, sample_weight=np.ones(3))

@@ -52,6 +52,17 @@ def test_csv_and_json_lines_hold_the_same(archs, tmp_path) -> None:
         ),
         (TABLE.replace('"[6, 4, 5, 3]"', "__import__('os')"), "line 4: "),
         ('{"embed_dim": 32}\n', "line 1: architecture: it has no num_heads"),
+        (TABLE.replace("4,48", "4,nan"), "line 4: embed_dim 'nan': must be a number"),
+        (TABLE.replace("4,48", "4,48.5"), "line 4: embed_dim 48.5: must be a whole number"),
+        (TABLE.replace('"[6, 4, 5, 3]"', "4"), "line 4: num_heads 4: must be a list"),
+        (TABLE.replace('"[6, 4, 5, 3]"', "abc"), "line 4: num_heads 'abc': must be a number"),
+        (TABLE.replace("[1, 2, 1, 1]", "[1, NaN, 1, 1]"), "line 4: mlp_ratio [1, nan, 1, 1]"),
+        (TABLE.replace("0.7", "0.7,1"), "line 4: not as many fields as columns"),
+        (
+            TABLE.replace("OA", "space").replace("0.7", "hytas-wide").replace("0.5", "hytas"),
+            "line 3: space 0.6: a CSV file holds",
+        ),
+        ('{"embed_dim": "32", "num_heads": [3], "mlp_ratio": [1]}\n', "embed_dim 32: must be"),
     ],
 )
 def test_bad_architectures_are_refused_with_their_line(text, message, tmp_path) -> None:
@@ -139,3 +150,35 @@ def test_proxies_are_listed(capsys) -> None:
     status, _, error = hytas(capsys, "proxies", "dsss")
     assert status == 2
     assert "did you mean dss?" in error
+
+
+def test_scores_on_other_patches_are_not_gone_on_with(archs, tmp_path, capsys) -> None:
+    arguments = ["score", "--archs", archs, "--proxy", "snip", "--out", tmp_path / "s.csv"]
+    split = ["--split", "blocks", "--train-per-class", "8"]
+    assert hytas(capsys, *arguments, *split)[0] == 0
+    code, _, err = hytas(capsys, *arguments, *split, "--block", "5")
+    assert code == 2
+    assert "holds scores of other batch" in err
+    assert hytas(capsys, *arguments, *split)[0] == 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "rule"),
+    [
+        (["--workers", "-1"], "workers"),
+        (["--group-size", "0"], "group-size"),
+        (["--proxy", "snip,rank-mean(snip,dss)"], "a rank depends on the other architectures"),
+        (["--seed", str(2**32)], "must be 0 to 4294967295"),
+    ],
+)
+def test_wrong_settings(archs, tmp_path, capsys, arguments, rule) -> None:
+    code, _, err = hytas(capsys, "score", "--archs", archs, "--out", tmp_path / "s.csv", *arguments)
+    assert code == 2
+    assert rule in err
+    assert not (tmp_path / "s.csv").exists()
+
+
+def test_a_combination_is_explained(capsys) -> None:
+    code, out, _ = hytas(capsys, "proxies", "rank-mean")
+    assert code == 0
+    assert out.startswith("rank-mean")

@@ -35,7 +35,7 @@ PUBLISHED = (
 OTHER = (
     *("params_with_caf", "flops", "flops_ref", "m_size", "m_size_ref"),
     *("aa", "kappa", "max_oa", "oa_all", "suspect", "retrain_row", "n_retrains"),
-    *("train_seconds", "seconds", "reasons", "space"),
+    *("train_seconds", "seconds", "reasons", "space", "id", "index", "unnamed: 0"),
 )
 
 
@@ -109,8 +109,8 @@ def read_table(
         OSError: the file cannot be read.
     """
     path = Path(path)
-    rows, columns = _read_rows(path, set(score_columns), set(ignored_columns))
-    notes = []
+    rows, columns, texts = _read_rows(path, set(score_columns), set(ignored_columns))
+    notes = [f"columns of text left out: {', '.join(texts)}"] if texts else []
     kept = [row for row in rows if _number(path, row, "suspect", columns) in (None, 0.0)]
     if len(kept) < len(rows):
         notes.append(f"{len(rows) - len(kept)} rows flagged suspect left out")
@@ -149,8 +149,8 @@ def _oriented(scores: dict[str, Floats]) -> dict[str, Floats]:
 
 def _read_rows(
     path: Path, scores: set[str], ignored: set[str]
-) -> tuple[list[tuple[int, dict[str, str]]], dict[str, str]]:
-    """Lines with their numbers, and from our name of a column to the file's."""
+) -> tuple[list[tuple[int, dict[str, str]]], dict[str, str], list[str]]:
+    """Lines with their numbers, from our name of a column to the file's, and columns of text."""
     try:
         text = path.read_text(encoding="utf-8-sig")
     except FileNotFoundError:
@@ -159,9 +159,21 @@ def _read_rows(
         raise InputError(f"{path}: is not a CSV table: it is not UTF-8 text") from None
     reader = csv.DictReader(io.StringIO(text, newline=""))
     header = [name for name in reader.fieldnames or [] if name]
+    rows = []
+    for row in reader:
+        if None in row or None in row.values():
+            raise InputError(f"{path}, line {reader.line_num}: not as many fields as columns")
+        rows.append((reader.line_num, row))
+    texts = [
+        name
+        for name in header
+        if name not in {*scores, *ignored}
+        and _known_name(name) is None
+        and not any(_is_number(row[name]) for _, row in rows)
+    ]
     columns: dict[str, str] = {}
     for name in header:
-        ours = name if name in scores else _our_name(path, name, ignored)
+        ours = name if name in scores else _our_name(path, name, {*ignored, *texts})
         if ours is None:
             continue
         if ours in columns:
@@ -173,29 +185,37 @@ def _read_rows(
         if name not in columns:
             found = ", ".join(header) or "none"
             raise InputError(f"{path}: no column {name}, which is needed; its columns are {found}")
-    rows = []
-    for row in reader:
-        if None in row or None in row.values():
-            raise InputError(f"{path}, line {reader.line_num}: not as many fields as columns")
-        rows.append((reader.line_num, row))
-    return rows, columns
+    return rows, columns, texts
 
 
-def _our_name(path: Path, name: str, ignored: set[str]) -> str | None:
-    if name in ignored:
-        return None
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _known_name(name: str) -> str | None:
     lower = name.strip().lower()
     ours = ALIASES.get(lower, lower)
     scores = {*PROXIES, *PUBLISHED}
     if ours in (TARGET, *GENES, *OTHER) or ours in scores or lower.split(":")[0] in PROXIES:
         return ours
-    if ours.replace("-", "_") in scores:
-        return ours.replace("-", "_")
-    near = difflib.get_close_matches(lower, [*GENES, TARGET, *scores], 1, 0.6)
+    return ours.replace("-", "_") if ours.replace("-", "_") in scores else None
+
+
+def _our_name(path: Path, name: str, ignored: set[str]) -> str | None:
+    if name in ignored:
+        return None
+    if (ours := _known_name(name)) is not None:
+        return ours
+    names = [*GENES, TARGET, *PROXIES, *PUBLISHED]
+    near = difflib.get_close_matches(name.strip().lower(), names, 1, 0.6)
     hint = f"did you mean {near[0]}?" if near else "see `hytas proxies` for the names of scores"
     raise InputError(
-        f"{path}: unknown column {name!r}; {hint} (--score-column {name} ranks it as a score, "
-        f"--ignore-column {name} leaves it out)"
+        f"{path}: unknown column {name!r}; {hint} (--score-column {name!r} ranks it as a score, "
+        f"--ignore-column {name!r} leaves it out)"
     )
 
 

@@ -194,7 +194,7 @@ def test_a_journal_of_other_work_is_not_continued(tmp_path: Path) -> None:
         with pytest.raises(ValueError, match="4 of 5 rows are done"):
             journal.class_map()
         journal.append(strip(4, 1, 9))
-        assert journal.class_map().labels[:, 0].tolist() == [7, 7, 7, 7, 9]
+        assert journal.class_map().labels[:][:, 0].tolist() == [7, 7, 7, 7, 9]
     assert list(tmp_path.iterdir()) == []
 
 

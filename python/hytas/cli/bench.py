@@ -53,6 +53,8 @@ def bench(
     from hytas.deploy.bench import RUNTIME, settings_of
     from hytas.deploy.bench import bench as measure
 
+    if profile_table is not None:
+        _check_table(profile_table, model)
     deployed = DeployedModel.load(model, "cpu")
     providers = working_providers() if provider == "auto" else [provider]
     grid: dict[str, Any] = {
@@ -69,6 +71,16 @@ def bench(
         if profile_table is not None:
             found["profile"] = _profile(deployed, profile_table, grid, advance)
     click.echo(json.dumps(found, indent=2) if as_json else _text(found))
+
+
+def _check_table(path: Path, model: Path) -> None:
+    """Refuse before measuring what could not be written after it."""
+    if not path.parent.is_dir():
+        raise InputError(f"profile table: the folder {path.parent} does not exist")
+    if path.is_dir():
+        raise InputError(f"profile table: {path} is a folder, a file name needed")
+    if path.resolve() == model.resolve():
+        raise InputError(f"profile table: {path} is the model: a file of its own needed")
 
 
 def _profile(deployed: Any, path: Path, grid: dict[str, Any], advance: Any) -> dict[str, Any]:

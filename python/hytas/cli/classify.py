@@ -16,9 +16,9 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from hytas.data import Geo
-    from hytas.deploy import ClassMap, DeployedModel
+    from hytas.deploy import DeployedModel
     from hytas.deploy.journal import Journal
-    from hytas.deploy.scene import Progress, Rows
+    from hytas.deploy.scene import MapRows, Progress, Rows
 
 
 @click.command()
@@ -76,31 +76,34 @@ def classify(
     from hytas.deploy.accuracy import measure
     from hytas.deploy.charts import draw_confusion
     from hytas.deploy.journal import file_identity, open_journal
-    from hytas.deploy.outputs import Extras, write_confidence, write_map
+    from hytas.deploy.outputs import Extras, check_apart, write_confidence, write_map
 
-    _check_outputs(out, confidence, confusion, labels)
+    outputs = _check_outputs(out, confidence, confusion, labels)
     deployed = DeployedModel.load(model, provider, threads=threads)
     source = _open_source(scene, cube_key, deployed.card.bands)
     height, width, bands = source.cube.shape
-    deployed.check_scene(bands, source.wavelengths, str(scene))
+    deployed.check_scene(bands, source.wavelengths, str(scene), size=(height, width))
     truth = None if labels is None else _read_truth(labels, labels_key, source.cube.shape)
+    read = {"the scene": source.files, "the labels": () if truth is None else truth.files}
+    check_apart(outputs, {"the model": [model], **read})
     nodata = source.nodata if nodata is None else nodata
     identity: dict[str, Any] = {
         "model": file_identity(model),
-        "scene": file_identity(scene),
+        "scene": [file_identity(file) for file in source.files],
         "nodata": nodata,
         "cube": cube_key,
         "provider": deployed.provider,
         "version": deployed.card.version,
     }
     report: dict[str, Any] = {"model": str(model), "scene": str(scene), "out": str(out)}
+    report["notes"] = list(source.notes)
     with open_journal(out, identity, (height, width)) as journal:
         report |= _run(deployed, source._replace(nodata=nodata), journal, tile_rows, as_json)
         result = journal.class_map()
         report |= _count(deployed, result)
         extras = Extras(geo=source.geo)
         if truth is not None:
-            accuracy = measure(result.labels, truth.scored, deployed.card)
+            accuracy = measure(result.labels[:], truth.scored, deployed.card)
             report["accuracy"] = {**accuracy, "scored": truth.what}
             title = f"classified, OA {accuracy['OA']:.4f}"
             extras = Extras(truth.all, title, source.geo)
@@ -115,19 +118,17 @@ def classify(
 
 def _check_outputs(
     out: Path, confidence: Path | None, confusion: Path | None, labels: Path | None
-) -> None:
-    """Refuse before the work what could not be written after it."""
+) -> dict[str, Path]:
+    """Refuse before the work what could not be written after it; returns the outputs asked for."""
     from hytas.deploy.outputs import check_output
 
-    check_output(out)
-    if confidence is not None:
-        check_output(confidence, "confidence")
-    if confusion is not None:
-        check_output(confusion, "confusion")
-        if labels is None:
-            raise InputError(
-                f"confusion: {confusion} needs the ground truth; name it with --labels"
-            )
+    given = {"out": out, "confidence": confidence, "confusion": confusion}
+    outputs = {argument: path for argument, path in given.items() if path is not None}
+    for argument, path in outputs.items():
+        check_output(path, argument)
+    if confusion is not None and labels is None:
+        raise InputError(f"confusion: {confusion} needs the ground truth; name it with --labels")
+    return outputs
 
 
 def _run(
@@ -171,6 +172,8 @@ class Source(NamedTuple):
     wavelengths: "npt.NDArray[np.float64] | None"
     nodata: float | None = None
     geo: "Geo | None" = None
+    files: tuple[Path, ...] = ()
+    notes: tuple[str, ...] = ()
 
 
 class Truth(NamedTuple):
@@ -179,6 +182,7 @@ class Truth(NamedTuple):
     all: "npt.NDArray[np.int32]"
     scored: "npt.NDArray[np.int32]"
     what: str
+    files: tuple[Path, ...] = ()
 
 
 def _open_source(path: Path, key: str | None, bands: int) -> Source:
@@ -188,22 +192,25 @@ def _open_source(path: Path, key: str | None, bands: int) -> Source:
         scene = synthetic_scene()
         return Source(scene.cube, scene.wavelengths)
     cube = open_cube(path, key, bands)
-    return Source(cube, cube.wavelengths, cube.nodata, cube.geo)
+    notes = tuple(cube.meta.get("notes", ()))
+    return Source(cube, cube.wavelengths, cube.nodata, cube.geo, cube.contents.files, notes)
 
 
 def _read_truth(path: Path, key: str | None, shape: tuple[int, ...]) -> Truth:
     import numpy as np
 
-    from hytas.data import load_maps, synthetic_scene
+    from hytas.data import load_maps, open_file, synthetic_scene
 
     if str(path) == "synthetic":
         scene = synthetic_scene()
         assert scene.test is not None  # the synthetic scene has its own split
         return Truth(scene.labels, scene.test, "pixels of the test map")
+    files = open_file(path, "labels").files
     maps = [values.astype(np.int32) for _, values in load_maps(path, key, shape)]
     if len(maps) == 2:
-        return Truth(np.where(maps[1] > 0, maps[1], maps[0]), maps[1], "pixels of the test map")
-    return Truth(maps[0], maps[0], "labelled pixels, those trained on among them")
+        both = np.where(maps[1] > 0, maps[1], maps[0])
+        return Truth(both, maps[1], "pixels of the test map", files)
+    return Truth(maps[0], maps[0], "labelled pixels, those trained on among them", files)
 
 
 @contextmanager
@@ -219,20 +226,23 @@ def _progress(rows: int, done: int, hidden: bool) -> Iterator["Progress"]:
         yield lambda done, total: bars.update(task, completed=done, total=total)
 
 
-def _count(model: "DeployedModel", result: "ClassMap") -> dict[str, Any]:
-    """Pixels of each class, counted row by row."""
+def _count(model: "DeployedModel", result: "MapRows") -> dict[str, Any]:
+    """Pixels of each class, counted block by block."""
     import numpy as np
+
+    from hytas.deploy.scene import row_blocks
 
     names = dict(zip(model.card.class_ids, model.card.class_names, strict=True))
     counts = dict.fromkeys(model.card.class_names, 0)
-    for row in result.labels:
-        for number, found in zip(*np.unique(row, return_counts=True), strict=True):
+    for _, block in row_blocks(result.labels):
+        for number, found in zip(*np.unique(block, return_counts=True), strict=True):
             if int(number) in names:
                 counts[names[int(number)]] += int(found)
     classified = sum(counts.values())
+    height, width = result.labels.shape
     return {
         "classified": classified,
-        "no_data": result.labels.size - classified,
+        "no_data": height * width - classified,
         "classes": counts,
     }
 
@@ -247,6 +257,7 @@ def _text(report: dict[str, Any]) -> str:
         f"speed     {report['pixels_per_second']:.0f} pixels a second on {report['provider']} "
         f"({report['seconds']:.1f} s)",
     ]
+    lines += [f"note      {note}" for note in report["notes"]]
     if report["resumed_at_row"]:
         lines.append(f"resumed   at row {report['resumed_at_row']}, where the last run stopped")
     if report["no_data"]:

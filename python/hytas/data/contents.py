@@ -58,6 +58,12 @@ class Contents:
     variables: tuple[Variable, ...]
     meta: Mapping[str, Any] = field(default_factory=dict)
 
+    @property
+    def files(self) -> tuple[Path, ...]:
+        """Every file that this is read from: the data, and a header beside them."""
+        header = self.meta.get("header")
+        return (self.path,) if header is None else (self.path, Path(header))
+
     def get(self, name: str, argument: str) -> Variable:
         """Return the variable of that name, or refuse it with the names there are."""
         for variable in self.variables:

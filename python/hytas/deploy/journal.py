@@ -5,14 +5,16 @@ import json
 import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
 from io import FileIO
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from hytas.deploy.scene import ClassMap, Strip
+from hytas.deploy.scene import Strip
+from hytas.errors import InputError
 
 _HEADER_BYTES = 4096
 
@@ -46,21 +48,61 @@ class Journal:
         write_all(self._file, rows.tobytes())
         self.done += len(rows)
 
-    def class_map(self) -> ClassMap:
-        """The whole map, once every row is done; its arrays stay on disk."""
+    def class_map(self) -> "StoredMap":
+        """The whole map, once every row is done; it stays on disk."""
         if self.done != self._shape[0]:
             raise ValueError(f"{self.done} of {self._shape[0]} rows are done")
-        rows: npt.NDArray[Any] = np.memmap(
-            self._file.name, self._row, "r", offset=_HEADER_BYTES, shape=(self._shape[0],)
+        path = Path(self._file.name)
+        return StoredMap(
+            *(StoredRows(path, name, self._row, self._shape) for name in ("labels", "confidence"))
         )
-        return ClassMap(rows["labels"], rows["confidence"])
+
+
+@dataclass(frozen=True)
+class StoredRows:
+    """One field of a journal's rows, (H, W), read when asked for.
+
+    By plain reads: what a memory map has touched counts as memory of the process.
+    """
+
+    path: Path
+    field: str
+    row: np.dtype[Any]
+    shape: tuple[int, int]
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """Element type."""
+        return self.row[self.field].base
+
+    def __getitem__(self, rows: slice, /) -> npt.NDArray[Any]:
+        """Rows, (h, W)."""
+        wanted = range(self.shape[0])[rows]
+        if wanted.step == 1:
+            return self._read(wanted.start, len(wanted))
+        parts = [self._read(number, 1) for number in wanted]
+        return np.concatenate(parts) if parts else self._read(0, 0)
+
+    def _read(self, first: int, count: int) -> npt.NDArray[Any]:
+        offset = _HEADER_BYTES + first * self.row.itemsize
+        rows = np.fromfile(self.path, self.row, count, offset=offset)
+        return np.ascontiguousarray(rows[self.field])
+
+
+class StoredMap(NamedTuple):
+    """A class map in its journal."""
+
+    labels: StoredRows
+    confidence: StoredRows
 
 
 @contextmanager
 def open_journal(
     out: str | Path, identity: Mapping[str, Any], shape: tuple[int, int]
 ) -> Iterator[Journal]:
-    """The journal of the map `out`, continued if it is of the same work; removed on success.
+    """The journal of the map `out`, continued if it is of the same work.
+
+    It is removed on success, and when the input is refused, as it would be the next time.
 
     Args:
         out: the final file; the journal lies beside it, as `.<name>.partial`.
@@ -79,7 +121,11 @@ def open_journal(
             write_all(file, header)
         file.truncate(_HEADER_BYTES + done * _row_bytes(shape))
         file.seek(0, os.SEEK_END)
-        yield Journal(file, shape, done)
+        try:
+            yield Journal(file, shape, done)
+        except InputError:
+            path.unlink(missing_ok=True)
+            raise
     path.unlink()
 
 

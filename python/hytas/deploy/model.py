@@ -54,6 +54,8 @@ class DeployedModel:
         path = Path(path)
         if not path.exists():
             raise InputError(f"model: no such file: {path}")
+        if path.is_dir():
+            raise InputError(f"model: {path} is a folder, an exported .onnx file needed")
         return cls.from_bytes(path.read_bytes(), path, providers, threads=threads)
 
     @classmethod
@@ -115,18 +117,30 @@ class DeployedModel:
         )
 
     def check_scene(
-        self, bands: int, wavelengths: npt.NDArray[np.float64] | None = None, name: str = "scene"
+        self,
+        bands: int,
+        wavelengths: npt.NDArray[np.float64] | None = None,
+        name: str = "scene",
+        *,
+        size: tuple[int, int] | None = None,
     ) -> None:
-        """Refuse a scene of another sensor, as far as band count and wavelengths tell.
+        """Refuse a scene that is too small, or of another sensor as far as bands tell.
 
         Args:
             bands: of the scene.
             wavelengths: (bands) band centres in nm, or None if the scene does not say.
             name: of the scene, for the message.
+            size: height and width of the scene, which must hold a patch; None checks neither.
 
         Raises:
             InputError: naming what both have.
         """
+        side = self.card.patch_size
+        if size is not None and min(size) < side:
+            raise InputError(
+                f"scene: {name} is {size[0]} x {size[1]} pixels and {self.path} classifies patches "
+                f"of {side} x {side}: height and width must be at least {side}"
+            )
         if bands != self.card.bands:
             raise InputError(
                 f"scene: {name} has {bands} bands and {self.path} takes {self.card.bands}: "
@@ -144,30 +158,55 @@ class DeployedModel:
                 f"({spacing:.1f} nm) apart allowed"
             )
 
-    def fit_dtype(self, values: Array) -> Array:
+    def fit_dtype(self, values: Array, origin: tuple[int, int] = (0, 0)) -> Array:
         """`values` in the model's own element type and the machine's byte order.
 
+        Args:
+            values: (H, W, bands) or patches (N, P, P, bands).
+            origin: row and column of the first pixel in the scene; negative in a mirrored margin.
+
         Raises:
-            InputError: a value would change.
+            InputError: a value would change; names the first such and its place.
         """
         wanted = self.card.numpy_dtype
         if values.dtype == wanted:
             return np.ascontiguousarray(values)
         with np.errstate(invalid="ignore", over="ignore"):
             converted = values.astype(wanted)
-        if not np.can_cast(values.dtype, wanted) and not _same(values, converted):
-            raise InputError(
-                f"scene: its values are {values.dtype.newbyteorder('=')} and {self.path} takes "
-                f"{wanted}, which cannot hold them all"
-            )
+        if not np.can_cast(values.dtype, wanted):
+            changed = _changed(values, converted)
+            if changed.any():
+                first = tuple(int(number) for number in np.argwhere(changed)[0])
+                raise InputError(
+                    f"scene: its values are {values.dtype.newbyteorder('=')} and {self.path} takes "
+                    f"{wanted}, which cannot hold {_reason(values[first], wanted)}, the value at "
+                    f"{_place(first, origin)}"
+                )
         return np.ascontiguousarray(converted)
 
 
-def _same(values: Array, converted: Array) -> bool:
-    """Whether the conversion kept every value; one rounding step between float types is no loss."""
+def _changed(values: Array, converted: Array) -> npt.NDArray[np.bool_]:
+    """Where the conversion lost a value; one rounding step between float types is no loss."""
     if values.dtype.kind == "f" and converted.dtype.kind == "f":
-        return bool(np.array_equal(np.isfinite(values), np.isfinite(converted)))
-    return bool(np.array_equal(values, converted))
+        return np.asarray(np.isfinite(values) != np.isfinite(converted))
+    return np.asarray(values != converted)
+
+
+def _reason(value: Any, wanted: np.dtype[Any]) -> str:
+    """The value, and why the type cannot hold it."""
+    if not np.isfinite(value):
+        return f"{value} (not a finite number)"
+    limits = np.finfo(wanted) if wanted.kind == "f" else np.iinfo(wanted)
+    if not limits.min <= value <= limits.max:
+        return f"{value} (outside {limits.min} to {limits.max})"
+    return f"{value} ({'more digits than it keeps' if wanted.kind == 'f' else 'a fraction'})"
+
+
+def _place(index: tuple[int, ...], origin: tuple[int, int]) -> str:
+    # Counted from 0. What is mirrored beyond the first row or column stands as far inside.
+    row, column = (abs(number + first) for number, first in zip(index[-3:-1], origin, strict=True))
+    patch = f"patch {index[0]}, " if len(index) == 4 else ""
+    return f"{patch}row {row}, column {column}, band {index[-1]}"
 
 
 def _open(

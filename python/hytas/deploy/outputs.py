@@ -1,6 +1,6 @@
 """Class maps as files: one writer a suffix."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,8 +11,8 @@ import numpy.typing as npt
 
 from hytas.data import Geo
 from hytas.deploy.picture import draw_map
-from hytas.deploy.rasters import write_envi, write_geotiff
-from hytas.deploy.scene import ClassMap
+from hytas.deploy.rasters import names_file, write_envi, write_geotiff
+from hytas.deploy.scene import MapRows, Rows, row_blocks
 from hytas.errors import InputError
 from hytas.files import atomic_write
 from hytas.model_card import ModelCard
@@ -33,34 +33,34 @@ class Extras:
     geo: Geo | None = None
 
 
-def write_picture(path: Path, result: ClassMap, card: ModelCard, extras: Extras) -> None:
+def write_picture(path: Path, result: MapRows, card: ModelCard, extras: Extras) -> None:
     """A picture for people: the map, the ground truth if any, and a legend."""
     draw_map(path, result.labels, card, truth=extras.truth, title=extras.title)
 
 
-def write_npy(path: Path, result: ClassMap, card: ModelCard, extras: Extras) -> None:
+def write_npy(path: Path, result: MapRows, card: ModelCard, extras: Extras) -> None:
     """The class ids alone, (H, W), in the smallest type that holds them."""
     with atomic_write(path) as temporary:
         np.save(temporary, smallest(result.labels, card))
 
 
-def write_npz(path: Path, result: ClassMap, card: ModelCard, extras: Extras) -> None:
+def write_npz(path: Path, result: MapRows, card: ModelCard, extras: Extras) -> None:
     """Class ids and confidence."""
     with atomic_write(path) as temporary:
         labels = smallest(result.labels, card)
-        np.savez_compressed(temporary, labels=labels, confidence=result.confidence)
+        np.savez_compressed(temporary, labels=labels, confidence=result.confidence[:])
 
 
-def write_matlab(path: Path, result: ClassMap, card: ModelCard, extras: Extras) -> None:
+def write_matlab(path: Path, result: MapRows, card: ModelCard, extras: Extras) -> None:
     """Class ids and confidence as MATLAB v5, under the names `labels` and `confidence`."""
     from scipy.io import savemat
 
-    values = {"labels": smallest(result.labels, card), "confidence": result.confidence}
+    values = {"labels": smallest(result.labels, card), "confidence": result.confidence[:]}
     with atomic_write(path) as temporary:
         savemat(temporary, values, appendmat=False, do_compression=True)
 
 
-Raster = Callable[[Path, npt.NDArray[Any], ModelCard, Geo | None, bool], None]
+Raster = Callable[[Path, Rows, "np.dtype[Any]", ModelCard, Geo | None, bool], None]
 
 # suffix -> writer of one band, with its place on the earth.
 RASTERS: dict[str, Raster] = {
@@ -71,15 +71,16 @@ RASTERS: dict[str, Raster] = {
 }
 
 
-def write_raster(path: Path, result: ClassMap, card: ModelCard, extras: Extras) -> None:
+def write_raster(path: Path, result: MapRows, card: ModelCard, extras: Extras) -> None:
     """Class ids as a georeferenced raster with names and colours."""
-    RASTERS[path.suffix.lower()](path, smallest(result.labels, card), card, extras.geo, True)
+    write, dtype = RASTERS[path.suffix.lower()], smallest_type(card)
+    write(path, result.labels, dtype, card, extras.geo, True)
 
 
 PICTURES = (".png", ".svg", ".pdf")
 
 # suffix -> writer. A new output is one function and one line here.
-WRITERS: dict[str, Callable[[Path, ClassMap, ModelCard, Extras], None]] = {
+WRITERS: dict[str, Callable[[Path, MapRows, ModelCard, Extras], None]] = {
     **dict.fromkeys(PICTURES, write_picture),
     ".npy": write_npy,
     ".npz": write_npz,
@@ -95,13 +96,55 @@ def check_output(path: Path, argument: str = "out") -> None:
     """Refuse, before the work, what could not be written after it.
 
     Raises:
-        InputError: an unknown suffix, or a folder that does not exist.
+        InputError: an unknown suffix, a folder that does not exist, or one in the file's place.
     """
     known = SUFFIXES[argument]
     if path.suffix.lower() not in known:
         raise InputError(f"{argument}: {path} must end in one of {', '.join(known)}")
     if not path.parent.is_dir():
         raise InputError(f"{argument}: the folder {path.parent} does not exist")
+    for file in files_of(path, argument):
+        if file.is_dir():
+            raise InputError(f"{argument}: {file} is a folder, a file name needed")
+
+
+def files_of(path: Path, argument: str = "out") -> tuple[Path, ...]:
+    """Every file that the output `path` consists of."""
+    writer = RASTERS.get(path.suffix.lower())
+    if writer is write_envi:
+        return path.with_suffix(".hdr"), path.with_suffix(".img")
+    if writer is write_geotiff and argument == "out":
+        return path, names_file(path)
+    return (path,)
+
+
+def check_apart(outputs: Mapping[str, Path], inputs: Mapping[str, Sequence[Path]]) -> None:
+    """Refuse an output that would overwrite an input or another output.
+
+    Args:
+        outputs: by argument.
+        inputs: the files of each, by what messages call it.
+
+    Raises:
+        InputError: naming the file and what else it belongs to.
+    """
+    taken = [(what, file) for what, files in inputs.items() for file in files]
+    for argument, path in outputs.items():
+        files = files_of(path, argument)
+        for file in files:
+            for what, other in taken:
+                if _same_file(file, other):
+                    raise InputError(
+                        f"{argument}: {file} is also a file of {what}: an output must be a file "
+                        "of its own"
+                    )
+        taken += [(f"--{argument}", file) for file in files]
+
+
+def _same_file(one: Path, other: Path) -> bool:
+    if one.exists() and other.exists():
+        return one.samefile(other)
+    return one.resolve() == other.resolve()
 
 
 @contextmanager
@@ -116,7 +159,7 @@ def naming(path: Path) -> Iterator[None]:
 
 
 def write_map(
-    path: str | Path, result: ClassMap, card: ModelCard, extras: Extras | None = None
+    path: str | Path, result: MapRows, card: ModelCard, extras: Extras | None = None
 ) -> Path:
     """Write a class map in the format that the suffix names.
 
@@ -132,7 +175,7 @@ def write_map(
 
 
 def write_confidence(
-    path: str | Path, result: ClassMap, card: ModelCard, geo: Geo | None = None
+    path: str | Path, result: MapRows, card: ModelCard, geo: Geo | None = None
 ) -> Path:
     """Write the confidence, float32, as a GeoTIFF or ENVI raster.
 
@@ -143,13 +186,21 @@ def write_confidence(
     path = Path(path)
     check_output(path, "confidence")
     with naming(path):
-        RASTERS[path.suffix.lower()](path, result.confidence, card, geo, False)
+        write = RASTERS[path.suffix.lower()]
+        write(path, result.confidence, np.dtype(np.float32), card, geo, False)
     return path
 
 
-def smallest(labels: npt.NDArray[np.int32], card: ModelCard) -> npt.NDArray[np.integer]:
-    """Class ids in the smallest integer type that holds all of the model's."""
-    lowest, highest = min(0, *card.class_ids), max(card.class_ids)
-    if lowest < 0:
-        return labels
-    return labels.astype(np.min_scalar_type(highest))
+def smallest_type(card: ModelCard) -> np.dtype[Any]:
+    """The smallest integer type that holds all of the model's class ids."""
+    if min(card.class_ids) < 0:
+        return np.dtype(np.int32)
+    return np.min_scalar_type(max(card.class_ids))
+
+
+def smallest(labels: Rows, card: ModelCard) -> npt.NDArray[np.integer]:
+    """Class ids in that type, (H, W)."""
+    result = np.empty(labels.shape, smallest_type(card))
+    for top, block in row_blocks(labels):
+        result[top : top + len(block)] = block
+    return result

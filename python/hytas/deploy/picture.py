@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from hytas.deploy.scene import Rows
 from hytas.files import atomic_write
 from hytas.model_card import ModelCard
 
@@ -27,7 +28,7 @@ def colour_map(labels: npt.NDArray[np.int32], card: ModelCard) -> npt.NDArray[np
 
 def draw_map(
     path: str | Path,
-    labels: npt.NDArray[np.int32],
+    labels: Rows,
     card: ModelCard,
     *,
     truth: npt.NDArray[np.int32] | None = None,
@@ -50,7 +51,7 @@ def draw_map(
 
     # More pixels than the page has dots cost memory and show nothing.
     step = -(-max(labels.shape) // _LARGEST_SIDE)
-    maps = [(title or "classified", labels[::step, ::step])]
+    maps = [(title or "classified", labels[::step][:, ::step])]
     if truth is not None:
         maps.append(("ground truth", truth[::step, ::step]))
     height, width = labels.shape

@@ -1,6 +1,5 @@
 """Class maps and confidences as georeferenced rasters: GeoTIFF and ENVI, written row by row."""
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 from xml.sax.saxutils import escape
@@ -9,12 +8,10 @@ import numpy as np
 import numpy.typing as npt
 
 from hytas.data import Geo
+from hytas.deploy.scene import BLOCK_ROWS, Rows, row_blocks
 from hytas.files import atomic_write, write_text
 from hytas.model_card import ModelCard
 
-Array = npt.NDArray[Any]
-
-_BLOCK_ROWS = 256
 _TIFF_ASCII, _GDAL_NODATA = 2, 42113
 _LARGEST_TABLE = 4096
 # ENVI's numbers for element types.
@@ -22,50 +19,62 @@ _ENVI_TYPES = {"u1": 1, "i2": 2, "i4": 3, "f4": 4, "u2": 12, "u4": 13}
 
 
 def write_geotiff(
-    path: Path, values: Array, card: ModelCard, geo: Geo | None, classes: bool
+    path: Path,
+    values: Rows,
+    dtype: np.dtype[Any],
+    card: ModelCard,
+    geo: Geo | None,
+    classes: bool,
 ) -> None:
     """A GeoTIFF of one band; class maps with colours inside and names in `<path>.aux.xml`.
 
     GDAL keeps category names in that file beside the image, as the TIFF has no place for them.
+    The image comes last: where there is one, its names are beside it.
     """
     import tifffile
 
     options: dict[str, Any] = {"photometric": "minisblack"}
-    if classes and values.dtype == np.uint8:
+    if classes and dtype == np.uint8:
         options = {"photometric": "palette", "colormap": colour_table(card).T.astype("u2") * 257}
     tags = [(*tag, True) for tag in geo.to_tags()] if geo is not None else []
     tags.append((_GDAL_NODATA, _TIFF_ASCII, 0, "0", True))
     with atomic_write(path) as temporary:
         tifffile.imwrite(
             temporary,
-            _blocks(values),
+            (np.ascontiguousarray(block, dtype) for _, block in row_blocks(values)),
             shape=values.shape,
-            dtype=values.dtype,
-            rowsperstrip=_BLOCK_ROWS,
+            dtype=dtype,
+            rowsperstrip=BLOCK_ROWS,
             metadata=None,
             software=False,
             extratags=tags,
             **options,
         )
-    if classes:
-        write_text(path.with_name(path.name + ".aux.xml"), _category_names(card))
+        if classes:
+            write_text(names_file(path), _category_names(card))
 
 
-def _blocks(values: Array) -> Iterator[Array]:
-    """The strips of the TIFF, in memory one at a time."""
-    for top in range(0, len(values), _BLOCK_ROWS):
-        yield np.ascontiguousarray(values[top : top + _BLOCK_ROWS])
+def names_file(path: Path) -> Path:
+    """Where GDAL looks for the category names of a GeoTIFF."""
+    return path.with_name(path.name + ".aux.xml")
 
 
-def write_envi(path: Path, values: Array, card: ModelCard, geo: Geo | None, classes: bool) -> None:
+def write_envi(
+    path: Path,
+    values: Rows,
+    dtype: np.dtype[Any],
+    card: ModelCard,
+    geo: Geo | None,
+    classes: bool,
+) -> None:
     """An ENVI raster of one band: header `<stem>.hdr`, data `<stem>.img`.
 
     The header comes last: where there is one, the data beside it are whole.
     """
     header, data = path.with_suffix(".hdr"), path.with_suffix(".img")
-    stored = values.dtype.newbyteorder("<")
+    stored = dtype.newbyteorder("<")
     with atomic_write(data) as temporary, temporary.open("wb") as file:
-        for block in _blocks(values):
+        for _, block in row_blocks(values):
             file.write(block.astype(stored, copy=False).tobytes())
     fields: dict[str, Any] = {
         "samples": values.shape[1],

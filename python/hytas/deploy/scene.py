@@ -13,21 +13,23 @@ from hytas.deploy.model import Array, DeployedModel
 TILE_BYTES = 24 * 2**20
 TILE_PIXELS = 4096
 """A tile takes seconds: progress shows, and a kill costs little."""
+BLOCK_ROWS = 256
+"""Rows of a finished map at a time."""
 
 
 class Rows(Protocol):
-    """A cube whose full rows can be read: an array, a memory map, or a `data.CubeReader`."""
+    """Full rows of a cube or a map: an array, a memory map, a `data.CubeReader`, a journal's."""
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """Height, width, bands."""
+        """Height, width, and the bands of a cube."""
 
     @property
     def dtype(self) -> np.dtype[Any]:
         """Element type."""
 
     def __getitem__(self, rows: slice, /) -> Array:
-        """Rows, (h, W, bands)."""
+        """Rows, (h, W, bands) or (h, W)."""
 
 
 Progress = Callable[[int, int], None]
@@ -45,6 +47,24 @@ class ClassMap:
 
     labels: npt.NDArray[np.int32]
     confidence: npt.NDArray[np.float32]
+
+
+class MapRows(Protocol):
+    """A class map whose rows can be read: a `ClassMap`, or a journal's, which stays on disk."""
+
+    @property
+    def labels(self) -> Rows:
+        """(H, W) int32."""
+
+    @property
+    def confidence(self) -> Rows:
+        """(H, W) float32."""
+
+
+def row_blocks(values: Rows, rows: int = BLOCK_ROWS) -> Iterator[tuple[int, Array]]:
+    """The first row and the values (h, W) of one block after another, `rows` rows at a time."""
+    for top in range(0, values.shape[0], rows):
+        yield top, values[top : top + rows]
 
 
 @dataclass(frozen=True)
@@ -143,18 +163,18 @@ def classify_tile(model: DeployedModel, tile: Array, top: int, nodata: float | N
     if not valid.any():
         empty = np.zeros((height, width), np.int32)
         return Strip(top, empty, empty.astype(np.float32))
-    labels, confidence = _RUNS[model.card.graph](model, _in_terms(model, tile, nodata), valid)
+    labels, confidence = _RUNS[model.card.graph](model, _in_terms(model, tile, top, nodata), valid)
     # A scene graph classifies every pixel: what holds no data is taken out afterwards.
     return Strip(top, np.where(valid, labels, 0), np.where(valid, confidence, np.float32(0)))
 
 
-def _in_terms(model: DeployedModel, tile: Array, nodata: float | None) -> Array:
+def _in_terms(model: DeployedModel, tile: Array, top: int, nodata: float | None) -> Array:
     """The tile in the model's type, with the model's own value for no data."""
-    known = model.card.nodata
+    known, origin = model.card.nodata, (top - model.card.margin, -model.card.margin)
     if known is None or nodata is None or known == nodata:
-        return model.fit_dtype(tile)
+        return model.fit_dtype(tile, origin)
     missing = tile == nodata
-    tile = model.fit_dtype(np.where(missing, tile.dtype.type(0), tile))
+    tile = model.fit_dtype(np.where(missing, tile.dtype.type(0), tile), origin)
     tile[missing] = known
     return tile
 

@@ -18,6 +18,10 @@ def atomic_write(path: str | Path) -> Iterator[Path]:
         OSError: the folder is missing or read-only, or the disk is full.
     """
     path = Path(path)
+    if not path.parent.is_dir():
+        raise FileNotFoundError(f"{path}: the folder {path.parent} does not exist")
+    if path.is_dir():
+        raise IsADirectoryError(f"{path}: is a folder; the name of a file is needed")
     temporary = path.with_name(f".{path.stem}.{os.getpid()}{path.suffix}")
     try:
         yield temporary

@@ -104,7 +104,7 @@ def score(archs: str, proxy: str, out: str, device: str, **settings: Any) -> Non
     }
     table = ScoreTable(out, evaluator.names, architectures, decisive)
     if config.data == "synthetic":
-        click.echo("no --data: scoring on the embedded synthetic scene", err=True)
+        click.echo("scoring on the embedded synthetic scene", err=True)
     failed = _score_rest(evaluator, architectures, table)
     click.echo(f"{len(architectures)} architectures scored, {failed} with a failed score: {out}")
 

@@ -1,0 +1,24 @@
+"""Files are whole or absent, and what keeps them from being written is said."""
+
+from pathlib import Path
+
+import pytest
+
+from hytas.files import atomic_write, write_text
+
+
+def test_an_error_leaves_what_was_there(tmp_path: Path) -> None:
+    file = tmp_path / "a.txt"
+    write_text(file, "before")
+    with pytest.raises(ZeroDivisionError), atomic_write(file) as temporary:
+        temporary.write_text("half")
+        raise ZeroDivisionError
+    assert file.read_text() == "before"
+    assert list(tmp_path.iterdir()) == [file]
+
+
+def test_a_missing_folder_and_a_folder_are_named(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError, match=r"nowhere/a\.txt: the folder .*nowhere does not"):
+        write_text(tmp_path / "nowhere" / "a.txt", "text")
+    with pytest.raises(IsADirectoryError, match="is a folder; the name of a file is needed"):
+        write_text(tmp_path, "text")

@@ -7,12 +7,17 @@ import pytest
 from hytas.files import atomic_write, write_text
 
 
+def stop_halfway(file: Path) -> None:
+    with atomic_write(file) as temporary:
+        temporary.write_text("half")
+        raise ZeroDivisionError
+
+
 def test_an_error_leaves_what_was_there(tmp_path: Path) -> None:
     file = tmp_path / "a.txt"
     write_text(file, "before")
-    with pytest.raises(ZeroDivisionError), atomic_write(file) as temporary:
-        temporary.write_text("half")
-        raise ZeroDivisionError
+    with pytest.raises(ZeroDivisionError):
+        stop_halfway(file)
     assert file.read_text() == "before"
     assert list(tmp_path.iterdir()) == [file]
 

@@ -208,3 +208,20 @@ def test_names_that_cannot_stand_in_a_key(
     code, _, err = hytas(capsys, "count", "--space", str(file))
     assert code == 2
     assert rule in err
+
+
+def test_a_space_of_more_than_128_bits(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    genes = [
+        {"name": "depth", "values": [1, 64]},
+        {"name": "a", "values": [1, 2, 3, 4], "per": "depth"},
+        {"name": "b", "values": [1, 2, 3, 4, 5, 6], "per": "depth"},
+    ]
+    costs = {"params": {"layers": {"depth": "100 * a * b"}}}
+    space = {"format": "hytas-space", "version": 1, "name": "deep", "genes": genes, "costs": costs}
+    file = tmp_path / "deep.json"
+    file.write_text(json.dumps(space), encoding="utf-8")
+    arguments = ("count", "--space", str(file), "--budget", "2500-params")
+    assert hytas(capsys, *arguments)[1] == (
+        "24 of more than 2^128 architectures of deep fit 2500-params\n"
+    )
+    assert json.loads(hytas(capsys, *arguments, "--json")[1])["size"] is None

@@ -111,15 +111,25 @@ def count(
 
     opened, bounds = open_space(space, budget, _chosen(variables))
     try:
-        feasible, size = Feasible(opened, bounds).count(), opened.size()
+        feasible = Feasible(opened, bounds).count()
     except ValueError as error:
         raise InputError(str(error)) from None
+    size = _size(opened)
     if as_json:
         result = {"space": opened.name, "budget": str(bounds), "feasible": feasible, "size": size}
         click.echo(json.dumps(result | {"variables": opened.variables}))
         return
     fitting = f"fit {bounds}" if bounds.bounds else "without a budget"
-    click.echo(f"{feasible:,} of {size:,} architectures of {opened.name} {fitting}")
+    of = "more than 2^128" if size is None else f"{size:,}"
+    click.echo(f"{feasible:,} of {of} architectures of {opened.name} {fitting}")
+
+
+def _size(space: "SearchSpace") -> int | None:
+    """All architectures of the space; None where 128 bits do not hold their number."""
+    try:
+        return space.size()
+    except ValueError:
+        return None
 
 
 @space.command()

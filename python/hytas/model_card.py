@@ -65,6 +65,7 @@ class ModelCard:
             raise InputError(f"dtype: {self.dtype} is not one of {', '.join(DTYPES)}")
         if self.graph not in GRAPHS:
             raise InputError(f"graph: {self.graph!r} is not one of {', '.join(GRAPHS)}")
+        _check_values(self)
         if self.wavelengths is not None and len(self.wavelengths) != self.bands:
             raise InputError(
                 f"wavelengths: {len(self.wavelengths)} for {self.bands} bands: one each needed"
@@ -119,6 +120,21 @@ class ModelCard:
         except (KeyError, TypeError, ValueError) as error:
             reason = f"{type(error).__name__}: {error}"
             raise InputError(f"model: {source} has broken metadata ({reason})") from error
+
+
+def _check_values(card: ModelCard) -> None:
+    """Refuse numbers that the maps could not be written with."""
+    for name, colour in zip(card.class_names, card.palette, strict=True):
+        if len(colour) != 3 or not all(0 <= level <= 255 for level in colour):
+            raise InputError(
+                f"palette: {list(colour)} of class {name!r} is not three numbers from 0 to 255"
+            )
+    for number in card.class_ids:
+        if not -(2**31) <= number < 2**31:
+            raise InputError(f"class_ids: {number} is not a whole number of 32 bits")
+    mark = card.preprocessing.get("nodata")
+    if mark is not None and (isinstance(mark, bool) or not isinstance(mark, int | float)):
+        raise InputError(f"preprocessing: nodata is {mark!r}, a number or null needed")
 
 
 def _parse(properties: Mapping[str, str]) -> dict[str, Any]:

@@ -49,8 +49,8 @@ class Contents:
         format: the format's name, for people to read.
         variables: every array.
         meta: what a georeferenced or described cube carries: "wavelengths" (B,) in nm,
-            "class_names", "bad_bands" (indices), "nodata", "geo" (a `Geo`) ...; absent keys are
-            unknown.
+            "class_names", "class_colours" (RGB by id), "bad_bands" (indices), "nodata", "geo" (a
+            `Geo`), "notes" (remarks) ...; absent keys are unknown.
     """
 
     path: Path
@@ -78,6 +78,21 @@ def kind_of(dtype: np.dtype[Any]) -> str:
     return {"b": "number", "i": "number", "u": "number", "f": "number", "c": "complex"}.get(
         dtype.kind, "text" if dtype.kind in "SU" else "other"
     )
+
+
+_UNITS = ("", "unknown", "nm", "um", "µm", "μm", "micron", "microns")
+_UNITS += tuple(f"{size}met{end}" for size in ("nano", "micro") for end in ("er", "ers"))
+_UNITS += tuple(f"{size}met{end}" for size in ("nano", "micro") for end in ("re", "res"))
+
+
+def header_nanometres(values: Array, bands: int, units: str) -> tuple[Array | None, str]:
+    """Return the wavelengths in nm that a header lists, or None and why they cannot be used."""
+    if units.strip().lower() not in _UNITS:
+        return None, f"wavelength units = {units}: nanometers or micrometers needed"
+    if len(values) != bands:
+        return None, f"{len(values)} values for {bands} bands"
+    found = nanometres(values, bands)
+    return found, "" if found is not None else "positive finite numbers needed"
 
 
 def nanometres(values: Array, bands: int | None = None) -> Array | None:

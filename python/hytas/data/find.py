@@ -62,6 +62,8 @@ def find_cube(
             )
         return variable
     cubes = [v for v in contents.variables if len(v.shape) == 3 and map_shape(v.shape) is None]
+    # One line of a cube has the shape of a map with a leading axis of one.
+    cubes = cubes or [v for v in contents.variables if _one_line(v.shape)]
     numeric = [v for v in cubes if v.kind == "number"]
     if len(numeric) > 1:
         fitting = [v for v in numeric if any(fits(m.shape, v.shape) for m in numbers(maps))]
@@ -85,6 +87,10 @@ def find_cube(
         f"{argument}: {contents.path} is not a scene: it holds {names}, and no numeric cube of "
         "three axes (height, width, bands)"
     )
+
+
+def _one_line(shape: tuple[int, ...]) -> bool:
+    return len(shape) == 3 and shape[0] == 1 and min(shape[1:]) > 1
 
 
 def find_maps(

@@ -17,6 +17,7 @@ KEY_DIRECTORY, DOUBLE_PARAMS, ASCII_PARAMS = 34735, 34736, 34737
 TAGS = (PIXEL_SCALE, TIEPOINT, TRANSFORMATION, KEY_DIRECTORY, DOUBLE_PARAMS, ASCII_PARAMS)
 # GeoTIFF keys.
 _MODEL_TYPE, _RASTER_TYPE, _GEOGRAPHIC, _PROJECTED, _CITATION = 1024, 1025, 2048, 3072, 3073
+_GEOGRAPHIC_CITATION = 2049
 _USER_DEFINED = 32767
 _PIXEL_IS_POINT = 2
 _ESRI = "ESRI PE String = "
@@ -24,10 +25,12 @@ _ESRI = "ESRI PE String = "
 # UTM on the common datums: ENVI's name, the WKT name, and the EPSG codes of zone 0 north and south.
 _UTM = (
     ("WGS-84", r"WGS[ _]?(?:19)?84", 32600, 32700),
-    ("North America 1983", r"NAD[ _]?(?:19)?83", 26900, None),
-    ("North America 1927", r"NAD[ _]?(?:19)?27", 26700, None),
+    ("North America 1983", r"(?:NAD|North[ _]American)[ _]?(?:19)?83", 26900, None),
+    ("North America 1927", r"(?:NAD|North[ _]American)[ _]?(?:19)?27", 26700, None),
     ("ETRS-89", r"ETRS[ _]?(?:19)?89", 25800, None),
 )
+
+_ZONE = r"UTM[ _]zone[ _](\d+)([NS])"
 
 # (code, TIFF type, count, value), as tifffile's `extratags` takes them, less its last field.
 Tag = tuple[int, int, int, Any]
@@ -57,7 +60,7 @@ class Geo:
     def from_envi(cls, fields: Mapping[str, str]) -> Self | None:
         """Read "map info" (comma separated) and "coordinate system string" of a header."""
         info = [part.strip() for part in fields.get("map info", "").split(",")]
-        wkt = fields.get("coordinate system string")
+        wkt = fields.get("coordinate system string", "").strip() or None
         transform = _transform_of_map_info(info)
         if transform is None and wkt is None:
             return None
@@ -74,7 +77,7 @@ class Geo:
         keys = _keys(values)
         code = keys.get(_PROJECTED, keys.get(_GEOGRAPHIC))
         epsg = code if isinstance(code, int) and 0 < code < _USER_DEFINED else None
-        citation = str(keys.get(_CITATION, ""))
+        citation = str(keys.get(_CITATION, keys.get(_GEOGRAPHIC_CITATION, "")))
         wkt = citation.removeprefix(_ESRI) if citation.startswith(_ESRI) else None
         point = keys.get(_RASTER_TYPE) == _PIXEL_IS_POINT
         return cls(_transform_of_tags(values, point), epsg, wkt, tags=kept)
@@ -97,18 +100,20 @@ class Geo:
     def _key_tags(self) -> tuple[Tag, ...]:
         geographic = self.epsg is not None and 4000 <= self.epsg < 5000
         geographic |= self.epsg is None and (self.wkt or "").startswith("GEOGCS")
-        keys = [(_MODEL_TYPE, 0, 1, 2 if geographic else 1), (_RASTER_TYPE, 0, 1, 1)]
-        text = ""
+        model, text = 2 if geographic else 1, ""
+        keys = [(_RASTER_TYPE, 0, 1, 1)]
         if self.epsg is not None:
             keys.append((_GEOGRAPHIC if geographic else _PROJECTED, 0, 1, self.epsg))
         elif self.wkt is not None:
             text = f"{_ESRI}{self.wkt}|"
             keys.append((_GEOGRAPHIC if geographic else _PROJECTED, 0, 1, _USER_DEFINED))
-            # GeogCitation has its own number, one above the geographic type's.
-            citation = _GEOGRAPHIC + 1 if geographic else _CITATION
-            keys.append((citation, ASCII_PARAMS, len(text), 0))
+            # GDAL reads the text only under the projected citation, and only where the model type
+            # is none of the standard's own.
+            model = _USER_DEFINED
+            keys.append((_CITATION, ASCII_PARAMS, len(text), 0))
         else:
             return ()
+        keys.append((_MODEL_TYPE, 0, 1, model))
         flat = [number for key in ((1, 1, 0, len(keys)), *sorted(keys)) for number in key]
         tags: list[Tag] = [(KEY_DIRECTORY, _SHORT, len(flat), tuple(flat))]
         if text:
@@ -186,8 +191,12 @@ def _epsg_of_wkt(wkt: str) -> int | None:
     name = re.match(r'\s*(?:PROJCS|GEOGCS)\["([^"]+)"', wkt)
     if name is None:
         return None
+    datum = re.search(r'GEOGCS\["([^"]+)"', wkt)
     for _, pattern, north, south in _UTM:
-        zone = re.fullmatch(rf"{pattern}[ _/]*UTM[ _]zone[ _](\d+)([NS])", name[1], re.IGNORECASE)
+        zone = re.fullmatch(rf"{pattern}[ _/]*{_ZONE}", name[1], re.IGNORECASE)
+        if zone is None and datum and re.fullmatch(rf"(?:GCS_)?{pattern}", datum[1], re.IGNORECASE):
+            # ENVI itself names the zone alone: the datum stands one level deeper.
+            zone = re.fullmatch(_ZONE, name[1], re.IGNORECASE)
         if zone is not None:
             base = south if zone[2].upper() == "S" else north
             return None if base is None else base + int(zone[1])

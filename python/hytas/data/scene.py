@@ -12,7 +12,7 @@ from hytas.data.contents import Array
 from hytas.data.cube_reader import valid_pixels
 from hytas.data.known import known_class_names
 from hytas.data.labels import LabelMap, Labels, join
-from hytas.data.palette import Palette, palette
+from hytas.data.palette import UNLABELLED_COLOUR, Palette, palette
 from hytas.errors import InputError
 
 
@@ -37,6 +37,7 @@ class Scene:
         bad_bands: indices of the bands that the file marks as bad.
         nodata: the value that stands for no data, or None. A pixel that holds nothing else is not
             valid, and unlabelled.
+        class_colours: RGB of the classes 1..C as the label file has them, or None.
     """
 
     name: str
@@ -54,6 +55,7 @@ class Scene:
     train_counts: tuple[int, ...] | None = None
     bad_bands: tuple[int, ...] = ()
     nodata: float | None = None
+    class_colours: tuple[tuple[int, int, int], ...] | None = None
 
     @property
     def height(self) -> int:
@@ -77,7 +79,9 @@ class Scene:
 
     @property
     def palette(self) -> Palette:
-        """Colours of the classes, (C, 3) RGB."""
+        """Colours of the classes, (C, 3) RGB: the label file's, or those that hytas chooses."""
+        if self.class_colours is not None:
+            return np.array(self.class_colours, np.uint8)
         return palette(self.classes)
 
     def class_counts(self) -> dict[str, int]:
@@ -99,6 +103,7 @@ def scene_from_arrays(
     notes: Sequence[str] = (),
     map_names: Sequence[str] = (),
     nodata: float | None = None,
+    class_colours: Mapping[int, tuple[int, int, int]] | None = None,
 ) -> Scene:
     """Check arrays and make a scene of them.
 
@@ -113,6 +118,7 @@ def scene_from_arrays(
         notes: remarks to keep.
         map_names: what messages call the maps.
         nodata: the value that stands for no data.
+        class_colours: RGB by id; used if every class has one, not black, and no two the same.
 
     Raises:
         InputError: arrays that are no scene, in one line.
@@ -145,6 +151,7 @@ def scene_from_arrays(
         fingerprint=fingerprint(cube, joined.labels, joined.train, joined.test, nodata=nodata),
         notes=tuple(remarks),
         nodata=nodata,
+        class_colours=_colours(class_colours or {}, joined.ids),
     )
 
 
@@ -249,6 +256,15 @@ def _names(names: Mapping[int, str] | Sequence[str] | None, labels: Labels) -> t
             f"class names: {len(names)} given for the {len(ids)} classes {', '.join(map(str, ids))}"
         )
     return tuple(names)
+
+
+def _colours(
+    colours: Mapping[int, tuple[int, int, int]], ids: Sequence[int]
+) -> tuple[tuple[int, int, int], ...] | None:
+    """One colour a class, or None where they would not tell all classes apart."""
+    found = [colours[number] for number in ids if number in colours]
+    apart = len({UNLABELLED_COLOUR, *found}) == len(ids) + 1
+    return tuple(found) if apart else None
 
 
 def wavelengths_of(

@@ -1,13 +1,12 @@
 """ENVI: a text header beside a raw binary cube (BSQ, BIL or BIP), always memory-mapped."""
 
 import math
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from hytas.data.contents import Array, Contents, Variable, kind_of, nanometres
+from hytas.data.contents import Array, Contents, Variable, header_nanometres, kind_of
 from hytas.data.formats.raw import LAYOUTS, read_window
 from hytas.data.geo import Geo
 from hytas.errors import InputError
@@ -32,7 +31,8 @@ def read(path: Path) -> Contents:
         InputError: the data file or a field is missing, or the file is not of the header's size.
     """
     header_path = _header_beside(path) or path
-    header = parse_header(header_path)
+    fields = _fields(header_path)
+    header = {name: _split(text) for name, text in fields.items()}
     data_path = path if path != header_path else _data_beside(header_path)
     lines, samples, bands, offset = (
         _integer(header, name, header_path, default, lowest)
@@ -68,7 +68,8 @@ def read(path: Path) -> Contents:
     variable = Variable(
         name, shape, str(dtype.newbyteorder("=")), kind_of(dtype), read_pixels, window
     )
-    meta = _meta(header, bands) | {"interleave": interleave, "header": str(header_path)}
+    meta = _meta(header, bands, header_path) | _place(fields)
+    meta |= {"interleave": interleave, "header": str(header_path)}
     return Contents(data_path, f"ENVI {interleave.upper()}", (variable,), meta)
 
 
@@ -78,27 +79,34 @@ def parse_header(path: Path) -> dict[str, Any]:
     Raises:
         InputError: the file is not an ENVI header, or a brace is never closed.
     """
+    return {name: _split(text) for name, text in _fields(path).items()}
+
+
+def _split(text: str) -> str | list[str]:
+    return [part.strip() for part in text[1:-1].split(",")] if text.startswith("{") else text
+
+
+def _fields(path: Path) -> dict[str, str]:
+    """The fields as written, a braced value with its braces, on one line."""
     text = path.read_text(encoding="utf-8-sig", errors="replace")
     lines = text.splitlines()
     if not lines or not lines[0].strip().startswith("ENVI"):
         raise InputError(f"{path} is not an ENVI header: its first line must be 'ENVI'")
-    fields: dict[str, Any] = {}
+    fields: dict[str, str] = {}
     rest = iter(lines[1:])
     for line in rest:
         name, equals, value = line.partition("=")
         if not equals or line.startswith(";"):
             continue
         name, value = " ".join(name.lower().split()), value.strip()
-        if not value.startswith("{"):
-            fields[name] = value
-            continue
-        while "}" not in value:
-            more = next(rest, None)
-            if more is None:
-                raise InputError(f"{path}: the brace of {name!r} is never closed")
-            value += "" if more.startswith(";") else " " + more.strip()
-        inner = value[1 : value.rindex("}")]
-        fields[name] = [part.strip() for part in inner.split(",")]
+        if value.startswith("{"):
+            while "}" not in value:
+                more = next(rest, None)
+                if more is None:
+                    raise InputError(f"{path}: the brace of {name!r} is never closed")
+                value += "" if more.startswith(";") else " " + more.strip()
+            value = value[: value.rindex("}") + 1]
+        fields[name] = value
     return fields
 
 
@@ -155,9 +163,10 @@ def _check_size(
 ) -> None:
     wanted = offset + math.prod(sizes.values()) * dtype.itemsize
     size = data.stat().st_size
-    if size < wanted:
+    if size != wanted:
+        wrong = "is truncated" if size < wanted else "is too long"
         raise InputError(
-            f"{data} is truncated or does not belong to {header.name}: it holds {size} bytes, the "
+            f"{data} {wrong} or does not belong to {header.name}: it holds {size} bytes, the "
             f"header needs {wanted} (offset {offset} + {sizes['l']} lines x {sizes['s']} samples x "
             f"{sizes['b']} bands x {dtype.itemsize} bytes){_remedy(size - offset, sizes, dtype)}"
         )
@@ -173,29 +182,52 @@ def _remedy(size: int, sizes: dict[str, int], dtype: np.dtype[Any]) -> str:
         others = values // sizes[axis] * dtype.itemsize
         if size > 0 and size % others == 0:
             return f"; it would fit '{name} = {size // others}'"
-    return ""
+    longer = size > values * dtype.itemsize
+    return "; correct the header, or cut the file to its size" if longer else ""
 
 
-def _meta(header: dict[str, Any], bands: int) -> dict[str, Any]:
+def _meta(header: dict[str, Any], bands: int, path: Path) -> dict[str, Any]:
     meta: dict[str, Any] = {}
-    if isinstance(header.get("wavelength"), list):
-        found = nanometres(header["wavelength"], bands)
+    if "wavelength" in header:
+        listed, units = header["wavelength"], str(header.get("wavelength units", ""))
+        listed = listed if isinstance(listed, list) else [listed]
+        found, reason = header_nanometres(listed, bands, units)
         if found is not None:
             meta["wavelengths"] = found
+        elif bands > 1:  # a map often keeps the list of the cube it was made from
+            meta["notes"] = (f"{path}: its list of wavelengths is not used: {reason}",)
     if isinstance(header.get("class names"), list):
         meta["class_names"] = dict(enumerate(header["class names"]))
+    colours = _colours(header.get("class lookup"))
+    if colours:
+        meta["class_colours"] = colours
     flags = header.get("bbl")
     if isinstance(flags, list) and len(flags) == bands:
         meta["bad_bands"] = tuple(i for i, flag in enumerate(flags) if flag.strip() in ("0", "0.0"))
-    place: dict[str, str] = {}
-    for field in ("map info", "coordinate system string", "projection info"):
-        value = header.get(field)
-        if value is not None:
-            place[field] = value if isinstance(value, str) else ", ".join(value)
-    geo = Geo.from_envi(place)
-    if geo is not None:
-        meta["geo"] = geo
     if "data ignore value" in header:
-        with suppress(TypeError, ValueError):
-            meta["nodata"] = float(header["data ignore value"])
+        mark = header["data ignore value"]
+        try:
+            meta["nodata"] = float(mark)
+        except (TypeError, ValueError):
+            raise InputError(f"{path}: 'data ignore value' is {mark}, a number needed") from None
     return meta
+
+
+def _colours(listed: Any) -> dict[int, tuple[int, int, int]]:
+    """Red, green and blue of each class number; none if the list is not of that kind."""
+    if not isinstance(listed, list) or len(listed) % 3:
+        return {}
+    if not all(text.isascii() and text.isdigit() and int(text) < 256 for text in listed):
+        return {}
+    levels = [int(text) for text in listed]
+    threes = zip(levels[::3], levels[1::3], levels[2::3], strict=True)
+    return dict(enumerate(threes))
+
+
+def _place(fields: dict[str, str]) -> dict[str, Any]:
+    """Where the scene lies, with the header's own text, so that maps carry it unchanged."""
+    names = ("map info", "coordinate system string", "projection info")
+    geo = Geo.from_envi(
+        {name: fields[name].removeprefix("{").removesuffix("}") for name in names if name in fields}
+    )
+    return {} if geo is None else {"geo": geo}

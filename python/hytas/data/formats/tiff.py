@@ -44,6 +44,7 @@ def read(path: Path) -> Contents:
             for tag in page.tags
             if tag.code in (*TAGS, _GDAL_METADATA, _GDAL_NODATA)
         }
+        colours = _colours(page)
         stored = dtype.newbyteorder(file.byteorder)
         offset = series.dataoffset  # None unless the pixels lie in one piece, uncompressed
 
@@ -64,7 +65,15 @@ def read(path: Path) -> Contents:
         path.stem, full, str(dtype), kind_of(dtype), lambda: window(*everything), window
     )
     bands = full[2] if len(full) == 3 else 1
-    return Contents(path, "GeoTIFF", (variable,), _meta(tags, bands))
+    return Contents(path, "GeoTIFF", (variable,), _meta(tags, bands) | colours)
+
+
+def _colours(page: Any) -> dict[str, Any]:
+    """The colour map of a palette image, 16 bits a channel there, by value."""
+    if page.colormap is None or page.colormap.shape[0] != 3:
+        return {}
+    table = (page.colormap.T >> 8).tolist()
+    return {"class_colours": {number: tuple(colour) for number, colour in enumerate(table)}}
 
 
 def _segments(series: Any, rows: slice, columns: slice, flat: bool) -> Array:

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdio>
 #include <cstring>
 #include <limits>
 #include <type_traits>
@@ -57,6 +58,29 @@ bool any_data(const char* pixel, std::int64_t bands, std::optional<double> ignor
     return false;
 }
 
+std::string one_decimal(double value) {
+    char text[64];
+    std::snprintf(text, sizeof text, "%.1f", value);
+    return text;
+}
+
+// Refuse a cube of another sensor: a band further from the model's than one band spacing.
+void check_wavelengths(const Card& card, const EnviCube& cube) {
+    const std::vector<double>&trained = card.wavelengths, &found = cube.wavelengths();
+    if (trained.size() < 2 || found.empty()) return;
+    std::vector<double> steps;
+    for (std::size_t band = 1; band < trained.size(); ++band) steps.push_back(std::abs(trained[band] - trained[band - 1]));
+    std::sort(steps.begin(), steps.end());
+    const double spacing = (steps[(steps.size() - 1) / 2] + steps[steps.size() / 2]) / 2;  // the median
+    std::size_t worst = 0;
+    for (std::size_t band = 0; band < trained.size(); ++band)
+        if (std::abs(found[band] - trained[band]) > std::abs(found[worst] - trained[worst])) worst = band;
+    if (std::abs(found[worst] - trained[worst]) > spacing)
+        throw Error("cube: band " + std::to_string(worst + 1) + " of " + cube.header() + " lies at " + one_decimal(found[worst]) +
+                    " nm and that of the model at " + one_decimal(trained[worst]) + " nm: at most one band spacing (" + one_decimal(spacing) +
+                    " nm) apart allowed");
+}
+
 }  // namespace
 
 Card::Card(const SceneModel& model) {
@@ -72,11 +96,19 @@ Card::Card(const SceneModel& model) {
     if (const auto value = model.metadata("hytas.nodata"); value && *value != "null") nodata = parse_number(*value, "nodata");
     if (ids.empty() || names.size() != ids.size() || palette.size() != 3 * ids.size())
         throw Error("model: its metadata are broken: class names, ids and colours differ in number");
+    if (std::any_of(palette.begin(), palette.end(), [](std::int64_t level) { return level < 0 || level > 255; }))
+        throw Error("model: its metadata are broken: a colour is not three numbers from 0 to 255");
+    if (const auto value = model.metadata("hytas.wavelengths"); value && *value != "null") {
+        wavelengths = parse_numbers(*value, "wavelengths");
+        if (wavelengths.size() != static_cast<std::size_t>(bands))
+            throw Error("model: its metadata are broken: " + std::to_string(wavelengths.size()) + " wavelengths for " + std::to_string(bands) + " bands");
+    }
 }
 
 Classifier::Classifier(const SceneModel& model, const Card& card, EnviCube& cube) : model_(model), card_(card), cube_(cube) {
     if (cube.bands() != card.bands) throw Error("cube: has " + std::to_string(cube.bands()) + " bands and the model takes " + std::to_string(card.bands));
     if (&cube.type() != card.type) throw Error("cube: its values are " + std::string(cube.type().name) + " and the model takes " + card.type->name);
+    check_wavelengths(card, cube);
     if (std::min(cube.lines(), cube.samples()) < card.patch_size)
         throw Error("cube: " + std::to_string(cube.lines()) + " x " + std::to_string(cube.samples()) + " pixels are less than the model's patch of " +
                     std::to_string(card.patch_size));

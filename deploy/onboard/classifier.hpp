@@ -16,7 +16,8 @@ struct Card {
     const ElementType* type = nullptr;
     std::vector<std::int64_t> ids, palette;
     std::vector<std::string> names;
-    std::optional<double> nodata;  // what the model takes for no data
+    std::vector<double> wavelengths;  // of the bands in nm, empty if unknown
+    std::optional<double> nodata;     // what the model takes for no data
 
     explicit Card(const SceneModel& model);
     std::int64_t margin() const { return patch_size / 2; }

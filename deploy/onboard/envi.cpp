@@ -5,9 +5,11 @@
 #include <bit>
 #include <cctype>
 #include <charconv>
+#include <cmath>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
+#include <sstream>
 
 #include "error.hpp"
 
@@ -24,33 +26,68 @@ std::string lower(std::string text) {
     return text;
 }
 
+// The words of a text with one space between them.
+std::string words(const std::string& text) {
+    std::istringstream stream(text);
+    std::string joined, word;
+    while (stream >> word) joined += (joined.empty() ? "" : " ") + word;
+    return joined;
+}
+
+// The parts of a list in braces, or the text itself.
+std::vector<std::string> parts(const std::string& text) {
+    std::istringstream stream(text.starts_with('{') ? text.substr(1, text.size() - 2) : text);
+    std::vector<std::string> found;
+    for (std::string part; std::getline(stream, part, ',');) found.push_back(trimmed(part));
+    return found;
+}
+
+std::optional<double> number(const std::string& text) {
+    char* end = nullptr;
+    const double value = std::strtod(text.c_str(), &end);
+    return text.empty() || *end != '\0' ? std::nullopt : std::optional(value);
+}
+
+bool is_length_unit(const std::string& text) {
+    static const std::vector<std::string> known = {"",           "unknown",     "nm",         "um",         "µm",        "μm",
+                                                   "micron",     "microns",     "nanometer",  "nanometers", "nanometre", "nanometres",
+                                                   "micrometer", "micrometers", "micrometre", "micrometres"};
+    return std::find(known.begin(), known.end(), lower(text)) != known.end();
+}
+
 std::map<std::string, std::string> parse(const std::string& path) {
     std::ifstream file(path);
     if (!file) throw Error("cube: no such file: " + path);
     std::string line;
-    if (!std::getline(file, line) || !trimmed(line).starts_with("ENVI")) throw Error("cube: " + path + " is not an ENVI header: its first line must be ENVI");
+    std::getline(file, line);
+    if (line.starts_with("\xef\xbb\xbf")) line.erase(0, 3);  // some editors mark a text as UTF-8
+    if (!trimmed(line).starts_with("ENVI")) throw Error("cube: " + path + " is not an ENVI header: its first line must be ENVI");
     std::map<std::string, std::string> fields;
     while (std::getline(file, line)) {
         const auto equals = line.find('=');
-        if (equals == std::string::npos) continue;
+        if (equals == std::string::npos || line.starts_with(';')) continue;
+        const std::string name = words(lower(line.substr(0, equals)));
         std::string value = trimmed(line.substr(equals + 1)), more;
-        if (value.starts_with('{'))
+        if (value.starts_with('{')) {
             while (value.find('}') == std::string::npos) {
-                if (!std::getline(file, more)) throw Error("cube: " + path + ": a brace is never closed");
-                value += " " + trimmed(more);
+                if (!std::getline(file, more)) throw Error("cube: " + path + ": the brace of '" + name + "' is never closed");
+                if (!more.starts_with(';')) value += " " + trimmed(more);
             }
-        fields[lower(trimmed(line.substr(0, equals)))] = value;
+            value.resize(value.rfind('}') + 1);
+        }
+        fields[name] = value;
     }
     return fields;
 }
 
 std::string data_beside(const std::string& header) {
-    std::filesystem::path path(header);
-    for (const char* suffix : {".img", ".dat", ".raw", ".bsq", ".bil", ".bip", ""}) {
-        path.replace_extension(suffix);
-        if (std::filesystem::is_regular_file(path)) return path.string();
+    const std::string stem = std::filesystem::path(header).replace_extension().string();
+    for (std::string suffix : {"", ".img", ".dat", ".raw", ".bsq", ".bil", ".bip", ".bin", ".lan", ".envi"}) {
+        if (std::filesystem::is_regular_file(stem + suffix)) return stem + suffix;
+        std::transform(suffix.begin(), suffix.end(), suffix.begin(), [](unsigned char letter) { return static_cast<char>(std::toupper(letter)); });
+        if (std::filesystem::is_regular_file(stem + suffix)) return stem + suffix;
     }
-    throw Error("cube: " + header + " is an ENVI header without its data file");
+    throw Error("cube: " + header + " is an ENVI header without its data file: looked for " + stem + ", " + stem + ".img, " + stem + ".dat ...");
 }
 
 }  // namespace
@@ -58,7 +95,7 @@ std::string data_beside(const std::string& header) {
 EnviCube::EnviCube(const std::string& header) : header_(header), fields_(parse(header)) {
     lines_ = integer("lines", 0, 1);
     samples_ = integer("samples", 0, 1);
-    bands_ = integer("bands", 0, 1);
+    bands_ = integer("bands", 1, 1);
     offset_ = integer("header offset", 0, 0);
     type_ = &element_type_of_envi(static_cast<int>(integer("data type", 0, 1)));
     const std::int64_t order = integer("byte order", 0, 0);
@@ -68,17 +105,44 @@ EnviCube::EnviCube(const std::string& header) : header_(header), fields_(parse(h
     if (interleave_ != "bsq" && interleave_ != "bil" && interleave_ != "bip")
         throw Error("cube: " + header + ": interleave is " + interleave_ + ", must be bsq, bil or bip");
     if (const auto found = fields_.find("data ignore value"); found != fields_.end()) {
-        char* end = nullptr;
-        ignore_ = std::strtod(found->second.c_str(), &end);
-        if (found->second.empty() || *end != '\0') throw Error("cube: " + header + ": 'data ignore value' is " + found->second + ", a number needed");
+        ignore_ = number(found->second);
+        if (!ignore_) throw Error("cube: " + header + ": 'data ignore value' is " + found->second + ", a number needed");
     }
     if (bands_ > (std::int64_t{1} << 59) / (lines_ * samples_)) throw Error("cube: " + header + ": no file holds that many lines, samples and bands");
-    const std::string path = data_beside(header);
+    read_wavelengths();
+    open_data();
+}
+
+void EnviCube::open_data() {
+    path_ = data_beside(header_);
     const auto wanted = static_cast<std::uint64_t>(offset_) + static_cast<std::uint64_t>(lines_ * samples_ * bands_) * type_->size;
-    const auto size = std::filesystem::file_size(path);
-    if (size < wanted) throw Error("cube: " + path + " is truncated: it holds " + std::to_string(size) + " bytes, its header needs " + std::to_string(wanted));
-    data_.open(path, std::ios::binary);
-    if (!data_) throw Error("cube: cannot read " + path);
+    const auto size = std::filesystem::file_size(path_);
+    if (size != wanted)
+        throw Error("cube: " + path_ + (size < wanted ? " is truncated" : " is too long") + " or does not belong to " + header_ + ": it holds " +
+                    std::to_string(size) + " bytes, the header needs " + std::to_string(wanted) +
+                    (size < wanted ? "" : "; correct the header, or cut the file to its size"));
+    data_.open(path_, std::ios::binary);
+    if (!data_) throw Error("cube: cannot read " + path_);
+}
+
+void EnviCube::read_wavelengths() {
+    const auto listed = fields_.find("wavelength"), units = fields_.find("wavelength units");
+    if (listed == fields_.end()) return;
+    const auto unused = [&](const std::string& reason) {
+        wavelengths_.clear();
+        if (bands_ > 1) note_ = header_ + ": its list of wavelengths is not used: " + reason;
+    };
+    if (units != fields_.end() && !is_length_unit(units->second)) return unused("wavelength units = " + units->second + ": nanometers or micrometers needed");
+    const std::vector<std::string> texts = parts(listed->second);
+    if (texts.size() != static_cast<std::size_t>(bands_)) return unused(std::to_string(texts.size()) + " values for " + std::to_string(bands_) + " bands");
+    for (const std::string& text : texts) {
+        const std::optional<double> value = number(text);
+        if (!value || !std::isfinite(*value) || *value <= 0) return unused("positive finite numbers needed");
+        wavelengths_.push_back(*value);
+    }
+    // Optical sensors measure up to 20 micrometres: what is under 100 is in micrometres.
+    if (*std::max_element(wavelengths_.begin(), wavelengths_.end()) < 100)
+        for (double& value : wavelengths_) value *= 1000;
 }
 
 std::int64_t EnviCube::integer(const std::string& name, std::int64_t missing, std::int64_t lowest) const {
@@ -90,7 +154,8 @@ std::int64_t EnviCube::integer(const std::string& name, std::int64_t missing, st
         if (error != std::errc() || end != text.data() + text.size()) value = lowest - 1;
     }
     if (value < lowest || value > (std::int64_t{1} << 31))
-        throw Error("cube: " + header_ + ": '" + name + "' must be an integer of at least " + std::to_string(lowest));
+        throw Error("cube: " + header_ + ": '" + name + "' is " + (found == fields_.end() ? std::to_string(missing) : found->second) +
+                    ", must be an integer of at least " + std::to_string(lowest));
     return value;
 }
 

@@ -88,7 +88,23 @@ void write_header(std::ofstream& file, const Card& card, const EnviCube& cube) {
         file << "}\n";
     }
     for (const char* place : {"map info", "coordinate system string", "projection info"})
-        if (const auto found = cube.fields().find(place); found != cube.fields().end()) file << place << " = " << found->second << "\n";
+        if (const auto found = cube.fields().find(place); found != cube.fields().end())
+            file << place << " = " << (found->second.starts_with('{') ? found->second : "{" + found->second + "}") << "\n";
+}
+
+bool same_file(const std::filesystem::path& one, const std::filesystem::path& other) {
+    std::error_code absent;
+    return std::filesystem::equivalent(one, other, absent) || std::filesystem::weakly_canonical(one) == std::filesystem::weakly_canonical(other);
+}
+
+// Refuse a map that would overwrite what it is made from.
+void check_apart(const std::filesystem::path& header, const Options& options, const EnviCube& cube) {
+    for (const auto& file : {header, std::filesystem::path(header).replace_extension(".img")}) {
+        const bool of_cube = same_file(file, cube.header()) || same_file(file, cube.data());
+        if (of_cube || same_file(file, options.model))
+            throw Error("map: " + file.string() + " is also a file of the " + (of_cube ? "cube" : "model") + ": an output must be a file of its own");
+        if (std::filesystem::is_directory(file)) throw Error("map: " + file.string() + " is a folder, a file name needed");
+    }
 }
 
 // A file that gets its name when it is whole.
@@ -122,6 +138,8 @@ void run(const Options& options) {
     EnviCube cube(options.cube);
     Classifier classifier(model, card, cube);
     const std::filesystem::path header(options.map);
+    check_apart(header, options, cube);
+    if (!cube.note().empty()) std::cerr << "note: " << cube.note() << "\n";
     Whole data(std::filesystem::path(header).replace_extension(".img"));
     const std::size_t width = width_of(card);
     std::vector<char> bytes(static_cast<std::size_t>(cube.samples()) * width);

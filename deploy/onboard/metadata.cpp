@@ -74,6 +74,22 @@ std::vector<std::int64_t> parse_integers(const std::string& json, const std::str
     return values;
 }
 
+std::vector<double> parse_numbers(const std::string& json, const std::string& key) {
+    std::vector<double> values;
+    for (std::size_t at = 0; at < json.size();) {
+        const char letter = json[at];
+        if (letter == '[' || letter == ']' || letter == ',' || letter == ' ') {
+            ++at;
+            continue;
+        }
+        char* end = nullptr;
+        values.push_back(std::strtod(json.c_str() + at, &end));
+        if (end == json.c_str() + at) broken(key);
+        at = static_cast<std::size_t>(end - json.c_str());
+    }
+    return values;
+}
+
 double parse_number(const std::string& json, const std::string& key) {
     char* end = nullptr;
     const double value = std::strtod(json.c_str(), &end);

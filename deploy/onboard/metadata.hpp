@@ -7,6 +7,7 @@
 
 namespace onboard {
 
+std::vector<double> parse_numbers(const std::string& json, const std::string& key);
 double parse_number(const std::string& json, const std::string& key);
 std::int64_t parse_integer(const std::string& json, const std::string& key);
 std::vector<std::int64_t> parse_integers(const std::string& json, const std::string& key);  // nested lists are flattened

@@ -80,18 +80,18 @@ def kind_of(dtype: np.dtype[Any]) -> str:
     )
 
 
-_UNITS = ("", "unknown", "nm", "um", "µm", "μm", "micron", "microns")
-_UNITS += tuple(f"{size}met{end}" for size in ("nano", "micro") for end in ("er", "ers"))
-_UNITS += tuple(f"{size}met{end}" for size in ("nano", "micro") for end in ("re", "res"))
+_UNITS = {"", "unknown", "nm", "um", "µm", "μm", "micron", "microns"}
+_UNITS |= {f"nanomet{end}" for end in ("er", "ers", "re", "res")}
+_UNITS |= {f"micromet{end}" for end in ("er", "ers", "re", "res")}
 
 
-def header_nanometres(values: Array, bands: int, units: str) -> tuple[Array | None, str]:
+def header_nanometres(values: list[str], bands: int, units: str) -> tuple[Array | None, str]:
     """Return the wavelengths in nm that a header lists, or None and why they cannot be used."""
     if units.strip().lower() not in _UNITS:
         return None, f"wavelength units = {units}: nanometers or micrometers needed"
     if len(values) != bands:
         return None, f"{len(values)} values for {bands} bands"
-    found = nanometres(values, bands)
+    found = nanometres(np.array(values), bands)
     return found, "" if found is not None else "positive finite numbers needed"
 
 

@@ -8,7 +8,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hytas.data import load_cube, load_maps, load_scene, open_cube, open_file
+from hytas.data import (
+    Geo,
+    load_cube,
+    load_maps,
+    load_scene,
+    open_cube,
+    open_file,
+    palette,
+    scene_from_arrays,
+)
 from hytas.data.formats.envi import parse_header
 from hytas.errors import InputError
 
@@ -195,3 +204,100 @@ def test_real_scenes(real: Path):
     assert salinas.cube.shape == (83, 86, 204)
     assert salinas.class_ids == (1, 10, 11, 12, 13, 14)
     assert sum(salinas.class_counts().values()) == 5348
+
+
+def write_envi(path: Path, fields: dict[str, object], data: bytes) -> Path:
+    header = path.with_suffix(".hdr")
+    text = "".join(f"{name} = {value}\n" for name, value in fields.items())
+    header.write_text(f"ENVI\n{text}", encoding="utf-8")
+    path.with_suffix(".img").write_bytes(data)
+    return header
+
+
+CUBE = {"samples": 4, "lines": 3, "bands": 2, "data type": 1}
+
+
+def test_envi_data_that_are_too_long_are_refused(tmp_path: Path) -> None:
+    header = write_envi(tmp_path / "s", CUBE, bytes(29))
+    with pytest.raises(InputError, match=r"too long .* holds 29 bytes, .* needs 24 .*cut"):
+        open_file(header)
+
+
+def test_a_mark_for_no_data_must_be_a_number(tmp_path: Path) -> None:
+    header = write_envi(tmp_path / "s", CUBE | {"data ignore value": "none"}, bytes(24))
+    with pytest.raises(InputError, match="'data ignore value' is none, a number needed"):
+        open_file(header)
+
+
+def test_one_line_of_a_cube_is_a_scene(tmp_path: Path) -> None:
+    fields = CUBE | {"lines": 1, "samples": 12}
+    assert open_cube(write_envi(tmp_path / "s", fields, bytes(24))).shape == (1, 12, 2)
+
+
+@pytest.mark.parametrize(
+    ("listed", "units", "reason"),
+    [
+        ("{500}", "Nanometers", "1 values for 2 bands"),
+        ("{a, b}", "Nanometers", "positive finite numbers needed"),
+        ("{500, nan}", "Nanometers", "positive finite numbers needed"),
+        ("{5000, 6000}", "Wavenumber", "wavelength units = Wavenumber: nanometers or"),
+    ],
+)
+def test_unusable_wavelengths_are_told(
+    tmp_path: Path, listed: str, units: str, reason: str
+) -> None:
+    fields = CUBE | {"wavelength": listed, "wavelength units": units}
+    meta = open_file(write_envi(tmp_path / "s", fields, bytes(24))).meta
+    assert "wavelengths" not in meta
+    assert reason in meta["notes"][0]
+
+
+def test_class_colours_of_the_label_file(tmp_path: Path) -> None:
+    lookup = "{0,0,0, 10,20,30, 0, 0, 255}"
+    fields = CUBE | {"bands": 1, "class lookup": lookup}
+    meta = open_file(write_envi(tmp_path / "s", fields, bytes(12))).meta
+    assert meta["class_colours"] == {0: (0, 0, 0), 1: (10, 20, 30), 2: (0, 0, 255)}
+    cube, labels = np.ones((2, 3, 4)), np.array([[0, 1, 1], [2, 2, 1]])
+    scene = scene_from_arrays(cube, labels, class_colours=meta["class_colours"])
+    assert scene.palette.tolist() == [[10, 20, 30], [0, 0, 255]]
+    for unfit in ({1: (1, 2, 3)}, {1: (1, 2, 3), 2: (1, 2, 3)}, {1: (1, 2, 3), 2: (0, 0, 0)}):
+        other = scene_from_arrays(cube, labels, class_colours=unfit)
+        assert np.array_equal(other.palette, palette(2))
+
+
+_ENVI_UTM = (
+    'PROJCS["UTM_Zone_33N",GEOGCS["GCS_WGS_1984",DATUM["D_WGS_1984"]],'
+    'PROJECTION["Transverse_Mercator"]]'
+)
+
+
+@pytest.mark.parametrize(
+    ("wkt", "epsg"),
+    [
+        (_ENVI_UTM, 32633),
+        (_ENVI_UTM.replace("GCS_WGS_1984", "GCS_European_1950"), None),
+        ('PROJCS["ETRS_1989_LAEA",GEOGCS["GCS_ETRS_1989"]]', None),
+        ('GEOGCS["GCS_North_American_1927",DATUM["D_North_American_1927"]]', None),
+    ],
+)
+def test_a_coordinate_system_survives_geotiff(wkt: str, epsg: int | None) -> None:
+    geo = Geo.from_envi({"coordinate system string": wkt})
+    assert geo is not None
+    tags = {tag[0]: tag for tag in geo.to_tags()}
+    back = Geo.from_tags(tags)
+    assert back is not None
+    assert (geo.epsg, back.epsg) == (epsg, epsg)
+    if epsg is None:
+        assert back.wkt == wkt
+        directory = tags[34735][3]
+        keys = {directory[at]: directory[at + 3] for at in range(4, len(directory), 4)}
+        assert keys[1024] == 32767  # GDAL takes the text for nothing under any other type
+        assert 3073 in keys
+
+
+def test_a_geographic_citation_is_read() -> None:
+    text = 'ESRI PE String = GEOGCS["GCS_X"]|'
+    directory = (1, 1, 0, 2, 2048, 0, 1, 32767, 2049, 34737, len(text), 0)
+    geo = Geo.from_tags({34735: (34735, 3, 12, directory), 34737: (34737, 2, 0, text)})
+    assert geo is not None
+    assert geo.wkt == 'GEOGCS["GCS_X"]'

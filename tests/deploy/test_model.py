@@ -1,16 +1,20 @@
 """Opening a model file, and refusing what is not one."""
 
 import dataclasses
+import json
 import os
+import re
 from pathlib import Path
 
 import numpy as np
 import onnx
 import pytest
+from click.testing import CliRunner
 from onnx import external_data_helper
 from small_model import Exported
 
-from hytas.deploy import DeployedModel
+from hytas.cli.bench import bench
+from hytas.deploy import DeployedModel, classify_scene
 from hytas.deploy.protobuf import uses_external_data
 from hytas.errors import InputError
 
@@ -130,3 +134,50 @@ def test_providers(exported: Exported) -> None:
 def test_the_card_refuses_nothing_that_export_writes(exported: Exported) -> None:
     plain = dataclasses.replace(exported.card, wavelengths=None)
     assert type(plain).from_properties(plain.to_properties()) == plain
+
+
+def test_a_card_with_impossible_values_is_refused(exported: Exported, tmp_path: Path) -> None:
+    marked = json.dumps({**exported.card.preprocessing, "nodata": "abc"})
+    colours = json.dumps([[300, 0, 0], *exported.card.palette[1:]])
+    for properties, message in (
+        ({"preprocessing": marked}, "preprocessing: nodata is 'abc', a number or null needed"),
+        ({"palette": colours}, r"palette: \[300, 0, 0\] of class 'grass' is not three numbers"),
+        ({"class_ids": "[3, 4, 9, 4294967296]"}, "class_ids: 4294967296 is not a whole number"),
+    ):
+        path = rewritten(exported, tmp_path / "model.onnx", **properties)
+        with pytest.raises(InputError, match=f"model.onnx has broken metadata: {message}"):
+            DeployedModel.load(path, "cpu")
+    with pytest.raises(InputError, match=r"is a folder, an exported \.onnx file needed"):
+        DeployedModel.load(tmp_path, "cpu")
+
+
+def test_a_value_that_does_not_fit_is_named_with_its_place(exported: Exported) -> None:
+    deployed = DeployedModel.load(exported.onnx, "cpu")
+    for value, reason in (
+        (0.5, r"0\.5 \(a fraction\)"),
+        (70000.0, r"70000\.0 \(outside 0 to 65535\)"),
+        (np.nan, r"nan \(not a finite number\)"),
+    ):
+        cube = exported.scene.cube.astype(np.float64)
+        cube[6, 1, 9] = value
+        for rows in (1, 5, None):
+            with pytest.raises(InputError, match=f"{reason}, the value at row 6, column 1, band 9"):
+                classify_scene(deployed, cube, tile_rows=rows)
+
+
+def test_a_scene_smaller_than_a_patch_is_named(exported: Exported) -> None:
+    deployed = DeployedModel.load(exported.onnx, "cpu")
+    with pytest.raises(InputError, match=r"scene: s\.hdr is 4 x 9 pixels and .* at least 5"):
+        deployed.check_scene(24, None, "s.hdr", size=(4, 9))
+
+
+def test_bench_looks_at_its_table_first(exported: Exported, tmp_path: Path) -> None:
+    for path, message in (
+        (tmp_path / "none" / "x.json", "profile table: the folder .* does not exist"),
+        (tmp_path, "profile table: .* is a folder"),
+        (exported.onnx, "profile table: .* is the model"),
+    ):
+        arguments = [str(exported.onnx), "--profile-table", str(path)]
+        done = CliRunner().invoke(bench, arguments)
+        assert isinstance(done.exception, InputError)
+        assert re.search(message, str(done.exception))

@@ -14,6 +14,7 @@ import pytest
 from small_model import Exported, small_model, small_scene
 from test_rasters import holed, hytas, write_cube
 
+from hytas.data import open_file
 from hytas.deploy import DeployedModel
 from hytas.export import export_formats
 from hytas.export.onnx_file import set_card, take_dtype
@@ -98,6 +99,9 @@ def test_the_same_map_to_the_byte(
     if dtype == "float32":
         cube[8, 8], cube[9, 9, 3] = np.nan, np.inf
     scene = write_cube(tmp_path / "scene", cube, interleave, order)
+    with scene.open("a") as header:
+        header.write("; a remark = 1\n")
+        header.write('coordinate  system string = {LOCAL_CS["a",\n UNIT["m",1]]}\n')
     model = exported.files["onnx-scene"]
     there = hytas("classify", model, scene, "--out", tmp_path / "there.hdr", "--threads", 1)
     assert there.returncode == 0, there.stderr
@@ -108,8 +112,8 @@ def test_the_same_map_to_the_byte(
     labels = np.frombuffer(found, np.uint8).reshape(17, 23)
     assert len(np.unique(labels)) >= 4
     assert (labels == 0).sum() == (4 if dtype == "uint16" else 5)
-    headers = [(tmp_path / f"{name}.hdr").read_text().splitlines() for name in ("here", "there")]
-    assert set(headers[0]) == set(headers[1])
+    headers = [(tmp_path / f"{name}.hdr").read_bytes() for name in ("here", "there")]
+    assert headers[0] == headers[1]
 
 
 def test_the_same_map_where_the_scene_has_another_mark_for_no_data(
@@ -152,12 +156,17 @@ def test_what_it_refuses(
     short = write_cube(tmp_path / "short", models["uint16"].scene.cube, "bsq", "<")
     data = short.with_suffix(".img")
     data.write_bytes(data.read_bytes()[:-1])
+    long = write_cube(tmp_path / "long", models["uint16"].scene.cube, "bsq", "<")
+    with long.with_suffix(".img").open("ab") as file:
+        file.write(b"12345")
     headers = {}
+    shifted = ", ".join(f"{value + 500:.1f}" for value in np.linspace(400, 1000, 24))
     for name, change in (
         ("order", ("byte order = 0", "byte order = 7")),
         ("ignore", ("data ignore value = 9999", "data ignore value = none")),
         ("huge", ("lines = 17", "lines = 2000000000")),
         ("negative", ("bands = 24", "bands = -24")),
+        ("shifted", ("byte order = 0", f"byte order = 0\nwavelength = {{{shifted}}}")),
     ):
         headers[name] = write_cube(tmp_path / name, models["uint16"].scene.cube, "bil", "<")
         text = headers[name].read_text()
@@ -169,11 +178,20 @@ def test_what_it_refuses(
         ((model, few, out), "cube: has 9 bands and the model takes 24"),
         ((model, real, out), "its values are float32 and the model takes uint16"),
         ((model, small, out), "3 x 23 pixels are less than the model's patch of 5"),
-        ((model, short, out), "is truncated: it holds 18767 bytes, its header needs 18768"),
+        (
+            (model, short, out),
+            f"is truncated or does not belong to {short}: it holds 18767 bytes, the header needs",
+        ),
+        (
+            (model, long, out),
+            "it holds 18773 bytes, the header needs 18768; correct the header, or",
+        ),
+        ((model, headers["shifted"], out), "nm: at most one band spacing (26.1 nm) apart"),
+        ((model, scene, scene), "scene.hdr is also a file of the cube: an output must be"),
         ((model, headers["order"], out), "'byte order' is 7, must be 0 (little endian) or 1"),
         ((model, headers["ignore"], out), "'data ignore value' is none, a number needed"),
         ((model, headers["huge"], out), "is truncated"),
-        ((model, headers["negative"], out), "'bands' must be an integer of at least 1"),
+        ((model, headers["negative"], out), "'bands' is -24, must be an integer of at least 1"),
         ((model, tmp_path / "none.hdr", out), "no such file"),
         ((scene, scene, out), "is not an ONNX model that runs here"),
         ((model, scene, tmp_path / "absent" / "map.hdr"), "map: cannot write"),
@@ -187,3 +205,35 @@ def test_what_it_refuses(
         assert message in done.stderr
         assert done.stderr.count("\n") == 1
     assert not list(tmp_path.glob("map*"))
+
+
+def test_it_finds_the_data_that_classify_finds(
+    onboard: Run, models: dict[str, Exported], tmp_path: Path
+) -> None:
+    scene = write_cube(tmp_path / "s", models["uint16"].scene.cube, "bil", "<")
+    data, upper = scene.with_suffix(".img"), scene.rename(tmp_path / "s.HDR")
+    model, out = models["uint16"].files["onnx-scene"], tmp_path / "map.hdr"
+    for suffix in (".IMG", ".bin", ".lan", ".envi"):
+        data = data.rename(tmp_path / f"s{suffix}")
+        assert open_file(upper).path == data
+        done = onboard(model, upper, out)
+        assert done.returncode == 0, done.stderr
+
+
+def test_wavelengths_that_cannot_be_used_are_told(
+    onboard: Run, models: dict[str, Exported], tmp_path: Path
+) -> None:
+    scene = write_cube(tmp_path / "s", models["uint16"].scene.cube, "bil", "<")
+    text, model = scene.read_text(), models["uint16"].files["onnx-scene"]
+    values = ", ".join(map(str, np.linspace(400, 1000, 24)))
+    for more, reason in (
+        ("wavelength = {400, 500}", "2 values for 24 bands"),
+        (f"wavelength = {{{values.replace('400.0', 'nan')}}}", "positive finite numbers needed"),
+        (f"wavelength units = Wavenumber\nwavelength = {{{values}}}", "units = Wavenumber"),
+    ):
+        scene.write_text(text + more + "\n")
+        (note,) = open_file(scene).meta["notes"]
+        done = onboard(model, scene, tmp_path / "map.hdr")
+        assert done.returncode == 0
+        assert done.stderr == f"note: {note}\n"
+        assert reason in note

@@ -1,24 +1,29 @@
 """Scenes in files of every layout, georeferenced maps out, kill and resume."""
 
 import json
+import re
 import signal
 import subprocess
 import sys
 import time
+import tracemalloc
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 import tifffile
+from click.testing import CliRunner
 from small_model import Exported, small_scene
 
+from hytas.cli.classify import classify
 from hytas.data import Geo
 from hytas.deploy import DeployedModel, classify_scene
 from hytas.deploy.journal import open_journal
 from hytas.deploy.outputs import Extras, write_confidence, write_map
 from hytas.deploy.rasters import category_names
 from hytas.deploy.scene import Strip
+from hytas.errors import InputError
 
 RUN = "from hytas.cli.main import run; run()"
 MAP_INFO = "UTM, 1, 1, 500000.0, 4100000.0, 30.0, 30.0, 33, North, WGS-84, units=Meters"
@@ -208,3 +213,99 @@ def test_a_truncated_cube_is_refused(exported: Exported, tmp_path: Path) -> None
     assert done.stderr.count("\n") == 1
     assert not (tmp_path / "map.tif").exists()
     assert not list(tmp_path.glob(".*"))
+
+
+def test_an_output_never_overwrites_an_input_or_another_output(
+    exported: Exported, tmp_path: Path
+) -> None:
+    scene = write_cube(tmp_path / "s", exported.scene.cube, "bil", "<")
+    labels = tmp_path / "gt.npy"
+    np.save(labels, exported.scene.labels.astype(np.uint8))
+    before = {path: path.read_bytes() for path in tmp_path.iterdir()}
+    (tmp_path / "d.tif").mkdir()
+    runner, free = CliRunner(), tmp_path / "free.tif"
+    for options, message in (
+        (["--out", tmp_path / "s.hdr"], "out: .*s.hdr is also a file of the scene"),
+        (["--out", tmp_path / "s.img"], "out: .*s.hdr is also a file of the scene"),
+        (["--out", labels, "--labels", labels], "out: .*gt.npy is also a file of the labels"),
+        (["--out", free, "--confidence", free], "confidence: .*free.tif is also a file of --out"),
+        (
+            ["--out", tmp_path / "y.hdr", "--confidence", tmp_path / "y.img"],
+            "confidence: .*y.hdr is also a file of --out",
+        ),
+        (["--out", tmp_path / "d.tif"], "out: .*d.tif is a folder, a file name needed"),
+    ):
+        done = runner.invoke(classify, list(map(str, [exported.onnx, scene, *options])))
+        assert isinstance(done.exception, InputError), done.output
+        assert re.search(message, str(done.exception)), done.exception
+    assert before == {path: path.read_bytes() for path in tmp_path.iterdir() if path.is_file()}
+
+
+def test_a_changed_data_file_is_not_continued(
+    exported: Exported, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scene = write_cube(tmp_path / "s", exported.scene.cube, "bil", "<")
+    seen: list[Any] = []
+
+    def stop(out: Path, identity: dict[str, Any], shape: tuple[int, int]) -> Any:
+        seen.append(identity["scene"])
+        raise InputError("stop")
+
+    monkeypatch.setattr("hytas.deploy.journal.open_journal", stop)
+    arguments = [str(exported.onnx), str(scene), "--out", str(tmp_path / "m.npy")]
+    CliRunner().invoke(classify, arguments)
+    data = scene.with_suffix(".img")
+    data.write_bytes(data.read_bytes()[::-1])
+    CliRunner().invoke(classify, arguments)
+    assert len(seen) == 2
+    assert seen[0] != seen[1]
+
+
+def test_a_refused_run_leaves_no_journal(exported: Exported, tmp_path: Path) -> None:
+    out = tmp_path / "map.npy"
+
+    def refused() -> None:
+        with open_journal(out, {}, (5, 3)) as journal:
+            journal.append(strip(0, 2, 7))
+            raise InputError("refused")
+
+    with pytest.raises(InputError, match="refused"):
+        refused()
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_map_in_its_journal_is_read_by_rows(tmp_path: Path) -> None:
+    with open_journal(tmp_path / "m.npy", {}, (6, 3)) as journal:
+        for row in range(6):
+            journal.append(strip(row, 1, row))
+        stored = journal.class_map()
+        assert not any(isinstance(part, np.ndarray) for part in stored)
+        assert stored.labels[2:4][:, 1].tolist() == [2, 3]
+        assert stored.labels[::4][:, 0].tolist() == [0, 4]
+        assert stored.labels.dtype == np.int32
+        assert (stored.confidence[:] == 0.5).all()
+
+
+def test_the_names_come_before_the_image(
+    exported: Exported, expected: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(path: Path, text: str) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("hytas.deploy.rasters.write_text", full)
+    with pytest.raises(OSError, match="No space"):
+        write_map(tmp_path / "map.tif", expected, exported.card)
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_finished_map_takes_little_memory(exported: Exported, tmp_path: Path) -> None:
+    with open_journal(tmp_path / "m.tif", {}, (4096, 512)) as journal:
+        for top in range(0, 4096, 256):
+            full = np.full((256, 512), 3, np.int32)
+            journal.append(Strip(top, full, full.astype(np.float32)))
+        tracemalloc.start()
+        write_map(tmp_path / "m.tif", journal.class_map(), exported.card)
+        write_confidence(tmp_path / "c.hdr", journal.class_map(), exported.card)
+        peak = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+    assert peak < 6 * 2**20  # a whole map of 32 bits takes 8 MiB

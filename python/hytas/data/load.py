@@ -95,7 +95,8 @@ def _read(
         wavelengths=contents.meta.get("wavelengths"),
         class_names=other.meta.get("class_names"),
         sources=sources,
-        notes=notes,
+        notes=[*contents.meta.get("notes", ()), *notes],
+        class_colours=other.meta.get("class_colours"),
         map_names=tuple(name for name, _ in maps),
         nodata=contents.meta.get("nodata"),
     )
@@ -176,7 +177,8 @@ def load_cube(path: str | Path, cube_key: str | None = None, bands: int | None =
     check_cube(cube, "scene")
     valid = valid_pixels(cube, contents.meta.get("nodata"))
     bad = int(valid.size - valid.sum())
-    notes = (f"{bad} pixels with NaN, infinite or no-data values masked",) if bad else ()
+    masked = (f"{bad} pixels with NaN, infinite or no-data values masked",) if bad else ()
+    notes = (*contents.meta.get("notes", ()), *masked)
     wavelengths = wavelengths_of(contents.meta.get("wavelengths"), cube.shape[2])
     return Cube(cube, wavelengths, valid, contents.path.stem, contents.meta, notes)
 

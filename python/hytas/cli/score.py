@@ -7,6 +7,7 @@ from typing import Any
 import click
 
 from hytas.cli import options
+from hytas.errors import InputError
 
 CHUNK = 16  # architectures between two writes; what a kill can lose
 
@@ -62,7 +63,6 @@ def score(archs: str, proxy: str, out: str, device: str, **settings: Any) -> Non
     \b
     hytas score --archs archs.csv --proxy snip,dss --data scene.mat --out scores.csv
     """
-    from hytas.errors import InputError
     from hytas.proxies import Evaluator, base_proxies, parse_proxies, proxy_batch
     from hytas.proxies.files import ScoreTable, read_architectures
     from hytas.run import RunConfig
@@ -119,7 +119,6 @@ def _fingerprint(arrays: Any) -> str:
 
 def _check_genes(path: str, architectures: list[dict[str, Any]], shape: Any) -> None:
     """Refuse architectures that their space does not have; HyTAS networks may have other widths."""
-    from hytas.errors import InputError
     from hytas.proxies.sizes import check_genes
 
     for place, architecture in enumerate(architectures, start=1):

@@ -125,12 +125,7 @@ def scene_from_arrays(
     """
     check_cube(cube, "data")
     maps = _named_maps(labels, train, test, map_names)
-    for map_name, values in maps:
-        if values.shape != cube.shape[:2]:
-            raise InputError(
-                f"labels: {map_name} is {' x '.join(map(str, values.shape))} and the cube "
-                f"{' x '.join(map(str, cube.shape))}: height and width must agree"
-            )
+    _check_shapes(maps, cube)
     nodata = _as_held(nodata, cube.dtype)
     valid = valid_pixels(cube)
     held = valid if nodata is None else valid_pixels(cube, nodata)
@@ -153,6 +148,15 @@ def scene_from_arrays(
         nodata=nodata,
         class_colours=_colours(class_colours or {}, joined.ids),
     )
+
+
+def _check_shapes(maps: Sequence[tuple[str, Array]], cube: Array) -> None:
+    for name, values in maps:
+        if values.shape != cube.shape[:2]:
+            raise InputError(
+                f"labels: {name} is {' x '.join(map(str, values.shape))} and the cube "
+                f"{' x '.join(map(str, cube.shape))}: height and width must agree"
+            )
 
 
 def check_cube(cube: Array, argument: str) -> None:

@@ -125,13 +125,13 @@ def make_split(
     Args:
         scene: to split.
         kind: "fixed" takes the scene's own maps, or draws the training pixels asked for from its
-            training map; "random" draws pixels of each class, at most half
-            of it, and tests on the rest; "blocks" deals square blocks to two sides and leaves a
-            guard band, so that no training patch contains a test pixel; "folds" does so with
-            `folds` parts, of which number `fold` tests; "auto" is "fixed" where the scene has
-            maps, "random" for a scene known by name, whose published split that is, and else
-            "blocks": half or a quarter as large where blocks of the size asked for leave a class
-            on one side only and smaller ones do not, and "random" where no size parts the scene.
+            training map; "random" draws pixels of each class, at most half of it, and tests on the
+            rest; "blocks" deals square blocks to two sides and leaves a guard band, so that no
+            training patch contains a test pixel; "folds" does so with `folds` parts, of which
+            number `fold` tests; "auto" is "fixed" where the scene has maps, "random" for a scene
+            known by name, whose published split that is, and else "blocks": half or a quarter as
+            large where blocks of the size asked for leave a class on one side only and smaller ones
+            do not, and "random" where no size parts the scene.
         train_per_class: pixels a class, validation pixels included; None is what was published for
             a named scene, else 50.
         train_fraction: pixels a class, as a fraction of its labelled pixels; instead of the above.
@@ -155,12 +155,7 @@ def make_split(
     counts = _counts(scene, scene.labels, train_per_class, train_fraction)
     generator = np.random.default_rng(seed)
     if kind == "fixed":
-        chosen, test = _fixed(scene)
-        if train_per_class is not None or train_fraction is not None:
-            assert scene.train is not None  # or _fixed refuses
-            counts = _counts(scene, scene.train, train_per_class, train_fraction)
-            chosen = _draw(scene, chosen, counts, generator)
-            notes = (f"{len(chosen)} pixels drawn from the training map",)
+        chosen, test, notes = _fixed(scene, train_per_class, train_fraction, generator)
     elif kind == "random":
         chosen, test = _random(scene, counts, generator)
     else:
@@ -248,7 +243,13 @@ def overlap_fraction(shape: tuple[int, ...], train: Pixels, test: Pixels, patch_
     return float(near(mask, patch_size // 2).ravel()[test].mean())
 
 
-def _fixed(scene: Scene) -> tuple[Pixels, Pixels]:
+def _fixed(
+    scene: Scene,
+    train_per_class: int | None,
+    train_fraction: float | None,
+    generator: np.random.Generator,
+) -> tuple[Pixels, Pixels, tuple[str, ...]]:
+    """The pixels of the scene's maps; of the training map only so many, where that is asked for."""
     if scene.train is None or scene.test is None:
         raise InputError(
             f"split: 'fixed' needs a training and a test map, {scene.name} has one label map"
@@ -261,7 +262,12 @@ def _fixed(scene: Scene) -> tuple[Pixels, Pixels]:
                 f"labels: class {scene.class_ids[label - 1]} has no pixel to {where} on: "
                 "every class needs at least one to train on and one to test on"
             )
-    return np.flatnonzero(scene.train), np.flatnonzero(scene.test)
+    chosen, test = np.flatnonzero(scene.train), np.flatnonzero(scene.test)
+    if train_per_class is None and train_fraction is None:
+        return chosen, test, ()
+    wanted = _counts(scene, scene.train, train_per_class, train_fraction)
+    chosen = _draw(scene, chosen, wanted, generator)
+    return chosen, test, (f"{len(chosen)} pixels drawn from the training map",)
 
 
 def _random(

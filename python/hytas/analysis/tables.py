@@ -118,7 +118,8 @@ def read_table(
     if len(trained) < len(kept):
         notes.append(f"{len(kept) - len(trained)} rows without an OA left out")
     if len(trained) < 3:
-        raise InputError(f"{path}: {len(trained)} trained networks; at least 3 are needed")
+        why = f" ({'; '.join(notes)})" if notes else ""
+        raise InputError(f"{path}: {len(trained)} trained networks{why}; at least 3 are needed")
     architectures = tuple(_architecture(path, row, columns) for row in trained)
 
     def column(name: str) -> Floats:

@@ -222,7 +222,10 @@ def test_columns_of_text_and_numbers_of_rows_are_left_out(write: Write) -> None:
         (lambda row: {**row, "SNIP": 1}, "columns snip and SNIP are both snip"),
         (lambda row: {**row, "embed_dim": [32, 64]}, "one width"),
         (lambda row: {**row, "OA": ""}, "0 trained networks (5 rows without an OA left out)"),
-        (lambda row: {**row, "suspect": 1}, "networks (5 rows flagged suspect left out); at least 3"),
+        (
+            lambda row: {**row, "suspect": 1},
+            "networks (5 rows flagged suspect left out); at least 3",
+        ),
     ],
 )
 def test_refusals(change: Callable[[Row], Row], words: str, write: Write) -> None:

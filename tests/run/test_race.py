@@ -92,6 +92,13 @@ def test_the_last_two_are_trained_in_full(tmp_path: Path) -> None:
     assert sum(t.steps == 16 for t in trainings(tmp_path / "run")) == 2
 
 
+def test_no_round_is_longer_than_the_training_to_come(tmp_path: Path) -> None:
+    config = replace(RACE, recipe=replace(RACE.recipe, epochs=1))
+    run_mission(config, fixed_scene(), tmp_path / "run", device="cpu")
+    # The second round would take 12 steps; the retraining takes 8, and tells no more than these.
+    assert [t.steps for t in trainings(tmp_path / "run")] == [3] * 5 + [8] * 2
+
+
 def test_a_race_that_was_stopped_trains_nothing_twice(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -14,9 +14,19 @@ def test_settings_change_what_they_name_and_nothing_else() -> None:
 
 
 def test_a_number_of_steps_takes_the_place_of_epochs() -> None:
-    assert Recipe(epochs=60).changed(["steps=300"]) == Recipe(steps=300, epochs=None)
+    changed = Recipe(epochs=60).changed(["steps=300"])
+    assert changed == Recipe(steps=300, epochs=None, most_epochs=None)
     assert Recipe(epochs=60).changed(["mixup=0"]).epochs == 60
     assert Recipe().changed(["epochs=7"]).epochs == 7
+
+
+def test_few_pixels_are_not_passed_over_for_ever() -> None:
+    recipe = Recipe(steps=1500, most_epochs=200, batch_size=64)
+    assert recipe.epochs_for(30) == 200
+    assert recipe.epochs_for(160) == 200  # 600 steps
+    assert recipe.epochs_for(695) == 137  # 11 steps each
+    assert recipe.changed(["steps=500"]).epochs_for(30) == 500
+    assert recipe.changed(["epochs=900"]).epochs_for(30) == 900
 
 
 @pytest.mark.parametrize(
@@ -34,6 +44,7 @@ def test_a_number_of_steps_takes_the_place_of_epochs() -> None:
         ("patience=nan", "patience nan: must be 0 to 1"),
         ("class_weights=300", "class_weights 300.0: must be 0 to 1"),
         ("steps=0", "steps 0: must be 1 or more"),
+        ("most_epochs=0", "most_epochs 0: must be 1 or more"),
     ],
 )
 def test_what_no_training_can_use_is_refused(setting: str, message: str) -> None:

@@ -112,7 +112,8 @@ retraining_options = _together(
     click.option(
         "--retrain-epochs",
         type=int,
-        help="Epochs of retraining; 0 stops after the search.  [default: 1500 steps' worth]",
+        help="Epochs of retraining; 0 stops after the search.  [default: 1500 steps' worth, but "
+        "no more than 200]",
     ),
     click.option(
         "--retrain-on",

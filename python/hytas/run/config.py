@@ -159,8 +159,9 @@ class RunConfig:
 
     def with_length_of(self, other: "RunConfig") -> "RunConfig":
         """This configuration with the steps and epochs of another one's retraining."""
-        theirs = other.recipe
-        return replace(self, recipe=replace(self.recipe, steps=theirs.steps, epochs=theirs.epochs))
+        names = ("steps", "most_epochs", "epochs")
+        length = {name: getattr(other.recipe, name) for name in names}
+        return replace(self, recipe=replace(self.recipe, **length))
 
     def differences(self, other: "RunConfig", ignore: tuple[str, ...]) -> list[str]:
         """Lines such as "budget 2M-params (there 500K-params)", for the fields that differ."""

@@ -82,11 +82,12 @@ def _further_rounds(context: RunContext, count: int, steps: int) -> list[tuple[i
     """Finalists and steps of the rounds after the first."""
     recipe, pixels = context.config.recipe, len(context.split.train)
     full = recipe.epochs_for(pixels) * recipe.steps_per_epoch(pixels)
+    limit = full or math.inf  # 0: nothing is trained after the race
     rounds = []
-    while count > KEEP:
-        count, steps = math.ceil(count / KEEP), steps * KEEP
-        rounds.append((count, steps))
     # A schedule no longer than that of the round before would tell nothing new.
+    while count > KEEP and steps < limit:
+        count, steps = math.ceil(count / KEEP), int(min(steps * KEEP, limit))
+        rounds.append((count, steps))
     return [*rounds, (LAST, full)] if count > 1 and full > steps else rounds
 
 
@@ -165,7 +166,7 @@ def _train(context: RunContext, finalist: Evaluation, steps: int) -> Training:
         network,
         context.labelled(context.split.train),
         validation,
-        replace(config.recipe, steps=steps, epochs=None),
+        replace(config.recipe, steps=steps, epochs=None, most_epochs=None),
         seed=config.seed,
         device=context.device,
     )

@@ -24,6 +24,8 @@ class Recipe:
         whitened: start from a pixel embedding that whitens the training pixels
             (`hytas.models.whitening`), not from a random one.
         steps: optimiser steps, rounded up to whole epochs, unless `epochs` is given.
+        most_epochs: `steps` end with so many passes over the training pixels, for few pixels are
+            soon learnt by heart; None sets no such end.
         epochs: passes over the training pixels; 0 trains nothing; None takes `steps`.
         batch_size: pixels a step.
         learning_rate: AdamW's peak rate; linear warm-up over `warmup` of the steps, then a cosine.
@@ -49,6 +51,7 @@ class Recipe:
 
     whitened: bool = True
     steps: int = 1500
+    most_epochs: int | None = 200
     epochs: int | None = None
     batch_size: int = 64
     learning_rate: float = 1e-3
@@ -71,9 +74,10 @@ class Recipe:
     def __post_init__(self) -> None:
         if self.epochs is not None and self.epochs < 0:
             raise InputError(f"retrain epochs {self.epochs}: must be 0 or more")
-        for name in ("steps", "batch_size"):
-            if getattr(self, name) < 1:
-                raise InputError(f"{name} {getattr(self, name)}: must be 1 or more")
+        for name in ("steps", "most_epochs", "batch_size"):
+            value = getattr(self, name)
+            if value is not None and value < 1:
+                raise InputError(f"{name} {value}: must be 1 or more")
         for name in ("learning_rate", "clip_norm"):
             if not 0 < getattr(self, name) < math.inf:
                 raise InputError(f"{name} {getattr(self, name)}: must be finite and more than 0")
@@ -90,7 +94,7 @@ class Recipe:
     def changed(self, settings: Iterable[str]) -> "Recipe":
         """This recipe with some settings changed, each written as "mixup=0.4".
 
-        A number of steps takes the place of a number of epochs.
+        A number of steps takes the place of a number of epochs, and is done whole.
 
         Raises:
             InputError: one is not NAME=VALUE, there is no such name, or the value is none for it.
@@ -109,6 +113,7 @@ class Recipe:
             given[name] = _value(name, text.strip(), kinds[name])
         if "steps" in given:
             given.setdefault("epochs", None)
+            given.setdefault("most_epochs", None)
         return replace(self, **given)
 
     def steps_per_epoch(self, pixels: int) -> int:
@@ -119,7 +124,8 @@ class Recipe:
         """Whole epochs to train on `pixels` training pixels."""
         if self.epochs is not None:
             return self.epochs
-        return math.ceil(self.steps / self.steps_per_epoch(pixels))
+        epochs = math.ceil(self.steps / self.steps_per_epoch(pixels))
+        return epochs if self.most_epochs is None else min(epochs, self.most_epochs)
 
     def to_dict(self) -> dict[str, Any]:
         """The JSON form."""

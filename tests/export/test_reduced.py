@@ -3,6 +3,8 @@
 import copy
 import dataclasses
 import json
+import subprocess
+import sys
 import zipfile
 from pathlib import Path
 
@@ -80,6 +82,29 @@ def test_the_program_carries_its_card_and_no_path(written: dict[str, dict]) -> N
         assert json.loads(archive.read(name))["hytas.patch_size"] == "5"
         for member in archive.namelist():
             assert b"/hytas/models" not in archive.read(member), member
+
+
+def test_the_program_runs_in_a_process_that_has_torch_alone(
+    exported: Exported, written: dict[str, dict], tmp_path: Path
+) -> None:
+    """As on another computer: no hytas, any batch size, the answers of the ONNX file."""
+    patches = exported.patches(70)
+    np.save(tmp_path / "patches.npy", patches)
+    code = (
+        "import sys, numpy, torch\n"
+        "program = torch.export.load(sys.argv[1]).module()\n"
+        "patches = torch.from_numpy(numpy.load('patches.npy'))\n"
+        "answers = [program(patches[start:stop]) for start, stop in ((0, 1), (1, 9), (9, 70))]\n"
+        "numpy.save('answers.npy', torch.cat(answers).detach().numpy())\n"
+        "assert not any(name.partition('.')[0] == 'hytas' for name in sys.modules)\n"
+    )
+    command = [sys.executable, "-c", code, written["pt2"]["file"]]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    found = np.load(tmp_path / "answers.npy")
+    expected = DeployedModel.load(exported.onnx, "cpu").predict_patches(patches)
+    assert np.abs(found - expected).max() < 1e-5
+    assert np.array_equal(found.argmax(axis=1), expected.argmax(axis=1))
 
 
 @pytest.fixture(scope="module")

@@ -1,0 +1,90 @@
+"""What stands for no data means the same to every format: the centre of its band."""
+
+import dataclasses
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+from small_model import Exported, small_model, small_scene
+
+from hytas.data import PatchReader
+from hytas.deploy import DeployedModel, classify_scene
+from hytas.export import FORMATS, Evidence, export_checked, reduced
+from hytas.export.parity import OPENERS
+
+MARK = -9999.0
+HOLES = [(4, 3), (4, 4), (5, 3), (12, 20)]
+
+
+@pytest.fixture(scope="module")
+def marked(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Exported]:
+    """Every patch format of a model that knows a mark, written on a scene that has it."""
+    scene = dataclasses.replace(small_scene("float32", height=15), nodata=MARK)
+    model, card = small_model(scene)
+    for row, column in HOLES:
+        scene.cube[row, column] = MARK
+    scene.cube[9, 9, 3:6] = MARK  # bands that failed, in a pixel that holds data
+    pixels = np.flatnonzero(np.isin(np.arange(scene.labels.size), _flat(HOLES), invert=True))
+    evidence = Evidence(model, scene.cube, card.patch_size, pixels, pixels, pixels[::5])
+    evidence = dataclasses.replace(evidence, targets=evidence.expected.argmax(1))
+    folder = tmp_path_factory.mktemp("marked")
+    found = export_checked(folder, card, ["onnx"], evidence)
+    with pytest.MonkeyPatch.context() as patch:
+        # The graph that is quantised has been traced already.
+        traced = Path(found["onnx"]["file"])
+        patch.setattr(reduced, "to_onnx", lambda model, card: onnx.load(traced))
+        # Of so few pixels, half a point of OA is one or two: forced if int8 changes as many.
+        others = [name for name in OPENERS if name != "onnx"]
+        found |= export_checked(folder, card, others, evidence, force=True)
+    files = {name: Path(figures["file"]) for name, figures in found.items()}
+    yield Exported(scene, model, card, folder, files)
+
+
+def _flat(places: list[tuple[int, int]]) -> list[int]:
+    return [row * 23 + column for row, column in places]
+
+
+def beside_holes(scene: Exported) -> np.ndarray:
+    """Patches of the pixels around the holes, (n, 5, 5, 24)."""
+    offsets = (np.arange(-2, 3)[:, None] * 23 + np.arange(-2, 3)).ravel()
+    pixels = np.unique([at + offsets for at in _flat([(4, 3), (12, 20), (9, 9)])])
+    return PatchReader(scene.scene.cube, 5)(pixels)
+
+
+@pytest.mark.parametrize("name", OPENERS)
+def test_no_data_is_the_centre_in_every_format(marked: Exported, name: str) -> None:
+    run, patches = OPENERS[name](marked.files[name]), beside_holes(marked)
+    centres = np.zeros(24, np.float32)
+    centres[marked.model.bands] = marked.model.offset
+    found = run(patches)
+    centred = run(np.where(patches == np.float32(MARK), centres, patches))
+    assert np.isfinite(found).all()
+    assert np.abs(found - centred).max() < 1e-6
+    # And the centre is not what the mark's own value would be to the network.
+    other = run(np.where(patches == np.float32(MARK), np.float32(MARK + 1), patches))
+    assert np.abs(found - other).max() > 0.05
+
+
+def test_the_scene_graph_alone_takes_no_patches() -> None:
+    """Its answers to no data are tested in test_export.py; a new format belongs here."""
+    assert set(FORMATS) - set(OPENERS) == {"onnx-scene"}
+
+
+@pytest.mark.parametrize("name", ["onnx-attention", "onnx-fp16", "onnx-int8", "onnx-int8-qdq"])
+def test_the_same_pixels_hold_no_data_in_every_map(marked: Exported, name: str) -> None:
+    plain, other = (
+        DeployedModel.load(marked.files[kind], "cpu", threads=1) for kind in ("onnx", name)
+    )
+    assert other.card.nodata == MARK
+    expected = classify_scene(plain, marked.scene.cube)
+    found = classify_scene(other, marked.scene.cube)
+    assert np.argwhere(found.labels == 0).tolist() == sorted(map(list, HOLES))
+    assert np.array_equal(found.confidence == 0, expected.labels == 0)
+    assert (found.labels == expected.labels).mean() >= 0.98
+    # A scene with a mark of its own, read by the same file.
+    cube = np.where(marked.scene.cube == np.float32(MARK), np.float32(-1), marked.scene.cube)
+    again = classify_scene(other, cube, nodata=-1.0)
+    assert again.labels.tobytes() == found.labels.tobytes()
+    assert again.confidence.tobytes() == found.confidence.tobytes()

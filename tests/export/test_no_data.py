@@ -1,7 +1,6 @@
 """What stands for no data means the same to every format: the centre of its band."""
 
 import dataclasses
-from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -19,7 +18,7 @@ HOLES = [(4, 3), (4, 4), (5, 3), (12, 20)]
 
 
 @pytest.fixture(scope="module")
-def marked(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Exported]:
+def marked(tmp_path_factory: pytest.TempPathFactory) -> Exported:
     """Every patch format of a model that knows a mark, written on a scene that has it."""
     scene = dataclasses.replace(small_scene("float32", height=15), nodata=MARK)
     model, card = small_model(scene)
@@ -39,7 +38,7 @@ def marked(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Exported]:
         others = [name for name in OPENERS if name != "onnx"]
         found |= export_checked(folder, card, others, evidence, force=True)
     files = {name: Path(figures["file"]) for name, figures in found.items()}
-    yield Exported(scene, model, card, folder, files)
+    return Exported(scene, model, card, folder, files)
 
 
 def _flat(places: list[tuple[int, int]]) -> list[int]:

@@ -2,11 +2,15 @@
 
 import json
 from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from hytas.cli import options
 from hytas.errors import InputError
+
+if TYPE_CHECKING:
+    from hytas.run import Outcome
 
 
 @click.command()
@@ -52,10 +56,30 @@ def export(
         )
     finally:
         console.close()
+    outcome = replace(outcome, architecture=_as_written(run, outcome))
     if as_json:
         click.echo(json.dumps({**outcome.to_dict(), "further": further}, indent=1))
         return
     print_outcome(outcome, config.data)
     for name, figures in further.items():
-        facts = ", ".join(f"{key} {value}" for key, value in figures.items() if key != "file")
+        facts = ", ".join(
+            f"{key.replace('_', ' ')} {_figure(value)}"
+            for key, value in figures.items()
+            if key != "file"
+        )
         click.echo(f"{name}: {figures['file']} ({facts})")
+
+
+def _as_written(run: str, outcome: "Outcome") -> dict[str, Any]:
+    """The architecture with its genes in the order of the space; a file of weights sorts them."""
+    from hytas.run import RunFolder
+
+    path = RunFolder(run).architecture
+    stored = json.loads(path.read_text(encoding="utf-8")) if path.exists() else None
+    return stored if stored == outcome.architecture else outcome.architecture
+
+
+def _figure(value: Any) -> str:
+    if isinstance(value, float):
+        return f"{value:.4f}" if value >= 0.001 else f"{value:.1e}" if value else "0"
+    return f"{value:,}" if isinstance(value, int) else str(value)

@@ -1,5 +1,8 @@
 """The block that ends a run."""
 
+import re
+from collections.abc import Callable
+
 import click
 
 from hytas.run import Outcome, describe_architecture
@@ -13,7 +16,8 @@ def print_outcome(outcome: Outcome, data: str) -> None:
     bounds = {name: (lower, upper) for name, lower, upper in outcome.bounds}
     for name, cost in outcome.costs.items():
         if name in bounds or name in ("params", "macs"):
-            click.echo(f"{name:<13} {cost:,}{_against(cost, bounds.get(name))}")
+            shown = _unit_of(name, outcome.budget or "")
+            click.echo(f"{name:<13} {shown(cost)}{_against(cost, bounds.get(name), shown)}")
     click.echo(f"\nfiles in {outcome.folder}/")
     for name, size in outcome.files.items():
         click.echo(f"  {name:<22} {_bytes(size):>9}")
@@ -38,13 +42,28 @@ def _print_accuracy(outcome: Outcome) -> None:
     click.echo(f"torch, ONNX and TorchScript agree on all of them: largest difference {worst:.1e}")
 
 
-def _against(cost: int, bound: tuple[int | None, int | None] | None) -> str:
+def _unit_of(name: str, budget: str) -> Callable[[int], str]:
+    """How to write a cost: a latency in ms, or in its table's own unit if the budget names none.
+
+    The engine counts nanoseconds, or billionths of the table's unit.
+    """
+    if not name.startswith("latency@"):
+        return lambda cost: f"{cost:,}"
+    if re.search(rf"\d-{re.escape(name)}", budget):
+        return lambda cost: f"{cost / 1e9:,g}"
+    return lambda cost: f"{cost / 1e6:,g} ms"
+
+
+def _against(
+    cost: int, bound: tuple[int | None, int | None] | None, shown: Callable[[int], str]
+) -> str:
     if bound is None:
         return ""
     lower, upper = bound
-    least = f"{lower:,} .. " if lower else "at most "
-    share = f", {cost / upper:.1%} of it" if upper else ""
-    return f"  (budget {least}{upper:,}{share})" if upper else f"  (budget at least {lower:,})"
+    least = f"{shown(lower)} .. " if lower else "at most "
+    if not upper:
+        return f"  (budget at least {shown(lower or 0)})"
+    return f"  (budget {least}{shown(upper)}, {cost / upper:.1%} of it)"
 
 
 def _bytes(size: int) -> str:

@@ -8,14 +8,18 @@ from functools import partial
 from pathlib import Path
 
 import numpy as np
+import onnx
 import pytest
+from click.testing import CliRunner, Result
 from small_model import Exported, wide_architecture
 
 from hytas._engine import Feasible, SearchSpace
-from hytas.deploy.bench import ROUNDS, Setting, bench, repeat, settings_of
+from hytas.cli.bench import bench as command
+from hytas.deploy.bench import ROUNDS, Setting, _reason, bench, repeat, settings_of
 from hytas.errors import InputError
-from hytas.export.latency import predict, profile
+from hytas.export.latency import conditions, predict, profile
 from hytas.export.latency_parts import Bench, attention, band_tokens, fusion, mlp
+from hytas.export.onnx_file import set_card
 from hytas.model_card import ModelCard
 from hytas.spaces import open_space
 
@@ -189,3 +193,111 @@ def test_parts_take_longer_when_they_are_larger(exported: Exported) -> None:
     build = partial(attention, embed=32, heads=4)
     assert bench_here.part(partial(build, last=True), (24, 32), beside=True) >= 0
     assert bench_here.part(partial(fusion, tokens=24), (24, 32)) > 0
+
+
+def made_up_run(setting: Setting) -> dict[str, object]:
+    figures = {"ms": 0.11234, "cpu_ms": 0.1, "p10": 0.09, "p90": 12.3, "spread": 1.1, "calls": 9}
+    return {**dataclasses.asdict(setting), **figures, "pixels_per_second": 8901.4, "peak_mb": 68.2}
+
+
+def run_bench(monkeypatch: pytest.MonkeyPatch, *arguments: object) -> Result:
+    monkeypatch.setattr(
+        "hytas.deploy.bench.bench", lambda settings, advance=None: list(map(made_up_run, settings))
+    )
+    return CliRunner().invoke(command, list(map(str, arguments)))
+
+
+def test_the_table_of_figures_is_readable(
+    exported: Exported, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    arguments = ["--threads", "1,2", "--batch", "1,8,1", "--no-torch"]
+    done = run_bench(monkeypatch, exported.onnx, *arguments)
+    assert done.exit_code == 0, done.output
+    lines = done.output.splitlines()
+    assert lines[0] == f"{exported.onnx}: patch graph, float32"
+    assert len({len(line) for line in lines[1:]}) == 1  # columns stand under their heads
+    assert lines[1].split() == (
+        ["runtime", "device", "threads", "batch", "ms", "p10..p90", "CPU", "ms", "pixels/s", "MB"]
+    )
+    settings = [line.split()[2:4] for line in lines[2:]]
+    assert settings == [["1", "1"], ["1", "8"], ["2", "1"], ["2", "8"]]
+    assert lines[2].split()[4:] == ["0.112", "0.090..12.3", "0.100", "8901", "68"]
+
+
+def test_a_table_written_before_is_set_beside_the_model(
+    exported: Exported,
+    wide_table: dict[str, object],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    path = tmp_path / "table.json"
+    path.write_text(json.dumps(wide_table))
+    card = with_architecture(exported, wide_architecture("band", "class"))
+    graph = onnx.load(exported.onnx)
+    model = tmp_path / "model.onnx"
+
+    def write(card: ModelCard) -> None:
+        set_card(graph, card)
+        onnx.save(graph, model)
+
+    def compare(*arguments: object) -> Result:
+        return run_bench(monkeypatch, model, "--no-torch", "--table", path, *arguments)
+
+    write(card)
+    (found,) = [json.loads(compare("--json").output)["table"]]
+    assert found["predicted_ms"] == pytest.approx(predict(wide_table, card))
+    assert (found["threads"], found["batch"]) == conditions(wide_table) == (1, 1)
+    assert found["error"] == pytest.approx(found["predicted_ms"] / 0.1 - 1)
+    assert "table.json predicts 4.08 ms for this model, measured 0.100 ms (" in compare().output
+    for changed, message in (
+        ({"variables": {"bands": 99}}, "was measured with bands 99, not 23"),
+        ({"unit": "mJ"}, "its unit is 'mJ', not one of time"),
+        ({"space": "hytas"}, "is of space 'hytas', not of 'hytas-wide'"),
+    ):
+        path.write_text(json.dumps({**wide_table, **changed}))
+        done = compare()
+        assert isinstance(done.exception, InputError), done.output
+        assert message in str(done.exception)
+    path.write_text("[1]")
+    assert "is not a latency table" in str(compare().exception)
+    write(dataclasses.replace(card, precision="int8"))
+    assert "is a patch graph in int8, and a table holds for" in str(compare().exception)
+
+
+def test_a_written_table_says_how_to_take_it(
+    exported: Exported,
+    wide_table: dict[str, object],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    about = {"about": "onnxruntime 1 on the CPU, 2 thread(s), 8 patch(es) a call, x86"}
+    table = {**wide_table, **about}
+    monkeypatch.setattr("hytas.export.latency.profile", lambda card, **given: table)
+    monkeypatch.setattr("hytas.export.latency.predict", lambda table, card, name: 0.2)
+    path = tmp_path / "out.json"
+    done = run_bench(monkeypatch, exported.onnx, "--no-torch", "--profile-table", path)
+    assert f"--budget 3ms-latency@{path} takes it" in done.output
+    assert "--space hytas-wide --variable bands=23 --variable classes=4" in done.output
+    assert "predicts 0.200 ms for this model, measured 0.112 ms (+78 %) at batch 8" in done.output
+    assert json.loads(path.read_text()) == table
+
+
+def test_what_bench_refuses(exported: Exported) -> None:
+    for arguments, message in (
+        (["--threads", "100000"], "threads: 100000 is more than 1024"),
+        (["--threads", "0"], "threads: '0' is not a list of positive numbers"),
+        (["--provider", "npu"], "provider: 'npu' is not one of auto, cpu, cuda"),
+        (["--table", "none.json"], "table: no such file: none.json"),
+    ):
+        done = CliRunner().invoke(command, [str(exported.onnx), *arguments])
+        assert isinstance(done.exception, InputError), done.output
+        assert message in str(done.exception)
+
+
+def test_why_a_measurement_failed(exported: Exported) -> None:
+    setting = dataclasses.replace(settings_of(exported.onnx)[0], batch=10**13)
+    with pytest.raises(InputError, match=r"at batch 10{13} and 1 thread\(s\) failed: Unable to al"):
+        bench([setting])
+    killed = "import os, signal; os.kill(os.getpid(), signal.SIGKILL)"
+    done = subprocess.run([sys.executable, "-c", killed], capture_output=True, text=True)
+    assert _reason(done) == "signal 9 ended it: is there too little memory?"

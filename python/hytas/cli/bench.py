@@ -2,35 +2,57 @@
 
 import json
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
+from hytas.cli.options import MOST_THREADS
 from hytas.errors import InputError
 
+if TYPE_CHECKING:
+    from hytas.deploy import DeployedModel
 
-def _numbers(text: str, argument: str) -> list[int]:
+
+def _numbers(text: str, argument: str, most: int | None = None) -> list[int]:
     try:
         values = [int(part) for part in text.split(",")]
     except ValueError:
         values = [0]
     if min(values) < 1:
         raise InputError(f"{argument}: {text!r} is not a list of positive numbers such as 1,32")
-    return values
+    if most is not None and max(values) > most:
+        raise InputError(f"{argument}: {max(values)} is more than {most}")
+    return list(dict.fromkeys(values))
 
 
 @click.command()
 @click.argument("model", type=click.Path(path_type=Path))
-@click.option("--batch", default="1,32", show_default=True, help="Patches at a time.")
-@click.option("--threads", default="1", show_default=True, help="CPU threads.")
+@click.option(
+    "--batch",
+    default="1,32",
+    show_default=True,
+    help="Patches at a time, a list; of a scene graph, rows of 64 pixels.",
+)
+@click.option("--threads", default="1", show_default=True, help="CPU threads, a list.")
 @click.option("--provider", default="auto", show_default=True, help="auto (all), cpu or cuda.")
-@click.option("--seconds", type=click.FloatRange(min=0.05), default=1.0, show_default=True)
+@click.option(
+    "--seconds",
+    type=click.FloatRange(min=0.05),
+    default=1.0,
+    show_default=True,
+    help="For which each setting is measured, three times over.",
+)
 @click.option("--no-torch", is_flag=True, help="Leave torch eager out.")
 @click.option(
     "--profile-table",
     type=click.Path(path_type=Path),
-    help="Measure the layers of the model's search space here, and write the table that "
-    "`--budget 3ms-latency@TABLE` takes.",
+    help="Measure the layers of the model's search space here, in some minutes, with the first of "
+    "--threads and of --batch, and write the table that `--budget 3ms-latency@TABLE` takes.",
+)
+@click.option(
+    "--table",
+    type=click.Path(path_type=Path),
+    help="A latency table written before: what it predicts for MODEL, beside what is measured.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print the figures as JSON.")
 def bench(
@@ -41,35 +63,53 @@ def bench(
     seconds: float,
     no_torch: bool,
     profile_table: Path | None,
+    table: Path | None,
     as_json: bool,
 ) -> None:
     """Measure latency, pixels a second and memory of MODEL, beside torch eager.
 
+    ms is the median time of a call, and p10..p90 holds 80 % of the calls. CPU ms is the median
+    processor time, over all threads, which other programs on the machine change little.
+
     \b
     hytas bench runs/ip/model.onnx --batch 1,32 --threads 1,2
     hytas bench runs/ip/model.onnx --profile-table latency.json
+    hytas bench runs/fast/model.onnx --table latency.json
     """
     from hytas.deploy import DeployedModel, working_providers
     from hytas.deploy.bench import RUNTIME, settings_of
     from hytas.deploy.bench import bench as measure
+    from hytas.deploy.providers import choose
 
-    if profile_table is not None:
-        _check_table(profile_table, model)
-    deployed = DeployedModel.load(model, "cpu")
-    providers = working_providers() if provider == "auto" else [provider]
+    choose(provider)
     grid: dict[str, Any] = {
-        "providers": providers,
-        "threads": _numbers(threads, "threads"),
+        "providers": working_providers() if provider == "auto" else [provider],
+        "threads": _numbers(threads, "threads", MOST_THREADS),
         "batches": _numbers(batch, "batch"),
         "seconds": seconds,
     }
+    if profile_table is not None:
+        _check_table(profile_table, model)
+    deployed = DeployedModel.load(model, "cpu")
+    if profile_table is not None or table is not None:
+        _check_profiled(deployed)
+    if table is not None:
+        _predicted(deployed, _read_table(table), table)  # refuses before measuring
     with _progress(as_json) as advance:
         settings = settings_of(model, **grid, runtime=RUNTIME)
         if not no_torch and deployed.card.graph == "patch":
             settings += settings_of(model, **grid, runtime="hytas.export.bench_torch")
-        found: dict[str, Any] = {"model": str(model), "runs": measure(settings, advance)}
+        found: dict[str, Any] = {
+            "model": str(model),
+            "graph": deployed.card.graph,
+            "precision": deployed.card.precision,
+            "runs": measure(settings, advance),
+        }
         if profile_table is not None:
-            found["profile"] = _profile(deployed, profile_table, grid, advance)
+            written = _profile(deployed, profile_table, grid, advance)
+            found["profile"] = _compare(deployed, written, profile_table)
+        if table is not None:
+            found["table"] = _compare(deployed, _read_table(table), table)
     click.echo(json.dumps(found, indent=2) if as_json else _text(found))
 
 
@@ -83,22 +123,61 @@ def _check_table(path: Path, model: Path) -> None:
         raise InputError(f"profile table: {path} is the model: a file of its own needed")
 
 
-def _profile(deployed: Any, path: Path, grid: dict[str, Any], advance: Any) -> dict[str, Any]:
-    """Write the table, and set what it predicts for this model beside what is measured."""
-    from hytas.deploy.bench import bench as measure
-    from hytas.deploy.bench import settings_of
-    from hytas.export.latency import predict, profile
+def _check_profiled(model: "DeployedModel") -> None:
+    """A table holds costs of the layers of a float32 patch graph: others are not their sum."""
+    kind = (model.card.graph, model.card.precision)
+    if kind != ("patch", "float32"):
+        raise InputError(
+            f"latency table: {model.path} is a {kind[0]} graph in {kind[1]}, and a table holds for "
+            "patch graphs in float32: name the run's model.onnx"
+        )
+
+
+def _read_table(path: Path) -> dict[str, Any]:
+    if not path.is_file():
+        raise InputError(f"table: no such file: {path}")
+    try:
+        table = json.loads(path.read_bytes())
+    except (ValueError, RecursionError) as error:
+        raise InputError(f"table: {path} is not a JSON file ({error})") from None
+    if not isinstance(table, dict):
+        raise InputError(f"table: {path} is not a latency table")
+    return table
+
+
+def _predicted(model: "DeployedModel", table: dict[str, Any], path: Path) -> float:
+    from hytas.export.latency import predict
+
+    return predict(table, model.card, str(path))
+
+
+def _profile(
+    model: "DeployedModel", path: Path, grid: dict[str, Any], advance: Any
+) -> dict[str, Any]:
+    """Write the table; returns it."""
+    from hytas.export.latency import profile
     from hytas.files import write_text
 
     threads, batch = grid["threads"][0], grid["batches"][0]
-    table = profile(deployed.card, threads=threads, batch=batch, progress=advance)
+    table = profile(model.card, threads=threads, batch=batch, progress=advance)
     write_text(path, json.dumps(table) + "\n")
-    settings = settings_of(deployed.path, threads=[threads], batches=[batch], seconds=1.0)
-    (run,) = measure(settings)
-    predicted = predict(table, deployed.card)
+    return table
+
+
+def _compare(model: "DeployedModel", table: dict[str, Any], path: Path) -> dict[str, Any]:
+    """What a table predicts for the model beside what is measured, as the table was."""
+    from hytas.deploy.bench import bench as measure
+    from hytas.deploy.bench import settings_of
+    from hytas.export.latency import conditions
+
+    threads, batch = conditions(table)
+    (run,) = measure(settings_of(model.path, threads=[threads], batches=[batch], seconds=1.0))
+    predicted = _predicted(model, table, path)
     measured = run["cpu_ms"] if threads == 1 else run["ms"]
     return {
         "table": str(path),
+        "space": table["space"],
+        "variables": table.get("variables", {}),
         "threads": threads,
         "batch": batch,
         "predicted_ms": predicted,
@@ -125,34 +204,47 @@ def _progress(hidden: bool) -> Any:
 
 
 def _text(found: dict[str, Any]) -> str:
-    head = ("runtime", "device", "threads", "batch", "ms", "p10..p90", "CPU ms", "pixels/s", "MB")
+    scene = found["graph"] == "scene"
+    head = ["runtime", "device", "threads", "rows" if scene else "batch"]
+    head += ["ms", "p10..p90", "CPU ms", "pixels/s", "MB"]
     rows = [head]
     for run in found["runs"]:
         rows.append(
-            (
+            [
                 "torch eager" if run["runtime"].endswith("torch") else "onnxruntime",
                 run["provider"],
                 str(run["threads"]),
                 str(run["batch"]),
-                f"{run['ms']:.2f}",
-                f"{run['p10']:.2f}..{run['p90']:.2f}",
-                f"{run['cpu_ms']:.2f}",
+                _ms(run["ms"]),
+                f"{_ms(run['p10'])}..{_ms(run['p90'])}",
+                _ms(run["cpu_ms"]),
                 f"{run['pixels_per_second']:.0f}",
                 f"{run['peak_mb']:.0f}",
-            )
+            ]
         )
     widths = [max(len(row[column]) for row in rows) for column in range(len(head))]
-    lines = [str(found["model"])]
+    tiles = ", tiles of so many rows of 64 pixels" if scene else ""
+    lines = [f"{found['model']}: {found['graph']} graph, {found['precision']}{tiles}"]
     for row in rows:
         cells = [f"{cell:>{width}}" for cell, width in zip(row, widths, strict=True)]
         lines.append("  ".join(cells))
     if "profile" in found:
-        profile = found["profile"]
-        lines.append(
-            f"latency table written to {profile['table']}: predicts "
-            f"{profile['predicted_ms']:.2f} ms for this model, measured "
-            f"{profile['measured_ms']:.2f} ms "
-            f"({100 * profile['error']:+.0f} %) at batch {profile['batch']}, "
-            f"{profile['threads']} thread(s)"
-        )
+        written = found["profile"]
+        lines.append(f"latency table written: --budget 3ms-latency@{written['table']} takes it")
+        given = [f"--variable {name}={value}" for name, value in written["variables"].items()]
+        lines.append(f"  hytas space needs with it: --space {written['space']} {' '.join(given)}")
+    lines += [_against(found[name]) for name in ("profile", "table") if name in found]
     return "\n".join(lines)
+
+
+def _against(compared: dict[str, Any]) -> str:
+    return (
+        f"{compared['table']} predicts {_ms(compared['predicted_ms'])} ms for this model, measured "
+        f"{_ms(compared['measured_ms'])} ms ({100 * compared['error']:+.0f} %) at batch "
+        f"{compared['batch']}, {compared['threads']} thread(s)"
+    )
+
+
+def _ms(value: float) -> str:
+    """Milliseconds with three digits or so: a small network takes a tenth of one."""
+    return f"{value:.{3 if value < 1 else 2 if value < 10 else 1 if value < 100 else 0}f}"

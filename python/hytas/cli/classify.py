@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
+from hytas.cli.options import MOST_THREADS
 from hytas.errors import InputError
 
 if TYPE_CHECKING:
@@ -50,7 +51,10 @@ if TYPE_CHECKING:
 )
 @click.option("--provider", default="auto", show_default=True, help="auto, cpu or cuda.")
 @click.option(
-    "--threads", type=click.IntRange(min=0), default=0, help="CPU threads; 0 takes every core."
+    "--threads",
+    type=click.IntRange(0, MOST_THREADS),
+    default=0,
+    help="CPU threads; 0 takes every core.",
 )
 @click.option(
     "--tile-rows", type=click.IntRange(min=1), help="Rows at a time; the map does not depend on it."

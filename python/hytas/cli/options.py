@@ -13,6 +13,9 @@ if TYPE_CHECKING:
 
 Command = Callable[..., Any]
 
+MOST_THREADS = 1024
+"""CPU threads at most: each takes memory, and a slip of the keyboard should not take it all."""
+
 
 class BudgetType(click.ParamType[str]):
     """A budget such as `2M-params`, in canonical text; checked before anything is read."""

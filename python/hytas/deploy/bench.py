@@ -1,6 +1,7 @@
 """How fast a model runs here, and in how much memory: each setting in a process of its own."""
 
 import json
+import re
 import resource
 import statistics
 import subprocess
@@ -97,10 +98,20 @@ def _measure_apart(setting: Setting) -> dict[str, Any]:
     command = [sys.executable, "-m", setting.runtime, json.dumps(asdict(setting))]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode != 0:
-        words = done.stderr.strip().splitlines() or ["no output"]
-        raise InputError(f"bench: {setting.runtime} failed: {words[-1][:300]}")
+        raise InputError(
+            f"bench: {setting.runtime} at batch {setting.batch} and {setting.threads} thread(s) "
+            f"failed: {_reason(done)}"
+        )
     answer: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
     return answer
+
+
+def _reason(done: "subprocess.CompletedProcess[str]") -> str:
+    """The last words of a process, without the name of their exception's class."""
+    if done.returncode < 0:
+        return f"signal {-done.returncode} ended it: is there too little memory?"
+    words = done.stderr.strip().splitlines() or ["no output"]
+    return re.sub(r"^[\w.]+(Error|Exception|Fail): ", "", words[-1])[:300]
 
 
 def repeat(

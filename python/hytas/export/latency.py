@@ -9,6 +9,7 @@ the order of the layers.
 
 import json
 import platform
+import re
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, NamedTuple
@@ -277,10 +278,26 @@ def _row(milliseconds: float, **when: Any) -> Row:
     return {"when": when, "cost": round(1000.0 * milliseconds)}
 
 
-def predict(table: Mapping[str, Any], card: ModelCard) -> float:
-    """Milliseconds that a table gives for the card's architecture."""
-    space = _space(card).with_table("here", json.dumps(table))
-    return float(space.cost(dict(card.architecture))["latency@here"]) / 1e6  # from ns
+def predict(table: Mapping[str, Any], card: ModelCard, name: str = "here") -> float:
+    """Milliseconds that a table gives for the card's architecture; `name` is for messages.
+
+    Raises:
+        InputError: no table, one of another space or sensor, or one of another unit than time.
+    """
+    try:
+        space = _space(card).with_table(name, json.dumps(table))
+        cost = float(space.cost(dict(card.architecture))[f"latency@{name}"])
+    except ValueError as error:
+        raise InputError(str(error)) from None
+    if table["unit"] not in ("ns", "us", "ms", "s"):
+        raise InputError(f"latency table '{name}': its unit is {table['unit']!r}, not one of time")
+    return cost / 1e6  # from ns
+
+
+def conditions(table: Mapping[str, Any]) -> tuple[int, int]:
+    """Threads and patches a call that a table of `profile` holds for; 1 and 1 of another's."""
+    found = re.search(r"(\d+) thread\(s\), (\d+) patch\(es\) a call", str(table.get("about")))
+    return (int(found[1]), int(found[2])) if found else (1, 1)
 
 
 def _variables(card: ModelCard) -> dict[str, int]:

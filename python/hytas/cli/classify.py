@@ -2,7 +2,7 @@
 
 import json
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -100,7 +100,7 @@ def classify(
         "version": deployed.card.version,
     }
     report: dict[str, Any] = {"model": str(model), "scene": str(scene), "out": str(out)}
-    report["notes"] = list(source.notes)
+    report["notes"] = [*source.notes, *_undrawn(outputs.values(), deployed)]
     with open_journal(out, identity, (height, width)) as journal:
         report |= _run(deployed, source._replace(nodata=nodata), journal, tile_rows, as_json)
         result = journal.class_map()
@@ -133,6 +133,18 @@ def _check_outputs(
     if confusion is not None and labels is None:
         raise InputError(f"confusion: {confusion} needs the ground truth; name it with --labels")
     return outputs
+
+
+def _undrawn(outputs: Iterable[Path], model: "DeployedModel") -> list[str]:
+    """What pictures among the outputs cannot show of the class names."""
+    from hytas.deploy.outputs import PICTURES
+
+    if not any(path.suffix.lower() in PICTURES for path in outputs):
+        return []
+    from hytas.deploy.lettering import lettering_note
+
+    note = lettering_note(model.card.class_names)
+    return [] if note is None else [note]
 
 
 def _run(

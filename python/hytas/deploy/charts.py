@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from hytas.deploy.lettering import legible, lettering
 from hytas.files import atomic_write
 
 _INK, _GREY = "#222222", "#bbbbbb"
@@ -57,10 +58,15 @@ def draw_confusion(path: str | Path, report: Mapping[str, Any]) -> Path:
     Raises:
         OSError: the file cannot be written.
     """
+    with lettering(list(report["per_class"])):
+        return _save(_confusion(report), path)
+
+
+def _confusion(report: Mapping[str, Any]) -> Any:
     counts = np.asarray(report["confusion"], dtype=np.float64)
     shares = counts / np.maximum(counts.sum(axis=1, keepdims=True), 1)
-    names = list(report["per_class"])
-    support = [int(report["support"][name]) for name in names]
+    support = [int(report["support"][name]) for name in report["per_class"]]
+    names = [legible(name) for name in report["per_class"]]
     side = 1.6 + 0.34 * len(names)
     figure = _figure(side + 0.09 * max(len(name) for name in names), side)
     axes = figure.add_subplot()
@@ -83,7 +89,7 @@ def draw_confusion(path: str | Path, report: Mapping[str, Any]) -> Path:
             axes.text(column, row, text, ha="center", va="center", fontsize=6, color=colour)
     bar = figure.colorbar(image, ax=axes, shrink=0.6)
     bar.set_label("share of the true class", color=_INK, fontsize=8)
-    return _save(figure, path)
+    return figure
 
 
 def _figure(width: float, height: float) -> Any:

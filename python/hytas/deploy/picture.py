@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from hytas.deploy.lettering import legible, lettering
 from hytas.deploy.scene import Rows
 from hytas.files import atomic_write
 from hytas.model_card import ModelCard
@@ -46,15 +47,24 @@ def draw_map(
     Raises:
         OSError: the file cannot be written.
     """
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
-
     # More pixels than the page has dots cost memory and show nothing.
     step = -(-max(labels.shape) // _LARGEST_SIDE)
     maps = [(title or "classified", labels[::step][:, ::step])]
     if truth is not None:
         maps.append(("ground truth", truth[::step, ::step]))
-    height, width = labels.shape
+    with lettering(card.class_names), atomic_write(path) as temporary:
+        figure = _figure(maps, labels.shape[0], labels.shape[1], card)
+        figure.savefig(temporary, dpi=150, bbox_inches="tight", pad_inches=0.1)
+    return Path(path)
+
+
+def _figure(
+    maps: Sequence[tuple[str, npt.NDArray[np.int32]]], height: int, width: int, card: ModelCard
+) -> Any:
+    """The maps, of a scene of that size, and the legend."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
     upright = height >= width
     panel = _panel_size(height, width)
     legend_columns = -(-len(card.class_ids) // _LEGEND_ROWS)
@@ -68,9 +78,7 @@ def draw_map(
     for index, (name, values) in enumerate(maps):
         _draw_panel(figure.add_subplot(grid[index // columns, index % columns]), name, values, card)
     _draw_legend(figure.add_subplot(grid[:, columns]), card, [values for _, values in maps])
-    with atomic_write(path) as temporary:
-        figure.savefig(temporary, dpi=150, bbox_inches="tight", pad_inches=0.1)
-    return Path(path)
+    return figure
 
 
 def _panel_size(height: int, width: int) -> tuple[float, float]:
@@ -104,7 +112,7 @@ def _draw_legend(axes: Any, card: ModelCard, maps: Sequence[npt.NDArray[np.int32
 
     axes.set_axis_off()
     patches = [
-        Patch(facecolor=_hex(colour), edgecolor="#888888", linewidth=0.5, label=name)
+        Patch(facecolor=_hex(colour), edgecolor="#888888", linewidth=0.5, label=legible(name))
         for name, colour in zip(card.class_names, card.palette, strict=True)
     ]
     if any((values == 0).any() for values in maps):

@@ -89,6 +89,10 @@ Card::Card(const SceneModel& model) {
         throw Error("model: is a " + property(model, "graph") + " graph; this program takes the scene graph (hytas export --formats onnx-scene)");
     patch_size = parse_integer(property(model, "patch_size"), "patch_size");
     bands = parse_integer(property(model, "bands"), "bands");
+    // The tile and the ring of lines are as large as this says: what is even or negative would be written past their ends.
+    if (patch_size < 1 || patch_size % 2 == 0)
+        throw Error("model: its metadata are broken: patch_size is " + std::to_string(patch_size) + ", must be a positive odd number");
+    if (bands < 1) throw Error("model: its metadata are broken: bands is " + std::to_string(bands) + ", must be at least 1");
     type = &element_type_of_name(property(model, "dtype"));
     ids = parse_integers(property(model, "class_ids"), "class_ids");
     palette = parse_integers(property(model, "palette"), "palette");
@@ -153,12 +157,11 @@ std::vector<std::int32_t> Classifier::line(std::int64_t number) {
         for (std::int64_t column = -margin; column < columns - margin; ++column, into += pixel)
             std::memcpy(into, &source[static_cast<std::size_t>(mirror(column, cube_.samples())) * pixel], pixel);
     }
-    MapRow row = model_.run({tile_.data(), card_.type, card_.patch_size, columns, card_.bands});
-    if (row.classes.size() != valid.size())
-        throw Error("model: gave " + std::to_string(row.classes.size()) + " pixels for a line of " + std::to_string(valid.size()));
+    std::vector<std::int32_t> classes = model_.run({tile_.data(), card_.type, card_.patch_size, columns, card_.bands});
+    if (classes.size() != valid.size()) throw Error("model: gave " + std::to_string(classes.size()) + " pixels for a line of " + std::to_string(valid.size()));
     for (std::size_t sample = 0; sample < valid.size(); ++sample)
-        if (!valid[sample]) row.classes[sample] = 0;
-    return row.classes;
+        if (!valid[sample]) classes[sample] = 0;
+    return classes;
 }
 
 }  // namespace onboard

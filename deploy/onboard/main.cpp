@@ -11,6 +11,7 @@
 #include <limits>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "classifier.hpp"
@@ -63,13 +64,14 @@ std::size_t width_of(const Card& card) {
 
 void write_header(std::ofstream& file, const Card& card, const EnviCube& cube) {
     const std::size_t width = width_of(card);
+    const std::int64_t highest = *std::max_element(card.ids.begin(), card.ids.end()), lowest = *std::min_element(card.ids.begin(), card.ids.end());
     file << "ENVI\nsamples = " << cube.samples() << "\nlines = " << cube.lines()
          << "\nbands = 1\nheader offset = 0\nfile type = ENVI Classification\ndata type = "
          << (width == 1   ? 1
              : width == 2 ? 12
-                          : 3)
+             : lowest < 0 ? 3
+                          : 13)
          << "\ninterleave = bsq\nbyte order = 0\ndata ignore value = 0\n";
-    const std::int64_t highest = *std::max_element(card.ids.begin(), card.ids.end()), lowest = *std::min_element(card.ids.begin(), card.ids.end());
     if (lowest >= 0 && highest < 4096) {
         std::vector<std::string> names(static_cast<std::size_t>(highest) + 1);
         std::vector<std::int64_t> colours(3 * names.size());
@@ -78,7 +80,8 @@ void write_header(std::ofstream& file, const Card& card, const EnviCube& cube) {
             const auto id = static_cast<std::size_t>(card.ids[index]);
             if (id == 0) continue;
             names[id] = card.names[index];
-            std::replace(names[id].begin(), names[id].end(), ',', ';');
+            for (const auto& [sign, instead] : {std::pair(',', ';'), std::pair('{', '('), std::pair('}', ')')})
+                std::replace(names[id].begin(), names[id].end(), sign, instead);
             std::copy_n(&card.palette[3 * index], 3, &colours[3 * id]);
         }
         file << "classes = " << names.size() << "\nclass names = {";
@@ -151,6 +154,7 @@ void run(const Options& options) {
         data.file.write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
         if (!data.file) throw Error("map: cannot write line " + std::to_string(number) + ": is the disk full?");
     }
+    std::filesystem::remove(header);  // an earlier map's would speak of these data
     data.keep();
     // The header comes last: where there is one, the data beside it are whole.
     Whole text(header);

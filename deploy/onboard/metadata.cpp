@@ -11,6 +11,9 @@ namespace {
 [[noreturn]] void broken(const std::string& key) { throw Error("model: its metadata are broken: hytas." + key); }
 
 void append_utf8(std::string& text, unsigned code) {
+    // As `hytas classify` has it: controls and ends of lines are spaces, half a character is the mark for what is none.
+    if (code < 0x20 || (code >= 0x7F && code < 0xA0) || code == 0x2028 || code == 0x2029) code = ' ';
+    if (code >= 0xD800 && code < 0xE000) code = 0xFFFD;
     if (code < 0x80) {
         text += static_cast<char>(code);
     } else if (code < 0x800) {
@@ -41,15 +44,18 @@ std::size_t escape(const std::string& json, std::size_t at, std::string& text, c
     if (++at >= json.size()) broken(key);
     const std::string letters = "\"\\/bfnrt", meanings = "\"\\/\b\f\n\r\t";
     if (const auto found = letters.find(json[at]); found != std::string::npos) {
-        text += meanings[found];
+        append_utf8(text, static_cast<unsigned char>(meanings[found]));
         return at;
     }
     if (json[at] != 'u') broken(key);
     unsigned code = hexadecimal(json, at + 1, key);
     at += 4;
     if (code >= 0xD800 && code < 0xDC00 && json.compare(at + 1, 2, "\\u") == 0) {  // a pair of surrogates
-        code = 0x10000 + ((code - 0xD800) << 10) + (hexadecimal(json, at + 3, key) - 0xDC00);
-        at += 6;
+        const unsigned low = hexadecimal(json, at + 3, key);
+        if (low >= 0xDC00 && low < 0xE000) {
+            code = 0x10000 + ((code - 0xD800) << 10) + (low - 0xDC00);
+            at += 6;
+        }
     }
     append_utf8(text, code);
     return at;
@@ -108,6 +114,7 @@ std::vector<std::string> parse_strings(const std::string& json, const std::strin
     for (std::size_t at = json.find('"'); at != std::string::npos; at = json.find('"', at + 1)) {
         std::string text;
         for (++at; at < json.size() && json[at] != '"'; ++at) {
+            if (static_cast<unsigned char>(json[at]) < 0x20) broken(key);
             if (json[at] == '\\')
                 at = escape(json, at, text, key);
             else

@@ -22,6 +22,7 @@ enum Slot : std::size_t {
     set_intra_op_threads = 24,
     create_tensor_with_data = 49,
     get_tensor_data = 51,
+    get_element_type = 60,
     get_dimensions_count = 61,
     get_dimensions = 62,
     get_tensor_shape = 65,
@@ -42,6 +43,7 @@ enum Slot : std::size_t {
 
 constexpr std::uint32_t interface_version = 2;
 constexpr int log_fatal_only = 4;
+constexpr int onnx_int32 = 6;
 
 struct ApiBase {
     void* const* (*get_api)(std::uint32_t version);
@@ -131,34 +133,34 @@ std::optional<std::string> SceneModel::metadata(const std::string& key) const {
     return found;
 }
 
-MapRow SceneModel::run(const Tile& tile) const {
+std::vector<std::int32_t> SceneModel::run(const Tile& tile) const {
     const std::array<std::int64_t, 3> shape{tile.rows, tile.columns, tile.bands};
     const std::size_t bytes = static_cast<std::size_t>(tile.rows * tile.columns * tile.bands) * tile.type->size;
     void* input = nullptr;
     call(create_tensor_with_data, static_cast<const void*>(memory_), const_cast<void*>(tile.data), bytes, shape.data(), shape.size(), tile.type->onnx, &input);
     const std::array<const char*, 1> input_names{"tile"};
-    const std::array<const char*, 2> output_names{"classes", "confidence"};
+    const std::array<const char*, 1> output_names{"classes"};
     const std::array<const void*, 1> inputs{input};
-    std::array<void*, 2> outputs{nullptr, nullptr};
+    std::array<void*, 1> outputs{nullptr};
     call(run_session, session_, static_cast<const void*>(nullptr), input_names.data(), inputs.data(), inputs.size(), output_names.data(), output_names.size(),
          outputs.data());
     void* data = nullptr;
     void* info = nullptr;
     std::size_t axes = 0;
+    int type = 0;
     call(get_tensor_shape, static_cast<const void*>(outputs[0]), &info);
+    call(get_element_type, static_cast<const void*>(info), &type);
+    if (type != onnx_int32) throw Error("model: its class ids are not of type int32: it was not written by `hytas export`");
     call(get_dimensions_count, static_cast<const void*>(info), &axes);
     std::vector<std::int64_t> sizes(axes);
     call(get_dimensions, static_cast<const void*>(info), sizes.data(), axes);
     release(release_shape, info);
     std::size_t count = 1;
     for (const std::int64_t size : sizes) count *= static_cast<std::size_t>(size);
-    MapRow row;
     call(get_tensor_data, outputs[0], &data);
-    row.classes.assign(static_cast<const std::int32_t*>(data), static_cast<const std::int32_t*>(data) + count);
-    call(get_tensor_data, outputs[1], &data);
-    row.confidence.assign(static_cast<const float*>(data), static_cast<const float*>(data) + count);
-    for (void* value : {input, outputs[0], outputs[1]}) release(release_value, value);
-    return row;
+    std::vector<std::int32_t> classes(static_cast<const std::int32_t*>(data), static_cast<const std::int32_t*>(data) + count);
+    for (void* value : {input, outputs[0]}) release(release_value, value);
+    return classes;
 }
 
 }  // namespace onboard

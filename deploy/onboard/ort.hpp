@@ -27,12 +27,7 @@ struct Tile {
     std::int64_t rows, columns, bands;
 };
 
-struct MapRow {
-    std::vector<std::int32_t> classes;
-    std::vector<float> confidence;
-};
-
-// A scene graph: a tile with its margin in, class ids and confidence out.
+// A scene graph: a tile with its margin in, class ids out.
 class SceneModel {
   public:
     SceneModel(const std::string& library, const std::string& model, int threads);
@@ -41,7 +36,7 @@ class SceneModel {
     SceneModel& operator=(const SceneModel&) = delete;
 
     std::optional<std::string> metadata(const std::string& key) const;
-    MapRow run(const Tile& tile) const;
+    std::vector<std::int32_t> run(const Tile& tile) const;
 
   private:
     template <typename... Arguments>

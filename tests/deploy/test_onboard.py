@@ -1,6 +1,7 @@
 """The C++ onboard runner against `hytas classify`: the same bytes, in little memory."""
 
 import dataclasses
+import json
 import shutil
 import subprocess
 import sys
@@ -15,6 +16,7 @@ from small_model import Exported, small_model, small_scene
 from test_rasters import holed, hytas, write_cube
 
 from hytas.data import open_file
+from hytas.data.formats.envi import parse_header
 from hytas.deploy import DeployedModel
 from hytas.export import export_formats
 from hytas.export.onnx_file import set_card, take_dtype
@@ -205,6 +207,76 @@ def test_what_it_refuses(
         assert message in done.stderr
         assert done.stderr.count("\n") == 1
     assert not list(tmp_path.glob("map*"))
+
+
+def with_properties(exported: Exported, path: Path, **properties: object) -> Path:
+    """The scene graph with other metadata."""
+    graph = onnx.load(exported.files["onnx-scene"])
+    for entry in graph.metadata_props:
+        name = entry.key.removeprefix("hytas.")
+        entry.value = json.dumps(properties[name]) if name in properties else entry.value
+    onnx.save(graph, path)
+    return path
+
+
+def test_metadata_that_lie_are_refused(
+    onboard: Run, models: dict[str, Exported], tmp_path: Path
+) -> None:
+    """Sizes that the tile and the ring of lines are made by, and outputs of another type."""
+    scene = write_cube(tmp_path / "scene", models["uint16"].scene.cube, "bil", "<")
+    model = tmp_path / "model.onnx"
+
+    def refused(message: str) -> None:
+        done = onboard(model, scene, tmp_path / "map.hdr")
+        assert (done.returncode, done.stdout) == (2, ""), (message, done.stderr)
+        assert message in done.stderr
+        assert done.stderr.count("\n") == 1
+
+    for side in (4, 6, 0, -1):
+        with_properties(models["uint16"], model, patch_size=side)
+        refused(f"patch_size is {side}, must be a positive odd number")
+    with_properties(models["uint16"], model, patch_size=7)
+    refused("gave 75 pixels for a line of 23")
+    with_properties(models["uint16"], model, bands=0)
+    refused("bands is 0, must be at least 1")
+    graph = onnx.load(models["uint16"].files["onnx-scene"])
+    (node,) = (node for node in graph.graph.node if "classes" in node.output)
+    node.output[list(node.output).index("classes")] = "wide"
+    narrow = onnx.helper.make_node("Cast", ["wide"], ["classes"], to=onnx.TensorProto.UINT8)
+    graph.graph.node.append(narrow)
+    graph.graph.output[0].type.tensor_type.elem_type = onnx.TensorProto.UINT8
+    onnx.save(graph, model)
+    refused("its class ids are not of type int32")
+    assert not list(tmp_path.glob("map*"))
+
+
+@pytest.mark.parametrize(
+    ("ids", "names"),
+    [
+        ([3, 4, 9, 70000], ["grass", "gravel", "roof", "water"]),
+        ([3, 4, 9, 300], ["a}b", "{c, d}", "水田 \U0001f33e", "e=f; g"]),
+        ([3, 4, 9, 200], ["h\nlines = 3", "\x00\x1f\x7f\x85", "\ud800i", "\u2028\udc00\ud83c"]),
+        ([-1, 4, 9, 200], ["grass", "gravel", "roof", "water"]),
+    ],
+)
+def test_every_card_gives_the_header_that_classify_writes(
+    onboard: Run, models: dict[str, Exported], tmp_path: Path, ids: list[int], names: list[str]
+) -> None:
+    model = with_properties(
+        models["uint16"], tmp_path / "model.onnx", class_ids=ids, class_names=names
+    )
+    scene = write_cube(tmp_path / "scene", models["uint16"].scene.cube, "bil", "<")
+    there = hytas("classify", model, scene, "--out", tmp_path / "there.hdr", "--threads", 1)
+    assert there.returncode == 0, there.stderr
+    here = onboard(model, scene, tmp_path / "here.hdr")
+    assert here.returncode == 0, here.stderr
+    for suffix in (".hdr", ".img"):
+        found = [(tmp_path / f"{name}{suffix}").read_bytes() for name in ("here", "there")]
+        assert found[0] == found[1]
+    fields = parse_header(tmp_path / "here.hdr")
+    assert fields["lines"] == "17"  # what a name said after a line's end is part of that name
+    if min(ids) >= 0 and max(ids) < 4096:
+        assert len(fields["class names"]) == int(fields["classes"]) == max(ids) + 1
 
 
 def test_it_finds_the_data_that_classify_finds(

@@ -4,6 +4,7 @@ import dataclasses
 import json
 import os
 import re
+import warnings
 from pathlib import Path
 
 import numpy as np
@@ -95,6 +96,59 @@ def test_external_data_in_a_constant_of_a_branch_is_found(exported: Exported) ->
     assert not uses_external_data(memoryview(exported.onnx.read_bytes()))
 
 
+@pytest.mark.parametrize("place", ["function", "sparse", "training"])
+def test_external_data_are_found_wherever_a_file_can_have_them(place: str) -> None:
+    tensor = onnx.TensorProto(name="w", data_type=onnx.TensorProto.FLOAT, dims=[1])
+    tensor.data_location = onnx.TensorProto.EXTERNAL
+    model = onnx.ModelProto(ir_version=10)
+    for entries in (0, 1):
+        if entries:
+            tensor.external_data.add(key="location", value="../elsewhere")
+        constant = onnx.helper.make_node("Constant", [], ["c"], value=tensor)
+        if place == "function":
+            imports = [onnx.helper.make_opsetid("", 20)]
+            made = onnx.helper.make_function("own", "f", [], ["c"], [constant], imports)
+            model.functions.append(made)
+        elif place == "sparse":
+            model.graph.sparse_initializer.add().values.CopyFrom(tensor)
+        else:
+            model.training_info.add().algorithm.node.append(constant)
+        assert uses_external_data(memoryview(model.SerializeToString())) == bool(entries)
+
+
+def test_graphs_nested_without_end_are_no_model(tmp_path: Path) -> None:
+    def field(number: int, content: bytes) -> bytes:
+        size, head = len(content), bytearray([number << 3 | 2])
+        while size > 127:
+            head.append(size & 127 | 128)
+            size >>= 7
+        return bytes([*head, size]) + content
+
+    graph = b""
+    for _ in range(2000):  # a graph in an attribute of a node
+        graph = field(1, field(5, field(6, graph)))
+    path = tmp_path / "deep.onnx"
+    path.write_bytes(field(7, graph))
+    with pytest.raises(InputError, match="is not an ONNX model that runs here"):
+        DeployedModel.load(path)
+
+
+def test_a_card_of_another_element_type_than_the_graph_s(
+    exported: Exported, tmp_path: Path
+) -> None:
+    """Refused when it is opened, not when the first patch is classified."""
+    path = rewritten(exported, tmp_path / "model.onnx", dtype="float32")
+    with pytest.raises(InputError, match=r"'tensor\(uint16\)', .* its metadata say .*\(float\)'"):
+        DeployedModel.load(path, "cpu")
+
+
+def test_class_names_that_no_file_could_hold(exported: Exported, tmp_path: Path) -> None:
+    names = json.dumps(["a\nb", "\ud800", "水田", "\x00"])
+    path = rewritten(exported, tmp_path / "model.onnx", class_names=names)
+    found = DeployedModel.load(path, "cpu").card.class_names
+    assert found == ("a b", "\N{REPLACEMENT CHARACTER}", "水田", " ")
+
+
 def test_values_of_another_type(exported: Exported) -> None:
     """A cube saved as double is welcome where its values are the sensor's."""
     deployed = DeployedModel.load(exported.onnx, "cpu")
@@ -120,6 +174,10 @@ def test_another_sensor_is_refused(exported: Exported) -> None:
         deployed.check_scene(24, trained + 100.0 * (np.arange(24) == 2))
     with pytest.raises(InputError, match=r"patches: of shape \(2, 7, 7, 24\), the model takes"):
         deployed.predict_patches(np.zeros((2, 7, 7, 24), np.uint16))
+    one = dataclasses.replace(deployed.card, bands=1, wavelengths=(550.0,))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")  # one band has no spacing to compare with
+        dataclasses.replace(deployed, card=one).check_scene(1, np.array([900.0]))
 
 
 def test_providers(exported: Exported) -> None:

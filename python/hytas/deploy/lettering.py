@@ -11,6 +11,8 @@ from typing import Any
 _PLACEHOLDERS = ("last resort", "lastresort", "blank", "notdef", "fallback")
 """Parts of the names of fonts that have a box, or nothing, for every character."""
 _NAMED = 5
+# The program on board does the same: deploy/onboard/metadata.cpp.
+_INSTEAD = {"Cc": " ", "Zl": " ", "Zp": " ", "Cs": "\N{REPLACEMENT CHARACTER}"}
 
 
 @contextmanager
@@ -51,15 +53,11 @@ def lettering_note(names: Sequence[str]) -> str | None:
 
 
 def legible(name: str) -> str:
-    """The name in one line, with a mark in place of what is no character."""
-    return "".join(
-        " " if sign.isspace() else "\N{REPLACEMENT CHARACTER}" if _is_none(sign) else sign
-        for sign in name
-    )
+    """The name in one line that any file can hold.
 
-
-def _is_none(sign: str) -> bool:
-    return unicodedata.category(sign) in ("Cc", "Cs", "Cn")  # control, lone surrogate, unassigned
+    Controls and ends of lines become spaces, and half characters the mark for what is none.
+    """
+    return "".join(_INSTEAD.get(unicodedata.category(sign), sign) for sign in name)
 
 
 def _characters(names: Iterable[str]) -> set[str]:

@@ -1,7 +1,7 @@
 """An exported model, opened with onnxruntime alone."""
 
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import onnxruntime
 
+from hytas.deploy.lettering import legible
 from hytas.deploy.protobuf import uses_external_data
 from hytas.deploy.providers import choose
 from hytas.errors import InputError
@@ -19,6 +20,8 @@ Array = npt.NDArray[Any]
 
 MICRO_BATCH = {"CPUExecutionProvider": 8, "CUDAExecutionProvider": 512}
 """Patches at a time: 32 leave a processor's cache, and a pixel takes 1.4 times as long."""
+_ONNX_NAMES = {"float32": "float", "float64": "double"}
+"""Element types that ONNX calls otherwise than numpy does."""
 
 
 @dataclass(frozen=True)
@@ -72,6 +75,7 @@ class DeployedModel:
             session.get_modelmeta().custom_metadata_map, source=str(path)
         )
         _check_signature(session, card, path)
+        card = replace(card, class_names=tuple(map(legible, card.class_names)))
         return cls(path, card, session.get_providers()[0], session)
 
     @property
@@ -146,8 +150,8 @@ class DeployedModel:
                 f"scene: {name} has {bands} bands and {self.path} takes {self.card.bands}: "
                 "the sensor must be the one the model was trained for"
             )
-        if wavelengths is None or self.card.wavelengths is None:
-            return
+        if wavelengths is None or self.card.wavelengths is None or bands < 2:
+            return  # one band has no spacing
         trained = np.asarray(self.card.wavelengths)
         spacing = float(np.median(np.abs(np.diff(trained))))
         worst = int(np.argmax(np.abs(wavelengths - trained)))
@@ -240,12 +244,20 @@ def available_cores() -> int:
 def _check_signature(session: onnxruntime.InferenceSession, card: ModelCard, path: Path) -> None:
     """The graph must take and give what its metadata say."""
     side, bands, classes = card.patch_size, card.bands, len(card.class_ids)
+    taken = f"tensor({_ONNX_NAMES.get(card.dtype, card.dtype)})"
     wanted = {
-        "patch": [("patches", [side, side, bands]), ("probabilities", [classes])],
-        "scene": [("tile", [bands]), ("classes", []), ("confidence", [])],
+        "patch": [
+            ("patches", taken, [side, side, bands]),
+            ("probabilities", "tensor(float)", [classes]),
+        ],
+        "scene": [
+            ("tile", taken, [bands]),
+            ("classes", "tensor(int32)", []),
+            ("confidence", "tensor(float)", []),
+        ],
     }[card.graph]
     found = [
-        (value.name, [size for size in value.shape if isinstance(size, int)])
+        (value.name, value.type, [size for size in value.shape if isinstance(size, int)])
         for value in (*session.get_inputs(), *session.get_outputs())
     ]
     if found != wanted:

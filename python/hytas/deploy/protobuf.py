@@ -2,13 +2,18 @@
 
 from collections.abc import Iterator
 
-# Field numbers of onnx.proto: ModelProto.graph, GraphProto.node and .initializer,
-# NodeProto.attribute, AttributeProto.t, .tensors, .g and .graphs, TensorProto.external_data.
-_MODEL_GRAPH = 7
-_GRAPH_NODE, _GRAPH_INITIALIZER = 1, 5
-_NODE_ATTRIBUTE = 5
-_ATTRIBUTE_TENSORS, _ATTRIBUTE_GRAPHS = (5, 10), (6, 11)
-_TENSOR_EXTERNAL_DATA = 13
+# For each kind of message of onnx.proto, the fields to look into: number -> kind of what is there.
+_INSIDE: dict[str, dict[int, str]] = {
+    "model": {7: "graph", 20: "training", 25: "function"},
+    "training": {1: "graph", 2: "graph"},
+    "function": {7: "node", 11: "attribute"},
+    "graph": {1: "node", 5: "tensor", 15: "sparse tensor"},
+    "node": {5: "attribute"},
+    "attribute": {5: "tensor", 6: "graph", 10: "tensor", 11: "graph"}
+    | {22: "sparse tensor", 23: "sparse tensor"},
+    "sparse tensor": {1: "tensor", 2: "tensor"},
+    "tensor": {13: "external data"},
+}
 
 
 def uses_external_data(model: memoryview) -> bool:
@@ -17,33 +22,14 @@ def uses_external_data(model: memoryview) -> bool:
     Raises:
         ValueError: the bytes are not a protobuf message.
     """
-    return any(
-        _graph_is_external(graph) for number, graph in _fields(model) if number == _MODEL_GRAPH
-    )
-
-
-def _graph_is_external(graph: memoryview) -> bool:
-    for number, value in _fields(graph):
-        if number == _GRAPH_INITIALIZER and _tensor_is_external(value):
+    left = [("model", model)]  # no recursion: a file can nest graphs as deeply as it likes
+    while left:
+        kind, message = left.pop()
+        if kind == "external data":
             return True
-        if number == _GRAPH_NODE and _node_is_external(value):
-            return True
+        inside = _INSIDE[kind]
+        left += [(inside[number], value) for number, value in _fields(message) if number in inside]
     return False
-
-
-def _node_is_external(node: memoryview) -> bool:
-    attributes = (value for number, value in _fields(node) if number == _NODE_ATTRIBUTE)
-    for attribute in attributes:
-        for number, value in _fields(attribute):
-            if number in _ATTRIBUTE_TENSORS and _tensor_is_external(value):
-                return True
-            if number in _ATTRIBUTE_GRAPHS and _graph_is_external(value):
-                return True
-    return False
-
-
-def _tensor_is_external(tensor: memoryview) -> bool:
-    return any(number == _TENSOR_EXTERNAL_DATA for number, _ in _fields(tensor))
 
 
 def _fields(message: memoryview) -> Iterator[tuple[int, memoryview]]:

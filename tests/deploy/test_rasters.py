@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 import tracemalloc
+from io import FileIO
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,7 @@ from small_model import Exported, small_scene
 
 from hytas.cli.classify import classify
 from hytas.data import Geo
-from hytas.deploy import DeployedModel, classify_scene
+from hytas.deploy import ClassMap, DeployedModel, classify_scene
 from hytas.deploy.journal import open_journal
 from hytas.deploy.outputs import Extras, write_confidence, write_map
 from hytas.deploy.rasters import category_names
@@ -201,6 +202,75 @@ def test_a_journal_of_other_work_is_not_continued(tmp_path: Path) -> None:
         journal.append(strip(4, 1, 9))
         assert journal.class_map().labels[:][:, 0].tolist() == [7, 7, 7, 7, 9]
     assert list(tmp_path.iterdir()) == []
+
+
+def test_two_processes_never_share_a_journal(tmp_path: Path) -> None:
+    out = tmp_path / "map.npy"
+    with open_journal(out, {"model": 1}, (5, 3)) as journal:
+        journal.append(strip(0, 2, 7))
+        for identity in ({"model": 1}, {"model": 2}):
+            with (
+                pytest.raises(InputError, match=r"out: another hytas is at work on .*map\.npy"),
+                open_journal(out, identity, (5, 3)),
+            ):
+                raise AssertionError("two have it")
+        journal.append(strip(2, 3, 8))
+        assert journal.class_map().labels[:][:, 0].tolist() == [7, 7, 8, 8, 8]
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_journal_that_was_finished_meanwhile_is_begun_anew(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another process ends and removes its journal between our opening and our lock."""
+    out = tmp_path / "map.npy"
+    assert interrupted(out, {}) == 0
+    removed: list[Path] = []
+
+    def lock(file: FileIO) -> bool:
+        if not removed:
+            removed.append(Path(file.name))
+            removed[0].unlink()
+        return True
+
+    monkeypatch.setattr("hytas.deploy.journal._lock", lock)
+    with open_journal(out, {}, (5, 3)) as journal:
+        assert journal.done == 0
+        journal.append(strip(0, 5, 4))
+        assert (journal.class_map().labels[:] == 4).all()
+
+
+def test_an_earlier_map_s_header_never_speaks_of_new_data(
+    exported: Exported, expected: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out = write_map(tmp_path / "map.hdr", expected, exported.card)
+    before = (tmp_path / "map.img").read_bytes()
+
+    def full(path: Path, text: str) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("hytas.deploy.rasters.write_text", full)
+    small = ClassMap(expected.labels[:6] * 0, expected.confidence[:6])
+    with pytest.raises(OSError, match="No space"):
+        write_map(out, small, exported.card)
+    assert not out.exists()
+    assert (tmp_path / "map.img").read_bytes() == bytes(6 * 23) != before
+
+
+def test_labels_of_other_classes_are_refused_before_the_work(
+    exported: Exported, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def work(*_: Any, **__: Any) -> Any:
+        raise AssertionError("hours of it")
+
+    monkeypatch.setattr("hytas.deploy.classify_strips", work)
+    scene = write_cube(tmp_path / "s", exported.scene.cube, "bil", "<")
+    labels = tmp_path / "gt.npy"
+    np.save(labels, np.full((17, 23), 77, np.uint8))
+    arguments = [exported.onnx, scene, "--out", tmp_path / "m.npy", "--labels", labels]
+    done = CliRunner().invoke(classify, list(map(str, arguments)))
+    assert isinstance(done.exception, InputError), done.exception
+    assert "labels: classes 77 in the map; the model knows 3, 4, 9, 200" in str(done.exception)
 
 
 def test_a_truncated_cube_is_refused(exported: Exported, tmp_path: Path) -> None:

@@ -88,6 +88,8 @@ def test_accuracy_counts_only_classes_that_the_model_knows(exported: Exported) -
     assert found == {**by_hand, "unknown": 1}
     with pytest.raises(InputError, match="classes 1, 2 in the map; the model knows 3, 4, 9, 200"):
         measure(labels, np.array([[1, 2, 0, 0]] * 2, np.int32), card)
+    with pytest.raises(InputError, match="labels: none of the 6 labelled pixels holds data"):
+        measure(np.zeros_like(labels), truth, card)
     with pytest.raises(InputError, match="the map is 4 x 2 and the scene 2 x 4"):
         measure(labels, truth.T, card)
 

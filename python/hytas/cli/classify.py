@@ -77,7 +77,7 @@ def classify(
 ) -> None:
     """Classify every pixel of SCENE with MODEL, an exported .onnx file."""
     from hytas.deploy import DeployedModel
-    from hytas.deploy.accuracy import measure
+    from hytas.deploy.accuracy import check_truth, measure
     from hytas.deploy.charts import draw_confusion
     from hytas.deploy.journal import file_identity, open_journal
     from hytas.deploy.outputs import Extras, check_apart, write_confidence, write_map
@@ -88,6 +88,8 @@ def classify(
     height, width, bands = source.cube.shape
     deployed.check_scene(bands, source.wavelengths, str(scene), size=(height, width))
     truth = None if labels is None else _read_truth(labels, labels_key, source.cube.shape)
+    if truth is not None:
+        check_truth(truth.scored, deployed.card)
     read = {"the scene": source.files, "the labels": () if truth is None else truth.files}
     check_apart(outputs, {"the model": [model], **read})
     nodata = source.nodata if nodata is None else nodata

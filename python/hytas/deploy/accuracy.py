@@ -11,6 +11,19 @@ from hytas.metrics import accuracy_report
 from hytas.model_card import ModelCard
 
 
+def check_truth(truth: npt.NDArray[np.int32], card: ModelCard) -> None:
+    """Refuse a ground truth that a map of the model cannot be measured by.
+
+    Raises:
+        InputError: no labelled pixel is of a class the model knows.
+    """
+    if not _known(truth, card).any():
+        found = ", ".join(str(value) for value in np.unique(truth[truth != 0])[:20]) or "none"
+        raise InputError(
+            f"labels: classes {found} in the map; the model knows {_list(card.class_ids)}"
+        )
+
+
 def measure(
     labels: npt.NDArray[np.int32], truth: npt.NDArray[np.int32], card: ModelCard
 ) -> dict[str, Any]:
@@ -26,24 +39,28 @@ def measure(
         not know, which count in none of its figures.
 
     Raises:
-        InputError: height or width differ, or no labelled pixel is of a class the model knows.
+        InputError: height or width differ, or no labelled pixel is of a class the model knows, or
+            none of those holds data.
     """
     if labels.shape != truth.shape:
         raise InputError(
             f"labels: the map is {truth.shape[0]} x {truth.shape[1]} and the scene "
             f"{labels.shape[0]} x {labels.shape[1]}: height and width must agree"
         )
-    known = np.isin(truth, card.class_ids) & (truth != 0)
+    check_truth(truth, card)
+    known = _known(truth, card)
     used = known & (labels != 0)
     if not used.any():
-        found = ", ".join(str(value) for value in np.unique(truth[truth != 0])[:20]) or "none"
-        raise InputError(
-            f"labels: classes {found} in the map; the model knows {_list(card.class_ids)}"
-        )
+        raise InputError(f"labels: none of the {int(known.sum())} labelled pixels holds data")
     index = {number: position for position, number in enumerate(card.class_ids)}
     lookup = np.vectorize(index.__getitem__, otypes=[np.int64])
     report = accuracy_report(lookup(truth[used]), lookup(labels[used]), card.class_names)
     return {**report, "unknown": int(((truth != 0) & ~known).sum())}
+
+
+def _known(truth: npt.NDArray[np.int32], card: ModelCard) -> npt.NDArray[np.bool_]:
+    """The labelled pixels of classes that the model knows, (H, W)."""
+    return np.asarray(np.isin(truth, card.class_ids) & (truth != 0))
 
 
 def _list(values: Sequence[int]) -> str:

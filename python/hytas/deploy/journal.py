@@ -1,5 +1,6 @@
 """Rows of a class map on disk as they are done, so that a killed run goes on where it stopped."""
 
+import fcntl
 import hashlib
 import json
 import os
@@ -102,7 +103,8 @@ def open_journal(
 ) -> Iterator[Journal]:
     """The journal of the map `out`, continued if it is of the same work.
 
-    It is removed on success, and when the input is refused, as it would be the next time.
+    It is removed on success, and when the input is refused, as it would be the next time. One
+    process at a time has it.
 
     Args:
         out: the final file; the journal lies beside it, as `.<name>.partial`.
@@ -110,23 +112,54 @@ def open_journal(
         shape: height and width.
 
     Raises:
+        InputError: another process is at work on this map.
         OSError: the folder is read-only, or the disk is full.
     """
     path = Path(out).with_name(f".{Path(out).name}.partial")
     header = _header(identity, shape)
-    done = _rows_done(path, header, shape)
-    # Without a buffer: what is written is on its way, and closing has nothing left to fail on.
-    with path.open("r+b" if done else "w+b", buffering=0) as file:
+    with _open_alone(path, out) as file:
+        done = _rows_done(path, header, shape)
+        file.truncate(_HEADER_BYTES + done * _row_bytes(shape) if done else 0)
         if not done:
             write_all(file, header)
-        file.truncate(_HEADER_BYTES + done * _row_bytes(shape))
-        file.seek(0, os.SEEK_END)
         try:
             yield Journal(file, shape, done)
         except InputError:
             path.unlink(missing_ok=True)
             raise
-    path.unlink()
+        path.unlink()
+
+
+def _open_alone(path: Path, out: str | Path) -> FileIO:
+    """Open a journal to append to, locked until it is closed.
+
+    Without a buffer: what is written is on its way, and closing has nothing left to fail on.
+
+    Raises:
+        InputError: another process has it.
+    """
+    while True:
+        file = path.open("ab", buffering=0)
+        if not _lock(file):
+            file.close()
+            raise InputError(
+                f"out: another hytas is at work on {out}: wait for it, or name another file"
+            )
+        # Who had it may have removed it between the opening and the lock.
+        if path.exists() and os.path.samestat(path.stat(), os.fstat(file.fileno())):
+            return file
+        file.close()
+
+
+def _lock(file: FileIO) -> bool:
+    """Whether this process has the file for itself, as far as the system can tell."""
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    except OSError:  # a file system without locks
+        return True
+    return True
 
 
 def write_all(file: FileIO, content: bytes) -> None:

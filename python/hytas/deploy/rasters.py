@@ -14,6 +14,8 @@ from hytas.model_card import ModelCard
 
 _TIFF_ASCII, _GDAL_NODATA = 2, 42113
 _LARGEST_TABLE = 4096
+_IN_A_LIST = str.maketrans(",{}", ";()")
+"""What a name in a list of an ENVI header cannot hold, and what stands for it."""
 # ENVI's numbers for element types.
 _ENVI_TYPES = {"u1": 1, "i2": 2, "i4": 3, "f4": 4, "u2": 12, "u4": 13}
 
@@ -76,6 +78,8 @@ def write_envi(
     with atomic_write(data) as temporary, temporary.open("wb") as file:
         for _, block in row_blocks(values):
             file.write(block.astype(stored, copy=False).tobytes())
+        file.flush()
+        header.unlink(missing_ok=True)  # an earlier map's would speak of these data
     fields: dict[str, Any] = {
         "samples": values.shape[1],
         "lines": values.shape[0],
@@ -90,7 +94,8 @@ def write_envi(
     if classes and max(card.class_ids) < _LARGEST_TABLE and min(card.class_ids) >= 0:
         names = category_names(card)
         fields["classes"] = len(names)
-        fields["class names"] = "{" + ", ".join(name.replace(",", ";") for name in names) + "}"
+        listed = (name.translate(_IN_A_LIST) for name in names)
+        fields["class names"] = "{" + ", ".join(listed) + "}"
         colours = colour_table(card)[: len(names)].ravel().tolist()
         fields["class lookup"] = "{" + ", ".join(map(str, colours)) + "}"
     for name, text in (geo.to_envi() if geo is not None else {}).items():

@@ -48,6 +48,14 @@ bool equals(Value value, double number) {
 }
 
 template <typename Value>
+bool holds(double number) {
+    if constexpr (std::is_floating_point_v<Value>) return std::abs(number) <= static_cast<double>(std::numeric_limits<Value>::max());
+    // The largest value of 64 bits is no double, the power of two above it is.
+    const double above = std::ldexp(1.0, std::numeric_limits<Value>::digits);
+    return number == std::floor(number) && number >= static_cast<double>(std::numeric_limits<Value>::min()) && number < above;
+}
+
+template <typename Value>
 bool any_data(const char* pixel, std::int64_t bands, std::optional<double> ignore) {
     for (std::int64_t band = 0; band < bands; ++band) {
         Value value;
@@ -98,6 +106,8 @@ Card::Card(const SceneModel& model) {
     palette = parse_integers(property(model, "palette"), "palette");
     names = parse_strings(property(model, "class_names"), "class_names");
     if (const auto value = model.metadata("hytas.nodata"); value && *value != "null") nodata = parse_number(*value, "nodata");
+    if (nodata && !with_type(*type, [&](auto value) { return holds<decltype(value)>(*nodata); }))
+        throw Error("model: its metadata are broken: nodata is a number that no " + std::string(type->name) + " can be");
     if (ids.empty() || names.size() != ids.size() || palette.size() != 3 * ids.size())
         throw Error("model: its metadata are broken: class names, ids and colours differ in number");
     if (std::any_of(palette.begin(), palette.end(), [](std::int64_t level) { return level < 0 || level > 255; }))

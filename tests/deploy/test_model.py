@@ -196,14 +196,23 @@ def test_the_card_refuses_nothing_that_export_writes(exported: Exported) -> None
 
 def test_a_card_with_impossible_values_is_refused(exported: Exported, tmp_path: Path) -> None:
     marked = json.dumps({**exported.card.preprocessing, "nodata": "abc"})
+    unheld = json.dumps({**exported.card.preprocessing, "nodata": -9999})
     colours = json.dumps([[300, 0, 0], *exported.card.palette[1:]])
     for properties, message in (
         ({"preprocessing": marked}, "preprocessing: nodata is 'abc', a number or null needed"),
+        (
+            {"preprocessing": unheld},
+            "preprocessing: nodata is -9999, which no value of",
+        ),
         ({"palette": colours}, r"palette: \[300, 0, 0\] of class 'grass' is not three numbers"),
         ({"class_ids": "[3, 4, 9, 4294967296]"}, "class_ids: 4294967296 is not a whole number"),
     ):
         path = rewritten(exported, tmp_path / "model.onnx", **properties)
         with pytest.raises(InputError, match=f"model.onnx has broken metadata: {message}"):
+            DeployedModel.load(path, "cpu")
+    for properties in ({"bands": "1e999"}, {"wavelengths": "[" * 3000}):
+        path = rewritten(exported, tmp_path / "model.onnx", **properties)
+        with pytest.raises(InputError, match=r"model.onnx has broken metadata \("):
             DeployedModel.load(path, "cpu")
     with pytest.raises(InputError, match=r"is a folder, an exported \.onnx file needed"):
         DeployedModel.load(tmp_path, "cpu")

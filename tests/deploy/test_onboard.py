@@ -237,6 +237,9 @@ def test_metadata_that_lie_are_refused(
         refused(f"patch_size is {side}, must be a positive odd number")
     with_properties(models["uint16"], model, patch_size=7)
     refused("gave 75 pixels for a line of 23")
+    for mark in (-9999, 65536, 0.5, 1e300):
+        with_properties(models["uint16"], model, nodata=mark)
+        refused("nodata is a number that no uint16 can be")
     with_properties(models["uint16"], model, bands=0)
     refused("bands is 0, must be at least 1")
     graph = onnx.load(models["uint16"].files["onnx-scene"])

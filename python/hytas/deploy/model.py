@@ -71,9 +71,7 @@ class DeployedModel:
         """
         path = Path(name)
         session = _open(content, path, choose(providers), threads)
-        card = ModelCard.from_properties(
-            session.get_modelmeta().custom_metadata_map, source=str(path)
-        )
+        card = _read_card(session, path)
         _check_signature(session, card, path)
         card = replace(card, class_names=tuple(map(legible, card.class_names)))
         return cls(path, card, session.get_providers()[0], session)
@@ -232,6 +230,28 @@ def _open(
     except Exception as error:  # onnxruntime raises a dozen types without a common base
         reason = " ".join(str(error).split())[:160]
         raise InputError(f"model: {path} is not an ONNX model that runs here ({reason})") from error
+
+
+def _read_card(session: onnxruntime.InferenceSession, path: Path) -> ModelCard:
+    properties = session.get_modelmeta().custom_metadata_map
+    try:
+        card = ModelCard.from_properties(properties, source=str(path))
+    except (OverflowError, RecursionError) as error:  # 1e999 bands, or lists without end
+        raise InputError(f"model: {path} has broken metadata ({error})") from error
+    mark, dtype = card.nodata, card.numpy_dtype
+    if mark is not None and not _holds(dtype, mark):
+        raise InputError(
+            f"model: {path} has broken metadata: preprocessing: nodata is {mark:g}, which no value "
+            f"of type {dtype} can be"
+        )
+    return card
+
+
+def _holds(dtype: np.dtype[Any], value: float) -> bool:
+    if dtype.kind == "f":
+        return abs(value) <= float(np.finfo(dtype).max)
+    limits = np.iinfo(dtype)
+    return value.is_integer() and int(limits.min) <= value <= int(limits.max)
 
 
 def available_cores() -> int:

@@ -108,6 +108,9 @@ def to_int8_static(model: SensorModel, card: ModelCard, calibration: Array) -> o
             per_channel=True,
             activation_type=QuantType.QUInt8,
             weight_type=QuantType.QInt8,
+            # Sums leave a product as float32, as what follows wants them: rounding them to eight
+            # bits only to undo it costs time and accuracy.
+            extra_options={"OpTypesToExcludeOutputQuantization": ["MatMul"]},
         )
 
     return _quantised(model, card, quantise)

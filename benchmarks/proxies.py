@@ -129,7 +129,7 @@ def one_by_one(arguments: argparse.Namespace, threads: int) -> None:
         share = ""
         if name != "all":
             work = 2.0 * macs(MEDIAN, SHAPE, 0) * FORWARDS.get(name, 48)
-            share = f"{work / seconds / rate / threads:.0%}"
+            share = f"{work / seconds / rate:.0%}"
         print(f"| {name} | {seconds:.3f} | {slow:.3f} | {slow / seconds:.1f} | {share} |")
 
 

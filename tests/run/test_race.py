@@ -53,9 +53,9 @@ def without_time(items: list[Training]) -> list[Training]:
 def test_the_best_on_validation_pixels_wins(tmp_path: Path) -> None:
     outcome = run_mission(RACE, fixed_scene(), tmp_path / "run", device="cpu")
     done = trainings(tmp_path / "run")
-    first, last = ([t for t in done if t.steps == steps] for steps in (3, 12))
-    assert (len(done), len(first), len(last)) == (7, 5, 2)
-    best = sorted(first, key=lambda t: -t.merit)[:2]
+    first, last = ([t for t in done if t.steps == steps] for steps in (3, 6))
+    assert (len(done), len(first), len(last)) == (8, 5, 3)
+    best = sorted(first, key=lambda t: -t.merit)[:3]
     assert {t.id for t in best} == {t.id for t in last}
     early = {t.id: t.merit for t in first}
     winner = max(last, key=lambda t: t.merit + early[t.id])
@@ -64,22 +64,41 @@ def test_the_best_on_validation_pixels_wins(tmp_path: Path) -> None:
     assert outcome.architecture == item.architecture
 
 
-def test_who_learns_fast_wins_where_the_long_rounds_tell_nothing_apart(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("merits", "winner"),
+    [
+        # The fast one is second by a hair in the long round.
+        ({3: (0.5, 0.9, 0.8, 0.2, 0.1), 6: (0.0, 0.960, 0.965, 0.0, 0.0)}, 1),
+        # Far ahead in the first round, and no longer in the two that count.
+        (
+            {
+                3: (0.9, 0.5, 0.5, 0.4, 0.4, 0.1, 0.1, 0.1, 0.1),
+                6: (0.6, 0.7, 0.6, 0.5, 0.5, 0, 0, 0, 0),
+                12: (0.7, 0.7, 0.6, 0, 0, 0, 0, 0, 0),
+            },
+            1,
+        ),
+    ],
+)
+def test_finalists_are_ranked_by_their_last_two_rounds(
+    merits: dict[int, tuple[float, ...]],
+    winner: int,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """The fast one is second by a hair in the long round."""
     trained: dict[int, list[int]] = {}
 
     def fake(context: object, finalist: Evaluation, steps: int) -> Training:
         trained.setdefault(steps, []).append(finalist.id)
         place = trained[3].index(finalist.id)
-        merits = {3: (0.5, 0.9, 0.8, 0.2, 0.1), 12: (0.0, 0.960, 0.965, 0.0, 0.0)}
         return Training(finalist.id, steps, 0.0, 1.0, merits[steps][place], 0.0)
 
     monkeypatch.setattr(race, "_train", fake)
-    outcome = run_mission(RACE, fixed_scene(), tmp_path / "run", device="cpu")
+    config = replace(RACE, finalists=len(merits[3]))
+    outcome = run_mission(config, fixed_scene(), tmp_path / "run", device="cpu")
+    assert set(trained) == set(merits)
     with EvaluationStore(tmp_path / "run" / "evaluations.sqlite") as store:
-        (item,) = [item for item in store.evaluations() if item.id == trained[3][1]]
+        (item,) = [item for item in store.evaluations() if item.id == trained[3][winner]]
     assert outcome.architecture == item.architecture
 
 
@@ -88,15 +107,15 @@ def test_the_last_two_are_trained_in_full(tmp_path: Path) -> None:
     config = replace(RACE, recipe=replace(RACE.recipe, epochs=2))
     run_mission(config, fixed_scene(), tmp_path / "run", device="cpu")
     rounds = {t.steps for t in trainings(tmp_path / "run")}
-    assert rounds == {3, 12, 16}
+    assert rounds == {3, 6, 16}
     assert sum(t.steps == 16 for t in trainings(tmp_path / "run")) == 2
 
 
 def test_no_round_is_longer_than_the_training_to_come(tmp_path: Path) -> None:
-    config = replace(RACE, recipe=replace(RACE.recipe, epochs=1))
+    config = replace(RACE, finalists=9, recipe=replace(RACE.recipe, epochs=1))
     run_mission(config, fixed_scene(), tmp_path / "run", device="cpu")
-    # The second round would take 12 steps; the retraining takes 8, and tells no more than these.
-    assert [t.steps for t in trainings(tmp_path / "run")] == [3] * 5 + [8] * 2
+    # A third round would take 12 steps; the retraining takes 8, and tells no more than these.
+    assert [t.steps for t in trainings(tmp_path / "run")] == [3] * 9 + [6] * 5 + [8] * 3
 
 
 def test_a_race_that_was_stopped_trains_nothing_twice(
@@ -116,7 +135,7 @@ def test_a_race_that_was_stopped_trains_nothing_twice(
         run_mission(RACE, fixed_scene(), tmp_path / "stopped", device="cpu")
     assert len(trainings(tmp_path / "stopped")) == 3
     resumed = run_mission(RACE, fixed_scene(), tmp_path / "stopped", device="cpu")
-    assert len(calls) == 4 + 4  # three of seven were done
+    assert len(calls) == 4 + 5  # three of eight were done
     whole, stopped = (trainings(tmp_path / name) for name in ("whole", "stopped"))
     assert without_time(whole) == without_time(stopped)
     assert (tmp_path / "whole" / "architecture.json").read_bytes() == (

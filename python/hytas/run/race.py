@@ -22,10 +22,12 @@ from hytas.search import Evaluation, EvaluationStore, Training
 from hytas.train import retrain, shifted_accuracy
 
 FINALISTS = 16
-KEEP = 4
+KEEP = 2
 """One finalist of so many goes on to the next round, which trains so many times longer."""
 LAST = 2
 """So many are trained in full."""
+MEMORY = 2
+"""They are ranked by so many of their last rounds."""
 
 
 def race(
@@ -39,10 +41,10 @@ def race(
 
     Every round trains its networks from the start, each with a whole short schedule; the last two
     are trained in full. They are ranked by their accuracy on validation pixels under other light
-    (`hytas.train.shifted_accuracy`), averaged over the rounds so far: on an easy scene the long
-    rounds tell good networks no longer apart, and who learns fast is the better guide (Ru et al.,
-    Speedy Performance Estimation for Neural Architecture Search, NeurIPS 2021). No test pixel is
-    read.
+    (`hytas.train.shifted_accuracy`), averaged over their last two rounds: the first rounds favour
+    who learns fast, and on an easy scene the long ones tell good networks no longer apart (Ru et
+    al., Speedy Performance Estimation for Neural Architecture Search, NeurIPS 2021). No test pixel
+    is read.
     What was trained is in the store, so a race that was stopped trains nothing twice. With the
     strategy "predictor" only the first finalists are the proxy's; a regressor fitted on what was
     trained so far names the others (`hytas.run.proposals`).
@@ -84,8 +86,9 @@ def _further_rounds(context: RunContext, count: int, steps: int) -> list[tuple[i
     full = recipe.epochs_for(pixels) * recipe.steps_per_epoch(pixels)
     limit = full or math.inf  # 0: nothing is trained after the race
     rounds = []
-    # A schedule no longer than that of the round before would tell nothing new.
-    while count > KEEP and steps < limit:
+    # A schedule no longer than that of the round before would tell nothing new, and those of the
+    # last round are trained in full anyway.
+    while math.ceil(count / KEEP) > LAST and steps < limit:
         count, steps = math.ceil(count / KEEP), int(min(steps * KEEP, limit))
         rounds.append((count, steps))
     return [*rounds, (LAST, full)] if count > 1 and full > steps else rounds
@@ -128,7 +131,7 @@ def _proposed(
 
 def _best(left: Sequence[Evaluation], rounds: Mapping[int, Sequence[float]]) -> list[Evaluation]:
     """The best first; of equals the one that comes first in `left`, the better of the proxy."""
-    return sorted(left, key=lambda finalist: -fmean(rounds[finalist.id]))
+    return sorted(left, key=lambda finalist: -fmean(rounds[finalist.id][-MEMORY:]))
 
 
 def finalists(context: RunContext) -> int:

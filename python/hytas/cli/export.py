@@ -73,9 +73,10 @@ def export(
 def _as_written(run: str, outcome: "Outcome") -> dict[str, Any]:
     """The architecture with its genes in the order of the space; a file of weights sorts them."""
     from hytas.run import RunFolder
+    from hytas.run.folder import read_json
 
     path = RunFolder(run).architecture
-    stored = json.loads(path.read_text(encoding="utf-8")) if path.exists() else None
+    stored = read_json(path) if path.exists() else None
     return stored if stored == outcome.architecture else outcome.architecture
 
 

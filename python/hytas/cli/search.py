@@ -63,8 +63,8 @@ USUAL = {"population": 50, "generations": 20, "retrain_epochs": None, "finalists
     type=int,
     default=100,
     show_default=True,
-    help="Optimiser steps of the finalists' first round; each next round has four times as many, "
-    "and the last two are trained in full.",
+    help="Optimiser steps of the finalists' first round; half go on to the next, which has twice "
+    "as many, and the last two are trained in full.",
 )
 @click.option(
     "--race-epochs", type=int, help="Passes over the training pixels of that round, instead."

@@ -80,6 +80,23 @@ def test_classify_refuses_in_one_line(exported: Exported, scene: Path, tmp_path:
         assert not out.exists()
 
 
+def test_labels_without_data_cost_only_the_accuracy(
+    exported: Exported, scene: Path, tmp_path: Path
+) -> None:
+    cube = exported.scene.cube.copy()
+    cube[:5] = 65535
+    savemat(tmp_path / "partly.mat", {"cube": cube})
+    labels = np.zeros(cube.shape[:2], np.uint8)
+    labels[2, 3] = exported.card.class_ids[0]
+    savemat(tmp_path / "gt.mat", {"gt": labels})
+    out = tmp_path / "map.npy"
+    where = ["--out", out, "--labels", tmp_path / "gt.mat", "--nodata", 65535]
+    done = hytas("classify", exported.onnx, tmp_path / "partly.mat", *where)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == "error: labels: none of the 1 labelled pixels holds data\n"
+    assert set(np.unique(np.load(out)[5:])) <= set(exported.card.class_ids)
+
+
 def test_inspect_a_model_a_scene_and_a_folder(
     exported: Exported, scene: Path, tmp_path: Path
 ) -> None:

@@ -77,10 +77,9 @@ def classify(
 ) -> None:
     """Classify every pixel of SCENE with MODEL, an exported .onnx file."""
     from hytas.deploy import DeployedModel
-    from hytas.deploy.accuracy import check_truth, measure
-    from hytas.deploy.charts import draw_confusion
+    from hytas.deploy.accuracy import check_truth
     from hytas.deploy.journal import file_identity, open_journal
-    from hytas.deploy.outputs import Extras, check_apart, write_confidence, write_map
+    from hytas.deploy.outputs import check_apart, write_confidence
 
     outputs = _check_outputs(out, confidence, confusion, labels)
     deployed = DeployedModel.load(model, provider, threads=threads)
@@ -107,15 +106,7 @@ def classify(
         report |= _run(deployed, source._replace(nodata=nodata), journal, tile_rows, as_json)
         result = journal.class_map()
         report |= _count(deployed, result)
-        extras = Extras(geo=source.geo)
-        if truth is not None:
-            accuracy = measure(result.labels[:], truth.scored, deployed.card)
-            report["accuracy"] = {**accuracy, "scored": truth.what}
-            title = f"classified, OA {accuracy['OA']:.4f}"
-            extras = Extras(truth.all, title, source.geo)
-            if confusion is not None:
-                draw_confusion(confusion, accuracy)
-        write_map(out, result, deployed.card, extras)
+        report |= _write(deployed, result, out, truth, confusion, source.geo)
         if confidence is not None:
             write_confidence(confidence, result, deployed.card, source.geo)
             report["confidence"] = str(confidence)
@@ -242,6 +233,34 @@ def _progress(rows: int, done: int, hidden: bool) -> Iterator["Progress"]:
     with Bars(console=console, disable=silent, transient=True) as bars:
         task = bars.add_task("classifying", total=rows, completed=done)
         yield lambda done, total: bars.update(task, completed=done, total=total)
+
+
+def _write(
+    model: "DeployedModel",
+    result: "MapRows",
+    out: Path,
+    truth: "Truth | None",
+    confusion: Path | None,
+    geo: "Geo | None",
+) -> dict[str, Any]:
+    """Write the map, and what it confuses; returns its accuracy where there is a ground truth."""
+    from hytas.deploy.accuracy import measure
+    from hytas.deploy.charts import draw_confusion
+    from hytas.deploy.outputs import Extras, write_map
+
+    if truth is None:
+        write_map(out, result, model.card, Extras(geo=geo))
+        return {}
+    try:
+        accuracy = measure(result.labels[:], truth.scored, model.card)
+    except InputError:  # the labels lie where there is no data: no fault of the map
+        write_map(out, result, model.card, Extras(geo=geo))
+        raise
+    title = f"classified, OA {accuracy['OA']:.4f}"
+    write_map(out, result, model.card, Extras(truth.all, title, geo))
+    if confusion is not None:
+        draw_confusion(confusion, accuracy)
+    return {"accuracy": {**accuracy, "scored": truth.what}}
 
 
 def _count(model: "DeployedModel", result: "MapRows") -> dict[str, Any]:

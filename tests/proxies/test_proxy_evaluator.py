@@ -1,6 +1,7 @@
 """What a score may depend on, and what happens to one that fails."""
 
 import math
+import weakref
 
 import numpy as np
 import oracle
@@ -101,6 +102,22 @@ def test_out_of_memory_halves_the_group_and_loses_no_score(shape, batch, monkeyp
     monkeypatch.setattr(evaluator, "observe", short_of_memory)
     assert scored(SMALL, shape, batch, "snip,dss", group_size=16) == expected
     assert max(seen) > 1
+
+
+def test_what_failed_is_freed_before_its_halves_are_tried(shape, batch, monkeypatch) -> None:
+    observe, held = evaluator.observe, []
+
+    def short_of_memory(architectures, *rest):
+        assert not [tensor for tensor in held if tensor() is not None]
+        if len(architectures) > 1:
+            large = torch.zeros(8)
+            held.append(weakref.ref(large))
+            raise torch.OutOfMemoryError("CUDA out of memory")
+        return observe(architectures, *rest)
+
+    monkeypatch.setattr(evaluator, "observe", short_of_memory)
+    assert len(scored(SMALL, shape, batch, "snip,dss", group_size=16)) == len(SMALL)
+    assert len(held) > 1
 
 
 def test_only_the_proxy_at_fault_loses_its_score(shape, batch, monkeypatch) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import math
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -156,18 +157,22 @@ class Evaluator:
     def _score_group(self, members: list[tuple[Mapping[str, Any], Scores]]) -> None:
         started = time.perf_counter()
         values: dict[str, list[float]] = {}
+        failure = None
         try:
             values = self._measure([architecture for architecture, _ in members])
         except Exception as error:
-            # Whatever a group meets (memory, an eigenvalue solver), its halves are tried alone, so
-            # that only the network at fault loses a score.
+            failure = one_line(error)
+        # Only here is the error gone, whose traceback holds the tensors of what failed.
+        if failure is not None:
+            _release(self.device)
             if len(members) > 1:
-                _release(self.device)
+                # Whatever a group meets (memory, an eigenvalue solver), its halves are tried alone,
+                # so that only the network at fault loses a score.
                 half = len(members) // 2
                 self._score_group(members[:half])
                 self._score_group(members[half:])
                 return
-            self._score_one_by_one(members[0], error)
+            self._score_one_by_one(members[0], failure)
         for place, (architecture, result) in enumerate(members):
             for name, column in values.items():
                 record(result, name, self._rescued(architecture, name, column[place]))
@@ -187,17 +192,21 @@ class Evaluator:
         except Exception:
             return value  # the first result, with its own reason, stands
 
-    def _score_one_by_one(self, member: tuple[Mapping[str, Any], Scores], error: Exception) -> None:
+    def _score_one_by_one(self, member: tuple[Mapping[str, Any], Scores], failure: str) -> None:
         """After a failure of one network: each proxy alone, so that only those at fault fail."""
         architecture, result = member
         for spec in self.specs:
-            try:
-                if len(self.specs) == 1:
-                    raise error
-                record(result, str(spec), self._measure([architecture], [spec])[str(spec)][0])
-            except Exception as failure:
+            reason: str | None = failure
+            if len(self.specs) > 1:
+                try:
+                    record(result, str(spec), self._measure([architecture], [spec])[str(spec)][0])
+                    reason = None
+                except Exception as error:
+                    reason = one_line(error)
+            if reason is not None:
+                _release(self.device)
                 result["scores"][str(spec)] = float("nan")
-                result["reasons"][str(spec)] = one_line(failure)
+                result["reasons"][str(spec)] = reason
 
     def _measure(
         self, architectures: list[Mapping[str, Any]], specs: Sequence[ProxySpec] | None = None
@@ -248,5 +257,7 @@ def _quiet_thread() -> None:
 
 
 def _release(device: torch.device) -> None:
+    """Give back what a failed pass held, its cycles of references too."""
     if device.type == "cuda":
+        gc.collect()
         torch.cuda.empty_cache()

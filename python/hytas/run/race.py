@@ -26,8 +26,6 @@ KEEP = 2
 """One finalist of so many goes on to the next round, which trains so many times longer."""
 LAST = 2
 """So many are trained in full."""
-MEMORY = 2
-"""They are ranked by so many of their last rounds."""
 
 
 def race(
@@ -41,10 +39,10 @@ def race(
 
     Every round trains its networks from the start, each with a whole short schedule; the last two
     are trained in full. They are ranked by their accuracy on validation pixels under other light
-    (`hytas.train.shifted_accuracy`), averaged over their last two rounds: the first rounds favour
-    who learns fast, and on an easy scene the long ones tell good networks no longer apart (Ru et
-    al., Speedy Performance Estimation for Neural Architecture Search, NeurIPS 2021). No test pixel
-    is read.
+    (`hytas.train.shifted_accuracy`), averaged over the rounds so far, each of which counts by its
+    length: the first rounds favour who learns fast, and on an easy scene the long ones tell good
+    networks no longer apart (Ru et al., Speedy Performance Estimation for Neural Architecture
+    Search, NeurIPS 2021). No test pixel is read.
     What was trained is in the store, so a race that was stopped trains nothing twice. With the
     strategy "predictor" only the first finalists are the proxy's; a regressor fitted on what was
     trained so far names the others (`hytas.run.proposals`).
@@ -71,12 +69,12 @@ def race(
     else:
         left = diverse(ranked, count)
         results = train(left, steps)
-    rounds = {result.id: [result.merit] for result in results}
+    rounds = {result.id: [result] for result in results}
     for size, length in _further_rounds(context, len(left), steps):
         left = _best(left, rounds)[:size]
         report.line(f"race: {len(left)} finalists, {length} steps each")
         for result in train(left, length):
-            rounds[result.id].append(result.merit)
+            rounds[result.id].append(result)
     return _best(left, rounds)[0], found
 
 
@@ -129,9 +127,14 @@ def _proposed(
     return left, results
 
 
-def _best(left: Sequence[Evaluation], rounds: Mapping[int, Sequence[float]]) -> list[Evaluation]:
+def _best(left: Sequence[Evaluation], rounds: Mapping[int, Sequence[Training]]) -> list[Evaluation]:
     """The best first; of equals the one that comes first in `left`, the better of the proxy."""
-    return sorted(left, key=lambda finalist: -fmean(rounds[finalist.id][-MEMORY:]))
+    return sorted(left, key=lambda finalist: -_standing(rounds[finalist.id]))
+
+
+def _standing(trainings: Sequence[Training]) -> float:
+    """Mean merit over the rounds, weighted with their steps."""
+    return fmean([item.merit for item in trainings], [item.steps for item in trainings])
 
 
 def finalists(context: RunContext) -> int:

@@ -120,6 +120,20 @@ def test_what_failed_is_freed_before_its_halves_are_tried(shape, batch, monkeypa
     assert len(held) > 1
 
 
+def test_a_network_short_of_memory_is_tried_with_recomputation(shape, batch, monkeypatch) -> None:
+    expected = scored(SMALL[:1], shape, batch, "snip")[0]["snip"]
+    observe = evaluator.observe
+
+    def short_of_memory(architectures, specs, setting):
+        if setting.memory:
+            raise torch.OutOfMemoryError("CUDA out of memory")
+        return observe(architectures, specs, setting)
+
+    monkeypatch.setattr(evaluator, "observe", short_of_memory)
+    found = scored(SMALL[:1], shape, batch, "snip")[0]["snip"]
+    assert found == pytest.approx(expected, rel=1e-5)
+
+
 def test_only_the_proxy_at_fault_loses_its_score(shape, batch, monkeypatch) -> None:
     def broken(tap):
         raise RuntimeError("no such\nlayer")

@@ -134,7 +134,7 @@ def _score_rest(evaluator: Any, architectures: list[dict[str, Any]], table: Any)
     started, first, failed = time.monotonic(), table.done, 0
     if first:
         click.echo(f"resuming: {first} of {len(architectures)} are there", err=True)
-    size = max(CHUNK, evaluator.group_size)
+    size = max(CHUNK, evaluator.chunk)
     for start in range(first, len(architectures), size):
         chunk = architectures[start : start + size]
         results = evaluator.score(chunk)

@@ -7,6 +7,7 @@ import math
 import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -15,13 +16,15 @@ from torch import Tensor
 from hytas.errors import InputError
 from hytas.models.shape import InputShape
 from hytas.proxies.machine import PRECISIONS, activation_memory, arithmetic, one_thread
-from hytas.proxies.observe import Setting, activation_bytes
+from hytas.proxies.observe import Setting, activation_bytes, weight_bytes
 from hytas.proxies.paths import observe, together
 from hytas.proxies.results import Scores, check_architecture, one_line, record
 from hytas.proxies.spec import ProxySpec, base_proxies, parse_proxies
+from hytas.proxies.table import PERTURBED
 from hytas.proxies.weights import FUSIONS, INITS, Draws, Pool
 
 GROUP_SIZE = 256  # networks run together on a GPU, memory allowing
+WIDTHS = 12  # of networks in the HyTAS space; those run together are of one
 
 Batch = tuple[Any, Any]
 """Scaled patches (n, P, P, bands) float, labels (n,) 0-based integers: arrays or tensors."""
@@ -89,6 +92,11 @@ class Evaluator:
         """The canonical texts of the proxies that `score` records, in order."""
         return [str(spec) for spec in self.specs]
 
+    @property
+    def chunk(self) -> int:
+        """As many architectures in a call of `score` as fill the device: groups are of a width."""
+        return self.group_size * (1 if self.device.type == "cpu" else WIDTHS)
+
     def score(self, architectures: Sequence[Mapping[str, Any]]) -> list[Scores]:
         """Score every architecture; the answer is in their order, and none is missing."""
         results: list[Scores] = [
@@ -148,9 +156,14 @@ class Evaluator:
 
     def _size(self, architecture: Mapping[str, Any]) -> int:
         """Bytes that a network of a group needs; a malformed one fails later, with its reason."""
-        patches = self.setting.ones if self.setting.batch is None else self.setting.batch[0]
+        setting = self.setting
+        patches = setting.ones if setting.batch is None else setting.batch[0]
         try:
-            return activation_bytes(architecture, patches)
+            size = activation_bytes(architecture, patches)
+            if self.device.type == "cpu":
+                return size
+            twins = 2 if any(spec.proxy.extra == PERTURBED for spec in self.specs) else 1
+            return twins * size + weight_bytes(architecture, self.specs, setting)
         except (KeyError, TypeError, ValueError):
             return 0
 
@@ -159,7 +172,8 @@ class Evaluator:
         values: dict[str, list[float]] = {}
         failure = None
         try:
-            values = self._measure([architecture for architecture, _ in members])
+            group = [architecture for architecture, _ in members]
+            values = self._measure(group, self.specs, self.setting)
         except Exception as error:
             failure = one_line(error)
         # Only here is the error gone, whose traceback holds the tensors of what failed.
@@ -195,11 +209,16 @@ class Evaluator:
     def _score_one_by_one(self, member: tuple[Mapping[str, Any], Scores], failure: str) -> None:
         """After a failure of one network: each proxy alone, so that only those at fault fail."""
         architecture, result = member
+        setting = self.setting
+        short = failure.startswith("OutOfMemoryError")
+        if short:  # once more, with activations computed twice rather than kept
+            setting = replace(setting, memory=0)
         for spec in self.specs:
             reason: str | None = failure
-            if len(self.specs) > 1:
+            if short or len(self.specs) > 1:
                 try:
-                    record(result, str(spec), self._measure([architecture], [spec])[str(spec)][0])
+                    found = self._measure([architecture], [spec], setting)
+                    record(result, str(spec), found[str(spec)][0])
                     reason = None
                 except Exception as error:
                     reason = one_line(error)
@@ -209,10 +228,12 @@ class Evaluator:
                 result["reasons"][str(spec)] = reason
 
     def _measure(
-        self, architectures: list[Mapping[str, Any]], specs: Sequence[ProxySpec] | None = None
+        self,
+        architectures: list[Mapping[str, Any]],
+        specs: Sequence[ProxySpec],
+        setting: Setting,
     ) -> dict[str, list[float]]:
         """proxy -> score of each architecture of a group."""
-        specs = self.specs if specs is None else specs
         values: dict[str, list[float]] = {}
         for architecture in architectures:
             check_architecture(architecture)
@@ -223,7 +244,7 @@ class Evaluator:
         with_pass = [spec for spec in specs if spec.proxy.pass_name != "none"]
         if with_pass:
             with arithmetic(self.precision, self.device):
-                values.update(observe(architectures, with_pass, self.setting))
+                values.update(observe(architectures, with_pass, setting))
         return {str(spec): values[str(spec)] for spec in specs}
 
     def _checked(self, batch: Batch | None, dtype: torch.dtype) -> tuple[Tensor, Tensor] | None:

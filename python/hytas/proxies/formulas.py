@@ -10,6 +10,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from torch import Tensor
 
     from hytas.proxies.network import Tap
@@ -72,10 +74,21 @@ def dss(tap: Tap) -> Tensor:
     embedding and the head as |g * w|, as the HyTAS code does; `sign` the sign step.
     """
     if tap.kind in MSA:
-        from hytas.proxies.linalg import nuclear_norm
+        from hytas.proxies.linalg import nuclear_norms
 
-        return nuclear_norm(tap.grad) * nuclear_norm(tap.weight)
+        of_grad, of_weight = tap.norms or nuclear_norms([tap.grad, tap.weight])
+        return of_grad * of_weight
     return (tap.grad * tap.weight).abs().flatten(1).sum(1)
+
+
+def take_norms(taps: Sequence[Tap]) -> None:
+    """Take the nuclear norms of many layers together, which pays on a GPU."""
+    from hytas.proxies.linalg import nuclear_norms
+
+    wanted = [tap for tap in taps if tap.kind in MSA]
+    norms = nuclear_norms([matrices for tap in wanted for matrices in (tap.grad, tap.weight)])
+    for place, tap in enumerate(wanted):
+        tap.norms = (norms[2 * place], norms[2 * place + 1])
 
 
 def fisher(tap: Tap) -> Tensor:

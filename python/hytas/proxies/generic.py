@@ -12,6 +12,7 @@ from torch.func import functional_call
 from torch.overrides import TorchFunctionMode
 
 from hytas.proxies.initial import Values, blueprint, load
+from hytas.proxies.machine import exactly
 from hytas.proxies.modules import Look, Probe, TooLargeError, Visitor
 from hytas.proxies.network import Tap
 from hytas.proxies.observe import Setting, Tally, by_passes, cross_entropy_grad
@@ -104,7 +105,7 @@ class _DataPass:
         look = self._watch(self.patches, _visitor(self.early), self._show)
         if CURVATURE in self.by_need:
             # Second derivatives are sums of many small terms: never in reduced precision.
-            with torch.autocast(self.patches.device.type, enabled=False):
+            with exactly(self.patches.device):
                 found = curvature_of(
                     self.probe,
                     look.order,
@@ -152,7 +153,8 @@ class _DataPass:
         self.twins[float(tap.order)] = tap
 
     def _show(self, tap: Tap) -> None:
-        tap.twin = self.twins.pop(float(tap.order), None)
+        if PERTURBED in self.by_need:
+            tap.twin = self.twins.pop(float(tap.order), None)
         # A sum of the samples' gradients is cheaper than a second product: ZiCo, which takes them,
         # goes first.
         readers = sorted(self.by_need.get("", []), key=lambda tally: tally.spec.name != "zico")

@@ -1,9 +1,11 @@
 """What a device can hold, and in which arithmetic it computes."""
 
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext
+from typing import Any
 
 import torch
+from torch.nn.attention import SDPBackend, sdpa_kernel
 
 PRECISIONS = ("float32", "bf16", "tf32", "float64")
 # Bytes of activations kept on a CPU: the cap keeps the peak of a process under 1 GiB.
@@ -16,26 +18,55 @@ def activation_memory(device: torch.device) -> int:
     if device.type != "cuda":
         return CPU_ACTIVATIONS
     free, _ = torch.cuda.mem_get_info(device)
-    return int(free * GPU_SHARE)
-
-
-def arithmetic(precision: str, device: torch.device) -> AbstractContextManager[object]:
-    """The context in which matrix products are taken: float32 and float64 exactly, or reduced."""
-    if precision == "bf16":
-        return torch.autocast(device.type, torch.bfloat16)
-    if precision == "tf32":
-        return _tf32()
-    return nullcontext()
+    kept = torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device)
+    return int((free + kept) * GPU_SHARE)  # what torch keeps for reuse is free too
 
 
 @contextmanager
-def _tf32() -> Iterator[None]:
-    before = torch.get_float32_matmul_precision()
-    torch.set_float32_matmul_precision("high")
-    try:
+def arithmetic(precision: str, device: torch.device) -> Iterator[None]:
+    """The context in which a pass runs: float32 and float64 exactly, or reduced."""
+    kernels = _on_gpu(precision) if device.type == "cuda" else nullcontext()
+    bf16 = torch.autocast(device.type, torch.bfloat16) if precision == "bf16" else nullcontext()
+    with kernels, bf16:
         yield
+
+
+@contextmanager
+def exactly(device: torch.device) -> Iterator[None]:
+    """The context of what must not be computed in reduced precision, inside one that may be."""
+    with torch.autocast(device.type, enabled=False), arithmetic("float32", device):
+        yield
+
+
+@contextmanager
+def _on_gpu(precision: str) -> Iterator[None]:
+    """Kernels that give the same numbers each time, in float32 proper unless tf32 is asked for.
+
+    torch lets convolutions run in tf32 unless told otherwise. Of the kernels of attention only the
+    plain one does not depend on the width of a head and on chance; reduced precision may have any.
+    """
+    settings = _exact_settings(reduced=precision == "tf32")
+    before = [getattr(place, name) for place, name, _ in settings]
+    fast = [SDPBackend.FLASH_ATTENTION, SDPBackend.EFFICIENT_ATTENTION]
+    try:
+        for place, name, value in settings:
+            setattr(place, name, value)
+        with sdpa_kernel([*(fast if precision == "bf16" else []), SDPBackend.MATH]):
+            yield
     finally:
-        torch.set_float32_matmul_precision(before)
+        for (place, name, _), value in zip(settings, before, strict=True):
+            setattr(place, name, value)
+
+
+def _exact_settings(reduced: bool) -> list[tuple[Any, str, Any]]:
+    """(where, name, value) of torch's settings: of products, of convolutions, of chance."""
+    cudnn: Any = torch.backends.cudnn  # whose stubs know none of these
+    matmul = torch.backends.cuda.matmul
+    settings: list[tuple[Any, str, Any]] = [(cudnn, "deterministic", True)]
+    if hasattr(matmul, "fp32_precision"):  # the newer of two ways, which do not mix
+        value = "tf32" if reduced else "ieee"
+        return [*settings, *((part, "fp32_precision", value) for part in (matmul, cudnn.conv))]
+    return [*settings, *((part, "allow_tf32", reduced) for part in (matmul, cudnn))]
 
 
 @contextmanager

@@ -34,6 +34,7 @@ class Tap:
         inputs: (A or 1, N, T, in); outputs: (A, N, T, out); the head has T = 1.
         output_grad: (A, N, T, out) gradient of the pass's scalar; absent before the backward pass.
         twin: the same layer of the perturbed networks on perturbed patches, where it was asked for.
+        norms: nuclear norms (A,) of gradient and weight, where they were taken beforehand.
     """
 
     kind: str
@@ -44,6 +45,7 @@ class Tap:
     outputs: Tensor
     output_grad: Tensor | None = None
     twin: Tap | None = None
+    norms: tuple[Tensor, Tensor] | None = None
 
     @cached_property
     def grad(self) -> Tensor:

@@ -11,8 +11,10 @@ import torch
 from torch import Tensor
 
 from hytas.models.shape import InputShape
+from hytas.proxies.baselines import params
 from hytas.proxies.curvature import Grads, curvature_along
-from hytas.proxies.formulas import LINEAR, MLP, MSA
+from hytas.proxies.formulas import LINEAR, MLP, MSA, take_norms
+from hytas.proxies.machine import exactly
 from hytas.proxies.network import Group, Tap
 from hytas.proxies.passes import Pass, input_gradient
 from hytas.proxies.spec import ProxySpec
@@ -126,7 +128,12 @@ def observe_stacked(
 def _ones_pass(group: Group, tallies: Sequence[Tally], setting: Setting) -> None:
     """The pass of one patch of ones; its scalar is the sum of the logits."""
     run = Pass(group, setting.ones)
-    for taps in run.backward(torch.ones_like(run.logits)):
+    steps = run.backward(torch.ones_like(run.logits))
+    if setting.ones.device.type != "cpu" and any(tally.spec.name == "dss" for tally in tallies):
+        taps = [tap for step in steps for tap in step]  # of one patch: small enough to hold
+        take_norms(taps)
+        steps = iter([taps])
+    for taps in steps:
         _visit(tallies, taps)
 
 
@@ -187,6 +194,7 @@ def _look_at_pairs(
         _visit(readers, [tap])
         if grads is not None:
             grads[id(tap.weight)] = tap.grad
+        tap.__dict__.pop("sample_grads", None)  # the samples' gradients are by far the largest
     taps.clear()
     if twins is not None:
         twins.clear()
@@ -205,7 +213,7 @@ def _look_at_curvature(
     group: Group, tallies: Sequence[Tally], batch: tuple[Tensor, Tensor], grads: Grads
 ) -> None:
     # Second derivatives are sums of many small terms: never in reduced precision.
-    with torch.autocast(batch[0].device.type, enabled=False):
+    with exactly(batch[0].device):
         value = curvature_along(group, *batch, {key: g.to(group.head) for key, g in grads.items()})
     everyone, empty = group.everyone(), value.new_empty(0)
     _visit(tallies, [Tap("curvature", everyone, everyone, empty, empty, value)])
@@ -219,13 +227,33 @@ def _visit(tallies: Sequence[Tally], taps: Sequence[Tap]) -> None:
 
 def activation_bytes(architecture: Architecture, patches: Tensor) -> int:
     """Bytes of the activations that a network's kept graph holds on `patches`, roughly."""
-    embed = int(architecture["embed_dim"])
+    embed, tokens = int(architecture["embed_dim"]), patches.shape[3] + 1
+    # Attention on a CPU keeps no probabilities and copies nothing; on a GPU see machine.py.
+    on_cpu = patches.device.type == "cpu"
+    copies, extra = (5, 0) if on_cpu else (7, 2 * tokens)
     genes = zip(architecture["num_heads"], architecture["mlp_ratio"], strict=True)
     width = sum(
-        5 * embed + 5 * heads * (embed // heads) + 2 * int(embed * ratio) for heads, ratio in genes
+        copies * (embed + heads * (embed // heads))
+        + 2 * int(embed * ratio)
+        + (0 if on_cpu else heads * tokens)
+        + extra
+        for heads, ratio in genes
     )
-    rows: int = patches.shape[0] * (patches.shape[3] + 1)
-    total: int = rows * width * patches.element_size()
+    total: int = patches.shape[0] * tokens * width * patches.element_size()
+    return total
+
+
+def weight_bytes(architecture: Architecture, specs: Sequence[ProxySpec], sample: Setting) -> int:
+    """Bytes that a network of a group holds beside activations: weights, gradients, Gram matrices.
+
+    With gradients of each sample, where a proxy takes them, of one layer at a time.
+    """
+    embed = int(architecture["embed_dim"])
+    hidden = max(3 * embed, *(int(embed * ratio) for ratio in architecture["mlp_ratio"]))
+    total = 3 * 4 * int(params(architecture, sample.shape, 0))
+    total += 2 * 4 * 8 * len(architecture["num_heads"]) * embed**2
+    if sample.batch is not None and any(spec.name == "zico" for spec in specs):
+        total += 3 * 4 * len(sample.batch[0]) * embed * hidden
     return total
 
 

@@ -5,6 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 
 from hytas.data import PatchReader
@@ -80,6 +81,7 @@ def search_stage(context: RunContext, folder: RunFolder, report: Report) -> Arch
         config.population,
         config.generations,
         config.seed,
+        chunk=max(SearchSettings.chunk, evaluator.chunk),
         minimised=config.minimised,
     )
     with EvaluationStore(folder.evaluations) as store:
@@ -260,6 +262,7 @@ def map_stage(context: RunContext, folder: RunFolder, report: Report) -> ClassMa
     """The whole scene classified by the ONNX file, beside the ground truth; `map.png`."""
     from hytas.deploy.picture import draw_map
 
+    torch.cuda.empty_cache()  # what torch keeps for reuse, onnxruntime could not have
     deployed = DeployedModel.load(folder.onnx)
     scene = context.scene
     pixels_a_row = scene.width

@@ -169,7 +169,7 @@ def _train_epoch(
     order = torch.randperm(len(training), generator=generator).numpy()
     dark = None if training.dark is None else torch.from_numpy(training.dark).to(device)
     steps = recipe.steps_per_epoch(len(training))
-    losses = 0.0
+    losses = torch.zeros((), dtype=torch.float64, device=device)  # read once: a GPU need not wait
     state.network.train()
     for index in range(steps):
         step = epoch * steps + index
@@ -181,7 +181,7 @@ def _train_epoch(
         patches = augment(patches, recipe, generator, dark)
         losses += len(chosen) * _step(state, patches, targets, recipe, weights, generator)
         _average(state, recipe.ema_decay, step)
-    return losses / len(training)
+    return float(losses) / len(training)
 
 
 def _step(
@@ -191,7 +191,8 @@ def _step(
     recipe: Recipe,
     weights: Tensor | None,
     generator: torch.Generator,
-) -> float:
+) -> Tensor:
+    """One optimiser step; the loss."""
     patches, targets = mix(patches, targets, recipe, generator)
     with Alignment(state.network) if recipe.alignment else nullcontext() as aligned:
         logits = state.network(patches)
@@ -202,7 +203,7 @@ def _step(
     loss.backward()  # type: ignore[no-untyped-call]
     nn.utils.clip_grad_norm_(state.network.parameters(), recipe.clip_norm)
     state.optimizer.step()
-    return float(loss.detach())
+    return loss.detach()
 
 
 def _schedule(done: float, warmup: float) -> float:

@@ -228,15 +228,14 @@ def _visit(tallies: Sequence[Tally], taps: Sequence[Tap]) -> None:
 def activation_bytes(architecture: Architecture, patches: Tensor) -> int:
     """Bytes of the activations that a network's kept graph holds on `patches`, roughly."""
     embed, tokens = int(architecture["embed_dim"]), patches.shape[3] + 1
-    # Attention on a CPU keeps no probabilities and copies nothing; on a GPU see machine.py.
+    # The attention of a CPU keeps no probabilities and copies nothing; for a GPU's see machine.py.
     on_cpu = patches.device.type == "cpu"
-    copies, extra = (5, 0) if on_cpu else (7, 2 * tokens)
+    copies = 5 if on_cpu else 7
     genes = zip(architecture["num_heads"], architecture["mlp_ratio"], strict=True)
     width = sum(
         copies * (embed + heads * (embed // heads))
         + 2 * int(embed * ratio)
-        + (0 if on_cpu else heads * tokens)
-        + extra
+        + (0 if on_cpu else (heads + 2) * tokens)
         for heads, ratio in genes
     )
     total: int = patches.shape[0] * tokens * width * patches.element_size()

@@ -179,7 +179,8 @@ def _train_epoch(
         patches, classes = training.batch(chosen, device)
         targets = F.one_hot(classes, training.classes).float()
         patches = augment(patches, recipe, generator, dark)
-        losses += len(chosen) * _step(state, patches, targets, recipe, weights, generator)
+        loss = _step(state, patches, targets, recipe, weights, generator)
+        losses += len(chosen) * loss.double()
         _average(state, recipe.ema_decay, step)
     return float(losses) / len(training)
 

@@ -1,14 +1,16 @@
 """The race that ends a search."""
 
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 
 from hytas.data import Scene, scene_from_arrays
 from hytas.errors import InputError
-from hytas.run import RunConfig, race, run_mission
+from hytas.run import RunConfig, race, run_mission, trials
 from hytas.run.folder import read_json
 from hytas.run.proposals import diverse, waves
 from hytas.search import Evaluation, EvaluationStore, Training
@@ -81,12 +83,15 @@ def test_a_round_counts_by_its_length(
 ) -> None:
     trained: dict[int, list[int]] = {}
 
-    def fake(context: object, finalist: Evaluation, steps: int) -> Training:
-        trained.setdefault(steps, []).append(finalist.id)
-        place = trained[3].index(finalist.id)
-        return Training(finalist.id, steps, 0.0, 1.0, merits[steps][place], 0.0)
+    def fake(
+        context: object, chosen: Sequence[Evaluation], steps: int
+    ) -> Iterator[tuple[Evaluation, Training]]:
+        for finalist in chosen:
+            trained.setdefault(steps, []).append(finalist.id)
+            place = trained[3].index(finalist.id)
+            yield finalist, Training(finalist.id, steps, 0.0, 1.0, merits[steps][place], 0.0)
 
-    monkeypatch.setattr(race, "_train", fake)
+    monkeypatch.setattr(race, "train_finalists", fake)
     config = replace(RACE, finalists=len(merits[3]))
     outcome = run_mission(config, fixed_scene(), tmp_path / "run", device="cpu")
     assert set(trained) == set(merits)
@@ -115,15 +120,16 @@ def test_a_race_that_was_stopped_trains_nothing_twice(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run_mission(RACE, fixed_scene(), tmp_path / "whole", device="cpu")
-    train, calls = race._train, []
+    monkeypatch.setattr(torch, "get_num_threads", lambda: 1)  # in this process
+    train, calls = trials.train, []
 
-    def stopping(*arguments: object) -> Training:
+    def stopping(*arguments: object) -> tuple[Evaluation, Training]:
         calls.append(arguments)
         if len(calls) == 4:
             raise KeyboardInterrupt
         return train(*arguments)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(race, "_train", stopping)
+    monkeypatch.setattr(trials, "train", stopping)
     with pytest.raises(KeyboardInterrupt):
         run_mission(RACE, fixed_scene(), tmp_path / "stopped", device="cpu")
     assert len(trainings(tmp_path / "stopped")) == 3
@@ -134,6 +140,29 @@ def test_a_race_that_was_stopped_trains_nothing_twice(
     assert (tmp_path / "whole" / "architecture.json").read_bytes() == (
         resumed.folder / "architecture.json"
     ).read_bytes()
+
+
+def test_finalists_side_by_side_train_as_one_alone_does(tmp_path: Path) -> None:
+    threads = torch.get_num_threads()
+    try:
+        for count in (1, 2):
+            torch.set_num_threads(count)
+            run_mission(RACE, fixed_scene(), tmp_path / str(count), device="cpu")
+    finally:
+        torch.set_num_threads(threads)
+    alone, beside = (trainings(tmp_path / name) for name in ("1", "2"))
+    assert without_time(alone) == without_time(beside)
+
+
+def test_too_many_patches_are_not_sent_to_other_processes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run_mission(RACE, fixed_scene(), tmp_path / "few", device="cpu")
+    monkeypatch.setattr(trials, "MOST_BYTES", 0)
+    monkeypatch.setattr(trials, "Parallel", None)
+    run_mission(RACE, fixed_scene(), tmp_path / "many", device="cpu")
+    few, many = (trainings(tmp_path / name) for name in ("few", "many"))
+    assert without_time(few) == without_time(many)
 
 
 def test_labels_of_test_pixels_change_nothing(tmp_path: Path) -> None:

@@ -2,12 +2,10 @@
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from statistics import fmean
 from typing import Any
 
 from hytas.errors import InputError
-from hytas.models import build_network
 from hytas.run.context import RunContext
 from hytas.run.proposals import (
     Proposals,
@@ -18,8 +16,8 @@ from hytas.run.proposals import (
     waves,
 )
 from hytas.run.report import Report
+from hytas.run.trials import train_finalists
 from hytas.search import Evaluation, EvaluationStore, Training
-from hytas.train import retrain, shifted_accuracy
 
 FINALISTS = 16
 KEEP = 2
@@ -99,15 +97,17 @@ def _trainer(
     known = {(item.id, item.steps): item for item in store.trainings()}
 
     def train(chosen: Sequence[Evaluation], steps: int) -> list[Training]:
-        results = []
+        missing = []
         for finalist in chosen:
-            if (finalist.id, steps) not in known:
-                training = _train(context, finalist, steps)
-                store.add_training(training)
-                known[finalist.id, steps] = training
-            results.append(known[finalist.id, steps])
-            report.line(_describe(finalist, results[-1]))
-        return results
+            if (finalist.id, steps) in known:
+                report.line(_describe(finalist, known[finalist.id, steps]))
+            else:
+                missing.append(finalist)
+        for finalist, training in train_finalists(context, missing, steps):
+            store.add_training(training)
+            known[finalist.id, steps] = training
+            report.line(_describe(finalist, training))
+        return [known[finalist.id, steps] for finalist in chosen]
 
     return train
 
@@ -160,37 +160,6 @@ def first_steps(context: RunContext) -> int:
     if config.race_epochs is None:
         return config.race_steps
     return config.race_epochs * config.recipe.steps_per_epoch(len(context.split.train))
-
-
-def _train(context: RunContext, finalist: Evaluation, steps: int) -> Training:
-    config = context.config
-    network = build_network(
-        finalist.architecture, context.shape, drop_path=config.recipe.drop_path, seed=config.seed
-    )
-    validation = context.labelled(context.split.validation)
-    result = retrain(
-        network,
-        context.labelled(context.split.train),
-        validation,
-        replace(config.recipe, steps=steps, epochs=None, most_epochs=None),
-        seed=config.seed,
-        device=context.device,
-    )
-    best = result.history[result.best_epoch - 1]
-    assert best.validation_probability is not None
-    assert best.validation_oa is not None
-    seconds = sum(epoch.seconds for epoch in result.history)
-    shifted = shifted_accuracy(
-        network.eval(), validation, config.recipe, seed=config.seed, device=context.device
-    )
-    return Training(
-        finalist.id,
-        steps,
-        best.validation_probability,
-        best.validation_oa,
-        shifted,
-        seconds,
-    )
 
 
 def _describe(finalist: Evaluation, training: Training) -> str:

@@ -282,3 +282,58 @@ def test_few_pixels_of_a_fixed_map_may_be_asked_for():
     assert (np.bincount(train.ravel()[pixels])[1:] == 5).all()
     np.testing.assert_array_equal(split.test, make_split(fixed, kind="fixed").test)
     assert "pixels drawn from the training map" in split.notes[0]
+
+
+@pytest.mark.parametrize("kind", ["random", "blocks"])
+def test_folds_validate_on_one_pixel_once(kind: str) -> None:
+    scene = synthetic_scene()
+    split = make_split(scene, kind=kind, train_per_class=10, block=8, patch_size=3)
+    labels = scene.labels.ravel()
+    pairs = split.folds(scene, 10**6)
+    everything = np.union1d(split.train, split.validation)
+    assert np.array_equal(pairs[0][0], split.train)
+    assert np.array_equal(pairs[0][1], split.validation)
+    assert len(pairs) == 5  # two pixels of ten each
+    for train, validation in pairs:
+        assert np.array_equal(np.union1d(train, validation), everything)
+        assert np.intersect1d(train, validation).size == 0
+        assert np.array_equal(
+            np.bincount(labels[validation]), np.bincount(labels[split.validation])
+        )
+    validated = np.concatenate([validation for _, validation in pairs])
+    assert len(np.unique(validated)) == len(validated)
+    again = split.folds(scene, 10**6)
+    assert all(np.array_equal(a[1], b[1]) for a, b in zip(pairs, again, strict=True))
+
+
+def test_folds_end_where_there_are_enough_pixels_or_no_more() -> None:
+    scene = synthetic_scene()
+    split = make_split(scene, kind="random", train_per_class=10)
+    count = len(split.validation)
+    assert [len(split.folds(scene, enough)) for enough in (count, count + 1, 2 * count)] == [
+        1,
+        2,
+        2,
+    ]
+    none = make_split(scene, kind="random", train_per_class=10, validation_fraction=0.0)
+    assert len(none.folds(scene, 100)) == 1
+    # Three of four pixels a class are held back first, so that one is left for a second fold.
+    large = make_split(scene, kind="random", train_per_class=4, validation_fraction=0.75)
+    first, second = large.folds(scene, 10**6)
+    assert len(first[1]) == 3 * scene.classes
+    assert len(second[1]) == scene.classes
+
+
+def test_folds_of_blocks_lie_side_by_side() -> None:
+    scene = synthetic_scene()
+    spreads = {}
+    for kind in ("random", "blocks"):
+        split = make_split(scene, kind=kind, train_per_class=40, block=8, patch_size=3)
+        labels = scene.labels.ravel()
+        spread = []
+        for _, validation in split.folds(scene, 10**6)[1:]:
+            for label in range(1, scene.classes + 1):
+                places = np.stack(np.divmod(validation[labels[validation] == label], scene.width))
+                spread.append(places.std(axis=1).mean())
+        spreads[kind] = np.mean(spread)
+    assert spreads["blocks"] < 0.9 * spreads["random"]

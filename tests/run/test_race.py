@@ -1,5 +1,6 @@
 """The race that ends a search."""
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -13,7 +14,7 @@ from hytas.errors import InputError
 from hytas.run import RunConfig, race, run_mission, trials
 from hytas.run.folder import read_json
 from hytas.run.proposals import diverse, waves
-from hytas.search import Evaluation, EvaluationStore, Training
+from hytas.search import Evaluation, EvaluationStore, RoundResult, Training, round_results
 from hytas.train import Recipe
 
 RACE = RunConfig(
@@ -43,9 +44,19 @@ def fixed_scene(poison: int = 0) -> Scene:
     return replace(scene, train=train, test=test)
 
 
+@pytest.fixture(autouse=True)
+def one_fold(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> None:
+    if "folds" not in request.node.name:
+        monkeypatch.setattr(trials, "ENOUGH_PIXELS", 1)
+
+
 def trainings(folder: Path) -> list[Training]:
     with EvaluationStore(folder / "evaluations.sqlite") as store:
         return store.trainings()
+
+
+def results(folder: Path) -> list[RoundResult]:
+    return round_results(trainings(folder))
 
 
 def without_time(items: list[Training]) -> list[Training]:
@@ -54,7 +65,7 @@ def without_time(items: list[Training]) -> list[Training]:
 
 def test_the_best_on_validation_pixels_wins(tmp_path: Path) -> None:
     outcome = run_mission(RACE, fixed_scene(), tmp_path / "run", device="cpu")
-    done = trainings(tmp_path / "run")
+    done = results(tmp_path / "run")
     first, last = ([t for t in done if t.steps == steps] for steps in (3, 6))
     assert (len(done), len(first), len(last)) == (8, 5, 3)
     best = sorted(first, key=lambda t: -t.merit)[:3]
@@ -83,15 +94,14 @@ def test_a_round_counts_by_its_length(
 ) -> None:
     trained: dict[int, list[int]] = {}
 
-    def fake(
-        context: object, chosen: Sequence[Evaluation], steps: int
-    ) -> Iterator[tuple[Evaluation, Training]]:
-        for finalist in chosen:
-            trained.setdefault(steps, []).append(finalist.id)
-            place = trained[3].index(finalist.id)
-            yield finalist, Training(finalist.id, steps, 0.0, 1.0, merits[steps][place], 0.0)
+    def fake(context: object, chosen: Sequence[trials.Trial], steps: int) -> Iterator[Training]:
+        for trial in chosen:
+            number = trial.finalist.id
+            trained.setdefault(steps, []).append(number)
+            merit = merits[steps][trained[3].index(number)]
+            yield Training(number, steps, trial.fold, 29, 0.0, 1.0, merit, 0.0)
 
-    monkeypatch.setattr(race, "train_finalists", fake)
+    monkeypatch.setattr(race, "run_trials", fake)
     config = replace(RACE, finalists=len(merits[3]))
     outcome = run_mission(config, fixed_scene(), tmp_path / "run", device="cpu")
     assert set(trained) == set(merits)
@@ -123,7 +133,7 @@ def test_a_race_that_was_stopped_trains_nothing_twice(
     monkeypatch.setattr(torch, "get_num_threads", lambda: 1)  # in this process
     train, calls = trials.train, []
 
-    def stopping(*arguments: object) -> tuple[Evaluation, Training]:
+    def stopping(*arguments: object) -> Training:
         calls.append(arguments)
         if len(calls) == 4:
             raise KeyboardInterrupt
@@ -140,6 +150,48 @@ def test_a_race_that_was_stopped_trains_nothing_twice(
     assert (tmp_path / "whole" / "architecture.json").read_bytes() == (
         resumed.folder / "architecture.json"
     ).read_bytes()
+
+
+def test_few_pixels_are_validated_in_folds(tmp_path: Path) -> None:
+    scene = fixed_scene()
+    run_mission(RACE, scene, tmp_path / "run", device="cpu")
+    with np.load(tmp_path / "run" / "split.npz") as split:
+        count = len(split["validation"])
+    done = trainings(tmp_path / "run")
+    folds = math.ceil(trials.ENOUGH_PIXELS / count)
+    assert 1 < folds < 5
+    by_round = [{(t.id, t.fold) for t in done if t.steps == steps} for steps in (3, 6)]
+    assert [len(found) for found in by_round] == [5 * folds, 3 * folds]
+    assert {t.fold for t in done} == set(range(folds))
+    # The winner is the best over all folds, not of any one.
+    whole = {(r.id, r.steps): r.merit for r in results(tmp_path / "run")}
+    last = {number for number, steps in whole if steps == 6}
+    winner = max(last, key=lambda number: 2 * whole[number, 6] + whole[number, 3])
+    with EvaluationStore(tmp_path / "run" / "evaluations.sqlite") as store:
+        (item,) = [item for item in store.evaluations() if item.id == winner]
+    assert read_json(tmp_path / "run" / "architecture.json") == item.architecture
+
+
+def test_a_round_that_was_stopped_between_folds_goes_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scene = fixed_scene()
+    run_mission(RACE, scene, tmp_path / "whole", device="cpu")
+    add = EvaluationStore.add_training
+
+    def stopping(store: EvaluationStore, training: Training) -> None:
+        add(store, training)
+        if training.fold == 1:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(EvaluationStore, "add_training", stopping)
+    with pytest.raises(KeyboardInterrupt):
+        run_mission(RACE, scene, tmp_path / "stopped", device="cpu")
+    monkeypatch.setattr(EvaluationStore, "add_training", add)
+    assert 0 < len(trainings(tmp_path / "stopped")) < len(trainings(tmp_path / "whole"))
+    run_mission(RACE, scene, tmp_path / "stopped", device="cpu")
+    whole, stopped = (trainings(tmp_path / name) for name in ("whole", "stopped"))
+    assert without_time(whole) == without_time(stopped)
 
 
 def test_finalists_side_by_side_train_as_one_alone_does(tmp_path: Path) -> None:

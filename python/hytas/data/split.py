@@ -13,10 +13,13 @@ from hytas.data.blocks import near, split_blocks
 from hytas.data.labels import LabelMap
 from hytas.data.patches import check_patch_size
 from hytas.data.scene import Scene
+from hytas.data.validation import MOST_FOLDS, further_folds, take_validation
 from hytas.errors import InputError
 from hytas.files import atomic_write
 
 KINDS = ("auto", "fixed", "random", "blocks", "folds")
+APART = ("blocks", "folds")
+"""Kinds whose validation pixels lie apart from those trained on, as their test pixels do."""
 DEFAULT_TRAIN_PER_CLASS = 50
 
 Pixels = npt.NDArray[np.int64]
@@ -45,6 +48,18 @@ class Split:
     patch_size: int
     overlap: float
     notes: tuple[str, ...] = ()
+
+    def folds(self, scene: Scene, enough: int) -> list[tuple[Pixels, Pixels]]:
+        """Pairs of training and validation pixels: this one, then pairs of the same pixels.
+
+        Args:
+            scene: that was split.
+            enough: validation pixels of all pairs together, at which there are enough; there are
+                never more pairs than `MOST_FOLDS`, nor than there are pixels for.
+        """
+        pair = self.train, self.validation
+        generator = np.random.default_rng([self.seed, MOST_FOLDS])
+        return [pair, *further_folds(scene, *pair, enough, self.kind in APART, generator)]
 
     def describe(self) -> str:
         """Return one line to print; it says so when the test figures will be optimistic."""
@@ -163,9 +178,8 @@ def make_split(
         chosen, test, found = _blocks(scene, counts, patch_size, (block, parts, part), seed)
         notes = (*notes, *found)
     overlap = overlap_fraction(scene.labels.shape, chosen, test, patch_size)
-    apart = kind in ("blocks", "folds")
-    train, validation = _take_validation(scene, chosen, validation_fraction, apart, generator)
-    return Split(train, validation, test, kind, seed, patch_size, overlap, notes)
+    taken = take_validation(scene, chosen, validation_fraction, kind in APART, generator)
+    return Split(*taken, test, kind, seed, patch_size, overlap, notes)
 
 
 def _usual(
@@ -336,33 +350,3 @@ def _draw(
         for label, count in enumerate(counts, start=1)
     ]
     return np.sort(np.concatenate(drawn))
-
-
-def _take_validation(
-    scene: Scene,
-    chosen: Pixels,
-    fraction: float,
-    apart: bool,
-    generator: np.random.Generator,
-) -> tuple[Pixels, Pixels]:
-    """Part the training pixels class by class; a class of fewer than 3 keeps them all.
-
-    Args:
-        apart: take the pixels that lie farthest in a random direction, not any.
-    """
-    labels = scene.labels.ravel()[chosen]
-    taken = []
-    for label in range(1, scene.classes + 1):
-        pixels = chosen[labels == label]
-        count = 0
-        if fraction > 0 and pixels.size >= 3:
-            count = min(max(1, round(fraction * pixels.size)), pixels.size - 1)
-        pixels = generator.permutation(pixels)
-        if apart:
-            angle = generator.uniform(0.0, 2.0 * np.pi)
-            rows, columns = np.divmod(pixels, scene.width)
-            along = rows * np.sin(angle) + columns * np.cos(angle)
-            pixels = pixels[np.argsort(-along, kind="stable")]
-        taken.append(pixels[:count])
-    validation = np.sort(np.concatenate(taken))
-    return np.setdiff1d(chosen, validation), validation

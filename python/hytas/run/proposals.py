@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from hytas.errors import InputError
-from hytas.search import Evaluation, EvaluationStore, Training
+from hytas.search import Evaluation, EvaluationStore, RoundResult, round_results
 from hytas.search.predictor import ArchitecturePredictor, cross_validated_rank_correlation
 
 FIRST_SHARE = 0.5
@@ -115,7 +115,7 @@ class Proposals:
         self.left = [item for item in self.left if item not in chosen]
         return chosen
 
-    def learn(self, raced: Sequence[Evaluation], results: Sequence[Training]) -> None:
+    def learn(self, raced: Sequence[Evaluation], results: Sequence[RoundResult]) -> None:
         """What the finalists of a wave reached in the first round."""
         self.raced += raced
         self.merits += [result.merit for result in results]
@@ -166,7 +166,7 @@ def read_earlier(folders: Sequence[str], space: str) -> list[Trained]:
         if not file.is_file():
             raise InputError(f"learn from {folder}: holds no run (no {file.name})")
         with EvaluationStore(file) as store:
-            results = store.trainings()
+            results = round_results(store.trainings())
             items = {item.id: item for item in store.evaluations()}
         first = [result for result in results if result.steps == results[0].steps]
         raced = [items[result.id] for result in first]

@@ -16,8 +16,8 @@ from hytas.run.proposals import (
     waves,
 )
 from hytas.run.report import Report
-from hytas.run.trials import train_finalists
-from hytas.search import Evaluation, EvaluationStore, Training
+from hytas.run.trials import Trial, race_folds, run_trials
+from hytas.search import Evaluation, EvaluationStore, RoundResult, round_results
 
 FINALISTS = 16
 KEEP = 2
@@ -92,32 +92,37 @@ def _further_rounds(context: RunContext, count: int, steps: int) -> list[tuple[i
 
 def _trainer(
     context: RunContext, store: EvaluationStore, report: Report
-) -> Callable[[Sequence[Evaluation], int], list[Training]]:
+) -> Callable[[Sequence[Evaluation], int], list[RoundResult]]:
     """What trains finalists for so many steps, or takes from the store what was trained before."""
-    known = {(item.id, item.steps): item for item in store.trainings()}
+    folds = len(race_folds(context))
 
-    def train(chosen: Sequence[Evaluation], steps: int) -> list[Training]:
-        missing = []
-        for finalist in chosen:
-            if (finalist.id, steps) in known:
-                report.line(_describe(finalist, known[finalist.id, steps]))
-            else:
-                missing.append(finalist)
-        for finalist, training in train_finalists(context, missing, steps):
+    def train(chosen: Sequence[Evaluation], steps: int) -> list[RoundResult]:
+        by_id = {finalist.id: finalist for finalist in chosen}
+        done = [item for item in store.trainings() if item.steps == steps and item.id in by_id]
+        known = {(item.id, item.fold) for item in done}
+        trials = [Trial(item, fold) for item in chosen for fold in range(folds)]
+        missing = [trial for trial in trials if (trial.finalist.id, trial.fold) not in known]
+        for result in round_results(done):
+            if result.folds == folds:
+                report.line(_describe(by_id[result.id], result))
+        for training in run_trials(context, missing, steps):
             store.add_training(training)
-            known[finalist.id, steps] = training
-            report.line(_describe(finalist, training))
-        return [known[finalist.id, steps] for finalist in chosen]
+            done.append(training)
+            own = [item for item in done if item.id == training.id]
+            if len(own) == folds:
+                report.line(_describe(by_id[training.id], *round_results(own)))
+        results = {result.id: result for result in round_results(done)}
+        return [results[finalist.id] for finalist in chosen]
 
     return train
 
 
 def _proposed(
-    proposals: Proposals, count: int, train: Callable[[Sequence[Evaluation]], list[Training]]
-) -> tuple[list[Evaluation], list[Training]]:
+    proposals: Proposals, count: int, train: Callable[[Sequence[Evaluation]], list[RoundResult]]
+) -> tuple[list[Evaluation], list[RoundResult]]:
     """`count` finalists and their trainings, each wave chosen by what those before it taught."""
     left: list[Evaluation] = []
-    results: list[Training] = []
+    results: list[RoundResult] = []
     for wave in waves(count):
         chosen = proposals.next(wave)
         taught = train(chosen)
@@ -127,14 +132,16 @@ def _proposed(
     return left, results
 
 
-def _best(left: Sequence[Evaluation], rounds: Mapping[int, Sequence[Training]]) -> list[Evaluation]:
+def _best(
+    left: Sequence[Evaluation], rounds: Mapping[int, Sequence[RoundResult]]
+) -> list[Evaluation]:
     """The best first; of equals the one that comes first in `left`, the better of the proxy."""
     return sorted(left, key=lambda finalist: -_standing(rounds[finalist.id]))
 
 
-def _standing(trainings: Sequence[Training]) -> float:
+def _standing(results: Sequence[RoundResult]) -> float:
     """Mean merit over the rounds, weighted with their steps."""
-    return fmean([item.merit for item in trainings], [item.steps for item in trainings])
+    return fmean([item.merit for item in results], [item.steps for item in results])
 
 
 def finalists(context: RunContext) -> int:
@@ -162,12 +169,12 @@ def first_steps(context: RunContext) -> int:
     return config.race_epochs * config.recipe.steps_per_epoch(len(context.split.train))
 
 
-def _describe(finalist: Evaluation, training: Training) -> str:
+def _describe(finalist: Evaluation, result: RoundResult) -> str:
     genes = ", ".join(
         f"{name} {value}" for name, value in global_genes(finalist.architecture) if name != "space"
     )
     return (
-        f"  {training.steps} steps: validation OA {training.oa:.3f}, "
-        f"under other light {training.shifted_oa:.3f}, "
-        f"probability {training.probability:.3f} ({genes})"
+        f"  {result.steps} steps: validation OA {result.oa:.3f}, "
+        f"under other light {result.shifted_oa:.3f}, "
+        f"probability {result.probability:.3f} ({genes})"
     )

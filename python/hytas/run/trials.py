@@ -15,6 +15,8 @@ from hytas.run.context import RunContext
 from hytas.search import Evaluation, Training
 from hytas.train import LabelledPixels, Recipe, retrain, shifted_accuracy
 
+ENOUGH_PIXELS = 100
+"""Validation pixels that a race is to rank on, of all folds together."""
 MOST_BYTES = 2**30
 """Of patches that are sent to other processes; more are cut as they are needed, by one process."""
 IDLE_SECONDS = 30
@@ -38,8 +40,16 @@ class _CutPatches:
 
 
 @dataclass(frozen=True)
-class Ground:
-    """What every finalist of a race is trained and judged on."""
+class Trial:
+    """One training to be done: an architecture, and on which fold."""
+
+    finalist: Evaluation
+    fold: int
+
+
+@dataclass(frozen=True)
+class _Ground:
+    """What a finalist is trained and judged on."""
 
     training: LabelledPixels
     validation: LabelledPixels
@@ -48,43 +58,61 @@ class Ground:
     device: torch.device
 
 
-def train_finalists(
-    context: RunContext, chosen: Sequence[Evaluation], steps: int
-) -> Iterator[tuple[Evaluation, Training]]:
-    """Each finalist trained from the start for `steps` optimiser steps, in the order they end.
+def race_folds(context: RunContext) -> list[tuple[NDArray[np.int64], NDArray[np.int64]]]:
+    """Training and validation pixels of each fold of a race: several where pixels are few."""
+    return context.split.folds(context.scene, ENOUGH_PIXELS)
+
+
+def run_trials(context: RunContext, trials: Sequence[Trial], steps: int) -> Iterator[Training]:
+    """Each trained from the start for `steps` optimiser steps, in the order they end.
 
     On a CPU as many are trained at once as torch has threads (OMP_NUM_THREADS, or the cores), each
     with one thread, so that a training is the same however many run beside it. A GPU trains one
     after another.
     """
-    ground = Ground(
-        context.labelled(context.split.train),
-        context.labelled(context.split.validation),
-        replace(context.config.recipe, steps=steps, epochs=None, most_epochs=None),
-        context.config.seed,
-        context.device,
-    )
-    networks = (
-        build_network(
-            finalist.architecture,
-            context.shape,
-            drop_path=ground.recipe.drop_path,
-            seed=ground.seed,
+    workers = min(torch.get_num_threads(), len(trials)) if context.device.type == "cpu" else 1
+    side_by_side = workers > 1 and _bytes(context) <= MOST_BYTES
+    grounds = _cut(_grounds(context, steps)) if side_by_side else _grounds(context, steps)
+    drop_path = context.config.recipe.drop_path
+    jobs = (
+        (
+            trial,
+            build_network(
+                trial.finalist.architecture,
+                context.shape,
+                drop_path=drop_path,
+                seed=context.config.seed,
+            ),
+            grounds[trial.fold],
         )
-        for finalist in chosen
+        for trial in trials
     )
-    workers = min(torch.get_num_threads(), len(chosen))
-    if context.device.type == "cpu" and workers > 1 and _bytes(context) <= MOST_BYTES:
-        sent = replace(ground, training=_cut(ground.training), validation=_cut(ground.validation))
-        jobs = (delayed(train)(item, net, sent) for item, net in zip(chosen, networks, strict=True))
+    if side_by_side:
         with parallel_config("loky", inner_max_num_threads=1, idle_worker_timeout=IDLE_SECONDS):
-            yield from Parallel(workers, return_as="generator_unordered")(jobs)
+            yield from Parallel(workers, return_as="generator_unordered")(
+                delayed(train)(*job) for job in jobs
+            )
         return
-    for finalist, network in zip(chosen, networks, strict=True):
-        yield train(finalist, network, ground)
+    for job in jobs:
+        yield train(*job)
 
 
-def train(finalist: Evaluation, network: nn.Module, ground: Ground) -> tuple[Evaluation, Training]:
+def _grounds(context: RunContext, steps: int) -> list[_Ground]:
+    """One for each fold."""
+    recipe = replace(context.config.recipe, steps=steps, epochs=None, most_epochs=None)
+    return [
+        _Ground(
+            context.labelled(training),
+            context.labelled(validation),
+            recipe,
+            context.config.seed,
+            context.device,
+        )
+        for training, validation in race_folds(context)
+    ]
+
+
+def train(trial: Trial, network: nn.Module, ground: _Ground) -> Training:
     """One training; `ground.recipe` says for how many steps."""
     with _one_thread(ground.device):
         result = retrain(
@@ -105,9 +133,11 @@ def train(finalist: Evaluation, network: nn.Module, ground: Ground) -> tuple[Eva
     best = result.history[result.best_epoch - 1]
     assert best.validation_probability is not None
     assert best.validation_oa is not None
-    return finalist, Training(
-        finalist.id,
+    return Training(
+        trial.finalist.id,
         ground.recipe.steps,
+        trial.fold,
+        len(ground.validation),
         best.validation_probability,
         best.validation_oa,
         shifted,
@@ -131,5 +161,16 @@ def _bytes(context: RunContext) -> int:
     return 4 * pixels * context.config.patch_size**2 * context.shape.bands
 
 
-def _cut(pixels: LabelledPixels) -> LabelledPixels:
-    return replace(pixels, patches=_CutPatches(pixels.pixels, pixels.patches(pixels.pixels)))
+def _cut(grounds: Sequence[_Ground]) -> list[_Ground]:
+    """The same with patches that can be sent; those of all folds are the same pixels'."""
+    first = grounds[0]
+    pixels = np.union1d(first.training.pixels, first.validation.pixels)
+    cut = _CutPatches(pixels, first.training.patches(pixels))
+    return [
+        replace(
+            ground,
+            training=replace(ground.training, patches=cut),
+            validation=replace(ground.validation, patches=cut),
+        )
+        for ground in grounds
+    ]

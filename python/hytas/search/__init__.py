@@ -1,14 +1,22 @@
 """The search: ask the engine, score with proxies, keep every evaluation."""
 
 from hytas.search.driver import SearchProgress, SearchResult, SearchSettings, search
-from hytas.search.store import Evaluation, EvaluationStore, Training
+from hytas.search.store import (
+    Evaluation,
+    EvaluationStore,
+    RoundResult,
+    Training,
+    round_results,
+)
 
 __all__ = [
     "Evaluation",
     "EvaluationStore",
+    "RoundResult",
     "SearchProgress",
     "SearchResult",
     "SearchSettings",
     "Training",
+    "round_results",
     "search",
 ]

@@ -3,15 +3,16 @@
 import json
 import math
 import sqlite3
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import astuple, dataclass
 from pathlib import Path
+from statistics import fmean
 from typing import Any
 
 from hytas.errors import InputError
 
-SCHEMA_VERSION = 2
+SCHEMA_VERSION = 3
 SCHEMA = """
 CREATE TABLE IF NOT EXISTS evaluations (
     id INTEGER PRIMARY KEY,        -- the engine's number of the architecture, in asking order
@@ -25,11 +26,13 @@ CREATE TABLE IF NOT EXISTS evaluations (
 CREATE TABLE IF NOT EXISTS trainings (
     id INTEGER NOT NULL,           -- of the evaluation
     steps INTEGER NOT NULL,        -- optimiser steps
+    fold INTEGER NOT NULL,         -- of the validation pixels, from 0
+    pixels INTEGER NOT NULL,       -- validation pixels of the fold
     probability REAL NOT NULL,
     oa REAL NOT NULL,
     shifted_oa REAL NOT NULL,
     seconds REAL NOT NULL,
-    PRIMARY KEY (id, steps)
+    PRIMARY KEY (id, steps, fold)
 );
 CREATE TABLE IF NOT EXISTS state (
     name TEXT PRIMARY KEY,
@@ -58,6 +61,8 @@ class Training:
     Attributes:
         id: of its evaluation.
         steps: optimiser steps.
+        fold: number of the fold that it was validated on.
+        pixels: validation pixels of that fold.
         probability: mean probability that validation pixels give to their class.
         oa: overall accuracy on validation pixels.
         shifted_oa: the same under other light (`hytas.train.shifted_accuracy`).
@@ -66,6 +71,26 @@ class Training:
 
     id: int
     steps: int
+    fold: int
+    pixels: int
+    probability: float
+    oa: float
+    shifted_oa: float
+    seconds: float
+
+
+@dataclass(frozen=True)
+class RoundResult:
+    """What an architecture reached in a round: means over the pixels of all folds.
+
+    Attributes:
+        folds: how many.
+        id, steps, probability, oa, shifted_oa, seconds: as of a `Training`; the seconds summed.
+    """
+
+    id: int
+    steps: int
+    folds: int
     probability: float
     oa: float
     shifted_oa: float
@@ -75,6 +100,27 @@ class Training:
     def merit(self) -> float:
         """What the race ranks by: the accuracy under other light; the probability parts equals."""
         return self.shifted_oa + 1e-3 * self.probability
+
+
+def round_results(trainings: Iterable[Training]) -> list[RoundResult]:
+    """One result for each architecture and length, the shortest first."""
+    groups: dict[tuple[int, int], list[Training]] = {}
+    for training in trainings:
+        groups.setdefault((training.steps, training.id), []).append(training)
+    return [_over_folds(groups[key]) for key in sorted(groups)]
+
+
+def _over_folds(trainings: Sequence[Training]) -> RoundResult:
+    weights = [item.pixels for item in trainings]
+    return RoundResult(
+        trainings[0].id,
+        trainings[0].steps,
+        len(trainings),
+        fmean([item.probability for item in trainings], weights),
+        fmean([item.oa for item in trainings], weights),
+        fmean([item.shifted_oa for item in trainings], weights),
+        sum(item.seconds for item in trainings),
+    )
 
 
 class EvaluationStore:
@@ -160,15 +206,15 @@ class EvaluationStore:
         ]
 
     def add_training(self, training: Training) -> None:
-        """Add a training; one of the same architecture and length is replaced."""
+        """Add a training; one of the same architecture, length and fold is replaced."""
         with self._transaction() as connection:
             connection.execute(
-                "INSERT OR REPLACE INTO trainings VALUES (?,?,?,?,?,?)", astuple(training)
+                "INSERT OR REPLACE INTO trainings VALUES (?,?,?,?,?,?,?,?)", astuple(training)
             )
 
     def trainings(self) -> list[Training]:
         """All trainings, the shortest first."""
-        rows = self._connection.execute("SELECT * FROM trainings ORDER BY steps, id")
+        rows = self._connection.execute("SELECT * FROM trainings ORDER BY steps, id, fold")
         return [Training(*row) for row in rows]
 
     def save_state(self, state: bytes) -> None:

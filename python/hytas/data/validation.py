@@ -1,0 +1,83 @@
+"""Which training pixels are kept to choose on."""
+
+import numpy as np
+import numpy.typing as npt
+
+from hytas.data.scene import Scene
+
+MOST_FOLDS = 5
+
+Pixels = npt.NDArray[np.int64]
+
+
+def take_validation(
+    scene: Scene,
+    chosen: Pixels,
+    fraction: float,
+    apart: bool,
+    generator: np.random.Generator,
+) -> tuple[Pixels, Pixels]:
+    """Part the training pixels class by class; a class of fewer than 3 keeps them all.
+
+    Args:
+        apart: take the pixels that lie farthest in a random direction, not any.
+
+    Returns:
+        Training and validation pixels.
+    """
+    labels = scene.labels.ravel()[chosen]
+    taken = []
+    for label in range(1, scene.classes + 1):
+        pixels = chosen[labels == label]
+        count = 0
+        if fraction > 0 and pixels.size >= 3:
+            count = min(max(1, round(fraction * pixels.size)), pixels.size - 1)
+        taken.append(_in_a_row(scene, pixels, apart, generator)[:count])
+    validation = np.sort(np.concatenate(taken))
+    return np.setdiff1d(chosen, validation), validation
+
+
+def further_folds(
+    scene: Scene,
+    train: Pixels,
+    validation: Pixels,
+    enough: int,
+    apart: bool,
+    generator: np.random.Generator,
+) -> list[tuple[Pixels, Pixels]]:
+    """Pairs of training and validation pixels beside the one given, for cross-validation.
+
+    Each validates on other training pixels, of each class as many as `validation` holds.
+
+    Args:
+        enough: no further pair once all validation pixels are so many.
+        apart: those of one pair lie side by side in a random direction.
+    """
+    labels = scene.labels.ravel()
+    everything = np.union1d(train, validation)
+    counts = np.bincount(labels[validation], minlength=scene.classes + 1)
+    left = {
+        label: _in_a_row(scene, train[labels[train] == label], apart, generator)
+        for label in range(1, scene.classes + 1)
+    }
+    pairs: list[tuple[Pixels, Pixels]] = []
+    total = validation.size
+    while len(pairs) < MOST_FOLDS - 1 and 0 < total < enough:
+        taken = np.sort(np.concatenate([left[label][: counts[label]] for label in left]))
+        left = {label: left[label][counts[label] :] for label in left}
+        if not taken.size:
+            break
+        pairs.append((np.setdiff1d(everything, taken), taken))
+        total += taken.size
+    return pairs
+
+
+def _in_a_row(scene: Scene, pixels: Pixels, apart: bool, generator: np.random.Generator) -> Pixels:
+    """The pixels of a class in the order in which they are taken."""
+    pixels = generator.permutation(pixels)
+    if not apart:
+        return pixels
+    angle = generator.uniform(0.0, 2.0 * np.pi)
+    rows, columns = np.divmod(pixels, scene.width)
+    along = rows * np.sin(angle) + columns * np.cos(angle)
+    return pixels[np.argsort(-along, kind="stable")]

@@ -11,6 +11,8 @@ import pytest
 import scipy.io
 from small_run import TINY_SEARCH, Run, command, small_scene
 
+from hytas.cli import main
+
 
 def refused(done: subprocess.CompletedProcess[str], *words: str) -> None:
     """The form that every refusal has."""
@@ -290,3 +292,32 @@ def test_numbers_out_of_range(option: str, scene: Path, tmp_path: Path, hytas: R
     done = hytas("search", "--data", scene, "--budget", "60K-params", "--out", out, option)
     refused(done, option.split("=")[1])
     assert not out.exists()
+
+
+class OutOfMemoryError(RuntimeError):
+    """As torch names it."""
+
+
+@pytest.mark.parametrize("error", [MemoryError(), OutOfMemoryError("CUDA: 2 GiB\nmore")])
+def test_memory_that_runs_out_is_one_line(
+    error: Exception, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def fail(*_: object, **__: object) -> None:
+        raise error
+
+    monkeypatch.setattr(main.hytas, "main", fail)
+    with pytest.raises(SystemExit) as stopped:
+        main.run(["doctor"])
+    assert stopped.value.code == 1
+    said = capsys.readouterr().err
+    assert said.count("\n") == 1
+    assert said.startswith("error: out of memory (")
+
+
+def test_other_errors_of_ours_are_not_hidden(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: object, **__: object) -> None:
+        raise RuntimeError("a bug")
+
+    monkeypatch.setattr(main.hytas, "main", fail)
+    with pytest.raises(RuntimeError, match="a bug"):
+        main.run(["doctor"])

@@ -86,7 +86,21 @@ def run(arguments: Sequence[str] | None = None) -> None:
     except (InputError, OSError) as error:
         click.echo(f"error: {error}", err=True)
         sys.exit(2)
+    except (MemoryError, RuntimeError) as error:
+        if not _out_of_memory(error):
+            raise
+        click.echo(
+            f"error: out of memory ({str(error).splitlines()[0] if str(error) else 'no details'}); "
+            "where a GPU is short, --device cpu takes the machine's; what was written stays",
+            err=True,
+        )
+        sys.exit(1)
     sys.exit(status if isinstance(status, int) else 0)
+
+
+def _out_of_memory(error: Exception) -> bool:
+    """Python's own error, or torch's, whose class is not known here without importing torch."""
+    return isinstance(error, MemoryError) or type(error).__name__ == "OutOfMemoryError"
 
 
 def run_search() -> None:

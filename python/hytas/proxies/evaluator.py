@@ -15,13 +15,14 @@ from torch import Tensor
 
 from hytas.errors import InputError
 from hytas.models.shape import InputShape
-from hytas.proxies.machine import PRECISIONS, activation_memory, arithmetic, one_thread
+from hytas.proxies.machine import PRECISIONS, activation_memory, arithmetic
 from hytas.proxies.observe import Setting, activation_bytes, weight_bytes
 from hytas.proxies.paths import observe, together
 from hytas.proxies.results import Scores, check_architecture, one_line, record
 from hytas.proxies.spec import ProxySpec, base_proxies, parse_proxies
 from hytas.proxies.table import PERTURBED
 from hytas.proxies.weights import FUSIONS, INITS, Draws, Pool
+from hytas.threads import one_thread
 
 GROUP_SIZE = 256  # networks run together on a GPU, memory allowing
 WIDTHS = 12  # of networks in the HyTAS space; those run together are of one

@@ -67,14 +67,3 @@ def _exact_settings(reduced: bool) -> list[tuple[Any, str, Any]]:
         value = "tf32" if reduced else "ieee"
         return [*settings, *((part, "fp32_precision", value) for part in (matmul, cudnn.conv))]
     return [*settings, *((part, "allow_tf32", reduced) for part in (matmul, cudnn))]
-
-
-@contextmanager
-def one_thread() -> Iterator[None]:
-    """One thread inside torch's operations; the setting is restored."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)

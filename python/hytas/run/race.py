@@ -36,7 +36,9 @@ def race(
     """The winner of successive halving among diverse finalists.
 
     Every round trains its networks from the start, each with a whole short schedule; the last two
-    are trained in full. They are ranked by their accuracy on validation pixels under other light
+    are trained in full. Where validation pixels are few, each is trained once a fold, so that
+    other training pixels validate in turn (`hytas.run.trials`).
+    They are ranked by their accuracy on validation pixels under other light
     (`hytas.train.shifted_accuracy`), averaged over the rounds so far, each of which counts by its
     length: the first rounds favour who learns fast, and on an easy scene the long ones tell good
     networks no longer apart (Ru et al., Speedy Performance Estimation for Neural Architecture
@@ -82,12 +84,12 @@ def _further_rounds(context: RunContext, count: int, steps: int) -> list[tuple[i
     full = recipe.epochs_for(pixels) * recipe.steps_per_epoch(pixels)
     limit = full or math.inf  # 0: nothing is trained after the race
     rounds = []
-    # A schedule no longer than that of the round before would tell nothing new, and those of the
-    # last round are trained in full anyway.
+    # A schedule hardly longer than that of the round before would tell nothing new, and those of
+    # the last round are trained in full anyway.
     while math.ceil(count / KEEP) > LAST and steps < limit:
         count, steps = math.ceil(count / KEEP), int(min(steps * KEEP, limit))
         rounds.append((count, steps))
-    return [*rounds, (LAST, full)] if count > 1 and full > steps else rounds
+    return [*rounds, (LAST, full)] if count > 1 and full >= KEEP * steps else rounds
 
 
 def _trainer(

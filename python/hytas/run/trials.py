@@ -1,7 +1,7 @@
 """Trains finalists of a race side by side: one a core, each with one thread."""
 
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -13,6 +13,7 @@ from torch import nn
 from hytas.models import build_network
 from hytas.run.context import RunContext
 from hytas.search import Evaluation, Training
+from hytas.threads import one_thread
 from hytas.train import LabelledPixels, Recipe, retrain, shifted_accuracy
 
 ENOUGH_PIXELS = 100
@@ -114,7 +115,7 @@ def _grounds(context: RunContext, steps: int) -> list[_Ground]:
 
 def train(trial: Trial, network: nn.Module, ground: _Ground) -> Training:
     """One training; `ground.recipe` says for how many steps."""
-    with _one_thread(ground.device):
+    with one_thread() if ground.device.type == "cpu" else nullcontext():
         result = retrain(
             network,
             ground.training,
@@ -143,17 +144,6 @@ def train(trial: Trial, network: nn.Module, ground: _Ground) -> Training:
         shifted,
         sum(epoch.seconds for epoch in result.history),
     )
-
-
-@contextmanager
-def _one_thread(device: torch.device) -> Iterator[None]:
-    """On a CPU sums depend on the number of threads, and so would who wins."""
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1 if device.type == "cpu" else threads)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(threads)
 
 
 def _bytes(context: RunContext) -> int:

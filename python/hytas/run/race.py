@@ -100,7 +100,11 @@ def _trainer(
 
     def train(chosen: Sequence[Evaluation], steps: int) -> list[RoundResult]:
         by_id = {finalist.id: finalist for finalist in chosen}
-        done = [item for item in store.trainings() if item.steps == steps and item.id in by_id]
+        done = [
+            item
+            for item in store.trainings()
+            if item.steps == steps and item.id in by_id and item.fold < folds
+        ]
         known = {(item.id, item.fold) for item in done}
         trials = [Trial(item, fold) for item in chosen for fold in range(folds)]
         missing = [trial for trial in trials if (trial.finalist.id, trial.fold) not in known]

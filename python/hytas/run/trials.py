@@ -16,8 +16,8 @@ from hytas.search import Evaluation, Training
 from hytas.threads import one_thread
 from hytas.train import LabelledPixels, Recipe, retrain, shifted_accuracy
 
-ENOUGH_PIXELS = 100
-"""Validation pixels that a race is to rank on, of all folds together."""
+ENOUGH_PIXELS = 60
+"""Validation pixels that a race is to rank on, of all folds together; each fold costs as much."""
 MOST_BYTES = 2**30
 """Of patches that are sent to other processes; more are cut as they are needed, by one process."""
 IDLE_SECONDS = 30

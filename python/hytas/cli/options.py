@@ -89,7 +89,7 @@ preparation_options = _together(
         type=float,
         default=0.2,
         show_default=True,
-        help="Share of the training pixels kept to choose on.",
+        help="Share of the training pixels kept to choose on; where these are few, others in turn.",
     ),
     click.option("--patch-size", type=int, default=7, show_default=True, help="Side of a patch."),
     click.option(

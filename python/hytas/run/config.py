@@ -40,7 +40,8 @@ class RunConfig:
         block: side of the blocks of a spatially disjoint split, in pixels.
         folds: number of folds of blocks.
         fold: the fold that is tested on.
-        validation_fraction: share of the training pixels that the race ranks on.
+        validation_fraction: share of the training pixels that the race ranks on; where these are
+            few, as many others in turn.
         retrain_on: "all" retrains the winner on training and validation pixels, for all its steps;
             "train" keeps the validation pixels apart, and the best epoch by them.
         seeds: retrainings of the winner, each with a seed of its own, to report the spread; the

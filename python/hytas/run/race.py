@@ -59,7 +59,9 @@ def race(
     train = _trainer(context, store, report)
     steps = first_steps(context)
     count = min(finalists(context), len(ranked))
-    report.line(f"race: {count} finalists, {steps} steps each")
+    folds = len(race_folds(context))
+    each = f", on {folds} folds" if folds > 1 else ""
+    report.line(f"race: {count} finalists, {steps} steps each{each}")
     found: dict[str, Any] = {}
     if context.config.strategy == "predictor":
         proposals = Proposals(ranked, earlier, context.config.seed)
@@ -72,7 +74,7 @@ def race(
     rounds = {result.id: [result] for result in results}
     for size, length in _further_rounds(context, len(left), steps):
         left = _best(left, rounds)[:size]
-        report.line(f"race: {len(left)} finalists, {length} steps each")
+        report.line(f"race: {len(left)} finalists, {length} steps each{each}")
         for result in train(left, length):
             rounds[result.id].append(result)
     return _best(left, rounds)[0], found

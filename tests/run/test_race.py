@@ -1,6 +1,8 @@
 """The race that ends a search."""
 
 import math
+import os
+import signal
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -204,6 +206,19 @@ def test_finalists_side_by_side_train_as_one_alone_does(tmp_path: Path) -> None:
         torch.set_num_threads(threads)
     alone, beside = (trainings(tmp_path / name) for name in ("1", "2"))
     assert without_time(alone) == without_time(beside)
+
+
+def killed(*_: object) -> None:
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def test_a_training_process_that_is_killed_is_told_in_one_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(torch, "get_num_threads", lambda: 2)
+    monkeypatch.setattr(trials, "train", killed)
+    with pytest.raises(OSError, match="one of 2 training processes was killed"):
+        run_mission(RACE, fixed_scene(), tmp_path / "run", device="cpu")
 
 
 def test_too_many_patches_are_not_sent_to_other_processes(

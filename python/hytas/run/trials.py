@@ -1,6 +1,7 @@
 """Trains finalists of a race side by side: one a core, each with one thread."""
 
 from collections.abc import Iterator, Sequence
+from concurrent.futures.process import BrokenProcessPool
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
 
@@ -70,6 +71,9 @@ def run_trials(context: RunContext, trials: Sequence[Trial], steps: int) -> Iter
     On a CPU as many are trained at once as torch has threads (OMP_NUM_THREADS, or the cores), each
     with one thread, so that a training is the same however many run beside it. A GPU trains one
     after another.
+
+    Raises:
+        OSError: a process that trained was killed.
     """
     workers = min(torch.get_num_threads(), len(trials)) if context.device.type == "cpu" else 1
     side_by_side = workers > 1 and _bytes(context) <= MOST_BYTES
@@ -89,10 +93,16 @@ def run_trials(context: RunContext, trials: Sequence[Trial], steps: int) -> Iter
         for trial in trials
     )
     if side_by_side:
-        with parallel_config("loky", inner_max_num_threads=1, idle_worker_timeout=IDLE_SECONDS):
-            yield from Parallel(workers, return_as="generator_unordered")(
-                delayed(train)(*job) for job in jobs
-            )
+        try:
+            with parallel_config("loky", inner_max_num_threads=1, idle_worker_timeout=IDLE_SECONDS):
+                yield from Parallel(workers, return_as="generator_unordered")(
+                    delayed(train)(*job) for job in jobs
+                )
+        except BrokenProcessPool:
+            raise OSError(
+                f"one of {workers} training processes was killed, as where memory runs out: the "
+                "same command goes on, and with OMP_NUM_THREADS=1 it trains one after another"
+            ) from None
         return
     for job in jobs:
         yield train(*job)

@@ -11,8 +11,9 @@ from small_networks import SMALL
 
 from hytas.errors import InputError
 from hytas.models import build_network, count_parameters
-from hytas.proxies import PROXIES, Evaluator, Proxy, evaluator
+from hytas.proxies import PROXIES, Evaluator, Proxy, evaluator, linalg
 from hytas.proxies.curvature import curvature_along
+from hytas.proxies.network import Group, is_one
 from hytas.proxies.weights import Draws, Pool, draw_weights
 
 ALL = ",".join(PROXIES).replace("logsynflow", "logsynflow:domain=symmetric")
@@ -25,10 +26,11 @@ def scored(architectures, shape, batch, proxies=ALL, **options):
     return [result["scores"] for result in results]
 
 
-def test_score_depends_on_neither_companions_nor_order_nor_group(shape, batch) -> None:
-    alone = [scored([architecture], shape, batch)[0] for architecture in SMALL]
+@pytest.mark.parametrize("init", ["supernet", "own"])
+def test_score_depends_on_neither_companions_nor_order_nor_group(init, shape, batch) -> None:
+    alone = [scored([architecture], shape, batch, init=init)[0] for architecture in SMALL]
     for group_size in (1, 2, 16):
-        together = scored(SMALL[::-1], shape, batch, group_size=group_size)[::-1]
+        together = scored(SMALL[::-1], shape, batch, group_size=group_size, init=init)[::-1]
         for one, many in zip(alone, together, strict=True):
             for name, value in one.items():
                 assert many[name] == pytest.approx(value, rel=TOLERANCE.get(name, 1e-5)), name
@@ -234,6 +236,41 @@ def test_reduced_precision_keeps_the_ranks(shape, batch) -> None:
         pairs = [(a[name], b[name]) for a, b in zip(exact, reduced, strict=True)]
         assert any(a != b for a, b in pairs), "bf16 was not used"
         assert spearmanr(*zip(*pairs, strict=True)).statistic > 0.9
+
+
+@pytest.mark.parametrize("init", ["supernet", "own"])
+def test_weights_that_are_equal_are_not_copied(init, shape) -> None:
+    draws = Draws(Pool(0, torch.device("cpu"), torch.float32), init)
+    same = dict(SMALL[0])
+    networks = [draw_weights(same, shape, draws) for _ in range(3)]
+    group = Group([network.signed("weights") for network in networks], shape.band_group)
+    stacked = [group.embed, group.attention[0][0].first, group.mlp[0][0].second]
+    assert all(is_one(weight) == (init == "supernet") for weight in stacked)
+    for place, network in enumerate(networks):
+        assert torch.equal(group.embed[place], network.embed.abs())
+
+
+@pytest.mark.parametrize("proxy", ["dss", "dss:sign=weights", "dss:sign=released"])
+def test_norms_of_shared_weights_are_taken_once(proxy, shape, batch, monkeypatch) -> None:
+    taken = []
+    nuclear_norms = linalg.nuclear_norms
+
+    def counting(stacks):
+        taken.append(sum(len(stack) for stack in stacks))
+        return nuclear_norms(stacks)
+
+    monkeypatch.setattr(linalg, "nuclear_norms", counting)
+    scorer = Evaluator(proxy, shape, batch=batch, seed=5, workers=1)
+    first = scorer.score(SMALL[:1])[0]["scores"]
+    layers = len(SMALL[0]["num_heads"])
+    assert sum(taken) == 4 * layers  # of gradient and weight, of qkv and proj
+    taken.clear()
+    assert scorer.score(SMALL[:1])[0]["scores"] == first
+    assert sum(taken) == 2 * layers
+    # Of the other sign step nothing is taken over.
+    both = Evaluator(["dss", "dss:sign=weights"], shape, seed=5).score(SMALL[:1])[0]["scores"]
+    if proxy in both:
+        assert both[proxy] == first[proxy]
 
 
 def test_supernet_slices_nest(shape) -> None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Hashable, Sequence
 
     from torch import Tensor
 
@@ -81,14 +81,26 @@ def dss(tap: Tap) -> Tensor:
     return (tap.grad * tap.weight).abs().flatten(1).sum(1)
 
 
-def take_norms(taps: Sequence[Tap]) -> None:
-    """Take the nuclear norms of many layers together, which pays on a GPU."""
+def take_norms(taps: Sequence[Tap], known: dict[Hashable, Tensor]) -> None:
+    """Take the nuclear norms of many layers together, which pays on a GPU.
+
+    Args:
+        taps: of one group.
+        known: norms (1,) of weights that were met before, by key; those met now are added.
+    """
     from hytas.proxies.linalg import nuclear_norms
 
     wanted = [tap for tap in taps if tap.kind in MSA]
-    norms = nuclear_norms([matrices for tap in wanted for matrices in (tap.grad, tap.weight)])
-    for place, tap in enumerate(wanted):
-        tap.norms = (norms[2 * place], norms[2 * place + 1])
+    if not wanted:
+        return
+    shared = {tap.key: tap.weight[:1] for tap in wanted if tap.key is not None}
+    missing = {key: weight for key, weight in shared.items() if key not in known}
+    own = [tap.weight for tap in wanted if tap.key is None]
+    norms = iter(nuclear_norms([*(tap.grad for tap in wanted), *missing.values(), *own]))
+    of_grads = [next(norms) for _ in wanted]
+    known.update((key, next(norms)) for key in missing)
+    for tap, of_grad in zip(wanted, of_grads, strict=True):
+        tap.norms = of_grad, next(norms) if tap.key is None else known[tap.key]
 
 
 def fisher(tap: Tap) -> Tensor:

@@ -8,7 +8,7 @@ product, so a ragged layer costs no wasted work. A group of one takes views and 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -35,6 +35,7 @@ class Tap:
         output_grad: (A, N, T, out) gradient of the pass's scalar; absent before the backward pass.
         twin: the same layer of the perturbed networks on perturbed patches, where it was asked for.
         norms: nuclear norms (A,) of gradient and weight, where they were taken beforehand.
+        key: of the weight, where it is the same slice of a supernet in all A networks.
     """
 
     kind: str
@@ -46,6 +47,7 @@ class Tap:
     output_grad: Tensor | None = None
     twin: Tap | None = None
     norms: tuple[Tensor, Tensor] | None = None
+    key: Hashable | None = None
 
     @cached_property
     def grad(self) -> Tensor:
@@ -78,6 +80,7 @@ class Share:
     first: Tensor  # (A', rows, E): qkv, or fc1
     second: Tensor  # (A', E, columns): proj, or fc2
     heads: int = 0
+    key: tuple[Hashable, ...] | None = None  # where the weights are slices of a supernet
 
 
 class Group:
@@ -95,12 +98,13 @@ class Group:
             raise ValueError("networks: the deepest must come first")
         self.band_group = band_group
         self.device = networks[0].embed.device
-        self.embed = _stack([n.embed for n in networks])
-        self.class_token = _stack([n.class_token for n in networks])
-        self.position = _stack([n.position for n in networks])
-        self.head = _stack([n.head for n in networks])
+        self.supernet = networks[0].supernet
+        self.embed = self._stack([n.embed for n in networks])
+        self.class_token = self._stack([n.class_token for n in networks])
+        self.position = self._stack([n.position for n in networks])
+        self.head = self._stack([n.head for n in networks])
         has_bias = networks[0].embed_bias is not None
-        self.embed_bias = _stack([n.embed_bias for n in networks]) if has_bias else None
+        self.embed_bias = self._stack([n.embed_bias for n in networks]) if has_bias else None
         self.skips_fusion = networks[0].skips_fusion
         self.attention = [self._shares(layer, "heads") for layer in range(self.depths[0])]
         self.mlp = [self._shares(layer, "hidden") for layer in range(self.depths[0])]
@@ -119,6 +123,7 @@ class Group:
 
     def _shares(self, index: int, by: str) -> list[Share]:
         layers = [network.layers[index] for network in self.networks[: self.active(index)]]
+        width = self.networks[0].embed_dim
         places: dict[int, list[int]] = {}
         for place, layer in enumerate(layers):
             places.setdefault(layer.heads if by == "heads" else len(layer.fc1), []).append(place)
@@ -126,12 +131,23 @@ class Group:
         return [
             Share(
                 torch.tensor(members, device=self.device),
-                _stack([getattr(layers[m], pair[0]) for m in members]),
-                _stack([getattr(layers[m], pair[1]) for m in members]),
-                heads if by == "heads" else 0,
+                self._stack([getattr(layers[m], pair[0]) for m in members]),
+                self._stack([getattr(layers[m], pair[1]) for m in members]),
+                size if by == "heads" else 0,
+                None if self.supernet is None else (self.supernet, index, width, size),
             )
-            for heads, members in places.items()
+            for size, members in places.items()
         ]
+
+    def _stack(self, tensors: Sequence[Tensor | None]) -> Tensor:
+        """Tensors of one shape, stacked; those of one supernet are equal, and one is shown to all.
+
+        The networks are of one width, and slices of one shape then start at the same place.
+        """
+        present = [tensor for tensor in tensors if tensor is not None]
+        if self.supernet is not None:
+            return present[0][None].expand(len(present), *present[0].shape)
+        return present[0][None] if len(present) == 1 else torch.stack(present)
 
     def run_embedding(self, stacked: Tensor, taps: list[Tap]) -> Tensor:
         """Stacked bands (N, bands, P * P * c) -> tokens (A, N, T, E)."""
@@ -189,12 +205,13 @@ class Group:
 
     def _attend(self, share: Share, normed: Tensor, order: Tensor, taps: list[Tap]) -> Tensor:
         count, samples, tokens, _ = normed.shape
-        qkv = self._linear("qkv", order, share.members, share.first, normed, taps)
+        qkv = self._linear("qkv", order, share.members, share.first, normed, taps, share.key)
         split = qkv.view(count * samples, tokens, 3, share.heads, -1).permute(2, 0, 3, 1, 4)
         query, key, value = split.unbind(0)  # each (A * N, h, T, E // h)
         mixed = F.scaled_dot_product_attention(query, key, value)
         joined = mixed.transpose(1, 2).reshape(count, samples, tokens, -1)
-        return self._linear("proj", order + 1, share.members, share.second, joined, taps)
+        last = (order + 1, share.members, share.second, joined, taps, share.key)
+        return self._linear("proj", *last)
 
     def _linear(
         self,
@@ -204,24 +221,27 @@ class Group:
         weight: Tensor,
         inputs: Tensor,
         taps: list[Tap],
+        key: tuple[Hashable, ...] | None = None,
     ) -> Tensor:
         outputs = _apply(inputs.flatten(1, 2), weight).view(*inputs.shape[:3], -1)
         # `order` belongs to all networks of the layer, or already to these members.
         mine = order if len(order) == len(members) else order[members]
-        taps.append(Tap(kind, mine, members, weight, inputs.detach(), outputs))
+        seen = Tap(kind, mine, members, weight, inputs.detach(), outputs)
+        seen.key = key and (kind, *key)
+        taps.append(seen)
         return outputs
 
     def fuse(self, layer: int, now: Tensor, before: Tensor) -> Tensor:
         """Cross-layer fusion of tokens (..., A', N, T, E) with those of two layers ago."""
         networks = self.networks[: now.shape[-4]]
-        weight = _stack([n.layers[layer].fusion for n in networks])  # (A', 2, T, T)
+        weight = self._stack([n.layers[layer].fusion for n in networks])  # (A', 2, T, T)
         mixed = weight[:, :1] @ now + weight[:, 1:] @ before
         return mixed + self.fusion_bias(layer)
 
     def fusion_bias(self, layer: int) -> Tensor:
         """(A', 1, T, 1)."""
         networks = self.networks[: self.alive(layer)]
-        return _stack([n.layers[layer].fusion_bias for n in networks])[:, None, :, None]
+        return self._stack([n.layers[layer].fusion_bias for n in networks])[:, None, :, None]
 
 
 def stack_bands(patches: Tensor, band_group: int) -> Tensor:
@@ -236,16 +256,16 @@ def stack_bands(patches: Tensor, band_group: int) -> Tensor:
     return pixels.unfold(2, band_group, 1).permute(0, 2, 1, 3).flatten(2)
 
 
-def _stack(tensors: Sequence[Tensor | None]) -> Tensor:
-    present = [tensor for tensor in tensors if tensor is not None]
-    return present[0][None] if len(present) == 1 else torch.stack(present)
-
-
 def _apply(inputs: Tensor, weight: Tensor) -> Tensor:
     """(A, rows, in), (A, out, in) -> (A, rows, out)."""
-    if len(weight) == 1:
-        return F.linear(inputs[0], weight[0])[None]
+    if len(weight) == 1 or is_one(weight):
+        return F.linear(inputs, weight[0])
     return torch.bmm(inputs, weight.transpose(1, 2))
+
+
+def is_one(stacked: Tensor) -> bool:
+    """Whether what is stacked is one tensor, shown to all networks: then one product serves all."""
+    return stacked.stride(0) == 0
 
 
 def pick(tokens: Tensor, share: Share, dim: int = 0) -> Tensor:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import repeat
 from typing import Any
 
@@ -112,6 +112,7 @@ def observe_stacked(
         specs: proxies that need a pass.
         setting: what all groups share.
     """
+    setting = replace(setting, draws=setting.draws.of_group())
     networks = [draw_weights(a, setting.shape, setting.draws) for a in architectures]
     values: dict[str, list[float]] = {}
     for (name, sign), sharing in by_passes(specs).items():
@@ -129,11 +130,11 @@ def _ones_pass(group: Group, tallies: Sequence[Tally], setting: Setting) -> None
     """The pass of one patch of ones; its scalar is the sum of the logits."""
     run = Pass(group, setting.ones)
     steps = run.backward(torch.ones_like(run.logits))
-    if setting.ones.device.type != "cpu" and any(tally.spec.name == "dss" for tally in tallies):
-        taps = [tap for step in steps for tap in step]  # of one patch: small enough to hold
-        take_norms(taps)
-        steps = iter([taps])
+    if setting.ones.device.type != "cpu":  # all at once: of one patch, they are small
+        steps = iter([[tap for step in steps for tap in step]])
     for taps in steps:
+        if any(tally.spec.name == "dss" for tally in tallies):
+            take_norms(taps, setting.draws.pool.norms)
         _visit(tallies, taps)
 
 

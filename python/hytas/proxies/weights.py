@@ -9,8 +9,9 @@ slices every network out of one supernet. Weights of their own for every archite
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from math import prod
 from typing import Any, Protocol, cast
 
@@ -41,6 +42,7 @@ class Pool:
         self.seed = seed
         self.device, self.dtype = device, dtype
         self.place = (device, dtype)
+        self.norms: dict[Hashable, Tensor] = {}  # nuclear norms of slices, by their key
         self._made: dict[str, Tensor] = {}
         self._released: dict[str, Tensor] | None = None
         self._lock = threading.Lock()
@@ -85,8 +87,23 @@ class Pool:
         return draws.uniform_(-1.0, 1.0, generator=generator)
 
 
+class Memo:
+    """What the networks of a group have in common, made once."""
+
+    def __init__(self) -> None:
+        self._made: dict[Hashable, Tensor] = {}
+
+    def once(self, key: Hashable, make: Callable[[], Tensor]) -> Tensor:
+        """The tensor of this key, made the first time that it is asked for."""
+        if key not in self._made:
+            self._made[key] = make()
+        return self._made[key]
+
+
 class _Source(Protocol):
     """Where a network's weights come from."""
+
+    def once(self, key: Hashable, make: Callable[[], Tensor]) -> Tensor: ...
 
     def normal(self, name: str, rows: int, columns: int) -> Tensor: ...
 
@@ -96,8 +113,11 @@ class _Source(Protocol):
 class _Supernet:
     """Slices of the seed's supernet, by the name of the tensor."""
 
-    def __init__(self, pool: Pool, prefix: str = "") -> None:
-        self.pool, self.prefix = pool, prefix
+    def __init__(self, pool: Pool, prefix: str, memo: Memo) -> None:
+        self.pool, self.prefix, self.memo = pool, prefix, memo
+
+    def once(self, key: Hashable, make: Callable[[], Tensor]) -> Tensor:
+        return self.memo.once((self.prefix, key), make)
 
     def normal(self, name: str, rows: int, columns: int) -> Tensor:
         return self.pool.matrix(self.prefix + name, rows, columns)
@@ -114,6 +134,9 @@ class _Own:
         self.pool, self.length = pool, length
         names = ("normal", "uniform")
         self.at = {name: stable_hash(pool.seed, name, key) % CHUNK for name in names}
+
+    def once(self, _: Hashable, make: Callable[[], Tensor]) -> Tensor:
+        return make()
 
     def _take(self, name: str, size: tuple[int, ...]) -> Tensor:
         start = self.at[name]
@@ -155,7 +178,12 @@ OUTER_TENSORS = ("embed", "class_token", "position", "head")
 
 @dataclass(frozen=True)
 class Weights:
-    """Weights of one network."""
+    """Weights of one network.
+
+    Attributes:
+        supernet: what they are slices of, None where the network has its own: those of two networks
+            of one width and one supernet are equal wherever their shapes are.
+    """
 
     embed: Tensor  # (E, P * P * c)
     class_token: Tensor  # (E,)
@@ -164,6 +192,7 @@ class Weights:
     layers: list[Layer] = field(default_factory=list)
     embed_bias: Tensor | None = None  # (E,)
     skips_fusion: bool = False  # fusion takes what entered two layers before, not yet fused
+    supernet: str | None = None
 
     @property
     def embed_dim(self) -> int:
@@ -179,6 +208,7 @@ class Weights:
         """
         if mode == "none":
             return self
+        supernet = self.supernet and f"{self.supernet} {mode}"
         names = {"class_token", "position", "fusion", "fusion_bias"}
         every = mode == "weights"
         outer = {n: getattr(self, n).abs() for n in OUTER_TENSORS if every or n in names}
@@ -188,19 +218,27 @@ class Weights:
         for layer in self.layers:
             inner = {n: w.abs() for n, w in layer.tensors().items() if every or n in names}
             layers.append(replace(layer, **cast(Any, inner)))
-        return replace(self, **cast(Any, outer), layers=layers)
+        return replace(self, **cast(Any, outer), layers=layers, supernet=supernet)
 
     def perturbed(self, architecture: Mapping[str, Any], shape: Any, source: Draws) -> Weights:
         """The network with Gaussian noise of relative size `NOISE` on every linear weight."""
         init = "supernet" if source.init == "released" else source.init
         noise = draw_weights(architecture, shape, replace(source, prefix="noise ", init=init))
-        layers = []
-        for layer, other in zip(self.layers, noise.layers, strict=True):
-            pairs = {n: (getattr(layer, n), getattr(other, n)) for n in LINEAR_TENSORS}
-            inner = {name: moved(*pair) for name, pair in pairs.items()}
-            layers.append(replace(layer, **cast(Any, inner)))
-        embed, head = moved(self.embed, noise.embed), moved(self.head, noise.head)
-        return replace(self, embed=embed, head=head, layers=layers)
+        memo = source.memo if self.supernet else Memo()
+
+        def noisy(place: int, own: Any, other: Any, names: Sequence[str]) -> Any:
+            found = {}
+            for name in names:
+                value, change = getattr(own, name), getattr(other, name)
+                key = (self.supernet, place, name, *value.shape)
+                found[name] = memo.once(key, partial(moved, value, change))
+            return replace(own, **found)
+
+        pairs = enumerate(zip(self.layers, noise.layers, strict=True))
+        layers = [noisy(place, *pair, LINEAR_TENSORS) for place, pair in pairs]
+        supernet = self.supernet and f"{self.supernet} perturbed"
+        outer = noisy(-1, self, noise, ("embed", "head"))
+        return cast(Weights, replace(outer, layers=layers, supernet=supernet))
 
 
 @dataclass(frozen=True)
@@ -219,12 +257,22 @@ class Draws:
     init: str = INITS[0]
     fusions: str = FUSIONS[0]
     prefix: str = ""
+    memo: Memo = field(default_factory=Memo)
+
+    def of_group(self) -> Draws:
+        """The same draws with a memory of their own, to be forgotten with the group."""
+        return replace(self, memo=Memo())
+
+    @property
+    def supernet(self) -> str | None:
+        """Name of what the weights are slices of; None where each network has its own."""
+        return None if self.init == "own" else f"{self.init} {self.prefix}"
 
     def source(self, architecture: Mapping[str, Any], length: int) -> _Source:
         """The draws of one architecture that takes no more than `length`."""
         if self.init == "own":
             return _Own(self.pool, self.prefix + architecture_key(architecture), length)
-        return _Supernet(self.pool, self.prefix)
+        return _Supernet(self.pool, self.prefix, self.memo)
 
 
 def perturbed_patches(patches: Tensor, pool: Pool) -> Tensor:
@@ -274,6 +322,7 @@ def draw_weights(architecture: Mapping[str, Any], shape: Any, draws: Draws) -> W
         source.normal("head", shape.classes, embed),
         layers,
         skips_fusion=draws.fusions == "released",
+        supernet=draws.supernet,
     )
 
 
@@ -293,10 +342,11 @@ def _released_weights(architecture: Mapping[str, Any], shape: Any, draws: Draws)
             continue
         heads, hidden = genes[index][0], int(embed * genes[index][1])
         inner = heads * (embed // heads)
-        qkv = [get[f"{index} qkv"][part : 3 * inner : 3, :embed] for part in range(3)]
+        thirds = [get[f"{index} qkv"][part : 3 * inner : 3, :embed] for part in range(3)]
+        qkv = draws.memo.once((index, inner, embed), partial(torch.cat, thirds))
         layers.append(
             Layer(
-                torch.cat(qkv),
+                qkv,
                 get[f"{index} proj"][:embed, :inner],
                 get[f"{index} fc1"][:hidden, :embed],
                 get[f"{index} fc2"][:embed, :hidden],
@@ -312,6 +362,7 @@ def _released_weights(architecture: Mapping[str, Any], shape: Any, draws: Draws)
         layers,
         get["embed bias"][:embed],
         skips_fusion=draws.fusions == "released",
+        supernet=draws.supernet,
     )
 
 
@@ -320,8 +371,12 @@ def _draw_layer(source: _Source, index: int, sizes: tuple[int, int, int], tokens
     embed, heads, hidden = sizes
     inner = heads * (embed // heads)
     fusion = _draw_fusion(source, index, tokens) if index >= 2 else {}
+
+    def stacked() -> Tensor:
+        return torch.cat([source.normal(f"{index} {name}", inner, embed) for name in "qkv"])
+
     return Layer(
-        torch.cat([source.normal(f"{index} {name}", inner, embed) for name in "qkv"]),
+        source.once((index, inner, embed), stacked),
         source.normal(f"{index} proj", inner, embed).T,
         source.normal(f"{index} fc1", hidden, embed),
         source.normal(f"{index} fc2", hidden, embed).T,
@@ -332,7 +387,12 @@ def _draw_layer(source: _Source, index: int, sizes: tuple[int, int, int], tokens
 
 def _draw_fusion(source: _Source, index: int, tokens: int) -> dict[str, Tensor]:
     bound = (2 * tokens) ** -0.5
+
+    def drawn(name: str, *size: int) -> Tensor:
+        name = f"{index} {name}"
+        return source.once(name, lambda: source.uniform(name, *size) * bound)
+
     return {
-        "fusion": source.uniform(f"{index} fusion", 2, tokens, tokens) * bound,
-        "fusion_bias": source.uniform(f"{index} fusion bias", tokens) * bound,
+        "fusion": drawn("fusion", 2, tokens, tokens),
+        "fusion_bias": drawn("fusion bias", tokens),
     }

@@ -105,7 +105,8 @@ class RoundResult:
 def round_results(trainings: Iterable[Training]) -> list[RoundResult]:
     """One result for each architecture and length, the shortest first."""
     groups: dict[tuple[int, int], list[Training]] = {}
-    for training in trainings:
+    # By fold: sums are then taken in one order, whichever training ended first.
+    for training in sorted(trainings, key=lambda item: item.fold):
         groups.setdefault((training.steps, training.id), []).append(training)
     return [_over_folds(groups[key]) for key in sorted(groups)]
 

@@ -16,6 +16,7 @@ PACKAGE = Path(hytas.__file__).parent
 RANK = {
     "errors": 0,
     "files": 0,
+    "machine": 0,
     "_engine": 0,
     "metrics": 1,
     "spaces": 1,

@@ -10,6 +10,7 @@ from torch import nn
 
 from hytas.baselines.task import Fit, Progress, Task
 from hytas.data import Preprocessing
+from hytas.machine import arithmetic
 from hytas.models import InputShape, build_network, count_parameters
 from hytas.models.spectralformer import SpectralFormer
 
@@ -110,9 +111,10 @@ def _train(
             group["lr"] = peak * schedule(step / steps)
         patches = torch.from_numpy(task.patches(task.train[chosen], scaling)).to(task.device)
         targets = torch.from_numpy(task.targets[chosen]).to(task.device)
-        loss = F.cross_entropy(network(patches), targets)
-        optimizer.zero_grad(set_to_none=True)
-        loss.backward()  # type: ignore[no-untyped-call]
+        with arithmetic("float32", task.device):
+            loss = F.cross_entropy(network(patches), targets)
+            optimizer.zero_grad(set_to_none=True)
+            loss.backward()  # type: ignore[no-untyped-call]
         optimizer.step()
 
 

@@ -14,15 +14,15 @@ import torch
 from torch import Tensor
 
 from hytas.errors import InputError
+from hytas.machine import PRECISIONS, arithmetic, one_thread
 from hytas.models.shape import InputShape
-from hytas.proxies.machine import PRECISIONS, activation_memory, arithmetic
-from hytas.proxies.observe import Setting, activation_bytes, weight_bytes
+from hytas.proxies.memory import activation_bytes, activation_memory, weight_bytes
+from hytas.proxies.observe import Setting
 from hytas.proxies.paths import observe, together
 from hytas.proxies.results import Scores, check_architecture, one_line, record
 from hytas.proxies.spec import ProxySpec, base_proxies, parse_proxies
 from hytas.proxies.table import PERTURBED
 from hytas.proxies.weights import FUSIONS, INITS, Draws, Pool
-from hytas.threads import one_thread
 
 GROUP_SIZE = 256  # networks run together on a GPU, memory allowing
 WIDTHS = 12  # of networks in the HyTAS space; those run together are of one
@@ -164,7 +164,8 @@ class Evaluator:
             if self.device.type == "cpu":
                 return size
             twins = 2 if any(spec.proxy.extra == PERTURBED for spec in self.specs) else 1
-            return twins * size + weight_bytes(architecture, self.specs, setting)
+            samples = 0 if setting.batch is None else len(setting.batch[0])
+            return twins * size + weight_bytes(architecture, self.specs, self.shape, samples)
         except (KeyError, TypeError, ValueError):
             return 0
 

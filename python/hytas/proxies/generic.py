@@ -11,8 +11,8 @@ from torch import Tensor, nn
 from torch.func import functional_call
 from torch.overrides import TorchFunctionMode
 
+from hytas.machine import exactly
 from hytas.proxies.initial import Values, blueprint, load
-from hytas.proxies.machine import exactly
 from hytas.proxies.modules import Look, Probe, TooLargeError, Visitor
 from hytas.proxies.network import Tap
 from hytas.proxies.observe import Setting, Tally, by_passes, cross_entropy_grad

@@ -10,11 +10,11 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from hytas.machine import exactly
 from hytas.models.shape import InputShape
-from hytas.proxies.baselines import params
 from hytas.proxies.curvature import Grads, curvature_along
 from hytas.proxies.formulas import LINEAR, MLP, MSA, take_norms
-from hytas.proxies.machine import exactly
+from hytas.proxies.memory import activation_bytes
 from hytas.proxies.network import Group, Tap
 from hytas.proxies.passes import Pass, input_gradient
 from hytas.proxies.spec import ProxySpec
@@ -224,37 +224,6 @@ def _visit(tallies: Sequence[Tally], taps: Sequence[Tap]) -> None:
     for tap in taps:
         for tally in tallies:
             tally.visit(tap)
-
-
-def activation_bytes(architecture: Architecture, patches: Tensor) -> int:
-    """Bytes of the activations that a network's kept graph holds on `patches`, roughly."""
-    embed, tokens = int(architecture["embed_dim"]), patches.shape[3] + 1
-    # The attention of a CPU keeps no probabilities and copies nothing; for a GPU's see machine.py.
-    on_cpu = patches.device.type == "cpu"
-    copies = 5 if on_cpu else 7
-    genes = zip(architecture["num_heads"], architecture["mlp_ratio"], strict=True)
-    width = sum(
-        copies * (embed + heads * (embed // heads))
-        + 2 * int(embed * ratio)
-        + (0 if on_cpu else (heads + 2) * tokens)
-        for heads, ratio in genes
-    )
-    total: int = patches.shape[0] * tokens * width * patches.element_size()
-    return total
-
-
-def weight_bytes(architecture: Architecture, specs: Sequence[ProxySpec], sample: Setting) -> int:
-    """Bytes that a network of a group holds beside activations: weights, gradients, Gram matrices.
-
-    With gradients of each sample, where a proxy takes them, of one layer at a time.
-    """
-    embed = int(architecture["embed_dim"])
-    hidden = max(3 * embed, *(int(embed * ratio) for ratio in architecture["mlp_ratio"]))
-    total = 3 * 4 * int(params(architecture, sample.shape, 0))
-    total += 2 * 4 * 8 * len(architecture["num_heads"]) * embed**2
-    if sample.batch is not None and any(spec.name == "zico" for spec in specs):
-        total += 3 * 4 * len(sample.batch[0]) * embed * hidden
-    return total
 
 
 def cross_entropy_grad(logits: Tensor, labels: Tensor) -> Tensor:

@@ -11,10 +11,10 @@ from joblib import Parallel, delayed, parallel_config
 from numpy.typing import NDArray
 from torch import nn
 
+from hytas.machine import one_thread
 from hytas.models import build_network
 from hytas.run.context import RunContext
 from hytas.search import Evaluation, Training
-from hytas.threads import one_thread
 from hytas.train import LabelledPixels, Recipe, retrain, shifted_accuracy
 
 ENOUGH_PIXELS = 60

@@ -15,6 +15,7 @@ import torch.nn.functional as F
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
+from hytas.machine import arithmetic
 from hytas.models import whiten_embedding
 from hytas.train.alignment import Alignment
 from hytas.train.augment import augment, mix
@@ -99,6 +100,20 @@ def retrain(
         progress: called with each new epoch.
     """
     device = torch.device(device)
+    with arithmetic("float32", device):  # a GPU's faster kernels differ from run to run
+        return _retrain(network, training, validation, recipe, seed, device, checkpoint, progress)
+
+
+def _retrain(
+    network: nn.Module,
+    training: LabelledPixels,
+    validation: LabelledPixels,
+    recipe: Recipe,
+    seed: int,
+    device: torch.device,
+    checkpoint: Path | None,
+    progress: Callable[[Epoch], None],
+) -> TrainingResult:
     epochs = recipe.epochs_for(len(training))
     if recipe.whitened:
         whiten_embedding(network, _some_patches(training, seed), seed)

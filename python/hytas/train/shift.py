@@ -5,6 +5,7 @@ from dataclasses import replace
 import torch
 from torch import nn
 
+from hytas.machine import arithmetic
 from hytas.train.augment import augment
 from hytas.train.loop import LabelledPixels
 from hytas.train.recipe import Recipe
@@ -45,9 +46,10 @@ def shifted_accuracy(
     generator = torch.Generator().manual_seed(seed)
     dark = None if pixels.dark is None else torch.from_numpy(pixels.dark).to(device)
     hits = 0
-    for chosen in pixels.positions():
-        patches, classes = pixels.batch(chosen, device)
-        for _ in range(COPIES):
-            answers = network(augment(patches, stronger, generator, dark)).argmax(1)
-            hits += int((answers == classes).sum())
+    with arithmetic("float32", device):
+        for chosen in pixels.positions():
+            patches, classes = pixels.batch(chosen, device)
+            for _ in range(COPIES):
+                answers = network(augment(patches, stronger, generator, dark)).argmax(1)
+                hits += int((answers == classes).sum())
     return hits / (COPIES * len(pixels))

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from hytas.proxies.machine import _exact_settings, _on_gpu
+from hytas.machine import _exact_settings, _on_gpu
 
 
 def held() -> list[object]:

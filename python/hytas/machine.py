@@ -1,4 +1,4 @@
-"""What a device can hold, and in which arithmetic it computes."""
+"""How torch computes here: with how many threads, in which arithmetic, by which kernels."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
@@ -8,23 +8,26 @@ import torch
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
 PRECISIONS = ("float32", "bf16", "tf32", "float64")
-# Bytes of activations kept on a CPU: the cap keeps the peak of a process under 1 GiB.
-CPU_ACTIVATIONS = 400 << 20
-GPU_SHARE = 0.5  # of the free memory, for activations; the rest is gradients and workspace
-
-
-def activation_memory(device: torch.device) -> int:
-    """Bytes of activations that a group of networks may keep on `device`."""
-    if device.type != "cuda":
-        return CPU_ACTIVATIONS
-    free, _ = torch.cuda.mem_get_info(device)
-    kept = torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device)
-    return int((free + kept) * GPU_SHARE)  # what torch keeps for reuse is free too
 
 
 @contextmanager
-def arithmetic(precision: str, device: torch.device) -> Iterator[None]:
+def one_thread() -> Iterator[None]:
+    """One thread inside torch's operations; the setting is restored.
+
+    Sums are then taken in one order, so what is computed does not depend on the machine's cores.
+    """
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
+
+
+@contextmanager
+def arithmetic(precision: str, device: torch.device | str) -> Iterator[None]:
     """The context in which a pass runs: float32 and float64 exactly, or reduced."""
+    device = torch.device(device)
     kernels = _on_gpu(precision) if device.type == "cuda" else nullcontext()
     bf16 = torch.autocast(device.type, torch.bfloat16) if precision == "bf16" else nullcontext()
     with kernels, bf16:

@@ -14,6 +14,7 @@ import torch
 from hytas.data import Scene, scene_from_arrays
 from hytas.errors import InputError
 from hytas.run import RunConfig, race, run_mission, trials
+from hytas.run.context import prepare
 from hytas.run.folder import read_json
 from hytas.run.proposals import diverse, waves
 from hytas.search import Evaluation, EvaluationStore, RoundResult, Training, round_results
@@ -132,7 +133,7 @@ def test_a_race_that_was_stopped_trains_nothing_twice(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run_mission(RACE, fixed_scene(), tmp_path / "whole", device="cpu")
-    monkeypatch.setattr(torch, "get_num_threads", lambda: 1)  # in this process
+    monkeypatch.setattr(trials, "_workers", lambda *_: 1)  # in this process
     train, calls = trials.train, []
 
     def stopping(*arguments: object) -> Training:
@@ -196,14 +197,12 @@ def test_a_round_that_was_stopped_between_folds_goes_on(
     assert without_time(whole) == without_time(stopped)
 
 
-def test_finalists_side_by_side_train_as_one_alone_does(tmp_path: Path) -> None:
-    threads = torch.get_num_threads()
-    try:
-        for count in (1, 2):
-            torch.set_num_threads(count)
-            run_mission(RACE, fixed_scene(), tmp_path / str(count), device="cpu")
-    finally:
-        torch.set_num_threads(threads)
+def test_finalists_side_by_side_train_as_one_alone_does(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for count in (1, 2):
+        monkeypatch.setattr(trials, "_workers", lambda *_, count=count: count)
+        run_mission(RACE, fixed_scene(), tmp_path / str(count), device="cpu")
     alone, beside = (trainings(tmp_path / name) for name in ("1", "2"))
     assert without_time(alone) == without_time(beside)
 
@@ -215,21 +214,23 @@ def killed(*_: object) -> None:
 def test_a_training_process_that_is_killed_is_told_in_one_line(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(torch, "get_num_threads", lambda: 2)
+    monkeypatch.setattr(trials, "_workers", lambda *_: 2)
     monkeypatch.setattr(trials, "train", killed)
     with pytest.raises(OSError, match="one of 2 training processes was killed"):
         run_mission(RACE, fixed_scene(), tmp_path / "run", device="cpu")
 
 
-def test_too_many_patches_are_not_sent_to_other_processes(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    run_mission(RACE, fixed_scene(), tmp_path / "few", device="cpu")
-    monkeypatch.setattr(trials, "MOST_BYTES", 0)
-    monkeypatch.setattr(trials, "Parallel", None)
-    run_mission(RACE, fixed_scene(), tmp_path / "many", device="cpu")
-    few, many = (trainings(tmp_path / name) for name in ("few", "many"))
-    assert without_time(few) == without_time(many)
+def test_how_many_train_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    scene = fixed_scene()
+    context = prepare(RACE, scene, torch.device("cpu"))
+    monkeypatch.setattr(torch, "get_num_threads", lambda: 64)
+    monkeypatch.setattr(trials, "cpu_count", lambda: 3)  # of a container on a large machine
+    assert [trials._workers(context, count) for count in (0, 2, 9)] == [0, 2, 3]
+    monkeypatch.setattr(torch, "get_num_threads", lambda: 1)  # OMP_NUM_THREADS=1
+    assert trials._workers(context, 9) == 1
+    monkeypatch.setattr(torch, "get_num_threads", lambda: 2)
+    monkeypatch.setattr(trials, "MOST_BYTES", 0)  # patches that are too large to be sent
+    assert trials._workers(context, 9) == 1
 
 
 def test_labels_of_test_pixels_change_nothing(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
-from joblib import Parallel, delayed, parallel_config
+from joblib import Parallel, cpu_count, delayed, parallel_config
 from numpy.typing import NDArray
 from torch import nn
 
@@ -68,15 +68,15 @@ def race_folds(context: RunContext) -> list[tuple[NDArray[np.int64], NDArray[np.
 def run_trials(context: RunContext, trials: Sequence[Trial], steps: int) -> Iterator[Training]:
     """Each trained from the start for `steps` optimiser steps, in the order they end.
 
-    On a CPU as many are trained at once as torch has threads (OMP_NUM_THREADS, or the cores), each
+    On a CPU as many are trained at once as there are cores (OMP_NUM_THREADS, where it is set), each
     with one thread, so that a training is the same however many run beside it. A GPU trains one
     after another.
 
     Raises:
         OSError: a process that trained was killed.
     """
-    workers = min(torch.get_num_threads(), len(trials)) if context.device.type == "cpu" else 1
-    side_by_side = workers > 1 and _bytes(context) <= MOST_BYTES
+    workers = _workers(context, len(trials))
+    side_by_side = workers > 1
     grounds = _cut(_grounds(context, steps)) if side_by_side else _grounds(context, steps)
     drop_path = context.config.recipe.drop_path
     jobs = (
@@ -156,9 +156,15 @@ def train(trial: Trial, network: nn.Module, ground: _Ground) -> Training:
     )
 
 
-def _bytes(context: RunContext) -> int:
+def _workers(context: RunContext, trials: int) -> int:
+    """Processes to train in; 1 is this one."""
     pixels = len(context.split.train) + len(context.split.validation)
-    return 4 * pixels * context.config.patch_size**2 * context.shape.bands
+    patches = 4 * pixels * context.config.patch_size**2 * context.shape.bands  # bytes
+    if context.device.type != "cpu" or patches > MOST_BYTES:
+        return 1
+    # torch counts the cores of the machine, joblib those that a container may use.
+    cores: int = cpu_count()
+    return min(torch.get_num_threads(), cores, trials)
 
 
 def _cut(grounds: Sequence[_Ground]) -> list[_Ground]:

@@ -2,7 +2,9 @@
 
 import math
 import os
+import shutil
 import signal
+import subprocess
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -205,6 +207,11 @@ def test_finalists_side_by_side_train_as_one_alone_does(
         run_mission(RACE, fixed_scene(), tmp_path / str(count), device="cpu")
     alone, beside = (trainings(tmp_path / name) for name in ("1", "2"))
     assert without_time(alone) == without_time(beside)
+    if shutil.which("ps") is None:
+        return
+    children = ["ps", "-o", "args=", "--ppid", str(os.getpid())]
+    left = subprocess.run(children, capture_output=True, text=True, check=True).stdout
+    assert "loky.backend.popen_loky" not in left  # what trained is gone
 
 
 def killed(*_: object) -> None:

@@ -16,7 +16,7 @@ from hytas.run.proposals import (
     waves,
 )
 from hytas.run.report import Report
-from hytas.run.trials import Trial, race_folds, run_trials
+from hytas.run.trials import Trial, end_workers, race_folds, run_trials
 from hytas.search import Evaluation, EvaluationStore, RoundResult, round_results
 
 FINALISTS = 16
@@ -77,6 +77,7 @@ def race(
         report.line(f"race: {len(left)} finalists, {length} steps each{each}")
         for result in train(left, length):
             rounds[result.id].append(result)
+    end_workers(context)
     return _best(left, rounds)[0], found
 
 

@@ -298,7 +298,14 @@ class OutOfMemoryError(RuntimeError):
     """As torch names it."""
 
 
-@pytest.mark.parametrize("error", [MemoryError(), OutOfMemoryError("CUDA: 2 GiB\nmore")])
+@pytest.mark.parametrize(
+    "error",
+    [
+        MemoryError(),
+        OutOfMemoryError("CUDA: 2 GiB\nmore"),
+        RuntimeError("DefaultCPUAllocator: can't allocate memory: you tried to allocate 9 bytes"),
+    ],
+)
 def test_memory_that_runs_out_is_one_line(
     error: Exception, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

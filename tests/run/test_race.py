@@ -207,11 +207,17 @@ def test_finalists_side_by_side_train_as_one_alone_does(
         run_mission(RACE, fixed_scene(), tmp_path / str(count), device="cpu")
     alone, beside = (trainings(tmp_path / name) for name in ("1", "2"))
     assert without_time(alone) == without_time(beside)
-    if shutil.which("ps") is None:
-        return
+
+
+@pytest.mark.skipif(shutil.which("ps") is None, reason="no ps to list processes with")
+def test_what_trained_is_gone_when_the_race_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(trials, "_workers", lambda *_: 2)
+    run_mission(RACE, fixed_scene(), tmp_path / "run", device="cpu")
     children = ["ps", "-o", "args=", "--ppid", str(os.getpid())]
     left = subprocess.run(children, capture_output=True, text=True, check=True).stdout
-    assert "loky.backend.popen_loky" not in left  # what trained is gone
+    assert "loky.backend.popen_loky" not in left
 
 
 def killed(*_: object) -> None:

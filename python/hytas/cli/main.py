@@ -99,8 +99,10 @@ def run(arguments: Sequence[str] | None = None) -> None:
 
 
 def _out_of_memory(error: Exception) -> bool:
-    """Python's own error, or torch's, whose class is not known here without importing torch."""
-    return isinstance(error, MemoryError) or type(error).__name__ == "OutOfMemoryError"
+    """Python's own error, or torch's: of a GPU by the name of its class, for torch is not imported
+    here; of a CPU by what it says."""
+    named = type(error).__name__ == "OutOfMemoryError" or "can't allocate memory" in str(error)
+    return isinstance(error, MemoryError) or named
 
 
 def run_search() -> None:

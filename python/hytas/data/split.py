@@ -7,13 +7,12 @@ from pathlib import Path
 from typing import Self
 
 import numpy as np
-import numpy.typing as npt
 
 from hytas.data.blocks import near, split_blocks
 from hytas.data.labels import LabelMap
 from hytas.data.patches import check_patch_size
 from hytas.data.scene import Scene
-from hytas.data.validation import MOST_FOLDS, further_folds, take_validation
+from hytas.data.validation import Pixels, further_folds, take_validation
 from hytas.errors import InputError
 from hytas.files import atomic_write
 
@@ -21,8 +20,7 @@ KINDS = ("auto", "fixed", "random", "blocks", "folds")
 APART = ("blocks", "folds")
 """Kinds whose validation pixels lie apart from those trained on, as their test pixels do."""
 DEFAULT_TRAIN_PER_CLASS = 50
-
-Pixels = npt.NDArray[np.int64]
+FOLDS_STREAM = 5  # beside the seed: another draw than the split's
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,10 +53,10 @@ class Split:
         Args:
             scene: that was split.
             enough: validation pixels of all pairs together, at which there are enough; there are
-                never more pairs than `MOST_FOLDS`, nor than there are pixels for.
+                never more than five pairs, nor than there are pixels for.
         """
         pair = self.train, self.validation
-        generator = np.random.default_rng([self.seed, MOST_FOLDS])
+        generator = np.random.default_rng([self.seed, FOLDS_STREAM])
         return [pair, *further_folds(scene, *pair, enough, self.kind in APART, generator)]
 
     def describe(self) -> str:

@@ -118,7 +118,7 @@ def _linear(jet: Tensor, weight: Tensor, grads: Grads) -> Tensor:
 
 def _rows(inputs: Tensor, weight: Tensor) -> Tensor:
     """(J, A, ..., in), (A, out, in) -> (J, A, ..., out)."""
-    if len(weight) == 1 or is_one(weight):
+    if is_one(weight):
         return F.linear(inputs, weight[0])
     first = inputs.movedim(1, 0)
     flat = torch.bmm(first.flatten(1, -2), weight.transpose(1, 2))

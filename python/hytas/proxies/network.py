@@ -258,14 +258,14 @@ def stack_bands(patches: Tensor, band_group: int) -> Tensor:
 
 def _apply(inputs: Tensor, weight: Tensor) -> Tensor:
     """(A, rows, in), (A, out, in) -> (A, rows, out)."""
-    if len(weight) == 1 or is_one(weight):
+    if is_one(weight):
         return F.linear(inputs, weight[0])
     return torch.bmm(inputs, weight.transpose(1, 2))
 
 
 def is_one(stacked: Tensor) -> bool:
-    """Whether what is stacked is one tensor, shown to all networks: then one product serves all."""
-    return stacked.stride(0) == 0
+    """Whether what is stacked is one tensor, if shown to many networks: one product serves all."""
+    return len(stacked) == 1 or stacked.stride(0) == 0
 
 
 def pick(tokens: Tensor, share: Share, dim: int = 0) -> Tensor:

@@ -130,10 +130,11 @@ def _ones_pass(group: Group, tallies: Sequence[Tally], setting: Setting) -> None
     """The pass of one patch of ones; its scalar is the sum of the logits."""
     run = Pass(group, setting.ones)
     steps = run.backward(torch.ones_like(run.logits))
-    if setting.ones.device.type != "cpu":  # all at once: of one patch, they are small
+    norms = any(tally.spec.name == "dss" for tally in tallies)
+    if norms and setting.ones.device.type != "cpu":  # all at once: of one patch, they are small
         steps = iter([[tap for step in steps for tap in step]])
     for taps in steps:
-        if any(tally.spec.name == "dss" for tally in tallies):
+        if norms:
             take_norms(taps, setting.draws.pool.norms)
         _visit(tallies, taps)
 

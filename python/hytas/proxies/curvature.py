@@ -23,6 +23,7 @@ Grads = Mapping[int, Tensor]
 _Branch = Callable[[Tensor, "Share", Grads], Tensor]
 
 NORM_EPSILON = 1e-5  # of torch's layer norm
+CACHED_BYTES = 2 * 2**20  # of attention scores taken at a time on a CPU
 
 
 def curvature_along(
@@ -96,11 +97,24 @@ def _attend(jet: Tensor, share: Share, grads: Grads) -> Tensor:
     networks, count, tokens = jet.shape[1:4]
     qkv = _linear(jet, share.first, grads)
     qkv = qkv.view(4, networks * count, tokens, 3, share.heads, -1).permute(3, 0, 1, 4, 2, 5)
-    query, key, value = qkv.reshape(3, 4, networks * count * share.heads, tokens, -1)
-    scores = _product(query.mul_(query.shape[-1] ** -0.5), key.transpose(2, 3))
-    mixed = _product(_softmax(scores), value)  # (4, A * N * h, T, D)
+    heads = qkv.reshape(3, 4, networks * count * share.heads, tokens, -1)
+    blocks = heads.split(_heads_at_once(heads), dim=2)
+    mixed = torch.cat([_mix(*block) for block in blocks], dim=1)  # (4, A * N * h, T, D)
     joined = mixed.view(4, networks, count, share.heads, tokens, -1).transpose(3, 4)
     return _linear(joined.flatten(4), share.second, grads)
+
+
+def _heads_at_once(heads: Tensor) -> int:
+    """How many of (3, 4, B, T, D) heads to take together, for a CPU to find their scores cached."""
+    count, tokens = heads.shape[2:4]
+    if heads.is_cuda:
+        return count
+    return max(1, CACHED_BYTES // (4 * tokens**2 * heads.element_size()))
+
+
+def _mix(query: Tensor, key: Tensor, value: Tensor) -> Tensor:
+    """Jets of softmax(q k' / sqrt D) v, each (4, B, T, D)."""
+    return _mean_of(_softmax(_similarity(query * query.shape[-1] ** -0.5, key)), value)
 
 
 def _mlp(jet: Tensor, share: Share, grads: Grads) -> Tensor:
@@ -125,13 +139,31 @@ def _rows(inputs: Tensor, weight: Tensor) -> Tensor:
     return flat.view(*first.shape[:-1], -1).movedim(0, 1).contiguous()
 
 
-def _product(one: Tensor, other: Tensor) -> Tensor:
-    """Jet of a matrix product of two jets (4, B, m, k) and (4, B, k, n)."""
-    result = one.new_empty(*one.shape[:3], other.shape[3])
-    for place in range(4):
-        torch.bmm(one[0], other[place], out=result[place])
-    for place, left, right in ((1, 1, 0), (2, 2, 0), (3, 1, 2), (3, 2, 1), (3, 3, 0)):
-        result[place].baddbmm_(one[left], other[right])
+# A product's jet is nine products; those that share an operand or a result are taken as one.
+def _similarity(query: Tensor, key: Tensor) -> Tensor:
+    """Jet of q k', from two of (4, B, T, D), (4, B, T, T): the sums run inside the products."""
+    depth = query.shape[-1]
+    queries = torch.cat([query[3], query[2], query[1], query[0]], dim=-1)
+    keys = torch.cat(list(key), dim=-1).transpose(1, 2)
+    result = query.new_empty(4, len(queries), query.shape[2], key.shape[2])
+    torch.bmm(query[0], keys[:, :depth], out=result[0])
+    torch.bmm(queries[..., 2 * depth :], keys[:, : 2 * depth], out=result[1])
+    by_b = torch.cat([key[0], key[2]], dim=-1).transpose(1, 2)
+    torch.bmm(torch.cat([query[2], query[0]], dim=-1), by_b, out=result[2])
+    torch.bmm(queries, keys, out=result[3])
+    return result
+
+
+def _mean_of(chances: Tensor, value: Tensor) -> Tensor:
+    """Jet of p v, (4, B, T, T) and (4, B, T, D) -> (4, B, T, D): each p is read once."""
+    depth = value.shape[-1]
+    result = torch.stack(torch.bmm(chances[0], torch.cat(list(value), dim=-1)).split(depth, -1))
+    by_a = torch.bmm(chances[1], torch.cat([value[0], value[2]], dim=-1))
+    by_b = torch.bmm(chances[2], torch.cat([value[0], value[1]], dim=-1))
+    result[1] += by_a[..., :depth]
+    result[2] += by_b[..., :depth]
+    result[3] += by_a[..., depth:] + by_b[..., depth:]
+    result[3].baddbmm_(chances[3], value[0])
     return result
 
 

@@ -98,7 +98,7 @@ def _attend(jet: Tensor, share: Share, grads: Grads) -> Tensor:
     qkv = _linear(jet, share.first, grads)
     qkv = qkv.view(4, networks * count, tokens, 3, share.heads, -1).permute(3, 0, 1, 4, 2, 5)
     heads = qkv.reshape(3, 4, networks * count * share.heads, tokens, -1)
-    blocks = heads.split(_heads_at_once(heads), dim=2)
+    blocks = torch.split(heads, _heads_at_once(heads), dim=2)
     mixed = torch.cat([_mix(*block) for block in blocks], dim=1)  # (4, A * N * h, T, D)
     joined = mixed.view(4, networks, count, share.heads, tokens, -1).transpose(3, 4)
     return _linear(joined.flatten(4), share.second, grads)
@@ -157,7 +157,7 @@ def _similarity(query: Tensor, key: Tensor) -> Tensor:
 def _mean_of(chances: Tensor, value: Tensor) -> Tensor:
     """Jet of p v, (4, B, T, T) and (4, B, T, D) -> (4, B, T, D): each p is read once."""
     depth = value.shape[-1]
-    result = torch.stack(torch.bmm(chances[0], torch.cat(list(value), dim=-1)).split(depth, -1))
+    result = torch.stack(torch.bmm(chances[0], torch.cat(list(value), dim=-1)).chunk(4, dim=-1))
     by_a = torch.bmm(chances[1], torch.cat([value[0], value[2]], dim=-1))
     by_b = torch.bmm(chances[2], torch.cat([value[0], value[1]], dim=-1))
     result[1] += by_a[..., :depth]

@@ -121,7 +121,7 @@ bool Feasible::holds_any() const {
 void Feasible::require_exact(const char* what) const {
     if (!exact_)
         throw Error(std::string(what) + ": the exact table of " + space_->name() + " with " + budget_.text() + " is too large; at most " + to_text(at_most()) +
-                    " architectures fit");
+                    " architectures fit, and may still be sampled and searched");
 }
 
 Feasible::~Feasible() = default;

@@ -98,6 +98,14 @@ def test_scores_a_file_and_resumes_after_a_kill(archs, tmp_path, capsys) -> None
     assert "holds scores of other seed" in error
     assert "Traceback" not in error
 
+    card = out.with_name("scores.csv.json")
+    written = json.loads(card.read_text())
+    assert written["device"] in ("cpu", "cuda")
+    card.write_text(json.dumps({**written, "device": "another"}))
+    status, _, error = hytas(capsys, *command)
+    assert status == 2
+    assert "holds scores of other device" in error
+
 
 def test_any_space_is_scored_from_json_lines(tmp_path, capsys) -> None:
     path, out = tmp_path / "wide.jsonl", tmp_path / "scores.csv"

@@ -96,6 +96,7 @@ def score(archs: str, proxy: str, out: str, device: str, **settings: Any) -> Non
     )
     decisive = {
         "seed": config.seed,
+        "device": context.device.type,
         "scene": scene.fingerprint,
         "shape": context.shape.variables(),
         "batch": None if batch is None else _fingerprint(batch),

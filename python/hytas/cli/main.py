@@ -1,6 +1,7 @@
 """`hytas`: one table of commands, each imported only when it is called."""
 
 import importlib
+import os
 import sys
 from collections.abc import Sequence
 
@@ -41,6 +42,11 @@ COMMANDS = {
 }
 
 
+# How often a thread of torch's looks for work before it sleeps. libgomp looks for milliseconds;
+# where another program holds a core, the threads then wait for each other most of the time.
+SPIN_COUNT = "3000"
+
+
 class LazyGroup(click.Group):
     """A group that lists its commands from `COMMANDS` and imports a command when it is used."""
 
@@ -68,6 +74,7 @@ def hytas() -> None:
 
 def run(arguments: Sequence[str] | None = None) -> None:
     """Run `hytas`: bad input and failing files become one line and exit status 2."""
+    _share_cores()
     try:
         status = hytas.main(
             list(sys.argv[1:] if arguments is None else arguments),
@@ -96,6 +103,15 @@ def run(arguments: Sequence[str] | None = None) -> None:
         )
         sys.exit(1)
     sys.exit(status if isinstance(status, int) else 0)
+
+
+def _share_cores() -> None:
+    """Let waiting threads sleep early, unless the environment says how they wait.
+
+    libgomp reads it when torch is imported, which is later.
+    """
+    if "OMP_WAIT_POLICY" not in os.environ:
+        os.environ.setdefault("GOMP_SPINCOUNT", SPIN_COUNT)
 
 
 def _out_of_memory(error: Exception) -> bool:

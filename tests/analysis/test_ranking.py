@@ -4,6 +4,7 @@ import csv
 import itertools
 import json
 import math
+import re
 import subprocess
 import sys
 from collections.abc import Callable
@@ -13,10 +14,11 @@ from typing import Any
 import numpy as np
 import pytest
 
+from hytas._engine import SearchSpace
 from hytas.analysis import analyse_table, analyse_tables, read_table, read_tables
 from hytas.analysis.ranking import BANDS
 from hytas.analysis.regret import expected_best, top_accuracies
-from hytas.analysis.scores import parse_rank_means, rank_last_if_failed
+from hytas.analysis.scores import parse_rank_means, rank_last_if_failed, training_free_scores
 from hytas.errors import InputError
 from hytas.models import InputShape, build_network, count_parameters
 from hytas.proxies.baselines import balance_of
@@ -124,8 +126,13 @@ def test_true_sizes_are_those_of_the_networks_built(write: Write) -> None:
     shape = InputShape(30, 4, 7, 3)
     table = read_table(write(rows), shape=shape)
     assert table.size is not None
+    assert table.size.macs is not None
     for architecture, params in zip(table.architectures, table.size.params, strict=True):
         assert count_parameters(build_network(architecture, shape)) == params
+    space = SearchSpace.builtin("hytas", shape.variables())
+    costs = [space.cost(dict(architecture)) for architecture in table.architectures]
+    assert [cost["macs"] for cost in costs] == table.size.macs.tolist()
+    assert "macs" in training_free_scores(table)
 
 
 def test_true_sizes_from_published_columns_and_names(write: Write) -> None:
@@ -291,6 +298,8 @@ def test_command_prints_tables_and_json(write: Write) -> None:
     assert "mean of indian, pavia" in done.stdout
     assert "rank-mean(snip,depth)" in done.stdout
     assert "extra-trees 20" in done.stdout
+    assert re.search(r"^snip +1\.000/1\.000", done.stdout, re.MULTILINE)
+    assert re.search(r"^random +-?\.[0-9]{3}/-?\.[0-9]{3}", done.stdout, re.MULTILINE)
     done = run("--tables", one.parent, *quick, "--json")
     found = json.loads(done.stdout)
     assert [table["name"] for table in found["tables"]] == ["indian", "pavia"]

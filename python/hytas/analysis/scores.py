@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from hytas.analysis.tables import RankingTable
 from hytas.errors import InputError
-from hytas.proxies.baselines import balance_of
+from hytas.proxies.baselines import balance_of, draw_of
 
 Floats = NDArray[np.float64]
 
@@ -39,12 +39,15 @@ def training_free_scores(
         "balance": balance_of(depth, width),
         "mlp_ratio": np.array([float(np.mean(item["mlp_ratio"])) for item in table.architectures]),
         "num_heads": np.array([float(np.mean(item["num_heads"])) for item in table.architectures]),
+        "random": np.array([draw_of(item, seed=0) for item in table.architectures]),
     }
     if table.size is not None:
         free["true params"] = table.size.params
     baselines = {name: table.scores[name] for name in ("params", "macs") if name in table.scores}
-    if "params" not in baselines and table.size is not None:
-        baselines["params"] = table.size.params
+    if table.size is not None:
+        baselines.setdefault("params", table.size.params)
+        if table.size.macs is not None:
+            baselines.setdefault("macs", table.size.macs)
     found = {name: ("baseline", values) for name, values in {**baselines, **free}.items()}
     for name, values in table.scores.items():
         found.setdefault(name, ("proxy", values))

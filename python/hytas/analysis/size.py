@@ -1,6 +1,6 @@
-"""True parameter counts of the networks of a table: what a budget counts, fusion included."""
+"""True sizes of the networks of a table: the parameters that a budget counts, fusion included."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -26,10 +26,14 @@ RELEASED_FUSIONS = 8
 
 @dataclass(frozen=True, eq=False)
 class Size:
-    """Parameters (n,) as the networks ship, and whence they are known."""
+    """Parameters (n,) as the networks ship, and whence they are known.
+
+    macs: multiply-accumulates (n,) of one patch; None where the scene's shape is not known.
+    """
 
     params: Floats
     source: str
+    macs: Floats | None = None
 
 
 def find_size(
@@ -50,19 +54,23 @@ def find_size(
         counts: the columns `params` and `params_with_caf`, where the table has them.
         shape: what the scene fixes, where the user says it.
     """
-    if shape is not None:
-        return Size(_count(architectures, shape), "genes and the shape given")
-    if "params" in counts and "params_with_caf" in counts:
+    named = [scene for scene in SCENES if name.lower().startswith(scene)]
+    known = shape or (SCENES[named[0]] if named else None)
+    macs = None if known is None else _each(baselines.macs, architectures, known)
+    if shape is None and "params" in counts and "params_with_caf" in counts:
         fusion = np.nanmedian(counts["params_with_caf"] - counts["params"]) / RELEASED_FUSIONS
         fused = np.array([max(0, len(item["num_heads"]) - 2) for item in architectures])
-        return Size(counts["params"] + fused * fusion, "columns params and params_with_caf")
-    for scene, known in SCENES.items():
-        if name.lower().startswith(scene):
-            return Size(_count(architectures, known), f"genes and the shape of {scene}")
-    if "params" in counts:
-        return Size(counts["params"], "column params")
-    return None
+        source = "columns params and params_with_caf"
+        return Size(counts["params"] + fused * fusion, source, macs)
+    if known is not None:
+        source = "the shape given" if shape is not None else f"the shape of {named[0]}"
+        return Size(_each(baselines.params, architectures, known), f"genes and {source}", macs)
+    return Size(counts["params"], "column params") if "params" in counts else None
 
 
-def _count(architectures: Sequence[Mapping[str, Any]], shape: InputShape) -> Floats:
-    return np.array([baselines.params(item, shape, 0) for item in architectures])
+def _each(
+    cost: Callable[[Mapping[str, Any], InputShape, int], float],
+    architectures: Sequence[Mapping[str, Any]],
+    shape: InputShape,
+) -> Floats:
+    return np.array([cost(item, shape, 0) for item in architectures])

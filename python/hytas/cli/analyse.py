@@ -58,9 +58,9 @@ def ranking(
     """Print how every score of the tables ranks their networks by accuracy.
 
     A table has a column OA, the genes (depth, embed_dim, num_heads, mlp_ratio), and scores by the
-    names of `hytas proxies`. Figures: Spearman's rho over all networks and inside bands of true
-    size, Kendall's tau, and the regret of the first one and the first ten favourites: accuracy of
-    the best of ten random networks (expected) less theirs, so below zero is good.
+    names of `hytas proxies`. Figures: Spearman's rho and Kendall's tau over all networks and
+    inside bands of true size, and the regret of the first one and the first ten favourites:
+    accuracy of the best of ten random networks (expected) less theirs, so below zero is good.
 
     \b
     hytas analyse ranking --tables results/
@@ -156,7 +156,7 @@ def _counts(groups: Mapping[str, Any]) -> str:
 
 def _rows(entries: Mapping[str, Mapping[str, Any]], tables: int = 1) -> list[str]:
     """A line a score, the best first; then those that not all tables have; predictors last."""
-    head = ["score", "rho", *GROUPS[1:], "tau", "top-1", "top-10"]
+    head = ["rho/tau", *GROUPS, "top-1", "top-10"]
     cells = [head]
 
     def place(name: str) -> tuple[bool, bool, float]:
@@ -169,12 +169,15 @@ def _rows(entries: Mapping[str, Mapping[str, Any]], tables: int = 1) -> list[str
 
     for name in sorted(entries, key=place):
         entry = entries[name]
-        bands = [entry.get(group, {}).get("spearman") for group in GROUPS]
-        others = [entry["all"].get(key) for key in ("kendall", "top1_regret", "top10_regret")]
+        pairs = [
+            "/".join(_cell(entry.get(group, {}).get(key)) for key in ("spearman", "kendall"))
+            for group in GROUPS
+        ]
+        regrets = [_cell(entry["all"].get(key)) for key in ("top1_regret", "top10_regret")]
         failed = f" ({entry['failed']} failed)" if entry.get("failed") else ""
         if entry.get("tables", tables) < tables:
             failed = f" ({entry['tables']} of {tables} tables)"
-        cells.append([name + failed, *map(_cell, [*bands, *others])])
+        cells.append([name + failed, *pairs, *regrets])
     widths = [max(len(row[column]) for row in cells) for column in range(len(head))]
     return [
         "  ".join(
@@ -186,7 +189,7 @@ def _rows(entries: Mapping[str, Mapping[str, Any]], tables: int = 1) -> list[str
 
 
 def _cell(value: float | None) -> str:
-    return "-" if value is None else f"{value:.3f}"
+    return "-" if value is None else f"{value:.3f}".replace("0.", ".", 1)
 
 
 def _transfer(found: Sequence[Mapping[str, Any]]) -> list[str]:

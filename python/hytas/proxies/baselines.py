@@ -91,6 +91,11 @@ def random(architecture: Mapping[str, Any], shape: InputShape, seed: int) -> flo
 
     Source: baseline. Direction: none. Data: none. Cost: none.
     """
+    return draw_of(architecture, seed)
+
+
+def draw_of(architecture: Mapping[str, Any], seed: int) -> float:
+    """A uniform number in [0, 1) that the seed and the architecture fix."""
     return stable_hash(seed, "random", architecture_key(architecture)) / 2.0**64
 
 

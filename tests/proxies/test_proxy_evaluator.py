@@ -27,6 +27,15 @@ def scored(architectures, shape, batch, proxies=ALL, **options):
 
 
 @pytest.mark.parametrize("init", ["supernet", "own"])
+def test_score_depends_on_the_genes_alone(init, shape, batch) -> None:
+    genes = {"embed_dim": 32, "num_heads": [2, 4], "mlp_ratio": [1, 2]}
+    told = {**genes, "space": "hytas", "depth": 2, "costs": {"params": 7}, "OA": 0.5}
+    evaluator = Evaluator("snip,random", shape, batch=batch, init=init)
+    one, other = evaluator.score([genes, told])
+    assert one["scores"] == other["scores"]
+
+
+@pytest.mark.parametrize("init", ["supernet", "own"])
 def test_score_depends_on_neither_companions_nor_order_nor_group(init, shape, batch) -> None:
     alone = [scored([architecture], shape, batch, init=init)[0] for architecture in SMALL]
     for group_size in (1, 2, 16):

@@ -37,6 +37,10 @@ def test_csv_and_json_lines_hold_the_same(archs, tmp_path) -> None:
     lines = tmp_path / "archs.jsonl"
     lines.write_text("".join(json.dumps(row) + "\n" for row in rows))
     assert read_architectures(lines) == rows
+    lines.write_text(json.dumps(rows, indent=1))
+    assert read_architectures(lines) == rows
+    lines.write_text(json.dumps({**rows[0], "costs": {"params": 1}, "OA": 0.5}, indent=1))
+    assert read_architectures(lines) == rows[:1]
 
 
 @pytest.mark.parametrize(
@@ -125,6 +129,19 @@ def test_any_space_is_scored_from_json_lines(tmp_path, capsys) -> None:
     assert status == 2
     assert "architecture 1: " in error
     assert "patch" in error
+
+
+def test_what_a_space_samples_is_scored(tmp_path, capsys) -> None:
+    path, out = tmp_path / "drawn.jsonl", tmp_path / "scores.csv"
+    drawn = ("space", "sample", "--space", "hytas-wide", "--budget", "100K-params", "-n", 2)
+    variables = ("--variable", "bands=72", "--variable", "classes=6")
+    status, printed, _ = hytas(capsys, *drawn, *variables)
+    assert status == 0
+    path.write_text(printed)
+    assert "costs" in json.loads(printed.splitlines()[0])
+    status, printed, _ = hytas(capsys, "score", "--archs", path, "--proxy", "params", "--out", out)
+    assert status == 0
+    assert "2 architectures scored, 0 with a failed score" in printed
 
 
 def test_a_file_that_is_no_table_is_left_alone(tmp_path) -> None:

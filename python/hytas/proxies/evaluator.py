@@ -19,7 +19,7 @@ from hytas.models.shape import InputShape
 from hytas.proxies.memory import activation_bytes, activation_memory, weight_bytes
 from hytas.proxies.observe import Setting
 from hytas.proxies.paths import observe, together
-from hytas.proxies.results import Scores, check_architecture, one_line, record
+from hytas.proxies.results import Scores, check_architecture, genes_only, one_line, record
 from hytas.proxies.spec import ProxySpec, base_proxies, parse_proxies
 from hytas.proxies.table import PERTURBED
 from hytas.proxies.weights import FUSIONS, INITS, Draws, Pool
@@ -100,6 +100,7 @@ class Evaluator:
 
     def score(self, architectures: Sequence[Mapping[str, Any]]) -> list[Scores]:
         """Score every architecture; the answer is in their order, and none is missing."""
+        architectures = [genes_only(architecture) for architecture in architectures]
         results: list[Scores] = [
             {"scores": {}, "seconds": 0.0, "reasons": {}} for _ in architectures
         ]

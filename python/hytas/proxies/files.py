@@ -11,16 +11,17 @@ from typing import Any
 from hytas.errors import InputError
 from hytas.files import write_text
 from hytas.proxies.keys import architecture_key
-from hytas.proxies.results import Scores, check_architecture
+from hytas.proxies.results import Scores, check_architecture, genes_only
 
 GENES = ("depth", "embed_dim", "num_heads", "mlp_ratio")
 
 
 def read_architectures(path: str | Path) -> list[dict[str, Any]]:
-    """Architectures of a CSV file (columns depth, embed_dim, num_heads, mlp_ratio) or JSON lines.
+    """Architectures of a CSV file (columns depth, embed_dim, num_heads, mlp_ratio) or of JSON.
 
-    A JSON line may be an architecture of any space that has networks, named by its key "space";
-    one without it, and every row of a CSV file, is of the space `hytas`.
+    JSON is one architecture a line, a list, or one alone, such as a run's architecture.json. It may
+    be of any space that has networks, named by its key "space"; one without it, and every row of a
+    CSV file, is of the space `hytas`. What a file says beside the genes is left out.
 
     Raises:
         InputError: a line is not an architecture; the message names the file and the line.
@@ -31,18 +32,30 @@ def read_architectures(path: str | Path) -> list[dict[str, Any]]:
         text = path.read_text(encoding="utf-8-sig")
     except UnicodeDecodeError:
         raise InputError(f"{path}: is neither CSV nor JSON lines: it is not UTF-8 text") from None
-    rows = _json_rows(path, text) if text.lstrip().startswith("{") else _csv_rows(path, text)
+    is_json = text.lstrip().startswith(("{", "["))
+    rows = _json_rows(path, text) if is_json else _csv_rows(path, text)
     if not rows:
         raise InputError(f"{path}: holds no architecture")
     return rows
 
 
 def _json_rows(path: Path, text: str) -> list[dict[str, Any]]:
-    rows = []
-    for number, line in enumerate(text.splitlines(), start=1):
-        if line.strip():
-            rows.append(_checked(path, number, lambda line=line: json.loads(line)))
-    return rows
+    """One architecture a line; or one alone, or a list of them, over as many lines as it takes."""
+    try:
+        whole = json.loads(text)
+    except ValueError:
+        lines = enumerate(text.splitlines(), start=1)
+        return [
+            _checked(f"{path}, line {number}", lambda line=line: json.loads(line))
+            for number, line in lines
+            if line.strip()
+        ]
+    if not isinstance(whole, list):
+        return [_checked(f"{path}, line 1", lambda: whole)]
+    return [
+        _checked(f"{path}, architecture {number}", lambda one=one: one)
+        for number, one in enumerate(whole, start=1)
+    ]
 
 
 def _csv_rows(path: Path, text: str) -> list[dict[str, Any]]:
@@ -60,7 +73,7 @@ def _csv_rows(path: Path, text: str) -> list[dict[str, Any]]:
                 raise InputError(f"space {row['space']}: a CSV file holds architectures of hytas")
             return {name: _gene(name, row[name]) for name in GENES if row.get(name)}
 
-        rows.append(_checked(path, reader.line_num, genes))
+        rows.append(_checked(f"{path}, line {reader.line_num}", genes))
     return rows
 
 
@@ -71,17 +84,15 @@ def _gene(name: str, text: str) -> Any:
         raise InputError(f"{name} {text!r}: must be a number, or a list of numbers") from None
 
 
-def _checked(path: Path, number: int, read: Any) -> dict[str, Any]:
+def _checked(where: str, read: Any) -> dict[str, Any]:
     try:
         row = read()
         if not isinstance(row, dict):
             raise InputError("must be a mapping of genes")
         check_architecture(row)
     except (InputError, TypeError, ValueError) as error:
-        raise InputError(f"{path}, line {number}: {error}") from None
-    if row.setdefault("space", "hytas") == "hytas":
-        row.setdefault("depth", len(row["num_heads"]))
-    return dict(row)
+        raise InputError(f"{where}: {error}") from None
+    return genes_only(row)
 
 
 def genes_of(architectures: Sequence[Mapping[str, Any]]) -> list[str]:

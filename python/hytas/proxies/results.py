@@ -23,7 +23,9 @@ def record(result: Scores, name: str, value: float) -> None:
     """Keep a score; one that is not a finite number becomes NaN, with its reason."""
     result["scores"][name] = value
     if value != value:
-        result["reasons"][name] = "not a number: the formula has no value here"
+        result["reasons"][name] = (
+            "not a number: the formula has no value here; `hytas proxies` lists its options"
+        )
     elif value in (float("inf"), float("-inf")):
         result["scores"][name] = float("nan")
         result["reasons"][name] = f"{value}: the score has no finite value"
@@ -33,6 +35,20 @@ def one_line(error: BaseException) -> str:
     """An exception as a reason."""
     text = " ".join(str(error).split())
     return f"{type(error).__name__}: {text}"[:300]
+
+
+def genes_only(architecture: Mapping[str, Any]) -> dict[str, Any]:
+    """An architecture spelled in full, without what else its file says of it.
+
+    "space" and, of HyTAS, "depth" are there; costs and accuracies are not, for a score is a
+    function of the seed and the genes alone. What is missing otherwise stays so.
+    """
+    if architecture.get("space", "hytas") != "hytas":
+        return {name: value for name, value in architecture.items() if name != "costs"}
+    genes = {name: architecture[name] for name in GENES if name in architecture}
+    if "num_heads" in genes:
+        genes.setdefault("depth", len(genes["num_heads"]))
+    return {"space": "hytas", **genes}
 
 
 def check_architecture(architecture: Mapping[str, Any]) -> None:

@@ -36,6 +36,7 @@ def test_canonical_text(text, canonical) -> None:
         ("snip:sign=on", "snip has no option 'sign'; its options are parts"),
         ("params:parts=log", "it has no options"),
         ("dss:sign=yes", "sign must be one of none, weights, released"),
+        ("dss:layers=all:parts=log", "parts=log reads attention and MLP alone"),
         ("rank-mean(snip", "parentheses do not match"),
         ("rank-mean(snip)", "combine two or more"),
         ("rank-man(snip,dss)", "did you mean rank-mean?"),

@@ -18,7 +18,7 @@ from hytas.errors import InputError
 from hytas.run import RunConfig, race, run_mission, trials
 from hytas.run.context import prepare
 from hytas.run.folder import read_json
-from hytas.run.proposals import diverse, waves
+from hytas.run.proposals import diverse, read_earlier, waves
 from hytas.search import Evaluation, EvaluationStore, RoundResult, Training, round_results
 from hytas.train import Recipe
 
@@ -284,7 +284,7 @@ def test_a_predictor_proposes_the_other_finalists(tmp_path: Path) -> None:
     first = [t for t in trainings(tmp_path / "run") if t.steps == 3]
     assert len(first) == 8
     found = read_json(tmp_path / "run" / "predictor.json")
-    assert (found["trained"], found["earlier"]) == (8, 0)
+    assert (found["trained"], found["earlier"], found["proposed"]) == (8, 0, 4)
     assert set(found["spearman"]) == {"predictor", "params", "depth-embed", "random"}
     again = run_mission(config, scene, tmp_path / "again", device="cpu")
     assert again.architecture == outcome.architecture
@@ -292,7 +292,11 @@ def test_a_predictor_proposes_the_other_finalists(tmp_path: Path) -> None:
     # Taught by an earlier race, the predictor needs no finalists of the proxy's.
     taught = replace(config, learn_from=(str(tmp_path / "run"),), seed=1)
     run_mission(taught, scene, tmp_path / "taught", device="cpu")
-    assert read_json(tmp_path / "taught" / "predictor.json")["earlier"] == 8
+    learnt = read_json(tmp_path / "taught" / "predictor.json")
+    assert (learnt["earlier"], learnt["proposed"]) == (8, 8)
+    # The winner of the earlier race was trained the longest, and is its best example.
+    examples = read_earlier([str(tmp_path / "run")], "hytas")
+    assert max(examples, key=lambda one: one.target).architecture == outcome.architecture
 
 
 def test_what_a_predictor_may_not_learn_from(tmp_path: Path) -> None:
@@ -340,6 +344,9 @@ def test_finalists_are_of_every_kind_and_width() -> None:
     assert [item.id for item in diverse(ranked, 2)] == [0, 3]
     assert [item.id for item in diverse(ranked, 3)] == [0, 2, 3]
     assert [item.id for item in diverse(ranked, 9)] == [0, 1, 2, 3, 4]
+    # What was chosen before counts: bands had their turn, and these two architectures, too.
+    assert [item.id for item in diverse(ranked[1:], 1, before=ranked[:1])] == [3]
+    assert [item.id for item in diverse(ranked, 1, before=[ranked[0], ranked[3]])] == [2]
 
 
 def test_every_value_of_a_gene_that_is_no_size_has_its_share() -> None:

@@ -12,6 +12,7 @@ from hytas.data import Scene, Split, scene_from_arrays
 from hytas.deploy import DeployedModel, classify_scene
 from hytas.errors import InputError
 from hytas.run import RunConfig, RunFolder, export_run, run_mission
+from hytas.run.report import Silent
 from hytas.search import EvaluationStore
 from hytas.train import Recipe
 
@@ -244,9 +245,22 @@ def test_validation_pixels_are_trained_on_unless_kept_apart(scene: Scene, tmp_pa
         replace(TRAINED, retrain_on="test")
 
 
+class Lines(Silent):
+    """Keeps the facts that a run tells."""
+
+    def __init__(self) -> None:
+        self.told: list[str] = []
+
+    def line(self, text: str) -> None:
+        """Keep it."""
+        self.told.append(text)
+
+
 def test_without_validation_pixels_the_proxy_chooses(scene: Scene, tmp_path: Path) -> None:
     config = replace(SEARCH_ONLY, proxy="params", finalists=None, validation_fraction=0.0)
-    outcome = run_mission(config, scene, tmp_path / "run", device="cpu")
+    report = Lines()
+    outcome = run_mission(config, scene, tmp_path / "run", device="cpu", report=report)
+    assert any("no race: the split has no validation pixels" in line for line in report.told)
     with EvaluationStore(tmp_path / "run" / "evaluations.sqlite") as store:
         assert store.trainings() == []
         best = max(item.scores["params"] for item in store.evaluations())

@@ -5,6 +5,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from statistics import fmean
 from typing import Any
 
 import numpy as np
@@ -27,8 +28,9 @@ class Trained:
     Attributes:
         architecture: its genes.
         scores: proxy -> score.
-        target: merit on validation pixels, less the mean of the race's round and divided by
-            its deviation, so that races on different scenes can be read together.
+        target: merit on validation pixels in this race's first round, or the place in an earlier
+            race, less their mean and divided by their deviation, so that races on different scenes
+            can be read together.
     """
 
     architecture: dict[str, Any]
@@ -41,7 +43,9 @@ def global_genes(architecture: dict[str, Any]) -> tuple[tuple[str, Any], ...]:
     return tuple((k, v) for k, v in sorted(architecture.items()) if not isinstance(v, list))
 
 
-def diverse(ranked: Sequence[Evaluation], count: int) -> list[Evaluation]:
+def diverse(
+    ranked: Sequence[Evaluation], count: int, before: Sequence[Evaluation] = ()
+) -> list[Evaluation]:
     """The `count` best, so that each value of each gene that is no size has its share of them.
 
     Each next one has the values that were chosen least so far (kinds of tokens, patch sizes,
@@ -50,19 +54,25 @@ def diverse(ranked: Sequence[Evaluation], count: int) -> list[Evaluation]:
 
     Args:
         ranked: the best first.
+        before: chosen earlier; their values count as chosen.
     """
     genes = [global_genes(item.architecture) for item in ranked]
-    kinds = [[pair for pair in row if not _is_size(pair[0])] for row in genes]
+    kinds = [_kinds(row) for row in genes]
     chosen: list[int] = []
-    taken: Counter[Any] = Counter()
+    earlier = [global_genes(item.architecture) for item in before]
+    taken: Counter[Any] = Counter(kind for row in earlier for kind in _kinds(row))
     while len(chosen) < min(count, len(ranked)):
         free = [place for place in range(len(ranked)) if place not in chosen]
-        seen = {genes[place] for place in chosen}
+        seen = {*earlier, *(genes[place] for place in chosen)}
         fresh = [place for place in free if genes[place] not in seen]
         best = min(fresh or free, key=lambda place: (sum(taken[k] for k in kinds[place]), place))
         chosen.append(best)
         taken.update(kinds[best])
     return [ranked[place] for place in sorted(chosen)]
+
+
+def _kinds(genes: tuple[tuple[str, Any], ...]) -> list[tuple[str, Any]]:
+    return [pair for pair in genes if not _is_size(pair[0])]
 
 
 def _is_size(gene: str) -> bool:
@@ -95,12 +105,13 @@ class Proposals:
         self.seed = seed
         self.raced: list[Evaluation] = []
         self.merits: list[float] = []
+        self.proposed = 0
 
     def next(self, count: int) -> list[Evaluation]:
         """The next `count` to train, or all that are left."""
         rows = self._rows()
         if len(rows) < LEAST_TO_FIT or len(self.left) <= count:
-            chosen = diverse(self.left, count)
+            chosen = diverse(self.left, count, self.raced)
         else:
             predictor = ArchitecturePredictor(seed=self.seed).fit(
                 [row.architecture for row in rows],
@@ -111,7 +122,9 @@ class Proposals:
                 [item.architecture for item in self.left], [_with_size(item) for item in self.left]
             )
             order = np.argsort(-(predicted.mean + predicted.spread), kind="stable")
-            chosen = diverse([self.left[place] for place in order[: 4 * count]], count)
+            likely = [self.left[place] for place in order[: 4 * count]]
+            chosen = diverse(likely, count, self.raced)
+            self.proposed += len(chosen)
         self.left = [item for item in self.left if item not in chosen]
         return chosen
 
@@ -123,26 +136,32 @@ class Proposals:
     def report(self) -> dict[str, Any]:
         """Cross-validated rank correlations of the predictor, beside what it must beat."""
         rows = self._rows()
+        told: dict[str, Any] = {
+            "trained": len(self.raced),
+            "earlier": len(self.earlier),
+            "proposed": self.proposed,
+            "spearman": None,
+        }
         if len(rows) < LEAST_TO_FIT:
-            return {"trained": len(self.raced), "earlier": len(self.earlier), "spearman": None}
-        found = cross_validated_rank_correlation(
+            return told
+        told["spearman"] = cross_validated_rank_correlation(
             [row.architecture for row in rows],
             [row.scores for row in rows],
             [row.target for row in rows],
             params=[row.scores.get("params", math.nan) for row in rows],
             seed=self.seed,
         )
-        return {"trained": len(self.raced), "earlier": len(self.earlier), "spearman": found}
+        return told
 
     def _rows(self) -> list[Trained]:
         return self.earlier + standardised(self.raced, self.merits)
 
 
-def standardised(items: Sequence[Evaluation], probabilities: Sequence[float]) -> list[Trained]:
-    """The trained of one round, in units of that round; their true size is a score of theirs."""
+def standardised(items: Sequence[Evaluation], merits: Sequence[float]) -> list[Trained]:
+    """The trained of one race, in units of that race; their true size is a score of theirs."""
     if not items:
         return []
-    values = np.asarray(probabilities)
+    values = np.asarray(merits, dtype=np.float64)
     targets = (values - values.mean()) / max(float(values.std()), 1e-9)
     return [
         Trained(item.architecture, _with_size(item), float(target))
@@ -150,12 +169,17 @@ def standardised(items: Sequence[Evaluation], probabilities: Sequence[float]) ->
     ]
 
 
+def standing(results: Sequence[RoundResult]) -> float:
+    """Mean merit over the rounds, weighted with their steps."""
+    return fmean([item.merit for item in results], [item.steps for item in results])
+
+
 def _with_size(item: Evaluation) -> dict[str, float]:
     return {**item.scores, "params": float(item.costs.get("params", math.nan))}
 
 
 def read_earlier(folders: Sequence[str], space: str) -> list[Trained]:
-    """What the races of earlier runs trained in their first rounds.
+    """What the races of earlier runs trained; an order of merit, longer trainings first.
 
     Raises:
         InputError: a folder holds no run, a run in another space, or one that trained nothing.
@@ -168,8 +192,13 @@ def read_earlier(folders: Sequence[str], space: str) -> list[Trained]:
         with EvaluationStore(file) as store:
             results = round_results(store.trainings())
             items = {item.id: item for item in store.evaluations()}
-        first = [result for result in results if result.steps == results[0].steps]
-        raced = [items[result.id] for result in first]
+        rounds: dict[int, list[RoundResult]] = {}
+        for result in results:
+            rounds.setdefault(result.id, []).append(result)
+        # Those of a longer round went on because they were better than those of a shorter one.
+        longest = {key: max(each.steps for each in found) for key, found in rounds.items()}
+        order = sorted(rounds, key=lambda key: (longest[key], standing(rounds[key])))
+        raced = [items[key] for key in order]
         if not raced:
             raise InputError(f"learn from {folder}: its run trained nothing (--finalists was 1)")
         found = {str(item.architecture["space"]) for item in raced}
@@ -177,7 +206,7 @@ def read_earlier(folders: Sequence[str], space: str) -> list[Trained]:
             raise InputError(
                 f"learn from {folder}: is of space {', '.join(sorted(found))}, this run of {space}"
             )
-        trained += standardised(raced, [result.merit for result in first])
+        trained += standardised(raced, range(len(raced)))
     return trained
 
 
@@ -185,9 +214,12 @@ def describe_predictor(found: dict[str, Any]) -> str:
     """One line with the rank correlations."""
     rows = found["trained"] + found["earlier"]
     if found["spearman"] is None:
-        return f"predictor: {rows} trained networks are too few to learn from"
+        return f"predictor: proposed none; {rows} trained networks are too few to learn from"
     parts = [
         f"{name} {'-' if value is None else f'{value:.2f}'}"
         for name, value in found["spearman"].items()
     ]
-    return f"rank correlation over {rows} trained networks, cross-validated: {', '.join(parts)}"
+    return (
+        f"predictor: proposed {found['proposed']} of {found['trained']} finalists; "
+        f"rank correlation over {rows} trained networks, cross-validated: {', '.join(parts)}"
+    )

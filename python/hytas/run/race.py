@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from statistics import fmean
 from typing import Any
 
 from hytas.errors import InputError
@@ -13,6 +12,7 @@ from hytas.run.proposals import (
     describe_predictor,
     diverse,
     global_genes,
+    standing,
     waves,
 )
 from hytas.run.report import Report
@@ -145,12 +145,7 @@ def _best(
     left: Sequence[Evaluation], rounds: Mapping[int, Sequence[RoundResult]]
 ) -> list[Evaluation]:
     """The best first; of equals the one that comes first in `left`, the better of the proxy."""
-    return sorted(left, key=lambda finalist: -_standing(rounds[finalist.id]))
-
-
-def _standing(results: Sequence[RoundResult]) -> float:
-    """Mean merit over the rounds, weighted with their steps."""
-    return fmean([item.merit for item in results], [item.steps for item in results])
+    return sorted(left, key=lambda finalist: -standing(rounds[finalist.id]))
 
 
 def finalists(context: RunContext) -> int:

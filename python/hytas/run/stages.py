@@ -74,6 +74,8 @@ def search_stage(context: RunContext, folder: RunFolder, report: Report) -> Arch
         return fitness(specs[0], [item.scores for item in evaluations])
 
     racing = finalists(context) > 1
+    if not racing and config.finalists is None:
+        report.line("no race: the split has no validation pixels; the proxy's first choice wins")
     earlier = read_earlier(config.learn_from, context.space.name)
     engine = "evolution" if config.strategy == "predictor" else config.strategy
     settings = SearchSettings(

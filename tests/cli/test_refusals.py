@@ -294,6 +294,12 @@ def test_numbers_out_of_range(option: str, scene: Path, tmp_path: Path, hytas: R
     assert not out.exists()
 
 
+def test_a_scene_keeps_its_name_beside_a_folder_called_so(tmp_path: Path, hytas: Run) -> None:
+    (tmp_path / "salinas").mkdir()
+    command = ("baselines", "--data", "salinas", "--data-dir", "salinas", "--methods", "svm")
+    refused(hytas(*command, cwd=tmp_path), "does not hold salinas", "Salinas_gt.mat")
+
+
 class OutOfMemoryError(RuntimeError):
     """As torch names it."""
 

@@ -175,10 +175,17 @@ def recipe_of(usual: "Recipe", settings: Sequence[str], retrain_epochs: int | No
 
 
 def absolute_paths(settings: dict[str, Any]) -> dict[str, Any]:
-    """`settings` with the scene's files named from the root, so that later commands find them."""
+    """`settings` with the scene's files named from the root, so that later commands find them.
+
+    A scene's name stays one where a file or folder is called so, too: `./salinas` is the file.
+    """
+    from hytas.data.datasets import SCENES
+
+    known = {*SCENES, "synthetic"}
     named = {
         name: str(Path(settings[name]).resolve())
         for name in ("data", "labels", "data_dir")
         if settings[name] is not None and Path(settings[name]).exists()
+        if not (name == "data" and settings[name] in known)
     }
     return {**settings, **named}

@@ -199,13 +199,16 @@ def test_parts_add_up_and_log(shape, batch) -> None:
         assert scores["dss:layers=all"] > scores["dss"]
 
 
-def test_absolute_terms_of_synflow(shape, batch) -> None:
-    name = "synflow:terms=absolute"
-    for architecture, scores in zip(SMALL, scored(SMALL, shape, batch, name), strict=True):
+def test_absolute_terms_of_synflow_and_logsynflow(shape, batch) -> None:
+    plain, log = "synflow:terms=absolute", "logsynflow:domain=absolute"
+    values = scored(SMALL, shape, batch, f"{plain},{log}")
+    for architecture, scores in zip(SMALL, values, strict=True):
         network = oracle.build(architecture, shape, seed=5)
         found = oracle.saliency(network, oracle.ones_loss(network))
         expected = sum(float((g * w).abs().sum()) for _, w, g in found)
-        assert scores[name] == pytest.approx(expected, rel=1e-5)
+        assert scores[plain] == pytest.approx(expected, rel=1e-5)
+        expected = sum(float(((g.abs() + 1).log() * w.abs()).sum()) for _, w, g in found)
+        assert scores[log] == pytest.approx(expected, rel=1e-5)
 
 
 def test_jets_take_samples_in_any_portion(shape, batch) -> None:

@@ -57,11 +57,16 @@ def logsynflow(tap: Tap, domain: str = "formula") -> Tensor:
     Source: Cavagnero et al., WACV 2023; HyTAS, supplementary table 1. Direction: larger is better.
     Data: none. Cost: as synflow. The formula has no value where a gradient is below -1: the score
     is then NaN. Option `domain=symmetric` takes sign(g) log(|g| + 1) instead, which always has one
-    and equals the formula where g >= 0.
+    and equals the formula where g >= 0; `domain=absolute` takes log(|g| + 1) |w|, whose terms do not
+    cancel where layer norms make them.
     """
     grad = tap.grad
-    scaled = grad.abs().log1p().copysign(grad) if domain == "symmetric" else grad.log1p()
-    return (scaled * tap.weight).flatten(1).sum(1)
+    if domain == "formula":
+        return (grad.log1p() * tap.weight).flatten(1).sum(1)
+    size = grad.abs().log1p()
+    if domain == "absolute":
+        return (size * tap.weight.abs()).flatten(1).sum(1)
+    return (size.copysign(grad) * tap.weight).flatten(1).sum(1)
 
 
 def dss(tap: Tap) -> Tensor:

@@ -66,7 +66,7 @@ PROXIES: dict[str, Proxy] = {
     "logsynflow": Proxy(
         formulas.logsynflow,
         ONES,
-        {"sign": SIGN, "parts": PARTS, "domain": ("formula", "symmetric")},
+        {"sign": SIGN, "parts": PARTS, "domain": ("formula", "symmetric", "absolute")},
     ),
     "fisher": Proxy(formulas.fisher, options={"parts": PARTS}),
     "jacob_cov": Proxy(

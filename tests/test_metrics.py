@@ -23,6 +23,17 @@ def test_report_by_hand() -> None:
     assert "ECE" not in report
 
 
+@pytest.mark.parametrize("predicted", [[1, 1, 1], [0, 2, 1], [0, 0, 0]])
+def test_a_test_of_a_single_class(predicted: list[int]) -> None:
+    report = accuracy_report([1, 1, 1], predicted, NAMES, [0.5, 0.6, 0.7])
+    accuracy = predicted.count(1) / 3
+    assert report["AA"] == report["OA"] == pytest.approx(accuracy)
+    assert report["kappa"] == (1.0 if accuracy == 1 else 0.0)
+    assert report["per_class"] == {"corn": None, "woods": pytest.approx(accuracy), "wheat": None}
+    json.dumps(report, allow_nan=False)
+    json.dumps(summarise([report, report]), allow_nan=False)
+
+
 def test_calibration_by_hand() -> None:
     # Two pixels of confidence .9 in one bin, one of them right; one of .2, wrong.
     found = calibration([0, 1, 2], [0, 0, 1], [0.9, 0.9, 0.2])

@@ -131,7 +131,7 @@ class HSIClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             OSError: the work folder cannot be written.
         """
         cube, labels = np.asarray(cube), np.asarray(labels)
-        scene = scene_from_arrays(cube, labels, name="cube", nodata=self.nodata)
+        scene = scene_from_arrays(cube, labels, name="cube", nodata=self.nodata, bands=self.bands)
         # Whoever calls `fit` has split already: all pixels train, and the file is checked on them.
         scene = replace(scene, train=scene.labels, test=scene.labels)
         seed = _seed(self.random_state)

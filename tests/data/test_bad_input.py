@@ -1,5 +1,7 @@
 """Bad input is refused in one line that names the argument, the value and the rule."""
 
+from dataclasses import replace
+
 import h5py
 import numpy as np
 import pytest
@@ -235,15 +237,25 @@ def test_a_class_with_one_pixel(cube, labels):
     lone = np.where(labels == 5, 0, labels)
     lone[0, 0] = 5
     scene = scene_from_arrays(cube, lone)
-    with pytest.raises(InputError, match="class 5 has 1 labelled pixel: at least 2 needed"):
-        make_split(scene, kind="random", patch_size=3)
-    train, test = (
-        np.where(lone == 5, 5, lone * (np.arange(11) % 2)),
-        lone * (np.arange(11) % 2 == 0),
+    split = make_split(scene, kind="random", patch_size=3, train_per_class=5)
+    assert split.notes == (
+        "class 5 has one labelled pixel, which trains: it is not tested",
+        "fewer training pixels than asked for: class 5 1 of 5",
     )
-    fixed = scene_from_arrays(cube, train=train, test=np.where(lone == 5, 0, test))
-    with pytest.raises(InputError, match="class 5 has no pixel to test on"):
-        make_split(fixed, patch_size=3)
+    assert 0 in split.train
+    pair = np.zeros(labels.shape, np.uint8)
+    pair[0, 0], pair[4, 4] = 1, 2
+    with pytest.raises(InputError, match="every class of scene has one labelled pixel"):
+        make_split(scene_from_arrays(cube, pair), kind="random", patch_size=3)
+
+
+def test_a_test_map_out_of_rule(cube, labels):
+    scene = scene_from_arrays(cube, train=labels, test=labels * 0)
+    with pytest.raises(InputError, match="the test map of scene holds no pixel to test on"):
+        make_split(scene, patch_size=3)
+    untrained = replace(scene, train=np.where(scene.train == 2, 0, scene.train))
+    with pytest.raises(InputError, match="class 5 has no pixel to train on"):
+        make_split(untrained, patch_size=3)
 
 
 def test_every_message_names_the_argument(tmp_path):

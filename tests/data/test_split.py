@@ -97,6 +97,8 @@ def test_description_says_optimistic(labels):
     assert "5 x 5 patch" in split.describe()
     one = make_split(scene_of(labels), kind="random", patch_size=1)
     assert "optimistic" not in one.describe()
+    overlap = "0% of the test pixels lie inside the 1 x 1 patch of a training pixel"
+    assert one.describe().endswith(f"test pixels; {overlap}")
 
 
 def test_save_and_load(tmp_path, labels):
@@ -200,7 +202,9 @@ def test_a_class_on_one_side_only_is_named():
     labels[2:4, 2:4] = 3  # one field, inside one block at most seeds
     scene = scene_of(labels)
     for seed in range(5):
-        split = make_split(scene, kind="blocks", block=12, seed=seed, patch_size=3)
+        split = make_split(
+            scene, kind="blocks", block=12, seed=seed, patch_size=3, train_per_class=1
+        )
         tested = set(scene.labels.ravel()[split.test])
         trained = set(scene.labels.ravel()[split.train])
         assert trained == {1, 2, 3}
@@ -337,3 +341,64 @@ def test_folds_of_blocks_lie_side_by_side() -> None:
                 spread.append(places.std(axis=1).mean())
         spreads[kind] = np.mean(spread)
     assert spreads["blocks"] < 0.9 * spreads["random"]
+
+
+def counted(scene, pixels):
+    return np.bincount(scene.labels.ravel()[pixels], minlength=scene.classes + 1)[1:].tolist()
+
+
+@pytest.mark.parametrize("tested", [(1,), (1, 3)])
+def test_a_class_of_the_training_map_alone_is_named_and_not_tested(tested):
+    labels = striped(20, 30, 3)
+    half = np.arange(20)[:, None] < 10
+    train = np.where(half, labels, 0)
+    test = np.where(~half & np.isin(labels, tested), labels, 0)
+    cube = np.arange(labels.size * 3, dtype=np.int32).reshape(*labels.shape, 3)
+    scene = scene_from_arrays(cube, train=train, test=test)
+    missing = [label for label in (1, 2, 3) if label not in tested]
+    notes = tuple(f"class {n} is in the training map only: it is not tested" for n in missing)
+    for options in ({}, {"train_per_class": 4}):
+        split = make_split(scene, patch_size=3, **options)
+        assert split.kind == "fixed"
+        assert split.notes[-len(notes) :] == notes
+        np.testing.assert_array_equal(split.test, np.flatnonzero(test))
+        pixels = np.union1d(split.train, split.validation)
+        assert counted(scene, pixels) == ([4, 4, 4] if options else [100, 100, 100])
+
+
+def test_a_poisoned_test_map_changes_nothing_but_the_test():
+    scene = synthetic_scene()
+    test = np.where(scene.test > 0, 1, 0)
+    poisoned = scene_from_arrays(scene.cube, train=scene.train, test=test)
+    plain, split = (make_split(one, patch_size=3) for one in (scene, poisoned))
+    for name in ("train", "validation", "test"):
+        np.testing.assert_array_equal(getattr(split, name), getattr(plain, name))
+    assert len(split.notes) == scene.classes - 1
+
+
+@pytest.mark.parametrize("kind", ["random", "blocks", "folds"])
+def test_classes_with_fewer_training_pixels_than_asked_for_are_named(kind):
+    labels = striped(48, 48, 2)
+    labels[::7, ::6], labels[1::9, 1::7] = 3, 5
+    scene = scene_of(labels)
+    split = make_split(scene, kind=kind, block=6, patch_size=1, train_per_class=60)
+    found = counted(scene, np.union1d(split.train, split.validation))
+    assert found[:2] == [60, 60]
+    few = f"class 3 {found[2]} of 60, class 5 {found[3]} of 60"
+    assert split.notes == (f"fewer training pixels than asked for: {few}",)
+    enough = make_split(scene, kind=kind, block=6, patch_size=1, train_per_class=5)
+    assert enough.notes == ()
+
+
+def test_shortfalls_of_fractions_and_of_a_training_map():
+    scene = scene_of(striped(20, 30, 3))
+    split = make_split(scene, kind="random", train_fraction=0.75, patch_size=3)
+    few = ", ".join(f"class {n} 100 of 150" for n in (1, 2, 3))
+    assert split.notes == (f"fewer training pixels than asked for: {few}",)
+    half = np.arange(20)[:, None] < 10
+    train, test = np.where(half, scene.labels, 0), np.where(half, 0, scene.labels)
+    train[1:] = np.where(train[1:] == 2, 0, train[1:])
+    fixed = scene_from_arrays(scene.cube, train=train, test=test)
+    split = make_split(fixed, train_per_class=30, patch_size=3)
+    assert split.notes[1:] == ("fewer training pixels than asked for: class 2 10 of 30",)
+    assert make_split(fixed, train_fraction=0.5, patch_size=3).notes[1:] == ()

@@ -1,5 +1,6 @@
 """Scenes: reading, checking, splitting, scaling, cutting into patches. No torch here."""
 
+from hytas.data.bands import parse_bands
 from hytas.data.contents import Contents, Variable
 from hytas.data.cube_reader import CubeReader, FileCube, open_cube, valid_pixels
 from hytas.data.datasets import SCENES
@@ -7,7 +8,7 @@ from hytas.data.geo import Geo
 from hytas.data.load import Cube, load_cube, load_maps, load_named, load_scene
 from hytas.data.palette import UNLABELLED_COLOUR, palette
 from hytas.data.patches import PatchReader, check_patch_size, extract_patches
-from hytas.data.preprocessing import Preprocessing, parse_bands
+from hytas.data.preprocessing import Preprocessing
 from hytas.data.readers import FORMATS, open_file
 from hytas.data.scene import Scene, scene_from_arrays
 from hytas.data.split import Split, check_seed, make_split, overlap_fraction

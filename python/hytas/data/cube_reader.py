@@ -155,11 +155,22 @@ def band_axis(shape: tuple[int, ...], bands: int | None) -> int:
     return fitting[0] if len(fitting) == 1 else 2
 
 
-def valid_pixels(pixels: Array, nodata: float | None = None) -> npt.NDArray[np.bool_]:
-    """Return (H, W), False where a band is NaN or infinite, or every band is `nodata`."""
+def valid_pixels(
+    pixels: Array, nodata: float | None = None, bands: npt.NDArray[np.int64] | None = None
+) -> npt.NDArray[np.bool_]:
+    """Return (H, W), False where a band is NaN or infinite, or every band is `nodata`.
+
+    Args:
+        pixels: (H, W, B).
+        nodata: the value that stands for no data, or None.
+        bands: indices of those to look at; None is all.
+    """
     valid = np.ones(pixels.shape[:2], dtype=np.bool_)
+    if nodata is None and pixels.dtype.kind != "f":
+        return valid
+    whole = bands is None or len(bands) == pixels.shape[2]  # a selection copies what it looks at
     for row in range(pixels.shape[0]):
-        line = pixels[row]
+        line = pixels[row] if whole else pixels[row][:, bands]
         if line.dtype.kind == "f":
             valid[row] = np.isfinite(line).all(axis=1)
         if nodata is not None:

@@ -51,6 +51,7 @@ def load_scene(
     cube_key: str | None = None,
     labels_key: str | None = None,
     data_dir: str | Path | None = None,
+    bands: str | None = None,
 ) -> Scene:
     """Read a scene: one file with cube and labels, two files, or one by name.
 
@@ -61,16 +62,26 @@ def load_scene(
         cube_key: the cube's name in its file; found by itself when there is one cube.
         labels_key: the map's name, or "training,test" names of two.
         data_dir: a folder with the files of a scene by name, which is then not downloaded.
+        bands: the selection that will be used, as `parse_bands` reads it: labelled pixels must be
+            finite in these; None is all bands but those that the file marks as bad.
 
     Raises:
         InputError: whatever keeps the input from being a scene, in one line.
     """
-    named = _by_name(str(data), labels, data_dir, cube_key, labels_key)
-    return _read(data, labels, cube_key, labels_key) if named is None else named
+    if str(data) != "synthetic" and str(data) not in SCENES:
+        if data_dir is not None:
+            raise InputError(f"data dir: only for the scenes {', '.join(SCENES)}, not for {data}")
+        return _read(data, labels, cube_key, labels_key, bands)
+    _refuse_companions(str(data), labels, cube_key, labels_key)
+    return synthetic_scene() if data == "synthetic" else load_named(str(data), data_dir, bands)
 
 
 def _read(
-    data: str | Path, labels: str | Path | None, cube_key: str | None, labels_key: str | None
+    data: str | Path,
+    labels: str | Path | None,
+    cube_key: str | None,
+    labels_key: str | None,
+    bands: str | None,
 ) -> Scene:
     contents = open_file(data, "data")
     other = contents if labels is None else open_file(labels, "labels")
@@ -86,7 +97,7 @@ def _read(
         # Pixel by pixel, so that a patch is a few long reads: MATLAB stores band by band.
         cube = np.ascontiguousarray(cube)
     sources = (str(contents.path),) if labels is None else (str(contents.path), str(other.path))
-    scene = scene_from_arrays(
+    return scene_from_arrays(
         cube,
         maps[0][1] if len(maps) == 1 else None,
         train=maps[0][1] if len(maps) == 2 else None,
@@ -99,36 +110,29 @@ def _read(
         class_colours=other.meta.get("class_colours"),
         map_names=tuple(name for name, _ in maps),
         nodata=contents.meta.get("nodata"),
+        bad_bands=contents.meta.get("bad_bands", ()),
+        bands=bands,
     )
-    return replace(scene, bad_bands=tuple(contents.meta.get("bad_bands", ())))
 
 
-def _by_name(
-    data: str,
-    labels: str | Path | None,
-    data_dir: str | Path | None,
-    cube_key: str | None,
-    labels_key: str | None,
-) -> Scene | None:
-    if data != "synthetic" and data not in SCENES:
-        if data_dir is not None:
-            raise InputError(f"data dir: only for the scenes {', '.join(SCENES)}, not for {data}")
-        return None
+def _refuse_companions(
+    data: str, labels: str | Path | None, cube_key: str | None, labels_key: str | None
+) -> None:
+    """What only a file needs is refused beside a scene's name."""
     if labels is not None:
         raise InputError(f"labels: {labels} given, but the scene {data!r} has its own")
     for argument, key in (("cube key", cube_key), ("labels key", labels_key)):
         if key is not None:
             raise InputError(f"{argument}: {key} given, but the scene {data!r} names its own")
-    return synthetic_scene() if data == "synthetic" else load_named(data, data_dir)
 
 
-def load_named(name: str, data_dir: str | Path | None = None) -> Scene:
+def load_named(name: str, data_dir: str | Path | None = None, bands: str | None = None) -> Scene:
     """Read a scene of the paper, from a folder at hand or downloaded.
 
-    Arguments and errors are those of `datasets.locate`.
+    Arguments and errors are those of `datasets.locate`, and `bands` is that of `load_scene`.
     """
     paths = locate(name, data_dir)
-    scene = replace(_read_files(paths), name=name)
+    scene = replace(_read_files(paths, bands), name=name)
     counts = None if scene.train is not None else SCENES[name].train_counts
     if counts is not None and len(counts) != scene.classes:
         raise InputError(
@@ -142,12 +146,12 @@ def load_named(name: str, data_dir: str | Path | None = None) -> Scene:
     return replace(scene, train_counts=counts)
 
 
-def _read_files(paths: Sequence[Path]) -> Scene:
+def _read_files(paths: Sequence[Path], bands: str | None) -> Scene:
     if len(paths) < 3:
-        return load_scene(*paths)
+        return load_scene(*paths, bands=bands)
     cube = load_cube(paths[0])
     maps = [load_maps(path, shape=cube.cube.shape)[0] for path in paths[1:]]
-    scene = scene_from_arrays(
+    return scene_from_arrays(
         cube.cube,
         train=maps[0][1],
         test=maps[1][1],
@@ -155,8 +159,9 @@ def _read_files(paths: Sequence[Path]) -> Scene:
         sources=[str(path) for path in paths],
         map_names=[name for name, _ in maps],
         nodata=cube.meta.get("nodata"),
+        bad_bands=cube.meta.get("bad_bands", ()),
+        bands=bands,
     )
-    return replace(scene, bad_bands=tuple(cube.meta.get("bad_bands", ())))
 
 
 def load_cube(path: str | Path, cube_key: str | None = None, bands: int | None = None) -> Cube:

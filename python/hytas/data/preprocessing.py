@@ -7,6 +7,7 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
+from hytas.data.bands import select_bands
 from hytas.data.contents import Array
 from hytas.data.scene import Scene
 from hytas.errors import InputError
@@ -45,10 +46,10 @@ class Preprocessing:
         bad_bands: Sequence[int] = (),
         nodata: float | None = None,
     ) -> Self:
-        """Fit on training spectra (N, B); drops bands that are constant over them.
+        """Fit on training spectra (N, B); drops bands that are constant over them, or dead.
 
         Args:
-            spectra: raw values, finite.
+            spectra: raw values, finite but for bands that hold no finite value at all.
             method: "standard" (zero mean, unit deviation) or "minmax" (0 to 1).
             bands: a selection to start from, as `parse_bands` reads it; None takes all but the bad.
             bad_bands: indices to leave out when there is no selection.
@@ -63,17 +64,16 @@ class Preprocessing:
         count = spectra.shape[1]
         if spectra.shape[0] == 0:
             raise InputError("training pixels: none; scaling needs at least one")
-        if bands is None:
-            chosen = np.setdiff1d(np.arange(count), np.asarray(bad_bands, dtype=np.int64))
-        else:
-            chosen = parse_bands(bands, count)
+        chosen = select_bands(bands, bad_bands, count)
         values = spectra[:, chosen].astype(np.float64)
-        if not np.isfinite(values).all():
+        finite = np.isfinite(values)
+        absent = ~finite if nodata is None else ~finite | (values == nodata)
+        measured = ~absent.all(axis=0)
+        if not finite.any() or not finite[:, measured].all():
             raise InputError("training pixels: NaN or infinite values; scaling needs finite ones")
-        if nodata is not None:
-            absent = values == nodata
-            chosen, values = chosen[~absent.all(axis=0)], values[:, ~absent.all(axis=0)]
-            values = np.ma.masked_equal(values, nodata) if absent.any() else values
+        chosen, values, absent = chosen[measured], values[:, measured], absent[:, measured]
+        if absent.any():
+            values = np.ma.array(values, mask=absent)
         low, high = (np.asarray(ends) for ends in (values.min(axis=0), values.max(axis=0)))
         if method == "standard":
             offset, scale = np.asarray(values.mean(axis=0)), np.asarray(values.std(axis=0))
@@ -177,32 +177,3 @@ class Preprocessing:
         if not (np.isfinite(result.offset).all() and (result.scale > 0).all()):
             raise InputError("preprocessing: offset must be finite and scale positive")
         return result
-
-
-def parse_bands(text: str, count: int) -> npt.NDArray[np.int64]:
-    """Read a selection such as "1-103,110-148": band numbers from 1, ranges with both ends.
-
-    Returns:
-        Indices from 0, ascending.
-
-    Raises:
-        InputError: not a number or a range, one outside 1..count, a range that runs backwards, or
-            a band named twice.
-    """
-    kept: list[int] = []
-    for part in text.split(","):
-        first, dash, last = part.strip().partition("-")
-        try:
-            start, stop = int(first), int(last if dash else first)
-        except ValueError:
-            raise InputError(
-                f"bands: {part.strip()!r} in {text!r} is not a band number or a range such as 1-103"
-            ) from None
-        if not 1 <= start <= stop <= count:
-            raise InputError(
-                f"bands: {part.strip()!r} in {text!r} must run upwards within 1 to {count}"
-            )
-        kept.extend(range(start - 1, stop))
-    if len(set(kept)) < len(kept):
-        raise InputError(f"bands: {text!r} names a band twice")
-    return np.array(sorted(kept), dtype=np.int64)

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from hytas.data.bands import Bands, format_bands, measured_bands, select_bands
 from hytas.data.contents import Array
 from hytas.data.cube_reader import valid_pixels
 from hytas.data.known import known_class_names
@@ -28,8 +29,8 @@ class Scene:
         class_names: of the classes 1..C.
         class_ids: the file's numbers for them.
         wavelengths: (B,) band centres in nm, or None.
-        valid: (H, W), False where a band is NaN or infinite, or all are `nodata`; such pixels
-            are unlabelled.
+        valid: (H, W), False where a band in use is NaN or infinite, or all are `nodata`; such
+            pixels are unlabelled.
         sources: the files read.
         fingerprint: sha256 of cube, labels, split and mark for no data, in hex.
         notes: one-line remarks on what was masked or put right.
@@ -104,8 +105,13 @@ def scene_from_arrays(
     map_names: Sequence[str] = (),
     nodata: float | None = None,
     class_colours: Mapping[int, tuple[int, int, int]] | None = None,
+    bad_bands: Sequence[int] = (),
+    bands: str | None = None,
 ) -> Scene:
     """Check arrays and make a scene of them.
+
+    Labelled pixels must be finite in the bands in use: those selected, but for the dead ones, which
+    hold a value in no labelled pixel.
 
     Args:
         cube: (H, W, B), any real numeric type.
@@ -119,6 +125,9 @@ def scene_from_arrays(
         map_names: what messages call the maps.
         nodata: the value that stands for no data.
         class_colours: RGB by id; used if every class has one, not black, and no two the same.
+        bad_bands: indices of the bands that the file marks as bad.
+        bands: the selection that will be used, as `parse_bands` reads it; None is all but the bad.
+            The scene keeps all bands: it only tells where to look for NaN.
 
     Raises:
         InputError: arrays that are no scene, in one line.
@@ -127,11 +136,15 @@ def scene_from_arrays(
     maps = _named_maps(labels, train, test, map_names)
     _check_shapes(maps, cube)
     nodata = _as_held(nodata, cube.dtype)
-    valid = valid_pixels(cube)
-    held = valid if nodata is None else valid_pixels(cube, nodata)
-    maps, emptied = _without(valid & ~held, maps)
+    labelled = np.logical_or.reduce([values != 0 for _, values in maps])
+    alive = measured_bands(cube, labelled, nodata)
+    used = np.intersect1d(select_bands(bands, bad_bands, cube.shape[2]), alive)
+    empty = _empty_pixels(cube, nodata, alive)
+    maps, emptied = _without(empty, maps)
     joined = join(maps)
-    remarks = [*notes, *emptied, *joined.notes, *_refuse_labelled_nan(cube, valid, joined.labels)]
+    valid = valid_pixels(cube, bands=used)
+    found = _refuse_labelled_nan(cube, valid, joined.labels, used)
+    remarks = [*notes, *emptied, *joined.notes, *_dead(alive, cube.shape[2]), *found]
     return Scene(
         name=name,
         cube=cube,
@@ -141,12 +154,13 @@ def scene_from_arrays(
         class_names=_names(class_names, joined),
         class_ids=joined.ids,
         wavelengths=wavelengths_of(wavelengths, cube.shape[2]),
-        valid=held,
+        valid=valid & ~empty,
         sources=tuple(sources),
         fingerprint=fingerprint(cube, joined.labels, joined.train, joined.test, nodata=nodata),
         notes=tuple(remarks),
         nodata=nodata,
         class_colours=_colours(class_colours or {}, joined.ids),
+        bad_bands=tuple(bad_bands),
     )
 
 
@@ -221,6 +235,21 @@ def _as_held(nodata: float | None, dtype: np.dtype[Any]) -> float | None:
     return float(nodata) if limits.min <= nodata <= limits.max and nodata % 1 == 0 else None
 
 
+def _empty_pixels(cube: Array, nodata: float | None, bands: Bands) -> npt.NDArray[np.bool_]:
+    """(H, W), True where all of `bands` are `nodata`."""
+    if nodata is None:
+        return np.zeros(cube.shape[:2], dtype=np.bool_)
+    return valid_pixels(cube, bands=bands) & ~valid_pixels(cube, nodata, bands)
+
+
+def _dead(alive: Bands, count: int) -> tuple[str, ...]:
+    """A remark on the bands that are not alive."""
+    dead = np.setdiff1d(np.arange(count), alive)
+    if not dead.size:
+        return ()
+    return (f"bands {format_bands(dead)} hold no finite value in a labelled pixel: left out",)
+
+
 def _without(
     empty: npt.NDArray[np.bool_], maps: list[tuple[str, Array]]
 ) -> tuple[list[tuple[str, Array]], tuple[str, ...]]:
@@ -233,15 +262,17 @@ def _without(
 
 
 def _refuse_labelled_nan(
-    cube: Array, valid: npt.NDArray[np.bool_], labels: LabelMap
+    cube: Array, valid: npt.NDArray[np.bool_], labels: LabelMap, bands: Bands
 ) -> tuple[str, ...]:
     bad = ~valid
     labelled = bad & (labels > 0)
     if labelled.any():
         row, column = (int(i) for i in np.argwhere(labelled)[0])
+        band = int(bands[~np.isfinite(cube[row, column, bands])][0]) + 1
         raise InputError(
             f"data: {int(labelled.sum())} labelled pixels hold NaN or infinite values, the first "
-            f"at row {row}, column {column}: labelled pixels must be finite"
+            f"at row {row}, column {column}, band {band}: labelled pixels must be finite in the "
+            "bands in use, which --bands selects"
         )
     count = int(bad.sum())
     return (f"{count} unlabelled pixels with NaN or infinite values masked",) if count else ()

@@ -35,7 +35,8 @@ class Split:
         seed: of the draw.
         patch_size: for which `overlap` was counted.
         overlap: fraction of test pixels inside the patch of a training or validation pixel.
-        notes: one-line remarks, naming the classes that are not trained or not tested.
+        notes: one-line remarks, naming the classes that are not trained or not tested, and those
+            with fewer training pixels than asked for.
     """
 
     train: Pixels
@@ -60,15 +61,14 @@ class Split:
         return [pair, *further_folds(scene, *pair, enough, self.kind in APART, generator)]
 
     def describe(self) -> str:
-        """Return one line to print; it says so when the test figures will be optimistic."""
+        """Return one line to print, with the overlap, and whether figures will be optimistic."""
         counts = f"{self.train.size} training, {self.validation.size} validation"
         line = f"{self.kind} split: {counts}, {self.test.size} test pixels"
-        if self.overlap > 0:
-            line += (
-                f"; optimistic: {self.overlap:.0%} of the test pixels lie inside the "
-                f"{self.patch_size} x {self.patch_size} patch of a training pixel"
-            )
-        return line
+        optimistic = "optimistic: " if self.overlap > 0 else ""
+        return (
+            f"{line}; {optimistic}{self.overlap:.0%} of the test pixels lie inside the "
+            f"{self.patch_size} x {self.patch_size} patch of a training pixel"
+        )
 
     def save(self, path: str | Path) -> None:
         """Write a .npz file, whole or not at all."""
@@ -138,13 +138,14 @@ def make_split(
     Args:
         scene: to split.
         kind: "fixed" takes the scene's own maps, or draws the training pixels asked for from its
-            training map; "random" draws pixels of each class, at most half of it, and tests on the
-            rest; "blocks" deals square blocks to two sides and leaves a guard band, so that no
-            training patch contains a test pixel; "folds" does so with `folds` parts, of which
-            number `fold` tests; "auto" is "fixed" where the scene has maps, "random" for a scene
-            known by name, whose published split that is, and else "blocks": half or a quarter as
-            large where blocks of the size asked for leave a class on one side only and smaller ones
-            do not, and "random" where no size parts the scene.
+            training map; "random" draws pixels of each class, at most half of it (all but one, if
+            need be, for published counts), and tests on the rest; "blocks" deals square blocks to
+            two sides and leaves a guard band, so that no training patch contains a test pixel;
+            "folds" does so with `folds` parts, of which number `fold` tests; "auto" is "fixed"
+            where the scene has maps, "random" for a scene known by name, whose published split
+            that is, and else "blocks": half or a quarter as large where blocks of the size asked
+            for leave a class on one side only and smaller ones do not, and "random" where no size
+            parts the scene.
         train_per_class: pixels a class, validation pixels included; None is what was published for
             a named scene, else 50.
         train_fraction: pixels a class, as a fraction of its labelled pixels; instead of the above.
@@ -157,24 +158,25 @@ def make_split(
         folds, fold: how many parts, and which tests.
 
     Raises:
-        InputError: an unknown kind, "fixed" without maps, a number out of its range, or a class
-            without a pixel to train on and one to test on.
+        InputError: an unknown kind, "fixed" without maps, a number out of its range, a class
+            without a pixel to train on, or no pixel to test on.
     """
     check_patch_size(patch_size, scene.height, scene.width)
     _check(kind, train_per_class, train_fraction, validation_fraction, seed)
     notes: tuple[str, ...] = ()
     if kind == "auto":
         kind, block, notes = _usual(scene, patch_size, block, seed)
-    counts = _counts(scene, scene.labels, train_per_class, train_fraction)
+    counts = _counts(scene, kind, train_per_class, train_fraction)
     generator = np.random.default_rng(seed)
     if kind == "fixed":
-        chosen, test, notes = _fixed(scene, train_per_class, train_fraction, generator)
+        chosen, test, found = _fixed(scene, counts, generator)
     elif kind == "random":
-        chosen, test = _random(scene, counts, generator)
+        published = counts is scene.train_counts
+        chosen, test, found = _random(scene, counts, published, generator)
     else:
         parts, part = (2, 0) if kind == "blocks" else (folds, fold)
         chosen, test, found = _blocks(scene, counts, patch_size, (block, parts, part), seed)
-        notes = (*notes, *found)
+    notes = (*notes, *found, *_shortfalls(scene, chosen, counts))
     overlap = overlap_fraction(scene.labels.shape, chosen, test, patch_size)
     taken = take_validation(scene, chosen, validation_fraction, kind in APART, generator)
     return Split(*taken, test, kind, seed, patch_size, overlap, notes)
@@ -232,18 +234,37 @@ def _check(
 
 
 def _counts(
-    scene: Scene,
-    labels: LabelMap,
-    train_per_class: int | None,
-    train_fraction: float | None,
+    scene: Scene, kind: str, train_per_class: int | None, train_fraction: float | None
 ) -> tuple[int, ...]:
-    """Return how many pixels of each class are asked for, of those in `labels`."""
-    totals = np.bincount(labels.ravel(), minlength=scene.classes + 1)[1:]
+    """Return how many pixels of each class are asked for; () is all of a training map."""
+    if kind == "fixed" and train_per_class is None and train_fraction is None:
+        return ()
     if train_fraction is not None:
-        return tuple(max(1, round(train_fraction * int(total))) for total in totals)
+        drawn_from = scene.train if kind == "fixed" else None
+        totals = _class_totals(scene, scene.labels if drawn_from is None else drawn_from)
+        return tuple(max(1, round(train_fraction * total)) for total in totals)
     if train_per_class is None and scene.train_counts is not None:
         return scene.train_counts
     return (train_per_class or DEFAULT_TRAIN_PER_CLASS,) * scene.classes
+
+
+def _class_totals(scene: Scene, labels: LabelMap) -> list[int]:
+    """The pixels of each class among `labels`, of any shape."""
+    totals: list[int] = np.bincount(labels.ravel(), minlength=scene.classes + 1)[1:].tolist()
+    return totals
+
+
+def _shortfalls(scene: Scene, chosen: Pixels, counts: tuple[int, ...]) -> tuple[str, ...]:
+    """A remark on the classes that train on fewer pixels than asked for, where there are any."""
+    if not counts:
+        return ()
+    found = _class_totals(scene, scene.labels.ravel()[chosen])
+    few = [
+        f"{name} {got} of {wanted}"
+        for name, got, wanted in zip(scene.class_names, found, counts, strict=True)
+        if 0 < got < wanted  # a class that is not trained at all has a remark of its own
+    ]
+    return (f"fewer training pixels than asked for: {', '.join(few)}",) if few else ()
 
 
 def overlap_fraction(shape: tuple[int, ...], train: Pixels, test: Pixels, patch_size: int) -> float:
@@ -256,48 +277,55 @@ def overlap_fraction(shape: tuple[int, ...], train: Pixels, test: Pixels, patch_
 
 
 def _fixed(
-    scene: Scene,
-    train_per_class: int | None,
-    train_fraction: float | None,
-    generator: np.random.Generator,
+    scene: Scene, counts: tuple[int, ...], generator: np.random.Generator
 ) -> tuple[Pixels, Pixels, tuple[str, ...]]:
     """The pixels of the scene's maps; of the training map only so many, where that is asked for."""
     if scene.train is None or scene.test is None:
         raise InputError(
             f"split: 'fixed' needs a training and a test map, {scene.name} has one label map"
         )
-    for label in range(1, scene.classes + 1):
-        counts = [int((part == label).sum()) for part in (scene.train, scene.test)]
-        if 0 in counts:
-            where = "train" if counts[0] == 0 else "test"
-            raise InputError(
-                f"labels: class {scene.class_ids[label - 1]} has no pixel to {where} on: "
-                "every class needs at least one to train on and one to test on"
-            )
+    trained, tested = (_class_totals(scene, part) for part in (scene.train, scene.test))
+    if 0 in trained:
+        raise InputError(
+            f"labels: class {scene.class_ids[trained.index(0)]} has no pixel to train on: "
+            "every class needs at least one"
+        )
+    if not any(tested):
+        raise InputError(f"labels: the test map of {scene.name} holds no pixel to test on")
+    notes = tuple(
+        f"{name} is in the training map only: it is not tested"
+        for name, count in zip(scene.class_names, tested, strict=True)
+        if count == 0
+    )
     chosen, test = np.flatnonzero(scene.train), np.flatnonzero(scene.test)
-    if train_per_class is None and train_fraction is None:
-        return chosen, test, ()
-    wanted = _counts(scene, scene.train, train_per_class, train_fraction)
-    chosen = _draw(scene, chosen, wanted, generator)
-    return chosen, test, (f"{len(chosen)} pixels drawn from the training map",)
+    if not counts:
+        return chosen, test, notes
+    chosen = _draw(scene, chosen, counts, generator)
+    return chosen, test, (f"{len(chosen)} pixels drawn from the training map", *notes)
 
 
 def _random(
-    scene: Scene, counts: tuple[int, ...], generator: np.random.Generator
-) -> tuple[Pixels, Pixels]:
-    labels = scene.labels.ravel()
-    for label, name in enumerate(scene.class_ids, start=1):
-        total = int((labels == label).sum())
-        if total < 2:
-            raise InputError(
-                f"labels: class {name} has {total} labelled pixel: at least 2 needed, "
-                "one to train on and one to test on"
-            )
-    pixels = np.flatnonzero(labels)
-    totals = np.bincount(labels, minlength=scene.classes + 1)[1:]
-    most = tuple(min(n, int(total) // 2) for n, total in zip(counts, totals, strict=True))
+    scene: Scene, counts: tuple[int, ...], published: bool, generator: np.random.Generator
+) -> tuple[Pixels, Pixels, tuple[str, ...]]:
+    """Pixels drawn of each class, and the rest; a class's only pixel trains."""
+    totals = _class_totals(scene, scene.labels)
+    if max(totals) < 2:
+        raise InputError(
+            f"labels: every class of {scene.name} has one labelled pixel: at least one class needs "
+            "2, one to train on and one to test on"
+        )
+    most = tuple(
+        max(1, min(count, total - 1 if published else total // 2))
+        for count, total in zip(counts, totals, strict=True)
+    )
+    notes = tuple(
+        f"{name} has one labelled pixel, which trains: it is not tested"
+        for name, total in zip(scene.class_names, totals, strict=True)
+        if total < 2
+    )
+    pixels = np.flatnonzero(scene.labels)
     chosen = _draw(scene, pixels, most, generator)
-    return chosen, np.setdiff1d(pixels, chosen)
+    return chosen, np.setdiff1d(pixels, chosen), notes
 
 
 def _blocks(

@@ -57,8 +57,8 @@ def logsynflow(tap: Tap, domain: str = "formula") -> Tensor:
     Source: Cavagnero et al., WACV 2023; HyTAS, supplementary table 1. Direction: larger is better.
     Data: none. Cost: as synflow. The formula has no value where a gradient is below -1: the score
     is then NaN. Option `domain=symmetric` takes sign(g) log(|g| + 1) instead, which always has one
-    and equals the formula where g >= 0; `domain=absolute` takes log(|g| + 1) |w|, whose terms do not
-    cancel where layer norms make them.
+    and equals the formula where g >= 0; `domain=absolute` takes log(|g| + 1) |w|, whose terms do
+    not cancel.
     """
     grad = tap.grad
     if domain == "formula":

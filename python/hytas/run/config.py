@@ -152,6 +152,7 @@ class RunConfig:
             cube_key=self.cube_key,
             labels_key=self.labels_key,
             data_dir=self.data_dir,
+            bands=self.bands,
         )
 
     def with_epochs(self, epochs: int | None) -> "RunConfig":

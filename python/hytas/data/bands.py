@@ -1,0 +1,84 @@
+"""Which bands of a cube are used."""
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from hytas.data.contents import Array
+from hytas.errors import InputError
+
+Bands = npt.NDArray[np.int64]
+
+
+def select_bands(bands: str | None, bad_bands: Sequence[int], count: int) -> Bands:
+    """Return the bands to start from: a selection, or without one all but the bad.
+
+    Args:
+        bands: as `parse_bands` reads it, which gives the errors too; None is no selection.
+        bad_bands: indices from 0.
+        count: bands of the sensor.
+
+    Returns:
+        Indices from 0, ascending.
+    """
+    if bands is not None:
+        return parse_bands(bands, count)
+    return np.setdiff1d(np.arange(count), np.asarray(bad_bands, dtype=np.int64))
+
+
+def measured_bands(cube: Array, labelled: npt.NDArray[np.bool_], nodata: float | None) -> Bands:
+    """Return the bands that hold a value in a labelled pixel at least; all, where none does.
+
+    Args:
+        cube: (H, W, B).
+        labelled: (H, W).
+        nodata: the value that stands for no data, or None.
+
+    Returns:
+        Indices from 0, ascending; of a cube of integers all.
+    """
+    measured = np.full(cube.shape[2], cube.dtype.kind != "f")
+    for row in np.flatnonzero(labelled.any(axis=1)):
+        if measured.all():
+            break
+        pixels = cube[row][labelled[row]]
+        values = np.isfinite(pixels) if nodata is None else np.isfinite(pixels) & (pixels != nodata)
+        measured |= values.any(axis=0)
+    return np.flatnonzero(measured if measured.any() else ~measured)
+
+
+def format_bands(bands: Bands) -> str:
+    """Return a selection that `parse_bands` reads, of ascending indices: "1-103,110"."""
+    runs = np.split(bands, np.flatnonzero(np.diff(bands) > 1) + 1)
+    ends = [(int(run[0]) + 1, int(run[-1]) + 1) for run in runs if run.size]
+    return ",".join(str(first) if first == last else f"{first}-{last}" for first, last in ends)
+
+
+def parse_bands(text: str, count: int) -> Bands:
+    """Read a selection such as "1-103,110-148": band numbers from 1, ranges with both ends.
+
+    Returns:
+        Indices from 0, ascending.
+
+    Raises:
+        InputError: not a number or a range, one outside 1..count, a range that runs backwards, or
+            a band named twice.
+    """
+    kept: list[int] = []
+    for part in text.split(","):
+        first, dash, last = part.strip().partition("-")
+        try:
+            start, stop = int(first), int(last if dash else first)
+        except ValueError:
+            raise InputError(
+                f"bands: {part.strip()!r} in {text!r} is not a band number or a range such as 1-103"
+            ) from None
+        if not 1 <= start <= stop <= count:
+            raise InputError(
+                f"bands: {part.strip()!r} in {text!r} must run upwards within 1 to {count}"
+            )
+        kept.extend(range(start - 1, stop))
+    if len(set(kept)) < len(kept):
+        raise InputError(f"bands: {text!r} names a band twice")
+    return np.array(sorted(kept), dtype=np.int64)

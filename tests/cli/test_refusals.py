@@ -113,25 +113,6 @@ def test_labels_of_another_size(tmp_path: Path, hytas: Run) -> None:
     refused(done, "24", "23")
 
 
-def test_class_with_one_pixel(tmp_path: Path, hytas: Run) -> None:
-    cube, labels = small_scene()
-    labels[0, 0] = 7
-    scipy.io.savemat(tmp_path / "field.mat", {"cube": cube, "gt": labels})
-    done = hytas(
-        "search",
-        "--data",
-        tmp_path / "field.mat",
-        "--budget",
-        "60K-params",
-        "--split",
-        "random",
-        "--out",
-        tmp_path / "run",
-    )
-    refused(done, "class 7")
-    assert not (tmp_path / "run").exists()
-
-
 def test_labelled_nan(tmp_path: Path, hytas: Run) -> None:
     cube, labels = small_scene()
     values = cube.astype(np.float32)

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import onnxruntime
 import pytest
+import scipy.io
 import torch
 from safetensors import safe_open
 from small_run import TINY_SEARCH, Run, command, small_scene
@@ -44,6 +45,21 @@ def test_folder_holds_everything(finished: Path) -> None:
     assert [name for name in FILES if not (finished / name).is_file()] == []
     left = {path.name for path in finished.iterdir()} - {*FILES, ".lock", "stdout.log"}
     assert left == set()
+
+
+def test_a_class_of_one_pixel_is_trained_and_named(tmp_path: Path, hytas: Run) -> None:
+    cube, labels = small_scene()
+    labels[0, 0] = 7
+    scipy.io.savemat(tmp_path / "field.mat", {"cube": cube, "gt": labels})
+    scene = ("--data", tmp_path / "field.mat", "--budget", "60K-params", "--split", "random")
+    done = hytas("search", *scene, *TINY_SEARCH, "--out", tmp_path / "run")
+    assert done.returncode == 0, done.stderr
+    assert "class 7 has one labelled pixel, which trains: it is not tested" in (
+        done.stdout + done.stderr
+    )
+    text = (tmp_path / "run" / "metrics.json").read_text()
+    assert "NaN" not in text
+    assert json.loads(text)["test"]["OA"] >= 0
 
 
 def test_winner_and_all_evaluated_fit_the_budget(finished: Path) -> None:

@@ -137,8 +137,12 @@ def test_what_a_space_samples_is_scored(tmp_path, capsys) -> None:
     variables = ("--variable", "bands=72", "--variable", "classes=6")
     status, printed, _ = hytas(capsys, *drawn, *variables)
     assert status == 0
-    path.write_text(printed)
-    assert "costs" in json.loads(printed.splitlines()[0])
+    drawn_ones = [json.loads(line) for line in printed.splitlines()]
+    assert "costs" in drawn_ones[0]
+    path.write_text("".join(json.dumps({**one, "OA": 0.5}) + "\n" for one in drawn_ones))
+    read = read_architectures(path)
+    for one, drawn in zip(read, drawn_ones, strict=True):
+        assert {**one, "costs": drawn["costs"]} == drawn
     status, printed, _ = hytas(capsys, "score", "--archs", path, "--proxy", "params", "--out", out)
     assert status == 0
     assert "2 architectures scored, 0 with a failed score" in printed

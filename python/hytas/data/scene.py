@@ -136,15 +136,7 @@ def scene_from_arrays(
     maps = _named_maps(labels, train, test, map_names)
     _check_shapes(maps, cube)
     nodata = _as_held(nodata, cube.dtype)
-    labelled = np.logical_or.reduce([values != 0 for _, values in maps])
-    alive = measured_bands(cube, labelled, nodata)
-    used = np.intersect1d(select_bands(bands, bad_bands, cube.shape[2]), alive)
-    empty = _empty_pixels(cube, nodata, alive)
-    maps, emptied = _without(empty, maps)
-    joined = join(maps)
-    valid = valid_pixels(cube, bands=used)
-    found = _refuse_labelled_nan(cube, valid, joined.labels, used)
-    remarks = [*notes, *emptied, *joined.notes, *_dead(alive, cube.shape[2]), *found]
+    joined, valid, remarks = _masked(cube, maps, nodata, (bands, bad_bands))
     return Scene(
         name=name,
         cube=cube,
@@ -154,14 +146,33 @@ def scene_from_arrays(
         class_names=_names(class_names, joined),
         class_ids=joined.ids,
         wavelengths=wavelengths_of(wavelengths, cube.shape[2]),
-        valid=valid & ~empty,
+        valid=valid,
         sources=tuple(sources),
         fingerprint=fingerprint(cube, joined.labels, joined.train, joined.test, nodata=nodata),
-        notes=tuple(remarks),
+        notes=(*notes, *remarks),
         nodata=nodata,
         class_colours=_colours(class_colours or {}, joined.ids),
         bad_bands=tuple(bad_bands),
     )
+
+
+def _masked(
+    cube: Array,
+    maps: list[tuple[str, Array]],
+    nodata: float | None,
+    selection: tuple[str | None, Sequence[int]],
+) -> tuple[Labels, npt.NDArray[np.bool_], tuple[str, ...]]:
+    """The joined maps without empty pixels, which pixels (H, W) hold data, and remarks on both."""
+    labelled = np.logical_or.reduce([values != 0 for _, values in maps])
+    alive = measured_bands(cube, labelled, nodata)
+    used = np.intersect1d(select_bands(*selection, cube.shape[2]), alive)
+    empty = _empty_pixels(cube, nodata, alive)
+    maps, emptied = _without(empty, maps)
+    joined = join(maps)
+    valid = valid_pixels(cube, bands=used)
+    found = _refuse_labelled_nan(cube, valid, joined.labels, used)
+    remarks = (*emptied, *joined.notes, *_dead(alive, cube.shape[2]), *found)
+    return joined, valid & ~empty, remarks
 
 
 def _check_shapes(maps: Sequence[tuple[str, Array]], cube: Array) -> None:

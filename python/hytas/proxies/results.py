@@ -2,8 +2,10 @@
 
 import math
 from collections.abc import Callable, Mapping
+from functools import lru_cache
 from typing import Any, TypedDict
 
+from hytas._engine import SearchSpace, builtin_spaces
 from hytas.errors import InputError
 
 
@@ -43,12 +45,22 @@ def genes_only(architecture: Mapping[str, Any]) -> dict[str, Any]:
     "space" and, of HyTAS, "depth" are there; costs and accuracies are not, for a score is a
     function of the seed and the genes alone. What is missing otherwise stays so.
     """
-    if architecture.get("space", "hytas") != "hytas":
-        return {name: value for name, value in architecture.items() if name != "costs"}
+    space = str(architecture.get("space", "hytas"))
+    if space != "hytas":
+        known = _gene_names(space) or architecture.keys() - {"costs"}
+        return {name: architecture[name] for name in architecture if name in known}
     genes = {name: architecture[name] for name in GENES if name in architecture}
     if "num_heads" in genes:
         genes.setdefault("depth", len(genes["num_heads"]))
     return {"space": "hytas", **genes}
+
+
+@lru_cache(maxsize=16)
+def _gene_names(space: str) -> frozenset[str]:
+    """The genes of a built-in space, and its key "space"; none of another."""
+    if space not in builtin_spaces():
+        return frozenset()
+    return frozenset({"space", *(gene["name"] for gene in SearchSpace.builtin(space, {}).genes)})
 
 
 def check_architecture(architecture: Mapping[str, Any]) -> None:

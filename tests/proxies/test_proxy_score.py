@@ -8,6 +8,7 @@ from small_networks import WIDE
 
 from hytas.cli.main import run
 from hytas.errors import InputError
+from hytas.proxies import parse_proxies, rank_mean
 from hytas.proxies.files import ScoreTable, read_architectures
 
 TABLE = """depth,embed_dim,num_heads,mlp_ratio,OA
@@ -111,6 +112,41 @@ def test_scores_a_file_and_resumes_after_a_kill(archs, tmp_path, capsys) -> None
     assert "holds scores of other device" in error
 
 
+def test_a_combination_ranks_the_architectures_of_the_table(archs, tmp_path, capsys) -> None:
+    out, name = tmp_path / "scores.csv", "rank-mean(params,depth-embed)"
+    command = ("score", "--archs", archs, "--proxy", name, "--out", out)
+    assert hytas(capsys, *command)[0] == 0
+    whole = out.read_text()
+    rows = list(csv.DictReader(whole.splitlines()))
+    scores = [[float(row[one]) for row in rows] for one in ("params", "depth-embed")]
+    assert [float(row[name]) for row in rows] == list(rank_mean(scores))
+    assert len({row[name] for row in rows}) > 1
+
+    out.write_text("".join(whole.splitlines(keepends=True)[:2]))  # killed after the first line
+    assert hytas(capsys, *command)[0] == 0
+    again = list(csv.DictReader(out.read_text().splitlines()))
+    assert [row[name] for row in again] == [row[name] for row in rows]
+
+
+def test_a_failed_member_leaves_the_combination_empty(tmp_path) -> None:
+    (spec,) = parse_proxies("rank-mean(snip,dss)")
+    architectures = [
+        {"depth": 1, "embed_dim": width, "num_heads": [3], "mlp_ratio": [1]} for width in (32, 48)
+    ]
+    table = ScoreTable(tmp_path / "s.csv", ["snip", "dss"], architectures, {}, [spec])
+    failed = {
+        "scores": {"snip": float("nan"), "dss": 1.0},
+        "seconds": 1.0,
+        "reasons": {"snip": "?"},
+    }
+    whole = {"scores": {"snip": 3.0, "dss": 0.5}, "seconds": 1.0, "reasons": {}}
+    table.append(architectures, [failed, whole])
+    table.finish()
+    rows = list(csv.DictReader((tmp_path / "s.csv").read_text().splitlines()))
+    assert [row[str(spec)] for row in rows] == ["", "0.75"]
+    assert json.loads(rows[0]["reasons"]) == {"snip": "?"}
+
+
 def test_any_space_is_scored_from_json_lines(tmp_path, capsys) -> None:
     path, out = tmp_path / "wide.jsonl", tmp_path / "scores.csv"
     path.write_text("".join(json.dumps(row) + "\n" for row in WIDE[:2]))
@@ -196,7 +232,7 @@ def test_scores_on_other_patches_are_not_gone_on_with(archs, tmp_path, capsys) -
     [
         (["--workers", "-1"], "workers"),
         (["--group-size", "0"], "group-size"),
-        (["--proxy", "snip,rank-mean(snip,dss)"], "a rank depends on the other architectures"),
+        (["--proxy", "rank-mean(snip)"], "combine two or more"),
         (["--seed", str(2**32)], "must be 0 to 4294967295"),
     ],
 )

@@ -62,6 +62,9 @@ def score(archs: str, proxy: str, out: str, device: str, **settings: Any) -> Non
 
     \b
     hytas score --archs archs.csv --proxy snip,dss --data scene.mat --out scores.csv
+    hytas score --archs archs.jsonl --proxy "rank-mean(snip,zico_pp)" --out scores.csv
+
+    A combination ranks an architecture among those of the file, once all are scored.
     """
     from hytas.proxies import Evaluator, base_proxies, parse_proxies, proxy_batch
     from hytas.proxies.files import ScoreTable, read_architectures
@@ -69,11 +72,6 @@ def score(archs: str, proxy: str, out: str, device: str, **settings: Any) -> Non
     from hytas.run.context import choose_device, prepare
 
     specs = parse_proxies(proxy)
-    if combined := [str(spec) for spec in specs if spec.members]:
-        raise InputError(
-            f"proxy {combined[0]}: a table holds scores, and a rank depends on the other "
-            "architectures; score its members, and rank them together afterwards"
-        )
     architectures = read_architectures(archs)
     names = ("workers", "group_size", "precision", "init", "fusions")
     scoring = {name: settings.pop(name) for name in names}
@@ -103,10 +101,12 @@ def score(archs: str, proxy: str, out: str, device: str, **settings: Any) -> Non
         "scaling": [config.scaling, config.bands],
         "scoring": [scoring[name] for name in ("precision", "init", "fusions")],
     }
-    table = ScoreTable(out, evaluator.names, architectures, decisive)
+    combinations = [spec for spec in specs if spec.members]
+    table = ScoreTable(out, evaluator.names, architectures, decisive, combinations)
     if config.data == "synthetic":
         click.echo("scoring on the embedded synthetic scene", err=True)
     failed = _score_rest(evaluator, architectures, table)
+    table.finish()
     click.echo(f"{len(architectures)} architectures scored, {failed} with a failed score: {out}")
 
 

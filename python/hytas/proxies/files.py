@@ -10,8 +10,10 @@ from typing import Any
 
 from hytas.errors import InputError
 from hytas.files import write_text
+from hytas.proxies.combine import fitness
 from hytas.proxies.keys import architecture_key
 from hytas.proxies.results import Scores, check_architecture, genes_only
+from hytas.proxies.spec import ProxySpec
 
 GENES = ("depth", "embed_dim", "num_heads", "mlp_ratio")
 
@@ -107,6 +109,11 @@ def _shown(value: Any) -> str:
     return "" if value is None else value if isinstance(value, str) else json.dumps(value)
 
 
+def _number(value: float) -> str:
+    """A score in a field; one that failed is empty."""
+    return "" if value != value else repr(value)
+
+
 class ScoreTable:
     """Scores in a CSV file, one line an architecture, appended as they come.
 
@@ -117,6 +124,7 @@ class ScoreTable:
         names: proxies, the columns.
         architectures: all of them, in order.
         setting: whatever else decides a score (seed, scene, ...), JSON-ready.
+        combinations: of these proxies; their columns stay empty until `finish`.
 
     Raises:
         InputError: the file belongs to other architectures, proxies or settings.
@@ -129,13 +137,19 @@ class ScoreTable:
         names: Sequence[str],
         architectures: Sequence[Mapping[str, Any]],
         setting: Mapping[str, Any],
+        combinations: Sequence[ProxySpec] = (),
     ) -> None:
-        self.path, self.names = Path(path), list(names)
+        self.path, self.names, self.combinations = Path(path), list(names), list(combinations)
         self.genes = genes_of(architectures)
-        self.columns = [*self.genes, *self.names, "seconds", "reasons"]
+        combined = [str(spec) for spec in self.combinations]
+        self.columns = [*self.genes, *self.names, *combined, "seconds", "reasons"]
         keys = "\n".join(architecture_key(architecture) for architecture in architectures)
         digest = hashlib.sha256(keys.encode()).hexdigest()
-        self.card = {**setting, "proxies": self.names, "architectures": digest}
+        self.card = {
+            **setting,
+            "proxies": [*self.names, *combined],
+            "architectures": digest,
+        }
         self.done = self._resume() if self.path.exists() else self._start()
 
     @property
@@ -149,13 +163,29 @@ class ScoreTable:
         writer = csv.writer(text, lineterminator="\n")
         for architecture, each in zip(architectures, scores, strict=True):
             genes = [_shown(architecture.get(name)) for name in self.genes]
-            values = [each["scores"][name] for name in self.names]
-            shown = ["" if value != value else repr(value) for value in values]
+            shown = [_number(each["scores"][name]) for name in self.names]
+            unranked = [""] * len(self.combinations)
             reasons = json.dumps(each["reasons"]) if each["reasons"] else ""
-            writer.writerow([*genes, *shown, f"{each['seconds']:.6f}", reasons])
+            writer.writerow([*genes, *shown, *unranked, f"{each['seconds']:.6f}", reasons])
         with self.path.open("a", encoding="utf-8", newline="") as file:
             file.write(text.getvalue())
         self.done += len(scores)
+
+    def finish(self) -> None:
+        """Fill in the combinations, which rank each architecture among all of the table."""
+        if not self.combinations:
+            return
+        with self.path.open(encoding="utf-8", newline="") as file:
+            rows = list(csv.DictReader(file))
+        scores = [{name: float(row[name] or "nan") for name in self.names} for row in rows]
+        for spec in self.combinations:
+            for row, value in zip(rows, fitness(spec, scores), strict=True):
+                row[str(spec)] = _number(float(value))
+        text = io.StringIO()
+        writer = csv.DictWriter(text, self.columns, lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(rows)
+        write_text(self.path, text.getvalue())
 
     def _start(self) -> int:
         write_text(self.card_path, json.dumps(self.card, indent=1))

@@ -50,7 +50,7 @@ def check_genes(architecture: Mapping[str, Any], shape: InputShape) -> None:
         try:
             space.pack([dict(architecture)])
         except (TypeError, ValueError) as error:
-            raise InputError(f"architecture: {error}") from None
+            raise InputError(str(error)) from None
 
 
 def _counted(architecture: Mapping[str, Any], shape: InputShape, name: str) -> float:

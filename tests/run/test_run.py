@@ -222,6 +222,13 @@ def test_seeds_report_the_spread_and_the_first_ships(scene: Scene, tmp_path: Pat
     assert found["OA"]["mean"] == pytest.approx(np.mean(each))
     assert found["OA"]["std"] == pytest.approx(np.std(each, ddof=1))
     assert set(found["per_class"]) == set(outcome.metrics["test"]["per_class"])
+    with EvaluationStore(tmp_path / "three" / "evaluations.sqlite") as store:
+        retrainings = store.retrainings()
+    assert [(item.seed, item.test_oa) for item in retrainings] == list(enumerate(each))
+    split = outcome.metrics["split"]
+    for item in retrainings:
+        assert item.architecture == outcome.architecture
+        assert (item.epochs, item.pixels) == (2, split["train"] + split["validation"])
     # More seeds later go on from those there are.
     before = (tmp_path / "alone" / "weights.safetensors").read_bytes()
     more = run_mission(replace(TRAINED, seeds=2), scene, tmp_path / "alone", device="cpu")

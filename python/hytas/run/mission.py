@@ -18,6 +18,7 @@ from hytas.run.stages import (
     export_stage,
     further_formats_stage,
     map_stage,
+    record_stage,
     retrain_stage,
     search_stage,
     seeds_stage,
@@ -180,6 +181,7 @@ def finish(
         parity = export_stage(context, folder, model, report)
         evaluate_stage(context, folder, model, parity)
     seeds_stage(context, folder, architecture, report)
+    record_stage(context, folder, architecture)
     if not all((folder.path / name).exists() for name in CHARTS):
         draw_charts(folder.path, read_json(folder.metrics))
     if not folder.map.exists():

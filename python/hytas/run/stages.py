@@ -37,7 +37,7 @@ from hytas.run.proposals import read_earlier
 from hytas.run.race import finalists, race
 from hytas.run.report import Report
 from hytas.run.weights import TrainedModel, load_weights, save_weights
-from hytas.search import Evaluation, EvaluationStore, SearchSettings, search
+from hytas.search import Evaluation, EvaluationStore, Retraining, SearchSettings, search
 from hytas.train import retrain
 
 Architecture = dict[str, Any]
@@ -258,6 +258,23 @@ def seeds_stage(
             evaluate_stage(own, inner, model, export_stage(own, inner, model, report))
         reports.append(read_json(inner.metrics)["test"])
     write_json(folder.metrics, {**first, "seeds": {"of": wanted, **summarise(reports)}})
+
+
+def record_stage(context: RunContext, folder: RunFolder, architecture: Architecture) -> None:
+    """Every retraining of the folder, in its `evaluations.sqlite`."""
+    config, split = context.config, context.split
+    pixels = len(split.train) + (len(split.validation) if config.retrain_on == "all" else 0)
+    with EvaluationStore(folder.evaluations) as store:
+        for seed in range(config.seed, config.seed + config.seeds):
+            of_seed = folder if seed == config.seed else folder.of_seed(seed)
+            metrics = read_json(of_seed.metrics)
+            test = metrics["test"]
+            epochs = len(metrics["training"]["history"])
+            store.add_retraining(
+                Retraining(
+                    architecture, seed, epochs, pixels, test["OA"], test["AA"], test["kappa"]
+                )
+            )
 
 
 def map_stage(context: RunContext, folder: RunFolder, report: Report) -> ClassMap:

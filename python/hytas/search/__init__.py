@@ -4,6 +4,7 @@ from hytas.search.driver import SearchProgress, SearchResult, SearchSettings, se
 from hytas.search.store import (
     Evaluation,
     EvaluationStore,
+    Retraining,
     RoundResult,
     Training,
     round_results,
@@ -12,6 +13,7 @@ from hytas.search.store import (
 __all__ = [
     "Evaluation",
     "EvaluationStore",
+    "Retraining",
     "RoundResult",
     "SearchProgress",
     "SearchResult",

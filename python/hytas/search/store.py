@@ -34,6 +34,16 @@ CREATE TABLE IF NOT EXISTS trainings (
     seconds REAL NOT NULL,
     PRIMARY KEY (id, steps, fold)
 );
+CREATE TABLE IF NOT EXISTS retrainings (
+    architecture TEXT NOT NULL,    -- JSON
+    seed INTEGER NOT NULL,
+    epochs INTEGER NOT NULL,
+    pixels INTEGER NOT NULL,       -- training pixels
+    test_oa REAL NOT NULL,         -- of the exported model, read by nothing that chooses
+    test_aa REAL NOT NULL,
+    test_kappa REAL NOT NULL,
+    PRIMARY KEY (architecture, seed)
+);
 CREATE TABLE IF NOT EXISTS state (
     name TEXT PRIMARY KEY,
     value BLOB NOT NULL
@@ -77,6 +87,27 @@ class Training:
     oa: float
     shifted_oa: float
     seconds: float
+
+
+@dataclass(frozen=True)
+class Retraining:
+    """The winner, or a given architecture, trained in full, and what its ONNX file reached.
+
+    Attributes:
+        architecture: its genes; there is no evaluation behind one that was given.
+        seed: of weights and training.
+        epochs: passes over the training pixels.
+        pixels: training pixels.
+        test_oa, test_aa, test_kappa: on the test pixels; nothing that chooses reads them.
+    """
+
+    architecture: dict[str, Any]
+    seed: int
+    epochs: int
+    pixels: int
+    test_oa: float
+    test_aa: float
+    test_kappa: float
 
 
 @dataclass(frozen=True)
@@ -125,7 +156,7 @@ def _over_folds(trainings: Sequence[Training]) -> RoundResult:
 
 
 class EvaluationStore:
-    """The evaluations and the engine's state of one run.
+    """All that one run evaluated (scores, trainings, retrainings), and the engine's state.
 
     Raises:
         InputError: the file is not a store, or one of a newer version.
@@ -217,6 +248,20 @@ class EvaluationStore:
         """All trainings, the shortest first."""
         rows = self._connection.execute("SELECT * FROM trainings ORDER BY steps, id, fold")
         return [Training(*row) for row in rows]
+
+    def add_retraining(self, retraining: Retraining) -> None:
+        """Add a retraining; one of the same architecture and seed is replaced."""
+        architecture = json.dumps(retraining.architecture, sort_keys=True)
+        with self._transaction() as connection:
+            connection.execute(
+                "INSERT OR REPLACE INTO retrainings VALUES (?,?,?,?,?,?,?)",
+                (architecture, *astuple(retraining)[1:]),
+            )
+
+    def retrainings(self) -> list[Retraining]:
+        """All retrainings, by seed."""
+        rows = self._connection.execute("SELECT * FROM retrainings ORDER BY seed, architecture")
+        return [Retraining(json.loads(row[0]), *row[1:]) for row in rows]
 
     def save_state(self, state: bytes) -> None:
         """Keep the engine's state."""

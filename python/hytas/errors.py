@@ -1,4 +1,4 @@
-"""The one exception that stands for bad input."""
+"""The one exception that stands for bad input, and any exception in one line."""
 
 
 class InputError(ValueError):
@@ -6,3 +6,9 @@ class InputError(ValueError):
 
     The command line prints it as `error: <message>` and exits with status 2, without a traceback.
     """
+
+
+def one_line(error: BaseException) -> str:
+    """An exception as a reason: its kind and the beginning of what it says."""
+    text = " ".join(str(error).split())
+    return f"{type(error).__name__}: {text}"[:300]

@@ -5,7 +5,7 @@ import os
 import shutil
 import signal
 import subprocess
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -20,7 +20,7 @@ from hytas.run.context import prepare
 from hytas.run.folder import read_json
 from hytas.run.proposals import diverse, read_earlier, waves
 from hytas.search import Evaluation, EvaluationStore, RoundResult, Training, round_results
-from hytas.train import Recipe
+from hytas.train import DivergedError, Recipe
 
 RACE = RunConfig(
     space="hytas",
@@ -218,6 +218,50 @@ def test_what_trained_is_gone_when_the_race_is(
     children = ["ps", "-o", "args=", "--ppid", str(os.getpid())]
     left = subprocess.run(children, capture_output=True, text=True, check=True).stdout
     assert "loky.backend.popen_loky" not in left
+
+
+def failing(*finalists: int) -> Callable[..., Training]:
+    """Training as it is, but for the networks with these numbers among those to train."""
+    order: list[int] = []
+
+    def train(trial: trials.Trial, network: object, ground: object) -> Training:
+        number = trial.finalist.id
+        order.extend([] if number in order else [number])
+        if order.index(number) in finalists:
+            raise DivergedError("too wild")
+        return _train(trial, network, ground)  # type: ignore[arg-type]
+
+    return train
+
+
+_train = trials._train
+
+
+def test_a_finalist_whose_training_fails_is_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(trials, "_workers", lambda *_: 1)  # in this process
+    monkeypatch.setattr(trials, "_train", failing(0, 2))
+    config = replace(RACE, strategy="predictor", finalists=8, population=12)
+    run_mission(config, fixed_scene(), tmp_path / "run", device="cpu")
+    done = results(tmp_path / "run")
+    failed = {t.id for t in done if t.reason}
+    assert len(failed) == 2
+    assert all("too wild" in t.reason and math.isnan(t.oa) for t in done if t.id in failed)
+    assert not failed & {t.id for t in done if t.steps == 6}
+    assert len(read_earlier([str(tmp_path / "run")], "hytas")) == 6
+    calls: list[object] = []
+    monkeypatch.setattr(trials, "_train", calls.append)
+    (tmp_path / "run" / "architecture.json").unlink()
+    run_mission(config, fixed_scene(), tmp_path / "run", device="cpu")
+    assert not calls  # what failed is in the store, too
+
+
+def test_a_race_in_which_all_fail_says_why(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(trials, "_workers", lambda *_: 1)
+    monkeypatch.setattr(trials, "_train", failing(*range(5)))
+    with pytest.raises(InputError, match=r"every finalist failed; the first: .*too wild"):
+        run_mission(RACE, fixed_scene(), tmp_path / "run", device="cpu")
 
 
 def killed(*_: object) -> None:

@@ -9,7 +9,7 @@ import torch
 
 from hytas.errors import InputError
 from hytas.models import InputShape, build_network
-from hytas.train import Epoch, LabelledPixels, Recipe, retrain
+from hytas.train import DivergedError, Epoch, LabelledPixels, Recipe, loop, retrain
 
 SHAPE = InputShape(bands=6, classes=3, patch_size=3)
 ARCHITECTURE = {
@@ -108,11 +108,36 @@ def test_without_validation_pixels_the_last_epoch_counts() -> None:
     assert result.history[-1].validation_oa is None
 
 
-def test_checkpoint_of_another_network_is_refused(tmp_path: Path) -> None:
+def test_what_is_no_checkpoint_of_the_network_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     checkpoint = tmp_path / "checkpoint.safetensors"
     checkpoint.write_bytes(b"not safetensors")
     with pytest.raises(InputError, match=r"checkpoint\.safetensors: not a checkpoint"):
         retrain(network(), pixels(8, 0), NOTHING, RECIPE, seed=0, checkpoint=checkpoint)
+    checkpoint.unlink()
+    monkeypatch.setattr(loop, "CHECKPOINT_SECONDS", 0.0)
+    retrain(network(), pixels(8, 0), NOTHING, RECIPE, seed=0, checkpoint=checkpoint)
+    other = build_network({**ARCHITECTURE, "embed_dim": 48}, SHAPE, drop_path=0.1, seed=3)
+    with pytest.raises(
+        InputError, match=r"not a checkpoint of this network .*size mismatch.{1,250}$"
+    ):
+        retrain(other, pixels(8, 0), NOTHING, RECIPE, seed=0, checkpoint=checkpoint)
+
+
+def test_a_training_that_diverges_says_so() -> None:
+    wild = replace(RECIPE, learning_rate=1e30, clip_norm=1e30)
+    with pytest.raises(DivergedError, match=r"recipe learning_rate 1e\+30: .* diverged in epoch"):
+        retrain(network(), pixels(24, 0), pixels(9, 1), wild, seed=0)
+
+
+def test_the_callers_random_numbers_stay_as_they_were() -> None:
+    model = network()
+    torch.manual_seed(5)
+    expected = torch.rand(3)
+    torch.manual_seed(5)
+    retrain(model, pixels(24, 0), NOTHING, RECIPE, seed=0)
+    assert torch.equal(torch.rand(3), expected)
 
 
 def test_steps_become_whole_epochs() -> None:

@@ -13,13 +13,13 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from hytas.errors import InputError
+from hytas.errors import InputError, one_line
 from hytas.machine import PRECISIONS, arithmetic, one_thread
 from hytas.models.shape import InputShape
 from hytas.proxies.memory import activation_bytes, activation_memory, weight_bytes
 from hytas.proxies.observe import Setting
 from hytas.proxies.paths import observe, together
-from hytas.proxies.results import Scores, check_architecture, genes_only, one_line, record
+from hytas.proxies.results import Scores, check_architecture, genes_only, record
 from hytas.proxies.spec import ProxySpec, base_proxies, parse_proxies
 from hytas.proxies.table import PERTURBED
 from hytas.proxies.weights import FUSIONS, INITS, Draws, Pool

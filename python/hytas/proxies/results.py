@@ -33,12 +33,6 @@ def record(result: Scores, name: str, value: float) -> None:
         result["reasons"][name] = f"{value}: the score has no finite value"
 
 
-def one_line(error: BaseException) -> str:
-    """An exception as a reason."""
-    text = " ".join(str(error).split())
-    return f"{type(error).__name__}: {text}"[:300]
-
-
 def genes_only(architecture: Mapping[str, Any]) -> dict[str, Any]:
     """An architecture spelled in full, without what else its file says of it.
 

@@ -154,7 +154,9 @@ class Proposals:
         return told
 
     def _rows(self) -> list[Trained]:
-        return self.earlier + standardised(self.raced, self.merits)
+        # A training that failed has no merit to learn from.
+        learnt = [pair for pair in zip(self.raced, self.merits, strict=True) if pair[1] > -math.inf]
+        return self.earlier + standardised([one for one, _ in learnt], [pair[1] for pair in learnt])
 
 
 def standardised(items: Sequence[Evaluation], merits: Sequence[float]) -> list[Trained]:
@@ -179,7 +181,10 @@ def _with_size(item: Evaluation) -> dict[str, float]:
 
 
 def read_earlier(folders: Sequence[str], space: str) -> list[Trained]:
-    """What the races of earlier runs trained; an order of merit, longer trainings first.
+    """What the races of earlier runs trained; the target is the place in the order of merit.
+
+    A network trained longer stands above those that were dropped before it; one whose training
+    failed is left out.
 
     Raises:
         InputError: a folder holds no run, a run in another space, or one that trained nothing.
@@ -197,7 +202,8 @@ def read_earlier(folders: Sequence[str], space: str) -> list[Trained]:
             rounds.setdefault(result.id, []).append(result)
         # Those of a longer round went on because they were better than those of a shorter one.
         longest = {key: max(each.steps for each in found) for key, found in rounds.items()}
-        order = sorted(rounds, key=lambda key: (longest[key], standing(rounds[key])))
+        whole = [key for key in rounds if standing(rounds[key]) > -math.inf]
+        order = sorted(whole, key=lambda key: (longest[key], standing(rounds[key])))
         raced = [items[key] for key in order]
         if not raced:
             raise InputError(f"learn from {folder}: its run trained nothing (--finalists was 1)")

@@ -55,7 +55,24 @@ def race(
 
     Returns:
         The winner, and what is to be kept of the predictor ({} without one).
+
+    Raises:
+        InputError: the training of every finalist of a round failed.
+        OSError: a process that trained was killed.
     """
+    try:
+        return _race(context, ranked, store, report, earlier)
+    finally:
+        end_workers(context)
+
+
+def _race(
+    context: RunContext,
+    ranked: Sequence[Evaluation],
+    store: EvaluationStore,
+    report: Report,
+    earlier: Sequence[Trained],
+) -> tuple[Evaluation, dict[str, Any]]:
     train = _trainer(context, store, report)
     steps = first_steps(context)
     count = min(finalists(context), len(ranked))
@@ -77,7 +94,6 @@ def race(
         report.line(f"race: {len(left)} finalists, {length} steps each{each}")
         for result in train(left, length):
             rounds[result.id].append(result)
-    end_workers(context)
     return _best(left, rounds)[0], found
 
 
@@ -144,8 +160,16 @@ def _proposed(
 def _best(
     left: Sequence[Evaluation], rounds: Mapping[int, Sequence[RoundResult]]
 ) -> list[Evaluation]:
-    """The best first; of equals the one that comes first in `left`, the better of the proxy."""
-    return sorted(left, key=lambda finalist: -standing(rounds[finalist.id]))
+    """The best first; of equals the one that comes first in `left`, the better of the proxy.
+
+    Those whose training failed are left out.
+    """
+    standings = {finalist.id: standing(rounds[finalist.id]) for finalist in left}
+    trained = [finalist for finalist in left if standings[finalist.id] > -math.inf]
+    if not trained:
+        reason = rounds[left[0].id][-1].reason
+        raise InputError(f"race: the training of every finalist failed; the first: {reason}")
+    return sorted(trained, key=lambda finalist: -standings[finalist.id])
 
 
 def finalists(context: RunContext) -> int:
@@ -177,6 +201,8 @@ def _describe(finalist: Evaluation, result: RoundResult) -> str:
     genes = ", ".join(
         f"{name} {value}" for name, value in global_genes(finalist.architecture) if name != "space"
     )
+    if result.reason:
+        return f"  {result.steps} steps: failed: {result.reason} ({genes})"
     return (
         f"  {result.steps} steps: validation OA {result.oa:.3f}, "
         f"under other light {result.shifted_oa:.3f}, "

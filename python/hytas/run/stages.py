@@ -38,7 +38,7 @@ from hytas.run.race import finalists, race
 from hytas.run.report import Report
 from hytas.run.weights import TrainedModel, load_weights, save_weights
 from hytas.search import Evaluation, EvaluationStore, Retraining, SearchSettings, search
-from hytas.train import retrain
+from hytas.train import DivergedError, retrain
 
 Architecture = dict[str, Any]
 PARITY_BATCH = 64
@@ -138,16 +138,22 @@ def retrain_stage(
     )
     split = context.split
     everything = config.retrain_on == "all"
-    result = retrain(
-        network,
-        context.labelled(np.union1d(split.train, split.validation) if everything else split.train),
-        context.labelled(split.validation[:0] if everything else split.validation),
-        config.recipe,
-        seed=config.seed,
-        device=context.device,
-        checkpoint=folder.checkpoint,
-        progress=report.epoch,
-    )
+    try:
+        result = retrain(
+            network,
+            context.labelled(
+                np.union1d(split.train, split.validation) if everything else split.train
+            ),
+            context.labelled(split.validation[:0] if everything else split.validation),
+            config.recipe,
+            seed=config.seed,
+            device=context.device,
+            checkpoint=folder.checkpoint,
+            progress=report.epoch,
+        )
+    except DivergedError:
+        folder.checkpoint.unlink(missing_ok=True)  # the folder is free for another recipe
+        raise
     card = describe(context.scene, context.preprocessing, architecture, context.shape)
     model = TrainedModel(network, card, result.to_dict())
     save_weights(folder.weights, model)

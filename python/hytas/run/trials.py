@@ -1,5 +1,7 @@
 """Trains finalists of a race side by side: one a core, each with one thread."""
 
+import math
+import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import nullcontext
@@ -12,11 +14,12 @@ from joblib.externals.loky import get_reusable_executor
 from numpy.typing import NDArray
 from torch import nn
 
+from hytas.errors import one_line
 from hytas.machine import one_thread
 from hytas.models import build_network
 from hytas.run.context import RunContext
 from hytas.search import Evaluation, Training
-from hytas.train import LabelledPixels, Recipe, retrain, shifted_accuracy
+from hytas.train import DivergedError, LabelledPixels, Recipe, retrain, shifted_accuracy
 
 ENOUGH_PIXELS = 60
 """Validation pixels that a race is to rank on, of all folds together; each fold costs as much."""
@@ -135,7 +138,29 @@ def _grounds(context: RunContext, steps: int) -> list[_Ground]:
 
 
 def train(trial: Trial, network: nn.Module, ground: _Ground) -> Training:
-    """One training; `ground.recipe` says for how many steps."""
+    """One training; `ground.recipe` says for how many steps.
+
+    One that diverges, or that a GPU has no memory for, is one finalist's failure, not the race's.
+    """
+    started = time.monotonic()
+    try:
+        return _train(trial, network, ground)
+    except (DivergedError, torch.OutOfMemoryError) as error:
+        reason = one_line(error)
+    return Training(
+        trial.finalist.id,
+        ground.recipe.steps,
+        trial.fold,
+        len(ground.validation),
+        math.nan,
+        math.nan,
+        math.nan,
+        time.monotonic() - started,
+        reason,
+    )
+
+
+def _train(trial: Trial, network: nn.Module, ground: _Ground) -> Training:
     with one_thread() if ground.device.type == "cpu" else nullcontext():
         result = retrain(
             network,

@@ -12,7 +12,7 @@ from typing import Any
 
 from hytas.errors import InputError
 
-SCHEMA_VERSION = 3
+SCHEMA_VERSION = 4
 SCHEMA = """
 CREATE TABLE IF NOT EXISTS evaluations (
     id INTEGER PRIMARY KEY,        -- the engine's number of the architecture, in asking order
@@ -28,10 +28,11 @@ CREATE TABLE IF NOT EXISTS trainings (
     steps INTEGER NOT NULL,        -- optimiser steps
     fold INTEGER NOT NULL,         -- of the validation pixels, from 0
     pixels INTEGER NOT NULL,       -- validation pixels of the fold
-    probability REAL NOT NULL,
-    oa REAL NOT NULL,
-    shifted_oa REAL NOT NULL,
+    probability REAL,              -- null, like the next two, where the training failed
+    oa REAL,
+    shifted_oa REAL,
     seconds REAL NOT NULL,
+    reason TEXT NOT NULL,          -- why it failed; empty where it did not
     PRIMARY KEY (id, steps, fold)
 );
 CREATE TABLE IF NOT EXISTS retrainings (
@@ -68,6 +69,8 @@ class Evaluation:
 class Training:
     """One training of an evaluated architecture, in a round of the race.
 
+    What a training that failed reached is NaN.
+
     Attributes:
         id: of its evaluation.
         steps: optimiser steps.
@@ -77,6 +80,7 @@ class Training:
         oa: overall accuracy on validation pixels.
         shifted_oa: the same under other light (`hytas.train.shifted_accuracy`).
         seconds: spent.
+        reason: why it failed; empty where it did not.
     """
 
     id: int
@@ -87,6 +91,7 @@ class Training:
     oa: float
     shifted_oa: float
     seconds: float
+    reason: str = ""
 
 
 @dataclass(frozen=True)
@@ -117,6 +122,7 @@ class RoundResult:
     Attributes:
         folds: how many.
         id, steps, probability, oa, shifted_oa, seconds: as of a `Training`; the seconds summed.
+        reason: why the first fold that failed did so; empty where all went well.
     """
 
     id: int
@@ -126,11 +132,15 @@ class RoundResult:
     oa: float
     shifted_oa: float
     seconds: float
+    reason: str
 
     @property
     def merit(self) -> float:
-        """What the race ranks by: the accuracy under other light; the probability parts equals."""
-        return self.shifted_oa + 1e-3 * self.probability
+        """What the race ranks by: the accuracy under other light, and a thousandth of the
+        probability, which parts those of equal accuracy. What failed is last of all.
+        """
+        merit = self.shifted_oa + 1e-3 * self.probability
+        return -math.inf if math.isnan(merit) else merit
 
 
 def round_results(trainings: Iterable[Training]) -> list[RoundResult]:
@@ -152,6 +162,7 @@ def _over_folds(trainings: Sequence[Training]) -> RoundResult:
         fmean([item.oa for item in trainings], weights),
         fmean([item.shifted_oa for item in trainings], weights),
         sum(item.seconds for item in trainings),
+        next((item.reason for item in trainings if item.reason), ""),
     )
 
 
@@ -241,13 +252,13 @@ class EvaluationStore:
         """Add a training; one of the same architecture, length and fold is replaced."""
         with self._transaction() as connection:
             connection.execute(
-                "INSERT OR REPLACE INTO trainings VALUES (?,?,?,?,?,?,?,?)", astuple(training)
+                "INSERT OR REPLACE INTO trainings VALUES (?,?,?,?,?,?,?,?,?)", astuple(training)
             )
 
     def trainings(self) -> list[Training]:
         """All trainings, the shortest first."""
         rows = self._connection.execute("SELECT * FROM trainings ORDER BY steps, id, fold")
-        return [Training(*row) for row in rows]
+        return [_training(row) for row in rows]
 
     def add_retraining(self, retraining: Retraining) -> None:
         """Add a retraining; one of the same architecture and seed is replaced."""
@@ -272,6 +283,12 @@ class EvaluationStore:
         """The engine's state last kept."""
         row = self._connection.execute("SELECT value FROM state WHERE name = 'engine'").fetchone()
         return None if row is None else bytes(row[0])
+
+
+def _training(row: tuple[Any, ...]) -> Training:
+    """A row of `trainings`; SQLite keeps NaN as null."""
+    values: list[Any] = [math.nan if value is None else value for value in row]
+    return Training(*values)
 
 
 def _finite_or_null(scores: Mapping[str, float]) -> dict[str, float | None]:

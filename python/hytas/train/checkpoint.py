@@ -7,7 +7,7 @@ from pathlib import Path
 import torch
 from safetensors import SafetensorError, safe_open
 
-from hytas.errors import InputError
+from hytas.errors import InputError, one_line
 from hytas.files import write_tensors
 from hytas.train.state import Epoch, TrainingState
 
@@ -45,13 +45,13 @@ def load_checkpoint(path: Path, state: TrainingState) -> None:
                 parts.setdefault(part, {})[name] = file.get_tensor(key)
         for part in ("network", "average", "best"):
             getattr(state, part).load_state_dict(parts[part])
+        history, best_epoch = [Epoch(**epoch) for epoch in facts["history"]], facts["best_epoch"]
     except (SafetensorError, KeyError, TypeError, RuntimeError, ValueError) as error:
-        raise InputError(f"{path}: not a checkpoint of this network ({error})") from None
+        raise InputError(f"{path}: not a checkpoint of this network ({one_line(error)})") from None
     moments: dict[int, dict[str, torch.Tensor]] = {}
     for key, tensor in parts.get("optimizer", {}).items():
         index, name = key.split(".", 1)
         moments.setdefault(int(index), {})[name] = tensor
     groups = state.optimizer.state_dict()["param_groups"]
     state.optimizer.load_state_dict({"state": moments, "param_groups": groups})
-    state.history = [Epoch(**epoch) for epoch in facts["history"]]
-    state.best_epoch = facts["best_epoch"]
+    state.history, state.best_epoch = history, best_epoch

@@ -15,6 +15,7 @@ import torch.nn.functional as F
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
+from hytas.errors import InputError
 from hytas.machine import arithmetic
 from hytas.models import whiten_embedding
 from hytas.train.alignment import Alignment
@@ -27,6 +28,10 @@ EVALUATION_BATCH = 256
 WHITENING_PATCHES = 1024
 CHECKPOINT_SECONDS = 5.0  # what a kill can lose
 LEAST_GAIN = 1e-3  # of the mean probability; less is no reason to go on training
+
+
+class DivergedError(InputError):
+    """A training whose loss or accuracy is no number any more; the learning rate is too large."""
 
 
 @dataclass(frozen=True)
@@ -98,9 +103,15 @@ def retrain(
         network: maps scaled patches (N, P, P, bands) to logits (N, C).
         checkpoint: file written after epochs (at most every few seconds) and resumed from.
         progress: called with each new epoch.
+
+    Raises:
+        DivergedError: the training leaves the range of numbers.
+        InputError: `checkpoint` is not one of this network.
     """
     device = torch.device(device)
-    with arithmetic("float32", device):  # a GPU's faster kernels differ from run to run
+    devices = [device] if device.type == "cuda" else []
+    # A GPU's faster kernels differ from run to run; the caller's generators are left as they were.
+    with arithmetic("float32", device), torch.random.fork_rng(devices):
         return _retrain(network, training, validation, recipe, seed, device, checkpoint, progress)
 
 
@@ -130,6 +141,11 @@ def _retrain(
         record = Epoch(
             done + 1, epochs, loss, watched[0], watched[1], watched[2], time.monotonic() - started
         )
+        if not (math.isfinite(loss) and math.isfinite(record.merit)):
+            raise DivergedError(
+                f"recipe learning_rate {recipe.learning_rate:g}: the training diverged in epoch "
+                f"{record.epoch} of {epochs} (loss {loss:g}); take a smaller one"
+            )
         state.history.append(record)
         _keep_best(state, record)
         if checkpoint is not None and time.monotonic() - saved > CHECKPOINT_SECONDS:

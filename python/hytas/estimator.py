@@ -26,7 +26,7 @@ from hytas.proxies import parse_proxies
 from hytas.run import RunConfig, run_mission
 from hytas.run.report import Report, Silent
 from hytas.run.weights import load_weights
-from hytas.spaces import parse_budget
+from hytas.spaces import file_digests, parse_budget
 from hytas.train import Epoch, Recipe
 
 Array = npt.NDArray[Any]
@@ -270,7 +270,8 @@ class HSIClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             value = getattr(self, name)
             if not isinstance(value, int | np.integer | None) or isinstance(value, bool):
                 raise InputError(f"{name}: {value!r} must be a whole number")
-        recipe = (self.recipe or Recipe()).with_epochs(self.epochs)
+        recipe = self.recipe or Recipe()
+        recipe = recipe if self.epochs is None else recipe.with_epochs(self.epochs)
         if recipe.epochs == 0:
             raise InputError("epochs: 0 would leave the model untrained; must be 1 or more")
         return RunConfig(
@@ -337,7 +338,8 @@ def _seed(state: int | np.random.RandomState | None) -> int:
 
 def _digest(config: RunConfig, scene: Scene) -> str:
     """A name for the run of one scene and setting."""
-    text = json.dumps([config.to_dict(), scene.fingerprint], sort_keys=True)
+    files = file_digests(config.space, config.budget)
+    text = json.dumps([config.to_dict(), files, scene.fingerprint], sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 

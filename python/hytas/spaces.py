@@ -1,5 +1,6 @@
 """Search spaces by name or file, with the latency tables that a budget names."""
 
+import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from decimal import Decimal
@@ -41,8 +42,7 @@ def open_space(
         OSError: a file cannot be read.
     """
     bounds = budget if isinstance(budget, Budget) else parse_budget(budget)
-    known = space in builtin_spaces()
-    is_file = not known and (space.endswith((".json", ".toml")) or Path(space).is_file())
+    is_file = is_space_file(space)
     try:
         if is_file:
             opened = SearchSpace.parse(_read_space(space), variables or {})
@@ -55,6 +55,25 @@ def open_space(
     except ValueError as error:
         raise InputError(f"{space}: {error}" if is_file else str(error)) from None
     return opened, bounds
+
+
+def is_space_file(space: str) -> bool:
+    """Whether a space is named by a path; the name of a built-in space is none."""
+    if space in builtin_spaces():
+        return False
+    return space.endswith((".json", ".toml")) or Path(space).is_file()
+
+
+def file_digests(space: str, budget: str | None) -> dict[str, str]:
+    """Path -> sha256, in hex, of the space file and of the latency tables of a budget.
+
+    Raises:
+        InputError: the budget is none.
+        OSError: a file cannot be read.
+    """
+    tables = parse_budget(budget).tables if budget else []
+    paths = [*([space] if is_space_file(space) else []), *tables]
+    return {path: hashlib.sha256(Path(path).read_bytes()).hexdigest() for path in paths}
 
 
 def _read(path: str) -> str:

@@ -171,12 +171,41 @@ def test_overflow_is_computed_again_in_float64(shape, batch, monkeypatch) -> Non
     assert result["reasons"] == {"beyond": "inf: the score has no finite value"}
 
 
-def test_malformed_architecture_is_recorded_beside_the_others(shape, batch) -> None:
-    broken = {**SMALL[0], "num_heads": [3]}
+def test_a_score_is_computed_again_whatever_fails_beside_it(shape, batch, monkeypatch) -> None:
+    def huge(tap):
+        return (tap.weight.square().sum((1, 2)) * 0 + 1e30) * 1e30
+
+    def broken(tap):
+        raise RuntimeError("no such layer")
+
+    monkeypatch.setitem(PROXIES, "huge", Proxy(huge))
+    monkeypatch.setitem(PROXIES, "broken", Proxy(broken))
+    (alone,) = Evaluator("huge", shape, batch=batch).score(SMALL[:1])
+    (beside,) = Evaluator("huge,broken", shape, batch=batch).score(SMALL[:1])
+    assert beside["scores"]["huge"] == alone["scores"]["huge"] == pytest.approx(18e60)
+
+
+@pytest.mark.parametrize(
+    ("genes", "reason"),
+    [
+        ({"num_heads": [3]}, "each must have one value a layer"),
+        ({"num_heads": 3}, "num_heads 3: must be a list"),
+        ({"space": ["hytas"]}, "space"),
+        ({"embed_dim": None}, "embed_dim None: must be a whole number"),
+    ],
+)
+def test_malformed_architecture_is_recorded_beside_the_others(genes, reason, shape, batch) -> None:
+    broken = {**SMALL[0], **genes}
     first, second = Evaluator("snip,params", shape, batch=batch).score([broken, SMALL[1]])
     assert all(math.isnan(value) for value in first["scores"].values())
-    assert "each must have one value a layer" in first["reasons"]["snip"]
+    assert reason in first["reasons"]["snip"]
     assert not second["reasons"]
+
+
+@pytest.mark.parametrize("name", ["workers", "group_size"])
+def test_numbers_below_one_are_refused(name, shape, batch) -> None:
+    with pytest.raises(InputError, match=f"{name} -1: must be 1 or more"):
+        Evaluator("snip", shape, batch=batch, **{name: -1})
 
 
 def test_sign_acts_on_every_weight_or_as_released(shape, batch) -> None:

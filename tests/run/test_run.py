@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from hytas._engine import builtin_space_text
 from hytas.data import Scene, Split, scene_from_arrays
 from hytas.deploy import DeployedModel, classify_scene
 from hytas.errors import InputError
@@ -250,6 +251,20 @@ def test_validation_pixels_are_trained_on_unless_kept_apart(scene: Scene, tmp_pa
     assert all(epoch["validation_oa"] is not None for epoch in histories["train"])
     with pytest.raises(InputError, match="retrain on 'test': must be all or train"):
         replace(TRAINED, retrain_on="test")
+
+
+def test_a_space_file_that_changes_is_another_run(scene: Scene, tmp_path: Path) -> None:
+    file = tmp_path / "space.json"
+    file.write_text(builtin_space_text("hytas"))
+    config = replace(SEARCH_ONLY, space=str(file), proxy="params")
+    named = run_mission(config, scene, tmp_path / "run", device="cpu")
+    built_in = run_mission(
+        replace(SEARCH_ONLY, proxy="params"), scene, tmp_path / "b", device="cpu"
+    )
+    assert named.architecture == built_in.architecture
+    file.write_text(file.read_text() + "\n")
+    with pytest.raises(InputError, match=r"space\.json: has changed since the run in .* began"):
+        run_mission(config, scene, tmp_path / "run", device="cpu")
 
 
 class Lines(Silent):

@@ -52,6 +52,43 @@ def test_newer_store_is_refused(tmp_path: Path) -> None:
         EvaluationStore(path)
 
 
+def test_a_database_of_something_else_is_left_alone(tmp_path: Path) -> None:
+    path = tmp_path / "birds.sqlite"
+    with sqlite3.connect(path) as connection:
+        connection.execute("CREATE TABLE birds (name TEXT)")
+    before = path.read_bytes()
+    with pytest.raises(InputError, match=r"birds\.sqlite: not an evaluation store"):
+        EvaluationStore(path)
+    assert path.read_bytes() == before
+
+
+def test_reading_alone_leaves_the_file_as_it_is(tmp_path: Path) -> None:
+    path = tmp_path / "store.sqlite"
+    with EvaluationStore(path) as store:
+        store.add([evaluation(0)])
+        with EvaluationStore(path, read_only=True) as reader:  # while it is written
+            assert reader.evaluations() == [evaluation(0)]
+    before = {file.name: file.read_bytes() for file in tmp_path.iterdir()}
+    with EvaluationStore(path, read_only=True) as reader:
+        assert reader.evaluations() == [evaluation(0)]
+        with pytest.raises(OSError, match="readonly"):
+            reader.add([evaluation(1)])
+    assert {file.name: file.read_bytes() for file in tmp_path.iterdir()} == before
+    with pytest.raises(OSError, match="none"):
+        EvaluationStore(tmp_path / "none.sqlite", read_only=True)
+
+
+def test_a_failed_training_comes_back_with_its_reason(tmp_path: Path) -> None:
+    failed = Training(0, 100, 0, 30, math.nan, math.nan, math.nan, 2.0, "too wild")
+    with EvaluationStore(tmp_path / "store.sqlite") as store:
+        store.add_training(failed)
+        (found,) = store.trainings()
+    assert math.isnan(found.probability)
+    assert found.reason == "too wild"
+    (result,) = round_results([found])
+    assert result.merit == -math.inf
+
+
 def test_missing_folder_is_an_os_error(tmp_path: Path) -> None:
     with pytest.raises(OSError, match="none"):
         EvaluationStore(tmp_path / "none" / "store.sqlite")

@@ -183,7 +183,8 @@ def _transfer(reports: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
         others = [report for report in reports if report is not held_out]
 
         def on_others(name: str, others: Sequence[Mapping[str, Any]] = others) -> float:
-            return _mean([rho(report, name, ALL) for report in others]) or -1.0
+            mean = _mean([rho(report, name, ALL) for report in others])
+            return -1.0 if mean is None else mean
 
         chosen = max(sorted(shared), key=on_others)
         found.append(

@@ -175,11 +175,13 @@ def recipe_of(usual: "Recipe", settings: Sequence[str], retrain_epochs: int | No
 
 
 def absolute_paths(settings: dict[str, Any]) -> dict[str, Any]:
-    """`settings` with the scene's files named from the root, so that later commands find them.
+    """`settings` with their files named from the root, so that later commands find them.
 
-    A scene's name stays one where a file or folder is called so, too: `./salinas` is the file.
+    These are the scene's, a space file and the latency tables of a budget. A scene's name stays one
+    where a file or folder is called so, too: `./salinas` is the file.
     """
     from hytas.data.datasets import SCENES
+    from hytas.spaces import is_space_file, parse_budget
 
     known = {*SCENES, "synthetic"}
     named = {
@@ -188,4 +190,10 @@ def absolute_paths(settings: dict[str, Any]) -> dict[str, Any]:
         if settings[name] is not None and Path(settings[name]).exists()
         if not (name == "data" and settings[name] in known)
     }
+    if (space := settings.get("space")) is not None and is_space_file(space):
+        named["space"] = str(Path(space).resolve())
+    if budget := settings.get("budget"):
+        for table in parse_budget(budget).tables:
+            budget = budget.replace(f"@{table}", f"@{Path(table).resolve()}")
+        named["budget"] = budget
     return {**settings, **named}

@@ -111,8 +111,8 @@ def search(
     if data == "synthetic":
         console.line("this runs on the embedded synthetic scene (--data names another), briefly")
     usual = Recipe(epochs=defaults["retrain_epochs"])
+    settings["budget"] = budget
     config = RunConfig(
-        budget=budget,
         population=_either(population, defaults["population"]),
         generations=_either(generations, defaults["generations"]),
         finalists=defaults["finalists"] if finalists is None else finalists,
@@ -120,7 +120,7 @@ def search(
         **options.absolute_paths(settings),
     )
     scene = config.load_scene()
-    folder = out or f"runs/{scene.name}-{budget.replace(',', '-')}"
+    folder = out or f"runs/{scene.name}-{budget.replace(',', '-').replace('/', '-')}"
     try:
         outcome = run_mission(config, scene, folder, device=device, report=console)
     finally:

@@ -18,7 +18,7 @@ from hytas.machine import PRECISIONS, arithmetic, one_thread
 from hytas.models.shape import InputShape
 from hytas.proxies.memory import activation_bytes, activation_memory, weight_bytes
 from hytas.proxies.observe import Setting
-from hytas.proxies.paths import observe, together
+from hytas.proxies.observers import observe, together
 from hytas.proxies.results import Scores, check_architecture, genes_only, record
 from hytas.proxies.spec import ProxySpec, base_proxies, parse_proxies
 from hytas.proxies.table import PERTURBED
@@ -54,7 +54,8 @@ class Evaluator:
             published scores, which goes on fusing up to layer 10 whatever the depth.
 
     Raises:
-        InputError: a proxy is unknown; it needs data and there is none; the batch does not fit.
+        InputError: a proxy is unknown; it needs data and there is none; the batch does not fit; a
+            setting is out of its range.
     """
 
     def __init__(
@@ -79,6 +80,9 @@ class Evaluator:
         on_cpu = self.device.type == "cpu"
         if precision == "tf32" and on_cpu:
             raise InputError("precision 'tf32': needs a CUDA device; use float32 or bf16")
+        for name, value in (("workers", workers), ("group_size", group_size)):
+            if value is not None and value < 1:
+                raise InputError(f"{name} {value}: must be 1 or more")
         self.workers = (workers or torch.get_num_threads()) if on_cpu else 1
         # On a CPU a network alone fills a core, and stacking its weights would only copy them.
         self.group_size = group_size or (1 if on_cpu else GROUP_SIZE)
@@ -140,11 +144,11 @@ class Evaluator:
         the memory; those of a space whose networks run alone, each by itself."""
         widths: dict[tuple[str, str], list[int]] = {}
         for place, architecture in enumerate(architectures):
-            key = (architecture.get("space", "hytas"), str(architecture.get("embed_dim")))
+            key = (str(architecture.get("space", "hytas")), str(architecture.get("embed_dim")))
             widths.setdefault(key, []).append(place)
         groups: list[list[int]] = []
         for places in widths.values():
-            places.sort(key=lambda p: -len(architectures[p].get("num_heads", ())))
+            places.sort(key=lambda p: -_depth(architectures[p]))
             room, most = 0, self.group_size if together(architectures[places[0]]) else 1
             group: list[int] = []
             for place in places:
@@ -205,7 +209,8 @@ class Evaluator:
         if self._exact is None:
             self._exact = self._make_setting(torch.float64)
         try:
-            return observe([architecture], [spec], self._exact)[name][0]
+            with arithmetic("float64", self.device):
+                return observe([architecture], [spec], self._exact)[name][0]
         except Exception:
             return value  # the first result, with its own reason, stands
 
@@ -221,7 +226,8 @@ class Evaluator:
             if short or len(self.specs) > 1:
                 try:
                     found = self._measure([architecture], [spec], setting)
-                    record(result, str(spec), found[str(spec)][0])
+                    value = self._rescued(architecture, str(spec), found[str(spec)][0])
+                    record(result, str(spec), value)
                     reason = None
                 except Exception as error:
                     reason = one_line(error)
@@ -274,6 +280,12 @@ def _check_choices(**values: str) -> None:
     for name, value in values.items():
         if value not in known[name]:
             raise InputError(f"{name} {value!r}: must be one of {', '.join(known[name])}")
+
+
+def _depth(architecture: Mapping[str, Any]) -> int:
+    """Layers; 0 of one that is malformed, which fails later, with its reason."""
+    heads = architecture.get("num_heads")
+    return len(heads) if isinstance(heads, Sequence) else 0
 
 
 def _quiet_thread() -> None:

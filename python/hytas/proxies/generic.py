@@ -15,7 +15,7 @@ from hytas.machine import exactly
 from hytas.proxies.initial import Values, blueprint, load
 from hytas.proxies.modules import Look, Probe, TooLargeError, Visitor
 from hytas.proxies.network import Tap
-from hytas.proxies.observe import Setting, Tally, by_passes, cross_entropy_grad
+from hytas.proxies.observe import Setting, Tally, by_passes, cross_entropy_grad, samples_first
 from hytas.proxies.spec import ProxySpec
 from hytas.proxies.table import CURVATURE, FORWARD, INPUT, PERTURBED
 from hytas.proxies.weights import perturbed_patches
@@ -155,9 +155,7 @@ class _DataPass:
     def _show(self, tap: Tap) -> None:
         if PERTURBED in self.by_need:
             tap.twin = self.twins.pop(float(tap.order), None)
-        # A sum of the samples' gradients is cheaper than a second product: ZiCo, which takes them,
-        # goes first.
-        readers = sorted(self.by_need.get("", []), key=lambda tally: tally.spec.name != "zico")
+        readers = samples_first(self.by_need.get("", []))
         _visitor([*readers, *self.by_need.get(PERTURBED, [])])(tap)
         if CURVATURE in self.by_need:
             self.grads[int(tap.order)] = tap.grad[0]

@@ -52,6 +52,6 @@ def weight_bytes(
     hidden = max(3 * embed, *(int(embed * ratio) for ratio in architecture["mlp_ratio"]))
     total = 3 * 4 * int(params(architecture, shape, 0))
     total += 2 * 4 * 8 * len(architecture["num_heads"]) * embed**2
-    if any(spec.name == "zico" for spec in specs):
+    if any(spec.proxy.sample_grads for spec in specs):
         total += 3 * 4 * samples * embed * hidden
     return total

@@ -130,7 +130,7 @@ def _ones_pass(group: Group, tallies: Sequence[Tally], setting: Setting) -> None
     """The pass of one patch of ones; its scalar is the sum of the logits."""
     run = Pass(group, setting.ones)
     steps = run.backward(torch.ones_like(run.logits))
-    norms = any(tally.spec.name == "dss" for tally in tallies)
+    norms = any(tally.spec.proxy.nuclear_norms for tally in tallies)
     if norms and setting.ones.device.type != "cpu":  # all at once: of one patch, they are small
         steps = iter([[tap for step in steps for tap in step]])
     for taps in steps:
@@ -174,9 +174,7 @@ def _data_pass(
         )
         moved = Pass(twin, perturbed_patches(patches, setting.draws.pool), keep=keep)
         twins = moved.backward(cross_entropy_grad(moved.logits, labels))
-    # A sum of the samples' gradients is cheaper than a second product: those that need them first.
-    readers = sorted(by_need.get("", []), key=lambda tally: tally.spec.name != "zico")
-    readers += by_need.get(PERTURBED, [])
+    readers = [*samples_first(by_need.get("", [])), *by_need.get(PERTURBED, [])]
     steps = run.backward(cross_entropy_grad(run.logits, labels))
     for taps, others in zip(steps, twins, strict=False):
         _look_at_pairs(taps, others, readers, grads if CURVATURE in by_need else None)
@@ -219,6 +217,11 @@ def _look_at_curvature(
         value = curvature_along(group, *batch, {key: g.to(group.head) for key, g in grads.items()})
     everyone, empty = group.everyone(), value.new_empty(0)
     _visit(tallies, [Tap("curvature", everyone, everyone, empty, empty, value)])
+
+
+def samples_first(tallies: Sequence[Tally]) -> list[Tally]:
+    """Those that read each sample's gradients first: their sum is cheaper than a second product."""
+    return sorted(tallies, key=lambda tally: not tally.spec.proxy.sample_grads)
 
 
 def _visit(tallies: Sequence[Tally], taps: Sequence[Tap]) -> None:

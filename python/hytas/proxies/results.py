@@ -1,7 +1,7 @@
 """What an architecture got, and why where it got nothing. Needs no torch."""
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, TypedDict
 
@@ -44,8 +44,8 @@ def genes_only(architecture: Mapping[str, Any]) -> dict[str, Any]:
         known = _gene_names(space) or architecture.keys() - {"costs"}
         return {name: architecture[name] for name in architecture if name in known}
     genes = {name: architecture[name] for name in GENES if name in architecture}
-    if "num_heads" in genes:
-        genes.setdefault("depth", len(genes["num_heads"]))
+    if isinstance(heads := genes.get("num_heads"), Sequence):
+        genes.setdefault("depth", len(heads))
     return {"space": "hytas", **genes}
 
 
@@ -71,7 +71,7 @@ def check_architecture(architecture: Mapping[str, Any]) -> None:
         return
     from hytas.models.table import NETWORKS
 
-    if space not in NETWORKS:
+    if not isinstance(space, str) or space not in NETWORKS:
         raise InputError(f"architecture space {space!r}: not one of {', '.join(NETWORKS)}")
 
 

@@ -90,7 +90,7 @@ def _parse_one(text: str) -> ProxySpec:
         if value not in known[key]:
             raise InputError(f"proxy {text!r}: {key} must be one of {', '.join(known[key])}")
         options[key] = value
-    if options.get("layers") == "all" and options["parts"] != "sum":
+    if options.get("layers") == "all" and options.get("parts", "sum") != "sum":
         raise InputError(
             f"proxy {text!r}: layers=all adds layers to the sum, and parts={options['parts']} "
             "reads attention and MLP alone; leave one of the two out"

@@ -34,6 +34,8 @@ class Proxy:
         finish: from what the layers gave, summed, to the score; None where that is the score.
         extra: what it needs of its pass, when not activations and gradients alone.
         kinds: the kinds of layer that the proxy reads when its option `layers` is not "all".
+        sample_grads: whether it reads the gradients of each sample.
+        nuclear_norms: whether it reads the nuclear norms of weights and gradients.
     """
 
     function: Callable[..., Any]
@@ -42,6 +44,8 @@ class Proxy:
     finish: Callable[..., Any] | None = None
     extra: str = ""
     kinds: tuple[str, ...] = formulas.LINEAR
+    sample_grads: bool = False
+    nuclear_norms: bool = False
 
     @property
     def needs_data(self) -> bool:
@@ -80,8 +84,9 @@ PROXIES: dict[str, Proxy] = {
         ONES,
         {"sign": SIGN, "parts": PARTS, "layers": LAYERS},
         kinds=formulas.MSA + formulas.MLP,
+        nuclear_norms=True,
     ),
-    "zico": Proxy(formulas.zico, options={"std": ("magnitude", "signed")}),
+    "zico": Proxy(formulas.zico, options={"std": ("magnitude", "signed")}, sample_grads=True),
     "zico_pp": Proxy(formulas.zico_pp, options={"std": ("magnitude", "signed")}),
     "croze": Proxy(formulas.croze, extra=PERTURBED),
     "t_cet": Proxy(formulas.t_cet, kinds=("fc1",)),

@@ -4,9 +4,14 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any
 
+from hytas._engine import strategies
 from hytas.data import Scene, check_seed, load_scene
 from hytas.errors import InputError
+from hytas.proxies import parse_proxies
 from hytas.train import Recipe
+
+PREDICTOR = "predictor"
+"""The strategy "evolution" of the engine, and a regressor that proposes finalists."""
 
 
 @dataclass(frozen=True)
@@ -102,15 +107,18 @@ class RunConfig:
         check_seed(self.seed + self.seeds - 1)
         if self.band_group < 1 or self.band_group % 2 == 0:
             raise InputError(f"band group {self.band_group}: must be odd and 1 or more")
-
+        parse_proxies(self.proxy)
+        known = (*strategies(), PREDICTOR)
+        if self.strategy not in known:
+            raise InputError(f"strategy {self.strategy!r}: must be one of {', '.join(known)}")
         if self.retrain_on not in ("all", "train"):
             raise InputError(f"retrain on {self.retrain_on!r}: must be all or train")
-        if self.learn_from and self.strategy != "predictor":
+        if self.learn_from and self.strategy != PREDICTOR:
             raise InputError(
                 f"learn from {self.learn_from[0]}: is for the strategy predictor, "
                 f"not {self.strategy}"
             )
-        if self.strategy == "predictor" and self.finalists == 1:
+        if self.strategy == PREDICTOR and self.finalists == 1:
             raise InputError("strategy predictor: needs finalists to learn from, 2 or more")
         axes = [] if self.pareto is None else [name.strip() for name in self.pareto.split(",")]
         if self.pareto is not None and (axes.count("score") != 1 or len(axes) < 2):

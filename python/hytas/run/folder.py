@@ -5,6 +5,7 @@ import json
 import os
 import re
 from collections.abc import Mapping
+from importlib.metadata import version
 from pathlib import Path
 from types import TracebackType
 from typing import Any, TextIO
@@ -12,6 +13,7 @@ from typing import Any, TextIO
 from hytas.errors import InputError
 from hytas.files import write_text
 from hytas.run.config import RunConfig
+from hytas.spaces import file_digests
 
 # The temporary names of `hytas.files.atomic_write` for the files of a run.
 LEFTOVER = re.compile(
@@ -105,10 +107,19 @@ class RunFolder:
         chosen, another length of it only, for the race trains by the rest.
 
         Raises:
-            InputError: the folder belongs to another scene or configuration.
+            InputError: the folder belongs to another scene or configuration, or to another state of
+                a file that the configuration names.
         """
+        digests = file_digests(config.space, config.budget)
         if self.config.exists():
             stored, scene = self.read_config()
+            before = read_json(self.config).get("files", {})
+            for path in digests:
+                if before.get(path, digests[path]) != digests[path]:
+                    raise InputError(
+                        f"{path}: has changed since the run in {self.path} began; put it back, or "
+                        "choose another folder"
+                    )
             if scene != fingerprint:
                 raise InputError(
                     f"--out {self.path}: belongs to another scene ({stored.data}); "
@@ -122,7 +133,13 @@ class RunFolder:
                     f"--out {self.path}: belongs to another configuration: {'; '.join(lines)}; "
                     "choose another folder or repeat its settings"
                 )
-        write_json(self.config, {"scene": fingerprint, "config": config.to_dict()})
+        card = {
+            "scene": fingerprint,
+            "files": digests,
+            "versions": _versions(),
+            "config": config.to_dict(),
+        }
+        write_json(self.config, card)
 
     def read_config(self) -> tuple[RunConfig, str]:
         """The folder's configuration and its scene's fingerprint.
@@ -135,6 +152,11 @@ class RunFolder:
             return RunConfig.from_dict(values["config"]), str(values["scene"])
         except KeyError as error:
             raise InputError(f"{self.config}: not a run's configuration ({error})") from None
+
+
+def _versions() -> dict[str, str]:
+    """Of what decides the numbers of a run; the last process that worked in the folder."""
+    return {name: version(name) for name in ("hytas", "torch", "numpy", "scikit-learn")}
 
 
 def write_json(path: Path, values: Mapping[str, Any]) -> None:

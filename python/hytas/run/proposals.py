@@ -194,7 +194,7 @@ def read_earlier(folders: Sequence[str], space: str) -> list[Trained]:
         file = Path(folder) / "evaluations.sqlite"
         if not file.is_file():
             raise InputError(f"learn from {folder}: holds no run (no {file.name})")
-        with EvaluationStore(file) as store:
+        with EvaluationStore(file, read_only=True) as store:
             results = round_results(store.trainings())
             items = {item.id: item for item in store.evaluations()}
         rounds: dict[int, list[RoundResult]] = {}

@@ -148,7 +148,10 @@ def _objectives(fitness: float, item: Evaluation, settings: SearchSettings) -> l
 def _resume(feasible: Feasible, settings: SearchSettings, store: EvaluationStore) -> Evolution:
     state = store.load_state()
     if state is not None:
-        return Evolution.restore(feasible, state)
+        try:
+            return Evolution.restore(feasible, state)
+        except ValueError as error:
+            raise InputError(f"{store.path}: {error}") from None
     return Evolution(
         feasible,
         strategy=settings.strategy,

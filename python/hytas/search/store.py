@@ -169,24 +169,34 @@ def _over_folds(trainings: Sequence[Training]) -> RoundResult:
 class EvaluationStore:
     """All that one run evaluated (scores, trainings, retrainings), and the engine's state.
 
+    Args:
+        path: the file; it is made where there is none.
+        read_only: leave the file, which must be there, as it is.
+
     Raises:
-        InputError: the file is not a store, or one of a newer version.
+        InputError: the file is not a store, or one of another version.
+        OSError: the file cannot be opened.
     """
 
-    def __init__(self, path: str | Path) -> None:
+    def __init__(self, path: str | Path, *, read_only: bool = False) -> None:
         self.path = Path(path)
         try:
-            self._connection = sqlite3.connect(self.path, isolation_level=None)
-            self._connection.execute("PRAGMA journal_mode=WAL")
-            self._connection.execute("PRAGMA synchronous=NORMAL")
+            self._connection = _connect(self.path, read_only)
             version = self._connection.execute("PRAGMA user_version").fetchone()[0]
+            tables = self._connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
+            if version == 0 and (tables or read_only):
+                raise InputError(f"{self.path}: not an evaluation store")
             if version not in (0, SCHEMA_VERSION):
                 raise InputError(
                     f"{self.path}: evaluation store of version {version}, "
                     f"this hytas reads version {SCHEMA_VERSION}"
                 )
-            self._connection.executescript(SCHEMA)
-            self._connection.execute(f"PRAGMA user_version={SCHEMA_VERSION}")
+            if not read_only:
+                self._connection.execute("PRAGMA journal_mode=WAL")
+                self._connection.execute("PRAGMA synchronous=NORMAL")
+                self._connection.executescript(
+                    f"BEGIN; {SCHEMA}; PRAGMA user_version={SCHEMA_VERSION}; COMMIT"
+                )
         except sqlite3.DatabaseError as error:
             raise _translate(error, self.path) from None
 
@@ -283,6 +293,15 @@ class EvaluationStore:
         """The engine's state last kept."""
         row = self._connection.execute("SELECT value FROM state WHERE name = 'engine'").fetchone()
         return None if row is None else bytes(row[0])
+
+
+def _connect(path: Path, read_only: bool) -> sqlite3.Connection:
+    if not read_only:
+        return sqlite3.connect(path, isolation_level=None)
+    # Without a log nobody writes to it; it is read even in a folder that cannot be written.
+    written = path.with_name(path.name + "-wal").exists()
+    mode = "mode=ro" if written else "mode=ro&immutable=1"
+    return sqlite3.connect(f"{path.absolute().as_uri()}?{mode}", uri=True, isolation_level=None)
 
 
 def _training(row: tuple[Any, ...]) -> Training:

@@ -9,16 +9,16 @@ from hytas.proxies.generic import observe_modules
 from hytas.proxies.observe import Setting, observe_stacked
 from hytas.proxies.spec import ProxySpec
 
-Path = Callable[[Sequence[Any], Sequence[ProxySpec], Setting], dict[str, list[float]]]
+Observer = Callable[[Sequence[Any], Sequence[ProxySpec], Setting], dict[str, list[float]]]
 
 # search space -> what observes a group of its networks together. Networks of any other space are
 # built as they ship and observed one at a time.
-TOGETHER: dict[str, Path] = {"hytas": observe_stacked}
+STACKED: dict[str, Observer] = {"hytas": observe_stacked}
 
 
 def together(architecture: Mapping[str, Any]) -> bool:
     """Whether networks like this one are observed in groups."""
-    return architecture.get("space", "hytas") in TOGETHER
+    return str(architecture.get("space", "hytas")) in STACKED
 
 
 def observe(
@@ -26,5 +26,5 @@ def observe(
 ) -> dict[str, list[float]]:
     """Score a group of networks of one space: proxy -> score of each."""
     space = architectures[0].get("space", "hytas")
-    path: Path = TOGETHER.get(space, observe_modules)
-    return path(architectures, specs, setting)
+    observer: Observer = STACKED.get(space, observe_modules)
+    return observer(architectures, specs, setting)

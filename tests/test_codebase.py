@@ -12,7 +12,7 @@ import hytas
 
 PACKAGE = Path(hytas.__file__).parent
 
-# A room may import the rooms of lower rank, and itself; rooms of one rank do not know each other.
+# A package may import those of lower rank, and itself; those of one rank do not know each other.
 RANK = {
     "errors": 0,
     "files": 0,
@@ -41,7 +41,7 @@ def modules() -> list[Path]:
 
 
 def imported(path: Path) -> set[str]:
-    """Rooms of the package that a module imports, anywhere in it."""
+    """Modules of hytas that a module imports, anywhere in it."""
     parts = ["hytas", *path.relative_to(PACKAGE).with_suffix("").parts]
     names = set()
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
@@ -56,7 +56,7 @@ def imported(path: Path) -> set[str]:
     return {name for name in names if name.split(".")[0] == "hytas"}
 
 
-def room(name: str) -> str:
+def package(name: str) -> str:
     return name.split(".")[1]
 
 
@@ -67,7 +67,20 @@ def test_imports_point_down(path: Path) -> None:
         pytest.fail(f"{own} has no place in the house: give it a rank in this test")
     for name in imported(path):
         assert name != "hytas", "nothing inside imports the package root"
-        assert room(name) == own or RANK[room(name)] < RANK[own], f"{own} imports {name}"
+        assert package(name) == own or RANK[package(name)] < RANK[own], f"{own} imports {name}"
+
+
+# What a machine without torch classifies with needs no network, proxy or search.
+ONBOARD = {"deploy", "data", "errors", "files", "machine", "metrics", "model_card"}
+
+
+def test_deployment_stands_alone() -> None:
+    for path in (PACKAGE / "deploy").glob("*.py"):
+        assert {package(name) for name in imported(path)} <= ONBOARD, path.name
+    names = ", ".join(
+        f"hytas.deploy.{path.stem}" for path in (PACKAGE / "deploy").glob("[a-z]*.py")
+    )
+    assert run_python(f"import sys, {names}; print('torch' in sys.modules)") == "False"
 
 
 def run_python(code: str) -> str:

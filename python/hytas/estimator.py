@@ -31,7 +31,8 @@ from hytas.train import Epoch, Recipe
 
 Array = npt.NDArray[Any]
 DEVICES = ("auto", "cpu", "cuda")
-_SUFFIXES = {".onnx": "onnx", ".pt": "torchscript", ".pt2": "pt2"}
+# How a file's name ends -> the first format whose files end so.
+_SUFFIXES = {Path(FORMATS[name].file).suffix: name for name in reversed(FORMATS)}
 
 
 class HSIClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]

@@ -120,6 +120,12 @@ def _means(sums: NDArray[Any], count: NDArray[Any]) -> list[float | None]:
     return [total / number if number else None for total, number in pairs]
 
 
+def mean_of_known(values: Sequence[float | None]) -> float | None:
+    """Mean of the values that are not None; None where none is known."""
+    known = [value for value in values if value is not None]
+    return float(np.mean(known)) if known else None
+
+
 def mean_and_deviation(values: Sequence[float | None]) -> dict[str, Any]:
     """Mean and sample standard deviation (n - 1) of the values that are known.
 
@@ -128,7 +134,7 @@ def mean_and_deviation(values: Sequence[float | None]) -> dict[str, Any]:
     """
     known = [value for value in values if value is not None]
     return {
-        "mean": float(np.mean(known)) if known else None,
+        "mean": mean_of_known(known),
         "std": float(np.std(known, ddof=1)) if len(known) > 1 else None,
         "values": list(values),
     }

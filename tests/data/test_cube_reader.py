@@ -285,6 +285,31 @@ def test_gdal_metadata_of_a_geotiff(tmp_path, cube):
     np.testing.assert_allclose(reader.wavelengths, [400, 500, 600, 700, 800, 900])
 
 
+@pytest.mark.parametrize("kind", ["tif", "envi", "h5", "nc3"])
+def test_what_a_label_file_marks_as_no_data_is_unlabelled(kind, tmp_path, cube, labels) -> None:
+    marked = np.where(labels == 0, 255, labels).astype(np.uint8)
+    path = tmp_path / "gt"
+    if kind == "tif":
+        tifffile = pytest.importorskip("tifffile")
+        tifffile.imwrite(path, marked, extratags=[(42113, "s", 0, "255", True)])
+    elif kind == "envi":
+        write_envi(path, marked[:, :, None], "bsq", "<", "data ignore value = 255\n")
+    elif kind == "h5":
+        with h5py.File(path, "w") as file:
+            file.create_dataset("gt", data=marked).attrs["_FillValue"] = np.uint8(255)
+    else:
+        with netcdf_file(path, "w") as file:
+            for name, size in zip("yx", marked.shape, strict=True):
+                file.createDimension(name, size)
+            stored = file.createVariable("gt", "i2", ("y", "x"))
+            stored[:] = marked
+            stored._FillValue = np.int16(255)
+    np.save(tmp_path / "cube.npy", cube)
+    scene = load_scene(tmp_path / "cube.npy", path)
+    assert scene.class_ids == tuple(np.unique(labels[labels > 0]))
+    np.testing.assert_array_equal(scene.labels > 0, labels > 0)
+
+
 def test_netcdf_place(tmp_path, cube):
     with h5py.File(tmp_path / "c.nc", "w") as file:
         data = file.create_dataset("reflectance", data=cube)

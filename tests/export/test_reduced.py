@@ -167,9 +167,9 @@ def test_a_drop_in_accuracy_alone_is_refused(
     spoilt = np.arange(3)
     answers[spoilt] = np.roll(answers[spoilt], 1, axis=1)
     parts = iter([answers[at : at + 64] for at in range(0, len(answers), 64)])
-    monkeypatch.setitem(OPENERS, "onnx-int8", lambda path: lambda patches: next(parts))
+    monkeypatch.setitem(OPENERS, ".onnx", lambda path: lambda patches: next(parts))
     with pytest.raises(ExportError, match=r"99\.23 % .* from 1\.0000 to 0\.9923"):
-        judge_reduced("onnx-int8", Path("any"), evidence)
+        judge_reduced("onnx-int8", Path("any.onnx"), evidence)
 
 
 def test_a_scene_graph_of_another_model_is_refused(

@@ -44,7 +44,7 @@ class Given:
 @pytest.mark.parametrize("memory", [None, 1000])
 @pytest.mark.parametrize(("precision", "close"), [("float64", 1e-8), ("float32", 1e-5)])
 def test_modules_score_as_the_stacked_networks_do(precision, close, memory, shape, batch) -> None:
-    # Signed terms cancel to a ten-thousandth of their size: two ways of float32 agree on the others.
+    # Signed terms cancel to a ten-thousandth of their size; two ways of float32 sum others alike.
     domain = "symmetric" if precision == "float64" else "absolute"
     names = f"{','.join(oracle.ORACLES)},{SIGNED}".replace(
         "logsynflow", f"logsynflow:domain={domain}"

@@ -112,6 +112,34 @@ def test_scores_a_file_and_resumes_after_a_kill(archs, tmp_path, capsys) -> None
     assert "holds scores of other device" in error
 
 
+def test_a_table_that_was_changed_is_not_gone_on_with(archs, tmp_path, capsys) -> None:
+    out = tmp_path / "scores.csv"
+    command = ("score", "--archs", archs, "--proxy", "params", "--out", out)
+    assert hytas(capsys, *command)[0] == 0
+    whole = out.read_text()
+    lines = whole.splitlines(keepends=True)
+    for text, message in (
+        ("".join([lines[0], lines[2]]), "row 1 is not of architecture 1"),
+        (whole + lines[1], "is not the table that was begun"),
+        ("".join(lines[1:]), "is not the table that was begun"),
+    ):
+        out.write_text(text)
+        status, _, error = hytas(capsys, *command)
+        assert (status, message in error) == (2, True), error
+        assert out.read_text() == text
+    out.write_text("")  # as a kill can leave it
+    assert hytas(capsys, *command)[0] == 0
+    assert [line.rsplit(",", 2)[0] for line in out.read_text().splitlines()] == [
+        line.rsplit(",", 2)[0] for line in whole.splitlines()
+    ]
+
+
+def test_failures_are_counted_over_the_whole_table(archs, tmp_path, capsys) -> None:
+    command = ("score", "--archs", archs, "--proxy", "logsynflow", "--out", tmp_path / "s.csv")
+    for _ in range(2):  # scored, and found scored
+        assert "3 architectures scored, 3 with a failed score" in hytas(capsys, *command)[1]
+
+
 def test_a_combination_ranks_the_architectures_of_the_table(archs, tmp_path, capsys) -> None:
     out, name = tmp_path / "scores.csv", "rank-mean(params,depth-embed)"
     command = ("score", "--archs", archs, "--proxy", name, "--out", out)

@@ -89,6 +89,27 @@ def test_a_failed_training_comes_back_with_its_reason(tmp_path: Path) -> None:
     assert result.merit == -math.inf
 
 
+def test_a_store_of_the_version_before_goes_on(tmp_path: Path) -> None:
+    path = tmp_path / "store.sqlite"
+    trained = Training(0, 100, 0, 30, 0.5, 0.6, 0.4, 2.0)
+    with EvaluationStore(path) as store:
+        store.add([evaluation(0)])
+        store.add_training(trained)
+    with sqlite3.connect(path) as connection:
+        connection.execute("ALTER TABLE trainings DROP COLUMN reason")
+        connection.execute("DROP TABLE retrainings")
+        connection.execute("PRAGMA user_version=3")
+    connection.close()
+    with EvaluationStore(path, read_only=True) as store:
+        assert store.trainings() == [trained]
+    with EvaluationStore(path) as store:
+        assert store.evaluations() == [evaluation(0)]
+        assert store.trainings() == [trained]
+        assert store.retrainings() == []
+        store.add_training(Training(0, 100, 1, 30, math.nan, math.nan, math.nan, 2.0, "wild"))
+        assert store.trainings()[1].reason == "wild"
+
+
 def test_missing_folder_is_an_os_error(tmp_path: Path) -> None:
     with pytest.raises(OSError, match="none"):
         EvaluationStore(tmp_path / "none" / "store.sqlite")

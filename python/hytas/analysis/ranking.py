@@ -15,6 +15,7 @@ from hytas.analysis.scores import (
     training_free_scores,
 )
 from hytas.analysis.tables import RankingTable
+from hytas.metrics import mean_of_known
 from hytas.search.correlation import kendall, spearman
 
 Mask = NDArray[np.bool_]
@@ -158,14 +159,10 @@ def _mean_over_tables(reports: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
             inside = [entry[group] for entry in entries if group in entry]
             if inside:
                 result[name][group] = {
-                    figure: _mean([each.get(figure) for each in inside]) for figure in FIGURES
+                    figure: mean_of_known([each.get(figure) for each in inside])
+                    for figure in FIGURES
                 }
     return result
-
-
-def _mean(values: Sequence[float | None]) -> float | None:
-    known = [value for value in values if value is not None]
-    return float(np.mean(known)) if known else None
 
 
 def _transfer(reports: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
@@ -183,7 +180,7 @@ def _transfer(reports: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
         others = [report for report in reports if report is not held_out]
 
         def on_others(name: str, others: Sequence[Mapping[str, Any]] = others) -> float:
-            mean = _mean([rho(report, name, ALL) for report in others])
+            mean = mean_of_known([rho(report, name, ALL) for report in others])
             return -1.0 if mean is None else mean
 
         chosen = max(sorted(shared), key=on_others)

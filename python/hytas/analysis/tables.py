@@ -16,12 +16,11 @@ from numpy.typing import NDArray
 from hytas.analysis.size import Size, find_size
 from hytas.errors import InputError
 from hytas.models.shape import InputShape
-from hytas.proxies.results import check_architecture
+from hytas.proxies.results import GENES, check_architecture
 from hytas.proxies.table import PROXIES
 
 Floats = NDArray[np.float64]
 
-GENES = ("depth", "embed_dim", "num_heads", "mlp_ratio")
 TARGET = "OA"
 # Names of the authors' own files (results/*_2000_new_all.csv of the HyTAS repository), lower case.
 ALIASES = {"layer_num": "depth", "zico_modified": "zico_w_decay", "oa": TARGET}

@@ -51,8 +51,10 @@ class BaselineSettings:
         )
 
     def setting(self, scene: Scene) -> dict[str, Any]:
-        """For `Results`: these settings and whose scene they are for."""
-        return {"scene": scene.fingerprint, **asdict(self)}
+        """For `Results`: whose scene they are for, and those settings that decide a fit."""
+        decisive = asdict(self)
+        del decisive["validation_fraction"]  # these pixels are fitted on, too
+        return {"scene": scene.fingerprint, **decisive}
 
 
 def run_baselines(

@@ -9,11 +9,19 @@ from hytas.errors import InputError
 
 
 class Method(NamedTuple):
-    """Where a method lies; it is imported when it is run, for some need torch."""
+    """Where a method lies; it is imported when it is run, for some need torch.
+
+    Attributes:
+        module: in this package.
+        function: in the module.
+        title: for a table.
+        device: whether it trains on `Task.device`.
+    """
 
     module: str
     function: str
     title: str
+    device: bool = False
 
     def load(self) -> Callable[[Task, Progress], Fit]:
         """The function itself."""
@@ -26,8 +34,10 @@ class Method(NamedTuple):
 METHODS = {
     "svm": Method("classical", "svm", "SVM (RBF) on spectra"),
     "rf": Method("classical", "random_forest", "random forest on spectra"),
-    "spectralformer": Method("networks", "spectralformer", "SpectralFormer, published size"),
-    "hytas": Method("networks", "hytas", "HyTAS, published recipe"),
+    "spectralformer": Method(
+        "networks", "spectralformer", "SpectralFormer, published size", device=True
+    ),
+    "hytas": Method("networks", "hytas", "HyTAS, published recipe", device=True),
 }
 
 

@@ -9,8 +9,6 @@ import click
 
 from hytas.errors import InputError
 
-GROUPS = ("all", "0-0.5M", "0.5-1M", "1-2M", "2-4M", "4M+")
-
 
 @click.group()
 def analyse() -> None:
@@ -156,7 +154,10 @@ def _counts(groups: Mapping[str, Any]) -> str:
 
 def _rows(entries: Mapping[str, Mapping[str, Any]], tables: int = 1) -> list[str]:
     """A line a score, the best first; then those that not all tables have; predictors last."""
-    head = ["rho/tau", *GROUPS, "top-1", "top-10"]
+    from hytas.analysis.ranking import ALL, BANDS
+
+    groups = (ALL, *BANDS)
+    head = ["rho/tau", *groups, "top-1", "top-10"]
     cells = [head]
 
     def place(name: str) -> tuple[bool, bool, float]:
@@ -171,7 +172,7 @@ def _rows(entries: Mapping[str, Mapping[str, Any]], tables: int = 1) -> list[str
         entry = entries[name]
         pairs = [
             "/".join(_cell(entry.get(group, {}).get(key)) for key in ("spearman", "kendall"))
-            for group in GROUPS
+            for group in groups
         ]
         regrets = [_cell(entry["all"].get(key)) for key in ("top1_regret", "top10_regret")]
         failed = f" ({entry['failed']} failed)" if entry.get("failed") else ""

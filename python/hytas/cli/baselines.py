@@ -60,7 +60,7 @@ def baselines(
     hytas baselines --data IndianPine.mat --methods svm,rf --seeds 5 --split blocks
     hytas baselines --data cube.mat --labels gt.mat --train-per-class 10 --out baselines.json
     """
-    from hytas.baselines import BaselineSettings, Results, parse_methods, run_baselines
+    from hytas.baselines import METHODS, BaselineSettings, Results, parse_methods, run_baselines
 
     chosen = parse_methods(methods)
     for name, value, least in (("seeds", seeds, 1), ("network steps", network_steps, 1)):
@@ -78,7 +78,7 @@ def baselines(
     numbers = list(range(seed, seed + seeds))
     for number in numbers:
         decisive.make_split(scene, number)  # all that is wrong with it is said before work starts
-    used = str(choose_device(device)) if set(chosen) & {"spectralformer", "hytas"} else "cpu"
+    used = str(choose_device(device)) if any(METHODS[name].device for name in chosen) else "cpu"
     results = Results(out, decisive.setting(scene))
     console = _Progress()
     try:

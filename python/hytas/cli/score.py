@@ -105,8 +105,8 @@ def score(archs: str, proxy: str, out: str, device: str, **settings: Any) -> Non
     table = ScoreTable(out, evaluator.names, architectures, decisive, combinations)
     if config.data == "synthetic":
         click.echo("scoring on the embedded synthetic scene", err=True)
-    failed = _score_rest(evaluator, architectures, table)
-    table.finish()
+    _score_rest(evaluator, architectures, table)
+    failed = table.finish()
     click.echo(f"{len(architectures)} architectures scored, {failed} with a failed score: {out}")
 
 
@@ -130,17 +130,14 @@ def _check_genes(path: str, architectures: list[dict[str, Any]], shape: Any) -> 
                 raise InputError(f"{path}, architecture {place}: {error}") from None
 
 
-def _score_rest(evaluator: Any, architectures: list[dict[str, Any]], table: Any) -> int:
-    """Score what the table lacks; how many of these have a failed score."""
-    started, first, failed = time.monotonic(), table.done, 0
+def _score_rest(evaluator: Any, architectures: list[dict[str, Any]], table: Any) -> None:
+    """Score what the table lacks."""
+    started, first = time.monotonic(), table.done
     if first:
         click.echo(f"resuming: {first} of {len(architectures)} are there", err=True)
     size = max(CHUNK, evaluator.chunk)
     for start in range(first, len(architectures), size):
         chunk = architectures[start : start + size]
-        results = evaluator.score(chunk)
-        table.append(chunk, results)
-        failed += sum(bool(result["reasons"]) for result in results)
+        table.append(chunk, evaluator.score(chunk))
         rate = (table.done - first) / max(time.monotonic() - started, 1e-9)
         click.echo(f"{table.done}/{len(architectures)}, {rate:.1f}/s", err=True)
-    return failed

@@ -27,6 +27,7 @@ class Variable:
         kind: "number", "complex", "text" or "other" (structures, cells, functions).
         read: returns the array; may be a memory map; raises whatever the format's library does.
         window: reads part of it, where the format can; holds no memory afterwards.
+        nodata: the value that the file names for no data in this array, or None.
     """
 
     name: str
@@ -35,6 +36,7 @@ class Variable:
     kind: str
     read: Callable[[], Array]
     window: Window | None = None
+    nodata: float | None = None
 
     def __str__(self) -> str:
         return f"{self.name} ({' x '.join(map(str, self.shape))} {self.dtype})"

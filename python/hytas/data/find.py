@@ -175,7 +175,11 @@ def _load_map(variable: Variable, contents: Contents, argument: str) -> tuple[st
     shape = map_shape(variable.shape)
     if shape is None:
         raise InputError(f"{argument}: {variable} in {contents.path} is no map: two axes needed")
-    return variable.name, load(variable, contents, argument).reshape(shape)
+    values = load(variable, contents, argument).reshape(shape)
+    if variable.nodata is not None:  # unlabelled, as 0 is
+        mark = variable.nodata
+        values = np.where(np.isnan(values) if np.isnan(mark) else values == mark, 0, values)
+    return variable.name, values
 
 
 def _require_number(variable: Variable, contents: Contents, argument: str) -> None:

@@ -12,7 +12,14 @@ import numpy.typing as npt
 from hytas.data import PatchReader
 from hytas.deploy import DeployedModel
 from hytas.deploy.scene import read_tile
-from hytas.export.parity import OPENERS, TOLERANCE, ExportError, Run, check_parity, open_torch
+from hytas.export.parity import (
+    TOLERANCE,
+    ExportError,
+    Run,
+    check_parity,
+    open_exported,
+    open_torch,
+)
 from hytas.models import SensorModel
 
 AGREEMENT = 0.99
@@ -79,7 +86,7 @@ def judge_reduced(name: str, path: Path, evidence: Evidence) -> dict[str, Any]:
     Raises:
         ExportError: with the figures.
     """
-    found = evidence.answers(OPENERS[name](path))
+    found = evidence.answers(open_exported(path))
     predicted, expected = found.argmax(1), evidence.expected.argmax(1)
     usable = np.isfinite(found).all(axis=1)
     agreement = float(((predicted == expected) & usable).mean())

@@ -59,7 +59,7 @@ def _save(graph: onnx.ModelProto, path: Path) -> None:
         temporary.write_bytes(graph.SerializeToString(deterministic=True))
 
 
-# A new format is one function and one line here, and one line in `parity.OPENERS`.
+# A new format is one function and one line here; a new kind of file has a line in `parity.OPENERS`.
 FORMATS: dict[str, Format] = {
     "onnx": Format("model.onnx", _plain(export_onnx), judge_exact),
     "onnx-scene": Format("scene.onnx", _plain(export_scene), judge_scene),

@@ -106,16 +106,17 @@ def open_program(path: str | Path) -> Run:
     return run
 
 
-# format -> how to run its file; a scene graph takes no patches and is not here.
+# How a file's name ends -> how to run it. (A scene graph takes no patches, and has its own judge.)
 OPENERS: dict[str, Callable[[str | Path], Run]] = {
-    "onnx": open_onnx,
-    "onnx-attention": open_onnx,
-    "onnx-fp16": open_onnx,
-    "onnx-int8": open_onnx,
-    "onnx-int8-qdq": open_onnx,
-    "torchscript": open_torchscript,
-    "pt2": open_program,
+    ".onnx": open_onnx,
+    ".pt": open_torchscript,
+    ".pt2": open_program,
 }
+
+
+def open_exported(path: str | Path) -> Run:
+    """An exported file that takes patches, as a function of raw patches, on the CPU."""
+    return OPENERS[Path(path).suffix](path)
 
 
 def check_parity(
@@ -137,7 +138,7 @@ def check_parity(
         ExportError: a probability differs by the tolerance or more, or a label differs.
     """
     reference = open_torch(model)
-    runs = {name: OPENERS[name](path) for name, path in files.items()}
+    runs = {name: open_exported(path) for name, path in files.items()}
     largest = dict.fromkeys(runs, 0.0)
     changed = dict.fromkeys(runs, 0)
     predicted = [np.empty(0, np.int64)]

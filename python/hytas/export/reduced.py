@@ -29,6 +29,9 @@ from hytas.models import SensorModel
 
 CALIBRATION_PATCHES = 256
 _BATCH = 32
+SEVEN_BITS = True
+"""Of a weight. A processor with AVX2 and no VNNI sums two products of eight bits in sixteen, one
+too few, so that weights of eight bits give other labels there (docs/benchmarks.md)."""
 
 Array = npt.NDArray[Any]
 
@@ -72,6 +75,7 @@ def to_int8_dynamic(model: SensorModel, card: ModelCard) -> onnx.ModelProto:
             target,
             op_types_to_quantize=["MatMul"],
             per_channel=True,
+            reduce_range=SEVEN_BITS,
             weight_type=QuantType.QInt8,
             extra_options={"MatMulConstBOnly": True},
         )
@@ -106,6 +110,7 @@ def to_int8_static(model: SensorModel, card: ModelCard, calibration: Array) -> o
             op_types_to_quantize=["MatMul"],
             nodes_to_quantize=_weight_products(source),
             per_channel=True,
+            reduce_range=SEVEN_BITS,
             activation_type=QuantType.QUInt8,
             weight_type=QuantType.QInt8,
             # Sums leave a product as float32, as what follows wants them: rounding them to eight

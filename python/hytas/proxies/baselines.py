@@ -6,13 +6,13 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from hytas.errors import InputError
-from hytas.proxies.keys import architecture_key, stable_hash
+from hytas.proxies.keys import architecture_key, is_depth, stable_hash
 from hytas.proxies.sizes import cost
 
 if TYPE_CHECKING:
     from hytas.models.shape import InputShape
 
-# The middle of the paper's space: depths 4..10, and the median of its widths.
+# The middle of the depths 4..10, and the median width of the 2000 published networks.
 MIDDLE_DEPTH, MIDDLE_WIDTH = 7.0, 112.0
 
 
@@ -78,7 +78,7 @@ def _depth_and_width(proxy: str, architecture: Mapping[str, Any]) -> tuple[float
     depths = [
         sum(value) if hasattr(value, "__len__") else value
         for name, value in architecture.items()
-        if "depth" in name.split("_")
+        if is_depth(name)
     ]
     width = architecture.get("embed_dim", architecture.get("base_dim"))
     if not depths or width is None:

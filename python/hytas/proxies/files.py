@@ -12,10 +12,8 @@ from hytas.errors import InputError
 from hytas.files import write_text
 from hytas.proxies.combine import fitness
 from hytas.proxies.keys import architecture_key
-from hytas.proxies.results import Scores, check_architecture, genes_only
+from hytas.proxies.results import GENES, Scores, check_architecture, genes_only
 from hytas.proxies.spec import ProxySpec
-
-GENES = ("depth", "embed_dim", "num_heads", "mlp_ratio")
 
 
 def read_architectures(path: str | Path) -> list[dict[str, Any]]:
@@ -62,7 +60,7 @@ def _json_rows(path: Path, text: str) -> list[dict[str, Any]]:
 
 def _csv_rows(path: Path, text: str) -> list[dict[str, Any]]:
     reader = csv.DictReader(io.StringIO(text, newline=""), skipinitialspace=True)
-    missing = [name for name in GENES[1:] if name not in (reader.fieldnames or [])]
+    missing = [name for name in GENES if name != "depth" and name not in (reader.fieldnames or [])]
     if missing:
         raise InputError(f"{path}: has no column {missing[0]}; needed are {', '.join(GENES)}")
     rows = []
@@ -143,6 +141,7 @@ class ScoreTable:
         self.genes = genes_of(architectures)
         combined = [str(spec) for spec in self.combinations]
         self.columns = [*self.genes, *self.names, *combined, "seconds", "reasons"]
+        self._keys = [self._row_genes(architecture) for architecture in architectures]
         keys = "\n".join(architecture_key(architecture) for architecture in architectures)
         digest = hashlib.sha256(keys.encode()).hexdigest()
         self.card = {
@@ -162,7 +161,7 @@ class ScoreTable:
         text = io.StringIO()
         writer = csv.writer(text, lineterminator="\n")
         for architecture, each in zip(architectures, scores, strict=True):
-            genes = [_shown(architecture.get(name)) for name in self.genes]
+            genes = self._row_genes(architecture)
             shown = [_number(each["scores"][name]) for name in self.names]
             unranked = [""] * len(self.combinations)
             reasons = json.dumps(each["reasons"]) if each["reasons"] else ""
@@ -171,12 +170,16 @@ class ScoreTable:
             file.write(text.getvalue())
         self.done += len(scores)
 
-    def finish(self) -> None:
-        """Fill in the combinations, which rank each architecture among all of the table."""
+    def finish(self) -> int:
+        """Fill in the combinations, which rank each architecture among all of the table.
+
+        Returns:
+            How many architectures have a failed score.
+        """
+        rows = self._rows()
+        failed = sum(bool(row["reasons"]) for row in rows)
         if not self.combinations:
-            return
-        with self.path.open(encoding="utf-8", newline="") as file:
-            rows = list(csv.DictReader(file))
+            return failed
         scores = [{name: float(row[name] or "nan") for name in self.names} for row in rows]
         for spec in self.combinations:
             for row, value in zip(rows, fitness(spec, scores), strict=True):
@@ -186,6 +189,14 @@ class ScoreTable:
         writer.writeheader()
         writer.writerows(rows)
         write_text(self.path, text.getvalue())
+        return failed
+
+    def _row_genes(self, architecture: Mapping[str, Any]) -> list[str]:
+        return [_shown(architecture.get(name)) for name in self.genes]
+
+    def _rows(self) -> list[dict[str, str]]:
+        with self.path.open(encoding="utf-8", newline="") as file:
+            return list(csv.DictReader(file))
 
     def _start(self) -> int:
         write_text(self.card_path, json.dumps(self.card, indent=1))
@@ -210,4 +221,15 @@ class ScoreTable:
         if len(whole) < len(raw):
             with self.path.open("r+b") as file:
                 file.truncate(len(whole))
-        return max(0, whole.count(b"\n") - 1)
+        if not whole:
+            return self._start()
+        rows = self._rows()
+        if list(rows[0] if rows else self.columns) != self.columns or len(rows) > len(self._keys):
+            raise InputError(f"{self.path}: is not the table that was begun; name another file")
+        for number, (row, genes) in enumerate(zip(rows, self._keys, strict=False), start=1):
+            if [row[name] for name in self.genes] != genes:
+                raise InputError(
+                    f"{self.path}: row {number} is not of architecture {number}: the table was "
+                    "changed; name another file"
+                )
+        return len(rows)

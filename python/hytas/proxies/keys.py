@@ -12,6 +12,11 @@ def architecture_key(architecture: Mapping[str, Any]) -> str:
     return json.dumps(plain, sort_keys=True, separators=(",", ":"))
 
 
+def is_depth(gene: str) -> bool:
+    """Whether a gene counts layers: `depth`, `depth_1`, `band_depth` and the like."""
+    return "depth" in gene.split("_")
+
+
 def stable_hash(*parts: object) -> int:
     """64 bits that depend on the text of `parts` alone: the same on every machine and run."""
     text = "\x1f".join(str(part) for part in parts)

@@ -16,10 +16,7 @@ from hytas.run.config import RunConfig
 from hytas.spaces import file_digests
 
 # The temporary names of `hytas.files.atomic_write` for the files of a run.
-LEFTOVER = re.compile(
-    r"\.(config|split|architecture|checkpoint|weights|metrics|map|pareto|predictor|confusion"
-    r"|learning-curve)\.\d+\.\w+"
-)
+LEFTOVER = re.compile(r"\.[\w-]+\.\d+\.\w+")
 # Where the data lies does not change what it is; the fingerprint says what it is.
 WHERE = ("data", "labels", "cube_key", "labels_key", "data_dir")
 

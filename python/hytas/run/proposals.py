@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from hytas.errors import InputError
+from hytas.proxies.keys import is_depth
 from hytas.search import Evaluation, EvaluationStore, RoundResult, round_results
 from hytas.search.predictor import ArchitecturePredictor, cross_validated_rank_correlation
 
@@ -18,7 +19,6 @@ FIRST_SHARE = 0.5
 """Of the finalists, chosen by the proxy before the predictor is fitted."""
 LEAST_TO_FIT = 4
 """Trained architectures; fewer teach a predictor nothing."""
-SIZES = ("depth", "embed_dim")
 
 
 @dataclass(frozen=True)
@@ -76,7 +76,7 @@ def _kinds(genes: tuple[tuple[str, Any], ...]) -> list[tuple[str, Any]]:
 
 
 def _is_size(gene: str) -> bool:
-    return gene in (*SIZES, "space") or gene.endswith("_depth")
+    return gene in ("embed_dim", "space") or is_depth(gene)
 
 
 def waves(count: int) -> list[int]:

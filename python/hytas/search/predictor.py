@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from hytas.errors import InputError
+from hytas.metrics import mean_of_known
 from hytas.search.correlation import spearman
 from hytas.search.features import Architecture, FeatureTable, check_lengths, gene_features
 
@@ -158,10 +159,10 @@ def cross_validated_rank_correlation(
         rows.append(spearman(predicted, values))
         random.append(spearman(generator.permutation(len(values)), values))
     return {
-        "predictor": _mean(rows),
+        "predictor": mean_of_known(rows),
         "params": spearman(params, values),
         "depth-embed": spearman(shapes, values),
-        "random": _mean(random),
+        "random": mean_of_known(random),
     }
 
 
@@ -183,8 +184,3 @@ def _check_targets(
 
 def _pick(items: Sequence[Any], chosen: NDArray[np.int64]) -> list[Any]:
     return [items[index] for index in chosen]
-
-
-def _mean(values: Sequence[float | None]) -> float | None:
-    known = [value for value in values if value is not None]
-    return float(np.mean(known)) if known else None

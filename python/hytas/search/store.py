@@ -13,6 +13,8 @@ from typing import Any
 from hytas.errors import InputError
 
 SCHEMA_VERSION = 4
+WITHOUT_REASONS = 3
+"""A store of this version lacks the reasons why trainings failed, and is brought up to date."""
 SCHEMA = """
 CREATE TABLE IF NOT EXISTS evaluations (
     id INTEGER PRIMARY KEY,        -- the engine's number of the architecture, in asking order
@@ -50,6 +52,12 @@ CREATE TABLE IF NOT EXISTS state (
     value BLOB NOT NULL
 );
 """
+
+UPDATE = (
+    "ALTER TABLE trainings RENAME TO older;",
+    "INSERT INTO trainings SELECT *, '' FROM older; DROP TABLE older;",
+)
+"""Before and after the tables are made anew."""
 
 
 @dataclass(frozen=True)
@@ -186,16 +194,18 @@ class EvaluationStore:
             tables = self._connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
             if version == 0 and (tables or read_only):
                 raise InputError(f"{self.path}: not an evaluation store")
-            if version not in (0, SCHEMA_VERSION):
+            if version not in (0, WITHOUT_REASONS, SCHEMA_VERSION):
                 raise InputError(
-                    f"{self.path}: evaluation store of version {version}, "
-                    f"this hytas reads version {SCHEMA_VERSION}"
+                    f"{self.path}: evaluation store of version {version}, this hytas reads "
+                    f"versions {WITHOUT_REASONS} and {SCHEMA_VERSION}; choose another folder"
                 )
             if not read_only:
                 self._connection.execute("PRAGMA journal_mode=WAL")
                 self._connection.execute("PRAGMA synchronous=NORMAL")
+                renamed, copied = UPDATE if version == WITHOUT_REASONS else ("", "")
                 self._connection.executescript(
-                    f"BEGIN; {SCHEMA}; PRAGMA user_version={SCHEMA_VERSION}; COMMIT"
+                    f"BEGIN; {renamed} {SCHEMA} {copied}"
+                    f"PRAGMA user_version={SCHEMA_VERSION}; COMMIT"
                 )
         except sqlite3.DatabaseError as error:
             raise _translate(error, self.path) from None

@@ -65,11 +65,10 @@ def read(path: Path) -> Contents:
 
     shape = (lines, samples) if bands == 1 else (lines, samples, bands)
     name = data_path.stem
-    variable = Variable(
-        name, shape, str(dtype.newbyteorder("=")), kind_of(dtype), read_pixels, window
-    )
     meta = _meta(header, bands, header_path) | _place(fields)
     meta |= {"interleave": interleave, "header": str(header_path)}
+    element, mark = str(dtype.newbyteorder("=")), meta.get("nodata")
+    variable = Variable(name, shape, element, kind_of(dtype), read_pixels, window, mark)
     return Contents(data_path, f"ENVI {interleave.upper()}", (variable,), meta)
 
 

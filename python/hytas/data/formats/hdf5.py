@@ -62,7 +62,8 @@ def _variable(path: Path, name: str, item: Any, wavelengths: Array | None) -> Va
 
     shown = shape if order is None else tuple(shape[i] for i in order)
     can_window = window if len(shape) in (2, 3) else None
-    return Variable(name, shown, str(item.dtype), kind_of(item.dtype), whole, can_window)
+    kind, mark = kind_of(item.dtype), fill_value(item.attrs)
+    return Variable(name, shown, str(item.dtype), kind, whole, can_window, mark)
 
 
 def _band_axis(item: Any, wavelengths: Array | None) -> int:
@@ -109,10 +110,9 @@ def attributes(
         variables: the attributes of every variable, by name.
     """
     meta: dict[str, Any] = {}
-    for key in ("_FillValue", "missing_value"):
-        if key in cube and "nodata" not in meta:
-            with suppress(TypeError, ValueError):
-                meta["nodata"] = float(np.asarray(cube[key]).ravel()[0])
+    mark = fill_value(cube)
+    if mark is not None:
+        meta["nodata"] = mark
     mapping = _text(cube.get("grid_mapping"))
     if mapping and mapping in variables:
         place = variables[mapping]
@@ -127,6 +127,15 @@ def attributes(
             geo = Geo.from_envi({"coordinate system string": wkt}) if wkt else None
             meta["geo"] = Geo(transform, geo.epsg if geo else None, wkt)
     return meta
+
+
+def fill_value(variable: Mapping[str, Any]) -> float | None:
+    """The value for no data that a variable's attributes name."""
+    for key in ("_FillValue", "missing_value"):
+        if key in variable:
+            with suppress(TypeError, ValueError, IndexError):
+                return float(np.asarray(variable[key]).ravel()[0])
+    return None
 
 
 def _text(value: Any) -> str | None:

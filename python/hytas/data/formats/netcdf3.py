@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from hytas.data.contents import Array, Contents, Variable, kind_of, nanometres
-from hytas.data.formats.hdf5 import attributes, band_axis
+from hytas.data.formats.hdf5 import attributes, band_axis, fill_value
 
 
 class _Header(NamedTuple):
@@ -61,7 +61,8 @@ def _variable(path: Path, name: str, header: _Header, wavelengths: Array | None)
     shape = tuple(header.shape[i] for i in order)
     dtype = str(header.dtype.newbyteorder("="))
     window = part if len(shape) in (2, 3) else None
-    return Variable(name, shape, dtype, kind_of(header.dtype), part, window)
+    mark = fill_value(header.attributes)
+    return Variable(name, shape, dtype, kind_of(header.dtype), part, window, mark)
 
 
 def _open(path: Path) -> Any:

@@ -61,11 +61,17 @@ def read(path: Path) -> Contents:
         return pixels if len(full) == 3 else pixels[:, :, 0]
 
     everything = slice(0, full[0]), slice(0, full[1])
+    meta = _meta(tags, full[2] if len(full) == 3 else 1) | colours
     variable = Variable(
-        path.stem, full, str(dtype), kind_of(dtype), lambda: window(*everything), window
+        path.stem,
+        full,
+        str(dtype),
+        kind_of(dtype),
+        lambda: window(*everything),
+        window,
+        meta.get("nodata"),
     )
-    bands = full[2] if len(full) == 3 else 1
-    return Contents(path, "GeoTIFF", (variable,), _meta(tags, bands) | colours)
+    return Contents(path, "GeoTIFF", (variable,), meta)
 
 
 def _colours(page: Any) -> dict[str, Any]:

@@ -106,6 +106,32 @@ def test_failed_scores_rank_last(write: Write) -> None:
     assert report["predictors"]["extra-trees 20"]["all"]["spearman"] > 0.8
 
 
+def test_accuracies_in_percent_and_rows_that_repeat(write: Write) -> None:
+    rows = networks()
+    expected = read_table(write(rows)).accuracy
+    repeated = [*rows, *({**row, "OA": 0.5} for row in rows[:4])]
+    table = read_table(write(repeated))
+    np.testing.assert_array_equal(table.accuracy, expected)
+    assert "4 rows of networks that stand before left out" in table.notes
+    percent = [{**row, "OA": 100 * float(row["OA"])} for row in rows]
+    table = read_table(write(percent))
+    np.testing.assert_allclose(table.accuracy, expected)
+    assert "OA is in percent" in table.notes
+    with pytest.raises(InputError, match=r"OA goes from 0\.\d+ to [\d.]+; must be fractions"):
+        read_table(write([*percent[1:], rows[0]]))
+
+
+def test_sizes_that_leave_nothing_to_test_on_are_told(write: Write) -> None:
+    said: list[str] = []
+    analyse_table(read_table(write(networks())), predictor_sizes=(5000,), progress=said.append)
+    assert any("no predictor on 5000 of" in text for text in said)
+
+
+def test_an_empty_column_of_parameters_counts_for_nothing(write: Write) -> None:
+    rows = [{**row, "params": "", "params_with_caf": 10} for row in networks()]
+    assert read_table(write(rows)).size is None
+
+
 def test_rank_means_and_balance(write: Write) -> None:
     table = read_table(write(networks()))
     report = analyse_table(

@@ -71,6 +71,20 @@ def test_unknown_space(scene: Path, tmp_path: Path, hytas: Run) -> None:
     refused(done, "hytass", "hytas")
 
 
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (("--race-steps", "5", "--race-epochs", "2"), ("race epochs 2", "--race-steps 5")),
+        (("--band-group", "41"), ("band group 41: must be odd and at most",)),
+        (("--proxy", "logsynflow", "--population", "3"), ("no architecture of 3", "logsynflow: ")),
+    ],
+)
+def test_settings_that_cannot_work(options, words, scene: Path, tmp_path: Path, hytas: Run) -> None:
+    out = tmp_path / "run"
+    done = hytas("search", "--data", scene, "--budget", "60K-params", "--out", out, *options)
+    refused(done, *words)
+
+
 @pytest.mark.parametrize("size", ["4", "0", "-3", "25"])
 def test_patch_sizes(size: str, scene: Path, tmp_path: Path, hytas: Run) -> None:
     done = hytas(

@@ -150,7 +150,7 @@ def test_killed_at_random_moments_it_resumes_to_the_same_result(
         assert (out / name).read_bytes() == (finished / name).read_bytes(), name
 
 
-def test_interrupt_is_no_traceback_and_resumes(finished: Path, scene: Path, tmp_path: Path) -> None:
+def test_interrupt_is_one_line(finished: Path, scene: Path, tmp_path: Path) -> None:
     out = tmp_path / "interrupted"
     arguments = [
         "search",

@@ -222,6 +222,7 @@ def test_block_arguments(labels):
         ({"kind": "blocks", "block": 10**6}, "block: 1000000 leaves fewer than 2 classes"),
         ({"kind": "folds", "folds": 1}, "folds: 1 must be at least 2"),
         ({"kind": "folds", "folds": 3, "fold": 3}, "fold: 3 must be 0 to 2"),
+        ({"kind": "blocks", "fold": 1}, "fold 1: is for the split folds, not blocks"),
         ({"train_fraction": 1.5}, r"train fraction: 1.5 must be in \(0, 1\)"),
         ({"train_fraction": 0.5, "train_per_class": 3}, "exclude each other"),
     ):

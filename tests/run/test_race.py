@@ -366,6 +366,8 @@ def test_what_a_predictor_may_not_learn_from(tmp_path: Path) -> None:
         )
     with pytest.raises(InputError, match="is for the strategy predictor, not evolution"):
         replace(RACE, learn_from=("runs/a",))
+    with pytest.raises(InputError, match="learn from runs/a: is named twice"):
+        replace(config, learn_from=("runs/a", "runs/b", "runs/a"))
     with pytest.raises(InputError, match="strategy predictor: needs finalists"):
         replace(config, finalists=1)
 

@@ -103,6 +103,17 @@ def test_cross_validation_sees_no_held_out_target() -> None:
     assert found["predictor"] < 0.35
 
 
+def test_another_training_of_an_architecture_is_held_out_with_it() -> None:
+    architectures = random_architectures(30)
+    noise = np.random.default_rng(5).normal(size=30)
+    found = cross_validated_rank_correlation(
+        architectures * 3, scores_of(architectures * 3), np.tile(noise, 3), trees=50
+    )
+    assert found["predictor"] < 0.35
+    same = cross_validated_rank_correlation(architectures[:1] * 4, [{}] * 4, [1, 2, 3, 4], trees=5)
+    assert same["predictor"] is None
+
+
 @pytest.mark.parametrize("model", ["extra-trees", "random-forest"])
 def test_same_seed_same_prediction(model: str) -> None:
     architectures, others = random_architectures(30), random_architectures(20, seed=9)

@@ -14,6 +14,8 @@ from hytas.search.features import FeatureTable
 from hytas.search.predictor import MODELS, make_regressor
 
 PREDICTOR_SIZES = (20, 50, 100, 200)
+LEAST_TESTED = 10
+"""Networks that a predictor was not fitted on."""
 
 
 def predictors(
@@ -42,7 +44,11 @@ def predictors(
     features = FeatureTable.fit(table.architectures, rows).rows(table.architectures, rows)
     found: dict[str, Any] = {}
     for size in sizes:
-        if len(table) - size < 10:
+        if len(table) - size < LEAST_TESTED:
+            progress(
+                f"{table.name}: no predictor on {size} of {len(table)} networks: at least "
+                f"{LEAST_TESTED} must be left to test on"
+            )
             continue
         for model in MODELS:
             progress(f"{table.name}: {model} on {size} networks")
@@ -66,7 +72,8 @@ def _one_run(
     order = np.random.default_rng(seed).permutation(len(accuracy))
     fitted, rest = order[:size], order[size:]
     regressor = make_regressor(model, seed)
-    # The networks not fitted on leave no trace in the features: their medians were of scores alone.
+    # Of the networks not fitted on only the accuracies are unseen: a score that failed is filled
+    # with the median over all.
     regressor.fit(features[fitted], accuracy[fitted])
     predicted, reached = regressor.predict(features[rest]), accuracy[rest]
     figures: dict[str, dict[str, float | None]] = {}

@@ -57,8 +57,10 @@ def find_size(
     named = [scene for scene in SCENES if name.lower().startswith(scene)]
     known = shape or (SCENES[named[0]] if named else None)
     macs = None if known is None else _each(baselines.macs, architectures, known)
-    if shape is None and "params" in counts and "params_with_caf" in counts:
-        fusion = np.nanmedian(counts["params_with_caf"] - counts["params"]) / RELEASED_FUSIONS
+    counts = {key: values for key, values in counts.items() if np.isfinite(values).any()}
+    fusions = counts["params_with_caf"] - counts["params"] if len(counts) == 2 else np.empty(0)
+    if shape is None and np.isfinite(fusions).any():
+        fusion = np.nanmedian(fusions) / RELEASED_FUSIONS
         fused = np.array([max(0, len(item["num_heads"]) - 2) for item in architectures])
         source = "columns params and params_with_caf"
         return Size(counts["params"] + fused * fusion, source, macs)

@@ -3,7 +3,6 @@
 import csv
 import difflib
 import io
-import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -16,10 +15,13 @@ from numpy.typing import NDArray
 from hytas.analysis.size import Size, find_size
 from hytas.errors import InputError
 from hytas.models.shape import InputShape
+from hytas.proxies.files import read_gene
+from hytas.proxies.keys import architecture_key
 from hytas.proxies.results import GENES, check_architecture
 from hytas.proxies.table import PROXIES
 
 Floats = NDArray[np.float64]
+_Row = tuple[int, dict[str, str]]  # its line, and its fields
 
 TARGET = "OA"
 # Names of the authors' own files (results/*_2000_new_all.csv of the HyTAS repository), lower case.
@@ -119,7 +121,14 @@ def read_table(
     if len(trained) < 3:
         why = f" ({'; '.join(notes)})" if notes else ""
         raise InputError(f"{path}: {len(trained)} trained networks{why}; at least 3 are needed")
-    architectures = tuple(_architecture(path, row, columns) for row in trained)
+    once: dict[str, tuple[dict[str, Any], _Row]] = {}
+    for row in trained:
+        architecture = _architecture(path, row, columns)
+        once.setdefault(architecture_key(architecture), (architecture, row))
+    if len(once) < len(trained):
+        notes.append(f"{len(trained) - len(once)} rows of networks that stand before left out")
+    architectures = tuple(one for one, _ in once.values())
+    trained = [row for _, row in once.values()]
 
     def column(name: str) -> Floats:
         values = (_number(path, row, name, columns) for row in trained)
@@ -132,8 +141,20 @@ def read_table(
     size = find_size(path.stem, architectures, counts, shape)
     if size is None:
         notes.append("true parameter counts unknown, so no budget bands: --shape says what scene")
-    return RankingTable(
-        path.stem, architectures, column(TARGET), _oriented(scores), size, tuple(notes)
+    accuracy = _fractions(path, column(TARGET), notes)
+    return RankingTable(path.stem, architectures, accuracy, _oriented(scores), size, tuple(notes))
+
+
+def _fractions(path: Path, accuracy: Floats, notes: list[str]) -> Floats:
+    """Accuracies in 0..1, of a column that may be in percent."""
+    if accuracy.min() >= 0 and accuracy.max() <= 1:
+        return accuracy
+    if accuracy.min() > 1 and accuracy.max() <= 100:
+        notes.append(f"{TARGET} is in percent")
+        return accuracy / 100.0
+    raise InputError(
+        f"{path}: {TARGET} goes from {accuracy.min():g} to {accuracy.max():g}; must be fractions "
+        "(0 to 1), or percent throughout (above 1, to 100)"
     )
 
 
@@ -239,7 +260,7 @@ def _architecture(
     path: Path, row: tuple[int, dict[str, str]], columns: Mapping[str, str]
 ) -> dict[str, Any]:
     try:
-        genes = {name: json.loads(row[1][columns[name]]) for name in GENES}
+        genes = {name: read_gene(columns[name], row[1][columns[name]]) for name in GENES}
         # The authors' files repeat the width for every layer.
         width = genes["embed_dim"]
         if isinstance(width, list):

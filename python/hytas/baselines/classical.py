@@ -1,5 +1,6 @@
 """Classifiers of single spectra."""
 
+import warnings
 from typing import Any
 
 import numpy as np
@@ -46,7 +47,9 @@ def random_forest(task: Task, progress: Progress) -> Fit:
     scaling = task.fit_scaling(None)
     progress("fit", 0, 1)
     forest = RandomForestClassifier(n_estimators=TREES, random_state=task.seed)
-    forest.fit(task.spectra(task.train, scaling), task.targets)
+    with warnings.catch_warnings():  # once a tree, where classes have a pixel or two
+        warnings.filterwarnings("ignore", "The number of unique classes is greater than 50%")
+        forest.fit(task.spectra(task.train, scaling), task.targets)
     known = _predict(forest.predict_proba, task, scaling, progress)
     probabilities = np.zeros((len(task.test), task.classes))
     probabilities[:, forest.classes_] = known

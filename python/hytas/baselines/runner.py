@@ -85,8 +85,9 @@ def run_baselines(
         InputError: the settings do not fit the scene.
     """
     splits = {seed: settings.make_split(scene, seed) for seed in seeds}
-    for text in dict.fromkeys(text for seed in seeds for text in _describe(splits[seed])):
-        line(text)
+    for seed in seeds:
+        for text in (splits[seed].describe(), *splits[seed].notes):
+            line(f"seed {seed}: {text}")
     found = {}
     for method in methods:
         runs = [
@@ -151,10 +152,6 @@ def _run(
         f"kappa {test['kappa']:.4f}  ({seconds:.1f} s)"
     )
     return run
-
-
-def _describe(split: Split) -> list[str]:
-    return [f"seed {split.seed}: {split.describe()}", *split.notes]
 
 
 def _facts(split: Split) -> dict[str, Any]:

@@ -91,7 +91,7 @@ def run(arguments: Sequence[str] | None = None) -> None:
         click.echo("interrupted: the same command resumes", err=True)
         sys.exit(130)
     except (InputError, OSError) as error:
-        click.echo(f"error: {error}", err=True)
+        click.echo(f"error: {_spoken(error)}", err=True)
         sys.exit(2)
     except (MemoryError, RuntimeError) as error:
         if not _out_of_memory(error):
@@ -103,6 +103,13 @@ def run(arguments: Sequence[str] | None = None) -> None:
         )
         sys.exit(1)
     sys.exit(status if isinstance(status, int) else 0)
+
+
+def _spoken(error: Exception) -> str:
+    """What is wrong; of the system's errors without their numbers."""
+    if isinstance(error, OSError) and error.filename is not None and error.strerror:
+        return f"{error.filename}: {error.strerror}"
+    return str(error)
 
 
 def _share_cores() -> None:

@@ -7,6 +7,7 @@ from typing import Any
 import click
 
 from hytas.cli import options
+from hytas.errors import InputError
 
 # The embedded scene is small and easy: this finds its winner within minutes on two cores.
 DEMO = {"population": 20, "generations": 5, "retrain_epochs": 60, "finalists": 4}
@@ -61,10 +62,8 @@ USUAL = {"population": 50, "generations": 20, "retrain_epochs": None, "finalists
 @click.option(
     "--race-steps",
     type=int,
-    default=100,
-    show_default=True,
     help="Optimiser steps of the finalists' first round; half go on to the next, which has twice "
-    "as many, and the last two are trained in full.",
+    "as many, and the last two are trained in full.  [default: 100]",
 )
 @click.option(
     "--race-epochs", type=int, help="Passes over the training pixels of that round, instead."
@@ -100,6 +99,13 @@ def search(
     from hytas.proxies import parse_proxies
 
     budget = ",".join(budgets)
+    if settings["race_steps"] is None:
+        del settings["race_steps"]
+    elif settings["race_epochs"] is not None:
+        raise InputError(
+            f"race epochs {settings['race_epochs']}: --race-steps {settings['race_steps']} says "
+            "how long the first round is, too"
+        )
     settings["proxy"] = ",".join(str(spec) for spec in parse_proxies(settings["proxy"]))
     from hytas.run import RunConfig, run_mission
     from hytas.train import Recipe

@@ -17,8 +17,9 @@ from hytas.errors import InputError
 from hytas.files import atomic_write
 
 KINDS = ("auto", "fixed", "random", "blocks", "folds")
-APART = ("blocks", "folds")
-"""Kinds whose validation pixels lie apart from those trained on, as their test pixels do."""
+AT_ONE_END = ("blocks", "folds")
+"""Kinds whose validation pixels are taken from one side of each class's area: less like those
+trained on than a random draw would be, although no guard band parts them."""
 DEFAULT_TRAIN_PER_CLASS = 50
 FOLDS_STREAM = 5  # beside the seed: another draw than the split's
 
@@ -58,7 +59,7 @@ class Split:
         """
         pair = self.train, self.validation
         generator = np.random.default_rng([self.seed, FOLDS_STREAM])
-        return [pair, *further_folds(scene, *pair, enough, self.kind in APART, generator)]
+        return [pair, *further_folds(scene, *pair, enough, self.kind in AT_ONE_END, generator)]
 
     def describe(self) -> str:
         """Return one line to print, with the overlap, and whether figures will be optimistic."""
@@ -166,19 +167,22 @@ def make_split(
     notes: tuple[str, ...] = ()
     if kind == "auto":
         kind, block, notes = _usual(scene, patch_size, block, seed)
+    if fold != 0 and kind != "folds":
+        raise InputError(f"fold {fold}: is for the split folds, not {kind}")
     counts = _counts(scene, kind, train_per_class, train_fraction)
     generator = np.random.default_rng(seed)
     if kind == "fixed":
         chosen, test, found = _fixed(scene, counts, generator)
     elif kind == "random":
-        published = counts is scene.train_counts
+        asked_for = train_per_class is not None or train_fraction is not None
+        published = scene.train_counts is not None and not asked_for
         chosen, test, found = _random(scene, counts, published, generator)
     else:
         parts, part = (2, 0) if kind == "blocks" else (folds, fold)
         chosen, test, found = _blocks(scene, counts, patch_size, (block, parts, part), seed)
     notes = (*notes, *found, *_shortfalls(scene, chosen, counts))
     overlap = overlap_fraction(scene.labels.shape, chosen, test, patch_size)
-    taken = take_validation(scene, chosen, validation_fraction, kind in APART, generator)
+    taken = take_validation(scene, chosen, validation_fraction, kind in AT_ONE_END, generator)
     return Split(*taken, test, kind, seed, patch_size, overlap, notes)
 
 

@@ -14,13 +14,13 @@ def take_validation(
     scene: Scene,
     chosen: Pixels,
     fraction: float,
-    apart: bool,
+    at_one_end: bool,
     generator: np.random.Generator,
 ) -> tuple[Pixels, Pixels]:
     """Part the training pixels class by class; a class of fewer than 3 keeps them all.
 
     Args:
-        apart: take the pixels that lie farthest in a random direction, not any.
+        at_one_end: take the pixels that lie farthest in a random direction, not any.
 
     Returns:
         Training and validation pixels.
@@ -32,7 +32,7 @@ def take_validation(
         count = 0
         if fraction > 0 and pixels.size >= 3:
             count = min(max(1, round(fraction * pixels.size)), pixels.size - 1)
-        taken.append(_in_a_row(scene, pixels, apart, generator)[:count])
+        taken.append(_in_a_row(scene, pixels, at_one_end, generator)[:count])
     validation = np.sort(np.concatenate(taken))
     return np.setdiff1d(chosen, validation), validation
 
@@ -42,7 +42,7 @@ def further_folds(
     train: Pixels,
     validation: Pixels,
     enough: int,
-    apart: bool,
+    at_one_end: bool,
     generator: np.random.Generator,
 ) -> list[tuple[Pixels, Pixels]]:
     """Pairs of training and validation pixels beside the one given, for cross-validation.
@@ -51,13 +51,13 @@ def further_folds(
 
     Args:
         enough: no further pair once all validation pixels are so many.
-        apart: those of one pair lie side by side in a random direction.
+        at_one_end: those of one pair lie side by side in a random direction.
     """
     labels = scene.labels.ravel()
     everything = np.union1d(train, validation)
     counts = np.bincount(labels[validation], minlength=scene.classes + 1)
     left = {
-        label: _in_a_row(scene, train[labels[train] == label], apart, generator)
+        label: _in_a_row(scene, train[labels[train] == label], at_one_end, generator)
         for label in range(1, scene.classes + 1)
     }
     pairs: list[tuple[Pixels, Pixels]] = []
@@ -72,10 +72,12 @@ def further_folds(
     return pairs
 
 
-def _in_a_row(scene: Scene, pixels: Pixels, apart: bool, generator: np.random.Generator) -> Pixels:
+def _in_a_row(
+    scene: Scene, pixels: Pixels, at_one_end: bool, generator: np.random.Generator
+) -> Pixels:
     """The pixels of a class in the order in which they are taken."""
     pixels = generator.permutation(pixels)
-    if not apart:
+    if not at_one_end:
         return pixels
     angle = generator.uniform(0.0, 2.0 * np.pi)
     rows, columns = np.divmod(pixels, scene.width)

@@ -60,9 +60,13 @@ def _json_rows(path: Path, text: str) -> list[dict[str, Any]]:
 
 def _csv_rows(path: Path, text: str) -> list[dict[str, Any]]:
     reader = csv.DictReader(io.StringIO(text, newline=""), skipinitialspace=True)
-    missing = [name for name in GENES if name != "depth" and name not in (reader.fieldnames or [])]
+    needed = [name for name in GENES if name != "depth"]
+    missing = [name for name in needed if name not in (reader.fieldnames or [])]
     if missing:
-        raise InputError(f"{path}: has no column {missing[0]}; needed are {', '.join(GENES)}")
+        raise InputError(
+            f"{path}: has no column {missing[0]}; needed are {', '.join(needed)}, with commas "
+            "between them"
+        )
     rows = []
     for row in reader:
 
@@ -71,13 +75,18 @@ def _csv_rows(path: Path, text: str) -> list[dict[str, Any]]:
                 raise InputError("not as many fields as columns")
             if row.get("space", "hytas") != "hytas":
                 raise InputError(f"space {row['space']}: a CSV file holds architectures of hytas")
-            return {name: _gene(name, row[name]) for name in GENES if row.get(name)}
+            return {name: read_gene(name, row[name]) for name in GENES if row.get(name)}
 
         rows.append(_checked(f"{path}, line {reader.line_num}", genes))
     return rows
 
 
-def _gene(name: str, text: str) -> Any:
+def read_gene(name: str, text: str) -> Any:
+    """A gene in the field `name` of a CSV file: a number, or a list of numbers.
+
+    Raises:
+        InputError: it is neither.
+    """
     try:
         return json.loads(text)
     except ValueError:

@@ -26,7 +26,8 @@ def record(result: Scores, name: str, value: float) -> None:
     result["scores"][name] = value
     if value != value:
         result["reasons"][name] = (
-            "not a number: the formula has no value here; `hytas proxies` lists its options"
+            "not a number: the formula has no value here; `hytas proxies "
+            f"{name.partition(':')[0]}` lists its options"
         )
     elif value in (float("inf"), float("-inf")):
         result["scores"][name] = float("nan")
@@ -83,6 +84,9 @@ def _number(value: Any) -> bool:
     return _whole(value) or (isinstance(value, float) and math.isfinite(value))
 
 
+MOST_WEIGHTS = 10**9
+"""Of a HyTAS network that is scored: a typing error shall not take all memory."""
+
 GENES: dict[str, tuple[Callable[[Any], bool], str]] = {
     "depth": (_whole, "a whole number"),
     "embed_dim": (_whole, "a whole number"),
@@ -112,7 +116,15 @@ def _check_hytas(architecture: Mapping[str, Any]) -> None:
             f"architecture of depth {depth}: {len(heads)} num_heads and {len(ratios)} mlp_ratio; "
             "each must have one value a layer"
         )
+    if embed < 1:
+        raise InputError(f"embed_dim {embed}: must be 1 or more")
     if not all(1 <= head <= embed for head in heads):
         raise InputError(f"num_heads {heads}: each must lie in 1..{embed}, the embed_dim")
     if not all(int(embed * ratio) >= 1 for ratio in ratios):
         raise InputError(f"mlp_ratio {ratios}: each must give a layer of one unit or more")
+    weights = sum(4 * embed**2 + 2 * embed * int(embed * ratio) for ratio in ratios)
+    if weights > MOST_WEIGHTS:
+        raise InputError(
+            f"embed_dim {embed}: a network of {weights:.2g} weights; at most {MOST_WEIGHTS:.0e} "
+            "are scored"
+        )

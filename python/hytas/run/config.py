@@ -118,6 +118,9 @@ class RunConfig:
                 f"learn from {self.learn_from[0]}: is for the strategy predictor, "
                 f"not {self.strategy}"
             )
+        for folder in self.learn_from:
+            if self.learn_from.count(folder) > 1:
+                raise InputError(f"learn from {folder}: is named twice")
         if self.strategy == PREDICTOR and self.finalists == 1:
             raise InputError("strategy predictor: needs finalists to learn from, 2 or more")
         axes = [] if self.pareto is None else [name.strip() for name in self.pareto.split(",")]

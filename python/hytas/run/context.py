@@ -119,7 +119,10 @@ def prepare(
     )
     bands = len(preprocessing.bands)
     if config.band_group > bands:
-        raise InputError(f"band group {config.band_group}: the scene has {bands} usable bands")
+        raise InputError(
+            f"band group {config.band_group}: must be odd and at most {bands}, the scene's usable "
+            "bands"
+        )
     shape = InputShape(bands, scene.classes, config.patch_size, config.band_group)
     space, feasible = open_feasible(config, shape)
     return RunContext(config, scene, split, preprocessing, shape, space, feasible, device)

@@ -131,6 +131,8 @@ def search(
             progress(clock.progress(generation, done, fitness))
         if not exhausted:
             values = dict(zip(done, fitness(list(done.values())), strict=True))
+            if all(math.isnan(value) for value in values.values()):
+                break  # a whole generation without one score: the rest would have none either
             rows = [_objectives(values[number], done[number], settings) for number in ids.tolist()]
             evolution.tell(ids, np.array(rows))
             store.save_state(evolution.state())
@@ -192,7 +194,7 @@ def _result(
     ranked = [(value, -item.id, item) for value, item in zip(values, items, strict=True)]
     valid = [entry for entry in ranked if not math.isnan(entry[0])]
     if not valid:
-        reasons = [reason for item in items for reason in item.reasons.values()]
+        reasons = [f"{name}: {why}" for item in items for name, why in item.reasons.items()]
         raise InputError(
             f"proxy: no architecture of {len(items)} got a score"
             + (f"; the first reason: {reasons[0]}" if reasons else "")

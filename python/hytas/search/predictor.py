@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from hytas.errors import InputError
 from hytas.metrics import mean_of_known
+from hytas.proxies.keys import architecture_key
 from hytas.search.correlation import spearman
 from hytas.search.features import Architecture, FeatureTable, check_lengths, gene_features
 
@@ -119,13 +120,13 @@ def cross_validated_rank_correlation(
 ) -> dict[str, float | None]:
     """Spearman's rho with the targets of the predictor, cross-validated, and of what it must beat.
 
-    Every architecture is predicted by trees that did not see it; rho is over all of them, the mean
-    of several divisions into folds. The baselines need no fit.
+    Every architecture is predicted by trees that did not see it, nor another training of it; rho is
+    over all of them, the mean of several divisions into folds. The baselines need no fit.
 
     Args:
         architectures, proxy_scores, targets: as `ArchitecturePredictor.fit`.
         params: (n,) true parameter counts; the score named "params" if left out.
-        folds: at most n.
+        folds: at most as many as there are different architectures.
         repeats: divisions into folds.
         seed: of the divisions and the trees.
 
@@ -142,14 +143,17 @@ def cross_validated_rank_correlation(
         params = [scores.get("params", np.nan) for scores in proxy_scores]
     shapes = [gene_features(item).get("depth-embed", np.nan) for item in architectures]
     generator = np.random.default_rng(seed)
+    numbers: dict[str, int] = {}
+    kinds = np.array([numbers.setdefault(architecture_key(a), len(numbers)) for a in architectures])
     rows, random = [], []
     for repeat in range(repeats):
-        order = generator.permutation(len(values))
+        order = generator.permutation(len(numbers))
         predicted = np.zeros(len(values))
-        for fold in np.array_split(order, min(folds, len(values))):
-            kept = np.setdiff1d(order, fold)
-            if len(kept) < 2:  # two rows in all: nothing to learn from
-                predicted[fold] = values[kept].mean()
+        for part in np.array_split(order, min(folds, len(numbers))):
+            fold = np.flatnonzero(np.isin(kinds, part))
+            kept = np.setdiff1d(np.arange(len(values)), fold)
+            if len(kept) < 2:  # nothing to learn from
+                predicted[fold] = values[kept].mean() if len(kept) else values.mean()
                 continue
             predictor = ArchitecturePredictor(model=model, seed=seed + repeat, trees=trees)
             predictor.fit(_pick(architectures, kept), _pick(proxy_scores, kept), values[kept])

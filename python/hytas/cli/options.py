@@ -66,15 +66,15 @@ preparation_options = _together(
         type=click.Choice(["auto", "fixed", "random", "blocks", "folds"]),
         default="auto",
         show_default=True,
-        help="Training pixels: the file's own maps (fixed), drawn a class (random), or whole "
+        help="Training pixels: the file's own maps (fixed), drawn per class (random), or whole "
         "blocks with a guard band (blocks, folds); auto is fixed where the file has maps, random "
         "for a scene known by name, else blocks.",
     ),
     click.option(
         "--train-per-class",
         type=int,
-        help="Training pixels a class; at most half of the class if they are drawn at random. Of "
-        "fixed maps all are taken without it.  [default: 50]",
+        help="Training pixels per class; a random split takes at most half of a class. Without it "
+        "fixed maps are used whole.  [default: 50]",
     ),
     click.option("--train-fraction", type=float, help="Share of each class to train on, instead."),
     click.option(
@@ -89,7 +89,8 @@ preparation_options = _together(
         type=float,
         default=0.2,
         show_default=True,
-        help="Share of the training pixels kept to choose on; where these are few, others in turn.",
+        help="Share of the training pixels held out for validation; where that is few, the race "
+        "validates in folds.",
     ),
     click.option("--patch-size", type=int, default=7, show_default=True, help="Side of a patch."),
     click.option(
@@ -100,7 +101,7 @@ preparation_options = _together(
         help="Neighbouring bands in one token; odd.",
     ),
     click.option(
-        "--bands", help="Bands to use, such as 1-103,110-148; dead ones go by themselves."
+        "--bands", help="Bands to use, such as 1-103,110-148; dead bands are dropped anyway."
     ),
     click.option(
         "--scaling",
@@ -123,15 +124,15 @@ retraining_options = _together(
         type=click.Choice(["all", "train"]),
         default="all",
         show_default=True,
-        help="Pixels of the last training: all, those kept to choose on among them; or without "
-        "those (train), to take its best epoch.",
+        help="Pixels of the final training: with the validation pixels (all), or without them "
+        "(train), which then pick its best epoch.",
     ),
     click.option(
         "--seeds",
         type=int,
         default=1,
         show_default=True,
-        help="Retrain so many times, to report mean and deviation; the first ships.",
+        help="Retrainings, to report mean and standard deviation; the first is exported.",
     ),
     click.option(
         "--recipe",
@@ -142,7 +143,7 @@ retraining_options = _together(
 )
 
 seed_option = click.option(
-    "--seed", type=int, default=0, show_default=True, help="Of all randomness."
+    "--seed", type=int, default=0, show_default=True, help="Seed of all random numbers."
 )
 
 device_option = click.option(

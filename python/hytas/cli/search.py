@@ -44,8 +44,8 @@ USUAL = {"population": 50, "generations": 20, "retrain_epochs": None, "finalists
     type=click.Choice(["evolution", "ageing", "random", "local", "predictor"]),
     default="evolution",
     show_default=True,
-    help="How the engine selects; predictor: as evolution, and the finalists trained so far teach "
-    "a regressor to propose the others.",
+    help="How the engine selects; predictor: as evolution, and a regressor fitted on the finalists "
+    "trained so far proposes the others.",
 )
 @click.option(
     "--learn-from",

@@ -9,7 +9,7 @@ from hytas.proxies.spec import ProxySpec
 
 
 def ranks(scores: Sequence[float] | NDArray[np.float64]) -> NDArray[np.float64]:
-    """Ranks in (0, 1] of scores (n,): the largest gets 1, equals share their mean rank.
+    """Ranks in (0, 1] of scores (n,), ascending; equals share their mean rank.
 
     NaN ranks below every number, and stays NaN.
     """

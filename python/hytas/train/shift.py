@@ -12,7 +12,7 @@ from hytas.train.recipe import Recipe
 
 COPIES = 8
 STRENGTH = 2.0
-"""The changes are so many times those that the recipe trains with."""
+"""Noise, illumination and brightness vary so many times as much as the recipe's."""
 
 
 @torch.no_grad()

@@ -1,6 +1,6 @@
 """What each setting of the retraining recipe is worth on ground further off.
 
-    python benchmarks/recipe.py --data IndianPine.mat --per-class 10 --vary flips=0 --vary mixup=0
+    python benchmarks/recipe.py --data IndianPine.mat --per-class 10 --vary flips=no --vary mixup=0
 
 The training side of a block split (blocks of 16, guard of 3) is parted into blocks of 8 once more,
 with a guard of 3 again: one part trains, the other tells; no test pixel is looked at. One network,
@@ -89,7 +89,7 @@ def train_once(context: RunContext, recipe: Recipe) -> tuple[float, float]:
 @click.option("--per-class", default=10, show_default=True, help="Training pixels per class.")
 @click.option("--draws", default="0,1,2", show_default=True, help="Seeds of split and training.")
 @click.option("--steps", default=400, show_default=True, help="Optimiser steps.")
-@click.option("--vary", multiple=True, help="Variation, as mixup=0 or flips=0,mixup=0; repeatable.")
+@click.option("--vary", multiple=True, help="Variation, as mixup=0 or flips=no,mixup=0; repeatable.")
 @click.option("--out", type=Path, help="JSON file of all figures, written after each variation.")
 def main(
     data: str,

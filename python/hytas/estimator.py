@@ -340,7 +340,8 @@ def _seed(state: int | np.random.RandomState | None) -> int:
 def _digest(config: RunConfig, scene: Scene) -> str:
     """A name for the run of one scene and setting."""
     files = file_digests(config.space, config.budget)
-    text = json.dumps([config.to_dict(), files, scene.fingerprint], sort_keys=True)
+    parts = [config.to_dict(), scene.fingerprint, *([files] if files else [])]
+    text = json.dumps(parts, sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 

@@ -2,7 +2,7 @@
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -62,6 +62,18 @@ def is_space_file(space: str) -> bool:
     if space in builtin_spaces():
         return False
     return space.endswith((".json", ".toml")) or Path(space).is_file()
+
+
+def with_files(
+    space: str, budget: str | None, rename: Callable[[str], str]
+) -> tuple[str, str | None]:
+    """Space and budget, the path of a space file and those of latency tables renamed."""
+    if is_space_file(space):
+        space = rename(space)
+    if budget is None:
+        return space, None
+    terms = (term.strip().partition("@") for term in budget.split(","))
+    return space, ",".join(cost + at + (rename(path) if at else "") for cost, at, path in terms)
 
 
 def file_digests(space: str, budget: str | None) -> dict[str, str]:

@@ -112,13 +112,21 @@ def test_accuracies_in_percent_and_rows_that_repeat(write: Write) -> None:
     repeated = [*rows, *({**row, "OA": 0.5} for row in rows[:4])]
     table = read_table(write(repeated))
     np.testing.assert_array_equal(table.accuracy, expected)
-    assert "4 rows of networks that stand before left out" in table.notes
+    assert "4 repeated networks left out (the first row of each is kept)" in table.notes
     percent = [{**row, "OA": 100 * float(row["OA"])} for row in rows]
     table = read_table(write(percent))
     np.testing.assert_allclose(table.accuracy, expected)
     assert "OA is in percent" in table.notes
+    collapsed = read_table(
+        write([*percent[2:], {**percent[0], "OA": 0}, {**percent[1], "OA": 0.9}])
+    )
+    np.testing.assert_allclose(collapsed.accuracy[-2:], [0, 0.009])
     with pytest.raises(InputError, match=r"OA goes from 0\.\d+ to [\d.]+; must be fractions"):
-        read_table(write([*percent[1:], rows[0]]))
+        read_table(write([*rows[1:], percent[0]]))
+    with pytest.raises(InputError, match=r"1 trained networks .*; at least 3 are needed"):
+        read_table(write(rows[:1] * 3))
+    combined = [{**row, "rank-mean(snip,dss)": row["OA"]} for row in rows]
+    assert "rank-mean(snip,dss)" in read_table(write(combined)).scores
 
 
 def test_sizes_that_leave_nothing_to_test_on_are_told(write: Write) -> None:

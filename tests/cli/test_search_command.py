@@ -17,6 +17,8 @@ import torch
 from safetensors import safe_open
 from small_run import TINY_SEARCH, Run, command, small_scene
 
+from hytas.cli.options import absolute_paths
+
 FILES = [
     "architecture.json",
     "config.json",
@@ -148,6 +150,19 @@ def test_killed_at_random_moments_it_resumes_to_the_same_result(
     assert evaluations(out) == evaluations(finished)
     for name in ("architecture.json", "metrics.json", "model.onnx", "weights.safetensors"):
         assert (out / name).read_bytes() == (finished / name).read_bytes(), name
+
+
+def test_files_are_named_from_the_root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "my.json").write_text("{}")
+    settings = {"data": "synthetic", "labels": None, "data_dir": None, "space": "my.json"}
+    budget = "3ms-latency@t.json,2M-params"
+    found = absolute_paths({**settings, "budget": budget})
+    assert found["space"] == str(tmp_path / "my.json")
+    assert found["budget"] == f"3ms-latency@{tmp_path}/t.json,2M-params"
+    (tmp_path / "w,x").mkdir()
+    monkeypatch.chdir(tmp_path / "w,x")
+    assert absolute_paths({**settings, "space": "hytas", "budget": budget})["budget"] == budget
 
 
 def test_interrupt_is_one_line(finished: Path, scene: Path, tmp_path: Path) -> None:

@@ -60,7 +60,7 @@ def test_csv_and_json_lines_hold_the_same(archs, tmp_path) -> None:
         (TABLE.replace("4,48", "4,nan"), "line 4: embed_dim 'nan': must be a number"),
         (TABLE.replace("4,48", "4,48.5"), "line 4: embed_dim 48.5: must be a whole number"),
         (TABLE.replace('"[6, 4, 5, 3]"', "4"), "line 4: num_heads 4: must be a list"),
-        (TABLE.replace("4,48", "4,-48"), "line 4: embed_dim -48: must be 1 or more"),
+        (TABLE.replace("4,48", "4,-48"), "line 4: embed_dim -48: must be 1 to 1e+09"),
         (TABLE.replace("4,48", "4,1000000"), "line 4: embed_dim 1000000: a network of 2.6e+13"),
         (TABLE.replace(",", ";"), "needed are embed_dim, num_heads, mlp_ratio, with commas"),
         (TABLE.replace('"[6, 4, 5, 3]"', "abc"), "line 4: num_heads 'abc': must be a number"),
@@ -125,6 +125,8 @@ def test_a_table_that_was_changed_is_not_gone_on_with(archs, tmp_path, capsys) -
         ("".join([lines[0], lines[2]]), "row 1 is not of architecture 1"),
         (whole + lines[1], "is not the table that was begun"),
         ("".join(lines[1:]), "is not the table that was begun"),
+        ("foo,bar\n", "is not the table that was begun"),
+        (whole.replace("\n", ",more\n").replace(",more", "", 1), "is not the table that was begun"),
     ):
         out.write_text(text)
         status, _, error = hytas(capsys, *command)

@@ -12,7 +12,9 @@ from hytas._engine import builtin_space_text
 from hytas.data import Scene, Split, scene_from_arrays
 from hytas.deploy import DeployedModel, classify_scene
 from hytas.errors import InputError
+from hytas.export import FORMATS
 from hytas.run import RunConfig, RunFolder, export_run, run_mission
+from hytas.run.folder import LEFTOVER
 from hytas.run.report import Silent
 from hytas.search import EvaluationStore
 from hytas.train import Recipe
@@ -262,9 +264,23 @@ def test_a_space_file_that_changes_is_another_run(scene: Scene, tmp_path: Path) 
         replace(SEARCH_ONLY, proxy="params"), scene, tmp_path / "b", device="cpu"
     )
     assert named.architecture == built_in.architecture
+    moved = tmp_path / "elsewhere" / "space.json"
+    moved.parent.mkdir()
+    moved.write_text(file.read_text())
+    there = replace(config, space=str(moved))
+    again = run_mission(there, scene, tmp_path / "run", device="cpu")
+    assert again.architecture == named.architecture
     file.write_text(file.read_text() + "\n")
     with pytest.raises(InputError, match=r"space\.json: has changed since the run in .* began"):
         run_mission(config, scene, tmp_path / "run", device="cpu")
+
+
+def test_leftovers_of_every_format_are_known() -> None:
+    for entry in FORMATS.values():
+        stem, _, suffix = entry.file.rpartition(".")
+        assert LEFTOVER.fullmatch(f".{stem}.123.{suffix}")
+        assert not LEFTOVER.fullmatch(entry.file)
+    assert not LEFTOVER.fullmatch(".lock")
 
 
 class Lines(Silent):

@@ -129,6 +129,9 @@ def test_a_training_that_diverges_says_so() -> None:
     wild = replace(RECIPE, learning_rate=1e30, clip_norm=1e30)
     with pytest.raises(DivergedError, match=r"recipe learning_rate 1e\+30: .* diverged in epoch"):
         retrain(network(), pixels(24, 0), pixels(9, 1), wild, seed=0)
+    # In its only step, whose loss is still a number, with no validation pixel to see it.
+    with pytest.raises(DivergedError, match="diverged in epoch 1 of 1"):
+        retrain(network(), pixels(8, 0), NOTHING, replace(wild, epochs=1), seed=0)
 
 
 def test_the_callers_random_numbers_stay_as_they_were() -> None:

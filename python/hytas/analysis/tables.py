@@ -18,12 +18,14 @@ from hytas.models.shape import InputShape
 from hytas.proxies.files import read_gene
 from hytas.proxies.keys import architecture_key
 from hytas.proxies.results import GENES, check_architecture
-from hytas.proxies.table import PROXIES
+from hytas.proxies.table import COMBINATIONS, PROXIES
 
 Floats = NDArray[np.float64]
 _Row = tuple[int, dict[str, str]]  # its line, and its fields
 
 TARGET = "OA"
+MOST_COLLAPSED = 0.1
+"""Share of networks that may reach 1 % or less, where accuracies are in percent."""
 # Names of the authors' own files (results/*_2000_new_all.csv of the HyTAS repository), lower case.
 ALIASES = {"layer_num": "depth", "zico_modified": "zico_w_decay", "oa": TARGET}
 # Scores that were published beside those of `PROXIES`.
@@ -118,15 +120,17 @@ def read_table(
     trained = [row for row in kept if _number(path, row, TARGET, columns) is not None]
     if len(trained) < len(kept):
         notes.append(f"{len(kept) - len(trained)} rows without an OA left out")
-    if len(trained) < 3:
-        why = f" ({'; '.join(notes)})" if notes else ""
-        raise InputError(f"{path}: {len(trained)} trained networks{why}; at least 3 are needed")
     once: dict[str, tuple[dict[str, Any], _Row]] = {}
     for row in trained:
         architecture = _architecture(path, row, columns)
         once.setdefault(architecture_key(architecture), (architecture, row))
     if len(once) < len(trained):
-        notes.append(f"{len(trained) - len(once)} rows of networks that stand before left out")
+        notes.append(
+            f"{len(trained) - len(once)} repeated networks left out (the first row of each is kept)"
+        )
+    if len(once) < 3:
+        why = f" ({'; '.join(notes)})" if notes else ""
+        raise InputError(f"{path}: {len(once)} trained networks{why}; at least 3 are needed")
     architectures = tuple(one for one, _ in once.values())
     trained = [row for _, row in once.values()]
 
@@ -149,12 +153,14 @@ def _fractions(path: Path, accuracy: Floats, notes: list[str]) -> Floats:
     """Accuracies in 0..1, of a column that may be in percent."""
     if accuracy.min() >= 0 and accuracy.max() <= 1:
         return accuracy
-    if accuracy.min() > 1 and accuracy.max() <= 100:
+    # A network may have collapsed to less than one percent, but not many do.
+    small = np.count_nonzero((accuracy > 0) & (accuracy <= 1)) / len(accuracy)
+    if accuracy.min() >= 0 and accuracy.max() <= 100 and small <= MOST_COLLAPSED:
         notes.append(f"{TARGET} is in percent")
         return accuracy / 100.0
     raise InputError(
         f"{path}: {TARGET} goes from {accuracy.min():g} to {accuracy.max():g}; must be fractions "
-        "(0 to 1), or percent throughout (above 1, to 100)"
+        "(0 to 1) throughout, or percent (0 to 100)"
     )
 
 
@@ -223,6 +229,8 @@ def _known_name(name: str) -> str | None:
     scores = {*PROXIES, *PUBLISHED}
     if ours in (TARGET, *GENES, *OTHER) or ours in scores or lower.split(":")[0] in PROXIES:
         return ours
+    if lower.startswith(tuple(f"{name}(" for name in COMBINATIONS)):
+        return lower
     return ours.replace("-", "_") if ours.replace("-", "_") in scores else None
 
 

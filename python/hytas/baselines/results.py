@@ -57,7 +57,7 @@ class Results:
             raise InputError(f"--out {path}: holds no baselines; name another file") from None
         differing = [
             f"{name.replace('_', ' ')} {self.setting.get(name)} (there {setting.get(name)})"
-            for name in {**self.setting, **setting}
+            for name in self.setting
             if self.setting.get(name) != setting.get(name)
         ]
         if differing:

@@ -182,7 +182,7 @@ def absolute_paths(settings: dict[str, Any]) -> dict[str, Any]:
     where a file or folder is called so, too: `./salinas` is the file.
     """
     from hytas.data.datasets import SCENES
-    from hytas.spaces import is_space_file, parse_budget
+    from hytas.spaces import with_files
 
     known = {*SCENES, "synthetic"}
     named = {
@@ -191,10 +191,13 @@ def absolute_paths(settings: dict[str, Any]) -> dict[str, Any]:
         if settings[name] is not None and Path(settings[name]).exists()
         if not (name == "data" and settings[name] in known)
     }
-    if (space := settings.get("space")) is not None and is_space_file(space):
-        named["space"] = str(Path(space).resolve())
-    if budget := settings.get("budget"):
-        for table in parse_budget(budget).tables:
-            budget = budget.replace(f"@{table}", f"@{Path(table).resolve()}")
-        named["budget"] = budget
+    if "space" in settings:
+        space, budget = with_files(settings["space"], settings.get("budget"), _from_the_root)
+        return {**settings, **named, "space": space, "budget": budget}
     return {**settings, **named}
+
+
+def _from_the_root(path: str) -> str:
+    """The path from the root; one with a comma stays, for a comma ends the term of a budget."""
+    whole = str(Path(path).resolve())
+    return path if "," in whole else whole

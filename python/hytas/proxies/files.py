@@ -189,7 +189,10 @@ class ScoreTable:
         failed = sum(bool(row["reasons"]) for row in rows)
         if not self.combinations:
             return failed
-        scores = [{name: float(row[name] or "nan") for name in self.names} for row in rows]
+        try:
+            scores = [{name: float(row[name] or "nan") for name in self.names} for row in rows]
+        except ValueError as error:
+            raise InputError(f"{self.path}: holds a score that is none: {error}") from None
         for spec in self.combinations:
             for row, value in zip(rows, fitness(spec, scores), strict=True):
                 row[str(spec)] = _number(float(value))
@@ -204,8 +207,14 @@ class ScoreTable:
         return [_shown(architecture.get(name)) for name in self.genes]
 
     def _rows(self) -> list[dict[str, str]]:
+        """What the file holds; refused where it has other columns, or rows that do not fit."""
         with self.path.open(encoding="utf-8", newline="") as file:
-            return list(csv.DictReader(file))
+            reader = csv.DictReader(file)
+            rows = list(reader)
+        whole = all(None not in row and None not in row.values() for row in rows)
+        if reader.fieldnames != self.columns or not whole or len(rows) > len(self._keys):
+            raise InputError(f"{self.path}: is not the table that was begun; name another file")
+        return rows
 
     def _start(self) -> int:
         write_text(self.card_path, json.dumps(self.card, indent=1))
@@ -233,8 +242,6 @@ class ScoreTable:
         if not whole:
             return self._start()
         rows = self._rows()
-        if list(rows[0] if rows else self.columns) != self.columns or len(rows) > len(self._keys):
-            raise InputError(f"{self.path}: is not the table that was begun; name another file")
         for number, (row, genes) in enumerate(zip(rows, self._keys, strict=False), start=1):
             if [row[name] for name in self.genes] != genes:
                 raise InputError(

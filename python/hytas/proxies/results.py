@@ -116,12 +116,14 @@ def _check_hytas(architecture: Mapping[str, Any]) -> None:
             f"architecture of depth {depth}: {len(heads)} num_heads and {len(ratios)} mlp_ratio; "
             "each must have one value a layer"
         )
-    if embed < 1:
-        raise InputError(f"embed_dim {embed}: must be 1 or more")
+    if not 1 <= embed <= MOST_WEIGHTS:
+        raise InputError(f"embed_dim {embed}: must be 1 to {MOST_WEIGHTS:.0e}")
     if not all(1 <= head <= embed for head in heads):
         raise InputError(f"num_heads {heads}: each must lie in 1..{embed}, the embed_dim")
-    if not all(int(embed * ratio) >= 1 for ratio in ratios):
-        raise InputError(f"mlp_ratio {ratios}: each must give a layer of one unit or more")
+    if not all(1 <= embed * ratio <= MOST_WEIGHTS for ratio in ratios):
+        raise InputError(
+            f"mlp_ratio {ratios}: each must give a layer of 1 to {MOST_WEIGHTS:.0e} units"
+        )
     weights = sum(4 * embed**2 + 2 * embed * int(embed * ratio) for ratio in ratios)
     if weights > MOST_WEIGHTS:
         raise InputError(

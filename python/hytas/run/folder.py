@@ -5,6 +5,7 @@ import json
 import os
 import re
 from collections.abc import Mapping
+from dataclasses import replace
 from importlib.metadata import version
 from pathlib import Path
 from types import TracebackType
@@ -13,10 +14,10 @@ from typing import Any, TextIO
 from hytas.errors import InputError
 from hytas.files import write_text
 from hytas.run.config import RunConfig
-from hytas.spaces import file_digests
+from hytas.spaces import file_digests, with_files
 
 # The temporary names of `hytas.files.atomic_write` for the files of a run.
-LEFTOVER = re.compile(r"\.[\w-]+\.\d+\.\w+")
+LEFTOVER = re.compile(r"\.[\w.-]+\.\d+\.\w+")
 # Where the data lies does not change what it is; the fingerprint says what it is.
 WHERE = ("data", "labels", "cube_key", "labels_key", "data_dir")
 
@@ -108,11 +109,16 @@ class RunFolder:
                 a file that the configuration names.
         """
         digests = file_digests(config.space, config.budget)
+        # By name, for a folder of files may move: the digests say what they are.
+        files = {Path(path).name: digest for path, digest in digests.items()}
+        versions = _versions()
         if self.config.exists():
             stored, scene = self.read_config()
-            before = read_json(self.config).get("files", {})
+            held = read_json(self.config)
+            versions = held.get("versions", versions)
             for path in digests:
-                if before.get(path, digests[path]) != digests[path]:
+                name = Path(path).name
+                if held.get("files", {}).get(name, files[name]) != files[name]:
                     raise InputError(
                         f"{path}: has changed since the run in {self.path} began; put it back, or "
                         "choose another folder"
@@ -125,15 +131,15 @@ class RunFolder:
             trained = self.checkpoint.exists() or self.weights.exists()
             compared = stored if trained else stored.with_length_of(config)
             free = ("recipe",) if self.architecture.exists() and not trained else ()
-            if lines := config.differences(compared, (*WHERE, "seeds", *free)):
+            if lines := _moved(config).differences(_moved(compared), (*WHERE, "seeds", *free)):
                 raise InputError(
                     f"--out {self.path}: belongs to another configuration: {'; '.join(lines)}; "
                     "choose another folder or repeat its settings"
                 )
         card = {
             "scene": fingerprint,
-            "files": digests,
-            "versions": _versions(),
+            "files": files,
+            "versions": versions,
             "config": config.to_dict(),
         }
         write_json(self.config, card)
@@ -151,8 +157,14 @@ class RunFolder:
             raise InputError(f"{self.config}: not a run's configuration ({error})") from None
 
 
+def _moved(config: RunConfig) -> RunConfig:
+    """The configuration with its space file and latency tables by name, wherever they lie."""
+    space, budget = with_files(config.space, config.budget, lambda path: Path(path).name)
+    return replace(config, space=space, budget=budget)
+
+
 def _versions() -> dict[str, str]:
-    """Of what decides the numbers of a run; the last process that worked in the folder."""
+    """The versions, by name, of what decides the numbers of a run that begins now."""
     return {name: version(name) for name in ("hytas", "torch", "numpy", "scikit-learn")}
 
 

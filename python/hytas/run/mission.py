@@ -24,6 +24,7 @@ from hytas.run.stages import (
     seeds_stage,
 )
 from hytas.run.weights import load_weights
+from hytas.search import EvaluationStore
 
 
 @dataclass(frozen=True)
@@ -175,6 +176,7 @@ def finish(
     context: RunContext, folder: RunFolder, architecture: dict[str, Any], report: Report
 ) -> None:
     """Retrain `architecture`, export, evaluate and picture it."""
+    EvaluationStore(folder.evaluations).close()  # one that is none is told before work starts
     model = retrain_stage(context, folder, architecture, report)
     exported = all(file.exists() for file in (folder.onnx, folder.torchscript, folder.metrics))
     if not exported:

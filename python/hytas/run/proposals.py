@@ -137,7 +137,7 @@ class Proposals:
         """Cross-validated rank correlations of the predictor, beside what it must beat."""
         rows = self._rows()
         told: dict[str, Any] = {
-            "trained": len(self.raced),
+            "trained": len(rows) - len(self.earlier),
             "earlier": len(self.earlier),
             "proposed": self.proposed,
             "spearman": None,
@@ -206,7 +206,10 @@ def read_earlier(folders: Sequence[str], space: str) -> list[Trained]:
         order = sorted(whole, key=lambda key: (longest[key], standing(rounds[key])))
         raced = [items[key] for key in order]
         if not raced:
-            raise InputError(f"learn from {folder}: its run trained nothing (--finalists was 1)")
+            raise InputError(
+                f"learn from {folder}: its run trained nothing: there was no race (finalists 1), "
+                "or every training failed"
+            )
         found = {str(item.architecture["space"]) for item in raced}
         if found != {space}:
             raise InputError(

@@ -163,6 +163,9 @@ def _best(
     """The best first; of equals the one that comes first in `left`, the better of the proxy.
 
     Those whose training failed are left out.
+
+    Raises:
+        InputError: every training failed.
     """
     standings = {finalist.id: standing(rounds[finalist.id]) for finalist in left}
     trained = [finalist for finalist in left if standings[finalist.id] > -math.inf]

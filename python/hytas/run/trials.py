@@ -140,12 +140,12 @@ def _grounds(context: RunContext, steps: int) -> list[_Ground]:
 def train(trial: Trial, network: nn.Module, ground: _Ground) -> Training:
     """One training; `ground.recipe` says for how many steps.
 
-    One that diverges, or that a GPU has no memory for, is one finalist's failure, not the race's.
+    One that diverges is one finalist's failure, not the race's.
     """
     started = time.monotonic()
     try:
         return _train(trial, network, ground)
-    except (DivergedError, torch.OutOfMemoryError) as error:
+    except DivergedError as error:
         reason = one_line(error)
     return Training(
         trial.finalist.id,

@@ -132,7 +132,7 @@ def search(
         if not exhausted:
             values = dict(zip(done, fitness(list(done.values())), strict=True))
             if all(math.isnan(value) for value in values.values()):
-                break  # a whole generation without one score: the rest would have none either
+                break  # nothing has a score yet: the rest would have none either
             rows = [_objectives(values[number], done[number], settings) for number in ids.tolist()]
             evolution.tell(ids, np.array(rows))
             store.save_state(evolution.state())

@@ -22,7 +22,7 @@ def gene_features(architecture: Architecture) -> dict[str, float]:
     A number is itself, a flag 0 or 1, a label `gene=label` 1. A list of numbers, one a layer,
     becomes its sum, mean, minimum, maximum, first, last and length (a one-hot code of whole lists,
     as the field uses, hides that two lists are alike); a list of labels the share of each. The
-    product of depth (the sum of all genes that count layers; without them the longest list) and
+    product of depth (the sum of all numbers that count layers; without them the longest list) and
     `embed_dim` stands beside them as `depth-embed`.
 
     Raises:
@@ -31,7 +31,7 @@ def gene_features(architecture: Architecture) -> dict[str, float]:
     features: dict[str, float] = {}
     for gene, value in architecture.items():
         features.update(_one_gene(gene, value))
-    depths = [x for name, x in features.items() if is_depth(name)]
+    depths = [features[gene] for gene in architecture if is_depth(gene) and gene in features]
     counts = [x for name, x in features.items() if name.endswith(":count")]
     if "embed_dim" in features and (depths or counts):
         features["depth-embed"] = features["embed_dim"] * (sum(depths) if depths else max(counts))

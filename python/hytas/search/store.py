@@ -190,8 +190,19 @@ class EvaluationStore:
         self.path = Path(path)
         try:
             self._connection = _connect(self.path, read_only)
+        except sqlite3.DatabaseError as error:
+            raise _translate(error, self.path) from None
+        try:
+            self._open(read_only)
+        except BaseException:
+            self._connection.close()
+            raise
+
+    def _open(self, read_only: bool) -> None:
+        try:
             version = self._connection.execute("PRAGMA user_version").fetchone()[0]
             tables = self._connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
+            self._older = read_only and version == WITHOUT_REASONS
             if version == 0 and (tables or read_only):
                 raise InputError(f"{self.path}: not an evaluation store")
             if version not in (0, WITHOUT_REASONS, SCHEMA_VERSION):
@@ -291,6 +302,8 @@ class EvaluationStore:
 
     def retrainings(self) -> list[Retraining]:
         """All retrainings, by seed."""
+        if self._older:
+            return []
         rows = self._connection.execute("SELECT * FROM retrainings ORDER BY seed, architecture")
         return [Retraining(json.loads(row[0]), *row[1:]) for row in rows]
 
@@ -308,7 +321,7 @@ class EvaluationStore:
 def _connect(path: Path, read_only: bool) -> sqlite3.Connection:
     if not read_only:
         return sqlite3.connect(path, isolation_level=None)
-    # Without a log nobody writes to it; it is read even in a folder that cannot be written.
+    # Without a log nobody writes to it, and it is read even in a folder that cannot be written.
     written = path.with_name(path.name + "-wal").exists()
     mode = "mode=ro" if written else "mode=ro&immutable=1"
     return sqlite3.connect(f"{path.absolute().as_uri()}?{mode}", uri=True, isolation_level=None)
@@ -328,6 +341,6 @@ def _finite_or_null(scores: Mapping[str, float]) -> dict[str, float | None]:
 def _translate(error: sqlite3.DatabaseError, path: Path) -> Exception:
     """SQLite's errors in the user's terms: a failing disk is an OSError, a wrong file bad input."""
     text = str(error)
-    if isinstance(error, sqlite3.OperationalError):
+    if isinstance(error, sqlite3.OperationalError | sqlite3.IntegrityError):
         return OSError(f"{path}: {text}")
     return InputError(f"{path}: not an evaluation store ({text})")

@@ -110,7 +110,8 @@ def retrain(
     """
     device = torch.device(device)
     devices = [device] if device.type == "cuda" else []
-    # A GPU's faster kernels differ from run to run; the caller's generators are left as they were.
+    # A GPU's faster kernels differ from run to run. The caller's generators, of the CPU and of this
+    # device, are left as they were.
     with arithmetic("float32", device), torch.random.fork_rng(devices):
         return _retrain(network, training, validation, recipe, seed, device, checkpoint, progress)
 
@@ -142,18 +143,31 @@ def _retrain(
             done + 1, epochs, loss, watched[0], watched[1], watched[2], time.monotonic() - started
         )
         if not (math.isfinite(loss) and math.isfinite(record.merit)):
-            raise DivergedError(
-                f"recipe learning_rate {recipe.learning_rate:g}: the training diverged in epoch "
-                f"{record.epoch} of {epochs} (loss {loss:g}); take a smaller one"
-            )
+            raise _diverged(recipe, record)
         state.history.append(record)
         _keep_best(state, record)
         if checkpoint is not None and time.monotonic() - saved > CHECKPOINT_SECONDS:
             save_checkpoint(checkpoint, state)
             saved = time.monotonic()
         progress(record)
+    if state.history and not _gives_numbers(state.best, training, device):
+        raise _diverged(recipe, state.history[-1])  # in its last step
     network.load_state_dict(state.best.state_dict())
     return TrainingResult(tuple(state.history), state.best_epoch, len(state.history) < epochs)
+
+
+def _diverged(recipe: Recipe, epoch: Epoch) -> DivergedError:
+    return DivergedError(
+        f"recipe learning_rate {recipe.learning_rate:g}: the training diverged in epoch "
+        f"{epoch.epoch} of {epoch.epochs} (loss {epoch.loss:g}); take a smaller one"
+    )
+
+
+@torch.no_grad()
+def _gives_numbers(network: nn.Module, training: LabelledPixels, device: torch.device) -> bool:
+    """Whether the logits of some training pixels are finite."""
+    some = np.arange(min(len(training), EVALUATION_BATCH))
+    return bool(torch.isfinite(network(training.batch(some, device)[0])).all())
 
 
 def _some_patches(training: LabelledPixels, seed: int) -> Tensor:

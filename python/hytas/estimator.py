@@ -32,7 +32,9 @@ from hytas.train import Epoch, Recipe
 Array = npt.NDArray[Any]
 DEVICES = ("auto", "cpu", "cuda")
 # How a file's name ends -> the first format whose files end so.
-_SUFFIXES = {Path(FORMATS[name].file).suffix: name for name in reversed(FORMATS)}
+_SUFFIXES: dict[str, str] = {}
+for _name, _entry in FORMATS.items():
+    _SUFFIXES.setdefault(Path(_entry.file).suffix, _name)
 
 
 class HSIClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]

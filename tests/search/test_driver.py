@@ -108,7 +108,7 @@ def test_exhausted_budget_ends_the_search(tmp_path: Path) -> None:
 def test_no_score_at_all_is_refused_with_the_reason(tmp_path: Path) -> None:
     with (
         EvaluationStore(tmp_path / "store.sqlite") as store,
-        pytest.raises(InputError, match=r"no architecture of 12 got a score.*depth 7"),
+        pytest.raises(InputError, match=r"no architecture of 24 got a score.*depth 7"),
     ):
         search(feasible(), Scorer(fails_always=True), fitness, SETTINGS, store)
 

@@ -99,13 +99,7 @@ def search(
     from hytas.proxies import parse_proxies
 
     budget = ",".join(budgets)
-    if settings["race_steps"] is None:
-        del settings["race_steps"]
-    elif settings["race_epochs"] is not None:
-        raise InputError(
-            f"race epochs {settings['race_epochs']}: --race-steps {settings['race_steps']} says "
-            "how long the first round is, too"
-        )
+    _check_race_length(settings)
     settings["proxy"] = ",".join(str(spec) for spec in parse_proxies(settings["proxy"]))
     from hytas.run import RunConfig, run_mission
     from hytas.train import Recipe
@@ -135,6 +129,17 @@ def search(
         click.echo(json.dumps(outcome.to_dict(), indent=1))
     else:
         print_outcome(outcome, data)
+
+
+def _check_race_length(settings: dict[str, Any]) -> None:
+    """Leave the usual steps to `RunConfig`; refuse steps and epochs together."""
+    if settings["race_steps"] is None:
+        del settings["race_steps"]
+    elif settings["race_epochs"] is not None:
+        raise InputError(
+            f"race epochs {settings['race_epochs']}: --race-steps {settings['race_steps']} says "
+            "how long the first round is, too"
+        )
 
 
 def _either(value: int | None, default: int | None) -> int:

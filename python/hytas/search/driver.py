@@ -13,6 +13,8 @@ from hytas.errors import InputError
 from hytas.search.store import Evaluation, EvaluationStore
 
 Architecture = dict[str, Any]
+ENOUGH_FAILED = 20
+"""Architectures; where so many in a row, from the first, have no score, a search stops."""
 
 
 class Scorer(Protocol):
@@ -131,8 +133,8 @@ def search(
             progress(clock.progress(generation, done, fitness))
         if not exhausted:
             values = dict(zip(done, fitness(list(done.values())), strict=True))
-            if all(math.isnan(value) for value in values.values()):
-                break  # nothing has a score yet: the rest would have none either
+            if len(values) >= ENOUGH_FAILED and all(math.isnan(v) for v in values.values()):
+                break  # the rest would have no score either
             rows = [_objectives(values[number], done[number], settings) for number in ids.tolist()]
             evolution.tell(ids, np.array(rows))
             store.save_state(evolution.state())

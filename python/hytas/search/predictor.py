@@ -147,19 +147,10 @@ def cross_validated_rank_correlation(
     kinds = np.array([numbers.setdefault(architecture_key(a), len(numbers)) for a in architectures])
     rows, random = [], []
     for repeat in range(repeats):
-        order = generator.permutation(len(numbers))
-        predicted = np.zeros(len(values))
-        for part in np.array_split(order, min(folds, len(numbers))):
-            fold = np.flatnonzero(np.isin(kinds, part))
-            kept = np.setdiff1d(np.arange(len(values)), fold)
-            if len(kept) < 2:  # nothing to learn from
-                predicted[fold] = values[kept].mean() if len(kept) else values.mean()
-                continue
-            predictor = ArchitecturePredictor(model=model, seed=seed + repeat, trees=trees)
-            predictor.fit(_pick(architectures, kept), _pick(proxy_scores, kept), values[kept])
-            predicted[fold] = predictor.predict(
-                _pick(architectures, fold), _pick(proxy_scores, fold)
-            ).mean
+        parts = np.array_split(generator.permutation(len(numbers)), min(folds, len(numbers)))
+        held_out = [np.flatnonzero(np.isin(kinds, part)) for part in parts]
+        predictor = ArchitecturePredictor(model=model, seed=seed + repeat, trees=trees)
+        predicted = _predict_held_out(predictor, architectures, proxy_scores, values, held_out)
         rows.append(spearman(predicted, values))
         random.append(spearman(generator.permutation(len(values)), values))
     return {
@@ -168,6 +159,26 @@ def cross_validated_rank_correlation(
         "depth-embed": spearman(shapes, values),
         "random": mean_of_known(random),
     }
+
+
+def _predict_held_out(
+    predictor: ArchitecturePredictor,
+    architectures: Sequence[Architecture],
+    proxy_scores: ProxyScores,
+    values: Floats,
+    held_out: Sequence[NDArray[np.int64]],
+) -> Floats:
+    """Predictions (n,); those of each part by `predictor` fitted on all the others."""
+    predicted = np.zeros(len(values))
+    for part in held_out:
+        kept = np.setdiff1d(np.arange(len(values)), part)
+        if len(kept) < 2:  # nothing to learn from
+            predicted[part] = values[kept].mean() if len(kept) else values.mean()
+            continue
+        predictor.fit(_pick(architectures, kept), _pick(proxy_scores, kept), values[kept])
+        rows = _pick(architectures, part), _pick(proxy_scores, part)
+        predicted[part] = predictor.predict(*rows).mean
+    return predicted
 
 
 def _check_targets(

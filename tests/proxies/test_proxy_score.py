@@ -161,6 +161,19 @@ def test_a_combination_ranks_the_architectures_of_the_table(archs, tmp_path, cap
     assert [row[name] for row in again] == [row[name] for row in rows]
 
 
+def test_a_score_that_is_no_number_cannot_be_ranked(archs, tmp_path, capsys) -> None:
+    out = tmp_path / "scores.csv"
+    name = "rank-mean(params,depth-embed)"
+    command = ("score", "--archs", archs, "--proxy", name, "--out", out)
+    assert hytas(capsys, *command)[0] == 0
+    written = next(csv.DictReader(out.read_text().splitlines()))["params"]
+    out.write_text(out.read_text().replace(written, "oops"))
+    status, _, error = hytas(capsys, *command)
+    assert status == 2
+    assert "'oops'; a score must be a number, or empty where it failed" in error
+    assert "Traceback" not in error
+
+
 def test_a_failed_member_leaves_the_combination_empty(tmp_path) -> None:
     (spec,) = parse_proxies("rank-mean(snip,dss)")
     architectures = [

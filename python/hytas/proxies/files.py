@@ -192,7 +192,9 @@ class ScoreTable:
         try:
             scores = [{name: float(row[name] or "nan") for name in self.names} for row in rows]
         except ValueError as error:
-            raise InputError(f"{self.path}: holds a score that is none: {error}") from None
+            raise InputError(
+                f"{self.path}: {error}; a score must be a number, or empty where it failed"
+            ) from None
         for spec in self.combinations:
             for row, value in zip(rows, fitness(spec, scores), strict=True):
                 row[str(spec)] = _number(float(value))

@@ -4,15 +4,15 @@
 
 Beside every figure stand, measured in the same run: the plain loop, which builds each network with
 torch.nn and scores it alone by the written-out formula (tests/proxies/oracle.py), and the device's
-own matrix rate. Seconds are CPU seconds (`--clock cpu`, the default for one thread) or wall
-seconds: on a machine with other work only the first mean anything.
+own matrix rate. Seconds are CPU seconds (`--clock cpu`, the default for one thread of a CPU) or
+wall seconds: on a machine with other work only the first mean anything.
 """
 
 import argparse
 import resource
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import numpy as np
@@ -45,6 +45,7 @@ LARGEST = {
 WIDTHS = (32, 48, 64, 80, 96, 112, 128, 144, 160, 176, 192, 240)
 # Products of a pass over those of one forward pass of one patch; 16 patches in a batch.
 FORWARDS = {"synflow": 3, "logsynflow": 3, "dss": 3, "naswot": 16, "grasp": 48 + 96, "croze": 96}
+PLAIN = 4  # architectures of the plain loop that stands beside mixed ones
 ALL = ",".join(oracle.ORACLES).replace("logsynflow", "logsynflow:domain=symmetric")
 
 
@@ -101,11 +102,19 @@ def matrix_rate(device: str, clock: Callable[[], float]) -> float:
     return 2.0 * size**3 / best(lambda: one @ one, clock, 10)
 
 
-def plain(name: str, batch: tuple[torch.Tensor, torch.Tensor], device: str) -> object:
+def plain(
+    name: str,
+    batch: tuple[torch.Tensor, torch.Tensor],
+    device: str,
+    architecture: Mapping[str, object] = MEDIAN,
+) -> object:
     """One network of torch.nn, built and scored alone in float32."""
-    network = oracle.build(MEDIAN, SHAPE, dtype=torch.float32, patches=batch[0])
+    twins = name == "croze"  # reads a second, perturbed network
+    network = oracle.build(
+        architecture, SHAPE, dtype=torch.float32, patches=batch[0] if twins else None
+    )
     network.to(device)
-    if name == "croze":
+    if twins:
         network.twin.to(device)
         network.twin_patches = network.twin_patches.to(device)
     return oracle.ORACLES[name](network, tuple(tensor.to(device) for tensor in batch))
@@ -114,7 +123,8 @@ def plain(name: str, batch: tuple[torch.Tensor, torch.Tensor], device: str) -> o
 def one_by_one(arguments: argparse.Namespace, threads: int) -> None:
     """Seconds of the median network, for each proxy and for all."""
     device, batch = arguments.device, smooth_spectra(SHAPE)
-    clock = time.process_time if arguments.clock == "cpu" and threads == 1 else time.perf_counter
+    alone = device == "cpu" and threads == 1
+    clock = time.process_time if arguments.clock == "cpu" and alone else time.perf_counter
     torch.set_num_threads(threads)
     rate = matrix_rate(device, clock)
     print(f"\n{device}, {threads} thread(s), matrix rate {rate / 1e9:.0f} GFLOP/s")
@@ -134,19 +144,27 @@ def one_by_one(arguments: argparse.Namespace, threads: int) -> None:
 
 
 def many_at_once(arguments: argparse.Namespace) -> None:
-    """Architectures a second of mixed architectures, by batch size."""
-    batch = smooth_spectra(SHAPE)
+    """Architectures a second of mixed architectures, by batch size, beside the plain loop."""
+    batch, device = smooth_spectra(SHAPE), arguments.device
     sizes = [int(size) for size in arguments.batches.split(",")]
-    print("\n| proxy | " + " | ".join(map(str, sizes)) + " |\n|---|" + "---|" * len(sizes))
+    head = ["architectures/s", *map(str, sizes), "plain loop", "ratio"]
+    print(f"\n| {' | '.join(head)} |\n|{'---|' * len(head)}")
     for name in ("dss", "snip", "all"):
         rates = []
+        names = oracle.ORACLES if name == "all" else [name]
+        loop = sum(
+            best(lambda n=n, a=a: plain(n, batch, device, a), time.perf_counter, 1) / PLAIN
+            for n in names
+            for a in sample(PLAIN, seed=1)
+        )
         for size in sizes:
             text = ALL if name == "all" else name
-            evaluator = Evaluator(text, SHAPE, batch=batch, device=arguments.device)
+            evaluator = Evaluator(text, SHAPE, batch=batch, device=device)
             some = sample(size)
             seconds = best(lambda e=evaluator, s=some: e.score(s), time.perf_counter, 1)
-            rates.append(f"{size / seconds:.2f}")
-        print(f"| {name}, architectures/s | " + " | ".join(rates) + " |")
+            rates.append(size / seconds)
+        cells = [f"{rate:.2f}" for rate in (*rates, 1.0 / loop)]
+        print(f"| {name} | {' | '.join(cells)} | {max(rates) * loop:.1f} |")
 
 
 def peak_memory() -> None:
@@ -181,15 +199,19 @@ def main() -> None:
     """Run what was asked for."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--device", default="cpu")
-    parser.add_argument("--threads", default="1,2")
-    parser.add_argument("--batches", default="1,8,64,512")
+    parser.add_argument("--threads", default="1,2", help="of a CPU")
+    parser.add_argument("--batches", help="default 1,8,64,512; on a GPU 1,64,512,3072")
     parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--ranked", type=int, default=50)
     parser.add_argument("--clock", choices=["cpu", "wall"], default="cpu")
     parser.add_argument("--quick", action="store_true", help="one thread, the median network only")
     arguments = parser.parse_args()
-    peak_memory()  # first: the peak of a process never falls
-    threads = [1] if arguments.quick else [int(count) for count in arguments.threads.split(",")]
+    on_cpu = arguments.device == "cpu"
+    arguments.batches = arguments.batches or ("1,8,64,512" if on_cpu else "1,64,512,3072")
+    if on_cpu:
+        peak_memory()  # first: the peak of a process never falls
+    single = arguments.quick or not on_cpu
+    threads = [1] if single else [int(count) for count in arguments.threads.split(",")]
     for count in threads:
         one_by_one(arguments, count)
     if not arguments.quick:

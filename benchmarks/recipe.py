@@ -89,7 +89,9 @@ def train_once(context: RunContext, recipe: Recipe) -> tuple[float, float]:
 @click.option("--per-class", default=10, show_default=True, help="Training pixels per class.")
 @click.option("--draws", default="0,1,2", show_default=True, help="Seeds of split and training.")
 @click.option("--steps", default=400, show_default=True, help="Optimiser steps.")
-@click.option("--vary", multiple=True, help="Variation, as mixup=0 or flips=no,mixup=0; repeatable.")
+@click.option(
+    "--vary", multiple=True, help="Variation, as mixup=0 or flips=no,mixup=0; repeatable."
+)
 @click.option("--out", type=Path, help="JSON file of all figures, written after each variation.")
 def main(
     data: str,

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import onnx
+import onnxruntime
 import pytest
 from click.testing import CliRunner
 from onnx import external_data_helper
@@ -17,6 +18,7 @@ from small_model import Exported
 from hytas.cli.bench import bench
 from hytas.deploy import DeployedModel, classify_scene
 from hytas.deploy.protobuf import uses_external_data
+from hytas.deploy.providers import check_chosen
 from hytas.errors import InputError
 
 
@@ -187,6 +189,14 @@ def test_providers(exported: Exported) -> None:
     if not Path("/dev/nvidia0").exists() and not os.environ.get("CUDA_VISIBLE_DEVICES"):
         with pytest.raises(InputError, match="'cuda' does not work on this machine, which has cpu"):
             DeployedModel.load(exported.onnx, "cuda")
+
+
+def test_a_gpu_asked_for_by_name_is_used_or_refused(exported: Exported) -> None:
+    session = onnxruntime.InferenceSession(exported.onnx, providers=["CPUExecutionProvider"])
+    check_chosen("cpu", session)
+    check_chosen("auto", session)
+    with pytest.raises(InputError, match="provider: 'cuda' could not be started: onnxruntime-gpu"):
+        check_chosen("cuda", session)
 
 
 def test_the_card_refuses_nothing_that_export_writes(exported: Exported) -> None:

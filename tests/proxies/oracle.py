@@ -209,7 +209,7 @@ def zico(network: SpectralTransformer, batch: tuple[Tensor, Tensor]) -> float:
 def jacob_cov(network: SpectralTransformer, batch: tuple[Tensor, Tensor]) -> float:
     patches = batch[0].to(next(network.parameters()).dtype).requires_grad_()
     (grad,) = torch.autograd.grad(network(patches).sum(), patches)
-    values = np.linalg.eigvalsh(np.corrcoef(grad.flatten(1).numpy())) + 1e-5
+    values = np.linalg.eigvalsh(np.corrcoef(grad.flatten(1).cpu().numpy())) + 1e-5
     return float(-(values + 1 / values).sum())
 
 
@@ -221,7 +221,7 @@ def sign_kernel(outputs: Tensor) -> Tensor:
 def naswot(network: SpectralTransformer, batch: tuple[Tensor, Tensor]) -> float:
     found = activations(network, batch)
     kernel = sum((sign_kernel(z) for kind, z, _ in found if kind == "fc1"), torch.zeros(()))
-    return float(np.linalg.slogdet(kernel.numpy())[1])
+    return float(np.linalg.slogdet(kernel.cpu().numpy())[1])
 
 
 def t_cet(network: SpectralTransformer, batch: tuple[Tensor, Tensor]) -> float:
@@ -231,7 +231,7 @@ def t_cet(network: SpectralTransformer, batch: tuple[Tensor, Tensor]) -> float:
     for (kind, weight, grad), (_, outputs, _) in zip(salient, seen, strict=True):
         if kind == "fc1":
             value = (grad * weight).abs()
-            kernel = sign_kernel(outputs).numpy()
+            kernel = sign_kernel(outputs).cpu().numpy()
             total += float(value.sum() / value.std(correction=0)) * np.linalg.slogdet(kernel)[1]
     return total
 

@@ -1,5 +1,6 @@
 """What a score may depend on, and what happens to one that fails."""
 
+import dataclasses
 import math
 import weakref
 
@@ -14,6 +15,7 @@ from hytas.models import build_network, count_parameters
 from hytas.proxies import PROXIES, Evaluator, Proxy, evaluator, linalg
 from hytas.proxies.curvature import curvature_along
 from hytas.proxies.network import Group, is_one
+from hytas.proxies.passes import Pass, cross_entropy_grad
 from hytas.proxies.weights import Draws, Pool, draw_weights
 
 ALL = ",".join(PROXIES).replace("logsynflow", "logsynflow:domain=symmetric")
@@ -253,7 +255,23 @@ def test_jets_take_samples_in_any_portion(shape, batch) -> None:
     grads = {id(w): torch.randn(w.shape, generator=generator, dtype=w.dtype) for w in weights}
     patches, labels = scorer.setting.batch
     values = [curvature_along(group, patches, labels, grads, n).item() for n in (1, 2, 5)]
-    assert values[1:] == pytest.approx([values[0]] * 2, rel=1e-10)
+    run = Pass(group, patches)  # what a pass of all samples has found is not passed again
+    steps = run.backward(cross_entropy_grad(run.logits, labels), entering=True)
+    layers = {id(tap.weight): tap for taps in steps for tap in taps}
+    values += [curvature_along(group, patches, labels, grads, n, layers).item() for n in (2, 5)]
+    assert values[1:] == pytest.approx([values[0]] * 4, rel=1e-10)
+
+
+@pytest.mark.parametrize("group_size", [1, 3])
+def test_grasp_is_the_same_with_little_memory(shape, batch, group_size) -> None:
+    roomy = Evaluator("grasp,snip", shape, batch=batch, seed=5, group_size=group_size)
+    tight = Evaluator("grasp,snip", shape, batch=batch, seed=5, group_size=group_size)
+    tight.setting = dataclasses.replace(tight.setting, memory=1)
+    rough = Evaluator("grasp,snip", shape, batch=batch, seed=5, precision="bf16")
+    for one, two, three in zip(*(e.score(SMALL) for e in (roomy, tight, rough)), strict=True):
+        for name, value in one["scores"].items():
+            assert two["scores"][name] == pytest.approx(value, rel=1e-5)
+            assert three["scores"][name] == pytest.approx(value, rel=0.05)
 
 
 def test_reduced_precision_keeps_the_ranks(shape, batch) -> None:

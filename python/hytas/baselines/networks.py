@@ -127,7 +127,8 @@ def _test(
     for start in range(0, len(task.test), TEST_BATCH):
         progress("test", start, len(task.test))
         patches = task.patches(task.test[start : start + TEST_BATCH], scaling)
-        logits = network(torch.from_numpy(patches).to(task.device))
+        with arithmetic("float32", task.device):
+            logits = network(torch.from_numpy(patches).to(task.device))
         parts.append(logits.double().softmax(dim=1).cpu().numpy())
     progress("test", len(task.test), len(task.test))
     probabilities = np.concatenate(parts)

@@ -11,7 +11,7 @@ import onnxruntime
 
 from hytas.deploy.lettering import legible
 from hytas.deploy.protobuf import uses_external_data
-from hytas.deploy.providers import choose
+from hytas.deploy.providers import check_chosen, choose
 from hytas.errors import InputError
 from hytas.model_card import ModelCard
 
@@ -71,6 +71,7 @@ class DeployedModel:
         """
         path = Path(name)
         session = _open(content, path, choose(providers), threads)
+        check_chosen(providers, session)
         card = _read_card(session, path)
         _check_signature(session, card, path)
         card = replace(card, class_names=tuple(map(legible, card.class_names)))
@@ -212,7 +213,7 @@ def _place(index: tuple[int, ...], origin: tuple[int, int]) -> str:
 
 
 def _open(
-    content: bytes, path: Path, providers: list[str], threads: int
+    content: bytes, path: Path, providers: list[tuple[str, dict[str, Any]]], threads: int
 ) -> onnxruntime.InferenceSession:
     try:
         external = uses_external_data(memoryview(content))

@@ -1,7 +1,10 @@
 """Where a model runs: the execution providers of onnxruntime that work on this machine."""
 
+import contextlib
 import ctypes
 import functools
+import io
+from typing import Any
 
 import onnxruntime
 
@@ -34,8 +37,8 @@ def working_providers() -> list[str]:
     return [name for name, works_here in works.items() if works_here and _SHORT[name] in compiled]
 
 
-def choose(provider: str) -> list[str]:
-    """The providers to ask onnxruntime for, best first.
+def choose(provider: str) -> list[tuple[str, dict[str, Any]]]:
+    """The providers to ask onnxruntime for, best first, each with its options.
 
     Args:
         provider: "auto" (the best that works), "cpu" or "cuda".
@@ -45,11 +48,36 @@ def choose(provider: str) -> list[str]:
     """
     working = working_providers()
     if provider == "auto":
-        return [_SHORT[name] for name in working]
+        return [_with_options(name) for name in working]
     if provider not in _SHORT:
         raise InputError(f"provider: {provider!r} is not one of auto, {', '.join(_SHORT)}")
     if provider not in working:
         raise InputError(
             f"provider: {provider!r} does not work on this machine, which has {', '.join(working)}"
         )
-    return list(dict.fromkeys([_SHORT[provider], _SHORT["cpu"]]))
+    return [_with_options(name) for name in dict.fromkeys([provider, "cpu"])]
+
+
+def _with_options(name: str) -> tuple[str, dict[str, Any]]:
+    """A provider as onnxruntime takes it; a GPU computes in float32 proper, as torch was checked.
+
+    Its libraries are looked for in the packages that bring them, not on the linker's path alone.
+    """
+    if name != "cuda":
+        return _SHORT[name], {}
+    with contextlib.redirect_stdout(io.StringIO()):  # it prints what it does not find
+        onnxruntime.preload_dlls()
+    return _SHORT[name], {"use_tf32": "0"}
+
+
+def check_chosen(provider: str, session: onnxruntime.InferenceSession) -> None:
+    """Refuse a session that fell back to the CPU although a GPU was asked for by name.
+
+    Raises:
+        InputError: its libraries, or the memory it needs, could not be had.
+    """
+    if provider == "cuda" and session.get_providers()[0] != _SHORT["cuda"]:
+        raise InputError(
+            "provider: 'cuda' could not be started: onnxruntime-gpu needs the CUDA and cuDNN "
+            "libraries of its version; 'auto' or 'cpu' runs without them"
+        )

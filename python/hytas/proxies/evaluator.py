@@ -16,12 +16,17 @@ from torch import Tensor
 from hytas.errors import InputError, one_line
 from hytas.machine import PRECISIONS, arithmetic, one_thread
 from hytas.models.shape import InputShape
-from hytas.proxies.memory import activation_bytes, activation_memory, weight_bytes
+from hytas.proxies.memory import (
+    activation_bytes,
+    activation_memory,
+    is_out_of_memory,
+    weight_bytes,
+)
 from hytas.proxies.observe import Setting
 from hytas.proxies.observers import observe, together
 from hytas.proxies.results import Scores, check_architecture, genes_only, record
 from hytas.proxies.spec import ProxySpec, base_proxies, parse_proxies
-from hytas.proxies.table import PERTURBED
+from hytas.proxies.table import HOLD_TWICE
 from hytas.proxies.weights import FUSIONS, INITS, Draws, Pool
 
 GROUP_SIZE = 256  # networks run together on a GPU, memory allowing
@@ -137,6 +142,7 @@ class Evaluator:
             self._checked(self._batch, dtype),
             ones.to(self.device, dtype),
             memory=activation_memory(self.device),
+            exact=dtype == torch.float64 or self.precision == PRECISIONS[0],
         )
 
     def _groups(self, architectures: Sequence[Mapping[str, Any]]) -> list[list[int]]:
@@ -149,7 +155,9 @@ class Evaluator:
         groups: list[list[int]] = []
         for places in widths.values():
             places.sort(key=lambda p: -_depth(architectures[p]))
-            room, most = 0, self.group_size if together(architectures[places[0]]) else 1
+            most = self.group_size if together(architectures[places[0]]) else 1
+            most = math.ceil(len(places) / math.ceil(len(places) / most))  # of like size
+            room = 0
             group: list[int] = []
             for place in places:
                 size = self._size(architectures[place])
@@ -168,7 +176,7 @@ class Evaluator:
             size = activation_bytes(architecture, patches)
             if self.device.type == "cpu":
                 return size
-            twins = 2 if any(spec.proxy.extra == PERTURBED for spec in self.specs) else 1
+            twins = 2 if any(spec.proxy.extra in HOLD_TWICE for spec in self.specs) else 1
             samples = 0 if setting.batch is None else len(setting.batch[0])
             return twins * size + weight_bytes(architecture, self.specs, self.shape, samples)
         except (KeyError, TypeError, ValueError):
@@ -194,31 +202,44 @@ class Evaluator:
                 self._score_group(members[half:])
                 return
             self._score_one_by_one(members[0], failure)
-        for place, (architecture, result) in enumerate(members):
-            for name, column in values.items():
-                record(result, name, self._rescued(architecture, name, column[place]))
+        for name, column in values.items():
+            rescued = self._rescued([architecture for architecture, _ in members], name, column)
+            for (_, result), value in zip(members, rescued, strict=True):
+                record(result, name, value)
         seconds = (time.perf_counter() - started) / len(members)
         for _, result in members:
             result["seconds"] = seconds
 
-    def _rescued(self, architecture: Mapping[str, Any], name: str, value: float) -> float:
-        """A score that left the range of float32, computed again in float64."""
+    def _rescued(
+        self, architectures: Sequence[Mapping[str, Any]], name: str, values: Sequence[float]
+    ) -> list[float]:
+        """Scores of a group; those that left the range of float32 are computed again in float64."""
         spec = next(spec for spec in self.specs if str(spec) == name)
-        if math.isfinite(value) or spec.proxy.pass_name == "none" or self.precision == "float64":
-            return value
+        lost = [place for place, value in enumerate(values) if not math.isfinite(value)]
+        found = list(values)
+        if not lost or spec.proxy.pass_name == "none" or self.precision == "float64":
+            return found
         if self._exact is None:
             self._exact = self._make_setting(torch.float64)
-        try:
-            with arithmetic("float64", self.device):
-                return observe([architecture], [spec], self._exact)[name][0]
-        except Exception:
-            return value  # the first result, with its own reason, stands
+        # Together where they can be; what a group meets, only the network at fault meets alone.
+        for places in (lost, *([[place] for place in lost] if len(lost) > 1 else [])):
+            some = [architectures[place] for place in places]
+            try:
+                with arithmetic("float64", self.device):
+                    scores = observe(some, [spec], self._exact)[name]
+            except Exception:
+                continue  # the first results, with their own reasons, stand
+            for place, score in zip(places, scores, strict=True):
+                found[place] = score
+            if places is lost:
+                break
+        return found
 
     def _score_one_by_one(self, member: tuple[Mapping[str, Any], Scores], failure: str) -> None:
         """After a failure of one network: each proxy alone, so that only those at fault fail."""
         architecture, result = member
         setting = self.setting
-        short = failure.startswith("OutOfMemoryError")
+        short = is_out_of_memory(failure)
         if short:  # once more, with activations computed twice rather than kept
             setting = replace(setting, memory=0)
         for spec in self.specs:
@@ -226,8 +247,8 @@ class Evaluator:
             if short or len(self.specs) > 1:
                 try:
                     found = self._measure([architecture], [spec], setting)
-                    value = self._rescued(architecture, str(spec), found[str(spec)][0])
-                    record(result, str(spec), value)
+                    value = self._rescued([architecture], str(spec), found[str(spec)])
+                    record(result, str(spec), value[0])
                     reason = None
                 except Exception as error:
                     reason = one_line(error)

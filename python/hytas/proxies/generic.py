@@ -15,7 +15,8 @@ from hytas.machine import exactly
 from hytas.proxies.initial import Values, blueprint, load
 from hytas.proxies.modules import Look, Probe, TooLargeError, Visitor
 from hytas.proxies.network import Tap
-from hytas.proxies.observe import Setting, Tally, by_passes, cross_entropy_grad, samples_first
+from hytas.proxies.observe import Setting, Tally, by_passes, samples_first
+from hytas.proxies.passes import cross_entropy_grad
 from hytas.proxies.spec import ProxySpec
 from hytas.proxies.table import CURVATURE, FORWARD, INPUT, PERTURBED
 from hytas.proxies.weights import perturbed_patches

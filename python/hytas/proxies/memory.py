@@ -41,6 +41,11 @@ def activation_bytes(architecture: Mapping[str, Any], patches: Tensor) -> int:
     return total
 
 
+def is_out_of_memory(failure: str) -> bool:
+    """Whether an error's text says that memory was short: torch's own, or a library's under it."""
+    return any(word in failure for word in ("OutOfMemoryError", "out of memory", "ALLOC_FAILED"))
+
+
 def weight_bytes(
     architecture: Mapping[str, Any], specs: Sequence[ProxySpec], shape: InputShape, samples: int
 ) -> int:

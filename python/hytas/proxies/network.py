@@ -33,6 +33,8 @@ class Tap:
         weight: (A, out, in).
         inputs: (A or 1, N, T, in); outputs: (A, N, T, out); the head has T = 1.
         output_grad: (A, N, T, out) gradient of the pass's scalar; absent before the backward pass.
+        entered: `inputs` with their graph, while there is one.
+        input_grad: (A, N, T, in) gradient by the inputs, from a backward pass asked for them.
         twin: the same layer of the perturbed networks on perturbed patches, where it was asked for.
         norms: nuclear norms (A,) of gradient and weight, where they were taken beforehand.
         key: of the weight, where it is the same slice of a supernet in all A networks.
@@ -45,6 +47,8 @@ class Tap:
     inputs: Tensor
     outputs: Tensor
     output_grad: Tensor | None = None
+    entered: Tensor | None = None
+    input_grad: Tensor | None = None
     twin: Tap | None = None
     norms: tuple[Tensor, Tensor] | None = None
     key: Hashable | None = None
@@ -70,6 +74,13 @@ class Tap:
         if self.output_grad is None:
             raise RuntimeError("a tap has gradients after the backward pass")
         return self.output_grad
+
+    @property
+    def entering(self) -> Tensor:
+        """`input_grad`, which must be there."""
+        if self.input_grad is None:
+            raise RuntimeError("a tap has its inputs' gradients if the backward pass is asked")
+        return self.input_grad
 
 
 @dataclass(frozen=True)
@@ -208,7 +219,7 @@ class Group:
         qkv = self._linear("qkv", order, share.members, share.first, normed, taps, share.key)
         split = qkv.view(count * samples, tokens, 3, share.heads, -1).permute(2, 0, 3, 1, 4)
         query, key, value = split.unbind(0)  # each (A * N, h, T, E // h)
-        mixed = F.scaled_dot_product_attention(query, key, value)
+        mixed = _attention(query, key, value)
         joined = mixed.transpose(1, 2).reshape(count, samples, tokens, -1)
         last = (order + 1, share.members, share.second, joined, taps, share.key)
         return self._linear("proj", *last)
@@ -226,7 +237,7 @@ class Group:
         outputs = _apply(inputs.flatten(1, 2), weight).view(*inputs.shape[:3], -1)
         # `order` belongs to all networks of the layer, or already to these members.
         mine = order if len(order) == len(members) else order[members]
-        seen = Tap(kind, mine, members, weight, inputs.detach(), outputs)
+        seen = Tap(kind, mine, members, weight, inputs.detach(), outputs, entered=inputs)
         seen.key = key and (kind, *key)
         taps.append(seen)
         return outputs
@@ -254,6 +265,16 @@ def stack_bands(patches: Tensor, band_group: int) -> Tensor:
     if margin:
         pixels = F.pad(pixels, (margin, margin), mode="replicate")
     return pixels.unfold(2, band_group, 1).permute(0, 2, 1, 3).flatten(2)
+
+
+def _attention(query: Tensor, key: Tensor, value: Tensor) -> Tensor:
+    """softmax(q k' / sqrt D) v, each (B, h, T, D)."""
+    if query.device.type != "cpu" and query.dtype != torch.bfloat16:
+        # torch's plain kernel looks, forward and back, for rows whose scores are all -inf.
+        scores = (query * query.shape[-1] ** -0.5) @ key.transpose(-2, -1)
+        mixed: Tensor = scores.softmax(-1) @ value
+        return mixed
+    return F.scaled_dot_product_attention(query, key, value)
 
 
 def _apply(inputs: Tensor, weight: Tensor) -> Tensor:

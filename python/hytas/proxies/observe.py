@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import repeat
 from typing import Any
 
@@ -12,16 +12,18 @@ from torch import Tensor
 
 from hytas.machine import exactly
 from hytas.models.shape import InputShape
-from hytas.proxies.curvature import Grads, curvature_along
+from hytas.proxies.curvature import curvature_along
 from hytas.proxies.formulas import LINEAR, MLP, MSA, take_norms
 from hytas.proxies.memory import activation_bytes
 from hytas.proxies.network import Group, Tap
-from hytas.proxies.passes import Pass, input_gradient
+from hytas.proxies.passes import Pass, cross_entropy_grad, input_gradient
 from hytas.proxies.spec import ProxySpec
-from hytas.proxies.table import CURVATURE, FORWARD, INPUT, PERTURBED
+from hytas.proxies.table import CURVATURE, FORWARD, HOLD_TWICE, INPUT, PERTURBED
 from hytas.proxies.weights import Draws, draw_weights, perturbed_patches
 
 Architecture = Mapping[str, Any]
+
+CURVED_TOGETHER = 4  # samples whose second derivatives are taken at once
 
 # The parts of which a score may be asked alone, or on a logarithmic scale each.
 PART_OF = dict.fromkeys(MSA, "msa") | dict.fromkeys(MLP, "mlp")
@@ -84,6 +86,7 @@ class Setting:
         batch: labelled patches, or None.
         ones: one patch of ones, (1, P, P, bands).
         memory: bytes of activations above which they are computed twice rather than kept.
+        exact: whether passes run in the precision of their numbers, not in a reduced one.
     """
 
     shape: InputShape
@@ -91,6 +94,28 @@ class Setting:
     batch: tuple[Tensor, Tensor] | None
     ones: Tensor
     memory: int
+    exact: bool = True
+
+
+@dataclass
+class _Noted:
+    """What the curvature needs of a backward pass.
+
+    Attributes:
+        grads: id of a stacked weight -> its gradient.
+        layers: id of a stacked weight -> its layer; None if there is no memory to keep them, or
+            they are in reduced precision.
+    """
+
+    grads: dict[int, Tensor] = field(default_factory=dict)
+    layers: dict[int, Tap] | None = None
+
+    def note(self, tap: Tap) -> None:
+        """Keep what is needed of a layer, and nothing that was computed for other proxies."""
+        key = id(tap.weight)
+        self.grads[key] = tap.grad
+        if self.layers is not None:
+            self.layers[key] = replace(tap, twin=None, norms=None)
 
 
 def by_passes(specs: Sequence[ProxySpec]) -> dict[tuple[str, str], list[ProxySpec]]:
@@ -154,7 +179,8 @@ def _data_pass(
         by_need.setdefault(tally.spec.proxy.extra, []).append(tally)
     early = by_need.pop(FORWARD, [])
     needed = sum(activation_bytes(architecture, patches) for architecture in architectures)
-    keep = needed * (2 if PERTURBED in by_need else 1) <= setting.memory
+    # A twin holds as much again, and what is kept for the curvature almost that.
+    keep = needed * (1 if by_need.keys().isdisjoint(HOLD_TWICE) else 2) <= setting.memory
     run = Pass(
         group,
         patches,
@@ -165,7 +191,7 @@ def _data_pass(
         _look_at_input(run, by_need.pop(INPUT), last=not by_need)
     if not by_need:
         return
-    grads: dict[int, Tensor] = {}
+    noted = _Noted(layers={} if keep and setting.exact else None) if CURVATURE in by_need else None
     twins: Iterable[list[Tap] | None] = repeat(None)
     if PERTURBED in by_need:
         pairs = zip(group.networks, architectures, strict=True)
@@ -175,25 +201,27 @@ def _data_pass(
         moved = Pass(twin, perturbed_patches(patches, setting.draws.pool), keep=keep)
         twins = moved.backward(cross_entropy_grad(moved.logits, labels))
     readers = [*samples_first(by_need.get("", [])), *by_need.get(PERTURBED, [])]
-    steps = run.backward(cross_entropy_grad(run.logits, labels))
+    keeps_layers = noted is not None and noted.layers is not None
+    steps = run.backward(cross_entropy_grad(run.logits, labels), entering=keeps_layers)
     for taps, others in zip(steps, twins, strict=False):
-        _look_at_pairs(taps, others, readers, grads if CURVATURE in by_need else None)
-    if CURVATURE in by_need:
-        _look_at_curvature(group, by_need[CURVATURE], setting.batch, grads)
+        _look_at_pairs(taps, others, readers, noted)
+    if noted is not None:
+        room = setting.memory * len(patches) // max(1, 2 * needed)  # samples whose pass fits
+        _look_at_curvature(group, by_need[CURVATURE], setting.batch, noted, room)
 
 
 def _look_at_pairs(
     taps: list[Tap],
     twins: list[Tap] | None,
     readers: Sequence[Tally],
-    grads: dict[int, Tensor] | None,
+    noted: _Noted | None,
 ) -> None:
     """Show a segment's layers, each with its twin, and free them: most of the peak is theirs."""
     for tap, twin in zip(taps, twins or repeat(None), strict=False):
         tap.twin = twin
         _visit(readers, [tap])
-        if grads is not None:
-            grads[id(tap.weight)] = tap.grad
+        if noted is not None:
+            noted.note(tap)
         tap.__dict__.pop("sample_grads", None)  # the samples' gradients are by far the largest
     taps.clear()
     if twins is not None:
@@ -210,11 +238,17 @@ def _look_at_input(run: Pass, tallies: Sequence[Tally], last: bool) -> None:
 
 
 def _look_at_curvature(
-    group: Group, tallies: Sequence[Tally], batch: tuple[Tensor, Tensor], grads: Grads
+    group: Group,
+    tallies: Sequence[Tally],
+    batch: tuple[Tensor, Tensor],
+    noted: _Noted,
+    room: int,
 ) -> None:
+    grads = {key: grad.to(group.head) for key, grad in noted.grads.items()}
+    samples = max(1, min(CURVED_TOGETHER, room))
     # Second derivatives are sums of many small terms: never in reduced precision.
     with exactly(batch[0].device):
-        value = curvature_along(group, *batch, {key: g.to(group.head) for key, g in grads.items()})
+        value = curvature_along(group, *batch, grads, samples, noted.layers)
     everyone, empty = group.everyone(), value.new_empty(0)
     _visit(tallies, [Tap("curvature", everyone, everyone, empty, empty, value)])
 
@@ -228,9 +262,3 @@ def _visit(tallies: Sequence[Tally], taps: Sequence[Tap]) -> None:
     for tap in taps:
         for tally in tallies:
             tally.visit(tap)
-
-
-def cross_entropy_grad(logits: Tensor, labels: Tensor) -> Tensor:
-    """Gradient of the mean cross-entropy with respect to logits (A, N, classes)."""
-    wanted = torch.nn.functional.one_hot(labels, logits.shape[-1]).to(logits.dtype)
-    return (logits.softmax(-1) - wanted) / logits.shape[1]

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
+from itertools import islice
 
 import torch
 from torch import Tensor
@@ -24,6 +25,15 @@ class _Segment:
     leaves: list[Tensor]
     outputs: list[Tensor] = field(default_factory=list)
     taps: list[Tap] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class _Wanted:
+    """What a backward pass is to hand out, and whether it keeps the graph (`Pass.backward`)."""
+
+    taps: bool
+    again: bool
+    entering: bool
 
 
 @dataclass(frozen=True)
@@ -57,7 +67,12 @@ class Pass:
             self.logits = self._forward()
 
     def backward(
-        self, logits_grad: Tensor, *, taps: bool = True, again: bool = False
+        self,
+        logits_grad: Tensor,
+        *,
+        taps: bool = True,
+        again: bool = False,
+        entering: bool = False,
     ) -> Iterator[list[Tap]]:
         """Go back from a gradient of the logits, yielding the linear layers of one segment a time.
 
@@ -68,8 +83,10 @@ class Pass:
             logits_grad: (A, N, classes) gradient of the pass's scalar with respect to `logits`.
             taps: whether gradients of the linear layers' outputs are wanted.
             again: keep the graph for another backward pass.
+            entering: whether gradients of what enters the linear layers are wanted, too.
         """
-        head = self._step(-1, [logits_grad], taps, again)
+        wanted = _Wanted(taps, again, entering)
+        head = self._step(-1, [logits_grad], wanted)
         yield head.taps
         from_head = head.grads[0]  # (A, N, E)
         entered_grads: dict[int, Tensor] = {}
@@ -81,7 +98,7 @@ class Pass:
             inside = layer >= 2 and not self.group.skips_fusion
             if extra is not None and inside:
                 outputs.append(_padded(extra, len(grad)))
-            found = self._step(layer + 1, outputs, taps, again)
+            found = self._step(layer + 1, outputs, wanted)
             yield found.taps
             grad = found.grads[0]
             if layer >= 2:
@@ -90,7 +107,7 @@ class Pass:
                 grad = grad + _padded(extra, len(grad))
         if grad is None:
             raise ValueError("networks: at least one layer is needed")
-        found = self._step(0, [grad], taps, again)
+        found = self._step(0, [grad], wanted)
         self.tokens_grad = found.grads[0]
         yield found.taps
 
@@ -135,28 +152,34 @@ class Pass:
             inside, left = self.group.run_layer(place - 1, now, before, segment.taps)
             segment.outputs = [left, inside]
 
-    def _step(self, place: int, grads: list[Tensor], taps: bool, again: bool) -> _Found:
+    def _step(self, place: int, grads: list[Tensor], wanted: _Wanted) -> _Found:
         """Back through one segment."""
         segment = self.segments[place]
         if not self.keep:
             with torch.enable_grad():
                 self._compute(place, segment)
-        tapped = segment.taps if taps or place == 0 else []
-        wanted = segment.leaves + [tap.outputs for tap in tapped]
+        again = wanted.again and self.keep
+        tapped = segment.taps if wanted.taps or place == 0 else []
+        entered = [tap.entered for tap in tapped if wanted.entering and tap.entered is not None]
+        outputs = [tap.outputs for tap in tapped]
         found = torch.autograd.grad(
-            segment.outputs[: len(grads)], wanted, grads, retain_graph=again and self.keep
+            segment.outputs[: len(grads)],
+            [*segment.leaves, *outputs, *entered],
+            grads,
+            retain_graph=again,
         )
-        entering, leaving = found[: len(segment.leaves)], found[len(segment.leaves) :]
-        seen = []
-        if taps:
-            for tap, grad in zip(tapped, leaving, strict=True):
-                exact = tap.weight.dtype  # reduced precision ends at the matrix products
-                outputs = tap.outputs.detach().to(exact)
-                seen.append(replace(tap, outputs=outputs, output_grad=grad.to(exact)))
-        if not (again and self.keep):
+        through = iter(found)
+        entering = list(islice(through, len(segment.leaves)))
+        leaving = list(islice(through, len(outputs)))
+        seen = [
+            _seen(tap, grad, next(through) if wanted.entering and tap.entered is not None else None)
+            for tap, grad in zip(tapped, leaving, strict=True)
+            if wanted.taps
+        ]
+        if not again:
             segment.outputs, segment.taps = [], []
         # The embedding has no leaf of its own: its output is one.
-        return _Found(list(entering) or [leaving[0]], seen)
+        return _Found(entering or [leaving[0]], seen)
 
     def _join(self, layer: int, after: Tensor | None, from_head: Tensor) -> Tensor:
         """Gradient of a layer's output: from the next layer, and from the head where it is last."""
@@ -169,6 +192,24 @@ class Pass:
         leaving = from_head.new_zeros(last - first, samples, tokens, width)
         leaving[:, :, 0] = from_head[first:last]
         return leaving if after is None else torch.cat([after, leaving])
+
+
+def _seen(tap: Tap, output_grad: Tensor, input_grad: Tensor | None) -> Tap:
+    """A linear layer after the backward pass, without its graph."""
+    exact = tap.weight.dtype  # reduced precision ends at the matrix products
+    return replace(
+        tap,
+        outputs=tap.outputs.detach().to(exact),
+        output_grad=output_grad.to(exact),
+        entered=None,
+        input_grad=None if input_grad is None else input_grad.to(exact),
+    )
+
+
+def cross_entropy_grad(logits: Tensor, labels: Tensor) -> Tensor:
+    """Gradient of the mean cross-entropy with respect to logits (A, N, classes)."""
+    wanted = torch.nn.functional.one_hot(labels, logits.shape[-1]).to(logits.dtype)
+    return (logits.softmax(-1) - wanted) / logits.shape[1]
 
 
 def _padded(grad: Tensor, count: int) -> Tensor:

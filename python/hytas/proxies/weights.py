@@ -54,9 +54,7 @@ class Pool:
         """
         have = self._made.get(name)
         if have is None or have.numel() < length:
-            blocks = range(-(-length // block))
-            have = torch.cat([self._block(name, number, block) for number in blocks])
-            self._made[name] = have = have.to(self.device, self.dtype)
+            self._made[name] = have = self._grown(name, have, -(-length // block), block)
         return have
 
     def matrix(self, name: str, rows: int, columns: int, law: str = "normal") -> Tensor:
@@ -65,10 +63,16 @@ class Pool:
         name = f"{law} {name} {width}"
         have = self._made.get(name)
         if have is None or len(have) < max(rows, 1):
-            blocks = range(-(-max(rows, 1) // ROWS))
-            have = torch.cat([self._block(name, number, ROWS * width) for number in blocks])
-            self._made[name] = have = have.view(-1, width).to(self.device, self.dtype)
+            have = self._grown(name, have, -(-max(rows, 1) // ROWS), ROWS * width).view(-1, width)
+            self._made[name] = have
         return have[:rows, :columns]
+
+    def _grown(self, name: str, have: Tensor | None, blocks: int, block: int) -> Tensor:
+        """What there is of `name`, flat, and the blocks of draws that follow it."""
+        flat = [] if have is None else [have.flatten()]
+        first = 0 if have is None else have.numel() // block
+        drawn = torch.cat([self._block(name, number, block) for number in range(first, blocks)])
+        return torch.cat([*flat, drawn.to(self.device, self.dtype)])
 
     def released(self, shape: Any) -> dict[str, Tensor]:
         """The tensors of the supernet that the released HyTAS code draws (released.py)."""

@@ -133,13 +133,27 @@ def test_what_failed_is_freed_before_its_halves_are_tried(shape, batch, monkeypa
     assert len(held) > 1
 
 
-def test_a_network_short_of_memory_is_tried_with_recomputation(shape, batch, monkeypatch) -> None:
+def test_groups_of_a_width_are_of_like_size(shape, batch) -> None:
+    scorer = Evaluator("snip", shape, batch=batch, group_size=4)
+    assert [len(group) for group in scorer._groups([SMALL[0]] * 9)] == [3, 3, 3]
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        torch.OutOfMemoryError("CUDA out of memory"),
+        RuntimeError("CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling `cublasCreate(handle)`"),
+    ],
+)
+def test_a_network_short_of_memory_is_tried_with_recomputation(
+    error, shape, batch, monkeypatch
+) -> None:
     expected = scored(SMALL[:1], shape, batch, "snip")[0]["snip"]
     observe = evaluator.observe
 
     def short_of_memory(architectures, specs, setting):
         if setting.memory:
-            raise torch.OutOfMemoryError("CUDA out of memory")
+            raise error
         return observe(architectures, specs, setting)
 
     monkeypatch.setattr(evaluator, "observe", short_of_memory)
@@ -158,7 +172,8 @@ def test_only_the_proxy_at_fault_loses_its_score(shape, batch, monkeypatch) -> N
     assert result["scores"]["snip"] == scored(SMALL[:1], shape, batch, "snip", seed=0)[0]["snip"]
 
 
-def test_overflow_is_computed_again_in_float64(shape, batch, monkeypatch) -> None:
+@pytest.mark.parametrize("group_size", [1, 3])
+def test_overflow_is_computed_again_in_float64(group_size, shape, batch, monkeypatch) -> None:
     def huge(tap):
         return (tap.weight.square().sum((1, 2)) * 0 + 1e30) * 1e30
 
@@ -167,10 +182,11 @@ def test_overflow_is_computed_again_in_float64(shape, batch, monkeypatch) -> Non
 
     monkeypatch.setitem(PROXIES, "huge", Proxy(huge))
     monkeypatch.setitem(PROXIES, "beyond", Proxy(beyond))
-    (result,) = Evaluator("huge,beyond", shape, batch=batch).score(SMALL[:1])
-    assert result["scores"]["huge"] == pytest.approx(18e60)  # 18 linear layers of 1e60
-    assert math.isnan(result["scores"]["beyond"])
-    assert result["reasons"] == {"beyond": "inf: the score has no finite value"}
+    scorer = Evaluator("huge,beyond", shape, batch=batch, group_size=group_size)
+    for result in scorer.score(SMALL[:1] * 4):
+        assert result["scores"]["huge"] == pytest.approx(18e60)  # 18 linear layers of 1e60
+        assert math.isnan(result["scores"]["beyond"])
+        assert result["reasons"] == {"beyond": "inf: the score has no finite value"}
 
 
 def test_a_score_is_computed_again_whatever_fails_beside_it(shape, batch, monkeypatch) -> None:

@@ -235,7 +235,7 @@ def grasp(tap: Tap) -> Tensor:
     Source: Wang et al., ICLR 2020; HyTAS, supplementary table 1, whose -sum (H g) w is negative and
     picks the smallest networks: this is minus that. H is the Hessian of the mean cross-entropy by
     the weights of all linear layers. Direction: larger is better. Data: labelled patches. Cost: one
-    forward and one backward pass, then a forward pass that carries two first derivatives and
-    their mixed second (curvature.py), in place of a graph of the backward pass.
+    forward and one backward pass, then a forward pass that carries the derivatives along w and g
+    (curvature.py), in place of a graph of the backward pass.
     """
     return tap.outputs

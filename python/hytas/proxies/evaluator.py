@@ -19,6 +19,7 @@ from hytas.models.shape import InputShape
 from hytas.proxies.memory import (
     activation_bytes,
     activation_memory,
+    held_bytes,
     is_out_of_memory,
     weight_bytes,
 )
@@ -26,7 +27,6 @@ from hytas.proxies.observe import Setting
 from hytas.proxies.observers import observe, together
 from hytas.proxies.results import Scores, check_architecture, genes_only, record
 from hytas.proxies.spec import ProxySpec, base_proxies, parse_proxies
-from hytas.proxies.table import HOLD_TWICE
 from hytas.proxies.weights import FUSIONS, INITS, Draws, Pool
 
 GROUP_SIZE = 256  # networks run together on a GPU, memory allowing
@@ -176,9 +176,10 @@ class Evaluator:
             size = activation_bytes(architecture, patches)
             if self.device.type == "cpu":
                 return size
-            twins = 2 if any(spec.proxy.extra in HOLD_TWICE for spec in self.specs) else 1
+            needs = {spec.proxy.extra for spec in self.specs}
             samples = 0 if setting.batch is None else len(setting.batch[0])
-            return twins * size + weight_bytes(architecture, self.specs, self.shape, samples)
+            beside = weight_bytes(architecture, self.specs, self.shape, samples)
+            return held_bytes(size, needs) + beside
         except (KeyError, TypeError, ValueError):
             return 0
 

@@ -1,6 +1,6 @@
 """What a group of networks holds while it is scored, and what a device can hold."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from typing import Any
 
 import torch
@@ -9,6 +9,7 @@ from torch import Tensor
 from hytas.models.shape import InputShape
 from hytas.proxies.baselines import params
 from hytas.proxies.spec import ProxySpec
+from hytas.proxies.table import CURVATURE, PERTURBED
 
 # Bytes of activations kept on a CPU: the cap keeps the peak of a process under 1 GiB.
 CPU_ACTIVATIONS = 400 << 20
@@ -39,6 +40,17 @@ def activation_bytes(architecture: Mapping[str, Any], patches: Tensor) -> int:
     )
     total: int = patches.shape[0] * tokens * width * patches.element_size()
     return total
+
+
+def held_bytes(activations: int, needs: Container[str]) -> int:
+    """Bytes that the passes of a group hold, whose kept graph holds `activations`.
+
+    A perturbed network in step holds as much again; layers kept for the curvature, which replace
+    the graph as it is freed, add a third (measured, 200 bands).
+    """
+    if PERTURBED in needs:
+        return 2 * activations
+    return activations * 4 // 3 if CURVATURE in needs else activations
 
 
 def is_out_of_memory(failure: str) -> bool:

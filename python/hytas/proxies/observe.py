@@ -14,11 +14,11 @@ from hytas.machine import exactly
 from hytas.models.shape import InputShape
 from hytas.proxies.curvature import curvature_along
 from hytas.proxies.formulas import LINEAR, MLP, MSA, take_norms
-from hytas.proxies.memory import activation_bytes
+from hytas.proxies.memory import activation_bytes, held_bytes
 from hytas.proxies.network import Group, Tap
 from hytas.proxies.passes import Pass, cross_entropy_grad, input_gradient
 from hytas.proxies.spec import ProxySpec
-from hytas.proxies.table import CURVATURE, FORWARD, HOLD_TWICE, INPUT, PERTURBED
+from hytas.proxies.table import CURVATURE, FORWARD, INPUT, PERTURBED
 from hytas.proxies.weights import Draws, draw_weights, perturbed_patches
 
 Architecture = Mapping[str, Any]
@@ -179,8 +179,7 @@ def _data_pass(
         by_need.setdefault(tally.spec.proxy.extra, []).append(tally)
     early = by_need.pop(FORWARD, [])
     needed = sum(activation_bytes(architecture, patches) for architecture in architectures)
-    # A twin holds as much again, and what is kept for the curvature almost that.
-    keep = needed * (1 if by_need.keys().isdisjoint(HOLD_TWICE) else 2) <= setting.memory
+    keep = held_bytes(needed, by_need) <= setting.memory
     run = Pass(
         group,
         patches,
@@ -206,7 +205,7 @@ def _data_pass(
     for taps, others in zip(steps, twins, strict=False):
         _look_at_pairs(taps, others, readers, noted)
     if noted is not None:
-        room = setting.memory * len(patches) // max(1, 2 * needed)  # samples whose pass fits
+        room = setting.memory * len(patches) // max(1, 4 * needed)  # samples whose pass fits
         _look_at_curvature(group, by_need[CURVATURE], setting.batch, noted, room)
 
 

@@ -14,7 +14,6 @@ NO_PASS, DATA, ONES = "none", "data", "ones"
 # What a proxy needs of its pass, when not activations and gradients alone: only the forward pass;
 # the gradient by the input; second derivatives; a second, perturbed network in step.
 FORWARD, INPUT, CURVATURE, PERTURBED = "forward", "input", "curvature", "perturbed"
-HOLD_TWICE = (CURVATURE, PERTURBED)  # of these, what holds a pass's activations twice
 
 # The first value is the default.
 PARTS = ("sum", "log", "msa", "mlp")

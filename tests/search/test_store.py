@@ -26,6 +26,8 @@ def test_gives_back_what_it_got(tmp_path: Path) -> None:
         store.save_state(b"\x00state")
     with EvaluationStore(tmp_path / "store.sqlite") as store:
         assert store.evaluations() == [items[1], items[0]]
+        # The genes' order too: a resumed run writes the same bytes as one that never stopped.
+        assert list(store.evaluations()[0].architecture) == ["space", "depth"]
         assert store.load_state() == b"\x00state"
 
 

@@ -245,15 +245,18 @@ class EvaluationStore:
             raise
 
     def add(self, evaluations: Iterable[Evaluation]) -> None:
-        """Add evaluations, all or none; ids already present are replaced."""
+        """Add evaluations, all or none; ids already present are replaced.
+
+        The genes keep their order, so that a resumed run writes the same bytes as one that never stopped.
+        """
         rows = [
             (
                 item.id,
                 item.generation,
-                json.dumps(item.architecture, sort_keys=True),
-                json.dumps(item.costs, sort_keys=True),
-                json.dumps(_finite_or_null(item.scores), sort_keys=True),
-                json.dumps(item.reasons, sort_keys=True),
+                json.dumps(item.architecture),
+                json.dumps(item.costs),
+                json.dumps(_finite_or_null(item.scores)),
+                json.dumps(item.reasons),
                 item.seconds,
             )
             for item in evaluations

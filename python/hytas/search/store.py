@@ -247,7 +247,7 @@ class EvaluationStore:
     def add(self, evaluations: Iterable[Evaluation]) -> None:
         """Add evaluations, all or none; ids already present are replaced.
 
-        The genes keep their order, so that a resumed run writes the same bytes as one that never stopped.
+        The genes keep their order: a resumed run writes the same bytes as one that never stopped.
         """
         rows = [
             (

@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import asdict, dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -113,31 +114,58 @@ def retrain(
     # A GPU's faster kernels differ from run to run. The caller's generators, of the CPU and of this
     # device, are left as they were.
     with arithmetic("float32", device), torch.random.fork_rng(devices):
-        return _retrain(network, training, validation, recipe, seed, device, checkpoint, progress)
+        course = _Course(training, recipe, seed, device)
+        return _retrain(network, course, validation, checkpoint, progress)
+
+
+@dataclass(frozen=True)
+class _Course:
+    """What is the same in every step of a training."""
+
+    training: LabelledPixels
+    recipe: Recipe
+    seed: int
+    device: torch.device
+
+    @cached_property
+    def epochs(self) -> int:
+        return self.recipe.epochs_for(len(self.training))
+
+    @cached_property
+    def class_weights(self) -> Tensor | None:
+        """Weights (C,) of the classes in the loss, 1 in the mean over the training pixels."""
+        if not self.recipe.class_weights:
+            return None
+        training = self.training
+        counts = np.bincount(training.targets, minlength=training.classes).astype(np.float64)
+        weights = np.where(counts > 0, counts, 1.0) ** -self.recipe.class_weights
+        weights *= counts.sum() / (counts * weights).sum()
+        return torch.from_numpy(weights.astype(np.float32)).to(self.device)
+
+    @cached_property
+    def dark(self) -> Tensor | None:
+        dark = self.training.dark
+        return None if dark is None else torch.from_numpy(dark).to(self.device)
 
 
 def _retrain(
     network: nn.Module,
-    training: LabelledPixels,
+    course: _Course,
     validation: LabelledPixels,
-    recipe: Recipe,
-    seed: int,
-    device: torch.device,
     checkpoint: Path | None,
     progress: Callable[[Epoch], None],
 ) -> TrainingResult:
-    epochs = recipe.epochs_for(len(training))
+    training, recipe, device, epochs = course.training, course.recipe, course.device, course.epochs
     if recipe.whitened:
-        whiten_embedding(network, _some_patches(training, seed), seed)
+        whiten_embedding(network, _some_patches(training, course.seed), course.seed)
     state = _initial_state(network.to(device), recipe)
     if checkpoint is not None and checkpoint.exists():
         load_checkpoint(checkpoint, state)
     patience = max(1, math.ceil(recipe.patience * epochs))
-    weights = _class_weights(training, recipe, device)
     saved = time.monotonic()
     while (done := len(state.history)) < epochs and done - state.best_epoch < patience:
         started = time.monotonic()
-        loss = _train_epoch(state, training, recipe, weights, epochs, seed, device)
+        loss = _train_epoch(state, course)
         watched = _evaluate(state.average, validation, device)
         record = Epoch(
             done + 1, epochs, loss, watched[0], watched[1], watched[2], time.monotonic() - started
@@ -188,61 +216,41 @@ def _initial_state(network: nn.Module, recipe: Recipe) -> TrainingState:
     return TrainingState(network, average, copy.deepcopy(average), optimizer)
 
 
-def _class_weights(training: LabelledPixels, recipe: Recipe, device: torch.device) -> Tensor | None:
-    """Weights (C,) of the classes in the loss, 1 in the mean over the training pixels."""
-    if not recipe.class_weights:
-        return None
-    counts = np.bincount(training.targets, minlength=training.classes).astype(np.float64)
-    weights = np.where(counts > 0, counts, 1.0) ** -recipe.class_weights
-    weights *= counts.sum() / (counts * weights).sum()
-    return torch.from_numpy(weights.astype(np.float32)).to(device)
-
-
-def _train_epoch(
-    state: TrainingState,
-    training: LabelledPixels,
-    recipe: Recipe,
-    weights: Tensor | None,
-    epochs: int,
-    seed: int,
-    device: torch.device,
-) -> float:
+def _train_epoch(state: TrainingState, course: _Course) -> float:
     """One pass over the training pixels in a random order; the mean loss."""
-    epoch = len(state.history)
-    generator = torch.Generator().manual_seed(_epoch_seed(seed, epoch))
-    torch.manual_seed(_epoch_seed(seed, epoch) + 1)  # drop-path draws from the global generator
+    training, recipe, epoch = course.training, course.recipe, len(state.history)
+    generator = torch.Generator().manual_seed(_epoch_seed(course.seed, epoch))
+    torch.manual_seed(_epoch_seed(course.seed, epoch) + 1)  # drop-path draws from the global one
     order = torch.randperm(len(training), generator=generator).numpy()
-    dark = None if training.dark is None else torch.from_numpy(training.dark).to(device)
     steps = recipe.steps_per_epoch(len(training))
-    losses = torch.zeros((), dtype=torch.float64, device=device)  # read once: a GPU need not wait
+    # Read once: a GPU need not wait.
+    losses = torch.zeros((), dtype=torch.float64, device=course.device)
     state.network.train()
     for index in range(steps):
         step = epoch * steps + index
         for group in state.optimizer.param_groups:
-            group["lr"] = recipe.learning_rate * _schedule(step / (epochs * steps), recipe.warmup)
+            done = step / (course.epochs * steps)
+            group["lr"] = recipe.learning_rate * _schedule(done, recipe.warmup)
         chosen = order[index * recipe.batch_size : (index + 1) * recipe.batch_size]
-        patches, classes = training.batch(chosen, device)
-        targets = F.one_hot(classes, training.classes).float()
-        patches = augment(patches, recipe, generator, dark)
-        loss = _step(state, patches, targets, recipe, weights, generator)
-        losses += len(chosen) * loss.double()
+        losses += len(chosen) * _step(state, course, chosen, generator).double()
         _average(state, recipe.ema_decay, step)
     return float(losses) / len(training)
 
 
 def _step(
-    state: TrainingState,
-    patches: Tensor,
-    targets: Tensor,
-    recipe: Recipe,
-    weights: Tensor | None,
-    generator: torch.Generator,
+    state: TrainingState, course: _Course, chosen: NDArray[np.int64], generator: torch.Generator
 ) -> Tensor:
-    """One optimiser step; the loss."""
+    """One optimiser step on the training pixels at positions `chosen`; the loss."""
+    recipe = course.recipe
+    patches, classes = course.training.batch(chosen, course.device)
+    targets = F.one_hot(classes, course.training.classes).float()
+    patches = augment(patches, recipe, generator, course.dark)
     patches, targets = mix(patches, targets, recipe, generator)
     with Alignment(state.network) if recipe.alignment else nullcontext() as aligned:
         logits = state.network(patches)
-    loss = F.cross_entropy(logits, targets, weight=weights, label_smoothing=recipe.label_smoothing)
+    loss = F.cross_entropy(
+        logits, targets, weight=course.class_weights, label_smoothing=recipe.label_smoothing
+    )
     if aligned is not None:
         loss = loss + recipe.alignment * aligned.penalty
     state.optimizer.zero_grad(set_to_none=True)

@@ -15,7 +15,7 @@ import torch
 
 from hytas.data import Scene, scene_from_arrays
 from hytas.errors import InputError
-from hytas.run import RunConfig, race, run_mission, trials
+from hytas.run import RunConfig, race, run_mission, trials, workers
 from hytas.run.context import prepare
 from hytas.run.folder import read_json
 from hytas.run.proposals import diverse, read_earlier, waves
@@ -135,7 +135,7 @@ def test_a_race_that_was_stopped_trains_nothing_twice(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run_mission(RACE, fixed_scene(), tmp_path / "whole", device="cpu")
-    monkeypatch.setattr(trials, "_workers", lambda *_: 1)  # in this process
+    monkeypatch.setattr(workers, "_workers", lambda *_: 1)  # in this process
     train, calls = trials.train, []
 
     def stopping(*arguments: object) -> Training:
@@ -203,7 +203,7 @@ def test_finalists_side_by_side_train_as_one_alone_does(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for count in (1, 2):
-        monkeypatch.setattr(trials, "_workers", lambda *_, count=count: count)
+        monkeypatch.setattr(workers, "_workers", lambda *_, count=count: count)
         run_mission(RACE, fixed_scene(), tmp_path / str(count), device="cpu")
     alone, beside = (trainings(tmp_path / name) for name in ("1", "2"))
     assert without_time(alone) == without_time(beside)
@@ -213,7 +213,7 @@ def test_finalists_side_by_side_train_as_one_alone_does(
 def test_what_trained_is_gone_when_the_race_is(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(trials, "_workers", lambda *_: 2)
+    monkeypatch.setattr(workers, "_workers", lambda *_: 2)
     run_mission(RACE, fixed_scene(), tmp_path / "run", device="cpu")
     children = ["ps", "-o", "args=", "--ppid", str(os.getpid())]
     left = subprocess.run(children, capture_output=True, text=True, check=True).stdout
@@ -240,7 +240,7 @@ _train = trials._train
 def test_a_finalist_whose_training_fails_is_out(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(trials, "_workers", lambda *_: 1)  # in this process
+    monkeypatch.setattr(workers, "_workers", lambda *_: 1)  # in this process
     monkeypatch.setattr(trials, "_train", failing(0, 2))
     config = replace(RACE, strategy="predictor", finalists=8, population=12)
     run_mission(config, fixed_scene(), tmp_path / "run", device="cpu")
@@ -258,7 +258,7 @@ def test_a_finalist_whose_training_fails_is_out(
 
 
 def test_a_race_in_which_all_fail_says_why(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(trials, "_workers", lambda *_: 1)
+    monkeypatch.setattr(workers, "_workers", lambda *_: 1)
     monkeypatch.setattr(trials, "_train", failing(*range(5)))
     with pytest.raises(InputError, match=r"every finalist failed; the first: .*too wild"):
         run_mission(RACE, fixed_scene(), tmp_path / "run", device="cpu")
@@ -271,7 +271,7 @@ def killed(*_: object) -> None:
 def test_a_training_process_that_is_killed_is_told_in_one_line(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(trials, "_workers", lambda *_: 2)
+    monkeypatch.setattr(workers, "_workers", lambda *_: 2)
     monkeypatch.setattr(trials, "train", killed)
     with pytest.raises(OSError, match="one of 2 training processes was killed"):
         run_mission(RACE, fixed_scene(), tmp_path / "run", device="cpu")
@@ -281,13 +281,13 @@ def test_how_many_train_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     scene = fixed_scene()
     context = prepare(RACE, scene, torch.device("cpu"))
     monkeypatch.setattr(torch, "get_num_threads", lambda: 64)
-    monkeypatch.setattr(trials, "cpu_count", lambda: 3)  # of a container on a large machine
-    assert [trials._workers(context, count) for count in (0, 2, 9)] == [0, 2, 3]
+    monkeypatch.setattr(workers, "cpu_count", lambda: 3)  # of a container on a large machine
+    assert [workers._workers(context, count) for count in (0, 2, 9)] == [0, 2, 3]
     monkeypatch.setattr(torch, "get_num_threads", lambda: 1)  # OMP_NUM_THREADS=1
-    assert trials._workers(context, 9) == 1
+    assert workers._workers(context, 9) == 1
     monkeypatch.setattr(torch, "get_num_threads", lambda: 2)
-    monkeypatch.setattr(trials, "MOST_BYTES", 0)  # patches that are too large to be sent
-    assert trials._workers(context, 9) == 1
+    monkeypatch.setattr(workers, "MOST_BYTES", 0)  # patches that are too large to be sent
+    assert workers._workers(context, 9) == 1
 
 
 def test_labels_of_test_pixels_change_nothing(tmp_path: Path) -> None:

@@ -1,18 +1,20 @@
 """From a configuration and a scene to all that the stages of a run share."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from torch import nn
 
 from hytas._engine import Feasible, SearchSpace, builtin_spaces
 from hytas.data import PatchReader, Preprocessing, Scene, Split, make_split
 from hytas.errors import InputError
-from hytas.models import NETWORKS, InputShape
+from hytas.models import NETWORKS, InputShape, build_network
 from hytas.run.config import RunConfig
 from hytas.run.folder import RunFolder
 from hytas.spaces import open_space
@@ -50,6 +52,21 @@ class RunContext:
 
         targets, dark = self.targets(pixels), self.preprocessing.dark
         return LabelledPixels(patches, pixels, targets, self.shape.classes, dark)
+
+    @property
+    def retraining_pixels(self) -> tuple[Pixels, Pixels]:
+        """The pixels that a retraining learns, and those that watch it: none, if all are learnt."""
+        train, validation = self.split.train, self.split.validation
+        if self.config.retrain_on == "all":
+            return np.union1d(train, validation), validation[:0]
+        return train, validation
+
+    def network(self, architecture: Mapping[str, Any]) -> nn.Module:
+        """The untrained network of an architecture; the run's seed decides its weights."""
+        config = self.config
+        return build_network(
+            architecture, self.shape, drop_path=config.recipe.drop_path, seed=config.seed
+        )
 
 
 def choose_device(name: str) -> torch.device:

@@ -16,7 +16,8 @@ from hytas.run.proposals import (
     waves,
 )
 from hytas.run.report import Report
-from hytas.run.trials import Trial, end_workers, race_folds, run_trials
+from hytas.run.trials import Trial, race_folds, run_trials
+from hytas.run.workers import end_workers
 from hytas.search import Evaluation, EvaluationStore, RoundResult, round_results
 
 FINALISTS = 16

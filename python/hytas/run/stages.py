@@ -21,7 +21,6 @@ from hytas.export import (
     export_formats,
 )
 from hytas.metrics import accuracy_report, summarise
-from hytas.models import build_network
 from hytas.proxies import (
     Evaluator,
     ProxySpec,
@@ -133,18 +132,13 @@ def retrain_stage(
     if folder.weights.exists():
         return load_weights(folder.weights)
     config = context.config
-    network = build_network(
-        architecture, context.shape, drop_path=config.recipe.drop_path, seed=config.seed
-    )
-    split = context.split
-    everything = config.retrain_on == "all"
+    network = context.network(architecture)
+    training, validation = context.retraining_pixels
     try:
         result = retrain(
             network,
-            context.labelled(
-                np.union1d(split.train, split.validation) if everything else split.train
-            ),
-            context.labelled(split.validation[:0] if everything else split.validation),
+            context.labelled(training),
+            context.labelled(validation),
             config.recipe,
             seed=config.seed,
             device=context.device,
@@ -268,8 +262,7 @@ def seeds_stage(
 
 def record_stage(context: RunContext, folder: RunFolder, architecture: Architecture) -> None:
     """Every retraining of the folder, in its `evaluations.sqlite`."""
-    config, split = context.config, context.split
-    pixels = len(split.train) + (len(split.validation) if config.retrain_on == "all" else 0)
+    config, pixels = context.config, len(context.retraining_pixels[0])
     with EvaluationStore(folder.evaluations) as store:
         for seed in range(config.seed, config.seed + config.seeds):
             of_seed = folder if seed == config.seed else folder.of_seed(seed)

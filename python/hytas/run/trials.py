@@ -1,48 +1,23 @@
-"""Trains finalists of a race side by side: one a core, each with one thread."""
+"""Trainings of a race: a finalist on a fold, for some steps, and what it reaches there."""
 
 import math
 import time
 from collections.abc import Iterator, Sequence
-from concurrent.futures.process import BrokenProcessPool
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
 
-import numpy as np
 import torch
-from joblib import Parallel, cpu_count, delayed, parallel_config
-from joblib.externals.loky import get_reusable_executor
-from numpy.typing import NDArray
 from torch import nn
 
 from hytas.errors import one_line
 from hytas.machine import one_thread
-from hytas.models import build_network
-from hytas.run.context import RunContext
+from hytas.run.context import Pixels, RunContext
+from hytas.run.workers import Labelled, side_by_side
 from hytas.search import Evaluation, Training
 from hytas.train import DivergedError, LabelledPixels, Recipe, retrain, shifted_accuracy
 
 ENOUGH_PIXELS = 60
 """Validation pixels that a race is to rank on, of all folds together; each fold costs as much."""
-MOST_BYTES = 2**30
-"""Of patches that are sent to other processes; more are cut as they are needed, by one process."""
-IDLE_SECONDS = 30
-"""After so long a worker process that has nothing to do ends, also when its parent was killed."""
-
-
-@dataclass(frozen=True)
-class _CutPatches:
-    """Patches that were cut before: what `LabelledPixels` reads, in a form that can be sent.
-
-    Attributes:
-        pixels: flat indices (N,), ascending.
-        patches: theirs (N, P, P, bands).
-    """
-
-    pixels: NDArray[np.int64]
-    patches: NDArray[np.float32]
-
-    def __call__(self, chosen: NDArray[np.int64]) -> NDArray[np.float32]:
-        return self.patches[np.searchsorted(self.pixels, chosen)]
 
 
 @dataclass(frozen=True)
@@ -64,7 +39,7 @@ class _Ground:
     device: torch.device
 
 
-def race_folds(context: RunContext) -> list[tuple[NDArray[np.int64], NDArray[np.int64]]]:
+def race_folds(context: RunContext) -> list[tuple[Pixels, Pixels]]:
     """Training and validation pixels of each fold of a race: several where pixels are few."""
     return context.split.folds(context.scene, ENOUGH_PIXELS)
 
@@ -72,67 +47,24 @@ def race_folds(context: RunContext) -> list[tuple[NDArray[np.int64], NDArray[np.
 def run_trials(context: RunContext, trials: Sequence[Trial], steps: int) -> Iterator[Training]:
     """Each trained from the start for `steps` optimiser steps, in the order they end.
 
-    On a CPU as many are trained at once as there are cores (OMP_NUM_THREADS, where it is set), each
-    with one thread, so that a training is the same however many run beside it. A GPU trains one
-    after another.
-
     Raises:
         OSError: a process that trained was killed.
     """
-    workers = _workers(context, len(trials))
-    side_by_side = workers > 1
-    grounds = _cut(_grounds(context, steps)) if side_by_side else _grounds(context, steps)
-    drop_path = context.config.recipe.drop_path
-    jobs = (
-        (
-            trial,
-            build_network(
-                trial.finalist.architecture,
-                context.shape,
-                drop_path=drop_path,
-                seed=context.config.seed,
-            ),
-            grounds[trial.fold],
-        )
-        for trial in trials
-    )
-    if side_by_side:
-        try:
-            with parallel_config("loky", inner_max_num_threads=1, idle_worker_timeout=IDLE_SECONDS):
-                yield from Parallel(workers, return_as="generator_unordered")(
-                    delayed(train)(*job) for job in jobs
-                )
-        except BrokenProcessPool:
-            raise OSError(
-                f"one of {workers} training processes was killed, as where memory runs out: the "
-                "same command goes on, and with OMP_NUM_THREADS=1 it trains one after another"
-            ) from None
-        return
-    for job in jobs:
-        yield train(*job)
+
+    def jobs(labelled: Labelled) -> Iterator[tuple[Trial, nn.Module, _Ground]]:
+        grounds = _grounds(context, steps, labelled)
+        for trial in trials:
+            yield trial, context.network(trial.finalist.architecture), grounds[trial.fold]
+
+    yield from side_by_side(context, train, len(trials), jobs)
 
 
-def end_workers(context: RunContext) -> None:
-    """End the processes that trained, which otherwise wait for more.
-
-    While they wait, the threads of this process share a core (seen on Linux, with two cores:
-    retraining took three times as long), and each holds some 300 MB.
-    """
-    if _workers(context, 2) > 1:
-        get_reusable_executor().shutdown(wait=True)
-
-
-def _grounds(context: RunContext, steps: int) -> list[_Ground]:
+def _grounds(context: RunContext, steps: int, labelled: Labelled) -> list[_Ground]:
     """One for each fold."""
-    recipe = replace(context.config.recipe, steps=steps, epochs=None, most_epochs=None)
+    config = context.config
+    recipe = replace(config.recipe, steps=steps, epochs=None, most_epochs=None)
     return [
-        _Ground(
-            context.labelled(training),
-            context.labelled(validation),
-            recipe,
-            context.config.seed,
-            context.device,
-        )
+        _Ground(labelled(training), labelled(validation), recipe, config.seed, context.device)
         for training, validation in race_folds(context)
     ]
 
@@ -190,29 +122,3 @@ def _train(trial: Trial, network: nn.Module, ground: _Ground) -> Training:
         shifted,
         sum(epoch.seconds for epoch in result.history),
     )
-
-
-def _workers(context: RunContext, trials: int) -> int:
-    """Processes to train in; 1 is this one."""
-    pixels = len(context.split.train) + len(context.split.validation)
-    patches = 4 * pixels * context.config.patch_size**2 * context.shape.bands  # bytes
-    if context.device.type != "cpu" or patches > MOST_BYTES:
-        return 1
-    # torch counts the cores of the machine, joblib those that a container may use.
-    cores: int = cpu_count()
-    return min(torch.get_num_threads(), cores, trials)
-
-
-def _cut(grounds: Sequence[_Ground]) -> list[_Ground]:
-    """The same with patches that can be sent; those of all folds are the same pixels'."""
-    first = grounds[0]
-    pixels = np.union1d(first.training.pixels, first.validation.pixels)
-    cut = _CutPatches(pixels, first.training.patches(pixels))
-    return [
-        replace(
-            ground,
-            training=replace(ground.training, patches=cut),
-            validation=replace(ground.validation, patches=cut),
-        )
-        for ground in grounds
-    ]

@@ -158,7 +158,7 @@ def _facts(split: Split) -> dict[str, Any]:
     return {
         "seed": split.seed,
         "kind": split.kind,
-        "train": len(split.train) + len(split.validation),
+        "train": len(split.learnable),
         "test": len(split.test),
         "overlap": split.overlap,
         "notes": list(split.notes),

@@ -66,7 +66,7 @@ class Task:
         Raises:
             InputError: fewer than two classes to tell apart, or a bad selection of bands.
         """
-        train = np.union1d(split.train, split.validation)
+        train = split.learnable
         targets = scene.labels.ravel()[train].astype(np.int64) - 1
         if len(np.unique(targets)) < 2:
             raise InputError(f"training pixels: of one class only in {scene.name}; two are needed")

@@ -49,6 +49,11 @@ class Split:
     overlap: float
     notes: tuple[str, ...] = ()
 
+    @property
+    def learnable(self) -> Pixels:
+        """Training and validation pixels together, ascending."""
+        return np.union1d(self.train, self.validation)
+
     def folds(self, scene: Scene, enough: int) -> list[tuple[Pixels, Pixels]]:
         """Pairs of training and validation pixels: this one, then pairs of the same pixels.
 

@@ -56,10 +56,10 @@ class RunContext:
     @property
     def retraining_pixels(self) -> tuple[Pixels, Pixels]:
         """The pixels that a retraining learns, and those that watch it: none, if all are learnt."""
-        train, validation = self.split.train, self.split.validation
+        split = self.split
         if self.config.retrain_on == "all":
-            return np.union1d(train, validation), validation[:0]
-        return train, validation
+            return split.learnable, split.validation[:0]
+        return split.train, split.validation
 
     def network(self, architecture: Mapping[str, Any]) -> nn.Module:
         """The untrained network of an architecture; the run's seed decides its weights."""

@@ -79,7 +79,7 @@ def side_by_side(
 
 def _sendable(context: RunContext) -> Labelled:
     """Reads labelled pixels of training and validation, from patches that were cut at once."""
-    known = np.union1d(context.split.train, context.split.validation)
+    known = context.split.learnable
     cut = _CutPatches(known, context.labelled(known).patches(known))
     return lambda pixels: replace(context.labelled(pixels), patches=cut)
 
@@ -96,7 +96,7 @@ def end_workers(context: RunContext) -> None:
 
 def _workers(context: RunContext, trials: int) -> int:
     """Processes to train in; 1 is this one."""
-    pixels = len(context.split.train) + len(context.split.validation)
+    pixels = len(context.split.learnable)
     patches = 4 * pixels * context.config.patch_size**2 * context.shape.bands  # bytes
     if context.device.type != "cpu" or patches > MOST_BYTES:
         return 1

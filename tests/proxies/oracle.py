@@ -14,7 +14,8 @@ from torch import Tensor, nn
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from hytas.models import InputShape, SpectralTransformer, build_network
-from hytas.proxies.weights import Draws, Pool, Weights, draw_weights, perturbed_patches
+from hytas.proxies.draws import Draws, Pool, perturbed_patches
+from hytas.proxies.weights import Weights, draw_weights
 
 LINEAR = ("embed", "qkv", "proj", "fc1", "fc2", "head")
 

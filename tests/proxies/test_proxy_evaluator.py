@@ -14,9 +14,10 @@ from hytas.errors import InputError
 from hytas.models import build_network, count_parameters
 from hytas.proxies import PROXIES, Evaluator, Proxy, evaluator, linalg
 from hytas.proxies.curvature import curvature_along
+from hytas.proxies.draws import Draws, Pool
 from hytas.proxies.network import Group, is_one
 from hytas.proxies.passes import Pass, cross_entropy_grad
-from hytas.proxies.weights import Draws, Pool, draw_weights
+from hytas.proxies.weights import draw_weights
 
 ALL = ",".join(PROXIES).replace("logsynflow", "logsynflow:domain=symmetric")
 TOLERANCE = {"dss": 1e-3}  # nuclear norms

@@ -13,10 +13,10 @@ from torch import nn
 from hytas.models import InputShape, build_network, count_parameters
 from hytas.models.table import NETWORKS
 from hytas.proxies import PROXIES, Evaluator, observers
+from hytas.proxies.draws import Draws, Pool
 from hytas.proxies.generic import score_network
 from hytas.proxies.initial import blueprint
 from hytas.proxies.modules import layer_kinds
-from hytas.proxies.weights import Draws, Pool
 
 ALL = ",".join(PROXIES).replace("logsynflow", "logsynflow:domain=symmetric")
 SIGNED = "dss:layers=all,dss:sign=weights,synflow:sign=released,snip:parts=log"

@@ -16,6 +16,7 @@ from torch import Tensor
 from hytas.errors import InputError, one_line
 from hytas.machine import PRECISIONS, arithmetic, one_thread
 from hytas.models.shape import InputShape
+from hytas.proxies.draws import FUSIONS, INITS, Draws, Pool
 from hytas.proxies.memory import (
     activation_bytes,
     activation_memory,
@@ -27,7 +28,6 @@ from hytas.proxies.observe import Setting
 from hytas.proxies.observers import observe, together
 from hytas.proxies.results import Scores, check_architecture, genes_only, record
 from hytas.proxies.spec import ProxySpec, base_proxies, parse_proxies
-from hytas.proxies.weights import FUSIONS, INITS, Draws, Pool
 
 GROUP_SIZE = 256  # networks run together on a GPU, memory allowing
 WIDTHS = 12  # of networks in the HyTAS space; those run together are of one

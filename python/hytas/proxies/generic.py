@@ -12,6 +12,7 @@ from torch.func import functional_call
 from torch.overrides import TorchFunctionMode
 
 from hytas.machine import exactly
+from hytas.proxies.draws import perturbed_patches
 from hytas.proxies.initial import Values, blueprint, load
 from hytas.proxies.modules import Look, Probe, TooLargeError, Visitor
 from hytas.proxies.network import Tap
@@ -19,7 +20,6 @@ from hytas.proxies.observe import Setting, Tally, by_passes, samples_first
 from hytas.proxies.passes import cross_entropy_grad
 from hytas.proxies.spec import ProxySpec
 from hytas.proxies.table import CURVATURE, FORWARD, INPUT, PERTURBED
-from hytas.proxies.weights import perturbed_patches
 
 Grads = dict[int, Tensor]
 """Place of a layer, from 1 -> the gradient of its weight, (out, in)."""

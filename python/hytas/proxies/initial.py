@@ -21,8 +21,8 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from hytas.errors import InputError
 from hytas.models.shape import InputShape
 from hytas.models.table import NETWORKS, build_network
+from hytas.proxies.draws import DEVIATION, Draws, Pool, moved
 from hytas.proxies.keys import architecture_key, stable_hash
-from hytas.proxies.weights import DEVIATION, Draws, Pool, moved
 
 Values = dict[str, Tensor]
 """Name of a parameter -> its tensor."""

@@ -13,13 +13,14 @@ from torch import Tensor
 from hytas.machine import exactly
 from hytas.models.shape import InputShape
 from hytas.proxies.curvature import curvature_along
+from hytas.proxies.draws import Draws, perturbed_patches
 from hytas.proxies.formulas import LINEAR, MLP, MSA, take_norms
 from hytas.proxies.memory import activation_bytes, held_bytes
 from hytas.proxies.network import Group, Tap
 from hytas.proxies.passes import Pass, cross_entropy_grad, input_gradient
 from hytas.proxies.spec import ProxySpec
 from hytas.proxies.table import CURVATURE, FORWARD, INPUT, PERTURBED
-from hytas.proxies.weights import Draws, draw_weights, perturbed_patches
+from hytas.proxies.weights import draw_weights
 
 Architecture = Mapping[str, Any]
 

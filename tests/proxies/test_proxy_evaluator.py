@@ -118,6 +118,23 @@ def test_out_of_memory_halves_the_group_and_loses_no_score(shape, batch, monkeyp
     assert max(seen) > 1
 
 
+def test_groups_after_one_that_did_not_fit_are_smaller(shape, batch, monkeypatch) -> None:
+    observe, refused = evaluator.observe, []
+
+    def short_of_memory(architectures, *rest):
+        if len(architectures) > 4:
+            refused.append(len(architectures))
+            raise torch.OutOfMemoryError("CUDA out of memory")
+        return observe(architectures, *rest)
+
+    monkeypatch.setattr(evaluator, "observe", short_of_memory)
+    alike = SMALL[:1] * 8
+    scorer = Evaluator("snip", shape, batch=batch, group_size=8)
+    first, second = scorer.score(alike), scorer.score(alike)
+    assert refused == [8]
+    assert [each["scores"] for each in first] == [each["scores"] for each in second]
+
+
 def test_what_failed_is_freed_before_its_halves_are_tried(shape, batch, monkeypatch) -> None:
     observe, held = evaluator.observe, []
 

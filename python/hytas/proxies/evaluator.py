@@ -96,6 +96,7 @@ class Evaluator:
         dtype = torch.float64 if precision == "float64" else torch.float32
         self.setting = self._make_setting(dtype)
         self._exact: Setting | None = None
+        self._room = math.inf  # bytes that a group may need, by what did not fit
 
     @property
     def names(self) -> list[str]:
@@ -184,6 +185,9 @@ class Evaluator:
             return 0
 
     def _score_group(self, members: list[tuple[Mapping[str, Any], Scores]]) -> None:
+        if len(members) > 1 and self._needed(members) > self._room:
+            self._score_halves(members)
+            return
         started = time.perf_counter()
         values: dict[str, list[float]] = {}
         failure = None
@@ -196,11 +200,11 @@ class Evaluator:
         if failure is not None:
             _release(self.device)
             if len(members) > 1:
+                if is_out_of_memory(failure):
+                    self._room = self._needed(members) / 2
                 # Whatever a group meets (memory, an eigenvalue solver), its halves are tried alone,
                 # so that only the network at fault loses a score.
-                half = len(members) // 2
-                self._score_group(members[:half])
-                self._score_group(members[half:])
+                self._score_halves(members)
                 return
             self._score_one_by_one(members[0], failure)
         for name, column in values.items():
@@ -210,6 +214,14 @@ class Evaluator:
         seconds = (time.perf_counter() - started) / len(members)
         for _, result in members:
             result["seconds"] = seconds
+
+    def _needed(self, members: list[tuple[Mapping[str, Any], Scores]]) -> int:
+        return sum(self._size(architecture) for architecture, _ in members)
+
+    def _score_halves(self, members: list[tuple[Mapping[str, Any], Scores]]) -> None:
+        half = len(members) // 2
+        self._score_group(members[:half])
+        self._score_group(members[half:])
 
     def _rescued(
         self, architectures: Sequence[Mapping[str, Any]], name: str, values: Sequence[float]

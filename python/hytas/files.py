@@ -1,10 +1,11 @@
 """Files that are either whole or absent, whatever kills the process or fills the disk."""
 
+import fcntl
 import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 
 @contextmanager
@@ -31,6 +32,20 @@ def atomic_write(path: str | Path) -> Iterator[Path]:
         temporary.replace(path)
     finally:
         temporary.unlink(missing_ok=True)
+
+
+def lock(file: IO[Any]) -> bool:
+    """Whether this process has an open file for itself, until it closes it.
+
+    Where the file system has no locks, nobody can tell, and it has.
+    """
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    except OSError:
+        return True
+    return True
 
 
 def write_tensors(path: str | Path, tensors: Mapping[str, Any], metadata: dict[str, str]) -> None:

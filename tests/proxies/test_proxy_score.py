@@ -8,7 +8,7 @@ from small_networks import WIDE
 
 from hytas.cli.main import run
 from hytas.errors import InputError
-from hytas.proxies import parse_proxies, rank_mean
+from hytas.proxies import PROXIES, parse_proxies, rank_mean
 from hytas.proxies.files import ScoreTable, read_architectures
 
 TABLE = """depth,embed_dim,num_heads,mlp_ratio,OA
@@ -42,6 +42,9 @@ def test_csv_and_json_lines_hold_the_same(archs, tmp_path) -> None:
     assert read_architectures(lines) == rows
     lines.write_text(json.dumps({**rows[0], "costs": {"params": 1}, "OA": 0.5}, indent=1))
     assert read_architectures(lines) == rows[:1]
+    told = {**rows[0], "note": "one\u2028line"}
+    lines.write_text(json.dumps(told, ensure_ascii=False) + "\r\n" + json.dumps(rows[1]) + "\r\n")
+    assert read_architectures(lines) == rows[:2]
 
 
 @pytest.mark.parametrize(
@@ -69,6 +72,13 @@ def test_csv_and_json_lines_hold_the_same(archs, tmp_path) -> None:
         (
             TABLE.replace("OA", "space").replace("0.7", "hytas-wide").replace("0.5", "hytas"),
             "line 3: space 0.6: a CSV file holds",
+        ),
+        (TABLE.replace("OA", "embed_dim"), "has more than one column embed_dim"),
+        (TABLE.replace("0.7", "7" * 200_000), "field larger than field limit"),
+        ("[" * 100_000, "nested too deeply"),
+        (
+            '{"embed_dim": 32, "num_heads": [3], "mlp_ratio": [1]}\n' + '{"a":' * 100_000,
+            "line 2: maximum recursion depth",
         ),
         ('{"embed_dim": "32", "num_heads": [3], "mlp_ratio": [1]}\n', "embed_dim 32: must be"),
     ],
@@ -179,15 +189,15 @@ def test_a_failed_member_leaves_the_combination_empty(tmp_path) -> None:
     architectures = [
         {"depth": 1, "embed_dim": width, "num_heads": [3], "mlp_ratio": [1]} for width in (32, 48)
     ]
-    table = ScoreTable(tmp_path / "s.csv", ["snip", "dss"], architectures, {}, [spec])
     failed = {
         "scores": {"snip": float("nan"), "dss": 1.0},
         "seconds": 1.0,
         "reasons": {"snip": "?"},
     }
     whole = {"scores": {"snip": 3.0, "dss": 0.5}, "seconds": 1.0, "reasons": {}}
-    table.append(architectures, [failed, whole])
-    table.finish()
+    with ScoreTable(tmp_path / "s.csv", ["snip", "dss"], architectures, {}, [spec]) as table:
+        table.append(architectures, [failed, whole])
+        table.finish()
     rows = list(csv.DictReader((tmp_path / "s.csv").read_text().splitlines()))
     assert [row[str(spec)] for row in rows] == ["", "0.75"]
     assert json.loads(rows[0]["reasons"]) == {"snip": "?"}
@@ -236,13 +246,54 @@ def test_a_file_that_is_no_table_is_left_alone(tmp_path) -> None:
     with pytest.raises(InputError, match="exists and is no score table"):
         ScoreTable(path, ["snip"], [], {})
     assert path.read_text() == "dear diary"
+    assert [one.name for one in tmp_path.iterdir()] == ["mine.csv"]
+
+
+@pytest.mark.parametrize("mine", ["dear diary", '{"precious": 1}', "[1, 2]"])
+def test_a_file_where_the_card_goes_is_left_alone(mine, tmp_path) -> None:
+    card = tmp_path / "mine.json"
+    card.write_text(mine)
+    with pytest.raises(InputError, match=r"take the place of .*mine\.json"):
+        ScoreTable(tmp_path / "mine", ["snip"], [], {})
+    assert card.read_text() == mine
+    assert not (tmp_path / "mine").exists()
+
+
+def test_two_at_once_do_not_write_one_table(archs, tmp_path, capsys) -> None:
+    out, architectures = tmp_path / "s.csv", read_architectures(archs)
+    with ScoreTable(out, ["snip"], architectures, {}):
+        status, _, error = hytas(capsys, "score", "--archs", archs, "--out", out)
+        assert status == 2
+        assert "another hytas is at work on it" in error
+    with ScoreTable(out, ["snip"], architectures, {}) as table:
+        assert table.done == 0
+
+
+def test_whole_numbers_are_the_same_however_they_are_written(archs, tmp_path, capsys) -> None:
+    command = ("score", "--archs", archs, "--proxy", "params", "--out", tmp_path / "s.csv")
+    assert hytas(capsys, *command)[0] == 0
+    archs.write_text(TABLE.replace("4,32", "4.0,32.0").replace("[1, 2, 3, 1]", "[1.0, 2, 3, 1]"))
+    status, _, log = hytas(capsys, *command)
+    assert status == 0
+    assert "resuming: 3 of 3 are there" in log
+
+
+@pytest.mark.parametrize("option", ["init", "fusions"])
+def test_the_released_code_has_no_other_spaces(option, tmp_path, capsys) -> None:
+    path = tmp_path / "wide.jsonl"
+    path.write_text(json.dumps(WIDE[0]))
+    command = ("score", "--archs", path, "--out", tmp_path / "s.csv", f"--{option}", "released")
+    status, _, error = hytas(capsys, *command)
+    assert status == 2
+    assert f"--{option} released: is of the space hytas alone" in error
+    assert not (tmp_path / "s.csv").exists()
 
 
 def test_failed_score_is_an_empty_field_with_its_reason(tmp_path) -> None:
     architecture = {"depth": 1, "embed_dim": 32, "num_heads": [3], "mlp_ratio": [1]}
-    table = ScoreTable(tmp_path / "s.csv", ["snip"], [architecture], {})
     score = {"scores": {"snip": float("nan")}, "seconds": 1.0, "reasons": {"snip": "why"}}
-    table.append([architecture], [score])
+    with ScoreTable(tmp_path / "s.csv", ["snip"], [architecture], {}) as table:
+        table.append([architecture], [score])
     (row,) = csv.DictReader((tmp_path / "s.csv").read_text().splitlines())
     assert row["snip"] == ""
     assert json.loads(row["reasons"]) == {"snip": "why"}
@@ -256,6 +307,8 @@ def test_proxies_are_listed(capsys) -> None:
     status, printed, _ = hytas(capsys, "proxies", "dss")
     assert "Algorithm 1" in printed
     assert "sign=none|weights|released" in printed
+    _, printed, _ = hytas(capsys, "proxies", "dss,naswot,rank-mean(dss,snip)")
+    assert [line for line in printed.splitlines() if line in PROXIES] == ["dss", "naswot", "snip"]
     status, printed, _ = hytas(capsys, "proxies", "--json")
     assert json.loads(printed)["snip"]["needs_data"] is True
     status, _, error = hytas(capsys, "proxies", "dsss")

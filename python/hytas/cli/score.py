@@ -79,6 +79,7 @@ def score(archs: str, proxy: str, out: str, device: str, **settings: Any) -> Non
     scene = config.load_scene()
     context = prepare(config, scene, choose_device(device))
     _check_genes(archs, architectures, context.shape)
+    _check_released(archs, architectures, scoring)
     batch = None
     if any(spec.proxy.needs_data for spec in base_proxies(specs)):
         batch = proxy_batch(
@@ -99,14 +100,14 @@ def score(archs: str, proxy: str, out: str, device: str, **settings: Any) -> Non
         "shape": context.shape.variables(),
         "batch": None if batch is None else _fingerprint(batch),
         "scaling": [config.scaling, config.bands],
-        "scoring": [scoring[name] for name in ("precision", "init", "fusions")],
+        **{name: scoring[name] for name in ("precision", "init", "fusions")},
     }
     combinations = [spec for spec in specs if spec.members]
-    table = ScoreTable(out, evaluator.names, architectures, decisive, combinations)
-    if config.data == "synthetic":
-        click.echo("scoring on the embedded synthetic scene", err=True)
-    _score_rest(evaluator, architectures, table)
-    failed = table.finish()
+    with ScoreTable(out, evaluator.names, architectures, decisive, combinations) as table:
+        if config.data == "synthetic":
+            click.echo("scoring on the embedded synthetic scene", err=True)
+        _score_rest(evaluator, architectures, table)
+        failed = table.finish()
     click.echo(f"{len(architectures)} architectures scored, {failed} with a failed score: {out}")
 
 
@@ -128,6 +129,18 @@ def _check_genes(path: str, architectures: list[dict[str, Any]], shape: Any) -> 
                 check_genes(architecture, shape)
             except InputError as error:
                 raise InputError(f"{path}, architecture {place}: {error}") from None
+
+
+def _check_released(
+    path: str, architectures: list[dict[str, Any]], scoring: dict[str, Any]
+) -> None:
+    """Refuse the released code's ways for architectures that it does not have."""
+    other = [each["space"] for each in architectures if each["space"] != "hytas"]
+    for name in ("init", "fusions"):
+        if other and scoring[name] == "released":
+            raise InputError(
+                f"--{name} released: is of the space hytas alone, and {path} holds {other[0]}"
+            )
 
 
 def _score_rest(evaluator: Any, architectures: list[dict[str, Any]], table: Any) -> None:

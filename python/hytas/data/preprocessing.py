@@ -122,8 +122,9 @@ class Preprocessing:
             )
         values = patches[..., self.bands].astype(np.float32)
         absent = None if self.nodata is None else values == np.float32(self.nodata)
-        values -= self.offset
-        values /= self.scale
+        with np.errstate(over="ignore", invalid="ignore"):  # of fill values; they become 0 below
+            values -= self.offset
+            values /= self.scale
         if patches.dtype.kind == "f":
             values[~np.isfinite(values)] = 0.0
         if absent is not None:

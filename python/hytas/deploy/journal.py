@@ -1,6 +1,5 @@
 """Rows of a class map on disk as they are done, so that a killed run goes on where it stopped."""
 
-import fcntl
 import hashlib
 import json
 import os
@@ -16,6 +15,7 @@ import numpy.typing as npt
 
 from hytas.deploy.scene import Strip
 from hytas.errors import InputError
+from hytas.files import lock
 
 _HEADER_BYTES = 4096
 
@@ -140,7 +140,7 @@ def _open_alone(path: Path, out: str | Path) -> FileIO:
     """
     while True:
         file = path.open("ab", buffering=0)
-        if not _lock(file):
+        if not lock(file):
             file.close()
             raise InputError(
                 f"out: another hytas is at work on {out}: wait for it, or name another file"
@@ -149,17 +149,6 @@ def _open_alone(path: Path, out: str | Path) -> FileIO:
         if path.exists() and os.path.samestat(path.stat(), os.fstat(file.fileno())):
             return file
         file.close()
-
-
-def _lock(file: FileIO) -> bool:
-    """Whether this process has the file for itself, as far as the system can tell."""
-    try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    except OSError:  # a file system without locks
-        return True
-    return True
 
 
 def write_all(file: FileIO, content: bytes) -> None:

@@ -4,12 +4,12 @@ import csv
 import hashlib
 import io
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import IO, Any, Self
 
 from hytas.errors import InputError
-from hytas.files import write_text
+from hytas.files import lock, write_text
 from hytas.proxies.combine import fitness
 from hytas.proxies.keys import architecture_key
 from hytas.proxies.results import GENES, Scores, check_architecture, genes_only
@@ -43,8 +43,10 @@ def _json_rows(path: Path, text: str) -> list[dict[str, Any]]:
     """One architecture a line; or one alone, or a list of them, over as many lines as it takes."""
     try:
         whole = json.loads(text)
+    except RecursionError:
+        raise InputError(f"{path}: is nested too deeply for architectures") from None
     except ValueError:
-        lines = enumerate(text.splitlines(), start=1)
+        lines = enumerate(text.split("\n"), start=1)  # other ends of lines may stand in a text
         return [
             _checked(f"{path}, line {number}", lambda line=line: json.loads(line))
             for number, line in lines
@@ -67,8 +69,11 @@ def _csv_rows(path: Path, text: str) -> list[dict[str, Any]]:
             f"{path}: has no column {missing[0]}; needed are {', '.join(needed)}, with commas "
             "between them"
         )
+    twice = [name for name in GENES if (reader.fieldnames or []).count(name) > 1]
+    if twice:
+        raise InputError(f"{path}: has more than one column {twice[0]}")
     rows = []
-    for row in reader:
+    for row in _lines(path, reader):
 
         def genes(row: dict[Any, str] = row) -> dict[str, Any]:
             if None in row or None in row.values():
@@ -79,6 +84,13 @@ def _csv_rows(path: Path, text: str) -> list[dict[str, Any]]:
 
         rows.append(_checked(f"{path}, line {reader.line_num}", genes))
     return rows
+
+
+def _lines(path: Path, reader: "csv.DictReader[str]") -> Iterator[dict[Any, Any]]:
+    try:
+        yield from reader
+    except csv.Error as error:
+        raise InputError(f"{path}, line {reader.line_num}: {error}") from None
 
 
 def read_gene(name: str, text: str) -> Any:
@@ -98,10 +110,11 @@ def _checked(where: str, read: Any) -> dict[str, Any]:
         row = read()
         if not isinstance(row, dict):
             raise InputError("must be a mapping of genes")
-        check_architecture(row)
-    except (InputError, TypeError, ValueError) as error:
+        genes = genes_only(row)
+        check_architecture(genes)
+    except (InputError, TypeError, ValueError, RecursionError) as error:
         raise InputError(f"{where}: {error}") from None
-    return genes_only(row)
+    return genes
 
 
 def genes_of(architectures: Sequence[Mapping[str, Any]]) -> list[str]:
@@ -124,7 +137,8 @@ def _number(value: float) -> str:
 class ScoreTable:
     """Scores in a CSV file, one line an architecture, appended as they come.
 
-    Beside it, `<file>.json` says what the scores depend on, so that only the same work goes on.
+    Beside it, `<file>.json` says what the scores depend on, so that only the same work goes on; it
+    is locked until the table is closed.
 
     Args:
         path: the CSV file.
@@ -134,7 +148,8 @@ class ScoreTable:
         combinations: of these proxies; their columns stay empty until `finish`.
 
     Raises:
-        InputError: the file belongs to other architectures, proxies or settings.
+        InputError: the file belongs to other architectures, proxies or settings, or another
+            process is at work on it; or what lies where its card goes is none.
         OSError: the file cannot be written.
     """
 
@@ -158,12 +173,52 @@ class ScoreTable:
             "proxies": [*self.names, *combined],
             "architectures": digest,
         }
-        self.done = self._resume() if self.path.exists() else self._start()
+        self._held = self._alone()
+        try:
+            self.done = self._resume() if self.path.exists() else self._start()
+        except BaseException:
+            self.close()
+            raise
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Leave the table to other processes."""
+        self._held.close()
 
     @property
     def card_path(self) -> Path:
         """The file that says what the scores depend on."""
         return self.path.with_name(self.path.name + ".json")
+
+    def _alone(self) -> IO[str]:
+        """The card, open and locked: one process at a time writes the table."""
+        if self.path.exists() and not self.card_path.exists():
+            raise InputError(f"{self.path}: exists and is no score table; name another")
+        if not self.path.parent.is_dir():
+            raise FileNotFoundError(f"{self.path}: the folder {self.path.parent} does not exist")
+        card = self.card_path.open("a+", encoding="utf-8")
+        if not lock(card):
+            card.close()
+            raise InputError(
+                f"{self.path}: another hytas is at work on it; wait for it, or name another file"
+            )
+        return card
+
+    def _card(self) -> dict[str, Any] | None:
+        """What the card says, {} where it says nothing yet; None where it is no card."""
+        self._held.seek(0)
+        text = self._held.read()
+        try:
+            found = json.loads(text) if text else {}
+        except ValueError:
+            return None
+        known = isinstance(found, dict) and (not found or self.card.keys() <= found.keys())
+        return found if known else None
 
     def append(self, architectures: Sequence[Mapping[str, Any]], scores: Sequence[Scores]) -> None:
         """Add the next architectures' scores; an empty field is a score that failed."""
@@ -219,7 +274,14 @@ class ScoreTable:
         return rows
 
     def _start(self) -> int:
-        write_text(self.card_path, json.dumps(self.card, indent=1))
+        if self._card() is None:
+            raise InputError(
+                f"{self.path}: its card would take the place of {self.card_path}, which is none; "
+                "name another file"
+            )
+        self._held.truncate(0)
+        self._held.write(json.dumps(self.card, indent=1))
+        self._held.flush()
         header = io.StringIO()
         csv.writer(header, lineterminator="\n").writerow(self.columns)
         write_text(self.path, header.getvalue())
@@ -227,10 +289,9 @@ class ScoreTable:
 
     def _resume(self) -> int:
         """Lines that are there; half a line, which a kill can leave, is cut off."""
-        try:
-            card = json.loads(self.card_path.read_text(encoding="utf-8"))
-        except (FileNotFoundError, ValueError):
-            raise InputError(f"{self.path}: exists and is no score table; name another") from None
+        card = self._card()
+        if card is None:
+            raise InputError(f"{self.path}: exists and is no score table; name another")
         differing = [key for key in self.card if card.get(key) != self.card[key]]
         if differing:
             raise InputError(

@@ -2,14 +2,14 @@
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence, Set
 from typing import Any
 
 
 def architecture_key(architecture: Mapping[str, Any]) -> str:
     """Canonical JSON of an architecture: sorted keys, no spaces; 3 and 3.0 are one value."""
-    plain = {name: _plain(value) for name, value in architecture.items()}
-    return json.dumps(plain, sort_keys=True, separators=(",", ":"))
+    genes = {name: plain(value) for name, value in architecture.items()}
+    return json.dumps(genes, sort_keys=True, separators=(",", ":"))
 
 
 def is_depth(gene: str) -> bool:
@@ -23,10 +23,15 @@ def stable_hash(*parts: object) -> int:
     return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest(), "little")
 
 
-def _plain(value: Any) -> Any:
-    if isinstance(value, str | bool) or value is None:
-        return value
-    if hasattr(value, "__len__"):
-        return [_plain(item) for item in value]
-    number = float(value)
-    return int(number) if number.is_integer() else number
+def plain(value: Any) -> Any:
+    """A gene of Python's own kinds: lists, and numbers that are int where they are whole.
+
+    What is neither a list nor a number is left as it is.
+    """
+    if isinstance(value, Sequence | Set) and not isinstance(value, str | bytes):
+        return [plain(item) for item in value]
+    if hasattr(value, "tolist"):  # an array, or a number of one
+        return plain(value.tolist())
+    if isinstance(value, float) and value.is_integer():
+        return int(value)
+    return value

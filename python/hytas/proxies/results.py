@@ -7,6 +7,7 @@ from typing import Any, TypedDict
 
 from hytas._engine import SearchSpace, builtin_spaces
 from hytas.errors import InputError
+from hytas.proxies.keys import plain
 
 
 class Scores(TypedDict):
@@ -38,13 +39,14 @@ def genes_only(architecture: Mapping[str, Any]) -> dict[str, Any]:
     """An architecture spelled in full, without what else its file says of it.
 
     "space" and, of HyTAS, "depth" are there; costs and accuracies are not, for a score is a
-    function of the seed and the genes alone. What is missing otherwise stays so.
+    function of the seed and the genes alone. What is missing otherwise stays so. Numbers and lists
+    are Python's own, whatever kind they were, and 3.0 is 3.
     """
     space = str(architecture.get("space", "hytas"))
     if space != "hytas":
         known = _gene_names(space) or architecture.keys() - {"costs"}
-        return {name: architecture[name] for name in architecture if name in known}
-    genes = {name: architecture[name] for name in GENES if name in architecture}
+        return {name: plain(architecture[name]) for name in architecture if name in known}
+    genes = {name: plain(architecture[name]) for name in GENES if name in architecture}
     if isinstance(heads := genes.get("num_heads"), Sequence):
         genes.setdefault("depth", len(heads))
     return {"space": "hytas", **genes}

@@ -1,6 +1,5 @@
 """A run's folder: whose it is, what lies where, and that one process at a time writes it."""
 
-import fcntl
 import json
 import os
 import re
@@ -12,7 +11,7 @@ from types import TracebackType
 from typing import Any, TextIO
 
 from hytas.errors import InputError
-from hytas.files import write_text
+from hytas.files import lock, write_text
 from hytas.run.config import RunConfig
 from hytas.spaces import file_digests, with_files
 
@@ -57,16 +56,14 @@ class RunFolder:
             )
         self.path.mkdir(parents=True, exist_ok=True)
         self._lock = (self.path / ".lock").open("a+", encoding="utf-8")
-        try:
-            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
+        if not lock(self._lock):
             self._lock.seek(0)
             holder = self._lock.read().strip()
             self._lock.close()
             raise InputError(
                 f"--out {self.path}: another hytas (process {holder}) works in this folder; "
                 "wait for it or choose another"
-            ) from None
+            )
         self._remove_leftovers()
         self._lock.truncate(0)
         self._lock.write(str(os.getpid()))

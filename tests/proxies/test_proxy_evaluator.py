@@ -38,6 +38,27 @@ def test_score_depends_on_the_genes_alone(init, shape, batch) -> None:
     assert one["scores"] == other["scores"]
 
 
+def test_genes_may_be_arrays_and_whole_floats(shape, batch) -> None:
+    plain = {"embed_dim": 32, "num_heads": [2, 4], "mlp_ratio": [1, 2]}
+    odd = {"embed_dim": np.int64(32), "num_heads": (2, 4.0), "mlp_ratio": np.array([1.0, 2.0])}
+    one, other = Evaluator("snip,random", shape, batch=batch).score([plain, odd])
+    assert one["scores"] == other["scores"]
+    assert not other["reasons"]
+
+
+@pytest.mark.parametrize(
+    ("spoil", "message"),
+    [
+        (lambda x, y: (x.index_fill(0, torch.tensor([0]), math.nan), y), "NaN or infinite"),
+        (lambda x, y: (x[:0], y[:0]), "batch of 0 patches"),
+        (lambda x, y: (x, y[:, None]), "labels of 2 axes"),
+    ],
+)
+def test_a_batch_that_no_proxy_can_read_is_refused(spoil, message, shape, batch) -> None:
+    with pytest.raises(InputError, match=message):
+        Evaluator("naswot", shape, batch=spoil(*batch))
+
+
 @pytest.mark.parametrize("init", ["supernet", "own"])
 def test_score_depends_on_neither_companions_nor_order_nor_group(init, shape, batch) -> None:
     alone = [scored([architecture], shape, batch, init=init)[0] for architecture in SMALL]

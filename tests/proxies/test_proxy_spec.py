@@ -41,6 +41,12 @@ def test_canonical_text(text, canonical) -> None:
         ("rank-mean(snip)", "combine two or more"),
         ("rank-man(snip,dss)", "did you mean rank-mean?"),
         ("rank-mean(snip,dss)x", "nothing may follow"),
+        ("rank-mean(snip,snip)", "two or more different plain proxies"),
+        ("rank-mean", "say of which, such as rank-mean(snip,dss)"),
+        ("(snip,dss)", "a combination has a name, such as rank-mean(snip,dss)"),
+        ("dss:sign=weights:sign=none", "sign is given twice"),
+        ("synflow:parts=log", "these terms have both signs; add terms=absolute"),
+        ("logsynflow:domain=symmetric:parts=log", "add domain=absolute"),
     ],
 )
 def test_what_is_wrong_is_said(text, message) -> None:
@@ -74,7 +80,7 @@ def test_rank_mean_depends_on_the_set_alone() -> None:
 def test_every_proxy_is_documented() -> None:
     for name, proxy in PROXIES.items():
         text = proxy.function.__doc__
-        for fact in ("Source:", "Direction:", "Data:", "Cost:"):
+        for fact in ("Source:", "Direction:", "Data:", "Shape:", "Cost:"):
             assert fact in text, (name, fact)
 
 

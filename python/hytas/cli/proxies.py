@@ -13,13 +13,13 @@ from hytas.cli import options
 @click.argument("name", required=False)
 @options.json_option
 def proxies(name: str | None, as_json: bool) -> None:
-    """List the proxies, or tell all about one.
+    """List the proxies, or tell all about one, or about several with commas between.
 
     \b
     hytas proxies
     hytas proxies dss
     """
-    from hytas.proxies import COMBINATIONS, PROXIES, parse_proxies
+    from hytas.proxies import COMBINATIONS, PROXIES, base_proxies, parse_proxies
 
     if name in COMBINATIONS:
         about = COMBINATIONS[name]
@@ -27,8 +27,7 @@ def proxies(name: str | None, as_json: bool) -> None:
         click.echo(described if as_json else f"{name}\n    {about}")
         return
     if name is not None:
-        (spec,) = parse_proxies(name)[:1]
-        chosen = [member.name for member in spec.members or (spec,)]
+        chosen = list(dict.fromkeys(spec.name for spec in base_proxies(parse_proxies(name))))
     else:
         chosen = list(PROXIES)
     if as_json:

@@ -19,7 +19,8 @@ MIDDLE_DEPTH, MIDDLE_WIDTH = 7.0, 112.0
 def params(architecture: Mapping[str, Any], shape: InputShape, seed: int) -> float:
     """Parameters of the network as it ships, cross-layer fusion included.
 
-    Source: baseline. Direction: larger is better. Data: none. Cost: a formula.
+    Source: baseline. Direction: larger is better. Data: none. Shape: an architecture to a number.
+    Cost: a formula.
     """
     if not _is_hytas(architecture):
         return cost(architecture, shape, "params")
@@ -35,7 +36,8 @@ def params(architecture: Mapping[str, Any], shape: InputShape, seed: int) -> flo
 def macs(architecture: Mapping[str, Any], shape: InputShape, seed: int) -> float:
     """Multiply-accumulates of the matrix products, for one patch.
 
-    Source: baseline. Direction: larger is better. Data: none. Cost: a formula.
+    Source: baseline. Direction: larger is better. Data: none. Shape: an architecture to a number.
+    Cost: a formula.
     """
     if not _is_hytas(architecture):
         return cost(architecture, shape, "macs")
@@ -50,9 +52,9 @@ def macs(architecture: Mapping[str, Any], shape: InputShape, seed: int) -> float
 def depth_embed(architecture: Mapping[str, Any], shape: InputShape, seed: int) -> float:
     """Depth times embedding width: the best of all published columns, and free.
 
-    Source: ../docs/proxies.md. Direction: larger is better. Data: none. Cost: none. The depth is
-    that of all streams or stages together: the sum of the genes `depth`, `depth_1`, `band_depth`
-    and the like.
+    Source: HyTAS's published results, ranked by us. Direction: larger is better. Data: none. Shape:
+    an architecture to a number. Cost: none. The depth is that of all streams or stages together:
+    the sum of the genes `depth`, `depth_1`, `band_depth` and the like.
     """
     depth, width = _depth_and_width("depth-embed", architecture)
     return depth * width
@@ -61,8 +63,9 @@ def depth_embed(architecture: Mapping[str, Any], shape: InputShape, seed: int) -
 def balance(architecture: Mapping[str, Any], shape: InputShape, seed: int) -> float:
     """-(7 / depth)^2 - (112 / width)^2: neither may be small against the paper's space's middle.
 
-    Source: ../docs/ranking.md. Direction: larger is better. Data: none. Cost: none. A power mean of
-    depth and width with exponent -2, up to a monotone map; depth-embed is the one with exponent 0.
+    Source: HyTAS's published results, ranked by us. Direction: larger is better. Data: none. Shape:
+    an architecture to a number. Cost: none. A power mean of depth and width with exponent -2, up to
+    a monotone map; depth-embed is the one with exponent 0.
     """
     return float(balance_of(*_depth_and_width("balance", architecture)))
 
@@ -89,7 +92,7 @@ def _depth_and_width(proxy: str, architecture: Mapping[str, Any]) -> tuple[float
 def random(architecture: Mapping[str, Any], shape: InputShape, seed: int) -> float:
     """A uniform number in [0, 1) drawn from the seed and the architecture: random search.
 
-    Source: baseline. Direction: none. Data: none. Cost: none.
+    Source: baseline. Direction: none. Data: none. Shape: an architecture to a number. Cost: none.
     """
     return draw_of(architecture, seed)
 

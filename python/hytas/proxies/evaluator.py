@@ -10,6 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -296,6 +297,11 @@ class Evaluator:
             return None
         if batch is None:
             raise InputError(f"proxy {needing[0]!r}: it needs labelled patches, and none are given")
+        if not len(batch[0]) or np.ndim(batch[1]) != 1:
+            raise InputError(
+                f"batch of {len(batch[0])} patches and labels of {np.ndim(batch[1])} axes: there "
+                "must be a patch at least, and labels must be (n,)"
+            )
         patches = torch.as_tensor(batch[0]).to(self.device, dtype)
         labels = torch.as_tensor(batch[1]).to(self.device, torch.int64)
         side, bands = self.shape.patch_size, self.shape.bands
@@ -304,6 +310,8 @@ class Evaluator:
                 f"batch {tuple(patches.shape)} with {len(labels)} labels: patches must be "
                 f"(n, {side}, {side}, {bands}), one label each"
             )
+        if not bool(patches.isfinite().all()):
+            raise InputError("batch: its patches hold NaN or infinite values; all must be finite")
         if not bool(((labels >= 0) & (labels < self.shape.classes)).all()):
             raise InputError(f"batch labels: each must lie in 0..{self.shape.classes - 1}")
         return patches, labels

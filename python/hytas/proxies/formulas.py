@@ -24,7 +24,7 @@ def grad_norm(tap: Tap) -> Tensor:
     """Sum over layers of the norm of the weight gradient, ||dL/dw||_2.
 
     Source: HyTAS, supplementary table 1. Direction: larger is better. Data: labelled patches,
-    cross-entropy. Cost: one forward and one backward pass.
+    cross-entropy. Shape: gradients (A, out, in) to (A,). Cost: one forward and one backward pass.
     """
     return tap.grad.flatten(1).square().sum(1).sqrt()
 
@@ -33,7 +33,8 @@ def snip(tap: Tap) -> Tensor:
     """Sum over weights of |dL/dw * w|: what removing a weight would change.
 
     Source: Lee et al., ICLR 2019; HyTAS, supplementary table 1. Direction: larger is better. Data:
-    labelled patches, cross-entropy. Cost: one forward and one backward pass.
+    labelled patches, cross-entropy. Shape: gradients and weights (A, out, in) to (A,). Cost: one
+    forward and one backward pass.
     """
     return (tap.grad * tap.weight).abs().flatten(1).sum(1)
 
@@ -42,10 +43,11 @@ def synflow(tap: Tap, terms: str = "signed") -> Tensor:
     """Sum over weights of dS/dw * w, S the sum of the logits of a patch of ones.
 
     Source: Tanaka et al., NeurIPS 2020; HyTAS, supplementary table 1. Direction: larger is better.
-    Data: none. Cost: one forward and one backward pass of one patch. Option `sign=weights` is the
-    original's |w| in place of w; `parts=log` the logarithmic scale for scores such as 1e61. Layer
+    Data: none. Shape: gradients and weights (A, out, in) to (A,). Cost: one forward and one
+    backward pass of one patch. Option `sign=weights` is the original's |w| in place of w. Layer
     norms leave the signed terms to cancel (sum g * w of a scale that a norm removes is zero):
-    `terms=absolute` sums |g * w| instead.
+    `terms=absolute` sums |g * w| instead, and with it `parts=log` is the logarithmic scale for
+    scores such as 1e61.
     """
     product = tap.grad * tap.weight
     return (product.abs() if terms == "absolute" else product).flatten(1).sum(1)
@@ -55,10 +57,11 @@ def logsynflow(tap: Tap, domain: str = "formula") -> Tensor:
     """Sum over weights of log(dS/dw + 1) * w, S the sum of the logits of a patch of ones.
 
     Source: Cavagnero et al., WACV 2023; HyTAS, supplementary table 1. Direction: larger is better.
-    Data: none. Cost: as synflow. The formula has no value where a gradient is below -1: the score
-    is then NaN. Option `domain=symmetric` takes sign(g) log(|g| + 1) instead, which always has one
-    and equals the formula where g >= 0; `domain=absolute` takes log(|g| + 1) |w|, whose terms do
-    not cancel.
+    Data: none. Shape: gradients and weights (A, out, in) to (A,). Cost: one forward and one
+    backward pass of one patch. The formula has no value where a gradient is below -1: the score is
+    then NaN. Option `domain=symmetric` takes sign(g) log(|g| + 1) instead, which always has one and
+    equals the formula where g >= 0; `domain=absolute` takes log(|g| + 1) |w|, whose terms do not
+    cancel.
     """
     grad = tap.grad
     if domain == "formula":
@@ -74,9 +77,10 @@ def dss(tap: Tap) -> Tensor:
 
     Source: TF-TAS (Zhou et al., CVPR 2022), Algorithm 1, g the gradient of the sum of the logits of
     a patch of ones. The matrices are the layers' own weights: q, k and v stacked as one (3q, E)
-    matrix, and the projection. Direction: larger is better. Data: none. Cost: one forward and one
-    backward pass of one patch, and four nuclear norms a layer. Option `layers=all` adds the patch
-    embedding and the head as |g * w|, as the HyTAS code does; `sign` the sign step.
+    matrix, and the projection. Direction: larger is better. Data: none. Shape: gradients and
+    weights (A, out, in) to (A,). Cost: one forward and one backward pass of one patch, and four
+    nuclear norms a layer. Option `layers=all` adds the patch embedding and the head as |g * w|, as
+    the HyTAS code does; `sign` the sign step.
     """
     if tap.kind in MSA:
         from hytas.proxies.linalg import nuclear_norms
@@ -112,8 +116,8 @@ def fisher(tap: Tap) -> Tensor:
     """Sum over the outputs z of all linear layers of (dL/dz * z)^2.
 
     Source: Theis et al., 2018; HyTAS, supplementary table 1. The sum runs over every sample, token
-    and unit. Direction: larger is better. Data: labelled patches, cross-entropy. Cost: one forward
-    and one backward pass.
+    and unit. Direction: larger is better. Data: labelled patches, cross-entropy. Shape: outputs and
+    their gradients (A, N, T, out) to (A,). Cost: one forward and one backward pass.
     """
     return (tap.known_grad * tap.outputs).square().flatten(1).sum(1)
 
@@ -123,8 +127,9 @@ def zico(tap: Tap, std: str = "magnitude") -> Tensor:
 
     Source: Li et al., ICLR 2023; HyTAS, supplementary table 1. Population deviation; a weight with
     deviation 0 is left out. Option `std=signed` takes the deviation of g in place of |g|.
-    Direction: larger is better. Data: labelled patches, cross-entropy, two or more samples. Cost:
-    one forward and one backward pass, and one weight gradient a sample.
+    Direction: larger is better. Data: labelled patches, cross-entropy, two or more samples.
+    Shape: a gradient each sample, (A, N, out, in), to (A,). Cost: one forward and one backward
+    pass, and one weight gradient a sample.
     """
     return _signal_to_noise(tap.sample_grads, std).log()
 
@@ -134,7 +139,8 @@ def zico_pp(tap: Tap, std: str = "magnitude") -> Tensor:
 
     Source: HyTAS. z are the outputs of the i-th linear layer (from 1), the moments run over the
     samples; the first four layers weigh 1. Direction: larger is better. Data: labelled patches,
-    cross-entropy, two or more samples. Cost: one forward and one backward pass.
+    cross-entropy, two or more samples. Shape: outputs and their gradients (A, N, T, out) to (A,).
+    Cost: one forward and one backward pass.
     """
     value = _signal_to_noise(tap.known_grad * tap.outputs, std).log()
     return value / (tap.order - 4).clamp_min(1.0)
@@ -157,7 +163,8 @@ def jacob_cov(tap: Tap, log: str = "no") -> Tensor:
     Source: Mellor et al., 2020; HyTAS, supplementary table 1. Row n of the matrix is the gradient
     of the sum of the logits by sample n; e = 1e-5. Option `log=yes` takes log(l + e), as the
     original does. Direction: larger is better. Data: patches (labels are not read), two or more.
-    Cost: one forward and one backward pass.
+    Shape: gradients by the patches (A, N, P, P, bands) to (A,). Cost: one forward and one backward
+    pass.
     """
     rows = tap.known_grad.flatten(2).double()
     rows = rows - rows.mean(2, keepdim=True)
@@ -172,7 +179,8 @@ def naswot(tap: Tap) -> Tensor:
 
     Source: Mellor et al., ICML 2021; HyTAS, supplementary table 1. The signs are those of the GELU
     inputs, every token and unit of every layer. Direction: larger is better. Data: patches (labels
-    are not read). Cost: one forward pass.
+    are not read). Shape: inputs of a GELU (A, N, T, f) to a kernel (A, N, N), their sum to (A,).
+    Cost: one forward pass.
     """
     codes = (tap.outputs > 0).flatten(2).to(tap.weight.dtype) * 2 - 1  # (A, N, T * f)
     return (codes @ codes.transpose(1, 2) + codes.shape[2]) / 2
@@ -192,7 +200,8 @@ def t_cet(tap: Tap) -> Tensor:
     Source: HyTAS, supplementary table 1. S and sigma are the sum and the deviation of the SNIP
     saliency |g * w| over the weights of the layer that feeds the GELU (fc1), log K the log-det of
     naswot's kernel of that layer alone (the layers that have signs to count). Direction: larger is
-    better. Data: labelled patches, cross-entropy. Cost: one forward and one backward pass.
+    better. Data: labelled patches, cross-entropy. Shape: gradients and weights (A, f, E), outputs
+    (A, N, T, f) to (A,). Cost: one forward and one backward pass.
     """
     saliency = (tap.grad * tap.weight).abs().flatten(1)
     trainable = saliency.sum(1) / (saliency - saliency.mean(1)[:, None]).square().mean(1).sqrt()
@@ -203,9 +212,10 @@ def croze(tap: Tap) -> Tensor:
     """Sum over layers of Z * P * G: how features, weights and gradients survive a perturbation.
 
     Source: Ha et al., NeurIPS 2023; HyTAS, supplementary table 1. The twin network has Gaussian
-    noise on every weight and on the input (weights.py). Z = 1 + cos(z, z'), P = 1 + cos(t, t') for
-    the weights t = w - g after one step of rate 1, and G = |cos(g, g')|. Direction: larger is
-    better. Data: labelled patches, cross-entropy. Cost: two forward and two backward passes.
+    noise on every linear weight and on the input (weights.py). Z = 1 + cos(z, z'), P = 1 + cos(t,
+    t') for the weights t = w - g after one step of rate 1, and G = |cos(g, g')|. Direction: larger
+    is better. Data: labelled patches, cross-entropy. Shape: of both networks outputs (A, N, T,
+    out), gradients and weights (A, out, in) to (A,). Cost: two forward and two backward passes.
     """
     twin = tap.twin
     if twin is None:
@@ -234,8 +244,8 @@ def grasp(tap: Tap) -> Tensor:
 
     Source: Wang et al., ICLR 2020; HyTAS, supplementary table 1, whose -sum (H g) w is negative and
     picks the smallest networks: this is minus that. H is the Hessian of the mean cross-entropy by
-    the weights of all linear layers. Direction: larger is better. Data: labelled patches. Cost: one
-    forward and one backward pass, then a forward pass that carries the derivatives along w and g
-    (curvature.py), in place of a graph of the backward pass.
+    the weights of all linear layers. Direction: larger is better. Data: labelled patches. Shape: of
+    the whole network, (A,). Cost: one forward and one backward pass, then a forward pass that
+    carries the derivatives along w and g (curvature.py), in place of a graph of the backward pass.
     """
     return tap.outputs

@@ -1,9 +1,10 @@
 """The HyTAS network as a function of stacked weights: many networks of one width at once.
 
-It computes what `SpectralTransformer` computes at initialisation (norms with gain 1, linear biases
-0), with a leading axis for the network (A), deepest first, so that the networks still running at a
-layer are a prefix. Within a layer, networks of equal heads (equal MLP width) share one matrix
-product, so a ragged layer costs no wasted work. A group of one takes views and copies nothing.
+It computes what `SpectralTransformer` computes with the weights of weights.py (norms with gain 1,
+linear biases 0), with a leading axis for the network (A), deepest first, so that the networks still
+running at a layer are a prefix. Within a layer, networks of equal heads (equal MLP width) share one
+matrix product, so a ragged layer costs no wasted work. A group of one takes views and copies
+nothing.
 """
 
 from __future__ import annotations

@@ -78,10 +78,12 @@ def _parse_one(text: str) -> ProxySpec:
     if bracket:
         return _parse_combination(name.strip(), rest)
     name, *settings = (part.strip() for part in text.split(":"))
+    if name in COMBINATIONS:
+        raise InputError(f"proxy {name!r}: say of which, such as {name}(snip,dss)")
     if name not in PROXIES:
         raise InputError(f"proxy {name!r}: unknown{_nearest(name, [*PROXIES, *COMBINATIONS])}")
     known = PROXIES[name].options
-    options = {key: values[0] for key, values in known.items()}
+    chosen: dict[str, str] = {}
     for setting in settings:
         key, _, value = setting.partition("=")
         if key not in known:
@@ -89,24 +91,41 @@ def _parse_one(text: str) -> ProxySpec:
             raise InputError(f"proxy {text!r}: {name} has no option {key!r}; {rule}")
         if value not in known[key]:
             raise InputError(f"proxy {text!r}: {key} must be one of {', '.join(known[key])}")
-        options[key] = value
+        if key in chosen:
+            raise InputError(f"proxy {text!r}: {key} is given twice")
+        chosen[key] = value
+    options = {key: values[0] for key, values in known.items()} | chosen
+    _check_together(text, PROXIES[name], options)
+    return ProxySpec(name, options)
+
+
+def _check_together(text: str, proxy: Proxy, options: Mapping[str, str]) -> None:
+    """Refuse options that are each allowed and have no meaning together."""
     if options.get("layers") == "all" and options.get("parts", "sum") != "sum":
         raise InputError(
             f"proxy {text!r}: layers=all adds layers to the sum, and parts={options['parts']} "
             "reads attention and MLP alone; leave one of the two out"
         )
-    return ProxySpec(name, options)
+    signed = [f"{key}={value}" for key, value in proxy.positive.items() if options[key] != value]
+    if options.get("parts") == "log" and signed:
+        raise InputError(
+            f"proxy {text!r}: parts=log takes the logarithm of each part, and these terms have "
+            f"both signs; add {', '.join(signed)}"
+        )
 
 
 def _parse_combination(name: str, rest: str) -> ProxySpec:
+    if not name:
+        one = next(iter(COMBINATIONS))
+        raise InputError(f"proxy ({rest}: a combination has a name, such as {one}(snip,dss)")
     if name not in COMBINATIONS:
         raise InputError(f"proxy {name!r}: unknown{_nearest(name, list(COMBINATIONS))}")
     inside, _, after = rest.rpartition(")")
     if after.strip():
         raise InputError(f"proxy {name}({rest}: nothing may follow the closing parenthesis")
     members = tuple(_parse_one(part) for part in _split(inside))
-    if len(members) < 2 or any(member.members for member in members):
-        raise InputError(f"proxy {name}({inside}): combine two or more plain proxies")
+    if len(set(map(str, members))) < max(len(members), 2) or any(one.members for one in members):
+        raise InputError(f"proxy {name}({inside}): combine two or more different plain proxies")
     return ProxySpec(name, members=members)
 
 

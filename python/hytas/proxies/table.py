@@ -35,6 +35,7 @@ class Proxy:
         extra: what it needs of its pass, when not activations and gradients alone.
         kinds: the kinds of layer that the proxy reads when its option `layers` is not "all".
         sample_grads: whether it reads the gradients of each sample.
+        positive: options and the values with which its terms have one sign, and so a logarithm.
         nuclear_norms: whether it reads the nuclear norms of weights and gradients.
     """
 
@@ -46,6 +47,7 @@ class Proxy:
     kinds: tuple[str, ...] = formulas.LINEAR
     sample_grads: bool = False
     nuclear_norms: bool = False
+    positive: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def needs_data(self) -> bool:
@@ -66,11 +68,13 @@ PROXIES: dict[str, Proxy] = {
         formulas.synflow,
         ONES,
         {"sign": SIGN, "parts": PARTS, "terms": ("signed", "absolute")},
+        positive={"terms": "absolute"},
     ),
     "logsynflow": Proxy(
         formulas.logsynflow,
         ONES,
         {"sign": SIGN, "parts": PARTS, "domain": ("formula", "symmetric", "absolute")},
+        positive={"domain": "absolute"},
     ),
     "fisher": Proxy(formulas.fisher, options={"parts": PARTS}),
     "jacob_cov": Proxy(

@@ -123,8 +123,9 @@ def draw_weights(architecture: Mapping[str, Any], shape: Any, draws: Draws) -> W
         draws: the seed's.
 
     Returns:
-        Weights distributed as HyTAS initialises its network (the patch embedding too is normal of
-        deviation 0.02, its bias zero); most are views.
+        Weights distributed as HyTAS initialises its network, but for the patch embedding: normal of
+        deviation 0.02 and without a bias, where the network's own is uniform and has one. Most are
+        views.
     """
     if draws.init == "released":
         return _released_weights(architecture, shape, draws)

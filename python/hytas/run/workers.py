@@ -1,5 +1,8 @@
 """Trains networks side by side: one a core, each with one thread."""
 
+import os
+import threading
+import time
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass, replace
@@ -17,7 +20,9 @@ from hytas.train import LabelledPixels
 MOST_BYTES = 2**30
 """Of patches that are sent to other processes; more are cut as they are needed, by one process."""
 IDLE_SECONDS = 30
-"""After so long a worker process that has nothing to do ends, also when its parent was killed."""
+"""After so long a worker process that has nothing to do ends."""
+WATCH_SECONDS = 1
+"""So often a worker process looks whether its parent is there still."""
 
 T = TypeVar("T")
 Labelled = Callable[[Pixels], LabelledPixels]
@@ -66,7 +71,13 @@ def side_by_side(
             yield work(*job)
         return
     try:
-        with parallel_config("loky", inner_max_num_threads=1, idle_worker_timeout=IDLE_SECONDS):
+        with parallel_config(
+            "loky",
+            inner_max_num_threads=1,
+            idle_worker_timeout=IDLE_SECONDS,
+            initializer=_end_with,
+            initargs=(os.getpid(),),
+        ):
             yield from Parallel(workers, return_as="generator_unordered")(
                 delayed(work)(*job) for job in jobs(_sendable(context))
             )
@@ -75,6 +86,21 @@ def side_by_side(
             f"one of {workers} training processes was killed, as where memory runs out: the "
             "same command goes on, and with OMP_NUM_THREADS=1 it trains one after another"
         ) from None
+
+
+def _end_with(parent: int) -> None:
+    """End this process when its parent has, however that ended.
+
+    A parent that was killed cannot end its workers, and one that waits for the rest of a message
+    would wait for ever, for it holds the other end of that pipe too.
+    """
+
+    def watch() -> None:
+        while os.getppid() == parent:
+            time.sleep(WATCH_SECONDS)
+        os._exit(1)
+
+    threading.Thread(target=watch, daemon=True).start()
 
 
 def _sendable(context: RunContext) -> Labelled:

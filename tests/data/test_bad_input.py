@@ -131,6 +131,20 @@ def test_not_a_scene(mat, labels, cube):
     assert "is not a scene" in refused(mat(c=np.array(["abc"]), gt=labels))
 
 
+@pytest.mark.parametrize("dtype", ["?", "g"])
+def test_numbers_that_no_model_takes(labels, dtype):
+    with pytest.raises(
+        InputError, match=r"of type .* (real numbers|must be one of int8)"
+    ):
+        scene_from_arrays(np.ones((9, 11, 6), dtype), labels)
+
+
+def test_classes_of_one_name_are_told_apart(cube, labels):
+    scene = scene_from_arrays(cube, labels, class_names=["Grass", "Grass", "Grass (2)"])
+    assert scene.class_names == ("Grass", "Grass (3)", "Grass (2)")
+    assert sum(scene.class_counts().values()) == (labels > 0).sum()
+
+
 @pytest.mark.parametrize("dtype", ["c8", "U3", "S2", "M8[s]", "O"])
 def test_types_that_are_no_numbers(tmp_path, labels, dtype):
     np.savez(tmp_path / "s.npz", c=np.zeros((9, 11, 6)).astype(dtype), gt=labels)
@@ -195,6 +209,8 @@ def test_split_maps_out_of_rule(mat, cube, labels):
     train[train == 5] = 0
     message = refused(mat(input=cube, TR=train, TE=test))
     assert "class 5 is in TE but has no pixel to train on in TR" in message
+    message = refused(mat(input=cube, TR=labels, TE=labels))
+    assert "pixels of class 2 in TR are in TE too, and what is in both only tests" in message
     torn = labels.copy()
     row, column = np.argwhere(labels == 2)[0]
     torn[row, column] = 5
@@ -221,6 +237,11 @@ def test_not_finite(mat, cube, labels, bad):
         f"1 labelled pixels hold NaN or infinite values, the first at row {row}, column {column}"
         in message
     )
+
+
+def test_an_id_beyond_all_numbers(cube, labels):
+    with pytest.raises(InputError, match=r"holds 9223372036854775808: labels must be below"):
+        scene_from_arrays(cube, np.where(labels == 5, np.uint64(2**63), labels.astype(np.uint64)))
 
 
 def test_shapes_out_of_rule(labels):

@@ -150,6 +150,12 @@ def test_a_checksum_is_noted_and_held_to(server):
     path = fetch(file)
     noted = json.loads((path.parent / "checksums.json").read_text())
     assert noted == {"a.mat": f"sha256:{hashlib.sha256(b'first').hexdigest()}"}
+    notes = path.parent / "checksums.json"
+    for damaged in ("", "{bad", "[1]"):
+        notes.write_text(damaged)
+        with pytest.raises(InputError, match=r"checksums\.json is damaged: remove it"):
+            fetch(file)
+    notes.write_text(json.dumps(noted))
     path.write_bytes(b"other")
     with pytest.raises(InputError, match=r"a\.mat does not match its checksum: sha256:"):
         fetch(file)

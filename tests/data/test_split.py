@@ -220,7 +220,11 @@ def test_block_arguments(labels):
     for keywords, message in (
         ({"kind": "blocks", "block": 0}, "block: 0 must be at least 1"),
         ({"kind": "blocks", "block": 10**6}, "block: 1000000 leaves fewer than 2 classes"),
+        ({"kind": "blocks", "block": 10**20}, "block: 1.* must be at most 2147483647"),
+        ({"kind": "random", "block": -1}, "block: -1 must be at least 1"),
         ({"kind": "folds", "folds": 1}, "folds: 1 must be at least 2"),
+        ({"kind": "folds", "folds": 10**10}, "folds: 1.* must be at most 400, the labelled"),
+        ({"kind": "folds", "folds": 300}, "folds: 300 of blocks of 16 leaves fewer than 2 cl"),
         ({"kind": "folds", "folds": 3, "fold": 3}, "fold: 3 must be 0 to 2"),
         ({"kind": "blocks", "fold": 1}, "fold 1: is for the split folds, not blocks"),
         ({"train_fraction": 1.5}, r"train fraction: 1.5 must be in \(0, 1\)"),

@@ -75,7 +75,8 @@ def baselines(
     decisive = BaselineSettings(
         **{name: getattr(config, name) for name in names}, steps=network_steps
     )
-    numbers = list(range(seed, seed + seeds))
+    numbers = range(seed, seed + seeds)
+    decisive.make_split(scene, numbers[-1])  # the one that may be out of range, before the rest
     for number in numbers:
         decisive.make_split(scene, number)  # all that is wrong with it is said before work starts
     used = str(choose_device(device)) if any(METHODS[name].device for name in chosen) else "cpu"

@@ -45,6 +45,7 @@ COMMANDS = {
 # How often a thread of torch's looks for work before it sleeps. libgomp looks for milliseconds;
 # where another program holds a core, the threads then wait for each other most of the time.
 SPIN_COUNT = "3000"
+INTERRUPTED = "interrupted: the same command resumes what it wrote to a file or folder"
 
 
 class LazyGroup(click.Group):
@@ -82,13 +83,13 @@ def run(arguments: Sequence[str] | None = None) -> None:
             standalone_mode=False,
         )
     except click.exceptions.Abort:
-        click.echo("interrupted: the same command resumes", err=True)
+        click.echo(INTERRUPTED, err=True)
         sys.exit(130)
     except click.ClickException as error:
         error.show()
         sys.exit(error.exit_code)
     except KeyboardInterrupt:
-        click.echo("interrupted: the same command resumes", err=True)
+        click.echo(INTERRUPTED, err=True)
         sys.exit(130)
     except (InputError, OSError) as error:
         click.echo(f"error: {_spoken(error)}", err=True)

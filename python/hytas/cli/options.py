@@ -76,7 +76,11 @@ preparation_options = _together(
         help="Training pixels per class; a random split takes at most half of a class. Without it "
         "fixed maps are used whole.  [default: 50]",
     ),
-    click.option("--train-fraction", type=float, help="Share of each class to train on, instead."),
+    click.option(
+        "--train-fraction",
+        type=float,
+        help="Share of each class to train on, instead; a random split takes at most half.",
+    ),
     click.option(
         "--block", type=int, default=16, show_default=True, help="Side of a block, in pixels."
     ),

@@ -209,10 +209,19 @@ def _download(urls: Sequence[str], folder: Path, name: str) -> None:
     )
 
 
+def _noted(notes: Path) -> dict[str, str]:
+    try:
+        return dict(json.loads(notes.read_text())) if notes.exists() else {}
+    except (TypeError, ValueError):
+        raise InputError(
+            f"data: {notes} is damaged: remove it, and the checksums are noted anew"
+        ) from None
+
+
 def _check(path: Path, checksum: str | None, fresh: bool) -> None:
     """Hold a file to its checksum, or to the one noted when it was first downloaded."""
     notes = path.parent / "checksums.json"
-    noted: dict[str, str] = json.loads(notes.read_text()) if notes.exists() else {}
+    noted = _noted(notes)
     wanted = checksum or noted.get(path.name)
     found = digest(path, "sha256" if wanted is None else wanted.split(":")[0])
     if wanted is None:

@@ -39,6 +39,8 @@ def check_map(name: str, values: Array, argument: str = "labels") -> npt.NDArray
             )
     elif values.dtype.kind not in "iub":
         raise InputError(f"{argument}: {name} is of type {values.dtype}, whole numbers needed")
+    elif values.dtype.kind == "u" and values.max(initial=0) >= 2**63:
+        raise InputError(f"{argument}: {name} holds {values.max()}: labels must be below 2^63")
     whole: npt.NDArray[np.int64] = values.astype(np.int64)
     if (whole < 0).any():
         row, column = (int(i) for i in np.argwhere(whole < 0)[0])
@@ -77,6 +79,13 @@ def join(maps: Sequence[tuple[str, Array]], argument: str = "labels") -> Labels:
     train = np.where(test > 0, 0, train).astype(np.int32)
     missing = np.setdiff1d(test, train)
     if missing.size:
+        given = int((whole[0] == missing[0]).sum())
+        if given:
+            raise InputError(
+                f"{argument}: all {given} pixels of class {known[missing[0] - 1]} in "
+                f"{checked[0][0]} are in {checked[1][0]} too, and what is in both only tests: "
+                "the test map must leave some to train on"
+            )
         raise InputError(
             f"{argument}: class {known[missing[0] - 1]} is in {checked[1][0]} but has no pixel to "
             f"train on in {checked[0][0]}: every class of the test map must be in the training map"

@@ -15,6 +15,7 @@ from hytas.data.known import known_class_names
 from hytas.data.labels import LabelMap, Labels, join
 from hytas.data.palette import UNLABELLED_COLOUR, Palette, palette
 from hytas.errors import InputError
+from hytas.model_card import DTYPES
 
 
 @dataclass(frozen=True, eq=False)
@@ -143,7 +144,7 @@ def scene_from_arrays(
         labels=joined.labels,
         train=joined.train,
         test=joined.test,
-        class_names=_names(class_names, joined),
+        class_names=_apart(_names(class_names, joined)),
         class_ids=joined.ids,
         wavelengths=wavelengths_of(wavelengths, cube.shape[2]),
         valid=valid,
@@ -191,8 +192,12 @@ def check_cube(cube: Array, argument: str) -> None:
         InputError: not three axes, an empty axis, fewer than 2 bands, or not real numbers.
     """
     shape = " x ".join(map(str, cube.shape))
-    if cube.dtype.kind not in "iufb":
+    if cube.dtype.kind not in "iuf":
         raise InputError(f"{argument}: the cube is of type {cube.dtype}, real numbers needed")
+    if cube.dtype.newbyteorder("=").name not in DTYPES:
+        raise InputError(
+            f"{argument}: the cube is of type {cube.dtype}, must be one of {', '.join(DTYPES)}"
+        )
     if cube.ndim != 3:
         raise InputError(
             f"{argument}: the cube is {shape}, three axes (height, width, bands) needed"
@@ -235,7 +240,7 @@ def _named_maps(
 
 def _as_held(nodata: float | None, dtype: np.dtype[Any]) -> float | None:
     """`nodata` as the type holds it, or None where no value equals it; NaN never counts as data."""
-    if nodata is None or not np.isfinite(nodata) or dtype.kind == "b":
+    if nodata is None or not np.isfinite(nodata):
         return None
     if dtype.kind == "f":
         # Files write it with fewer or more digits than the type has.
@@ -302,6 +307,18 @@ def _names(names: Mapping[int, str] | Sequence[str] | None, labels: Labels) -> t
             f"class names: {len(names)} given for the {len(ids)} classes {', '.join(map(str, ids))}"
         )
     return tuple(names)
+
+
+def _apart(names: Sequence[str]) -> tuple[str, ...]:
+    """The names, numbered from the second on where several classes have the same."""
+    found: list[str] = []
+    for name in names:
+        number, own = 1, name
+        while own in found or (number > 1 and own in names):
+            number += 1
+            own = f"{name} ({number})"
+        found.append(own)
+    return tuple(found)
 
 
 def _colours(

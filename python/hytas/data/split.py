@@ -17,6 +17,7 @@ from hytas.errors import InputError
 from hytas.files import atomic_write
 
 KINDS = ("auto", "fixed", "random", "blocks", "folds")
+MOST_BLOCK = 2**31 - 1  # pixels of a side: beyond any scene
 AT_ONE_END = ("blocks", "folds")
 """Kinds whose validation pixels are taken from one side of each class's area: less like those
 trained on than a random draw would be, although no guard band parts them."""
@@ -169,6 +170,7 @@ def make_split(
     """
     check_patch_size(patch_size, scene.height, scene.width)
     _check(kind, train_per_class, train_fraction, validation_fraction, seed)
+    _check_deal(scene, kind, block, folds)
     notes: tuple[str, ...] = ()
     if kind == "auto":
         kind, block, notes = _usual(scene, patch_size, block, seed)
@@ -199,8 +201,6 @@ def _usual(
         return "fixed", block, ()
     if scene.train_counts is not None:
         return "random", block, ()
-    if block < 1:
-        raise InputError(f"block: {block} must be at least 1")
     most, chosen = 0, 0
     for size in (block, block // 2, block // 4):
         if size < 1:
@@ -337,6 +337,18 @@ def _random(
     return chosen, np.setdiff1d(pixels, chosen), notes
 
 
+def _check_deal(scene: Scene, kind: str, block: int, folds: int) -> None:
+    if block < 1:
+        raise InputError(f"block: {block} must be at least 1")
+    if block > MOST_BLOCK:
+        raise InputError(f"block: {block} must be at most {MOST_BLOCK}")
+    if folds < 2:
+        raise InputError(f"folds: {folds} must be at least 2")
+    pixels = int((scene.labels > 0).sum())
+    if kind == "folds" and folds > pixels:
+        raise InputError(f"folds: {folds} must be at most {pixels}, the labelled pixels")
+
+
 def _blocks(
     scene: Scene,
     counts: tuple[int, ...],
@@ -345,18 +357,15 @@ def _blocks(
     seed: int,
 ) -> tuple[Pixels, Pixels, tuple[str, ...]]:
     block, parts, part = deal
-    if block < 1:
-        raise InputError(f"block: {block} must be at least 1")
-    if parts < 2:
-        raise InputError(f"folds: {parts} must be at least 2")
     if not 0 <= part < parts:
         raise InputError(f"fold: {part} must be 0 to {parts - 1}")
     guard = patch_size // 2
     sides = split_blocks(scene.labels, block, guard, parts, part, seed)
     if (sides.trained & sides.tested).sum() < 2:
+        dealt = f"folds: {parts} of blocks of {block}" if parts > 2 else f"block: {block}"
         raise InputError(
-            f"block: {block} leaves fewer than 2 classes of {scene.name} both to train and to test "
-            f"on, with a guard band of {guard}: take another size"
+            f"{dealt} leaves fewer than 2 classes of {scene.name} both to train and to test on, "
+            f"with a guard band of {guard}: take {'fewer, or ' if parts > 2 else ''}another size"
         )
     labels = scene.labels.ravel()
     notes = []

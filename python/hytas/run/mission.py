@@ -56,6 +56,7 @@ class Outcome:
             "costs": self.costs,
             "budget": self.budget,
             "test": test,
+            "seeds": self.metrics.get("seeds") if self.metrics else None,
             "parity": self.metrics["parity"] if self.metrics else None,
             "folder": str(self.folder),
             "files": self.files,
@@ -227,6 +228,7 @@ def outcome(context: RunContext, folder: RunFolder, architecture: dict[str, Any]
         *(folder.path / name for name in CHARTS),
         folder.architecture,
         folder.evaluations,
+        folder.predictor,
         folder.config,
         folder.split,
     ]

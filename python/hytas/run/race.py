@@ -185,10 +185,15 @@ def finalists(context: RunContext) -> int:
     config = context.config
     if len(context.split.validation):
         return FINALISTS if config.finalists is None else config.finalists
-    if config.strategy == "predictor" or (config.finalists or 1) > 1:
+    if config.strategy == "predictor":
         raise InputError(
-            f"finalists {config.finalists or FINALISTS}: a race ranks on validation pixels, and "
-            "the split has none; ask for --finalists 1"
+            "strategy predictor: learns from a race, which ranks on validation pixels, and the "
+            "split has none; take more training pixels, or another strategy"
+        )
+    if (config.finalists or 1) > 1:
+        raise InputError(
+            f"finalists {config.finalists}: a race ranks on validation pixels, and the split has "
+            "none; ask for --finalists 1"
         )
     return 1
 

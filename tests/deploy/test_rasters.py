@@ -233,7 +233,7 @@ def test_a_journal_that_was_finished_meanwhile_is_begun_anew(
             removed[0].unlink()
         return True
 
-    monkeypatch.setattr("hytas.deploy.journal._lock", lock)
+    monkeypatch.setattr("hytas.deploy.journal.lock", lock)
     with open_journal(out, {}, (5, 3)) as journal:
         assert journal.done == 0
         journal.append(strip(0, 5, 4))

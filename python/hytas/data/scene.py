@@ -15,7 +15,6 @@ from hytas.data.known import known_class_names
 from hytas.data.labels import LabelMap, Labels, join
 from hytas.data.palette import UNLABELLED_COLOUR, Palette, palette
 from hytas.errors import InputError
-from hytas.model_card import DTYPES
 
 
 @dataclass(frozen=True, eq=False)
@@ -194,10 +193,8 @@ def check_cube(cube: Array, argument: str) -> None:
     shape = " x ".join(map(str, cube.shape))
     if cube.dtype.kind not in "iuf":
         raise InputError(f"{argument}: the cube is of type {cube.dtype}, real numbers needed")
-    if cube.dtype.newbyteorder("=").name not in DTYPES:
-        raise InputError(
-            f"{argument}: the cube is of type {cube.dtype}, must be one of {', '.join(DTYPES)}"
-        )
+    if cube.dtype.itemsize > 8:
+        raise InputError(f"{argument}: the cube is of type {cube.dtype}, at most 64 bits a value")
     if cube.ndim != 3:
         raise InputError(
             f"{argument}: the cube is {shape}, three axes (height, width, bands) needed"

@@ -212,7 +212,7 @@ def croze(tap: Tap) -> Tensor:
     """Sum over layers of Z * P * G: how features, weights and gradients survive a perturbation.
 
     Source: Ha et al., NeurIPS 2023; HyTAS, supplementary table 1. The twin network has Gaussian
-    noise on every linear weight and on the input (weights.py). Z = 1 + cos(z, z'), P = 1 + cos(t,
+    noise on every linear weight and on the input. Z = 1 + cos(z, z'), P = 1 + cos(t,
     t') for the weights t = w - g after one step of rate 1, and G = |cos(g, g')|. Direction: larger
     is better. Data: labelled patches, cross-entropy. Shape: of both networks outputs (A, N, T,
     out), gradients and weights (A, out, in) to (A,). Cost: two forward and two backward passes.

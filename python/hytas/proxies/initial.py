@@ -170,8 +170,11 @@ def blueprint(architecture: Mapping[str, Any], shape: InputShape, draws: Draws) 
             released HyTAS code, which are of its space alone.
     """
     pool = draws.pool
-    if draws.init == "released":
-        raise InputError(f"init released: holds for hytas, not for {architecture.get('space')}")
+    for name in ("init", "fusions"):
+        if getattr(draws, name) == "released":
+            raise InputError(
+                f"{name} released: holds for hytas, not for {architecture.get('space')}"
+            )
     if draws.init == "own":
         own = Pool(stable_hash(pool.seed, "own", architecture_key(architecture)), *pool.place)
         draws = replace(draws, pool=own, init="supernet")

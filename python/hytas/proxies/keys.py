@@ -2,7 +2,7 @@
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 
@@ -28,7 +28,7 @@ def plain(value: Any) -> Any:
 
     What is neither a list nor a number is left as it is.
     """
-    if isinstance(value, Sequence | Set) and not isinstance(value, str | bytes):
+    if isinstance(value, Sequence) and not isinstance(value, str | bytes):
         return [plain(item) for item in value]
     if hasattr(value, "tolist"):  # an array, or a number of one
         return plain(value.tolist())

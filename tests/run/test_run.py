@@ -216,6 +216,7 @@ def test_seeds_report_the_spread_and_the_first_ships(scene: Scene, tmp_path: Pat
     assert outcome.metrics["test"] == alone.metrics["test"]
     found = outcome.metrics["seeds"]
     assert found["of"] == [0, 1, 2]
+    assert outcome.to_dict()["seeds"] == found
     each = [outcome.metrics["test"]["OA"]]
     for seed in (1, 2):
         inner = tmp_path / "three" / f"seed-{seed}"
@@ -303,6 +304,12 @@ def test_without_validation_pixels_the_proxy_chooses(scene: Scene, tmp_path: Pat
         assert store.trainings() == []
         best = max(item.scores["params"] for item in store.evaluations())
     assert outcome.costs["params"] == best
+    for asked, message in (
+        ({"finalists": 4}, "finalists 4: a race ranks on validation pixels"),
+        ({"strategy": "predictor"}, "strategy predictor: learns from a race"),
+    ):
+        with pytest.raises(InputError, match=message):
+            run_mission(replace(config, **asked), scene, tmp_path / message[:9], device="cpu")
 
 
 def test_exporting_again_keeps_what_the_other_seeds_reached(scene: Scene, tmp_path: Path) -> None:

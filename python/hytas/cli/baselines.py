@@ -76,9 +76,9 @@ def baselines(
         **{name: getattr(config, name) for name in names}, steps=network_steps
     )
     numbers = range(seed, seed + seeds)
-    decisive.make_split(scene, numbers[-1])  # the one that may be out of range, before the rest
-    for number in numbers:
-        decisive.make_split(scene, number)  # all that is wrong with it is said before work starts
+    # All that is wrong is said before work starts; of many seeds the last may be out of range.
+    for number in reversed(numbers):
+        decisive.make_split(scene, number)
     used = str(choose_device(device)) if any(METHODS[name].device for name in chosen) else "cpu"
     results = Results(out, decisive.setting(scene))
     console = _Progress()

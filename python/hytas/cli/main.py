@@ -45,7 +45,7 @@ COMMANDS = {
 # How often a thread of torch's looks for work before it sleeps. libgomp looks for milliseconds;
 # where another program holds a core, the threads then wait for each other most of the time.
 SPIN_COUNT = "3000"
-INTERRUPTED = "interrupted: the same command resumes what it wrote to a file or folder"
+INTERRUPTED = "interrupted: the same command resumes from what was written"
 
 
 class LazyGroup(click.Group):

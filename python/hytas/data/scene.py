@@ -114,12 +114,11 @@ def scene_from_arrays(
     hold a value in no labelled pixel.
 
     Args:
-        cube: (H, W, B), any real numeric type.
-        labels: (H, W), 0 unlabelled; or give `train` and `test` instead.
-        train, test: (H, W), a fixed split.
+        cube: (H, W, B), whole numbers or floats of at most 64 bits.
+        labels: (H, W), 0 unlabelled; or `train` and `test`, a fixed split, instead.
         name: of the scene.
         wavelengths: (B,) in nm.
-        class_names: by id, or in the order of the ids found.
+        class_names: by id, or in the order of the ids found; equal ones are numbered.
         sources: the files they come from.
         notes: remarks to keep.
         map_names: what messages call the maps.
@@ -188,7 +187,8 @@ def check_cube(cube: Array, argument: str) -> None:
     """Refuse an array that cannot be a cube.
 
     Raises:
-        InputError: not three axes, an empty axis, fewer than 2 bands, or not real numbers.
+        InputError: not three axes, an empty axis, fewer than 2 bands, or not real numbers of
+            at most 64 bits.
     """
     shape = " x ".join(map(str, cube.shape))
     if cube.dtype.kind not in "iuf":

@@ -171,9 +171,7 @@ def make_split(
     check_patch_size(patch_size, scene.height, scene.width)
     _check(kind, train_per_class, train_fraction, validation_fraction, seed)
     _check_deal(scene, kind, block, folds)
-    notes: tuple[str, ...] = ()
-    if kind == "auto":
-        kind, block, notes = _usual(scene, patch_size, block, seed)
+    kind, block, notes = _usual(scene, kind, patch_size, block, seed)
     if fold != 0 and kind != "folds":
         raise InputError(f"fold {fold}: is for the split folds, not {kind}")
     counts = _counts(scene, kind, train_per_class, train_fraction)
@@ -181,8 +179,8 @@ def make_split(
     if kind == "fixed":
         chosen, test, found = _fixed(scene, counts, generator)
     elif kind == "random":
-        asked_for = train_per_class is not None or train_fraction is not None
-        published = scene.train_counts is not None and not asked_for
+        usual = (train_per_class, train_fraction) == (None, None)
+        published = usual and scene.train_counts is not None
         chosen, test, found = _random(scene, counts, published, generator)
     else:
         parts, part = (2, 0) if kind == "blocks" else (folds, fold)
@@ -194,9 +192,11 @@ def make_split(
 
 
 def _usual(
-    scene: Scene, patch_size: int, block: int, seed: int
+    scene: Scene, kind: str, patch_size: int, block: int, seed: int
 ) -> tuple[str, int, tuple[str, ...]]:
-    """The kind of split that "auto" is for a scene, its block size, and a note on it."""
+    """The kind of split, what "auto" is for a scene included, its block size, and a note on it."""
+    if kind != "auto":
+        return kind, block, ()
     if scene.train is not None:
         return "fixed", block, ()
     if scene.train_counts is not None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
-from hytas.cli.options import MOST_THREADS
+from hytas.cli import options
 from hytas.errors import InputError
 
 if TYPE_CHECKING:
@@ -46,13 +46,11 @@ if TYPE_CHECKING:
 )
 @click.option("--cube-key", help="The cube's name in its file.")
 @click.option("--labels-key", help="The label map's name in its file.")
-@click.option(
-    "--nodata", type=float, help="Value that stands for no data; the file's own if it says so."
-)
+@options.nodata_option
 @click.option("--provider", default="auto", show_default=True, help="auto, cpu or cuda.")
 @click.option(
     "--threads",
-    type=click.IntRange(0, MOST_THREADS),
+    type=click.IntRange(0, options.MOST_THREADS),
     default=0,
     help="CPU threads; 0 takes every core.",
 )

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from hytas.cli import options
 from hytas.errors import InputError
 
 if TYPE_CHECKING:
@@ -19,24 +20,28 @@ Finding = dict[str, Any]
 @click.command()
 @click.argument("path", type=click.Path(path_type=Path))
 @click.option("--labels", type=click.Path(path_type=Path), help="Ground truth of a scene.")
+@options.bands_option
+@options.nodata_option
 @click.option("--json", "as_json", is_flag=True, help="Print the findings as JSON.")
-def inspect(path: Path, labels: Path | None, as_json: bool) -> None:
+def inspect(
+    path: Path, labels: Path | None, bands: str | None, nodata: float | None, as_json: bool
+) -> None:
     """Tell what PATH holds: a scene, an exported model, or a run folder."""
     if str(path) != "synthetic" and not path.exists():
         raise InputError(f"path: no such file or folder: {path}")
-    found = _reader(path, labels)()
+    found = _reader(path, lambda: _scene(path, labels, bands, nodata))()
     if as_json:
         click.echo(json.dumps(found, indent=2))
     else:
         click.echo("\n".join(_lines(found)))
 
 
-def _reader(path: Path, labels: Path | None) -> Callable[[], Finding]:
+def _reader(path: Path, scene: Callable[[], Finding]) -> Callable[[], Finding]:
     if path.is_dir():
         return lambda: _run(path)
     if path.suffix.lower() == ".onnx":
         return lambda: _model(path)
-    return lambda: _scene(path, labels)
+    return scene
 
 
 def _model(path: Path) -> Finding:
@@ -72,7 +77,7 @@ def _ends(card: "ModelCard") -> tuple[str, str]:
     return patches, f"probabilities (N, {len(card.class_ids)}) float32"
 
 
-def _scene(path: Path, labels: Path | None) -> Finding:
+def _scene(path: Path, labels: Path | None, bands: str | None, nodata: float | None) -> Finding:
     from hytas.data import load_scene, open_file
 
     found: Finding = {"what": "scene", "path": str(path)}
@@ -80,7 +85,7 @@ def _scene(path: Path, labels: Path | None) -> Finding:
         contents = open_file(path, "path")
         found |= {"format": contents.format, "variables": _variables(contents)}
     try:
-        scene = load_scene(path, labels)
+        scene = load_scene(path, labels, bands=bands, nodata=nodata)
     except InputError as error:
         return found | _unlabelled(path, str(error))
     found |= {

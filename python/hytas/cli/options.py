@@ -40,6 +40,17 @@ def _together(*options: Callable[[Command], Command]) -> Callable[[Command], Com
     return decorate
 
 
+bands_option = click.option(
+    "--bands", help="Bands to use, such as 1-103,110-148; dead bands are dropped anyway."
+)
+
+nodata_option = click.option(
+    "--nodata",
+    type=float,
+    help="Value that stands for no data in the cube; the file's own if it says so.",
+)
+
+
 def scene_options(required: bool) -> Callable[[Command], Command]:
     """--data, --labels and the names of variables in them."""
     return _together(
@@ -57,6 +68,7 @@ def scene_options(required: bool) -> Callable[[Command], Command]:
         click.option(
             "--labels-key", help="Variable of the label map; `TRAIN,TEST` for a fixed split."
         ),
+        nodata_option,
     )
 
 
@@ -104,9 +116,7 @@ preparation_options = _together(
         show_default=True,
         help="Neighbouring bands in one token; odd.",
     ),
-    click.option(
-        "--bands", help="Bands to use, such as 1-103,110-148; dead bands are dropped anyway."
-    ),
+    bands_option,
     click.option(
         "--scaling",
         type=click.Choice(["standard", "minmax"]),

@@ -27,6 +27,13 @@ def select_bands(bands: str | None, bad_bands: Sequence[int], count: int) -> Ban
     return np.setdiff1d(np.arange(count), np.asarray(bad_bands, dtype=np.int64))
 
 
+def finite(values: Array) -> npt.NDArray[np.bool_]:
+    """True where `values` are numbers that float32, in which networks compute, can hold."""
+    if values.dtype.kind != "f":
+        return np.ones(values.shape, dtype=np.bool_)
+    return np.asarray(np.abs(values) <= np.finfo(np.float32).max)
+
+
 def measured_bands(cube: Array, labelled: npt.NDArray[np.bool_], nodata: float | None) -> Bands:
     """Return the bands that hold a value in a labelled pixel at least; all, where none does.
 
@@ -43,7 +50,7 @@ def measured_bands(cube: Array, labelled: npt.NDArray[np.bool_], nodata: float |
         if measured.all():
             break
         pixels = cube[row][labelled[row]]
-        values = np.isfinite(pixels) if nodata is None else np.isfinite(pixels) & (pixels != nodata)
+        values = finite(pixels) if nodata is None else finite(pixels) & (pixels != nodata)
         measured |= values.any(axis=0)
     return np.flatnonzero(measured if measured.any() else ~measured)
 

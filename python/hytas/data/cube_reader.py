@@ -8,6 +8,7 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
+from hytas.data.bands import finite
 from hytas.data.contents import Array, Contents, Variable, reading
 from hytas.data.find import find_cube, load
 from hytas.data.geo import Geo
@@ -158,7 +159,7 @@ def band_axis(shape: tuple[int, ...], bands: int | None) -> int:
 def valid_pixels(
     pixels: Array, nodata: float | None = None, bands: npt.NDArray[np.int64] | None = None
 ) -> npt.NDArray[np.bool_]:
-    """Return (H, W), False where a band is NaN or infinite, or every band is `nodata`.
+    """Return (H, W), False where a band is not finite in float32, or every band is `nodata`.
 
     Args:
         pixels: (H, W, B).
@@ -171,8 +172,7 @@ def valid_pixels(
     whole = bands is None or len(bands) == pixels.shape[2]  # a selection copies what it looks at
     for row in range(pixels.shape[0]):
         line = pixels[row] if whole else pixels[row][:, bands]
-        if line.dtype.kind == "f":
-            valid[row] = np.isfinite(line).all(axis=1)
+        valid[row] = finite(line).all(axis=1)
         if nodata is not None:
             valid[row] &= ~(line == nodata).all(axis=1)
     return valid

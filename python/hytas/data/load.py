@@ -12,6 +12,7 @@ from hytas.data import find
 from hytas.data.contents import Array
 from hytas.data.cube_reader import band_axis, valid_pixels
 from hytas.data.datasets import SCENES, locate
+from hytas.data.fill import as_held
 from hytas.data.known import CLASS_NAMES
 from hytas.data.labels import check_map
 from hytas.data.readers import open_file
@@ -44,6 +45,28 @@ class Cube:
     notes: tuple[str, ...] = ()
 
 
+@dataclass(frozen=True)
+class Use:
+    """How the user wants a cube read: `bands` and `nodata` of `load_scene`."""
+
+    bands: str | None = None
+    nodata: float | None = None
+
+    def mark(self, meta: Mapping[str, Any], cube: Array) -> float | None:
+        """The value for no data of a cube whose file says `meta`.
+
+        Raises:
+            InputError: the user's is none that the cube can hold.
+        """
+        if self.nodata is None:
+            return meta.get("nodata")
+        if np.isfinite(self.nodata) and as_held(self.nodata, cube.dtype) is None:
+            raise InputError(
+                f"nodata: {self.nodata:g} is no value of the cube's type, {cube.dtype}"
+            )
+        return self.nodata
+
+
 def load_scene(
     data: str | Path,
     labels: str | Path | None = None,
@@ -52,6 +75,7 @@ def load_scene(
     labels_key: str | None = None,
     data_dir: str | Path | None = None,
     bands: str | None = None,
+    nodata: float | None = None,
 ) -> Scene:
     """Read a scene: one file with cube and labels, two files, or one by name.
 
@@ -64,25 +88,31 @@ def load_scene(
         data_dir: a folder with the files of a scene by name, which is then not downloaded.
         bands: the selection that will be used, as `parse_bands` reads it: labelled pixels must be
             finite in these; None is all bands but those that the file marks as bad.
+        nodata: the value that stands for no data; None is the file's own, if it names one.
 
     Raises:
         InputError: whatever keeps the input from being a scene, in one line.
     """
+    use = Use(bands, nodata)
     if str(data) != "synthetic" and str(data) not in SCENES:
         if data_dir is not None:
             raise InputError(f"data dir: only for the scenes {', '.join(SCENES)}, not for {data}")
-        return _read(data, labels, cube_key, labels_key, bands)
+        return _read(data, labels, (cube_key, labels_key), use)
     _refuse_companions(str(data), labels, cube_key, labels_key)
-    return synthetic_scene() if data == "synthetic" else load_named(str(data), data_dir, bands)
+    if data != "synthetic":
+        return _named(str(data), data_dir, use)
+    if nodata is not None:
+        raise InputError(f"nodata: {nodata:g} given, but the synthetic scene has data everywhere")
+    return synthetic_scene()
 
 
 def _read(
     data: str | Path,
     labels: str | Path | None,
-    cube_key: str | None,
-    labels_key: str | None,
-    bands: str | None,
+    keys: tuple[str | None, str | None],
+    use: Use,
 ) -> Scene:
+    cube_key, labels_key = keys
     contents = open_file(data, "data")
     other = contents if labels is None else open_file(labels, "labels")
     argument = "data" if labels is None else "labels"
@@ -109,9 +139,9 @@ def _read(
         notes=[*contents.meta.get("notes", ()), *notes],
         class_colours=other.meta.get("class_colours"),
         map_names=tuple(name for name, _ in maps),
-        nodata=contents.meta.get("nodata"),
+        nodata=use.mark(contents.meta, cube),
         bad_bands=contents.meta.get("bad_bands", ()),
-        bands=bands,
+        bands=use.bands,
     )
 
 
@@ -131,8 +161,12 @@ def load_named(name: str, data_dir: str | Path | None = None, bands: str | None 
 
     Arguments and errors are those of `datasets.locate`, and `bands` is that of `load_scene`.
     """
+    return _named(name, data_dir, Use(bands))
+
+
+def _named(name: str, data_dir: str | Path | None, use: Use) -> Scene:
     paths = locate(name, data_dir)
-    scene = replace(_read_files(paths, bands), name=name)
+    scene = replace(_read_files(paths, use), name=name)
     counts = None if scene.train is not None else SCENES[name].train_counts
     if counts is not None and len(counts) != scene.classes:
         raise InputError(
@@ -146,9 +180,9 @@ def load_named(name: str, data_dir: str | Path | None = None, bands: str | None 
     return replace(scene, train_counts=counts)
 
 
-def _read_files(paths: Sequence[Path], bands: str | None) -> Scene:
+def _read_files(paths: Sequence[Path], use: Use) -> Scene:
     if len(paths) < 3:
-        return load_scene(*paths, bands=bands)
+        return load_scene(*paths, bands=use.bands, nodata=use.nodata)
     cube = load_cube(paths[0])
     maps = [load_maps(path, shape=cube.cube.shape)[0] for path in paths[1:]]
     return scene_from_arrays(
@@ -158,9 +192,9 @@ def _read_files(paths: Sequence[Path], bands: str | None) -> Scene:
         wavelengths=cube.wavelengths,
         sources=[str(path) for path in paths],
         map_names=[name for name, _ in maps],
-        nodata=cube.meta.get("nodata"),
+        nodata=use.mark(cube.meta, cube.cube),
         bad_bands=cube.meta.get("bad_bands", ()),
-        bands=bands,
+        bands=use.bands,
     )
 
 

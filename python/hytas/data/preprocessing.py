@@ -7,18 +7,22 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
-from hytas.data.bands import select_bands
+from hytas.data.bands import finite, select_bands
 from hytas.data.contents import Array
 from hytas.data.scene import Scene
 from hytas.errors import InputError
 
 METHODS = ("standard", "minmax")
-MOST_DARK = 10.0  # scaled units
+MOST_SCALED = 10.0
+"""Scaled values are clipped to this on either side of 0, twice as far as measured ones lie: a hot
+pixel, or a fill value that no file declares, should not drown the patches of its neighbours."""
 
 
 @dataclass(frozen=True, eq=False)
 class Preprocessing:
     """What turns a sensor's values into a network's: `(x[..., bands] - offset) / scale`.
+
+    Clipped to -MOST_SCALED to MOST_SCALED.
 
     Attributes:
         bands: (b,) kept bands, indices into the sensor's, ascending.
@@ -66,10 +70,11 @@ class Preprocessing:
             raise InputError("training pixels: none; scaling needs at least one")
         chosen = select_bands(bands, bad_bands, count)
         values = spectra[:, chosen].astype(np.float64)
-        finite = np.isfinite(values)
-        absent = ~finite if nodata is None else ~finite | (values == nodata)
+        empty = np.zeros(values.shape, np.bool_) if nodata is None else values == nodata
+        known = finite(values)
+        absent = ~known | empty
         measured = ~absent.all(axis=0)
-        if not finite.any() or not finite[:, measured].all():
+        if not known.any() or not (known | empty)[:, measured].all():
             raise InputError("training pixels: NaN or infinite values; scaling needs finite ones")
         chosen, values, absent = chosen[measured], values[:, measured], absent[:, measured]
         if absent.any():
@@ -79,11 +84,12 @@ class Preprocessing:
             offset, scale = np.asarray(values.mean(axis=0)), np.asarray(values.std(axis=0))
         else:
             offset, scale = low, high - low
-        alive = (high > low) & (scale.astype(np.float32) > 0)
+        alive = _tells_apart(offset, scale)
         if alive.sum() < 2:
+            unseen = int(((high > low) & ~alive).sum())
             raise InputError(
                 f"bands: {int(alive.sum())} of {len(chosen)} vary over the training pixels, "
-                "at least 2 needed"
+                f"at least 2 needed{f'; {unseen} vary by less than float32 holds' * (unseen > 0)}"
             )
         return cls(
             chosen[alive],
@@ -113,6 +119,8 @@ class Preprocessing:
     def apply(self, patches: Array) -> npt.NDArray[np.float32]:
         """Scale raw values (..., B) to (..., b); what is no data or not finite becomes 0.
 
+        Values beyond float32 are not finite.
+
         Raises:
             InputError: another number of bands than the sensor's.
         """
@@ -120,26 +128,22 @@ class Preprocessing:
             raise InputError(
                 f"bands: {patches.shape[-1]} given, the scaling was fitted on {self.sensor_bands}"
             )
-        values = patches[..., self.bands].astype(np.float32)
-        absent = None if self.nodata is None else values == np.float32(self.nodata)
         with np.errstate(over="ignore", invalid="ignore"):  # of fill values; they become 0 below
+            values = patches[..., self.bands].astype(np.float32)
+            absent = None if self.nodata is None else values == np.float32(self.nodata)
             values -= self.offset
             values /= self.scale
         if patches.dtype.kind == "f":
             values[~np.isfinite(values)] = 0.0
         if absent is not None:
             values[absent] = 0.0
-        return values
+        return np.clip(values, -MOST_SCALED, MOST_SCALED, out=values)
 
     @property
     def dark(self) -> npt.NDArray[np.float32]:
-        """Scaled values (b,) of a pixel of zero counts, at most 10 from 0.
-
-        A band whose counts have a large offset or hardly vary would be farther away: there zero
-        counts are not the absence of light.
-        """
-        dark: npt.NDArray[np.float32] = np.clip(-self.offset / self.scale, -MOST_DARK, MOST_DARK)
-        return dark
+        """Scaled values (b,) of a pixel of zero counts."""
+        dark: npt.NDArray[np.float32] = -self.offset / self.scale
+        return np.clip(dark, -MOST_SCALED, MOST_SCALED)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the JSON form."""
@@ -178,3 +182,9 @@ class Preprocessing:
         if not (np.isfinite(result.offset).all() and (result.scale > 0).all()):
             raise InputError("preprocessing: offset must be finite and scale positive")
         return result
+
+
+def _tells_apart(offset: Array, scale: Array) -> npt.NDArray[np.bool_]:
+    """(B,), True where float32 can hold differences of `scale` between values near `offset`."""
+    single = np.finfo(np.float32)
+    return np.asarray((scale > single.eps * np.abs(offset)) & (scale >= single.tiny))

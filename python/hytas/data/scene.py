@@ -3,14 +3,14 @@
 import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from hytas.data.bands import Bands, format_bands, measured_bands, select_bands
+from hytas.data.bands import Bands, finite, format_bands, measured_bands, select_bands
 from hytas.data.contents import Array
 from hytas.data.cube_reader import valid_pixels
+from hytas.data.fill import as_held, empty_pixels, undeclared
 from hytas.data.known import known_class_names
 from hytas.data.labels import LabelMap, Labels, join
 from hytas.data.palette import UNLABELLED_COLOUR, Palette, palette
@@ -134,7 +134,7 @@ def scene_from_arrays(
     check_cube(cube, "data")
     maps = _named_maps(labels, train, test, map_names)
     _check_shapes(maps, cube)
-    nodata = _as_held(nodata, cube.dtype)
+    nodata = as_held(nodata, cube.dtype)
     joined, valid, remarks = _masked(cube, maps, nodata, (bands, bad_bands))
     return Scene(
         name=name,
@@ -165,12 +165,13 @@ def _masked(
     labelled = np.logical_or.reduce([values != 0 for _, values in maps])
     alive = measured_bands(cube, labelled, nodata)
     used = np.intersect1d(select_bands(*selection, cube.shape[2]), alive)
-    empty = _empty_pixels(cube, nodata, alive)
+    empty = empty_pixels(cube, nodata, alive)
     maps, emptied = _without(empty, maps)
     joined = join(maps)
     valid = valid_pixels(cube, bands=used)
-    found = _refuse_labelled_nan(cube, valid, joined.labels, used)
-    remarks = (*emptied, *joined.notes, *_dead(alive, cube.shape[2]), *found)
+    found = _refuse_labelled_nan(cube, valid | empty, joined.labels, used)
+    fills = undeclared(cube, valid & ~empty, joined.labels > 0, used)
+    remarks = (*emptied, *joined.notes, *_dead(alive, cube.shape[2]), *found, *fills)
     return joined, valid & ~empty, remarks
 
 
@@ -235,26 +236,6 @@ def _named_maps(
     return [(first, train), (second, test)]
 
 
-def _as_held(nodata: float | None, dtype: np.dtype[Any]) -> float | None:
-    """`nodata` as the type holds it, or None where no value equals it; NaN never counts as data."""
-    if nodata is None or not np.isfinite(nodata):
-        return None
-    if dtype.kind == "f":
-        # Files write it with fewer or more digits than the type has.
-        with np.errstate(over="ignore"):
-            held = float(dtype.type(nodata))
-        return held if np.isfinite(held) else None
-    limits = np.iinfo(dtype)
-    return float(nodata) if limits.min <= nodata <= limits.max and nodata % 1 == 0 else None
-
-
-def _empty_pixels(cube: Array, nodata: float | None, bands: Bands) -> npt.NDArray[np.bool_]:
-    """(H, W), True where all of `bands` are `nodata`."""
-    if nodata is None:
-        return np.zeros(cube.shape[:2], dtype=np.bool_)
-    return valid_pixels(cube, bands=bands) & ~valid_pixels(cube, nodata, bands)
-
-
 def _dead(alive: Bands, count: int) -> tuple[str, ...]:
     """A remark on the bands that are not alive."""
     dead = np.setdiff1d(np.arange(count), alive)
@@ -281,11 +262,11 @@ def _refuse_labelled_nan(
     labelled = bad & (labels > 0)
     if labelled.any():
         row, column = (int(i) for i in np.argwhere(labelled)[0])
-        band = int(bands[~np.isfinite(cube[row, column, bands])][0]) + 1
+        band = int(bands[~finite(cube[row, column, bands])][0])
         raise InputError(
             f"data: {int(labelled.sum())} labelled pixels hold NaN or infinite values, the first "
-            f"at row {row}, column {column}, band {band}: labelled pixels must be finite in the "
-            "bands in use, which --bands selects"
+            f"at row {row}, column {column}, band {band + 1} ({cube[row, column, band]:g}): "
+            "labelled pixels must be finite, as float32, in the bands in use, which --bands selects"
         )
     count = int(bad.sum())
     return (f"{count} unlabelled pixels with NaN or infinite values masked",) if count else ()

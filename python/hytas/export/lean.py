@@ -7,6 +7,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from hytas.data.preprocessing import MOST_SCALED
 from hytas.model_card import ModelCard
 from hytas.models import SensorModel, SpectralTransformer
 from hytas.models.layers import Attention, Block, TokenStream
@@ -148,7 +149,7 @@ class Scaling(nn.Module):
             scaled = torch.where(scaled - scaled == 0.0, scaled, torch.zeros_like(scaled))
         if self.nodata is not None:
             scaled = torch.where(kept == self.nodata, torch.zeros_like(scaled), scaled)
-        return scaled
+        return scaled.clamp(-MOST_SCALED, MOST_SCALED)
 
 
 def runs_of(bands: Sequence[int]) -> list[tuple[int, int]]:

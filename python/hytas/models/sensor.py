@@ -4,7 +4,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from hytas.data.preprocessing import Preprocessing
+from hytas.data.preprocessing import MOST_SCALED, Preprocessing
 
 
 class SensorModel(nn.Module):
@@ -14,7 +14,8 @@ class SensorModel(nn.Module):
     Output: probabilities (N, classes), float32.
     A value that is not finite, or that stands for no data, scales to zero, as the mean of its band
     does (the minimum, where the scaling is "minmax"): a band that fails in flight may be written
-    so, and neighbours without data tell a pixel nothing.
+    so, and neighbours without data tell a pixel nothing. What is left is clipped, as
+    `Preprocessing` does.
     """
 
     bands: Tensor
@@ -28,7 +29,8 @@ class SensorModel(nn.Module):
         self.register_buffer("offset", torch.as_tensor(preprocessing.offset, dtype=torch.float32))
         self.register_buffer("scale", torch.as_tensor(preprocessing.scale, dtype=torch.float32))
         nodata = preprocessing.nodata
-        self.nodata = None if nodata is None else float(np.float32(nodata))
+        with np.errstate(over="ignore"):  # a fill value of 64 bits; such a one scales to 0 anyway
+            self.nodata = None if nodata is None else float(np.float32(nodata))
 
     def forward(self, patches: Tensor) -> Tensor:
         """(N, P, P, sensor bands) -> (N, classes)."""
@@ -38,4 +40,5 @@ class SensorModel(nn.Module):
         scaled = torch.where(scaled - scaled == 0.0, scaled, torch.zeros_like(scaled))
         if self.nodata is not None:
             scaled = torch.where(pixels == self.nodata, torch.zeros_like(scaled), scaled)
+        scaled = scaled.clamp(-MOST_SCALED, MOST_SCALED)
         return torch.softmax(self.network(scaled), dim=1)

@@ -54,6 +54,7 @@ class RunConfig:
         patch_size: side of the patch.
         band_group: neighbouring bands in a token.
         bands: bands to start from, as "1-103,110-148"; None for all.
+        nodata: the value that stands for no data; None is the file's own, if it names one.
         scaling: standard or minmax.
         recipe: of the retraining.
     """
@@ -87,6 +88,7 @@ class RunConfig:
     patch_size: int = 7
     band_group: int = 3
     bands: str | None = None
+    nodata: float | None = None
     scaling: str = "standard"
     recipe: Recipe = field(default_factory=Recipe)
 
@@ -164,6 +166,7 @@ class RunConfig:
             labels_key=self.labels_key,
             data_dir=self.data_dir,
             bands=self.bands,
+            nodata=self.nodata,
         )
 
     def with_epochs(self, epochs: int | None) -> "RunConfig":

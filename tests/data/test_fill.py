@@ -1,0 +1,117 @@
+"""Values that stand for no data, declared or not, and values that float32 cannot hold."""
+
+import numpy as np
+import pytest
+
+from hytas.data import PatchReader, Preprocessing, load_scene, make_split, scene_from_arrays
+from hytas.data.synthetic import synthetic_scene
+from hytas.errors import InputError
+
+
+def with_border(fill, dtype=np.float64):
+    """The synthetic scene's cube and labels, `fill` in three columns that hold no label."""
+    scene = synthetic_scene()
+    cube, labels = scene.cube.astype(dtype), scene.labels.copy()
+    labels[:, 10:13] = 0
+    cube[:, 10:13] = fill
+    return cube, labels
+
+
+@pytest.mark.parametrize("fill", [-9999.0, 1e20, -32768.0, 65535.0])
+def test_fill_that_no_file_declares_is_named(fill):
+    cube, labels = with_border(fill)
+    (note,) = scene_from_arrays(cube, labels).notes
+    assert note.startswith(f"{3 * len(cube)} pixels hold {fill:.9g} in every band, far from")
+    assert note.endswith(f"say --nodata {fill:.9g}")
+    assert scene_from_arrays(cube, labels, nodata=fill).notes == ()
+
+
+def test_zeros_and_bright_pixels_are_no_fill():
+    cube, labels = with_border(0.0)
+    assert scene_from_arrays(cube, labels).notes == ()
+    cube, labels = with_border(0.0)
+    cube[:, 10:13] = 1e5 * np.linspace(1, 2, cube.shape[2])  # no two bands alike
+    assert scene_from_arrays(cube, labels).notes == ()
+
+
+def test_several_fills_and_labelled_ones_are_counted():
+    cube, labels = with_border(-9999.0)
+    cube[0, 10] = 1e20
+    row, column = np.argwhere(labels > 0)[0]
+    cube[row, column] = -9999.0
+    (note,) = scene_from_arrays(cube, labels).notes
+    assert note.startswith(f"{3 * len(cube) + 1} pixels hold -9999 or 1e+20 in every band")
+
+
+def test_undeclared_fill_reaches_no_patch_farther_than_zeros_would():
+    cube, labels = with_border(-9999.0)
+    scene = scene_from_arrays(cube, labels)
+    split = make_split(scene, kind="random")
+    scaling = Preprocessing.fit_scene(scene, split.train)
+    whole = scaling.apply(scene.cube)
+    assert np.all(whole[:, 10:13] == -10.0)
+    near = np.ravel_multi_index((5, 9), scene.labels.shape)
+    patch = scaling.apply(PatchReader(scene.cube, 3)([near]))
+    assert np.abs(patch).max() == 10.0
+    measured = np.delete(whole, [10, 11, 12], axis=1)
+    assert np.abs(measured).max() < 10.0
+
+
+def test_the_users_mark_comes_before_the_files(tmp_path):
+    cube, labels = with_border(-9999.0, np.float32)
+    np.savez(tmp_path / "scene.npz", cube=cube, labels=labels)
+    scene = load_scene(tmp_path / "scene.npz", nodata=-9999)
+    assert scene.nodata == -9999.0
+    assert not scene.valid[:, 10:13].any()
+    assert load_scene(tmp_path / "scene.npz").nodata is None
+
+
+def test_a_mark_that_the_cube_cannot_hold(tmp_path):
+    cube, labels = with_border(7, np.uint16)
+    np.savez(tmp_path / "scene.npz", cube=cube, labels=labels)
+    with pytest.raises(InputError, match=r"^nodata: -9999 is no value of the cube's type, uint16"):
+        load_scene(tmp_path / "scene.npz", nodata=-9999)
+    with pytest.raises(InputError, match=r"^nodata: 0 given, but the synthetic scene"):
+        load_scene("synthetic", nodata=0)
+
+
+def test_labelled_values_beyond_float32():
+    cube, labels = with_border(0.0)
+    row, column = np.argwhere(labels > 0)[0]
+    cube[row, column, 2] = 1e40
+    with pytest.raises(InputError, match=r"band 3 \(1e\+40\): .* must be finite, as float32"):
+        scene_from_arrays(cube, labels)
+    cube[row, column, 2] = 1.0
+    cube[:, 10:13] = 1e40
+    scene = scene_from_arrays(cube, labels)
+    assert scene.notes == (f"{3 * len(cube)} unlabelled pixels with NaN or infinite values masked",)
+    scaling = Preprocessing.fit_scene(scene, np.flatnonzero(labels))
+    assert np.all(scaling.apply(cube[:, 10:13]) == 0.0)
+
+
+def test_a_mark_beyond_float32_unlabels():
+    least = float(np.finfo(np.float64).min)  # of GDAL, for cubes of float64
+    cube, labels = with_border(0.0)
+    rows, columns = np.nonzero(labels)
+    cube[rows[:5], columns[:5]] = least
+    scene = scene_from_arrays(cube, labels, nodata=least)
+    assert (scene.labels > 0).sum() == (labels > 0).sum() - 5
+    assert scene.notes[0] == "5 labelled pixels hold no data: left unlabelled"
+
+
+@pytest.mark.parametrize("factor", [1e-60, 1e-46])
+def test_differences_below_float32_are_named(factor):
+    cube, labels = with_border(0.0)
+    pixels = np.flatnonzero(labels)
+    with pytest.raises(InputError, match=r"0 of \d+ vary .* \d+ vary by less than float32 holds"):
+        Preprocessing.fit_scene(scene_from_arrays(cube * factor, labels), pixels)
+
+
+def test_a_band_of_rounding_errors_is_constant():
+    cube, labels = with_border(0.0)
+    generator = np.random.default_rng(0)
+    cube[:, :, 4] = 0.1 + generator.integers(0, 3, labels.shape) * np.spacing(0.1)
+    pixels = np.flatnonzero(labels)
+    scaling = Preprocessing.fit_scene(scene_from_arrays(cube, labels), pixels)
+    others = Preprocessing.fit_scene(synthetic_scene(), pixels).bands.tolist()
+    assert scaling.bands.tolist() == [band for band in others if band != 4]

@@ -3,7 +3,7 @@
 import fcntl
 import os
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any
 
@@ -46,6 +46,24 @@ def lock(file: IO[Any]) -> bool:
     except OSError:
         return True
     return True
+
+
+@contextmanager
+def turn(folder: Path) -> Iterator[None]:
+    """Wait for this process's turn to change files that others change too.
+
+    Where the file system has no locks, there are no turns.
+
+    Raises:
+        OSError: no such folder.
+    """
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        with suppress(OSError):
+            fcntl.flock(handle, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(handle)
 
 
 def write_tensors(path: str | Path, tensors: Mapping[str, Any], metadata: dict[str, str]) -> None:

@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import multiprocessing
 import os
 import signal
 import subprocess
@@ -184,6 +185,27 @@ def test_results_resume_and_refuse_other_settings(scene: Scene, tmp_path: Path) 
     path.write_text('{"a": 1}')
     with pytest.raises(InputError, match="holds no baselines"):
         Results(path, setting)
+
+
+def _keep(path: Path, first: int, start: Any) -> None:
+    results = Results(path, {"scene": "one"})
+    start.wait()
+    for seed in range(first, first + 20):
+        results.add({"method": "rf", "seed": seed, "test": {"OA": 1.0}})
+
+
+def test_two_processes_keep_their_fits_in_one_file(tmp_path: Path) -> None:
+    path = tmp_path / "fits.json"
+    context = multiprocessing.get_context("spawn")
+    start = context.Barrier(2)
+    workers = [context.Process(target=_keep, args=(path, first, start)) for first in (0, 20)]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join(timeout=120)
+        assert worker.exitcode == 0
+    kept = Results(path, {"scene": "one"})
+    assert sorted(run["seed"] for run in kept.runs) == list(range(40))
 
 
 def test_unknown_methods_are_named() -> None:

@@ -6,11 +6,13 @@ from pathlib import Path
 from typing import Any
 
 from hytas.errors import InputError
-from hytas.files import write_text
+from hytas.files import turn, write_text
 
 
 class Results:
     """The accuracy report of each (method, seed).
+
+    Several processes may share a file: each writes what the others wrote, too.
 
     Args:
         path: JSON file, written anew after every fit and whole at any moment; None keeps nothing.
@@ -25,10 +27,7 @@ class Results:
         self.path = None if path is None else Path(path)
         self.setting = json.loads(json.dumps(setting))
         self.runs: list[dict[str, Any]] = []
-        if self.path is not None:
-            if self.path.exists():
-                self.runs = self._read(self.path)
-            self._write()  # now, and not after the first fit, is the time to find that it cannot be
+        self._write()  # now, and not after the first fit, is the time to find that it cannot be
 
     def get(self, method: str, seed: int) -> dict[str, Any] | None:
         """The run of that method and seed, if it is there."""
@@ -43,7 +42,14 @@ class Results:
         self._write()
 
     def _write(self) -> None:
-        if self.path is not None:
+        if self.path is None:
+            return
+        with turn(self.path.parent):
+            if self.path.exists():
+                theirs = self._read(self.path)
+                known = {(run["method"], run["seed"]) for run in theirs}
+                mine = [run for run in self.runs if (run["method"], run["seed"]) not in known]
+                self.runs = [*theirs, *mine]
             held = {"hytas": "baselines", "setting": self.setting, "runs": self.runs}
             write_text(self.path, json.dumps(held, indent=1, allow_nan=False) + "\n")
 

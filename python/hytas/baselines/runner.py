@@ -85,6 +85,8 @@ def run_baselines(
         InputError: the settings do not fit the scene.
     """
     splits = {seed: settings.make_split(scene, seed) for seed in seeds}
+    for note in scene.notes:
+        line(f"note: {note}")
     for seed in seeds:
         for text in (splits[seed].describe(), *splits[seed].notes):
             line(f"seed {seed}: {text}")

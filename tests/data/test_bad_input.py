@@ -260,6 +260,7 @@ def test_a_class_with_one_pixel(cube, labels):
     assert split.notes == (
         "class 5 has one labelled pixel, which trains: it is not tested",
         "fewer training pixels than asked for: class 5 1 of 5",
+        "fewer than 3 training pixels, so none to validate on: class 5",
     )
     assert 0 in split.train
     pair = np.zeros(labels.shape, np.uint8)

@@ -407,3 +407,18 @@ def test_shortfalls_of_fractions_and_of_a_training_map():
     split = make_split(fixed, train_per_class=30, patch_size=3)
     assert split.notes[1:] == ("fewer training pixels than asked for: class 2 10 of 30",)
     assert make_split(fixed, train_fraction=0.5, patch_size=3).notes[1:] == ()
+
+
+def test_classes_without_validation_pixels_are_named():
+    labels = striped(20, 30, 4)
+    labels[labels == 2], labels[labels == 4] = 0, 0
+    labels[0, :4], labels[5, :4] = 2, 4
+    scene = scene_of(labels)
+    split = make_split(scene, kind="random", train_per_class=20, patch_size=3)
+    assert counted(scene, split.validation) == [4, 0, 4, 0]
+    assert split.notes[-1] == (
+        "fewer than 3 training pixels, so none to validate on: class 2, class 4"
+    )
+    for none in ({"validation_fraction": 0.0}, {"train_per_class": 2}):
+        split = make_split(scene, kind="random", patch_size=3, **none)
+        assert not any("validate" in note for note in split.notes)

@@ -11,7 +11,8 @@ from hytas.data.patches import PatchReader, check_patch_size, extract_patches
 from hytas.data.preprocessing import Preprocessing
 from hytas.data.readers import FORMATS, open_file
 from hytas.data.scene import Scene, scene_from_arrays
-from hytas.data.split import Split, check_seed, make_split, overlap_fraction
+from hytas.data.split import Split
+from hytas.data.splitting import check_seed, make_split, overlap_fraction
 from hytas.data.synthetic import synthetic_scene
 
 __all__ = [

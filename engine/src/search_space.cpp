@@ -79,8 +79,18 @@ std::string SearchSpace::complaint(GenomeView genome) const {
                     return genes_[group.genes[i]].name + " index " + std::to_string(*at) + " of layer " + std::to_string(layer) +
                            (layer < depth ? " is out of range" : " is beyond the depth: must be 0");
     }
-    if (!forbidden_.empty() && forbidden_[combination_of(genome.data())]) return "is excluded by the space's \"require\"";
+    for (const Requirement& rule : requirements_)
+        if (rule.broken[rule.genes.row(genome.data())]) return complaint(rule, genome);
     return "";
+}
+
+std::string SearchSpace::complaint(const Requirement& rule, GenomeView genome) const {
+    std::vector<std::string> facts;
+    for (std::size_t slot = 0; slot < slot_gene_.size(); ++slot)
+        if (std::any_of(rule.genes.terms.begin(), rule.genes.terms.end(), [&](const Projection::Term& term) { return term.slot == slot; }))
+            facts.push_back(gene_of_slot(slot).name + " " + values_of_slot(slot).all[genome[slot]].text());
+    for (const std::string& name : rule.variables) facts.push_back(name + " " + std::to_string(variables_.at(name)));
+    return join(facts) + ": must satisfy " + quoted(rule.text, 200) + " in space " + name_;
 }
 
 void SearchSpace::check(GenomeView genome) const {

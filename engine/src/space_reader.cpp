@@ -17,9 +17,18 @@ constexpr std::size_t most_options = std::size_t{1} << 16;
 constexpr std::size_t most_layers = 255;
 constexpr std::size_t most_block_options = std::size_t{1} << 12;
 
+bool in_a_word(unsigned char letter) { return std::isalnum(letter) != 0 || letter == '_'; }
+
 // Keys and labels make an architecture's key, which is a file name, and reads back in one way.
-bool plain(const std::string& word) {
-    return !word.empty() && std::all_of(word.begin(), word.end(), [](unsigned char letter) { return std::isalnum(letter) != 0 || letter == '_'; });
+bool plain(const std::string& word) { return !word.empty() && std::all_of(word.begin(), word.end(), in_a_word); }
+
+// Whether an expression holds the word.
+bool names(const std::string& text, const std::string& word) {
+    for (std::size_t at = text.find(word); at != std::string::npos; at = text.find(word, at + 1)) {
+        const std::size_t end = at + word.size();
+        if ((at == 0 || !in_a_word(text[at - 1])) && (end == text.size() || !in_a_word(text[end]))) return true;
+    }
+    return false;
 }
 
 }  // namespace
@@ -317,15 +326,17 @@ void SpaceReader::read_requirements() {
     for (std::size_t slot = space_.slot_gene_.size(); slot-- > 0; all.rows *= space_.slot_radix_[slot]) all.terms.push_back({slot, all.rows});
     for (const Json& rule : rules->items()) {
         const Expressions::Root root = expression(rule, "require");
-        const Projection part = projection_of(root, -1, "require");
-        std::vector<bool> broken;
-        for (std::size_t row = 0; row < part.rows; ++row) {
-            set_row(part, row);
-            broken.push_back(whole_cost(number(root, "require"), "require") == 0);
+        Requirement found{rule.text(), projection_of(root, -1, "require"), {}, {}};
+        for (std::size_t row = 0; row < found.genes.rows; ++row) {
+            set_row(found.genes, row);
+            found.broken.push_back(whole_cost(number(root, "require"), "require") == 0);
         }
-        RowWalk walk(space_, all, part);
+        for (const auto& [name, value] : space_.variables_)
+            if (names(found.text, name)) found.variables.push_back(name);
+        RowWalk walk(space_, all, found.genes);
         for (std::size_t i = 0; i < space_.combinations_; ++i)
-            if (broken[walk.next()]) space_.forbidden_[i] = true;
+            if (found.broken[walk.next()]) space_.forbidden_[i] = true;
+        space_.requirements_.push_back(std::move(found));
     }
     if (std::all_of(space_.forbidden_.begin(), space_.forbidden_.end(), [](bool no) { return no; })) fail("\"require\" excludes everything");
 }

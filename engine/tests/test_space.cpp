@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <set>
 
 #include "support.hpp"
 
@@ -131,6 +132,21 @@ TEST_CASE("a wrong architecture is refused, naming the gene, its value and the r
     CHECK(refused(R"({"space": "pit-tiny"})") == "architecture: is of space 'pit-tiny', not of 'hytas'");
     CHECK(refused(R"([1])") == "architecture: must be an object with one entry a gene");
     CHECK(refused(R"({"depth": "4"})").find("must be one of 4") != std::string::npos);
+}
+
+TEST_CASE("an architecture that breaks a requirement is told which, and by what") {
+    const SpacePtr space = std::make_shared<const SearchSpace>(SearchSpace::builtin("hytas-wide", {{"patch_size", 5}}));
+    Rng rng(2);
+    const auto draw = [&] {
+        Genome genome(space->genome_length());
+        for (std::size_t slot = 0; slot < space->global_slots(); ++slot)
+            genome[slot] = static_cast<Gene8>(rng.below(static_cast<std::uint32_t>(space->radix_of_slot(slot))));
+        return error_of([&] { space->check(genome); });
+    };
+    std::set<std::string> found;
+    for (int trial = 0; trial < 500; ++trial) found.insert(draw());
+    CHECK(found.count("genome: patch 7, patch_size 5: must satisfy 'patch <= patch_size or patch == 1' in space hytas-wide") == 1);
+    CHECK(found.count("genome: tokens pixel, band_depth 2: must satisfy 'band_depth > 0 if tokens != 'pixel' else band_depth == 0' in space hytas-wide") == 1);
 }
 
 TEST_CASE("a wrong space file is refused") {

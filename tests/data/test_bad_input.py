@@ -32,6 +32,12 @@ def test_missing_labels_file_is_named_as_such(mat, cube, tmp_path):
     assert "holds no label map: name the file that does with --labels" in refused(mat(c=cube))
 
 
+def test_labels_of_text_are_told_from_none(cube, labels, tmp_path):
+    np.savez(tmp_path / "scene.npz", c=cube, gt=labels.astype("U5"))
+    assert "gt (9 x 11 <U5) in" in refused(tmp_path / "scene.npz")
+    assert refused(tmp_path / "scene.npz").endswith("is text, real numbers needed")
+
+
 @pytest.mark.parametrize(
     "text", ["hello\n", "x" * 5000, "1,2,3\n" * 100, "\0\0\0\0", "\x01\0\0\0" * 40]
 )

@@ -210,6 +210,12 @@ def test_a_zip_archive_without_the_member(server):
     assert fetch(file).read_bytes() == b"1"
     with pytest.raises(InputError, match=r"z\.zip holds no x/q\.mat"):
         fetch(replace(file, name="q.mat", member="x/q.mat"))
+    path = fetch(file)
+    path.write_bytes(b"2")
+    with pytest.raises(InputError, match=r"y\.mat does not match its checksum"):
+        fetch(file)
+    path.unlink()
+    assert fetch(file).read_bytes() == b"1"
 
 
 def test_arguments_out_of_rule(tmp_path):

@@ -82,6 +82,15 @@ def test_missing_genes_are_zero_and_failed_scores_the_median() -> None:
     np.testing.assert_array_equal(rows, [[7, 0, 2, 0], [0, 0, 2, 4]])
 
 
+def test_scores_beyond_float32_are_large_ones() -> None:
+    architectures = random_architectures(30)
+    scores: list[dict[str, float]] = [{"s": 10.0**power} for power in range(20, 80, 2)]
+    predictor = ArchitecturePredictor(trees=20).fit(architectures, scores, np.arange(30.0))
+    low, high = predictor.predict(architectures[:1] * 2, [{"s": 1e20}, {"s": 1e300}]).mean
+    assert low < high
+    assert FeatureTable.fit(architectures, scores).medians == (np.finfo(np.float32).max,)
+
+
 def test_it_finds_what_size_hides() -> None:
     architectures = random_architectures(120)
     found = cross_validated_rank_correlation(

@@ -64,6 +64,14 @@ struct LayerGroup {
     }
 };
 
+// A condition on the global genes.
+struct Requirement {
+    std::string text;
+    Projection genes;                    // those it reads
+    std::vector<bool> broken;            // by each row of `genes`
+    std::vector<std::string> variables;  // that it names
+};
+
 class SearchSpace {
   public:
     // Throw Error naming what is wrong in the text, or which variable is missing, unknown or out of range.
@@ -114,6 +122,7 @@ class SearchSpace {
     SearchSpace() = default;
 
     std::string complaint(GenomeView genome) const;
+    std::string complaint(const Requirement& rule, GenomeView genome) const;
     Gene8 index_of(const Gene& gene, const Values& values, const Json& value) const;
     void pack_gene(const Gene& gene, const Json& value, Genome& genome) const;
 
@@ -125,7 +134,8 @@ class SearchSpace {
     std::vector<CostTable> costs_;
     std::vector<std::size_t> slot_gene_;
     std::vector<std::size_t> slot_radix_;
-    std::vector<bool> forbidden_;
+    std::vector<Requirement> requirements_;
+    std::vector<bool> forbidden_;  // combinations that break one
     std::size_t combinations_ = 1;
     std::size_t genome_length_ = 0;
     GenomeMasks masks_;

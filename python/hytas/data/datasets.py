@@ -15,8 +15,10 @@ from pathlib import Path
 from typing import Any
 
 from hytas.errors import InputError
-from hytas.files import atomic_write, write_text
+from hytas.files import atomic_write, turn, write_text
 
+NOTES = "checksums.json"
+"""Of the cache: what a file had when it was first downloaded or extracted."""
 _EHU = "https://www.ehu.eus/ccwintco/uploads"
 # Mirrors are pinned to a commit, so their content cannot change.
 _HYBRIDSN = (
@@ -179,6 +181,8 @@ def fetch(file: RemoteFile) -> Path:
     target = folder / file.name
     if not target.exists():
         _extract(path, file.member, target)
+        _note(target, digest(target, "sha256"))
+    _check(target, None, fresh=False)
     return target
 
 
@@ -218,14 +222,19 @@ def _noted(notes: Path) -> dict[str, str]:
         ) from None
 
 
+def _note(path: Path, found: str) -> None:
+    """Keep a file's checksum for the next time."""
+    notes = path.parent / NOTES
+    with turn(path.parent):
+        write_text(notes, json.dumps(_noted(notes) | {path.name: found}, indent=2) + "\n")
+
+
 def _check(path: Path, checksum: str | None, fresh: bool) -> None:
     """Hold a file to its checksum, or to the one noted when it was first downloaded."""
-    notes = path.parent / "checksums.json"
-    noted = _noted(notes)
-    wanted = checksum or noted.get(path.name)
+    wanted = checksum or _noted(path.parent / NOTES).get(path.name)
     found = digest(path, "sha256" if wanted is None else wanted.split(":")[0])
     if wanted is None:
-        write_text(notes, json.dumps(noted | {path.name: found}, indent=2) + "\n")
+        _note(path, found)
     elif found != wanted:
         if fresh:  # the next run shall not find it; a file of the user's own doing stays
             path.unlink()

@@ -40,6 +40,11 @@ def numbers(variables: Sequence[Variable]) -> list[Variable]:
     return [v for v in variables if map_shape(v.shape) and v.kind == "number"]
 
 
+def of_map_shape(variables: Sequence[Variable]) -> list[Variable]:
+    """Return the arrays of two axes, numeric or not."""
+    return [v for v in variables if map_shape(v.shape) and v.kind != "other"]
+
+
 def find_cube(
     contents: Contents,
     key: str | None,
@@ -118,8 +123,7 @@ def find_maps(
         return [_load_map(variable, contents, argument) for variable in pair]
     if not maps:
         names = ", ".join(map(str, contents.variables)) or "nothing"
-        unfit = [v for v in contents.variables if map_shape(v.shape) and v.kind != "other"]
-        if unfit:
+        if unfit := of_map_shape(contents.variables):
             _require_number(unfit[0], contents, argument)
         raise InputError(f"{argument}: no label map in {contents.path}, which holds {names}")
     fitting = [v for v in maps if cube_shape is None or fits(v.shape, cube_shape)]

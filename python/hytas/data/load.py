@@ -117,7 +117,7 @@ def _read(
     other = contents if labels is None else open_file(labels, "labels")
     argument = "data" if labels is None else "labels"
     variable = find.find_cube(contents, cube_key, "data", other.variables)
-    if labels is None and labels_key is None and not find.numbers(contents.variables):
+    if labels is None and labels_key is None and not find.of_map_shape(contents.variables):
         raise InputError(
             f"data: {contents.path} holds no label map: name the file that does with --labels"
         )

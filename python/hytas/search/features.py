@@ -13,6 +13,8 @@ from hytas.proxies.keys import is_depth
 Architecture = Mapping[str, Any]
 Floats = NDArray[np.float64]
 
+MOST = float(np.finfo(np.float32).max)
+"""Trees of scikit-learn compare in float32; of scores beyond it they learn that these are large."""
 SUMMARIES = ("sum", "mean", "min", "max", "first", "last")
 
 
@@ -109,7 +111,7 @@ class FeatureTable:
     def rows(
         self, architectures: Sequence[Architecture], proxy_scores: Sequence[Mapping[str, float]]
     ) -> Floats:
-        """Features (n, columns), all finite; genes and scores the table does not know are left out.
+        """Features (n, columns), all finite in float32; unknown genes and scores are left out.
 
         Raises:
             InputError: as `fit`.
@@ -122,7 +124,7 @@ class FeatureTable:
             for column, (name, median) in enumerate(zip(self.proxies, self.medians, strict=True)):
                 score = _score(scores, name)
                 result[row, len(self.genes) + column] = score if np.isfinite(score) else median
-        return result
+        return np.clip(result, -MOST, MOST)
 
 
 def check_lengths(
@@ -147,4 +149,4 @@ def _score(scores: Mapping[str, float], name: str) -> float:
 
 def _median(column: Sequence[float]) -> float:
     finite = [value for value in column if np.isfinite(value)]
-    return float(np.median(finite)) if finite else 0.0
+    return float(np.median(np.clip(finite, -MOST, MOST))) if finite else 0.0

@@ -91,6 +91,20 @@ def test_bad_architectures_are_refused_with_their_line(text, message, tmp_path) 
     assert message in str(caught.value)
 
 
+def test_the_authors_own_tables_are_read(tmp_path) -> None:
+    path = tmp_path / "authors.csv"
+    path.write_text(
+        ",layer_num,embed_dim,num_heads,mlp_ratio,OA\n"
+        '0,4,"[64, 64, 64, 64]","[3, 4, 4, 3]","[1.0, 2.0, 3.0, 1.0]",0.8\n'
+    )
+    (found,) = read_architectures(path)
+    assert found["embed_dim"] == 64
+    assert found["num_heads"] == [3, 4, 4, 3]
+    path.write_text(path.read_text().replace("64, 64]", "64, 48]"))
+    with pytest.raises(InputError, match=r"line 2: embed_dim .* must be one width"):
+        read_architectures(path)
+
+
 def test_scores_a_file_and_resumes_after_a_kill(archs, tmp_path, capsys) -> None:
     out = tmp_path / "scores.csv"
     command = ("score", "--archs", archs, "--proxy", "dss,params", "--out", out)

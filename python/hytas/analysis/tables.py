@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from hytas.analysis.size import Size, find_size
 from hytas.errors import InputError
 from hytas.models.shape import InputShape
-from hytas.proxies.files import read_gene
+from hytas.proxies.files import one_width, read_gene
 from hytas.proxies.keys import architecture_key
 from hytas.proxies.results import GENES, check_architecture
 from hytas.proxies.table import COMBINATIONS, PROXIES
@@ -268,13 +268,7 @@ def _architecture(
     path: Path, row: tuple[int, dict[str, str]], columns: Mapping[str, str]
 ) -> dict[str, Any]:
     try:
-        genes = {name: read_gene(columns[name], row[1][columns[name]]) for name in GENES}
-        # The authors' files repeat the width for every layer.
-        width = genes["embed_dim"]
-        if isinstance(width, list):
-            if len(set(width)) != 1:
-                raise InputError(f"embed_dim {width}: must be one width for all layers")
-            genes["embed_dim"] = width[0]
+        genes = one_width({name: read_gene(columns[name], row[1][columns[name]]) for name in GENES})
         check_architecture(genes)
     except (InputError, TypeError, ValueError) as error:
         raise InputError(f"{path}, line {row[0]}: {error}") from None

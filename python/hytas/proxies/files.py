@@ -80,7 +80,7 @@ def _csv_rows(path: Path, text: str) -> list[dict[str, Any]]:
                 raise InputError("not as many fields as columns")
             if row.get("space", "hytas") != "hytas":
                 raise InputError(f"space {row['space']}: a CSV file holds architectures of hytas")
-            return {name: read_gene(name, row[name]) for name in GENES if row.get(name)}
+            return one_width({name: read_gene(name, row[name]) for name in GENES if row.get(name)})
 
         rows.append(_checked(f"{path}, line {reader.line_num}", genes))
     return rows
@@ -103,6 +103,20 @@ def read_gene(name: str, text: str) -> Any:
         return json.loads(text)
     except ValueError:
         raise InputError(f"{name} {text!r}: must be a number, or a list of numbers") from None
+
+
+def one_width(genes: dict[str, Any]) -> dict[str, Any]:
+    """The genes with one `embed_dim`, which the files of HyTAS's authors repeat for every layer.
+
+    Raises:
+        InputError: the layers have several.
+    """
+    width = genes.get("embed_dim")
+    if not isinstance(width, list):
+        return genes
+    if len({str(item) for item in width}) != 1:
+        raise InputError(f"embed_dim {width}: must be one width for all layers")
+    return {**genes, "embed_dim": width[0]}
 
 
 def _checked(where: str, read: Any) -> dict[str, Any]:

@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <cstring>
 #include <limits>
+#include <numeric>
 #include <type_traits>
 
 #include "error.hpp"
@@ -56,8 +57,8 @@ bool holds(double number) {
 }
 
 template <typename Value>
-bool any_data(const char* pixel, std::int64_t bands, std::optional<double> ignore) {
-    for (std::int64_t band = 0; band < bands; ++band) {
+bool any_data(const char* pixel, const std::vector<std::int64_t>& bands, std::optional<double> ignore) {
+    for (const std::int64_t band : bands) {
         Value value;
         std::memcpy(&value, pixel + static_cast<std::size_t>(band) * sizeof(Value), sizeof(Value));
         if (!std::isfinite(static_cast<double>(value))) continue;
@@ -108,6 +109,17 @@ Card::Card(const SceneModel& model) {
     if (const auto value = model.metadata("hytas.nodata"); value && *value != "null") nodata = parse_number(*value, "nodata");
     if (nodata && !with_type(*type, [&](auto value) { return holds<decltype(value)>(*nodata); }))
         throw Error("model: its metadata are broken: nodata is a number that no " + std::string(type->name) + " can be");
+    kept.resize(static_cast<std::size_t>(bands));
+    std::iota(kept.begin(), kept.end(), 0);
+    if (const auto value = model.metadata("hytas.kept_bands")) kept = parse_integers(*value, "kept_bands");
+    if (std::any_of(kept.begin(), kept.end(), [&](std::int64_t band) { return band < 0 || band >= bands; }))
+        throw Error("model: its metadata are broken: kept_bands must be 0 to " + std::to_string(bands - 1));
+    if (const auto value = model.metadata("hytas.empty_values"); value && *value != "null") {
+        empty = parse_numbers(*value, "empty_values");
+        const auto held = [&](double number) { return with_type(*type, [&](auto kind) { return holds<decltype(kind)>(number); }); };
+        if (empty.size() != static_cast<std::size_t>(bands) || !std::all_of(empty.begin(), empty.end(), held))
+            throw Error("model: its metadata are broken: empty_values must be one number of type " + std::string(type->name) + " for each band");
+    }
     if (ids.empty() || names.size() != ids.size() || palette.size() != 3 * ids.size())
         throw Error("model: its metadata are broken: class names, ids and colours differ in number");
     if (std::any_of(palette.begin(), palette.end(), [](std::int64_t level) { return level < 0 || level > 255; }))
@@ -132,17 +144,23 @@ Classifier::Classifier(const SceneModel& model, const Card& card, EnviCube& cube
 }
 
 bool Classifier::holds_data(const char* pixel) const {
-    return with_type(*card_.type, [&](auto value) { return any_data<decltype(value)>(pixel, card_.bands, cube_.ignore() ? cube_.ignore() : card_.nodata); });
+    return with_type(*card_.type, [&](auto value) { return any_data<decltype(value)>(pixel, card_.kept, cube_.ignore() ? cube_.ignore() : card_.nodata); });
 }
 
 // The cube's value for no data, in the model's terms.
 void Classifier::mark_missing(std::vector<char>& line) const {
-    if (!cube_.ignore() || !card_.nodata || *cube_.ignore() == *card_.nodata) return;
+    if (!cube_.ignore() || (card_.nodata && *cube_.ignore() == *card_.nodata)) return;
     with_type(*card_.type, [&](auto value) {
-        const auto known = static_cast<decltype(value)>(*card_.nodata);
-        for (std::size_t at = 0; at < line.size(); at += sizeof(value)) {
+        using Value = decltype(value);
+        const bool whole = std::numeric_limits<Value>::is_integer;
+        if (!card_.nodata && whole && card_.empty.empty()) return;
+        std::size_t band = 0;
+        for (std::size_t at = 0; at < line.size(); at += sizeof(value), band = (band + 1) % static_cast<std::size_t>(card_.bands)) {
             std::memcpy(&value, &line[at], sizeof(value));
-            if (equals(value, *cube_.ignore())) std::memcpy(&line[at], &known, sizeof(known));
+            if (!equals(value, *cube_.ignore())) continue;
+            const double known = card_.nodata ? *card_.nodata : whole ? card_.empty[band] : std::numeric_limits<double>::quiet_NaN();
+            value = static_cast<Value>(known);
+            std::memcpy(&line[at], &value, sizeof(value));
         }
     });
 }

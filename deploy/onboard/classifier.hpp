@@ -16,8 +16,10 @@ struct Card {
     const ElementType* type = nullptr;
     std::vector<std::int64_t> ids, palette;
     std::vector<std::string> names;
+    std::vector<std::int64_t> kept;   // the bands that the model reads
     std::vector<double> wavelengths;  // of the bands in nm, empty if unknown
     std::optional<double> nodata;     // what the model takes for no data
+    std::vector<double> empty;        // without that, what each band of whole numbers has in its place; empty in older files
 
     explicit Card(const SceneModel& model);
     std::int64_t margin() const { return patch_size / 2; }

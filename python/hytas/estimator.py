@@ -31,6 +31,20 @@ from hytas.train import Epoch, Recipe
 
 Array = npt.NDArray[Any]
 DEVICES = ("auto", "cpu", "cuda")
+_REAL = (int, float, np.integer, np.floating)
+# Names of settings, the types they may have, and the rule in words.
+_KINDS: tuple[tuple[tuple[str, ...], tuple[type, ...], str], ...] = (
+    (("budget", "proxy", "space", "strategy", "scaling"), (str,), "text"),
+    (("bands",), (str, type(None)), "text such as 1-103,110-148, or None"),
+    (
+        ("population", "generations", "patch_size", "band_group"),
+        (int, np.integer),
+        "a whole number",
+    ),
+    (("finalists", "epochs"), (int, np.integer, type(None)), "a whole number, or None"),
+    (("validation_fraction",), _REAL, "a number"),
+    (("nodata",), (*_REAL, type(None)), "a number, or None"),
+)
 # How a file's name ends -> the first format whose files end so.
 _SUFFIXES: dict[str, str] = {}
 for _name, _entry in FORMATS.items():
@@ -133,6 +147,7 @@ class HSIClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             ExportError: the exported file computes something else than torch.
             OSError: the work folder cannot be written.
         """
+        self._check_kinds()
         cube, labels = np.asarray(cube), np.asarray(labels)
         scene = scene_from_arrays(cube, labels, name="cube", nodata=self.nodata, bands=self.bands)
         # Whoever calls `fit` has split already: all pixels train, and the file is checked on them.
@@ -175,7 +190,7 @@ class HSIClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         read = PatchReader(fitting, model.card.patch_size)
         answers = np.full((*cube.shape[:2], len(self.classes_)), np.nan, np.float32)
         width = cube.shape[1]
-        for row, valid in enumerate(holds_data(fitting, model.card.nodata)):
+        for row, valid in enumerate(holds_data(fitting, model.card.nodata, model.card.kept_bands)):
             columns = np.flatnonzero(valid)
             answers[row, columns] = model.predict_patches(read(row * width + columns))
         return answers
@@ -269,10 +284,6 @@ class HSIClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             raise InputError(f"recipe: {self.recipe!r} must be a hytas.Recipe, or None")
         if self.device not in DEVICES:
             raise InputError(f"device: {self.device!r} must be one of {', '.join(DEVICES)}")
-        for name in ("population", "generations", "finalists", "patch_size", "band_group"):
-            value = getattr(self, name)
-            if not isinstance(value, int | np.integer | None) or isinstance(value, bool):
-                raise InputError(f"{name}: {value!r} must be a whole number")
         recipe = self.recipe or Recipe()
         recipe = recipe if self.epochs is None else recipe.with_epochs(self.epochs)
         if recipe.epochs == 0:
@@ -295,6 +306,14 @@ class HSIClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             scaling=self.scaling,
             recipe=recipe,
         )
+
+    def _check_kinds(self) -> None:
+        """Refuse settings of another type than theirs, which would fail far from here."""
+        for names, kinds, rule in _KINDS:
+            for name in names:
+                value = getattr(self, name)
+                if not isinstance(value, kinds) or isinstance(value, bool):
+                    raise InputError(f"{name}: {value!r} must be {rule}")
 
     def _folder(self, config: RunConfig, scene: Scene) -> Path:
         if self.work_dir is not None:

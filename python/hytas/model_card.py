@@ -1,6 +1,7 @@
 """What an exported model says about itself: written by `export`, read by `deploy`, no torch."""
 
 import json
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -83,6 +84,26 @@ class ModelCard:
         return None if mark is None else float(mark)
 
     @property
+    def kept_bands(self) -> tuple[int, ...]:
+        """Indices of the bands that the model reads, ascending."""
+        return tuple(int(band) for band in self.preprocessing["bands"])
+
+    @property
+    def empty_values(self) -> tuple[float, ...]:
+        """For each band what the model scales to 0, or nearly: no data for one that knows no mark.
+
+        NaN, where the type has it; of whole numbers the one nearest to the band's offset.
+        """
+        if self.numpy_dtype.kind == "f":
+            return (math.nan,) * self.bands
+        offsets = dict(zip(self.kept_bands, self.preprocessing["offset"], strict=True))
+        limits = np.iinfo(self.numpy_dtype)
+        least, most = float(limits.min), float(limits.max)
+        return tuple(
+            min(max(float(round(offsets.get(band, 0))), least), most) for band in range(self.bands)
+        )
+
+    @property
     def numpy_dtype(self) -> np.dtype[Any]:
         """The cube's element type, native byte order."""
         return np.dtype(self.dtype)
@@ -91,7 +112,13 @@ class ModelCard:
         """Text for each key; the same card gives the same text, always."""
         values = {name: getattr(self, name) for name in self.__dataclass_fields__}
         # The runner on board reads numbers and lists, not the preprocessing that holds the mark.
-        properties = {"hytas.format": FORMAT, "hytas.nodata": json.dumps(self.nodata)}
+        whole = self.numpy_dtype.kind != "f"
+        properties = {
+            "hytas.format": FORMAT,
+            "hytas.nodata": json.dumps(self.nodata),
+            "hytas.kept_bands": json.dumps(self.kept_bands),
+            "hytas.empty_values": json.dumps(self.empty_values if whole else None),
+        }
         for name, value in values.items():
             text = value if isinstance(value, str) else json.dumps(value, sort_keys=True)
             properties[f"hytas.{name}"] = text

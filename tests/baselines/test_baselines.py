@@ -146,6 +146,24 @@ def test_svm_chooses_by_cross_validation_and_survives_single_pixels(scene: Scene
     assert details["cross_validated_OA"] is None
 
 
+@pytest.mark.parametrize("method", ["svm", "rf"])
+def test_many_classes_of_few_pixels_make_no_warnings(method: str) -> None:
+    generator = np.random.default_rng(0)
+    labels = np.zeros((20, 24), np.uint8)
+    labels[:, ::4] = np.arange(1, 21)[:, None]
+    cube = labels[..., None] + generator.normal(0, 0.1, (20, 24, 5))
+    few = dataclasses.replace(SETTINGS, train_per_class=2)
+    fit = METHODS[method].load()(task_of(scene_from_arrays(cube, labels), few), lambda *_: None)
+    assert len(np.unique(fit.predicted)) > 10
+
+
+def test_networks_refuse_a_group_of_more_bands_than_there_are(scene: Scene) -> None:
+    wide = dataclasses.replace(SETTINGS, band_group=5, bands="1-4")
+    for method in ("spectralformer", "hytas"):
+        with pytest.raises(InputError, match="band group 5: must be odd and at most 4"):
+            METHODS[method].load()(task_of(scene, wide), lambda *_: None)
+
+
 def test_probabilities_of_a_class_without_training_pixels_are_zero() -> None:
     cube, labels = arrays()
     labels[labels == 2] = 0

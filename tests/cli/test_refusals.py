@@ -262,7 +262,11 @@ def test_train_refuses_genes_that_the_space_lacks(scene: Path, tmp_path: Path, h
     )
     done = hytas("train", "--arch", chosen, "--data", scene, "--out", tmp_path / "run")
     refused(done, "embed_dim", "33")
-    assert not (tmp_path / "run" / "architecture.json").exists()
+    assert not (tmp_path / "run").exists()
+    chosen.write_text('{"depth": 4}')
+    done = hytas("train", "--arch", chosen, "--data", scene, "--out", tmp_path / "run")
+    refused(done, 'has no "space"')
+    assert not (tmp_path / "run").exists()
 
 
 def test_export_of_an_untrained_run(tmp_path: Path, hytas: Run) -> None:
@@ -278,6 +282,9 @@ def test_export_of_an_untrained_run(tmp_path: Path, hytas: Run) -> None:
         "--retrain-epochs=-1",
         "--validation-fraction=1.5",
         "--train-per-class=0",
+        "--patch-size=0",
+        "--block=0",
+        "--nodata=inf",
         "--band-group=2",
         "--bands=0-3",
     ],

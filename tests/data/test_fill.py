@@ -21,7 +21,7 @@ def with_border(fill, dtype=np.float64):
 def test_fill_that_no_file_declares_is_named(fill):
     cube, labels = with_border(fill)
     (note,) = scene_from_arrays(cube, labels).notes
-    assert note.startswith(f"{3 * len(cube)} pixels hold {fill:.9g} in every band, far from")
+    assert note.startswith(f"{3 * len(cube)} pixels hold {fill:.9g} in every band, unlike ")
     assert note.endswith(f"say --nodata {fill:.9g}")
     assert scene_from_arrays(cube, labels, nodata=fill).notes == ()
 
@@ -32,6 +32,19 @@ def test_zeros_and_bright_pixels_are_no_fill():
     cube, labels = with_border(0.0)
     cube[:, 10:13] = 1e5 * np.linspace(1, 2, cube.shape[2])  # no two bands alike
     assert scene_from_arrays(cube, labels).notes == ()
+
+
+@pytest.mark.parametrize(
+    ("dtype", "top", "fill"), [(np.int16, 10420, -9999), (np.uint16, 41000, 65535)]
+)
+def test_usual_marks_within_twice_the_range_are_named(dtype, top, fill):
+    generator = np.random.default_rng(0)
+    cube = generator.integers(20, top, (20, 30, 6)).astype(dtype)
+    labels = np.tile([1, 2, 1, 2, 1], (20, 6))
+    cube[0, 2, 3] = 30000  # one hot value
+    cube[:, 10:13], labels[:, 10:12] = fill, 0
+    (note,) = scene_from_arrays(cube, labels).notes
+    assert note.startswith(f"60 pixels hold {fill} in every band, unlike")
 
 
 def test_several_fills_and_labelled_ones_are_counted():
@@ -55,6 +68,22 @@ def test_undeclared_fill_reaches_no_patch_farther_than_zeros_would():
     assert np.abs(patch).max() == 10.0
     measured = np.delete(whole, [10, 11, 12], axis=1)
     assert np.abs(measured).max() < 10.0
+
+
+def test_what_training_pixels_hold_is_not_clipped():
+    generator = np.random.default_rng(0)
+    dim = generator.normal(100, 1, (2000, 4))
+    bright = np.repeat([[9000.0], [20000.0]], 4, axis=1)
+    spectra = np.concatenate([dim, bright])
+    scaling = Preprocessing.fit(spectra)
+    found = scaling.apply(spectra)[-2:, 0]
+    assert found[1] > 2 * found[0] > 20
+    assert scaling.reach == pytest.approx(2 * found[1], rel=1e-6)
+    assert scaling.apply(np.full((1, 4), 1e7))[0] == pytest.approx([scaling.reach] * 4)
+    again = Preprocessing.from_dict(scaling.to_dict())
+    assert again.reach == scaling.reach
+    older = {name: value for name, value in scaling.to_dict().items() if name != "reach"}
+    assert Preprocessing.from_dict(older).apply(np.full((1, 4), 1e7)).min() > scaling.reach
 
 
 def test_the_users_mark_comes_before_the_files(tmp_path):

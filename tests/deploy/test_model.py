@@ -238,7 +238,9 @@ def test_a_value_that_does_not_fit_is_named_with_its_place(exported: Exported) -
         cube = exported.scene.cube.astype(np.float64)
         cube[6, 1, 9] = value
         for rows in (1, 5, None):
-            with pytest.raises(InputError, match=f"{reason}, the value at row 6, column 1, band 9"):
+            with pytest.raises(
+                InputError, match=f"{reason}, the value at row 6, column 1, band 10"
+            ):
                 classify_scene(deployed, cube, tile_rows=rows)
 
 

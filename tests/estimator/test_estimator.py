@@ -292,6 +292,11 @@ def test_progress_goes_to_standard_error(
         ({"recipe": {"lr": 1}}, "recipe: .* must be a hytas.Recipe"),
         ({"population": "x"}, "population: 'x' must be a whole number"),
         ({"random_state": "a"}, "random_state: 'a' must be a whole number"),
+        ({"budget": 5}, "budget: 5 must be text"),
+        ({"bands": 3}, "bands: 3 must be text such as 1-103,110-148, or None"),
+        ({"epochs": 1.5}, "epochs: 1.5 must be a whole number, or None"),
+        ({"validation_fraction": "a"}, "validation_fraction: 'a' must be a number"),
+        ({"nodata": "x"}, "nodata: 'x' must be a number, or None"),
     ],
 )
 def test_wrong_settings_are_named(
@@ -299,7 +304,7 @@ def test_wrong_settings_are_named(
 ) -> None:
     cube, train, _ = halves
     with pytest.raises(InputError, match=rule):
-        HSIClassifier("40K..60K-params", **(SETTINGS | setting)).fit(cube, train)
+        HSIClassifier(**{"budget": "40K..60K-params", **SETTINGS, **setting}).fit(cube, train)
 
 
 def test_score_takes_weights(fitted: HSIClassifier, halves: tuple[np.ndarray, ...]) -> None:

@@ -141,7 +141,7 @@ def test_lean_scaling_is_the_scaling(
     rng = np.random.default_rng(0)
     kept = np.array(bands)
     offset, scale = rng.uniform(0, 9, (2, len(kept))).astype("f4") + 1
-    scaling = Preprocessing(kept, offset, scale, "standard", 12)
+    scaling = Preprocessing(kept, offset, scale, "standard", 12, reach=4.0)
     model = SensorModel(nn.Flatten(), scaling)
     raw = rng.integers(-50, 50, (3, 5, 5, 12)).astype(dtype)
     if dtype == "float32":
@@ -149,6 +149,7 @@ def test_lean_scaling_is_the_scaling(
     card = dataclasses.replace(CARD, dtype=dtype)
     found = lean.Scaling(model, card)(torch.from_numpy(raw).float()).numpy()
     assert np.array_equal(found, scaling.apply(raw))
+    assert np.abs(found).max() == 4.0
 
 
 @pytest.mark.parametrize("depth", [1, 2, 3, 5])

@@ -109,7 +109,7 @@ def test_params_is_the_count_of_the_shipped_network(shape) -> None:
 
 def test_recomputed_activations_give_the_same_scores(shape, batch, monkeypatch) -> None:
     kept = scored(SMALL, shape, batch)
-    monkeypatch.setattr(evaluator, "activation_memory", lambda device: 1)
+    monkeypatch.setattr(evaluator, "activation_memory", lambda device, workers: 1)
     for one, other in zip(kept, scored(SMALL, shape, batch), strict=True):
         for name, value in one.items():
             assert other[name] == pytest.approx(value, rel=TOLERANCE.get(name, 1e-5)), name
@@ -117,7 +117,7 @@ def test_recomputed_activations_give_the_same_scores(shape, batch, monkeypatch) 
 
 def test_groups_fit_the_memory(shape, batch, monkeypatch) -> None:
     sizes = [Evaluator("snip", shape, batch=batch)._size(architecture) for architecture in SMALL]
-    monkeypatch.setattr(evaluator, "activation_memory", lambda device: 2 * max(sizes))
+    monkeypatch.setattr(evaluator, "activation_memory", lambda device, workers: 2 * max(sizes))
     groups = Evaluator("snip", shape, batch=batch, group_size=16)._groups(SMALL)
     assert sorted(place for group in groups for place in group) == list(range(len(SMALL)))
     assert all(sum(sizes[place] for place in group) <= 2 * max(sizes) for group in groups)

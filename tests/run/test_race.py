@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 import torch
 
-from hytas.data import Scene, scene_from_arrays
+from hytas.data import Scene, Split, scene_from_arrays
 from hytas.errors import InputError
 from hytas.run import RunConfig, race, run_mission, trials, workers
 from hytas.run.context import prepare
@@ -47,6 +47,11 @@ def fixed_scene(poison: int = 0) -> Scene:
     scene = scene_from_arrays(cube, changed, name="stripes")
     train, test = (np.where(part, scene.labels, 0) for part in (is_train, ~is_train))
     return replace(scene, train=train, test=test)
+
+
+def plain_scene() -> Scene:
+    """The same without a split of its own."""
+    return replace(fixed_scene(), train=None, test=None)
 
 
 @pytest.fixture(autouse=True)
@@ -251,7 +256,8 @@ def test_a_finalist_whose_training_fails_is_out(
     assert len(failed) == 2
     assert all("too wild" in t.reason and math.isnan(t.oa) for t in done if t.id in failed)
     assert not failed & {t.id for t in done if t.steps == 6}
-    assert len(read_earlier([str(tmp_path / "run")], "hytas")) == 6
+    split = Split.load(tmp_path / "run" / "split.npz")
+    assert len(read_earlier([str(tmp_path / "run")], "hytas", fixed_scene(), split)) == 6
     calls: list[object] = []
     monkeypatch.setattr(trials, "_train", calls.append)
     (tmp_path / "run" / "architecture.json").unlink()
@@ -345,7 +351,8 @@ def test_a_predictor_proposes_the_other_finalists(tmp_path: Path) -> None:
     learnt = read_json(tmp_path / "taught" / "predictor.json")
     assert (learnt["earlier"], learnt["proposed"]) == (8, 8)
     # The winner of the earlier race was trained the longest, and is its best example.
-    examples = read_earlier([str(tmp_path / "run")], "hytas")
+    split = Split.load(tmp_path / "run" / "split.npz")
+    examples = read_earlier([str(tmp_path / "run")], "hytas", scene, split)
     assert max(examples, key=lambda one: one.target).architecture == outcome.architecture
 
 
@@ -366,6 +373,13 @@ def test_what_a_predictor_may_not_learn_from(tmp_path: Path) -> None:
             tmp_path / "other",
             device="cpu",
         )
+    blocks = replace(RACE, split="random", train_per_class=4)
+    run_mission(blocks, plain_scene(), tmp_path / "earlier", device="cpu")
+    later = replace(blocks, strategy="predictor", learn_from=(str(tmp_path / "earlier"),), seed=1)
+    with pytest.raises(InputError, match=r"its race saw \d+ of this run's test pixels"):
+        run_mission(later, plain_scene(), tmp_path / "later", device="cpu")
+    assert not (tmp_path / "later").exists()
+    run_mission(replace(later, seed=0), plain_scene(), tmp_path / "same", device="cpu")
     with pytest.raises(InputError, match="is for the strategy predictor, not evolution"):
         replace(RACE, learn_from=("runs/a",))
     with pytest.raises(InputError, match="learn from runs/a: is named twice"):

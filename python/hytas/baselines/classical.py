@@ -1,6 +1,8 @@
 """Classifiers of single spectra."""
 
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -30,9 +32,10 @@ def svm(task: Task, progress: Progress) -> Fit:
     spectra = task.spectra(task.train, scaling)
     unit = 1.0 / (spectra.shape[1] * float(spectra.var()))
     generator = np.random.default_rng(task.seed)
-    cost, gamma, score = _choose(spectra, task.targets, unit, generator, progress)
-    progress("fit", 0, 1)
-    machine = SVC(C=cost, gamma=gamma, cache_size=500).fit(spectra, task.targets)
+    with _few_pixels_a_class():
+        cost, gamma, score = _choose(spectra, task.targets, unit, generator, progress)
+        progress("fit", 0, 1)
+        machine = SVC(C=cost, gamma=gamma, cache_size=500).fit(spectra, task.targets)
     details = {"C": cost, "gamma": gamma, "cross_validated_OA": score}
     return Fit(_predict(machine.predict, task, scaling, progress), None, details)
 
@@ -47,14 +50,21 @@ def random_forest(task: Task, progress: Progress) -> Fit:
     scaling = task.fit_scaling(None)
     progress("fit", 0, 1)
     forest = RandomForestClassifier(n_estimators=TREES, random_state=task.seed)
-    with warnings.catch_warnings():  # once a tree, where classes have a pixel or two
-        warnings.filterwarnings("ignore", "The number of unique classes is greater than 50%")
+    with _few_pixels_a_class():
         forest.fit(task.spectra(task.train, scaling), task.targets)
     known = _predict(forest.predict_proba, task, scaling, progress)
     probabilities = np.zeros((len(task.test), task.classes))
     probabilities[:, forest.classes_] = known
     predicted = forest.classes_[known.argmax(axis=1)].astype(np.int64)
     return Fit(predicted, probabilities, {"trees": TREES})
+
+
+@contextmanager
+def _few_pixels_a_class() -> Iterator[None]:
+    """Without scikit-learn's warning at every fit to classes of a pixel or two."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "The number of unique classes is greater than 50%")
+        yield
 
 
 def _choose(

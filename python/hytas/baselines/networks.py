@@ -11,7 +11,7 @@ from torch import nn
 from hytas.baselines.task import Fit, Progress, Task
 from hytas.data import Preprocessing
 from hytas.machine import arithmetic
-from hytas.models import InputShape, build_network, count_parameters
+from hytas.models import InputShape, build_network, check_band_group, count_parameters
 from hytas.models.spectralformer import SpectralFormer
 
 TEST_BATCH = 128
@@ -78,6 +78,7 @@ def hytas(task: Task, progress: Progress) -> Fit:
 
 
 def _shape(task: Task, scaling: Preprocessing) -> InputShape:
+    check_band_group(task.band_group, len(scaling.bands))
     return InputShape(len(scaling.bands), task.classes, task.patch_size, task.band_group)
 
 

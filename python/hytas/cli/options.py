@@ -1,5 +1,6 @@
 """Options that several commands share, and their types."""
 
+import math
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -44,9 +45,20 @@ bands_option = click.option(
     "--bands", help="Bands to use, such as 1-103,110-148; dead bands are dropped anyway."
 )
 
+
+def _finite(ctx: click.Context, param: click.Parameter, value: float | None) -> float | None:
+    """NaN is no data anyway."""
+    if value is None or math.isnan(value):
+        return None
+    if math.isinf(value):
+        raise InputError(f"nodata {value:g}: must be a finite number; infinite values are no data")
+    return value
+
+
 nodata_option = click.option(
     "--nodata",
     type=float,
+    callback=_finite,
     help="Value that stands for no data in the cube; the file's own if it says so.",
 )
 

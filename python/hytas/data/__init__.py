@@ -7,12 +7,22 @@ from hytas.data.datasets import SCENES
 from hytas.data.geo import Geo
 from hytas.data.load import Cube, load_cube, load_maps, load_named, load_scene
 from hytas.data.palette import UNLABELLED_COLOUR, palette
-from hytas.data.patches import PatchReader, check_patch_size, extract_patches
+from hytas.data.patches import (
+    PatchReader,
+    check_patch_side,
+    check_patch_size,
+    extract_patches,
+)
 from hytas.data.preprocessing import Preprocessing
 from hytas.data.readers import FORMATS, open_file
 from hytas.data.scene import Scene, scene_from_arrays
 from hytas.data.split import Split
-from hytas.data.splitting import check_seed, make_split, overlap_fraction
+from hytas.data.splitting import (
+    check_seed,
+    check_split_settings,
+    make_split,
+    overlap_fraction,
+)
 from hytas.data.synthetic import synthetic_scene
 
 __all__ = [
@@ -29,8 +39,10 @@ __all__ = [
     "Scene",
     "Split",
     "Variable",
+    "check_patch_side",
     "check_patch_size",
     "check_seed",
+    "check_split_settings",
     "extract_patches",
     "load_cube",
     "load_maps",

@@ -8,7 +8,10 @@ import numpy.typing as npt
 from hytas.data.bands import Bands
 from hytas.data.contents import Array
 
+USUAL = (32767.0, 65535.0)
+"""Marks for no data that are no odd values by themselves, beside the largest of a type."""
 MOST_NAMED = 3
+MOST_SAMPLED = 10**6
 
 
 def as_held(nodata: float | None, dtype: np.dtype[Any]) -> float | None:
@@ -36,7 +39,7 @@ def empty_pixels(cube: Array, nodata: float | None, bands: Bands) -> npt.NDArray
 def undeclared(
     cube: Array, measured: npt.NDArray[np.bool_], labelled: npt.NDArray[np.bool_], bands: Bands
 ) -> tuple[str, ...]:
-    """A remark on pixels that hold one value in every band, far from what labelled ones hold.
+    """A remark on pixels that hold one value in every band, which looks like no measurement.
 
     Args:
         cube: (H, W, B).
@@ -44,28 +47,37 @@ def undeclared(
         labelled: (H, W).
         bands: indices of those to look at.
 
-    Far is more than the range of the labelled spectra beyond it: zeros of a border hardly ever are,
-    and do no harm; -9999 or 1e20 are.
+    The value lies outside what labelled pixels hold, but for a thousandth at either end; and it is
+    a usual mark, negative where they are not, or farther out than their range. Zeros of a border
+    are none of that, and do no harm.
     """
     flat: dict[float, int] = {}
-    low, high = np.inf, -np.inf
+    sample = []
+    rare = max(1, int(labelled.sum()) * len(bands) // MOST_SAMPLED)
     for row, line in enumerate(cube):
         values = line[measured[row]][:, bands]
-        if not values.size:
-            continue
-        least, most = values.min(axis=1).astype(np.float64), values.max(axis=1).astype(np.float64)
-        same = least == most
-        for value, count in zip(*np.unique(least[same], return_counts=True), strict=True):
+        same = (values == values[:, :1]).all(axis=1)
+        for value, count in zip(*np.unique(values[same, 0], return_counts=True), strict=True):
             flat[float(value)] = flat.get(float(value), 0) + int(count)
-        spectra = labelled[row][measured[row]] & ~same
-        low = min(low, least[spectra].min(initial=np.inf))
-        high = max(high, most[spectra].max(initial=-np.inf))
-    far = {v: n for v, n in flat.items() if v < low - (high - low) or v > high + (high - low)}
-    if not far or low > high:
+        sample.append(values[labelled[row][measured[row]] & ~same].ravel()[::rare])
+    known = np.concatenate(sample).astype(np.float64) if sample else np.zeros(0)
+    if not known.size:
         return ()
-    common = sorted(far, key=lambda value: -far[value])
+    low, high = (float(value) for value in np.quantile(known, (0.001, 0.999)))
+    odd = {v: n for v, n in flat.items() if _is_odd(v, low, high, cube.dtype)}
+    if not odd:
+        return ()
+    common = sorted(odd, key=lambda value: -odd[value])
     named = " or ".join(f"{value:.9g}" for value in common[:MOST_NAMED])
     return (
-        f"{sum(far.values())} pixels hold {named} in every band, far from what labelled pixels "
-        f"hold: if that stands for no data, say --nodata {common[0]:.9g}",
+        f"{sum(odd.values())} pixels hold {named} in every band, unlike labelled pixels: if that "
+        f"stands for no data, say --nodata {common[0]:.9g}",
     )
+
+
+def _is_odd(value: float, low: float, high: float, dtype: np.dtype[Any]) -> bool:
+    if low <= value <= high:
+        return False
+    most = () if dtype.kind == "f" else (float(np.iinfo(dtype).max),)
+    usual = value in (*USUAL, *most) or value < 0 <= low
+    return usual or not low - (high - low) <= value <= high + (high - low)

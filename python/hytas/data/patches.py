@@ -9,14 +9,23 @@ from hytas.data.contents import Array
 from hytas.errors import InputError
 
 
+def check_patch_side(patch_size: int) -> None:
+    """Refuse a patch that has no centre pixel.
+
+    Raises:
+        InputError: an even, zero or negative side.
+    """
+    if patch_size < 1 or patch_size % 2 == 0:
+        raise InputError(f"patch size: {patch_size} must be an odd number of at least 1")
+
+
 def check_patch_size(patch_size: int, height: int, width: int) -> None:
     """Refuse a patch that has no centre pixel or does not fit the scene.
 
     Raises:
         InputError: an even, zero or negative side, or one above the scene's shorter side.
     """
-    if patch_size < 1 or patch_size % 2 == 0:
-        raise InputError(f"patch size: {patch_size} must be an odd number of at least 1")
+    check_patch_side(patch_size)
     if patch_size > min(height, width):
         raise InputError(
             f"patch size: {patch_size} is larger than the scene of {height} x {width} pixels"

@@ -13,8 +13,8 @@ from hytas.data.scene import Scene
 from hytas.errors import InputError
 
 METHODS = ("standard", "minmax")
-MOST_SCALED = 10.0
-"""Scaled values are clipped to this on either side of 0, twice as far as measured ones lie: a hot
+LEAST_REACH = 10.0
+"""In scaled units. What lies farther out than training pixels do, twice over, is clipped: a hot
 pixel, or a fill value that no file declares, should not drown the patches of its neighbours."""
 
 
@@ -22,7 +22,7 @@ pixel, or a fill value that no file declares, should not drown the patches of it
 class Preprocessing:
     """What turns a sensor's values into a network's: `(x[..., bands] - offset) / scale`.
 
-    Clipped to -MOST_SCALED to MOST_SCALED.
+    Clipped to -reach to reach.
 
     Attributes:
         bands: (b,) kept bands, indices into the sensor's, ascending.
@@ -31,6 +31,8 @@ class Preprocessing:
         method: one of METHODS.
         sensor_bands: B, bands of the raw cube.
         nodata: the value that stands for no data, or None; it scales to 0, as NaN does.
+        reach: the largest scaled value; twice that of the training pixels, and at least 10. None
+            clips nothing.
     """
 
     bands: npt.NDArray[np.int64]
@@ -39,6 +41,7 @@ class Preprocessing:
     method: str
     sensor_bands: int
     nodata: float | None = None
+    reach: float | None = None
 
     @classmethod
     def fit(
@@ -91,6 +94,8 @@ class Preprocessing:
                 f"bands: {int(alive.sum())} of {len(chosen)} vary over the training pixels, "
                 f"at least 2 needed{f'; {unseen} vary by less than float32 holds' * (unseen > 0)}"
             )
+        ends = np.stack([low, high])[:, alive]
+        farthest = float(np.abs((ends - offset[alive]) / scale[alive]).max())
         return cls(
             chosen[alive],
             offset[alive].astype(np.float32),
@@ -98,6 +103,7 @@ class Preprocessing:
             method,
             count,
             nodata,
+            max(LEAST_REACH, 2.0 * farthest),
         )
 
     @classmethod
@@ -137,13 +143,19 @@ class Preprocessing:
             values[~np.isfinite(values)] = 0.0
         if absent is not None:
             values[absent] = 0.0
-        return np.clip(values, -MOST_SCALED, MOST_SCALED, out=values)
+        if self.reach is not None:
+            np.clip(values, -self.reach, self.reach, out=values)
+        return values
 
     @property
     def dark(self) -> npt.NDArray[np.float32]:
-        """Scaled values (b,) of a pixel of zero counts."""
+        """Scaled values (b,) of a pixel of zero counts, at most 10 from 0.
+
+        A band whose counts have a large offset or hardly vary would be farther away: there zero
+        counts are not the absence of light.
+        """
         dark: npt.NDArray[np.float32] = -self.offset / self.scale
-        return np.clip(dark, -MOST_SCALED, MOST_SCALED)
+        return np.clip(dark, -LEAST_REACH, LEAST_REACH)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the JSON form."""
@@ -154,6 +166,7 @@ class Preprocessing:
             "offset": self.offset.tolist(),
             "scale": self.scale.tolist(),
             "nodata": self.nodata,
+            "reach": self.reach,
         }
 
     @classmethod
@@ -170,7 +183,10 @@ class Preprocessing:
                 np.asarray(values["scale"], dtype=np.float32),
                 str(values["method"]),
                 int(values["sensor_bands"]),
-                None if values.get("nodata") is None else float(values["nodata"]),
+                *(
+                    None if values.get(name) is None else float(values[name])
+                    for name in ("nodata", "reach")
+                ),
             )
         except (KeyError, TypeError, ValueError) as error:
             raise InputError(f"preprocessing: not readable ({error!r})") from error
@@ -181,6 +197,8 @@ class Preprocessing:
             raise InputError(f"preprocessing: bands must be 0 to {result.sensor_bands - 1}")
         if not (np.isfinite(result.offset).all() and (result.scale > 0).all()):
             raise InputError("preprocessing: offset must be finite and scale positive")
+        if result.reach is not None and not result.reach > 0:
+            raise InputError(f"preprocessing: reach {result.reach:g} must be positive")
         return result
 
 

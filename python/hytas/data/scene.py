@@ -165,7 +165,7 @@ def _masked(
     labelled = np.logical_or.reduce([values != 0 for _, values in maps])
     alive = measured_bands(cube, labelled, nodata)
     used = np.intersect1d(select_bands(*selection, cube.shape[2]), alive)
-    empty = empty_pixels(cube, nodata, alive)
+    empty = empty_pixels(cube, nodata, used)
     maps, emptied = _without(empty, maps)
     joined = join(maps)
     valid = valid_pixels(cube, bands=used)

@@ -67,11 +67,13 @@ def make_split(
             without a pixel to train on, or no pixel to test on.
     """
     check_patch_size(patch_size, scene.height, scene.width)
-    _check(kind, train_per_class, train_fraction, validation_fraction, seed)
-    _check_deal(scene, kind, block, folds)
+    check_seed(seed)
+    deal = (block, folds, fold)
+    check_split_settings(kind, train_per_class, train_fraction, validation_fraction, deal)
+    pixels = int((scene.labels > 0).sum())
+    if kind == "folds" and folds > pixels:
+        raise InputError(f"folds: {folds} must be at most {pixels}, the labelled pixels")
     kind, block, notes = _usual(scene, kind, patch_size, block, seed)
-    if fold != 0 and kind != "folds":
-        raise InputError(f"fold {fold}: is for the split folds, not {kind}")
     counts = _counts(scene, kind, train_per_class, train_fraction)
     generator = np.random.default_rng(seed)
     if kind == "fixed":
@@ -118,13 +120,21 @@ def _usual(
     return "blocks", chosen, (f"blocks of {chosen} pixels: those of {block} part fewer classes",)
 
 
-def _check(
+def check_split_settings(
     kind: str,
     train_per_class: int | None,
     train_fraction: float | None,
     validation_fraction: float,
-    seed: int,
+    deal: tuple[int, int, int],
 ) -> None:
+    """Refuse what `make_split` could do with no scene.
+
+    Args:
+        deal: block, folds and fold; the others are named as there.
+
+    Raises:
+        InputError: an unknown kind, a number out of its range, or two that exclude each other.
+    """
     if kind not in KINDS:
         raise InputError(f"split: {kind!r} is not one of {', '.join(KINDS)}")
     if train_per_class is not None and train_per_class < 1:
@@ -137,7 +147,17 @@ def _check(
         )
     if not 0 <= validation_fraction < 1:
         raise InputError(f"validation fraction: {validation_fraction} must be in [0, 1)")
-    check_seed(seed)
+    block, folds, fold = deal
+    if block < 1:
+        raise InputError(f"block: {block} must be at least 1")
+    if block > MOST_BLOCK:
+        raise InputError(f"block: {block} must be at most {MOST_BLOCK}")
+    if folds < 2:
+        raise InputError(f"folds: {folds} must be at least 2")
+    if fold != 0 and kind != "folds":
+        raise InputError(f"fold {fold}: is for the split folds, not {kind}")
+    if not 0 <= fold < folds:
+        raise InputError(f"fold: {fold} must be 0 to {folds - 1}")
 
 
 def _counts(
@@ -250,18 +270,6 @@ def _random(
     return chosen, np.setdiff1d(pixels, chosen), notes
 
 
-def _check_deal(scene: Scene, kind: str, block: int, folds: int) -> None:
-    if block < 1:
-        raise InputError(f"block: {block} must be at least 1")
-    if block > MOST_BLOCK:
-        raise InputError(f"block: {block} must be at most {MOST_BLOCK}")
-    if folds < 2:
-        raise InputError(f"folds: {folds} must be at least 2")
-    pixels = int((scene.labels > 0).sum())
-    if kind == "folds" and folds > pixels:
-        raise InputError(f"folds: {folds} must be at most {pixels}, the labelled pixels")
-
-
 def _blocks(
     scene: Scene,
     counts: tuple[int, ...],
@@ -270,8 +278,6 @@ def _blocks(
     seed: int,
 ) -> tuple[Pixels, Pixels, tuple[str, ...]]:
     block, parts, part = deal
-    if not 0 <= part < parts:
-        raise InputError(f"fold: {part} must be 0 to {parts - 1}")
     guard = patch_size // 2
     sides = split_blocks(scene.labels, block, guard, parts, part, seed)
     if (sides.trained & sides.tested).sum() < 2:

@@ -206,10 +206,11 @@ def _reason(value: Any, wanted: np.dtype[Any]) -> str:
 
 
 def _place(index: tuple[int, ...], origin: tuple[int, int]) -> str:
-    # Counted from 0. What is mirrored beyond the first row or column stands as far inside.
+    # Rows and columns from 0, bands from 1, as everywhere. What is mirrored beyond the first row or
+    # column stands as far inside.
     row, column = (abs(number + first) for number, first in zip(index[-3:-1], origin, strict=True))
     patch = f"patch {index[0]}, " if len(index) == 4 else ""
-    return f"{patch}row {row}, column {column}, band {index[-1]}"
+    return f"{patch}row {row}, column {column}, band {index[-1] + 1}"
 
 
 def _open(

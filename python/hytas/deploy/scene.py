@@ -1,6 +1,6 @@
 """Classify a whole scene, tile by tile, in bounded memory."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -159,7 +159,8 @@ def classify_tile(model: DeployedModel, tile: Array, top: int, nodata: float | N
     margin, known = model.card.margin, model.card.nodata
     nodata = known if nodata is None else nodata
     height, width = tile.shape[0] - 2 * margin, tile.shape[1] - 2 * margin
-    valid = holds_data(tile[margin : margin + height, margin : margin + width], nodata)
+    inner = tile[margin : margin + height, margin : margin + width]
+    valid = holds_data(inner, nodata, model.card.kept_bands)
     if not valid.any():
         empty = np.zeros((height, width), np.int32)
         return Strip(top, empty, empty.astype(np.float32))
@@ -169,12 +170,14 @@ def classify_tile(model: DeployedModel, tile: Array, top: int, nodata: float | N
 
 
 def _in_terms(model: DeployedModel, tile: Array, top: int, nodata: float | None) -> Array:
-    """The tile in the model's type, with the model's own value for no data."""
+    """The tile in the model's type, with what the model takes for no data."""
     known, origin = model.card.nodata, (top - model.card.margin, -model.card.margin)
-    if known is None or nodata is None or known == nodata:
+    if nodata is None or known == nodata:
         return model.fit_dtype(tile, origin)
     missing = tile == nodata
     tile = model.fit_dtype(np.where(missing, tile.dtype.type(0), tile), origin)
+    if known is None:
+        return np.where(missing, np.asarray(model.card.empty_values, tile.dtype), tile)
     tile[missing] = known
     return tile
 
@@ -214,8 +217,10 @@ def _run_tile(
 _RUNS = {"patch": _run_patches, "scene": _run_tile}
 
 
-def holds_data(pixels: Array, nodata: float | None) -> npt.NDArray[np.bool_]:
-    """(H, W), False where every band is NaN, infinite or `nodata`."""
+def holds_data(pixels: Array, nodata: float | None, bands: Sequence[int]) -> npt.NDArray[np.bool_]:
+    """(H, W), False where every one of `bands` is NaN, infinite or `nodata`."""
+    if len(bands) < pixels.shape[2]:
+        pixels = pixels[:, :, list(bands)]
     empty: npt.NDArray[Any] = np.zeros(pixels.shape, dtype=np.bool_)
     if pixels.dtype.kind == "f":
         empty |= ~np.isfinite(pixels)

@@ -121,7 +121,9 @@ def scaling(graph: Sketch, card: ModelCard) -> str:
         x = graph.add("Where", graph.add("Equal", graph.add("Sub", x, x), graph.weight(1)), x, x)
     if card.nodata is not None:
         x = graph.add("Where", graph.add("Equal", kept_values, graph.weight(1)), x, x)
-    return graph.add("Clip", x, graph.weight(), graph.weight())
+    if card.preprocessing.get("reach") is not None:
+        x = graph.add("Clip", x, graph.weight(), graph.weight())
+    return x
 
 
 def band_tokens(graph: Sketch, x: str, embed: int, sizes: tuple[int, int, int, int]) -> str:

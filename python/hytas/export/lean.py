@@ -7,7 +7,6 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from hytas.data.preprocessing import MOST_SCALED
 from hytas.model_card import ModelCard
 from hytas.models import SensorModel, SpectralTransformer
 from hytas.models.layers import Attention, Block, TokenStream
@@ -134,7 +133,7 @@ class Scaling(nn.Module):
         self.axis_is_whole = len(model.bands) == card.bands
         self.runs = runs_of(model.bands.tolist())
         self.finite = card.numpy_dtype.kind != "f"
-        self.nodata = model.nodata
+        self.nodata, self.reach = model.nodata, model.reach
 
     def forward(self, values: Tensor) -> Tensor:
         """(..., sensor bands) -> (..., bands)."""
@@ -149,7 +148,7 @@ class Scaling(nn.Module):
             scaled = torch.where(scaled - scaled == 0.0, scaled, torch.zeros_like(scaled))
         if self.nodata is not None:
             scaled = torch.where(kept == self.nodata, torch.zeros_like(scaled), scaled)
-        return scaled.clamp(-MOST_SCALED, MOST_SCALED)
+        return scaled if self.reach is None else scaled.clamp(-self.reach, self.reach)
 
 
 def runs_of(bands: Sequence[int]) -> list[tuple[int, int]]:

@@ -1,7 +1,7 @@
 """Networks, each a plain module built from an architecture."""
 
 from hytas.models.sensor import SensorModel
-from hytas.models.shape import InputShape
+from hytas.models.shape import InputShape, check_band_group
 from hytas.models.spectral import SpectralTransformer
 from hytas.models.table import (
     NETWORKS,
@@ -19,6 +19,7 @@ __all__ = [
     "SensorModel",
     "SpectralTransformer",
     "build_network",
+    "check_band_group",
     "count_parameters",
     "patch_size_of",
     "whiten_embedding",

@@ -4,7 +4,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from hytas.data.preprocessing import MOST_SCALED, Preprocessing
+from hytas.data.preprocessing import Preprocessing
 
 
 class SensorModel(nn.Module):
@@ -28,7 +28,7 @@ class SensorModel(nn.Module):
         self.register_buffer("bands", torch.as_tensor(preprocessing.bands, dtype=torch.int64))
         self.register_buffer("offset", torch.as_tensor(preprocessing.offset, dtype=torch.float32))
         self.register_buffer("scale", torch.as_tensor(preprocessing.scale, dtype=torch.float32))
-        nodata = preprocessing.nodata
+        nodata, self.reach = preprocessing.nodata, preprocessing.reach
         with np.errstate(over="ignore"):  # a fill value of 64 bits; such a one scales to 0 anyway
             self.nodata = None if nodata is None else float(np.float32(nodata))
 
@@ -40,5 +40,6 @@ class SensorModel(nn.Module):
         scaled = torch.where(scaled - scaled == 0.0, scaled, torch.zeros_like(scaled))
         if self.nodata is not None:
             scaled = torch.where(pixels == self.nodata, torch.zeros_like(scaled), scaled)
-        scaled = scaled.clamp(-MOST_SCALED, MOST_SCALED)
+        if self.reach is not None:
+            scaled = scaled.clamp(-self.reach, self.reach)
         return torch.softmax(self.network(scaled), dim=1)

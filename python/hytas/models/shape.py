@@ -3,6 +3,20 @@
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from hytas.errors import InputError
+
+
+def check_band_group(band_group: int, bands: int) -> None:
+    """Refuse a token of more bands than there are.
+
+    Raises:
+        InputError: the group is wider than the bands that enter the network.
+    """
+    if band_group > bands:
+        raise InputError(
+            f"band group {band_group}: must be odd and at most {bands}, the scene's usable bands"
+        )
+
 
 @dataclass(frozen=True)
 class InputShape:

@@ -143,7 +143,7 @@ class Evaluator:
             Draws(Pool(self.seed, self.device, dtype), *self._options),
             self._checked(self._batch, dtype),
             ones.to(self.device, dtype),
-            memory=activation_memory(self.device),
+            memory=activation_memory(self.device, self.workers),
             exact=dtype == torch.float64 or self.precision == PRECISIONS[0],
         )
 

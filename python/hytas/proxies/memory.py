@@ -11,15 +11,16 @@ from hytas.proxies.baselines import params
 from hytas.proxies.spec import ProxySpec
 from hytas.proxies.table import CURVATURE, PERTURBED
 
-# Bytes of activations kept on a CPU: the cap keeps the peak of a process under 1 GiB.
 CPU_ACTIVATIONS = 400 << 20
+"""Bytes of activations kept on a CPU by the only worker, or by two together: the cap keeps the peak
+of a process under 1 GiB. More workers have as many each as two have."""
 GPU_SHARE = 0.5  # of the free memory, for activations; the rest is gradients and workspace
 
 
-def activation_memory(device: torch.device) -> int:
-    """Bytes of activations that a group of networks may keep on `device`."""
+def activation_memory(device: torch.device, workers: int = 1) -> int:
+    """Bytes of activations that a group of networks may keep on `device`, beside other workers."""
     if device.type != "cuda":
-        return CPU_ACTIVATIONS
+        return CPU_ACTIVATIONS // min(workers, 2)
     free, _ = torch.cuda.mem_get_info(device)
     kept = torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device)
     return int((free + kept) * GPU_SHARE)  # what torch keeps for reuse is free too

@@ -1,11 +1,18 @@
 """All that decides the result of a run, as one value."""
 
+import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any
 
 from hytas._engine import strategies
-from hytas.data import Scene, check_seed, load_scene
+from hytas.data import (
+    Scene,
+    check_patch_side,
+    check_seed,
+    check_split_settings,
+    load_scene,
+)
 from hytas.errors import InputError
 from hytas.proxies import parse_proxies
 from hytas.train import Recipe
@@ -109,6 +116,16 @@ class RunConfig:
         check_seed(self.seed + self.seeds - 1)
         if self.band_group < 1 or self.band_group % 2 == 0:
             raise InputError(f"band group {self.band_group}: must be odd and 1 or more")
+        check_patch_side(self.patch_size)
+        check_split_settings(
+            self.split,
+            self.train_per_class,
+            self.train_fraction,
+            self.validation_fraction,
+            (self.block, self.folds, self.fold),
+        )
+        if self.nodata is not None and not math.isfinite(self.nodata):
+            raise InputError(f"nodata {self.nodata:g}: must be a finite number or None")
         parse_proxies(self.proxy)
         known = (*strategies(), PREDICTOR)
         if self.strategy not in known:

@@ -14,7 +14,7 @@ from torch import nn
 from hytas._engine import Feasible, SearchSpace, builtin_spaces
 from hytas.data import PatchReader, Preprocessing, Scene, Split, make_split
 from hytas.errors import InputError
-from hytas.models import NETWORKS, InputShape, build_network
+from hytas.models import NETWORKS, InputShape, build_network, check_band_group
 from hytas.run.config import RunConfig
 from hytas.run.folder import RunFolder
 from hytas.spaces import open_space
@@ -135,11 +135,7 @@ def prepare(
         scene, split.train, method=config.scaling, bands=config.bands
     )
     bands = len(preprocessing.bands)
-    if config.band_group > bands:
-        raise InputError(
-            f"band group {config.band_group}: must be odd and at most {bands}, the scene's usable "
-            "bands"
-        )
+    check_band_group(config.band_group, bands)
     shape = InputShape(bands, scene.classes, config.patch_size, config.band_group)
     space, feasible = open_feasible(config, shape)
     return RunContext(config, scene, split, preprocessing, shape, space, feasible, device)

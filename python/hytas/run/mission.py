@@ -103,9 +103,12 @@ def train_architecture(
         ExportError: an exported file computes something else than torch.
         OSError: `out` cannot be written.
     """
-    with open_run(out, config, scene, device) as (context, folder):
-        chosen = dict(architecture)
+    chosen = dict(architecture)
+
+    def check(context: RunContext) -> None:
         check_architecture(context, chosen)
+
+    with open_run(out, config, scene, device, check) as (context, folder):
         if not folder.architecture.exists():
             write_json(folder.architecture, chosen)
         elif read_json(folder.architecture) != chosen:
@@ -162,9 +165,14 @@ def check_architecture(context: RunContext, architecture: Mapping[str, Any]) -> 
     Raises:
         InputError: naming the gene, its value and the rule.
     """
-    if architecture.get("space") != context.space.name:
+    if "space" not in architecture:
         raise InputError(
-            f"architecture: of space {architecture.get('space')!r}, "
+            'architecture: has no "space": an architecture names its space beside its genes, as '
+            "a run's architecture.json does"
+        )
+    if architecture["space"] != context.space.name:
+        raise InputError(
+            f"architecture: of space {architecture['space']!r}, "
             f"the run searches {context.space.name}"
         )
     try:

@@ -10,8 +10,10 @@ from typing import Any
 
 import numpy as np
 
+from hytas.data import Scene, Split
 from hytas.errors import InputError
 from hytas.proxies.keys import is_depth
+from hytas.run.folder import RunFolder
 from hytas.search import Evaluation, EvaluationStore, RoundResult, round_results
 from hytas.search.predictor import ArchitecturePredictor, cross_validated_rank_correlation
 
@@ -180,17 +182,19 @@ def _with_size(item: Evaluation) -> dict[str, float]:
     return {**item.scores, "params": float(item.costs.get("params", math.nan))}
 
 
-def read_earlier(folders: Sequence[str], space: str) -> list[Trained]:
+def read_earlier(folders: Sequence[str], space: str, scene: Scene, split: Split) -> list[Trained]:
     """What the races of earlier runs trained; the target is the place in the order of merit.
 
     A network trained longer stands above those that were dropped before it; one whose training
     failed is left out.
 
     Raises:
-        InputError: a folder holds no run, a run in another space, or one that trained nothing.
+        InputError: a folder holds no run, a run in another space, one that trained nothing, or one
+            that learnt test pixels of `split` of the same `scene`.
     """
     trained: list[Trained] = []
     for folder in folders:
+        _check_pixels(RunFolder(folder), scene, split)
         file = Path(folder) / "evaluations.sqlite"
         if not file.is_file():
             raise InputError(f"learn from {folder}: holds no run (no {file.name})")
@@ -217,6 +221,20 @@ def read_earlier(folders: Sequence[str], space: str) -> list[Trained]:
             )
         trained += standardised(raced, range(len(raced)))
     return trained
+
+
+def _check_pixels(folder: RunFolder, scene: Scene, split: Split) -> None:
+    """Refuse a run of the same scene that learnt or validated on what this one tests."""
+    if not (folder.config.exists() and folder.split.exists()):
+        return
+    if folder.read_config()[1] != scene.fingerprint:
+        return
+    shared = np.intersect1d(Split.load(folder.split).learnable, split.test)
+    if shared.size:
+        raise InputError(
+            f"learn from {folder.path}: its race saw {shared.size} of this run's test pixels; "
+            "split as it did, or learn from runs on other scenes"
+        )
 
 
 def describe_predictor(found: dict[str, Any]) -> str:

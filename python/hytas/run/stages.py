@@ -51,7 +51,7 @@ def check_search(context: RunContext) -> None:
         InputError: a race without validation pixels, or earlier runs that cannot be read.
     """
     finalists(context)
-    read_earlier(context.config.learn_from, context.space.name)
+    read_earlier(context.config.learn_from, context.space.name, context.scene, context.split)
 
 
 def search_stage(context: RunContext, folder: RunFolder, report: Report) -> Architecture:
@@ -75,7 +75,7 @@ def search_stage(context: RunContext, folder: RunFolder, report: Report) -> Arch
     racing = finalists(context) > 1
     if not racing and config.finalists is None:
         report.line("no race: the split has no validation pixels; the proxy's first choice wins")
-    earlier = read_earlier(config.learn_from, context.space.name)
+    earlier = read_earlier(config.learn_from, context.space.name, context.scene, context.split)
     engine = "evolution" if config.strategy == "predictor" else config.strategy
     settings = SearchSettings(
         "nsga2" if config.minimised else engine,

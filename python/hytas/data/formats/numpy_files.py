@@ -23,9 +23,11 @@ def read_npy(path: Path) -> Contents:
     def window(rows: slice, columns: slice) -> Array:
         return np.array(read()[rows, columns], order="C")
 
-    array = read()
-    kind = kind_of(array.dtype)
-    variable = Variable(path.stem, array.shape, str(array.dtype), kind, read, window)
+    with path.open("rb") as stream:
+        shape, dtype = _header(stream)
+    if not dtype.hasobject:  # those are refused when they are asked for, by what they are
+        read()
+    variable = Variable(path.stem, shape, str(dtype), kind_of(dtype), read, window)
     return Contents(path, "NumPy npy", (variable,))
 
 

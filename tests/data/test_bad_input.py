@@ -322,3 +322,9 @@ def test_envi_mistakes(tmp_path):
         header.write_text("ENVI\n" + fields.replace(old, new))
         with pytest.raises(InputError, match=message):
             open_file(header)
+
+
+def test_a_usual_mark_among_the_ids_is_named(cube, labels):
+    (note,) = scene_from_arrays(cube, np.where(labels == 0, 255, labels)).notes
+    assert note.startswith("255 is taken for a class: where it marks unlabelled pixels, labels ")
+    assert scene_from_arrays(cube, np.where(labels == 7, 100, labels)).notes == ()

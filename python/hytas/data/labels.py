@@ -9,6 +9,9 @@ import numpy.typing as npt
 from hytas.data.contents import Array
 from hytas.errors import InputError
 
+USUAL_MARKS = (255, 65535)
+"""Ids that other programs give to unlabelled pixels."""
+
 LabelMap = npt.NDArray[np.int32]
 
 
@@ -70,6 +73,11 @@ def join(maps: Sequence[tuple[str, Array]], argument: str = "labels") -> Labels:
     if ids.size == 1:
         raise InputError(
             f"{argument}: {names} holds the single class {ids[0]}: at least 2 classes needed"
+        )
+    if ids[-1] in USUAL_MARKS and ids[-1] > ids[-2] + 1:
+        notes.append(
+            f"{ids[-1]} is taken for a class: where it marks unlabelled pixels, {names} must hold "
+            "0 there"
         )
     whole = [np.where(m > 0, np.searchsorted(ids, m) + 1, 0).astype(np.int32) for _, m in checked]
     known = tuple(int(i) for i in ids)

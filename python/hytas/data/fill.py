@@ -54,12 +54,14 @@ def undeclared(
     flat: dict[float, int] = {}
     sample = []
     rare = max(1, int(labelled.sum()) * len(bands) // MOST_SAMPLED)
+    if not bands.size:
+        return ()
     for row, line in enumerate(cube):
         values = line[measured[row]][:, bands]
         same = (values == values[:, :1]).all(axis=1)
         for value, count in zip(*np.unique(values[same, 0], return_counts=True), strict=True):
             flat[float(value)] = flat.get(float(value), 0) + int(count)
-        sample.append(values[labelled[row][measured[row]] & ~same].ravel()[::rare])
+        sample.append(values[labelled[row][measured[row]] & ~same][::rare].ravel())
     known = np.concatenate(sample).astype(np.float64) if sample else np.zeros(0)
     if not known.size:
         return ()

@@ -1,5 +1,6 @@
 """Bad input at the command line: one clear line, exit status 2, no traceback, nothing touched."""
 
+import json
 import os
 import resource
 import shutil
@@ -336,3 +337,31 @@ def test_other_errors_of_ours_are_not_hidden(monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setattr(main.hytas, "main", fail)
     with pytest.raises(RuntimeError, match="a bug"):
         main.run(["doctor"])
+
+
+def test_train_tells_which_rule_an_architecture_breaks(
+    scene: Path, tmp_path: Path, hytas: Run
+) -> None:
+    chosen = tmp_path / "arch.json"
+    genes = {
+        "space": "hytas-wide",
+        "tokens": "pixel",
+        "patch": 7,
+        "band_width": 3,
+        "band_stride": 2,
+        "pooling": "class",
+        "fusion": "no",
+        "embed_dim": 32,
+        "band_depth": 0,
+        "pixel_depth": 1,
+        "band_heads": [],
+        "band_mlp": [],
+        "pixel_heads": [4],
+        "pixel_mlp": [1],
+    }
+    chosen.write_text(json.dumps(genes))
+    command = ("train", "--arch", chosen, "--data", scene, "--patch-size", "3")
+    refused(
+        hytas(*command, "--out", tmp_path / "run"),
+        "architecture: patch 7, patch_size 3: must satisfy 'patch <= patch_size or patch == 1'",
+    )

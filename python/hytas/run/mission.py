@@ -178,7 +178,7 @@ def check_architecture(context: RunContext, architecture: Mapping[str, Any]) -> 
     try:
         context.space.cost(dict(architecture))
     except ValueError as error:
-        raise InputError(f"architecture: {error}") from None
+        raise InputError(f"architecture: {str(error).removeprefix('genome: ')}") from None
 
 
 def finish(

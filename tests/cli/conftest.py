@@ -1,11 +1,14 @@
 """A small scene on disk, and the commands run as a user runs them."""
 
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 import scipy.io
 from small_run import TINY_SEARCH, Run, command, small_scene
+
+sys.path.append(str(Path(__file__).parents[1] / "export"))
 
 
 @pytest.fixture(scope="session")

@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import scipy.io
+from small_model import wide_architecture
 from small_run import TINY_SEARCH, Run, command, small_scene
 
 from hytas.cli import main
@@ -343,25 +344,9 @@ def test_train_tells_which_rule_an_architecture_breaks(
     scene: Path, tmp_path: Path, hytas: Run
 ) -> None:
     chosen = tmp_path / "arch.json"
-    genes = {
-        "space": "hytas-wide",
-        "tokens": "pixel",
-        "patch": 7,
-        "band_width": 3,
-        "band_stride": 2,
-        "pooling": "class",
-        "fusion": "no",
-        "embed_dim": 32,
-        "band_depth": 0,
-        "pixel_depth": 1,
-        "band_heads": [],
-        "band_mlp": [],
-        "pixel_heads": [4],
-        "pixel_mlp": [1],
-    }
-    chosen.write_text(json.dumps(genes))
+    chosen.write_text(json.dumps(wide_architecture("pixel", "class")))
     command = ("train", "--arch", chosen, "--data", scene, "--patch-size", "3")
     refused(
         hytas(*command, "--out", tmp_path / "run"),
-        "architecture: patch 7, patch_size 3: must satisfy 'patch <= patch_size or patch == 1'",
+        "architecture: patch 5, patch_size 3: must satisfy 'patch <= patch_size or patch == 1'",
     )

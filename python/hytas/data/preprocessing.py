@@ -94,8 +94,7 @@ class Preprocessing:
                 f"bands: {int(alive.sum())} of {len(chosen)} vary over the training pixels, "
                 f"at least 2 needed{f'; {unseen} vary by less than float32 holds' * (unseen > 0)}"
             )
-        ends = np.stack([low, high])[:, alive]
-        farthest = float(np.abs((ends - offset[alive]) / scale[alive]).max())
+        farthest = np.maximum(offset - low, high - offset)[alive] / scale[alive]
         return cls(
             chosen[alive],
             offset[alive].astype(np.float32),
@@ -103,7 +102,7 @@ class Preprocessing:
             method,
             count,
             nodata,
-            max(LEAST_REACH, 2.0 * farthest),
+            max(LEAST_REACH, 2.0 * float(farthest.max())),
         )
 
     @classmethod

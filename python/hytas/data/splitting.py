@@ -70,9 +70,6 @@ def make_split(
     check_seed(seed)
     deal = (block, folds, fold)
     check_split_settings(kind, train_per_class, train_fraction, validation_fraction, deal)
-    pixels = int((scene.labels > 0).sum())
-    if kind == "folds" and folds > pixels:
-        raise InputError(f"folds: {folds} must be at most {pixels}, the labelled pixels")
     kind, block, notes = _usual(scene, kind, patch_size, block, seed)
     counts = _counts(scene, kind, train_per_class, train_fraction)
     generator = np.random.default_rng(seed)
@@ -278,6 +275,9 @@ def _blocks(
     seed: int,
 ) -> tuple[Pixels, Pixels, tuple[str, ...]]:
     block, parts, part = deal
+    pixels = int((scene.labels > 0).sum())
+    if parts > pixels:
+        raise InputError(f"folds: {parts} must be at most {pixels}, the labelled pixels")
     guard = patch_size // 2
     sides = split_blocks(scene.labels, block, guard, parts, part, seed)
     if (sides.trained & sides.tested).sum() < 2:

@@ -144,3 +144,10 @@ def test_a_band_of_rounding_errors_is_constant():
     scaling = Preprocessing.fit_scene(scene_from_arrays(cube, labels), pixels)
     others = Preprocessing.fit_scene(synthetic_scene(), pixels).bands.tolist()
     assert scaling.bands.tolist() == [band for band in others if band != 4]
+
+
+def test_a_mark_where_no_band_in_use_is_alive_unlabels_nothing():
+    cube, labels = with_border(0.0)
+    cube[:, :, 3] = np.nan
+    scene = scene_from_arrays(cube, labels, nodata=-9999.0, bands="4")
+    assert (scene.labels > 0).sum() == (labels > 0).sum()

@@ -115,6 +115,11 @@ def test_recomputed_activations_give_the_same_scores(shape, batch, monkeypatch) 
             assert other[name] == pytest.approx(value, rel=TOLERANCE.get(name, 1e-5)), name
 
 
+def test_several_workers_keep_half_as_much_each(shape, batch) -> None:
+    kept = [Evaluator("snip", shape, batch=batch, workers=n).setting.memory for n in (1, 2, 4)]
+    assert kept == [400 << 20, 200 << 20, 200 << 20]
+
+
 def test_groups_fit_the_memory(shape, batch, monkeypatch) -> None:
     sizes = [Evaluator("snip", shape, batch=batch)._size(architecture) for architecture in SMALL]
     monkeypatch.setattr(evaluator, "activation_memory", lambda device, workers: 2 * max(sizes))

@@ -30,7 +30,7 @@ def as_held(nodata: float | None, dtype: np.dtype[Any]) -> float | None:
 def empty_pixels(cube: Array, nodata: float | None, bands: Bands) -> npt.NDArray[np.bool_]:
     """(H, W), True where all of `bands` of a cube (H, W, B) are `nodata`."""
     empty = np.zeros(cube.shape[:2], dtype=np.bool_)
-    if nodata is not None:
+    if nodata is not None and bands.size:
         for row, line in enumerate(cube):
             empty[row] = (line[:, bands] == nodata).all(axis=1)
     return empty

@@ -175,6 +175,8 @@ def _in_terms(model: DeployedModel, tile: Array, top: int, nodata: float | None)
     if nodata is None or known == nodata:
         return model.fit_dtype(tile, origin)
     missing = tile == nodata
+    if not missing.any():
+        return model.fit_dtype(tile, origin)
     tile = model.fit_dtype(np.where(missing, tile.dtype.type(0), tile), origin)
     if known is None:
         return np.where(missing, np.asarray(model.card.empty_values, tile.dtype), tile)

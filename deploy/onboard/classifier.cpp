@@ -61,7 +61,7 @@ bool any_data(const char* pixel, const std::vector<std::int64_t>& bands, std::op
     for (const std::int64_t band : bands) {
         Value value;
         std::memcpy(&value, pixel + static_cast<std::size_t>(band) * sizeof(Value), sizeof(Value));
-        if (!std::isfinite(static_cast<double>(value))) continue;
+        if (!(std::abs(static_cast<double>(value)) <= std::numeric_limits<float>::max())) continue;  // the networks' type; NaN is no number either
         if (!ignore || !equals(value, *ignore)) return true;
     }
     return false;

@@ -326,5 +326,5 @@ def test_envi_mistakes(tmp_path):
 
 def test_a_usual_mark_among_the_ids_is_named(cube, labels):
     (note,) = scene_from_arrays(cube, np.where(labels == 0, 255, labels)).notes
-    assert note.startswith("255 is taken for a class: where it marks unlabelled pixels, labels ")
+    assert note.startswith("255 in labels is taken for a class: if it ")
     assert scene_from_arrays(cube, np.where(labels == 7, 100, labels)).notes == ()

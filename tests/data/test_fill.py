@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from hytas.data import PatchReader, Preprocessing, load_scene, make_split, scene_from_arrays
+from hytas.data.fill import undeclared_in_rows
 from hytas.data.synthetic import synthetic_scene
 from hytas.errors import InputError
 
@@ -21,7 +22,7 @@ def with_border(fill, dtype=np.float64):
 def test_fill_that_no_file_declares_is_named(fill):
     cube, labels = with_border(fill)
     (note,) = scene_from_arrays(cube, labels).notes
-    assert note.startswith(f"{3 * len(cube)} pixels hold {fill:.9g} in every band, unlike ")
+    assert note.startswith(f"{3 * len(cube)} pixels hold {fill:.9g} in most bands, unlike ")
     assert note.endswith(f"say --nodata {fill:.9g}")
     assert scene_from_arrays(cube, labels, nodata=fill).notes == ()
 
@@ -44,7 +45,7 @@ def test_usual_marks_within_twice_the_range_are_named(dtype, top, fill):
     cube[0, 2, 3] = 30000  # one hot value
     cube[:, 10:13], labels[:, 10:12] = fill, 0
     (note,) = scene_from_arrays(cube, labels).notes
-    assert note.startswith(f"60 pixels hold {fill} in every band, unlike")
+    assert note.startswith(f"60 pixels hold {fill} in most bands, unlike")
 
 
 def test_several_fills_and_labelled_ones_are_counted():
@@ -53,7 +54,29 @@ def test_several_fills_and_labelled_ones_are_counted():
     row, column = np.argwhere(labels > 0)[0]
     cube[row, column] = -9999.0
     (note,) = scene_from_arrays(cube, labels).notes
-    assert note.startswith(f"{3 * len(cube) + 1} pixels hold -9999 or 1e+20 in every band")
+    assert note.startswith(f"{3 * len(cube) + 1} pixels hold -9999 or 1e+20 in most bands")
+
+
+def test_fill_in_all_bands_but_one_is_named():
+    cube, labels = with_border(-9999.0)
+    cube[:, 10:13, 0] = 1.0  # a mask, or a number of the row
+    (note,) = scene_from_arrays(cube, labels).notes
+    assert note.startswith(f"{3 * len(cube)} pixels hold -9999 in most bands")
+
+
+def test_a_cube_without_labels_is_searched_by_rows():
+    cube, _ = with_border(-9999.0)
+    bands = np.arange(cube.shape[2])
+    tall = np.concatenate([cube] * 2)
+    (note,) = undeclared_in_rows(tall, None, bands)
+    assert note == (
+        f"48 pixels in 16 of {len(tall)} rows hold -9999 in most bands, unlike the others: if that "
+        "stands for no data, say --nodata -9999"
+    )
+    assert undeclared_in_rows(tall, -9999.0, bands) == ()
+    assert undeclared_in_rows(with_border(0.0)[0], None, bands) == ()
+    (note,) = undeclared_in_rows(cube[:5], None, bands)
+    assert note.startswith("15 pixels hold -9999 in most bands")
 
 
 def test_undeclared_fill_reaches_no_patch_farther_than_zeros_would():

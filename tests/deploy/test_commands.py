@@ -61,6 +61,17 @@ def test_classify_says_how_right_and_how_fast(
     assert "17 x 23 pixels, 24 bands" in plain.stdout
 
 
+def test_classify_names_fill_that_nobody_declared(exported: Exported, tmp_path: Path) -> None:
+    cube = exported.scene.cube.copy()
+    cube[:, :2] = 65535
+    savemat(tmp_path / "filled.mat", {"cube": cube})
+    command = ("classify", exported.onnx, tmp_path / "filled.mat", "--out", tmp_path / "map.npy")
+    done = hytas(*command)
+    assert done.returncode == 0, done.stderr
+    assert "note      32 pixels in 16 of 17 rows hold 65535 in most bands" in done.stdout
+    assert "note" not in hytas(*command, "--nodata", 65535).stdout
+
+
 def test_classify_refuses_in_one_line(exported: Exported, scene: Path, tmp_path: Path) -> None:
     other = tmp_path / "other.mat"
     savemat(other, {"cube": np.zeros((8, 9, 30), np.uint16) + 1})

@@ -38,7 +38,7 @@ def hytas(*arguments: object) -> subprocess.CompletedProcess[str]:
 def write_cube(path: Path, cube: np.ndarray, interleave: str, order: str) -> Path:
     """An ENVI cube beside its header; `order` is "<" or ">"."""
     axes = {"bsq": (2, 0, 1), "bil": (0, 2, 1), "bip": (0, 1, 2)}[interleave]
-    code = {"u2": 12, "i2": 2, "f4": 4}[cube.dtype.str[1:]]
+    code = {"u2": 12, "i2": 2, "f4": 4, "f8": 5}[cube.dtype.str[1:]]
     stored = np.ascontiguousarray(cube.transpose(axes)).astype(cube.dtype.newbyteorder(order))
     path.with_suffix(".img").write_bytes(stored.tobytes())
     path.with_suffix(".hdr").write_text(

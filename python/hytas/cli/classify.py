@@ -16,10 +16,10 @@ if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
-    from hytas.data import Geo
+    from hytas.data import Geo, Rows
     from hytas.deploy import DeployedModel
     from hytas.deploy.journal import Journal
-    from hytas.deploy.scene import MapRows, Progress, Rows
+    from hytas.deploy.scene import MapRows, Progress
 
 
 @click.command()
@@ -46,6 +46,7 @@ if TYPE_CHECKING:
 )
 @click.option("--cube-key", help="The cube's name in its file.")
 @click.option("--labels-key", help="The label map's name in its file.")
+@options.unlabelled_option
 @options.nodata_option
 @click.option("--provider", default="auto", show_default=True, help="auto, cpu or cuda.")
 @click.option(
@@ -67,6 +68,7 @@ def classify(
     confusion: Path | None,
     cube_key: str | None,
     labels_key: str | None,
+    unlabelled: int | None,
     nodata: float | None,
     provider: str,
     threads: int,
@@ -84,7 +86,9 @@ def classify(
     source = _open_source(scene, cube_key, deployed.card.bands)
     height, width, bands = source.cube.shape
     deployed.check_scene(bands, source.wavelengths, str(scene), size=(height, width))
-    truth = None if labels is None else _read_truth(labels, labels_key, source.cube.shape)
+    truth = (
+        None if labels is None else _read_truth(labels, labels_key, source.cube.shape, unlabelled)
+    )
     if truth is not None:
         check_truth(truth.scored, deployed.card)
     read = {"the scene": source.files, "the labels": () if truth is None else truth.files}
@@ -99,7 +103,11 @@ def classify(
         "version": deployed.card.version,
     }
     report: dict[str, Any] = {"model": str(model), "scene": str(scene), "out": str(out)}
-    report["notes"] = [*source.notes, *_undrawn(outputs.values(), deployed)]
+    report["notes"] = [
+        *source.notes,
+        *_filled(source.cube, nodata, deployed),
+        *_undrawn(outputs.values(), deployed),
+    ]
     with open_journal(out, identity, (height, width)) as journal:
         report |= _run(deployed, source._replace(nodata=nodata), journal, tile_rows, as_json)
         result = journal.class_map()
@@ -124,6 +132,16 @@ def _check_outputs(
     if confusion is not None and labels is None:
         raise InputError(f"confusion: {confusion} needs the ground truth; name it with --labels")
     return outputs
+
+
+def _filled(cube: "Rows", nodata: float | None, model: "DeployedModel") -> tuple[str, ...]:
+    """A remark on what looks like an undeclared value for no data."""
+    import numpy as np
+
+    from hytas.data import undeclared_in_rows
+
+    known = model.card.nodata if nodata is None else nodata
+    return undeclared_in_rows(cube, known, np.asarray(model.card.kept_bands))
 
 
 def _undrawn(outputs: Iterable[Path], model: "DeployedModel") -> list[str]:
@@ -203,7 +221,9 @@ def _open_source(path: Path, key: str | None, bands: int) -> Source:
     return Source(cube, cube.wavelengths, cube.nodata, cube.geo, cube.contents.files, notes)
 
 
-def _read_truth(path: Path, key: str | None, shape: tuple[int, ...]) -> Truth:
+def _read_truth(
+    path: Path, key: str | None, shape: tuple[int, ...], unlabelled: int | None
+) -> Truth:
     import numpy as np
 
     from hytas.data import load_maps, open_file, synthetic_scene
@@ -213,7 +233,7 @@ def _read_truth(path: Path, key: str | None, shape: tuple[int, ...]) -> Truth:
         assert scene.test is not None  # the synthetic scene has its own split
         return Truth(scene.labels, scene.test, "pixels of the test map")
     files = open_file(path, "labels").files
-    maps = [values.astype(np.int32) for _, values in load_maps(path, key, shape)]
+    maps = [values.astype(np.int32) for _, values in load_maps(path, key, shape, unlabelled)]
     if len(maps) == 2:
         both = np.where(maps[1] > 0, maps[1], maps[0])
         return Truth(both, maps[1], "pixels of the test map", files)

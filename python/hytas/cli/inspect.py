@@ -1,7 +1,7 @@
 """`hytas inspect`: what a scene, a model or a run folder holds; imports no torch."""
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,15 +21,14 @@ Finding = dict[str, Any]
 @click.argument("path", type=click.Path(path_type=Path))
 @click.option("--labels", type=click.Path(path_type=Path), help="Ground truth of a scene.")
 @options.bands_option
+@options.unlabelled_option
 @options.nodata_option
 @click.option("--json", "as_json", is_flag=True, help="Print the findings as JSON.")
-def inspect(
-    path: Path, labels: Path | None, bands: str | None, nodata: float | None, as_json: bool
-) -> None:
+def inspect(path: Path, as_json: bool, **reading: Any) -> None:
     """Tell what PATH holds: a scene, an exported model, or a run folder."""
     if str(path) != "synthetic" and not path.exists():
         raise InputError(f"path: no such file or folder: {path}")
-    found = _reader(path, lambda: _scene(path, labels, bands, nodata))()
+    found = _reader(path, lambda: _scene(path, reading))()
     if as_json:
         click.echo(json.dumps(found, indent=2))
     else:
@@ -77,7 +76,7 @@ def _ends(card: "ModelCard") -> tuple[str, str]:
     return patches, f"probabilities (N, {len(card.class_ids)}) float32"
 
 
-def _scene(path: Path, labels: Path | None, bands: str | None, nodata: float | None) -> Finding:
+def _scene(path: Path, reading: Mapping[str, Any]) -> Finding:
     from hytas.data import load_scene, open_file
 
     found: Finding = {"what": "scene", "path": str(path)}
@@ -85,7 +84,7 @@ def _scene(path: Path, labels: Path | None, bands: str | None, nodata: float | N
         contents = open_file(path, "path")
         found |= {"format": contents.format, "variables": _variables(contents)}
     try:
-        scene = load_scene(path, labels, bands=bands, nodata=nodata)
+        scene = load_scene(path, **reading)
     except InputError as error:
         return found | _unlabelled(path, str(error))
     found |= {

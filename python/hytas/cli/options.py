@@ -62,6 +62,10 @@ nodata_option = click.option(
     help="Value that stands for no data in the cube; the file's own if it says so.",
 )
 
+unlabelled_option = click.option(
+    "--unlabelled", type=int, help="Label that marks unlabelled pixels, as 0 does; such as 255."
+)
+
 
 def scene_options(required: bool) -> Callable[[Command], Command]:
     """--data, --labels and the names of variables in them."""
@@ -80,6 +84,7 @@ def scene_options(required: bool) -> Callable[[Command], Command]:
         click.option(
             "--labels-key", help="Variable of the label map; `TRAIN,TEST` for a fixed split."
         ),
+        unlabelled_option,
         nodata_option,
     )
 

@@ -1,9 +1,10 @@
 """Scenes: reading, checking, splitting, scaling, cutting into patches. No torch here."""
 
-from hytas.data.bands import parse_bands
-from hytas.data.contents import Contents, Variable
+from hytas.data.bands import finite, parse_bands
+from hytas.data.contents import Contents, Rows, Variable
 from hytas.data.cube_reader import CubeReader, FileCube, open_cube, valid_pixels
 from hytas.data.datasets import SCENES
+from hytas.data.fill import undeclared_in_rows
 from hytas.data.geo import Geo
 from hytas.data.load import Cube, load_cube, load_maps, load_named, load_scene
 from hytas.data.palette import UNLABELLED_COLOUR, palette
@@ -36,6 +37,7 @@ __all__ = [
     "Geo",
     "PatchReader",
     "Preprocessing",
+    "Rows",
     "Scene",
     "Split",
     "Variable",
@@ -44,6 +46,7 @@ __all__ = [
     "check_seed",
     "check_split_settings",
     "extract_patches",
+    "finite",
     "load_cube",
     "load_maps",
     "load_named",
@@ -56,5 +59,6 @@ __all__ = [
     "parse_bands",
     "scene_from_arrays",
     "synthetic_scene",
+    "undeclared_in_rows",
     "valid_pixels",
 ]

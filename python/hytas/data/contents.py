@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -14,6 +14,21 @@ from hytas.errors import InputError
 Array = npt.NDArray[Any]
 # Reads the rows and columns given: (h, w, bands) of a cube, (h, w) of a map.
 Window = Callable[[slice, slice], Array]
+
+
+class Rows(Protocol):
+    """Full rows of a cube or a map: an array, a memory map, a `CubeReader`, a journal's."""
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Height, width, and the bands of a cube."""
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """Element type."""
+
+    def __getitem__(self, rows: slice, /) -> Array:
+        """Rows, (h, W, bands) or (h, W)."""
 
 
 @dataclass(frozen=True)

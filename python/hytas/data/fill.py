@@ -1,17 +1,21 @@
 """Values that stand for no data: those a file declares, and those that look like it."""
 
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from hytas.data.bands import Bands
-from hytas.data.contents import Array
+from hytas.data.bands import Bands, finite
+from hytas.data.contents import Array, Rows
 
 USUAL = (32767.0, 65535.0)
 """Marks for no data that are no odd values by themselves, beside the largest of a type."""
 MOST_NAMED = 3
 MOST_SAMPLED = 10**6
+MOST_ROWS = 16
+
+Mask = npt.NDArray[np.bool_]
 
 
 def as_held(nodata: float | None, dtype: np.dtype[Any]) -> float | None:
@@ -27,7 +31,7 @@ def as_held(nodata: float | None, dtype: np.dtype[Any]) -> float | None:
     return float(nodata) if limits.min <= nodata <= limits.max and nodata % 1 == 0 else None
 
 
-def empty_pixels(cube: Array, nodata: float | None, bands: Bands) -> npt.NDArray[np.bool_]:
+def empty_pixels(cube: Array, nodata: float | None, bands: Bands) -> Mask:
     """(H, W), True where all of `bands` of a cube (H, W, B) are `nodata`."""
     empty = np.zeros(cube.shape[:2], dtype=np.bool_)
     if nodata is not None and bands.size:
@@ -36,10 +40,8 @@ def empty_pixels(cube: Array, nodata: float | None, bands: Bands) -> npt.NDArray
     return empty
 
 
-def undeclared(
-    cube: Array, measured: npt.NDArray[np.bool_], labelled: npt.NDArray[np.bool_], bands: Bands
-) -> tuple[str, ...]:
-    """A remark on pixels that hold one value in every band, which looks like no measurement.
+def undeclared(cube: Array, measured: Mask, labelled: Mask, bands: Bands) -> tuple[str, ...]:
+    """A remark on pixels that hold one value in most bands, which looks like no measurement.
 
     Args:
         cube: (H, W, B).
@@ -51,30 +53,72 @@ def undeclared(
     a usual mark, negative where they are not, or farther out than their range. Zeros of a border
     are none of that, and do no harm.
     """
-    flat: dict[float, int] = {}
+    every = max(1, int(labelled.sum()) * len(bands) // MOST_SAMPLED)
+    lines = (
+        (line[seen][:, bands], known[seen])
+        for line, seen, known in zip(cube, measured, labelled, strict=True)
+    )
+    return _remark(lines, every, "pixels", "labelled pixels")
+
+
+def undeclared_in_rows(cube: Rows, nodata: float | None, bands: Bands) -> tuple[str, ...]:
+    """The same of a cube without labels: its other pixels stand for them.
+
+    Args:
+        cube: (H, W, B), of which a few rows are read, the first and the last among them.
+        nodata: the value that is known to stand for no data, or None.
+        bands: indices of those to look at.
+    """
+    height, width = cube.shape[:2]
+    rows = np.unique(np.linspace(0, height - 1, MOST_ROWS).astype(int))
+    every = max(1, len(rows) * width * len(bands) // MOST_SAMPLED)
+
+    def lines() -> Iterator[tuple[Array, Mask]]:
+        for row in rows:
+            values = cube[row : row + 1][0][:, bands]
+            values = values[finite(values).all(axis=1)]
+            values = values if nodata is None else values[(values != nodata).any(axis=1)]
+            yield values, np.ones(len(values), np.bool_)
+
+    seen = f"pixels in {len(rows)} of {height} rows" if len(rows) < height else "pixels"
+    return _remark(lines(), every, seen, "the others")
+
+
+def _remark(
+    lines: Iterable[tuple[Array, Mask]], every: int, seen: str, others: str
+) -> tuple[str, ...]:
+    """A remark on odd values in most bands of the pixels (N, B) of `lines`; the masks (N,) tell
+    which pixels they are compared with, `every` so many values of these."""
+    filled: dict[float, int] = {}
     sample = []
-    rare = max(1, int(labelled.sum()) * len(bands) // MOST_SAMPLED)
-    if not bands.size:
+    for values, known in lines:
+        if not values.size:
+            continue
+        fill = _fill_of(values)
+        same = (values == fill[:, None]).sum(axis=1) * 2 > values.shape[1]
+        for value, count in zip(*np.unique(fill[same], return_counts=True), strict=True):
+            filled[float(value)] = filled.get(float(value), 0) + int(count)
+        sample.append(values[known & ~same].ravel()[::every])
+    compared = np.concatenate(sample) if sample else np.zeros(0)
+    if not compared.size:
         return ()
-    for row, line in enumerate(cube):
-        values = line[measured[row]][:, bands]
-        same = (values == values[:, :1]).all(axis=1)
-        for value, count in zip(*np.unique(values[same, 0], return_counts=True), strict=True):
-            flat[float(value)] = flat.get(float(value), 0) + int(count)
-        sample.append(values[labelled[row][measured[row]] & ~same][::rare].ravel())
-    known = np.concatenate(sample).astype(np.float64) if sample else np.zeros(0)
-    if not known.size:
-        return ()
-    low, high = (float(value) for value in np.quantile(known, (0.001, 0.999)))
-    odd = {v: n for v, n in flat.items() if _is_odd(v, low, high, cube.dtype)}
+    low, high = (float(q) for q in np.quantile(compared.astype(np.float64), (0.001, 0.999)))
+    odd = {v: n for v, n in filled.items() if _is_odd(v, low, high, compared.dtype)}
     if not odd:
         return ()
     common = sorted(odd, key=lambda value: -odd[value])
     named = " or ".join(f"{value:.9g}" for value in common[:MOST_NAMED])
     return (
-        f"{sum(odd.values())} pixels hold {named} in every band, unlike labelled pixels: if that "
+        f"{sum(odd.values())} {seen} hold {named} in most bands, unlike {others}: if that "
         f"stands for no data, say --nodata {common[0]:.9g}",
     )
+
+
+def _fill_of(values: Array) -> Array:
+    """(N,), of each pixel the value that most of its bands (N, B) hold, if there is one: the
+    median of a few bands, which tells without sorting all."""
+    few = np.unique(np.linspace(0, values.shape[1] - 1, 5).astype(int))
+    return np.asarray(np.sort(values[:, few], axis=1)[:, len(few) // 2])
 
 
 def _is_odd(value: float, low: float, high: float, dtype: np.dtype[Any]) -> bool:

@@ -99,7 +99,11 @@ def _one_line(shape: tuple[int, ...]) -> bool:
 
 
 def find_maps(
-    contents: Contents, key: str | None, cube_shape: tuple[int, ...] | None, argument: str
+    contents: Contents,
+    key: str | None,
+    cube_shape: tuple[int, ...] | None,
+    argument: str,
+    unlabelled: int | None = None,
 ) -> list[tuple[str, Array]]:
     """Return the label map, or the training and the test map, of a file, each (H, W).
 
@@ -108,6 +112,7 @@ def find_maps(
         key: the map's name, or two names with a comma between them (training, test).
         cube_shape: the shape of the cube as stored, which maps must fit on two axes; None fits any.
         argument: what the user calls the file.
+        unlabelled: the value that stands for 0, or None; in the maps returned it is 0.
 
     Raises:
         InputError: no map, none that fits, or several and no key.
@@ -116,11 +121,12 @@ def find_maps(
         keys = [name.strip() for name in key.split(",")]
         if len(keys) > 2:
             raise InputError(f"--labels-key: {key!r} names {len(keys)} maps, one or two needed")
-        return [_load_map(contents.get(name, argument), contents, argument) for name in keys]
+        named = [contents.get(name, argument) for name in keys]
+        return [_load_map(variable, contents, argument, unlabelled) for variable in named]
     maps = numbers(contents.variables)
     pair = _split_pair(maps)
     if pair:
-        return [_load_map(variable, contents, argument) for variable in pair]
+        return [_load_map(variable, contents, argument, unlabelled) for variable in pair]
     if not maps:
         names = ", ".join(map(str, contents.variables)) or "nothing"
         if unfit := of_map_shape(contents.variables):
@@ -133,7 +139,16 @@ def find_maps(
             f"{argument}: {names} in {contents.path} must have the cube's height and width, "
             f"which is {' x '.join(map(str, cube_shape))}"
         )
-    return [_only_integer_map(fitting, contents, argument)]
+    loaded = [_load_map(variable, contents, argument, unlabelled) for variable in fitting]
+    if len(loaded) == 1:
+        return loaded
+    fit = [(name, values) for name, values in loaded if _may_be_ground_truth(values)]
+    if len(fit) == 1:  # refuse to choose
+        return fit
+    names = ", ".join(map(str, fitting))
+    raise InputError(
+        f"{argument}: {contents.path} holds several maps ({names}): name one with --labels-key"
+    )
 
 
 def fits(labels: tuple[int, ...], cube: tuple[int, ...]) -> bool:
@@ -150,22 +165,6 @@ def _split_pair(maps: Sequence[Variable]) -> tuple[Variable, Variable] | None:
     return None
 
 
-def _only_integer_map(
-    maps: Sequence[Variable], contents: Contents, argument: str
-) -> tuple[str, Array]:
-    """Of several maps take the only one that can be ground truth; refuse to choose."""
-    loaded = [_load_map(variable, contents, argument) for variable in maps]
-    if len(loaded) == 1:
-        return loaded[0]
-    fit = [(name, values) for name, values in loaded if _may_be_ground_truth(values)]
-    if len(fit) == 1:
-        return fit[0]
-    names = ", ".join(map(str, maps))
-    raise InputError(
-        f"{argument}: {contents.path} holds several maps ({names}): name one with --labels-key"
-    )
-
-
 def _may_be_ground_truth(values: Array) -> bool:
     """Tell whole numbers of at least two classes; a mask has one, coordinates are not whole."""
     if values.dtype.kind == "f" and not np.array_equal(values, np.floor(values)):
@@ -174,15 +173,17 @@ def _may_be_ground_truth(values: Array) -> bool:
     return bool(ids[0] >= 0 and (ids > 0).sum() >= 2)
 
 
-def _load_map(variable: Variable, contents: Contents, argument: str) -> tuple[str, Array]:
+def _load_map(
+    variable: Variable, contents: Contents, argument: str, unlabelled: int | None
+) -> tuple[str, Array]:
     _require_number(variable, contents, argument)
     shape = map_shape(variable.shape)
     if shape is None:
         raise InputError(f"{argument}: {variable} in {contents.path} is no map: two axes needed")
     values = load(variable, contents, argument).reshape(shape)
-    if variable.nodata is not None:  # unlabelled, as 0 is
-        mark = variable.nodata
-        values = np.where(np.isnan(values) if np.isnan(mark) else values == mark, 0, values)
+    for mark in (variable.nodata, unlabelled):
+        if mark is not None:
+            values = np.where(np.isnan(values) if np.isnan(mark) else values == mark, 0, values)
     return variable.name, values
 
 

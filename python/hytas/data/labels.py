@@ -49,7 +49,8 @@ def check_map(name: str, values: Array, argument: str = "labels") -> npt.NDArray
         row, column = (int(i) for i in np.argwhere(whole < 0)[0])
         raise InputError(
             f"{argument}: {name} is {whole[row, column]} at row {row}, column {column}: "
-            "labels must be 0 (unlabelled) or more"
+            f"labels must be 0 (unlabelled) or more; --unlabelled {whole[row, column]} takes it "
+            "for 0"
         )
     return whole
 
@@ -76,8 +77,8 @@ def join(maps: Sequence[tuple[str, Array]], argument: str = "labels") -> Labels:
         )
     if ids[-1] in USUAL_MARKS and ids[-1] > ids[-2] + 1:
         notes.append(
-            f"{ids[-1]} is taken for a class: where it marks unlabelled pixels, {names} must hold "
-            "0 there"
+            f"{ids[-1]} in {names} is taken for a class: if it marks unlabelled pixels, say "
+            f"--unlabelled {ids[-1]}"
         )
     whole = [np.where(m > 0, np.searchsorted(ids, m) + 1, 0).astype(np.int32) for _, m in checked]
     known = tuple(int(i) for i in ids)

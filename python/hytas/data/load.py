@@ -47,10 +47,11 @@ class Cube:
 
 @dataclass(frozen=True)
 class Use:
-    """How the user wants a cube read: `bands` and `nodata` of `load_scene`."""
+    """How the user wants a scene read: arguments of `load_scene`."""
 
     bands: str | None = None
     nodata: float | None = None
+    unlabelled: int | None = None
 
     def mark(self, meta: Mapping[str, Any], cube: Array) -> float | None:
         """The value for no data of a cube whose file says `meta`.
@@ -76,6 +77,7 @@ def load_scene(
     data_dir: str | Path | None = None,
     bands: str | None = None,
     nodata: float | None = None,
+    unlabelled: int | None = None,
 ) -> Scene:
     """Read a scene: one file with cube and labels, two files, or one by name.
 
@@ -89,16 +91,18 @@ def load_scene(
         bands: the selection that will be used, as `parse_bands` reads it: labelled pixels must be
             finite in these; None is all bands but those that the file marks as bad.
         nodata: the value that stands for no data; None is the file's own, if it names one.
+        unlabelled: the label that marks unlabelled pixels, as 0 does.
 
     Raises:
         InputError: whatever keeps the input from being a scene, in one line.
     """
-    use = Use(bands, nodata)
+    use = Use(bands, nodata, unlabelled)
     if str(data) != "synthetic" and str(data) not in SCENES:
         if data_dir is not None:
             raise InputError(f"data dir: only for the scenes {', '.join(SCENES)}, not for {data}")
         return _read(data, labels, (cube_key, labels_key), use)
-    _refuse_companions(str(data), labels, cube_key, labels_key)
+    given = {"labels": labels, "cube key": cube_key, "labels key": labels_key}
+    _refuse_companions(str(data), {**given, "unlabelled": unlabelled})
     if data != "synthetic":
         return _named(str(data), data_dir, use)
     if nodata is not None:
@@ -121,7 +125,7 @@ def _read(
         raise InputError(
             f"data: {contents.path} holds no label map: name the file that does with --labels"
         )
-    maps = find.find_maps(other, labels_key, variable.shape, argument)
+    maps = find.find_maps(other, labels_key, variable.shape, argument, use.unlabelled)
     cube, notes = _turn(find.load(variable, contents, "data"), maps[0][1].shape, str(variable))
     if cube.nbytes <= IN_MEMORY_BYTES:
         # Pixel by pixel, so that a patch is a few long reads: MATLAB stores band by band.
@@ -145,15 +149,11 @@ def _read(
     )
 
 
-def _refuse_companions(
-    data: str, labels: str | Path | None, cube_key: str | None, labels_key: str | None
-) -> None:
+def _refuse_companions(data: str, given: Mapping[str, Any]) -> None:
     """What only a file needs is refused beside a scene's name."""
-    if labels is not None:
-        raise InputError(f"labels: {labels} given, but the scene {data!r} has its own")
-    for argument, key in (("cube key", cube_key), ("labels key", labels_key)):
-        if key is not None:
-            raise InputError(f"{argument}: {key} given, but the scene {data!r} names its own")
+    for argument, value in given.items():
+        if value is not None:
+            raise InputError(f"{argument}: {value} given, but the scene {data!r} has its own")
 
 
 def load_named(name: str, data_dir: str | Path | None = None, bands: str | None = None) -> Scene:
@@ -223,7 +223,10 @@ def load_cube(path: str | Path, cube_key: str | None = None, bands: int | None =
 
 
 def load_maps(
-    path: str | Path, labels_key: str | None = None, shape: tuple[int, ...] | None = None
+    path: str | Path,
+    labels_key: str | None = None,
+    shape: tuple[int, ...] | None = None,
+    unlabelled: int | None = None,
 ) -> list[tuple[str, npt.NDArray[np.int64]]]:
     """Read the label map, or the training and the test map, of a file, ids as the file has them.
 
@@ -231,9 +234,10 @@ def load_maps(
         path: the file.
         labels_key: the map's name, or "training,test" names of two.
         shape: the cube's, to find the map that fits; None takes any.
+        unlabelled: the label that marks unlabelled pixels, as 0 does.
     """
     contents = open_file(path, "labels")
-    maps = find.find_maps(contents, labels_key, shape, "labels")
+    maps = find.find_maps(contents, labels_key, shape, "labels", unlabelled)
     return [(name, check_map(name, values)) for name, values in maps]
 
 

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from hytas.data import Geo
+from hytas.data import Geo, Rows
 from hytas.deploy.picture import draw_map
 from hytas.deploy.rasters import names_file, write_envi, write_geotiff
-from hytas.deploy.scene import MapRows, Rows, row_blocks
+from hytas.deploy.scene import MapRows, row_blocks
 from hytas.errors import InputError
 from hytas.files import atomic_write
 from hytas.model_card import ModelCard

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from hytas.data import Rows
 from hytas.deploy.lettering import legible, lettering
-from hytas.deploy.scene import Rows
 from hytas.files import atomic_write
 from hytas.model_card import ModelCard
 

@@ -7,8 +7,8 @@ from xml.sax.saxutils import escape
 import numpy as np
 import numpy.typing as npt
 
-from hytas.data import Geo
-from hytas.deploy.scene import BLOCK_ROWS, Rows, row_blocks
+from hytas.data import Geo, Rows
+from hytas.deploy.scene import BLOCK_ROWS, row_blocks
 from hytas.files import atomic_write, write_text
 from hytas.model_card import ModelCard
 

@@ -2,12 +2,12 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
 
-from hytas.data import check_patch_size
+from hytas.data import Rows, check_patch_size, finite
 from hytas.deploy.model import Array, DeployedModel
 
 TILE_BYTES = 24 * 2**20
@@ -15,21 +15,6 @@ TILE_PIXELS = 4096
 """A tile takes seconds: progress shows, and a kill costs little."""
 BLOCK_ROWS = 256
 """Rows of a finished map at a time."""
-
-
-class Rows(Protocol):
-    """Full rows of a cube or a map: an array, a memory map, a `data.CubeReader`, a journal's."""
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """Height, width, and the bands of a cube."""
-
-    @property
-    def dtype(self) -> np.dtype[Any]:
-        """Element type."""
-
-    def __getitem__(self, rows: slice, /) -> Array:
-        """Rows, (h, W, bands) or (h, W)."""
 
 
 Progress = Callable[[int, int], None]
@@ -220,12 +205,10 @@ _RUNS = {"patch": _run_patches, "scene": _run_tile}
 
 
 def holds_data(pixels: Array, nodata: float | None, bands: Sequence[int]) -> npt.NDArray[np.bool_]:
-    """(H, W), False where every one of `bands` is NaN, infinite or `nodata`."""
+    """(H, W), False where every one of `bands` is `nodata` or no finite float32."""
     if len(bands) < pixels.shape[2]:
         pixels = pixels[:, :, list(bands)]
-    empty: npt.NDArray[Any] = np.zeros(pixels.shape, dtype=np.bool_)
-    if pixels.dtype.kind == "f":
-        empty |= ~np.isfinite(pixels)
+    held = finite(pixels)
     if nodata is not None:
-        empty |= pixels == nodata
-    return np.asarray(~empty.all(axis=2))
+        held &= pixels != nodata
+    return np.asarray(held.any(axis=2))

@@ -62,6 +62,7 @@ class RunConfig:
         band_group: neighbouring bands in a token.
         bands: bands to start from, as "1-103,110-148"; None for all.
         nodata: the value that stands for no data; None is the file's own, if it names one.
+        unlabelled: the label that marks unlabelled pixels, as 0 does.
         scaling: standard or minmax.
         recipe: of the retraining.
     """
@@ -96,6 +97,7 @@ class RunConfig:
     band_group: int = 3
     bands: str | None = None
     nodata: float | None = None
+    unlabelled: int | None = None
     scaling: str = "standard"
     recipe: Recipe = field(default_factory=Recipe)
 
@@ -184,6 +186,7 @@ class RunConfig:
             data_dir=self.data_dir,
             bands=self.bands,
             nodata=self.nodata,
+            unlabelled=self.unlabelled,
         )
 
     def with_epochs(self, epochs: int | None) -> "RunConfig":

@@ -50,7 +50,11 @@ Batch ask(Evolution& run, std::optional<std::size_t> count) {
     return py::make_tuple(ids_from(first, rows), Genomes({rows, length}, owned->data(), owner));
 }
 
-void tell(Evolution& run, const GivenIds& ids, const GivenScores& scores) {
+using Take = void (Evolution::*)(const std::vector<std::size_t>&, const double*, std::size_t);
+
+// `take` the scores of ids: tell or rescore.
+template <Take take>
+void give(Evolution& run, const GivenIds& ids, const GivenScores& scores) {
     const auto rows = static_cast<std::size_t>(ids.size());
     if (ids.ndim() != 1) throw hytas::Error("ids: must have one dimension");
     if (scores.ndim() < 1 || scores.ndim() > 2 || static_cast<std::size_t>(scores.shape(0)) != rows)
@@ -62,7 +66,7 @@ void tell(Evolution& run, const GivenIds& ids, const GivenScores& scores) {
     }
     const std::size_t objectives = scores.ndim() == 1 ? 1 : static_cast<std::size_t>(scores.shape(1));
     const py::gil_scoped_release release;
-    run.tell(list, scores.data(), objectives);
+    (run.*take)(list, scores.data(), objectives);
 }
 
 py::object score_of(const Evolution& run, std::size_t id) {
@@ -96,7 +100,8 @@ void bind_evolution(py::module_& module) {
     const hytas::EvolutionSettings usual;
     module.def("strategies", &hytas::strategies, "The names of the search strategies.");
     module.def("mutation_presets", &hytas::mutation_presets, "The names of the presets of mutation rates.");
-    py::class_<Evolution>(module, "Evolution", "The search loop: ask -> score -> tell. Everything asked for is feasible, new and distinct.")
+    py::class_<Evolution>(module, "Evolution",
+                          "The search loop: ask -> score -> tell. Everything asked for is feasible, new and distinct. One thread at a time.")
         .def(py::init([](std::shared_ptr<Feasible> feasible, std::string strategy, std::size_t population, std::size_t offspring, std::size_t parents,
                          double mutation_share, std::string mutation, std::map<std::string, double> rates, std::string uniform, std::size_t retries,
                          std::uint64_t seed) {
@@ -108,7 +113,10 @@ void bind_evolution(py::module_& module) {
              py::arg("rates") = usual.rates, py::arg("uniform") = usual.uniform, py::arg("retries") = usual.retries, py::arg("seed") = usual.seed)
         .def("ask", &ask, py::arg("n") = py::none(),
              "(ids int64 (n,), genomes uint8 (n, G)): up to n architectures of this generation, None for its rest. Empty: the feasible set is exhausted.")
-        .def("tell", &tell, py::arg("ids"), py::arg("scores"), "Scores (n,) or (n, k) of ids, larger is better, NaN ranks last; in any order and in parts.")
+        .def("tell", &give<&Evolution::tell>, py::arg("ids"), py::arg("scores"),
+             "Scores (n,) or (n, k) of ids, larger is better, NaN ranks last; in any order and in parts.")
+        .def("rescore", &give<&Evolution::rescore>, py::arg("ids"), py::arg("scores"),
+             "Other scores of ids that were told, where scores depend on what was evaluated since; the next generation is chosen by them.")
         .def_property_readonly("feasible", [](const Evolution& run) { return std::const_pointer_cast<Feasible>(run.shared_feasible()); })
         .def_property_readonly("generation", &Evolution::generation, "Generations completed when the last one was asked for.")
         .def_property_readonly("evaluated", &Evolution::evaluated, "Architectures told.")

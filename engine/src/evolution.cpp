@@ -69,6 +69,21 @@ std::size_t Evolution::ask(std::size_t most, std::vector<Gene8>& genomes) {
 
 void Evolution::tell(const std::vector<std::size_t>& ids, const double* scores, std::size_t objectives) {
     if (ids.empty()) return;
+    check_scores("tell", ids, objectives, false);
+    objectives_ = objectives;
+    scores_.resize(known() * objectives_, std::numeric_limits<double>::quiet_NaN());
+    set_scores(ids, scores);
+    for (const std::size_t id : ids) told_[id] = 1;
+    evaluated_ += ids.size();
+}
+
+void Evolution::rescore(const std::vector<std::size_t>& ids, const double* scores, std::size_t objectives) {
+    if (ids.empty()) return;
+    check_scores("rescore", ids, objectives, true);
+    set_scores(ids, scores);
+}
+
+void Evolution::check_scores(const char* verb, const std::vector<std::size_t>& ids, std::size_t objectives, bool again) const {
     if (objectives == 0 || (objectives_ != 0 && objectives != objectives_))
         throw Error("scores: " + std::to_string(objectives) + " a row; must be " +
                     (objectives_ == 0 ? "at least 1" : std::to_string(objectives_) + " as before"));
@@ -76,19 +91,19 @@ void Evolution::tell(const std::vector<std::size_t>& ids, const double* scores, 
         throw Error("scores: " + std::to_string(objectives) + " a row; strategy " + settings_.strategy + " takes one, nsga2 several");
     std::vector<std::size_t> sorted = ids;
     std::sort(sorted.begin(), sorted.end());
+    const auto refuse = [verb](std::size_t id, const char* why) { throw Error(std::string(verb) + ": id " + std::to_string(id) + why); };
     const auto twice = std::adjacent_find(sorted.begin(), sorted.end());
-    if (twice != sorted.end()) throw Error("tell: id " + std::to_string(*twice) + " is there twice");
+    if (twice != sorted.end()) refuse(*twice, " is there twice");
     for (const std::size_t id : sorted) {
-        if (id >= asked()) throw Error("tell: id " + std::to_string(id) + " was never asked for");
-        if (told(id)) throw Error("tell: id " + std::to_string(id) + " was told before");
+        if (id >= asked()) refuse(id, " was never asked for");
+        if (told(id) && !again) refuse(id, " was told before");
+        if (!told(id) && again) refuse(id, " was not told yet");
     }
-    objectives_ = objectives;
-    scores_.resize(known() * objectives_, std::numeric_limits<double>::quiet_NaN());
-    for (std::size_t i = 0; i < ids.size(); ++i) {
-        std::copy(scores + i * objectives, scores + (i + 1) * objectives, scores_.begin() + static_cast<std::ptrdiff_t>(ids[i] * objectives));
-        told_[ids[i]] = 1;
-    }
-    evaluated_ += ids.size();
+}
+
+void Evolution::set_scores(const std::vector<std::size_t>& ids, const double* scores) {
+    for (std::size_t i = 0; i < ids.size(); ++i)
+        std::copy(scores + i * objectives_, scores + (i + 1) * objectives_, scores_.begin() + static_cast<std::ptrdiff_t>(ids[i] * objectives_));
 }
 
 std::vector<std::size_t> Evolution::pending() const {

@@ -210,6 +210,33 @@ TEST_CASE("tell is all or nothing") {
     CHECK(error_of([&] { run.ask(0, genomes); }).find("3 of its architectures have no score yet") != std::string::npos);
 }
 
+TEST_CASE("scores may move, and the next generation is chosen by what they are then") {
+    const FeasiblePtr feasible = feasible_in(builtin("hytas"), "");
+    Evolution run(feasible, settings("evolution", 4, 0));
+    std::vector<Gene8> genomes;
+    run.ask(0, genomes);
+    const double rising[] = {1, 2, 3, 4};
+    const double falling[] = {4, 3, 2, 1};
+    CHECK(error_of([&] { run.rescore({0}, falling, 1); }) == "rescore: id 0 was not told yet");
+    run.tell({0, 1, 2, 3}, rising, 1);
+    run.ask(0, genomes);
+    CHECK(run.population() == std::vector<std::size_t>{3, 2, 1, 0});
+    CHECK(error_of([&] { run.rescore({0, 4}, falling, 1); }) == "rescore: id 4 was not told yet");
+    CHECK(error_of([&] { run.rescore({0, 9}, falling, 1); }) == "rescore: id 9 was never asked for");
+    CHECK(run.best() == 3);
+    const double poor[] = {0, 0, 0, 0};
+    run.tell({4, 5, 6, 7}, poor, 1);
+    run.rescore({0, 1, 2, 3}, falling, 1);
+    CHECK(run.evaluated() == 8);
+    CHECK(run.best() == 0);
+    Evolution restored = Evolution::restore(feasible, run.state());
+    for (Evolution* each : {&run, &restored}) {
+        each->ask(0, genomes);
+        CHECK(each->population() == std::vector<std::size_t>{0, 1, 2, 3});
+    }
+    CHECK(run.state() == restored.state());
+}
+
 TEST_CASE("wrong settings are refused") {
     const FeasiblePtr feasible = feasible_in(builtin("hytas"), "");
     CHECK(error_of([&] { Evolution(feasible, settings("evolve", 5, 0)); }).find("must be one of evolution, ageing, nsga2, random, local") != std::string::npos);

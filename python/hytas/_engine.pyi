@@ -166,7 +166,7 @@ class Feasible:
         ...
 class Evolution:
     """
-    The search loop: ask -> score -> tell. Everything asked for is feasible, new and distinct.
+    The search loop: ask -> score -> tell. Everything asked for is feasible, new and distinct. One thread at a time.
     """
     @staticmethod
     def restore(feasible: Feasible, state: bytes) -> Evolution:
@@ -194,6 +194,10 @@ class Evolution:
     def population(self) -> tuple[numpy.typing.NDArray[numpy.int64], numpy.typing.NDArray[numpy.uint8], numpy.typing.NDArray[numpy.float64]]:
         """
         (ids, genomes, scores (n, k)) of the current parents.
+        """
+    def rescore(self, ids: typing.Annotated[numpy.typing.ArrayLike, numpy.int64], scores: typing.Annotated[numpy.typing.ArrayLike, numpy.float64]) -> None:
+        """
+        Other scores of ids that were told, where scores depend on what was evaluated since; the next generation is chosen by them.
         """
     def state(self) -> bytes:
         """

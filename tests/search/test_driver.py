@@ -6,7 +6,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
+from numpy.typing import NDArray
+from scipy.stats import rankdata
 
 from hytas._engine import Budget, Feasible, SearchSpace
 from hytas.errors import InputError
@@ -83,6 +86,41 @@ def test_interrupted_equals_uninterrupted(dies_after: int, tmp_path: Path) -> No
     assert result.winner == expected.winner
     assert len(again.scored) == 48 - kept  # nothing kept is scored twice
     assert kept >= dies_after - SETTINGS.chunk + 1
+
+
+def mean_rank(items: Sequence[Evaluation]) -> NDArray[np.float64]:
+    """Of width and of smallness, among `items`: what is added moves the fitness of the others."""
+    columns = ([item.scores["width"] for item in items], [-item.costs["params"] for item in items])
+    ranks = [rankdata(column, nan_policy="omit") for column in columns]
+    return np.asarray(np.mean(ranks, axis=0) / len(items))
+
+
+@pytest.mark.parametrize("strategy", ["nsga2", "evolution"])
+def test_a_fitness_of_ranks_is_told_again_as_it_moves(strategy: str, tmp_path: Path) -> None:
+    minimised = ("macs",) if strategy == "nsga2" else ()
+    settings = replace(SETTINGS, strategy=strategy, minimised=minimised)
+    with EvaluationStore(tmp_path / "whole.sqlite") as store:
+        result = search(feasible(), Scorer(), mean_rank, settings, store)
+        items = store.evaluations()
+        state = store.load_state()
+    values = dict(zip((item.id for item in items), mean_rank(items), strict=True))
+    points = [(values[item.id], *(-item.costs[name] for name in minimised)) for item in items]
+    front = {
+        item.id
+        for item, point in zip(items, points, strict=True)
+        if not math.isnan(point[0])
+        and not any(
+            other != point and all(theirs >= own for theirs, own in zip(other, point, strict=True))
+            for other in points
+        )
+    }
+    assert {item.id: value for item, value in result.front} == {n: values[n] for n in front}
+    path = tmp_path / "killed.sqlite"
+    with EvaluationStore(path) as store, pytest.raises(KillError):
+        search(feasible(), Scorer(29), mean_rank, settings, store)
+    with EvaluationStore(path) as store:
+        assert search(feasible(), Scorer(), mean_rank, settings, store) == result
+        assert store.load_state() == state
 
 
 def test_finished_search_is_not_searched_again(tmp_path: Path) -> None:

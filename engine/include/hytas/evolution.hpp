@@ -53,6 +53,10 @@ class Evolution {
     // call. All or nothing: throws Error on an id that was never asked for, or told before.
     void tell(const std::vector<std::size_t>& ids, const double* scores, std::size_t objectives);
 
+    // Replaces scores that were told, for a score may depend on what was evaluated since, as a mean of ranks does. The
+    // next generation is chosen by the new ones. All or nothing: throws Error on an id that was not told.
+    void rescore(const std::vector<std::size_t>& ids, const double* scores, std::size_t objectives);
+
     const Feasible& feasible() const { return *feasible_; }
     const std::shared_ptr<const Feasible>& shared_feasible() const { return feasible_; }
     const EvolutionSettings& settings() const { return settings_; }
@@ -82,6 +86,8 @@ class Evolution {
     friend class StateWriter;
 
     void check_settings() const;
+    void check_scores(const char* verb, const std::vector<std::size_t>& ids, std::size_t objectives, bool again) const;
+    void set_scores(const std::vector<std::size_t>& ids, const double* scores);
     void finish_generation();
     void select_best();
     void select_young();

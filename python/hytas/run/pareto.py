@@ -2,7 +2,7 @@
 
 import csv
 import json
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,24 +11,19 @@ from hytas.search import Evaluation
 
 
 def write_front(
-    folder: Path,
-    front: Sequence[Evaluation],
-    costs: Sequence[str],
-    fitness: Callable[[Sequence[Evaluation]], Iterable[float]],
+    folder: Path, front: Sequence[tuple[Evaluation, float]], costs: Sequence[str]
 ) -> None:
     """Write `pareto.csv`, cheapest first, and `pareto.png` into `folder`.
 
     Args:
         folder: of the run.
-        front: evaluations that no other dominates.
+        front: evaluations that no other dominates, with their fitness.
         costs: that were minimised; the picture's horizontal axis is the first.
-        fitness: that was maximised.
 
     Raises:
         OSError: the folder cannot be written.
     """
-    scored = zip(front, fitness(front), strict=True)
-    rows = sorted(scored, key=lambda row: [row[0].costs[name] for name in costs])
+    rows = sorted(front, key=lambda row: [row[0].costs[name] for name in costs])
     genes = [name for name in rows[0][0].architecture if name != "space"]
     with (
         atomic_write(folder / "pareto.csv") as temporary,

@@ -105,7 +105,7 @@ def search_stage(context: RunContext, folder: RunFolder, report: Report) -> Arch
     if result.failed:
         report.line(f"{result.failed} of {result.evaluated} architectures got no score")
     if config.minimised:
-        write_front(folder.path, result.front, config.minimised, leading)
+        write_front(folder.path, result.front, config.minimised)
         report.line(f"{len(result.front)} architectures on the front: pareto.csv, pareto.png")
     write_json(folder.architecture, winner.architecture)
     return winner.architecture

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
+import numpy.typing as npt
 
 from hytas._engine import Evolution, Feasible
 from hytas.errors import InputError
@@ -78,8 +79,8 @@ class SearchResult:
     Attributes:
         winner: the evaluation of the best fitness; the earlier one of equals.
         fitness: its fitness.
-        front: those that no other beats in fitness and in every minimised cost; with no such cost
-            the winner, and its equals.
+        front: those that no other beats in fitness and in every minimised cost, with their fitness;
+            with no such cost the winner, and its equals.
         evaluated: architectures scored.
         failed: those without a score.
         exhausted: whether all that is feasible was scored.
@@ -87,7 +88,7 @@ class SearchResult:
 
     winner: Evaluation
     fitness: float
-    front: tuple[Evaluation, ...]
+    front: tuple[tuple[Evaluation, float], ...]
     evaluated: int
     failed: int
     exhausted: bool
@@ -116,6 +117,7 @@ def search(
         InputError: every architecture's score failed; the message has the first reason.
     """
     evolution = _resume(feasible, settings, store)
+    told: dict[int, float] = {}
     done = {item.id: item for item in store.evaluations()}
     clock = _Clock(settings, len(done))
     exhausted = False
@@ -135,11 +137,25 @@ def search(
             values = dict(zip(done, fitness(list(done.values())), strict=True))
             if len(values) >= ENOUGH_FAILED and all(math.isnan(v) for v in values.values()):
                 break  # the rest would have no score either
-            rows = [_objectives(values[number], done[number], settings) for number in ids.tolist()]
-            evolution.tell(ids, np.array(rows))
+            # A fitness may depend on all that was evaluated, as a mean of ranks does.
+            moved = [n for n in range(evolution.evaluated) if values[n] != told.get(n)]
+            evolution.tell(ids, _rows(ids.tolist(), values, done, settings))
+            if moved:
+                evolution.rescore(np.array(moved), _rows(moved, values, done, settings))
+            told = values
             store.save_state(evolution.state())
     front = [done[number] for number in evolution.front()[0].tolist()]
     return _result(done, fitness, front, exhausted)
+
+
+def _rows(
+    ids: Sequence[int],
+    values: Mapping[int, float],
+    done: Mapping[int, Evaluation],
+    settings: SearchSettings,
+) -> npt.NDArray[np.float64]:
+    """The objectives of `ids`, one row each."""
+    return np.array([_objectives(values[number], done[number], settings) for number in ids])
 
 
 def _objectives(fitness: float, item: Evaluation, settings: SearchSettings) -> list[float]:
@@ -192,8 +208,8 @@ def _result(
     exhausted: bool,
 ) -> SearchResult:
     items = list(done.values())
-    values = list(fitness(items))
-    ranked = [(value, -item.id, item) for value, item in zip(values, items, strict=True)]
+    values = dict(zip(done, fitness(items), strict=True))
+    ranked = [(value, -item.id, item) for value, item in zip(values.values(), items, strict=True)]
     valid = [entry for entry in ranked if not math.isnan(entry[0])]
     if not valid:
         reasons = [f"{name}: {why}" for item in items for name, why in item.reasons.items()]
@@ -203,7 +219,8 @@ def _result(
         )
     value, _, winner = max(valid, key=lambda entry: entry[:2])
     failed = len(items) - len(valid)
-    return SearchResult(winner, value, tuple(front), len(items), failed, exhausted)
+    valued = tuple((item, values[item.id]) for item in front)
+    return SearchResult(winner, value, valued, len(items), failed, exhausted)
 
 
 class _Clock:

@@ -246,6 +246,8 @@ def test_not_finite(mat, cube, labels, bad):
 def test_an_id_beyond_all_numbers(cube, labels):
     with pytest.raises(InputError, match=r"holds 9223372036854775808: labels must be below"):
         scene_from_arrays(cube, np.where(labels == 5, np.uint64(2**63), labels.astype(np.uint64)))
+    with pytest.raises(InputError, match=r"holds 5000000000: labels must be below 2\^31$"):
+        scene_from_arrays(cube, np.where(labels == 5, 5 * 10**9, labels.astype(np.int64)))
 
 
 def test_shapes_out_of_rule(labels):

@@ -310,6 +310,28 @@ def test_what_a_label_file_marks_as_no_data_is_unlabelled(kind, tmp_path, cube, 
     np.testing.assert_array_equal(scene.labels > 0, labels > 0)
 
 
+@pytest.mark.parametrize("kind", ["h5", "nc3"])
+def test_the_mark_of_the_cube_that_is_named(kind, tmp_path, cube, labels) -> None:
+    path = tmp_path / "two"
+    if kind == "h5":
+        with h5py.File(path, "w") as file:
+            file.create_dataset("a", data=cube).attrs["_FillValue"] = np.int16(-9999)
+            file.create_dataset("b", data=cube)
+            file["nothing"] = h5py.Empty("f4")
+    else:
+        with netcdf_file(path, "w") as file:
+            for name, size in zip("yxz", cube.shape, strict=True):
+                file.createDimension(name, size)
+            for name in "ab":
+                file.createVariable(name, "i2", tuple("yxz"))[:] = cube
+            file.variables["a"]._FillValue = np.int16(-9999)
+    np.save(tmp_path / "gt.npy", labels)
+    for key, mark in (("a", -9999), ("b", None)):
+        assert open_cube(path, key).nodata == mark
+        assert load_cube(path, key).nodata == mark
+        assert load_scene(path, tmp_path / "gt.npy", cube_key=key).nodata == mark
+
+
 def test_netcdf_place(tmp_path, cube):
     with h5py.File(tmp_path / "c.nc", "w") as file:
         data = file.create_dataset("reflectance", data=cube)

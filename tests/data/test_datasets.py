@@ -14,8 +14,8 @@ import numpy as np
 import pytest
 from scipy.io import savemat
 
-from hytas.data import load_named, load_scene, make_split
-from hytas.data.datasets import SCENES, RemoteFile, digest, fetch
+from hytas.data import load_scene, make_split
+from hytas.data.datasets import SCENES, RemoteFile, digest, fetch, locate
 from hytas.data.known import _NAMES, known_class_names
 from hytas.errors import InputError
 
@@ -220,9 +220,12 @@ def test_a_zip_archive_without_the_member(server):
 
 def test_arguments_out_of_rule(tmp_path):
     for call, message in (
-        (lambda: load_named("mars"), "'mars' is not one of the scenes indian_pines, salinas"),
-        (lambda: load_named("ksc", tmp_path / "no"), "data dir: no such folder"),
-        (lambda: load_named("ksc", tmp_path), r"not hold ksc: looked for KSC\.mat and KSC_gt\.mat"),
+        (lambda: locate("mars"), "'mars' is not one of the scenes indian_pines, salinas"),
+        (lambda: load_scene("ksc", data_dir=tmp_path / "no"), "data dir: no such folder"),
+        (
+            lambda: load_scene("ksc", data_dir=tmp_path),
+            r"not hold ksc: looked for KSC\.mat and KSC_gt\.mat",
+        ),
         (lambda: load_scene("x.mat", data_dir=tmp_path), "only for the scenes indian_pines"),
         (lambda: load_scene("synthetic", "gt.mat"), "the scene 'synthetic' has its own"),
     ):

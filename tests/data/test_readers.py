@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.io import savemat
 
 from hytas.data import (
     Geo,
@@ -98,6 +99,31 @@ def test_matlab_v73(tmp_path, cube, labels):
     with h5py.File(tmp_path / "plain.mat", "w") as file:
         file["cube"], file["gt"] = cube.T, labels.T
     assert_same(load_scene(tmp_path / "plain.mat"), cube, labels)
+
+
+def test_a_mat_file_beside_a_header_of_the_same_name(tmp_path, cube, labels):
+    savemat(tmp_path / "scene.mat", {"cube": cube, "gt": labels})
+    write_envi(tmp_path / "scene", CUBE, bytes(24))  # as a map of the scene may be named
+    assert_same(load_scene(tmp_path / "scene.mat"), cube, labels)
+    assert open_file(tmp_path / "scene.img").format == "ENVI BSQ"
+
+
+def test_matlab_v73_with_an_empty_array(tmp_path, cube, labels):
+    with h5py.File(tmp_path / "scene.mat", "w") as file:
+        file["cube"], file["gt"], file["none"] = cube.T, labels.T, h5py.Empty("f8")
+    assert_same(load_scene(tmp_path / "scene.mat"), cube, labels)
+
+
+def test_the_fingerprint_tells_class_ids_and_bad_bands(cube, labels):
+    scenes = [
+        scene_from_arrays(cube, labels),
+        scene_from_arrays(cube, labels * 7),
+        scene_from_arrays(cube, labels, bad_bands=(1, 2)),
+        scene_from_arrays(cube, labels, nodata=-9999),
+    ]
+    assert len({scene.fingerprint for scene in scenes}) == 4
+    again = scene_from_arrays(np.asfortranarray(cube), labels.astype(np.float64))
+    assert again.fingerprint == scenes[0].fingerprint
 
 
 def test_numpy_files(tmp_path, cube, labels):

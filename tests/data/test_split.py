@@ -191,10 +191,23 @@ def test_validation_pixels_of_blocks_lie_at_one_end_of_their_class(kind):
         assert gap.max() > -0.1  # in some direction all of them lie behind all of the others
 
 
-def test_folds_test_every_pixel_once():
+@pytest.mark.parametrize("folds", [2, 4])
+def test_folds_test_every_pixel_once(folds):
     scene = scene_of(striped(40, 46, 3))
-    parts = [make_split(scene, kind="folds", folds=4, fold=i, patch_size=3).test for i in range(4)]
+    options = {"kind": "folds", "folds": folds, "patch_size": 3}
+    parts = [make_split(scene, fold=fold, **options).test for fold in range(folds)]
     np.testing.assert_array_equal(np.sort(np.concatenate(parts)), np.arange(40 * 46))
+
+
+def test_two_folds_share_one_deal():
+    labels = striped(40, 46, 3)
+    for row in range(0, 40, 10):
+        labels[row : row + 3, row : row + 3] = 4  # rare, so that some deals part it better
+    scene = scene_of(labels)
+    for seed in range(10):
+        options = {"kind": "folds", "folds": 2, "patch_size": 3, "block": 8, "seed": seed}
+        first, second = (make_split(scene, fold=fold, **options).test for fold in range(2))
+        assert not np.intersect1d(first, second).size
 
 
 def test_a_class_on_one_side_only_is_named():

@@ -6,13 +6,14 @@ from hytas.data.cube_reader import CubeReader, FileCube, open_cube, valid_pixels
 from hytas.data.datasets import SCENES
 from hytas.data.fill import undeclared_in_rows
 from hytas.data.geo import Geo
-from hytas.data.load import Cube, load_cube, load_maps, load_named, load_scene
+from hytas.data.load import Cube, load_cube, load_maps, load_scene
 from hytas.data.palette import UNLABELLED_COLOUR, palette
 from hytas.data.patches import (
     PatchReader,
     check_patch_side,
     check_patch_size,
     extract_patches,
+    mirror,
 )
 from hytas.data.preprocessing import Preprocessing
 from hytas.data.readers import FORMATS, open_file
@@ -49,9 +50,9 @@ __all__ = [
     "finite",
     "load_cube",
     "load_maps",
-    "load_named",
     "load_scene",
     "make_split",
+    "mirror",
     "open_cube",
     "open_file",
     "overlap_fraction",

@@ -13,8 +13,8 @@ from hytas.data.labels import LabelMap
 
 Pixels = npt.NDArray[np.int64]
 
-# Draws of the blocks tried until every class lies on both sides.
-_ATTEMPTS = 20
+DRAWS = 20
+"""Deals of the blocks tried until every class lies on both sides."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,7 +33,7 @@ class Sides:
 
 
 def split_blocks(
-    labels: LabelMap, block: int, guard: int, parts: int, part: int, seed: int
+    labels: LabelMap, block: int, guard: int, parts: int, part: int, seed: int, draws: int
 ) -> Sides:
     """Part the labelled pixels by blocks: one part tests, the others train.
 
@@ -44,14 +44,14 @@ def split_blocks(
         parts: into how many parts of like class mixture the blocks are dealt.
         part: the one that tests.
         seed: of the blocks' origin and the order of the deal.
+        draws: how many deals to choose among. Folds must share one, or they would overlap.
 
     Returns:
-        The sides; with two parts, the draw of several that has most classes on both.
+        The sides, of the deal that has most classes on both.
     """
     generator = np.random.default_rng(seed)
     best = None
-    # Folds must share one deal, so only two parts may choose among draws.
-    for _ in range(_ATTEMPTS if parts == 2 else 1):
+    for _ in range(draws):
         dealt = _deal(labels, block, parts, generator)
         sides = _sides(labels, dealt == part, guard)
         if best is None or sides.score > best.score:

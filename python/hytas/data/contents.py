@@ -9,6 +9,7 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
+from hytas.data.geo import Geo
 from hytas.errors import InputError
 
 Array = npt.NDArray[Any]
@@ -43,6 +44,7 @@ class Variable:
         read: returns the array; may be a memory map; raises whatever the format's library does.
         window: reads part of it, where the format can; holds no memory afterwards.
         nodata: the value that the file names for no data in this array, or None.
+        geo: where the file says that it lies, or None.
     """
 
     name: str
@@ -52,6 +54,7 @@ class Variable:
     read: Callable[[], Array]
     window: Window | None = None
     nodata: float | None = None
+    geo: Geo | None = None
 
     def __str__(self) -> str:
         return f"{self.name} ({' x '.join(map(str, self.shape))} {self.dtype})"
@@ -65,9 +68,8 @@ class Contents:
         path: the file.
         format: the format's name, for people to read.
         variables: every array.
-        meta: what a georeferenced or described cube carries: "wavelengths" (B,) in nm,
-            "class_names", "class_colours" (RGB by id), "bad_bands" (indices), "nodata", "geo" (a
-            `Geo`), "notes" (remarks) ...; absent keys are unknown.
+        meta: what else is described: "wavelengths" (B,) in nm, "class_names", "class_colours" (RGB
+            by id), "bad_bands" (indices), "notes" (remarks) ...; absent keys are unknown.
     """
 
     path: Path

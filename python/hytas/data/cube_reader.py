@@ -84,12 +84,12 @@ class FileCube:
     @property
     def nodata(self) -> float | None:
         """The value that stands for no data, or None."""
-        return self.contents.meta.get("nodata")
+        return self.variable.nodata
 
     @property
     def geo(self) -> Geo | None:
         """Coordinate system and transform, or None."""
-        return self.contents.meta.get("geo")
+        return self.variable.geo
 
     @property
     def meta(self) -> Mapping[str, Any]:

@@ -30,7 +30,7 @@ def check_map(name: str, values: Array, argument: str = "labels") -> npt.NDArray
     """Return a label map as int64.
 
     Raises:
-        InputError: values that are not whole numbers, or negative ones.
+        InputError: values that are not whole numbers, negative ones, or of more than 31 bits.
     """
     if values.dtype.kind == "f":
         wrong = ~np.isfinite(values) | (values != np.floor(values)) | (np.abs(values) > 2**53)
@@ -42,8 +42,8 @@ def check_map(name: str, values: Array, argument: str = "labels") -> npt.NDArray
             )
     elif values.dtype.kind not in "iub":
         raise InputError(f"{argument}: {name} is of type {values.dtype}, whole numbers needed")
-    elif values.dtype.kind == "u" and values.max(initial=0) >= 2**63:
-        raise InputError(f"{argument}: {name} holds {values.max()}: labels must be below 2^63")
+    if values.max(initial=0) >= 2**31:  # maps hold 32 bits
+        raise InputError(f"{argument}: {name} holds {values.max()}: labels must be below 2^31")
     whole: npt.NDArray[np.int64] = values.astype(np.int64)
     if (whole < 0).any():
         row, column = (int(i) for i in np.argwhere(whole < 0)[0])

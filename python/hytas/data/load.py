@@ -33,7 +33,8 @@ class Cube:
         wavelengths: (B,) band centres in nm, or None.
         valid: (H, W), False where a band is NaN or infinite.
         name: the file's, without its suffix.
-        meta: what else the file says ("map_info", "nodata", ...).
+        nodata: the value that the file names for no data, or None.
+        meta: what else the file says ("class_names", "bad_bands", ...).
         notes: one-line remarks on what was put right.
     """
 
@@ -41,6 +42,7 @@ class Cube:
     wavelengths: npt.NDArray[np.float64] | None
     valid: npt.NDArray[np.bool_]
     name: str
+    nodata: float | None = None
     meta: Mapping[str, Any] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
 
@@ -53,14 +55,14 @@ class Use:
     nodata: float | None = None
     unlabelled: int | None = None
 
-    def mark(self, meta: Mapping[str, Any], cube: Array) -> float | None:
-        """The value for no data of a cube whose file says `meta`.
+    def mark(self, own: float | None, cube: Array) -> float | None:
+        """The value for no data of a cube whose file names `own`.
 
         Raises:
             InputError: the user's is none that the cube can hold.
         """
         if self.nodata is None:
-            return meta.get("nodata")
+            return own
         if np.isfinite(self.nodata) and as_held(self.nodata, cube.dtype) is None:
             raise InputError(
                 f"nodata: {self.nodata:g} is no value of the cube's type, {cube.dtype}"
@@ -100,7 +102,8 @@ def load_scene(
     if str(data) != "synthetic" and str(data) not in SCENES:
         if data_dir is not None:
             raise InputError(f"data dir: only for the scenes {', '.join(SCENES)}, not for {data}")
-        return _read(data, labels, (cube_key, labels_key), use)
+        others = () if labels is None else (labels,)
+        return _read(data, others, (cube_key, labels_key), use)
     given = {"labels": labels, "cube key": cube_key, "labels key": labels_key}
     _refuse_companions(str(data), {**given, "unlabelled": unlabelled})
     if data != "synthetic":
@@ -112,25 +115,30 @@ def load_scene(
 
 def _read(
     data: str | Path,
-    labels: str | Path | None,
+    labels: Sequence[str | Path],
     keys: tuple[str | None, str | None],
     use: Use,
 ) -> Scene:
+    """A scene of one file, of a cube's and a label file, or of a cube's and two maps' files."""
     cube_key, labels_key = keys
     contents = open_file(data, "data")
-    other = contents if labels is None else open_file(labels, "labels")
-    argument = "data" if labels is None else "labels"
-    variable = find.find_cube(contents, cube_key, "data", other.variables)
-    if labels is None and labels_key is None and not find.of_map_shape(contents.variables):
+    others = [open_file(path, "labels") for path in labels] or [contents]
+    argument = "labels" if labels else "data"
+    variable = find.find_cube(contents, cube_key, "data", others[0].variables)
+    if not labels and labels_key is None and not find.of_map_shape(contents.variables):
         raise InputError(
             f"data: {contents.path} holds no label map: name the file that does with --labels"
         )
-    maps = find.find_maps(other, labels_key, variable.shape, argument, use.unlabelled)
+    maps = [
+        found
+        for other in others
+        for found in find.find_maps(other, labels_key, variable.shape, argument, use.unlabelled)
+    ]
     cube, notes = _turn(find.load(variable, contents, "data"), maps[0][1].shape, str(variable))
     if cube.nbytes <= IN_MEMORY_BYTES:
         # Pixel by pixel, so that a patch is a few long reads: MATLAB stores band by band.
         cube = np.ascontiguousarray(cube)
-    sources = (str(contents.path),) if labels is None else (str(contents.path), str(other.path))
+    sources = tuple(dict.fromkeys(str(item.path) for item in (contents, *others)))
     return scene_from_arrays(
         cube,
         maps[0][1] if len(maps) == 1 else None,
@@ -138,12 +146,12 @@ def _read(
         test=maps[1][1] if len(maps) == 2 else None,
         name=contents.path.stem,
         wavelengths=contents.meta.get("wavelengths"),
-        class_names=other.meta.get("class_names"),
+        class_names=others[0].meta.get("class_names"),
         sources=sources,
         notes=[*contents.meta.get("notes", ()), *notes],
-        class_colours=other.meta.get("class_colours"),
+        class_colours=others[0].meta.get("class_colours"),
         map_names=tuple(name for name, _ in maps),
-        nodata=use.mark(contents.meta, cube),
+        nodata=use.mark(variable.nodata, cube),
         bad_bands=contents.meta.get("bad_bands", ()),
         bands=use.bands,
     )
@@ -156,17 +164,9 @@ def _refuse_companions(data: str, given: Mapping[str, Any]) -> None:
             raise InputError(f"{argument}: {value} given, but the scene {data!r} has its own")
 
 
-def load_named(name: str, data_dir: str | Path | None = None, bands: str | None = None) -> Scene:
-    """Read a scene of the paper, from a folder at hand or downloaded.
-
-    Arguments and errors are those of `datasets.locate`, and `bands` is that of `load_scene`.
-    """
-    return _named(name, data_dir, Use(bands))
-
-
 def _named(name: str, data_dir: str | Path | None, use: Use) -> Scene:
     paths = locate(name, data_dir)
-    scene = replace(_read_files(paths, use), name=name)
+    scene = replace(_read(paths[0], paths[1:], (None, None), use), name=name)
     counts = None if scene.train is not None else SCENES[name].train_counts
     if counts is not None and len(counts) != scene.classes:
         raise InputError(
@@ -178,24 +178,6 @@ def _named(name: str, data_dir: str | Path | None, use: Use) -> Scene:
     if scene.train is None and unnamed and scene.classes == len(CLASS_NAMES[name]):
         scene = replace(scene, class_names=CLASS_NAMES[name])
     return replace(scene, train_counts=counts)
-
-
-def _read_files(paths: Sequence[Path], use: Use) -> Scene:
-    if len(paths) < 3:
-        return load_scene(*paths, bands=use.bands, nodata=use.nodata)
-    cube = load_cube(paths[0])
-    maps = [load_maps(path, shape=cube.cube.shape)[0] for path in paths[1:]]
-    return scene_from_arrays(
-        cube.cube,
-        train=maps[0][1],
-        test=maps[1][1],
-        wavelengths=cube.wavelengths,
-        sources=[str(path) for path in paths],
-        map_names=[name for name, _ in maps],
-        nodata=use.mark(cube.meta, cube.cube),
-        bad_bands=cube.meta.get("bad_bands", ()),
-        bands=use.bands,
-    )
 
 
 def load_cube(path: str | Path, cube_key: str | None = None, bands: int | None = None) -> Cube:
@@ -214,12 +196,13 @@ def load_cube(path: str | Path, cube_key: str | None = None, bands: int | None =
     cube = find.load(variable, contents, "scene")
     cube = np.moveaxis(cube, band_axis(cube.shape, bands), 2)
     check_cube(cube, "scene")
-    valid = valid_pixels(cube, contents.meta.get("nodata"))
+    valid = valid_pixels(cube, variable.nodata)
     bad = int(valid.size - valid.sum())
     masked = (f"{bad} pixels with NaN, infinite or no-data values masked",) if bad else ()
     notes = (*contents.meta.get("notes", ()), *masked)
     wavelengths = wavelengths_of(contents.meta.get("wavelengths"), cube.shape[2])
-    return Cube(cube, wavelengths, valid, contents.path.stem, contents.meta, notes)
+    name, mark = contents.path.stem, variable.nodata
+    return Cube(cube, wavelengths, valid, name, mark, contents.meta, notes)
 
 
 def load_maps(

@@ -59,8 +59,8 @@ class PatchReader:
                 f"pixels: {flat.min()} to {flat.max()}, must be 0 to {height * width - 1}"
             )
         reach = np.arange(self.patch_size) - self.patch_size // 2
-        rows = _mirror((flat // width)[:, None] + reach, height)
-        columns = _mirror((flat % width)[:, None] + reach, width)
+        rows = mirror((flat // width)[:, None] + reach, height)
+        columns = mirror((flat % width)[:, None] + reach, width)
         return np.asarray(self.cube[rows[:, :, None], columns[:, None, :]])
 
 
@@ -73,7 +73,7 @@ def extract_patches(cube: Array, pixels: npt.ArrayLike, patch_size: int) -> Arra
     return PatchReader(cube, patch_size)(pixels)
 
 
-def _mirror(index: npt.NDArray[np.int64], size: int) -> npt.NDArray[np.int64]:
-    # 'reflect' of numpy.pad: the edge itself is not repeated. One fold is enough, as P <= size.
-    index = np.abs(index)
-    return (size - 1) - np.abs((size - 1) - index)
+def mirror(index: npt.NDArray[np.int64], size: int) -> npt.NDArray[np.int64]:
+    """Fold indices up to `size` - 1 beyond either end back inside 0..`size` - 1, the end itself not
+    repeated, as 'reflect' of numpy.pad does."""
+    return np.asarray((size - 1) - np.abs((size - 1) - np.abs(index)))

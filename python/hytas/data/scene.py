@@ -32,7 +32,8 @@ class Scene:
         valid: (H, W), False where a band in use is NaN or infinite, or all are `nodata`; such
             pixels are unlabelled.
         sources: the files read.
-        fingerprint: sha256 of cube, labels, split and mark for no data, in hex.
+        fingerprint: sha256 of cube, labels, split, class ids, bad bands and mark for no data, in
+            hex.
         notes: one-line remarks on what was masked or put right.
         train_counts: training pixels of each class that were published for the scene, or None.
         bad_bands: indices of the bands that the file marks as bad.
@@ -147,7 +148,11 @@ def scene_from_arrays(
         wavelengths=wavelengths_of(wavelengths, cube.shape[2]),
         valid=valid,
         sources=tuple(sources),
-        fingerprint=fingerprint(cube, joined.labels, joined.train, joined.test, nodata=nodata),
+        fingerprint=fingerprint(
+            cube,
+            (joined.labels, joined.train, joined.test),
+            {"no data": nodata, "ids": joined.ids, "bad bands": [*map(int, bad_bands)]},
+        ),
         notes=(*notes, *remarks),
         nodata=nodata,
         class_colours=_colours(class_colours or {}, joined.ids),
@@ -206,12 +211,12 @@ def check_cube(cube: Array, argument: str) -> None:
         raise InputError(f"{argument}: the cube is {shape}: it has one band, at least 2 needed")
 
 
-def fingerprint(cube: Array, *maps: Array | None, nodata: float | None = None) -> str:
+def fingerprint(cube: Array, maps: Sequence[Array | None], facts: Mapping[str, object]) -> str:
     """Return the sha256 of type, shape and values of a cube and maps, in any memory order.
 
-    And of the value for no data, where there is one, for it decides what is measured.
+    And of what else decides what is learnt and measured, `facts` by name.
     """
-    digest = hashlib.sha256()
+    digest = hashlib.sha256(repr(sorted(facts.items())).encode())
     for array in (cube, *maps):
         if array is None:
             digest.update(b"none")
@@ -220,8 +225,6 @@ def fingerprint(cube: Array, *maps: Array | None, nodata: float | None = None) -
         for row in array:
             little = np.ascontiguousarray(row, dtype=row.dtype.newbyteorder("<"))
             digest.update(little.data)
-    if nodata is not None:
-        digest.update(f"no data {nodata!r}".encode())
     return digest.hexdigest()
 
 

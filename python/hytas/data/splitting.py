@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from hytas.data.blocks import near, split_blocks
+from hytas.data.blocks import DRAWS, near, split_blocks
 from hytas.data.labels import LabelMap
 from hytas.data.patches import check_patch_size
 from hytas.data.scene import Scene
@@ -80,8 +80,8 @@ def make_split(
         published = usual and scene.train_counts is not None
         chosen, test, found = _random(scene, counts, published, generator)
     else:
-        parts, part = (2, 0) if kind == "blocks" else (folds, fold)
-        chosen, test, found = _blocks(scene, counts, patch_size, (block, parts, part), seed)
+        deal, draws = ((block, 2, 0), DRAWS) if kind == "blocks" else ((block, folds, fold), 1)
+        chosen, test, found = _blocks(scene, counts, patch_size, deal, seed, draws)
     overlap = overlap_fraction(scene.labels.shape, chosen, test, patch_size)
     taken = take_validation(scene, chosen, validation_fraction, kind in AT_ONE_END, generator)
     notes = (*notes, *found, *_shortfalls(scene, chosen, counts), *_not_chosen_on(scene, *taken))
@@ -102,7 +102,7 @@ def _usual(
     for size in (block, block // 2, block // 4):
         if size < 1:
             break
-        sides = split_blocks(scene.labels, size, patch_size // 2, 2, 0, seed)
+        sides = split_blocks(scene.labels, size, patch_size // 2, 2, 0, seed, DRAWS)
         both = int((sides.trained & sides.tested).sum())
         if both > most:
             most, chosen = both, size
@@ -273,15 +273,16 @@ def _blocks(
     patch_size: int,
     deal: tuple[int, int, int],
     seed: int,
+    draws: int,
 ) -> tuple[Pixels, Pixels, tuple[str, ...]]:
     block, parts, part = deal
     pixels = int((scene.labels > 0).sum())
     if parts > pixels:
         raise InputError(f"folds: {parts} must be at most {pixels}, the labelled pixels")
     guard = patch_size // 2
-    sides = split_blocks(scene.labels, block, guard, parts, part, seed)
+    sides = split_blocks(scene.labels, block, guard, parts, part, seed, draws)
     if (sides.trained & sides.tested).sum() < 2:
-        dealt = f"folds: {parts} of blocks of {block}" if parts > 2 else f"block: {block}"
+        dealt = f"folds: {parts} of blocks of {block}" if draws == 1 else f"block: {block}"
         raise InputError(
             f"{dealt} leaves fewer than 2 classes of {scene.name} both to train and to test on, "
             f"with a guard band of {guard}: take {'fewer, or ' if parts > 2 else ''}another size"

@@ -7,7 +7,7 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 
-from hytas.data import Rows, check_patch_size, finite
+from hytas.data import Rows, check_patch_size, finite, mirror
 from hytas.deploy.model import Array, DeployedModel
 
 TILE_BYTES = 24 * 2**20
@@ -132,11 +132,6 @@ def read_tile(cube: Rows, top: int, bottom: int, margin: int) -> Array:
     rows = mirror(np.arange(top - margin, bottom + margin), height) - inside.start
     columns = mirror(np.arange(-margin, width + margin), width)
     return block[rows[:, None], columns]
-
-
-def mirror(index: npt.NDArray[np.int64], size: int) -> npt.NDArray[np.int64]:
-    """Fold indices beyond either end back inside, the end itself not repeated."""
-    return np.asarray((size - 1) - np.abs((size - 1) - np.abs(index)))
 
 
 def classify_tile(model: DeployedModel, tile: Array, top: int, nodata: float | None) -> Strip:

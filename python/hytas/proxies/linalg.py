@@ -14,11 +14,6 @@ GRAM_BYTES = 1 << 28
 """Of matrices whose roots are taken together."""
 
 
-def nuclear_norm(matrices: Tensor) -> Tensor:
-    """Sum of singular values, (A, m, n) -> (A,)."""
-    return nuclear_norms([matrices])[0]
-
-
 def nuclear_norms(stacks: Sequence[Tensor]) -> list[Tensor]:
     """Sums of singular values of stacks of matrices, (A, m, n) each -> (A,) each.
 

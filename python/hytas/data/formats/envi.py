@@ -67,8 +67,9 @@ def read(path: Path) -> Contents:
     name = data_path.stem
     meta = _meta(header, bands, header_path) | _place(fields)
     meta |= {"interleave": interleave, "header": str(header_path)}
-    element, mark = str(dtype.newbyteorder("=")), meta.get("nodata")
-    variable = Variable(name, shape, element, kind_of(dtype), read_pixels, window, mark)
+    mark, geo = meta.pop("nodata", None), meta.pop("geo", None)
+    element = str(dtype.newbyteorder("="))
+    variable = Variable(name, shape, element, kind_of(dtype), read_pixels, window, mark, geo)
     return Contents(data_path, f"ENVI {interleave.upper()}", (variable,), meta)
 
 
@@ -110,7 +111,7 @@ def _fields(path: Path) -> dict[str, str]:
 
 
 def _header_beside(path: Path) -> Path | None:
-    if path.suffix.lower() == ".hdr":
+    if path.suffix.lower() in (".hdr", ".mat"):  # a .mat is MATLAB's, whatever lies beside it
         return None
     candidates = (
         path.with_name(path.name + ".hdr"),

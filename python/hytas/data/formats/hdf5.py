@@ -27,22 +27,24 @@ def read(path: Path) -> Contents:
     with h5py.File(path, "r") as file:
         file.visititems(
             lambda name, item: (
-                found.append((name, item)) if isinstance(item, h5py.Dataset) else None
+                found.append((name, item))
+                if isinstance(item, h5py.Dataset) and item.shape is not None  # None: no value
+                else None
             )
         )
         wavelengths = _wavelengths(found)
-        variables = tuple(_variable(path, name, item, wavelengths) for name, item in found)
-        cubes = [item for _, item in found if len(item.shape) == 3]
-        meta: dict[str, Any] = {} if wavelengths is None else {"wavelengths": wavelengths}
-        if len(cubes) == 1:
-            meta |= attributes(cubes[0].attrs, {name: item.attrs for name, item in found})
+        places = {name: item.attrs for name, item in found}
+        variables = tuple(_variable(path, name, item, wavelengths, places) for name, item in found)
+    meta = {} if wavelengths is None else {"wavelengths": wavelengths}
     return Contents(path, "HDF5", variables, meta)
 
 
-def _variable(path: Path, name: str, item: Any, wavelengths: Array | None) -> Variable:
+def _variable(
+    path: Path, name: str, item: Any, wavelengths: Array | None, places: Mapping[str, Any]
+) -> Variable:
     import h5py
 
-    shape = tuple(int(size) for size in item.shape or ())
+    shape = tuple(int(size) for size in item.shape)
     axis = _band_axis(item, wavelengths) if len(shape) == 3 else 0
     order = None if len(shape) != 3 else (*(i for i in range(3) if i != axis), axis)
 
@@ -62,8 +64,8 @@ def _variable(path: Path, name: str, item: Any, wavelengths: Array | None) -> Va
 
     shown = shape if order is None else tuple(shape[i] for i in order)
     can_window = window if len(shape) in (2, 3) else None
-    kind, mark = kind_of(item.dtype), fill_value(item.attrs)
-    return Variable(name, shown, str(item.dtype), kind, whole, can_window, mark)
+    kind, mark, geo = kind_of(item.dtype), fill_value(item.attrs), place(item.attrs, places)
+    return Variable(name, shown, str(item.dtype), kind, whole, can_window, mark, geo)
 
 
 def _band_axis(item: Any, wavelengths: Array | None) -> int:
@@ -100,33 +102,28 @@ def _wavelengths(found: list[tuple[str, Any]]) -> Array | None:
     return None
 
 
-def attributes(
-    cube: Mapping[str, Any], variables: Mapping[str, Mapping[str, Any]]
-) -> dict[str, Any]:
-    """Read the cube's fill value, and its grid mapping (CF conventions, as GDAL writes them).
+def place(variable: Mapping[str, Any], variables: Mapping[str, Mapping[str, Any]]) -> Geo | None:
+    """Read a variable's grid mapping (CF conventions, as GDAL writes them).
 
     Args:
-        cube: the cube's attributes.
+        variable: its attributes.
         variables: the attributes of every variable, by name.
     """
-    meta: dict[str, Any] = {}
-    mark = fill_value(cube)
-    if mark is not None:
-        meta["nodata"] = mark
-    mapping = _text(cube.get("grid_mapping"))
-    if mapping and mapping in variables:
-        place = variables[mapping]
-        wkt = _text(place.get("crs_wkt")) or _text(place.get("spatial_ref"))
-        numbers = (_text(place.get("GeoTransform")) or "").split()
-        transform = None
-        with suppress(ValueError):
-            if len(numbers) == 6:
-                c, a, b, f, d, e = (float(number) for number in numbers)
-                transform = (a, b, c, d, e, f)
-        if wkt or transform:
-            geo = Geo.from_envi({"coordinate system string": wkt}) if wkt else None
-            meta["geo"] = Geo(transform, geo.epsg if geo else None, wkt)
-    return meta
+    mapping = _text(variable.get("grid_mapping"))
+    if not mapping or mapping not in variables:
+        return None
+    grid = variables[mapping]
+    wkt = _text(grid.get("crs_wkt")) or _text(grid.get("spatial_ref"))
+    numbers = (_text(grid.get("GeoTransform")) or "").split()
+    transform = None
+    with suppress(ValueError):
+        if len(numbers) == 6:
+            c, a, b, f, d, e = (float(number) for number in numbers)
+            transform = (a, b, c, d, e, f)
+    if not wkt and not transform:
+        return None
+    geo = Geo.from_envi({"coordinate system string": wkt}) if wkt else None
+    return Geo(transform, geo.epsg if geo else None, wkt)
 
 
 def fill_value(variable: Mapping[str, Any]) -> float | None:

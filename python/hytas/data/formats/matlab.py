@@ -66,7 +66,8 @@ def read_v73(path: Path) -> Contents:
     variables: list[Variable] = []
 
     def visit(name: str, item: Any) -> None:
-        if not isinstance(item, h5py.Dataset) or name.startswith("#"):
+        # A shape of None holds no value.
+        if not isinstance(item, h5py.Dataset) or item.shape is None or name.startswith("#"):
             return
 
         def read() -> Array:

@@ -1,12 +1,13 @@
 """Classic NetCDF (version 3), which stores big-endian arrays without chunks."""
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from hytas.data.contents import Array, Contents, Variable, kind_of, nanometres
-from hytas.data.formats.hdf5 import attributes, band_axis, fill_value
+from hytas.data.formats.hdf5 import band_axis, fill_value, place
 
 
 class _Header(NamedTuple):
@@ -28,11 +29,9 @@ def read(path: Path) -> Contents:
         headers = {name: _header(name, item) for name, item in file.variables.items()}
     lists = [header.values for header in headers.values() if header.values is not None]
     wavelengths = nanometres(lists[0]) if lists else None
-    variables = tuple(_variable(path, name, h, wavelengths) for name, h in headers.items())
-    cubes = [header for header in headers.values() if len(header.shape) == 3]
-    meta: dict[str, Any] = {} if wavelengths is None else {"wavelengths": wavelengths}
-    if len(cubes) == 1:
-        meta |= attributes(cubes[0].attributes, {n: h.attributes for n, h in headers.items()})
+    places = {name: header.attributes for name, header in headers.items()}
+    variables = tuple(_variable(path, name, h, wavelengths, places) for name, h in headers.items())
+    meta = {} if wavelengths is None else {"wavelengths": wavelengths}
     return Contents(path, "NetCDF-3", variables, meta)
 
 
@@ -48,7 +47,13 @@ def _header(name: str, item: Any) -> _Header:
     )
 
 
-def _variable(path: Path, name: str, header: _Header, wavelengths: Array | None) -> Variable:
+def _variable(
+    path: Path,
+    name: str,
+    header: _Header,
+    wavelengths: Array | None,
+    places: Mapping[str, Mapping[str, Any]],
+) -> Variable:
     order = tuple(range(len(header.shape)))
     if len(order) == 3:
         axis = band_axis(header.shape, header.dimensions, wavelengths)
@@ -61,8 +66,8 @@ def _variable(path: Path, name: str, header: _Header, wavelengths: Array | None)
     shape = tuple(header.shape[i] for i in order)
     dtype = str(header.dtype.newbyteorder("="))
     window = part if len(shape) in (2, 3) else None
-    mark = fill_value(header.attributes)
-    return Variable(name, shape, dtype, kind_of(header.dtype), part, window, mark)
+    mark, geo = fill_value(header.attributes), place(header.attributes, places)
+    return Variable(name, shape, dtype, kind_of(header.dtype), part, window, mark, geo)
 
 
 def _open(path: Path) -> Any:

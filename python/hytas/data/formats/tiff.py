@@ -69,7 +69,8 @@ def read(path: Path) -> Contents:
         kind_of(dtype),
         lambda: window(*everything),
         window,
-        meta.get("nodata"),
+        meta.pop("nodata", None),
+        meta.pop("geo", None),
     )
     return Contents(path, "GeoTIFF", (variable,), meta)
 

@@ -41,7 +41,7 @@ def test_failed_score_comes_back_as_nan(failed: float, tmp_path: Path) -> None:
 def test_other_file_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "store.sqlite"
     path.write_bytes(b"no database at all, but long enough to be looked at as one" * 40)
-    with pytest.raises(InputError, match=r"store\.sqlite: not an evaluation store"):
+    with pytest.raises(InputError, match=r"store\.sqlite: damaged, or not an evaluation store"):
         EvaluationStore(path)
     assert path.read_bytes().startswith(b"no database")
 
@@ -91,27 +91,6 @@ def test_a_failed_training_comes_back_with_its_reason(tmp_path: Path) -> None:
     assert result.merit == -math.inf
 
 
-def test_a_store_of_the_version_before_goes_on(tmp_path: Path) -> None:
-    path = tmp_path / "store.sqlite"
-    trained = Training(0, 100, 0, 30, 0.5, 0.6, 0.4, 2.0)
-    with EvaluationStore(path) as store:
-        store.add([evaluation(0)])
-        store.add_training(trained)
-    with sqlite3.connect(path) as connection:
-        connection.execute("ALTER TABLE trainings DROP COLUMN reason")
-        connection.execute("DROP TABLE retrainings")
-        connection.execute("PRAGMA user_version=3")
-    connection.close()
-    with EvaluationStore(path, read_only=True) as store:
-        assert store.trainings() == [trained]
-    with EvaluationStore(path) as store:
-        assert store.evaluations() == [evaluation(0)]
-        assert store.trainings() == [trained]
-        assert store.retrainings() == []
-        store.add_training(Training(0, 100, 1, 30, math.nan, math.nan, math.nan, 2.0, "wild"))
-        assert store.trainings()[1].reason == "wild"
-
-
 def test_missing_folder_is_an_os_error(tmp_path: Path) -> None:
     with pytest.raises(OSError, match="none"):
         EvaluationStore(tmp_path / "none" / "store.sqlite")
@@ -151,3 +130,33 @@ def test_results_of_a_round_weigh_folds_by_their_pixels() -> None:
     assert second.oa == pytest.approx(0.7)
     assert second.merit == pytest.approx(0.5 + 1e-3 * 0.6)
     assert round_results([one, two]) == round_results([two, one])
+
+
+def test_damage_is_told_wherever_it_lies(tmp_path: Path) -> None:
+    path = tmp_path / "store.sqlite"
+    with EvaluationStore(path) as store:
+        store.add(evaluation(number) for number in range(200))
+        store.add_training(Training(3, 100, 0, 9, 0.5, 0.5, 0.5, 1.0))
+        store.save_state(b"state")
+    whole = path.read_bytes()
+    assert len(whole) > 3 * 4096
+    told = 0
+    for page in range(1, len(whole) // 4096):
+        damaged = bytearray(whole)
+        damaged[page * 4096 : page * 4096 + 2000] = bytes(range(250)) * 8
+        path.write_bytes(damaged)
+        with EvaluationStore(path, read_only=True) as store:
+            for read in (store.evaluations, store.trainings, store.load_state):
+                try:
+                    read()
+                except InputError as error:
+                    told += str(error).startswith(f"{path}: damaged")
+    assert told >= 3
+    path.write_bytes(whole)
+    with EvaluationStore(path) as store, store._transaction() as connection:
+        connection.execute("UPDATE evaluations SET scores = '[1' WHERE id = 7")
+    with (
+        EvaluationStore(path) as store,
+        pytest.raises(InputError, match="damaged, in evaluations: Expecting"),
+    ):
+        store.evaluations()

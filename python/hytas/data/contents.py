@@ -1,5 +1,6 @@
 """What a file holds, told without reading its pixels."""
 
+import errno
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -146,8 +147,9 @@ def reading(argument: str, path: Path, what: str) -> Iterator[None]:
             raise
         raise InputError(f"{argument}: {error}") from error
     except Exception as error:
-        # h5py raises OSError without errno for a truncated file; the system's own carry one.
-        if isinstance(error, OSError) and error.errno is not None:
+        # h5py raises OSError without errno for a truncated file; the system's own carry one. A place
+        # that no file can have, which damage makes up, is an invalid argument.
+        if isinstance(error, OSError) and error.errno not in (None, errno.EINVAL):
             raise
         reason = " ".join(str(error).split()) or type(error).__name__
         raise InputError(

@@ -1,13 +1,13 @@
 """Which labelled pixels train, validate and test."""
 
 import json
-import zipfile
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
 
 import numpy as np
 
+from hytas.data.contents import reading
 from hytas.data.scene import Scene
 from hytas.data.validation import Pixels, further_folds
 from hytas.errors import InputError
@@ -93,19 +93,21 @@ class Split:
         Raises:
             InputError: the file is missing, broken, or not a split.
         """
-        try:
-            with Path(path).open("rb") as stream, np.load(stream, allow_pickle=False) as file:
-                return cls(
-                    train=file["train"].astype(np.int64),
-                    validation=file["validation"].astype(np.int64),
-                    test=file["test"].astype(np.int64),
-                    kind=str(file["kind"]),
-                    seed=int(file["seed"]),
-                    patch_size=int(file["patch_size"]),
-                    overlap=float(file["overlap"]),
-                    notes=tuple(json.loads(str(file["notes"]))),
-                )
-        except FileNotFoundError:
-            raise InputError(f"split: no such file: {path}") from None
-        except (KeyError, ValueError, EOFError, zipfile.BadZipFile) as error:
-            raise InputError(f"split: {path} is truncated, or not a split ({error})") from error
+        path = Path(path)
+        if not path.exists():
+            raise InputError(f"split: no such file: {path}")
+        with (
+            reading("split", path, "split"),
+            path.open("rb") as stream,
+            np.load(stream, allow_pickle=False) as file,
+        ):
+            return cls(
+                train=file["train"].astype(np.int64),
+                validation=file["validation"].astype(np.int64),
+                test=file["test"].astype(np.int64),
+                kind=str(file["kind"]),
+                seed=int(file["seed"]),
+                patch_size=int(file["patch_size"]),
+                overlap=float(file["overlap"]),
+                notes=tuple(json.loads(str(file["notes"]))),
+            )

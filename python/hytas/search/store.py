@@ -3,18 +3,18 @@
 import json
 import math
 import sqlite3
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import astuple, dataclass
 from pathlib import Path
 from statistics import fmean
-from typing import Any
+from typing import Any, TypeVar
 
 from hytas.errors import InputError
 
+Row = TypeVar("Row")
+
 SCHEMA_VERSION = 4
-WITHOUT_REASONS = 3
-"""A store of this version lacks the reasons why trainings failed, and is brought up to date."""
 SCHEMA = """
 CREATE TABLE IF NOT EXISTS evaluations (
     id INTEGER PRIMARY KEY,        -- the engine's number of the architecture, in asking order
@@ -52,12 +52,6 @@ CREATE TABLE IF NOT EXISTS state (
     value BLOB NOT NULL
 );
 """
-
-UPDATE = (
-    "ALTER TABLE trainings RENAME TO older;",
-    "INSERT INTO trainings SELECT *, '' FROM older; DROP TABLE older;",
-)
-"""Before and after the tables are made anew."""
 
 
 @dataclass(frozen=True)
@@ -202,21 +196,18 @@ class EvaluationStore:
         try:
             version = self._connection.execute("PRAGMA user_version").fetchone()[0]
             tables = self._connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
-            self._older = read_only and version == WITHOUT_REASONS
             if version == 0 and (tables or read_only):
                 raise InputError(f"{self.path}: not an evaluation store")
-            if version not in (0, WITHOUT_REASONS, SCHEMA_VERSION):
+            if version not in (0, SCHEMA_VERSION):
                 raise InputError(
                     f"{self.path}: evaluation store of version {version}, this hytas reads "
-                    f"versions {WITHOUT_REASONS} and {SCHEMA_VERSION}; choose another folder"
+                    f"version {SCHEMA_VERSION}; choose another folder"
                 )
             if not read_only:
                 self._connection.execute("PRAGMA journal_mode=WAL")
                 self._connection.execute("PRAGMA synchronous=NORMAL")
-                renamed, copied = UPDATE if version == WITHOUT_REASONS else ("", "")
                 self._connection.executescript(
-                    f"BEGIN; {renamed} {SCHEMA} {copied}"
-                    f"PRAGMA user_version={SCHEMA_VERSION}; COMMIT"
+                    f"BEGIN; {SCHEMA} PRAGMA user_version={SCHEMA_VERSION}; COMMIT"
                 )
         except sqlite3.DatabaseError as error:
             raise _translate(error, self.path) from None
@@ -244,6 +235,17 @@ class EvaluationStore:
                 raise _translate(error, self.path) from None
             raise
 
+    def _read(self, table: str, order: str, make: Callable[[tuple[Any, ...]], Row]) -> list[Row]:
+        """What `make` makes of the rows of a table; a damaged one is told from a failing disk."""
+        try:
+            rows = self._connection.execute(f"SELECT * FROM {table} ORDER BY {order}").fetchall()
+        except sqlite3.DatabaseError as error:
+            raise _translate(error, self.path) from None
+        try:
+            return [make(row) for row in rows]
+        except (ValueError, TypeError, AttributeError) as error:
+            raise InputError(f"{self.path}: damaged, in {table}: {error}") from None
+
     def add(self, evaluations: Iterable[Evaluation]) -> None:
         """Add evaluations, all or none; ids already present are replaced.
 
@@ -268,19 +270,7 @@ class EvaluationStore:
 
     def evaluations(self) -> list[Evaluation]:
         """All evaluations, in asking order."""
-        rows = self._connection.execute("SELECT * FROM evaluations ORDER BY id")
-        return [
-            Evaluation(
-                row[0],
-                row[1],
-                json.loads(row[2]),
-                json.loads(row[3]),
-                {k: math.nan if v is None else v for k, v in json.loads(row[4]).items()},
-                json.loads(row[5]),
-                row[6],
-            )
-            for row in rows
-        ]
+        return self._read("evaluations", "id", _evaluation)
 
     def add_training(self, training: Training) -> None:
         """Add a training; one of the same architecture, length and fold is replaced."""
@@ -291,8 +281,7 @@ class EvaluationStore:
 
     def trainings(self) -> list[Training]:
         """All trainings, the shortest first."""
-        rows = self._connection.execute("SELECT * FROM trainings ORDER BY steps, id, fold")
-        return [_training(row) for row in rows]
+        return self._read("trainings", "steps, id, fold", _training)
 
     def add_retraining(self, retraining: Retraining) -> None:
         """Add a retraining; one of the same architecture and seed is replaced."""
@@ -305,10 +294,7 @@ class EvaluationStore:
 
     def retrainings(self) -> list[Retraining]:
         """All retrainings, by seed."""
-        if self._older:
-            return []
-        rows = self._connection.execute("SELECT * FROM retrainings ORDER BY seed, architecture")
-        return [Retraining(json.loads(row[0]), *row[1:]) for row in rows]
+        return self._read("retrainings", "seed, architecture", _retraining)
 
     def save_state(self, state: bytes) -> None:
         """Keep the engine's state."""
@@ -317,8 +303,8 @@ class EvaluationStore:
 
     def load_state(self) -> bytes | None:
         """The engine's state last kept."""
-        row = self._connection.execute("SELECT value FROM state WHERE name = 'engine'").fetchone()
-        return None if row is None else bytes(row[0])
+        states = dict(self._read("state", "name", lambda row: (row[0], bytes(row[1]))))
+        return states.get("engine")
 
 
 def _connect(path: Path, read_only: bool) -> sqlite3.Connection:
@@ -328,6 +314,17 @@ def _connect(path: Path, read_only: bool) -> sqlite3.Connection:
     written = path.with_name(path.name + "-wal").exists()
     mode = "mode=ro" if written else "mode=ro&immutable=1"
     return sqlite3.connect(f"{path.absolute().as_uri()}?{mode}", uri=True, isolation_level=None)
+
+
+def _evaluation(row: tuple[Any, ...]) -> Evaluation:
+    """A row of `evaluations`; JSON keeps NaN as null."""
+    architecture, costs, scores, reasons = (json.loads(text) for text in row[2:6])
+    numbers = {name: math.nan if value is None else value for name, value in scores.items()}
+    return Evaluation(row[0], row[1], architecture, costs, numbers, reasons, row[6])
+
+
+def _retraining(row: tuple[Any, ...]) -> Retraining:
+    return Retraining(json.loads(row[0]), *row[1:])
 
 
 def _training(row: tuple[Any, ...]) -> Training:
@@ -346,4 +343,4 @@ def _translate(error: sqlite3.DatabaseError, path: Path) -> Exception:
     text = str(error)
     if isinstance(error, sqlite3.OperationalError | sqlite3.IntegrityError):
         return OSError(f"{path}: {text}")
-    return InputError(f"{path}: not an evaluation store ({text})")
+    return InputError(f"{path}: damaged, or not an evaluation store ({text})")

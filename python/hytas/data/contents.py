@@ -147,8 +147,8 @@ def reading(argument: str, path: Path, what: str) -> Iterator[None]:
             raise
         raise InputError(f"{argument}: {error}") from error
     except Exception as error:
-        # h5py raises OSError without errno for a truncated file; the system's own carry one. A place
-        # that no file can have, which damage makes up, is an invalid argument.
+        # h5py raises OSError without errno for a truncated file; the system's own carry one. A
+        # place that no file can have, which damage makes up, is an invalid argument.
         if isinstance(error, OSError) and error.errno not in (None, errno.EINVAL):
             raise
         reason = " ".join(str(error).split()) or type(error).__name__

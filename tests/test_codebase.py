@@ -14,7 +14,7 @@ PACKAGE = Path(hytas.__file__).parent
 
 # A package may import those of lower rank, and itself; those of one rank do not know each other.
 RANK = {
-    "errors": 0,
+    "errors": -1,
     "files": 0,
     "machine": 0,
     "_engine": 0,

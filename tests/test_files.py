@@ -4,7 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from hytas.files import atomic_write, write_text
+from hytas.errors import InputError
+from hytas.files import atomic_write, read_csv, write_text
 
 
 def stop_halfway(file: Path) -> None:
@@ -27,3 +28,14 @@ def test_a_missing_folder_and_a_folder_are_named(tmp_path: Path) -> None:
         write_text(tmp_path / "nowhere" / "a.txt", "text")
     with pytest.raises(IsADirectoryError, match="is a folder; the name of a file is needed"):
         write_text(tmp_path, "text")
+
+
+def test_a_csv_that_cannot_be_parsed_is_told(tmp_path: Path) -> None:
+    path = tmp_path / "table.csv"
+    assert read_csv(path, "a,b\n1,2\n\n3\n") == (
+        ["a", "b"],
+        [(2, {"a": "1", "b": "2"}), (4, {"a": "3", "b": None})],
+    )
+    for text in ('a,b\n1,"' + "x" * 200_000, '"' + "x" * 200_000):
+        with pytest.raises(InputError, match=r"table\.csv, line \d: field larger than field limit"):
+            read_csv(path, text)

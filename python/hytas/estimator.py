@@ -6,6 +6,7 @@ import shutil
 import sys
 import tempfile
 import weakref
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Self
@@ -154,9 +155,15 @@ class HSIClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         scene = replace(scene, train=scene.labels, test=scene.labels)
         seed = _seed(self.random_state)
         config = self._config(seed)
-        folder = self._folder(config, scene)
+        folder, forget = self._folder(config, scene)
         report: Report = Lines() if self.verbose else Silent()
-        outcome = run_mission(config, scene, folder, device=self.device, report=report)
+        try:
+            outcome = run_mission(config, scene, folder, device=self.device, report=report)
+        except BaseException:  # what was fitted before stays
+            forget()
+            raise
+        getattr(self, "_forget", _nothing)()
+        self._forget = forget
         self._scene: Scene | None = scene
         self._content = (folder / "model.onnx").read_bytes()
         self._deployed: DeployedModel | None = None
@@ -241,7 +248,7 @@ class HSIClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         Raises:
             NotFittedError: before `fit`.
             InputError: an unknown format, or one other than "onnx" of an estimator that was
-                pickled, which has neither the weights nor the pixels to check them on.
+                pickled, or whose folder is gone: it lacks the weights or the pixels to check them.
             ExportError: the format fails its check.
             OSError: the file cannot be written.
         """
@@ -256,7 +263,11 @@ class HSIClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             return {"file": str(path), "bytes": len(self._content), **found}
         weights = self.run_dir_ / "weights.safetensors"
         if self._scene is None or not weights.exists():
-            raise InputError(f"format: {name} cannot be written after pickling; only onnx can")
+            raise InputError(
+                f"format: {name} needs the scene and the run's folder, {self.run_dir_}, which an "
+                "estimator lacks after pickling, or once its folder is removed; only onnx can be "
+                "written"
+            )
         trained = load_weights(weights)
         evidence = _evidence(trained.sensor_model(), self._scene, trained.card.patch_size)
         return export_file(path, trained.card, name, evidence, force=force)
@@ -315,15 +326,13 @@ class HSIClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 if not isinstance(value, kinds) or isinstance(value, bool):
                     raise InputError(f"{name}: {value!r} must be {rule}")
 
-    def _folder(self, config: RunConfig, scene: Scene) -> Path:
+    def _folder(self, config: RunConfig, scene: Scene) -> tuple[Path, Callable[[], object]]:
+        """The folder of a run, and what removes it, if it goes with the estimator."""
         if self.work_dir is not None:
-            return Path(self.work_dir) / _digest(config, scene)
-        earlier = getattr(self, "_forget", None)
-        if earlier is not None:
-            earlier()
+            return Path(self.work_dir) / _digest(config, scene), _nothing
         folder = tempfile.mkdtemp(prefix="hytas-")
-        self._forget = weakref.finalize(self, shutil.rmtree, folder, ignore_errors=True)
-        return Path(folder) / "run"
+        forget = weakref.finalize(self, shutil.rmtree, folder, ignore_errors=True)
+        return Path(folder) / "run", forget
 
     def _model(self) -> DeployedModel:
         check_is_fitted(self)
@@ -345,6 +354,10 @@ class Lines(Silent):
         """Print every tenth epoch, and the last."""
         if epoch.epoch % 10 == 0 or epoch.epoch == epoch.epochs:
             self.line(f"retrain: epoch {epoch.epoch}/{epoch.epochs}, loss {epoch.loss:.3f}")
+
+
+def _nothing() -> None:
+    """A folder that the user named stays."""
 
 
 def _seed(state: int | np.random.RandomState | None) -> int:

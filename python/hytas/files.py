@@ -1,11 +1,15 @@
 """Files that are either whole or absent, whatever kills the process or fills the disk."""
 
+import csv
 import fcntl
+import io
 import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any
+
+from hytas.errors import InputError
 
 
 @contextmanager
@@ -32,6 +36,26 @@ def atomic_write(path: str | Path) -> Iterator[Path]:
         temporary.replace(path)
     finally:
         temporary.unlink(missing_ok=True)
+
+
+def read_csv(
+    path: Path, text: str, **dialect: Any
+) -> tuple[list[str], list[tuple[int, dict[Any, Any]]]]:
+    """The columns and the rows of the table in `path`, whose `text` was read.
+
+    Returns:
+        The names of the columns, and each row with its line's number; fields beyond the columns
+        have the key None, those that are missing the value None.
+
+    Raises:
+        InputError: a line that is no CSV.
+    """
+    reader = csv.DictReader(io.StringIO(text, newline=""), **dialect)
+    try:
+        columns = list(reader.fieldnames or [])
+        return columns, [(reader.line_num, row) for row in reader]
+    except csv.Error as error:
+        raise InputError(f"{path}, line {reader.line_num}: {error}") from None
 
 
 def lock(file: IO[Any]) -> bool:

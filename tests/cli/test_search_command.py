@@ -229,6 +229,29 @@ def test_stop_after_the_search_then_train(scene: Path, tmp_path: Path, hytas: Ru
     assert all(Path(figures["file"]).is_file() for figures in further.values())
 
 
+def test_export_finds_a_scene_that_was_moved(tmp_path: Path, hytas: Run) -> None:
+    cube, labels = small_scene()
+    for folder in ("here", "there"):
+        (tmp_path / folder).mkdir()
+        np.save(tmp_path / folder / "cube.npy", cube)
+        np.save(tmp_path / folder / "gt.npy", labels)
+    here, there, out = tmp_path / "here", tmp_path / "there", tmp_path / "run"
+    data = ["--data", here / "cube.npy", "--labels", here / "gt.npy"]
+    done = hytas("search", *data, "--budget", "60K-params", "--out", out, *TINY_SEARCH)
+    assert done.returncode == 0, done.stderr
+    (here / "gt.npy").unlink()
+    done = hytas("export", out)
+    assert done.returncode == 2
+    assert "no such file" in done.stderr
+    done = hytas("export", out, "--labels", "gt.npy", cwd=there)
+    assert done.returncode == 0, done.stderr
+    (here / "cube.npy").unlink()
+    done = hytas("export", out, "--data", "cube.npy", cwd=there)
+    assert done.returncode == 0, done.stderr
+    done = hytas("export", out)  # from anywhere
+    assert done.returncode == 0, done.stderr
+
+
 def test_train_takes_an_architecture_of_ones_own(scene: Path, tmp_path: Path, hytas: Run) -> None:
     genes = {
         "space": "hytas",

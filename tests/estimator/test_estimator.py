@@ -150,7 +150,7 @@ def test_a_pickle_predicts_and_exports(
     again = pickle.loads(content)
     assert np.array_equal(again.predict(halves[0]), fitted.predict(halves[0]))
     assert again.export(tmp_path / "model.onnx")["bytes"] == len(fitted._content)
-    with pytest.raises(InputError, match="format: torchscript cannot be written after pickling"):
+    with pytest.raises(InputError, match="format: torchscript needs the scene and the run"):
         again.export(tmp_path / "model.pt")
     assert halves[0].tobytes()[:2000] not in content
 
@@ -189,15 +189,24 @@ def test_a_work_folder_is_gone_on_with(
     assert np.array_equal(again.predict(cube), first.predict(cube))
     with pytest.raises(TypeError, match="not callable"):
         HSIClassifier(**settings, work_dir=tmp_path).fit(cube, test)
+    # Other class ids are another run.
+    with pytest.raises(TypeError, match="not callable"):
+        HSIClassifier(**settings, work_dir=tmp_path).fit(cube, train * 10)
 
 
-def test_a_temporary_folder_goes_with_the_estimator(halves: tuple[np.ndarray, ...]) -> None:
+def test_a_temporary_folder_goes_with_the_estimator(
+    halves: tuple[np.ndarray, ...], tmp_path: Path
+) -> None:
     settings = {**SETTINGS, "epochs": 1, "budget": "20K..40K-params"}
     model = HSIClassifier(**settings).fit(halves[0], halves[1])
     first = model.run_dir_
     second = model.fit(halves[0], halves[2]).run_dir_
     assert not first.exists()
     assert second.exists()
+    with pytest.raises(InputError, match="1-params"):
+        model.set_params(budget="1-params").fit(halves[0], halves[1])
+    assert model.export(tmp_path / "kept.pt")["bytes"] > 1000
+    assert list(second.parent.parent.glob("hytas-*")).count(second.parent) == 1
     del model
     gc.collect()
     assert not second.parent.exists()

@@ -9,7 +9,8 @@ from small_networks import WIDE
 from hytas.cli.main import run
 from hytas.errors import InputError
 from hytas.proxies import PROXIES, parse_proxies, rank_mean
-from hytas.proxies.files import ScoreTable, read_architectures
+from hytas.proxies.architectures import read_architectures
+from hytas.proxies.score_table import ScoreTable
 
 TABLE = """depth,embed_dim,num_heads,mlp_ratio,OA
 4,32,"[3, 4, 5, 3]","[1, 2, 3, 1]",0.5

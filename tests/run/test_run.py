@@ -92,7 +92,13 @@ def test_front_holds_exactly_what_nothing_dominates(scene: Scene, tmp_path: Path
     assert (tmp_path / "run" / "pareto.png").stat().st_size > 1000
 
 
-@pytest.mark.parametrize("pareto", ["params", "score,kilograms"])
+def test_a_front_is_no_other_strategys() -> None:
+    with pytest.raises(InputError, match="pareto params,score: selects by nsga2; strategy random"):
+        replace(SEARCH_ONLY, pareto="params,score", strategy="random")
+    assert replace(SEARCH_ONLY, pareto="params,score").selection == "nsga2"
+
+
+@pytest.mark.parametrize("pareto", ["params", "score,kilograms", "params,score,params"])
 def test_bad_fronts_are_refused(pareto: str, scene: Scene, tmp_path: Path) -> None:
     with pytest.raises(InputError, match=pareto):
         run_mission(replace(SEARCH_ONLY, pareto=pareto), scene, tmp_path / "run", device="cpu")
@@ -315,7 +321,9 @@ def test_without_validation_pixels_the_proxy_chooses(scene: Scene, tmp_path: Pat
 def test_exporting_again_keeps_what_the_other_seeds_reached(scene: Scene, tmp_path: Path) -> None:
     config = replace(TRAINED, seeds=2)
     first = run_mission(config, scene, tmp_path / "run", device="cpu")
+    trained_elsewhere = {**first.metrics, "device": "cuda"}
+    (tmp_path / "run" / "metrics.json").write_text(json.dumps(trained_elsewhere))
     again, _ = export_run(config, scene, tmp_path / "run")
     assert first.metrics is not None
-    assert again.metrics == first.metrics
+    assert again.metrics == trained_elsewhere
     assert "seeds" in first.metrics

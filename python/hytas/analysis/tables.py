@@ -1,8 +1,6 @@
 """Tables of trained networks: genes, the accuracy of each, and what proxies said of it."""
 
-import csv
 import difflib
-import io
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -14,8 +12,9 @@ from numpy.typing import NDArray
 
 from hytas.analysis.size import Size, find_size
 from hytas.errors import InputError
+from hytas.files import read_csv
 from hytas.models.shape import InputShape
-from hytas.proxies.files import one_width, read_gene
+from hytas.proxies.architectures import one_width, read_gene
 from hytas.proxies.keys import architecture_key
 from hytas.proxies.results import GENES, check_architecture
 from hytas.proxies.table import COMBINATIONS, PROXIES
@@ -184,13 +183,11 @@ def _read_rows(
         raise InputError(f"tables {path}: no such file or folder") from None
     except UnicodeDecodeError:
         raise InputError(f"{path}: is not a CSV table: it is not UTF-8 text") from None
-    reader = csv.DictReader(io.StringIO(text, newline=""))
-    header = [name for name in reader.fieldnames or [] if name]
-    rows = []
-    for row in reader:
+    columns_of_file, rows = read_csv(path, text)
+    header = [name for name in columns_of_file if name]
+    for number, row in rows:
         if None in row or None in row.values():
-            raise InputError(f"{path}, line {reader.line_num}: not as many fields as columns")
-        rows.append((reader.line_num, row))
+            raise InputError(f"{path}, line {number}: not as many fields as columns")
     texts = [
         name
         for name in header

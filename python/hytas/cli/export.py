@@ -10,7 +10,7 @@ from hytas.cli import options
 from hytas.errors import InputError
 
 if TYPE_CHECKING:
-    from hytas.run import Outcome
+    from hytas.run import Outcome, RunConfig
 
 
 @click.command()
@@ -44,8 +44,7 @@ def export(
 
     names = check_formats([name.strip() for name in formats.split(",")])
     config, _ = RunFolder(run).read_config()
-    if data is not None:
-        config = replace(config, data=data, labels=labels)
+    config = replace(config, **_moved(config, data, labels))
     scene = config.load_scene()
     if not RunFolder(run).weights.exists():
         raise InputError(f"{run}: holds no trained weights; `hytas train {run}` makes them")
@@ -68,6 +67,17 @@ def export(
             if key != "file"
         )
         click.echo(f"{name}: {figures['file']} ({facts})")
+
+
+def _moved(config: "RunConfig", data: str | None, labels: str | None) -> dict[str, Any]:
+    """Where the scene lies now: as given, else where it was."""
+    return options.absolute_paths(
+        {
+            "data": config.data if data is None else data,
+            "labels": config.labels if labels is None else labels,
+            "data_dir": config.data_dir if data is None else None,
+        }
+    )
 
 
 def _as_written(run: str, outcome: "Outcome") -> dict[str, Any]:

@@ -20,11 +20,13 @@ def proxies(name: str | None, as_json: bool) -> None:
     hytas proxies dss
     """
     from hytas.proxies import COMBINATIONS, PROXIES, base_proxies, parse_proxies
+    from hytas.proxies.table import summary
 
     if name in COMBINATIONS:
-        about = COMBINATIONS[name]
-        described = json.dumps({name: {"summary": about}}, indent=1)
-        click.echo(described if as_json else f"{name}\n    {about}")
+        function = COMBINATIONS[name]
+        text = inspect.cleandoc(function.__doc__ or "")
+        described = {name: {"summary": summary(function), "text": text}}
+        click.echo(json.dumps(described, indent=1) if as_json else f"{name}\n\n{text}")
         return
     if name is not None:
         chosen = list(dict.fromkeys(spec.name for spec in base_proxies(parse_proxies(name))))
@@ -40,8 +42,8 @@ def proxies(name: str | None, as_json: bool) -> None:
     for each in chosen:
         data = "data" if PROXIES[each].needs_data else "-"
         click.echo(f"{each:<{width}}  {data:<4}  {PROXIES[each].summary}")
-    for each, text in COMBINATIONS.items():
-        click.echo(f"{each:<{width}}  {'-':<4}  {text}")
+    for each, function in COMBINATIONS.items():
+        click.echo(f"{each:<{width}}  {'-':<4}  {summary(function)}")
     click.echo("\ndata: needs labelled patches. `hytas proxies NAME`: formula, source, options.")
 
 

@@ -67,7 +67,8 @@ def score(archs: str, proxy: str, out: str, device: str, **settings: Any) -> Non
     A combination ranks an architecture among those of the file, once all are scored.
     """
     from hytas.proxies import Evaluator, base_proxies, parse_proxies, proxy_batch
-    from hytas.proxies.files import ScoreTable, read_architectures
+    from hytas.proxies.architectures import read_architectures
+    from hytas.proxies.score_table import ScoreTable
     from hytas.run import RunConfig
     from hytas.run.context import choose_device, prepare
 

@@ -1,11 +1,9 @@
 """Combinations of proxies over a set of scored architectures."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
-
-from hytas.proxies.spec import ProxySpec
 
 
 def ranks(scores: Sequence[float] | NDArray[np.float64]) -> NDArray[np.float64]:
@@ -27,26 +25,13 @@ def ranks(scores: Sequence[float] | NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def rank_mean(columns: Sequence[Sequence[float] | NDArray[np.float64]]) -> NDArray[np.float64]:
-    """Mean over proxies of the ranks of n architectures; NaN where any proxy failed.
+    """Mean of the ranks that the proxies give, in (0, 1]; larger is better.
 
-    A rank is relative to the set given, so a search passes every architecture evaluated so far, in
-    a fixed order (that of its store): the result depends on that set alone, not on its order, and
-    a resumed search finds it again.
+    NaN where a proxy failed. A rank is relative to the set given: a search passes every
+    architecture evaluated so far, and tells its engine again what has moved since.
+
+    Args:
+        columns: of each proxy the scores (n,) of the same architectures.
     """
     total: NDArray[np.float64] = np.stack([ranks(column) for column in columns]).sum(axis=0)
     return total / len(columns)
-
-
-def fitness(spec: ProxySpec, scores: Sequence[Mapping[str, float]]) -> NDArray[np.float64]:
-    """The fitness (n,) that `spec`, a proxy or a combination, gives architectures with `scores`.
-
-    Args:
-        spec: from `parse_proxies`.
-        scores: proxy -> score for each architecture, as `Evaluator.score` returns them.
-    """
-    members = spec.members or (spec,)
-    columns = [
-        np.array([each.get(str(member), np.nan) for each in scores], dtype=np.float64)
-        for member in members
-    ]
-    return rank_mean(columns) if spec.members else columns[0]

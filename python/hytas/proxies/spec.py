@@ -4,6 +4,9 @@ import difflib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+import numpy as np
+from numpy.typing import NDArray
+
 from hytas.errors import InputError
 from hytas.proxies.table import COMBINATIONS, PROXIES, Proxy
 
@@ -56,6 +59,21 @@ def base_proxies(specs: Sequence[ProxySpec]) -> tuple[ProxySpec, ...]:
     """The proxies to evaluate for `specs`: combinations give way to their members."""
     flat = [member for spec in specs for member in (spec.members or (spec,))]
     return tuple({str(spec): spec for spec in flat}.values())
+
+
+def fitness(spec: ProxySpec, scores: Sequence[Mapping[str, float]]) -> NDArray[np.float64]:
+    """The fitness (n,) that `spec`, a proxy or a combination, gives architectures with `scores`.
+
+    Args:
+        spec: from `parse_proxies`.
+        scores: proxy -> score for each architecture, as `Evaluator.score` returns them.
+    """
+    members = spec.members or (spec,)
+    columns = [
+        np.array([each.get(str(member), np.nan) for each in scores], dtype=np.float64)
+        for member in members
+    ]
+    return COMBINATIONS[spec.name](columns) if spec.members else columns[0]
 
 
 def _split(text: str) -> list[str]:

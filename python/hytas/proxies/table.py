@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from hytas.proxies import baselines, formulas
+from hytas.proxies.combine import rank_mean
 
 # Which pass a proxy reads; proxies of one pass share its forward and its backward.
 NO_PASS, DATA, ONES = "none", "data", "ones"
@@ -57,7 +58,12 @@ class Proxy:
     @property
     def summary(self) -> str:
         """The first line of the documentation."""
-        return (self.function.__doc__ or "").strip().splitlines()[0]
+        return summary(self.function)
+
+
+def summary(function: Callable[..., Any]) -> str:
+    """The first line of a function's documentation."""
+    return (function.__doc__ or "").strip().splitlines()[0]
 
 
 PROXIES: dict[str, Proxy] = {
@@ -101,7 +107,5 @@ PROXIES: dict[str, Proxy] = {
     "random": Proxy(baselines.random, NO_PASS),
 }
 
-# How scores of several proxies become one: a function of the table of scores (combine.py).
-COMBINATIONS: dict[str, str] = {
-    "rank-mean": "Mean of the ranks that the proxies give, in (0, 1]; larger is better."
-}
+COMBINATIONS: dict[str, Callable[..., Any]] = {"rank-mean": rank_mean}
+"""How the columns of several proxies become one, the docstring the documentation."""

@@ -18,6 +18,7 @@ from hytas.proxies import parse_proxies
 from hytas.train import Recipe
 
 PREDICTOR = "predictor"
+PARETO = "nsga2"
 """The strategy "evolution" of the engine, and a regressor that proposes finalists."""
 
 
@@ -134,7 +135,7 @@ class RunConfig:
             raise InputError(f"strategy {self.strategy!r}: must be one of {', '.join(known)}")
         if self.retrain_on not in ("all", "train"):
             raise InputError(f"retrain on {self.retrain_on!r}: must be all or train")
-        if self.learn_from and self.strategy != PREDICTOR:
+        if self.learn_from and not self.predicts:
             raise InputError(
                 f"learn from {self.learn_from[0]}: is for the strategy predictor, "
                 f"not {self.strategy}"
@@ -142,11 +143,19 @@ class RunConfig:
         for folder in self.learn_from:
             if self.learn_from.count(folder) > 1:
                 raise InputError(f"learn from {folder}: is named twice")
-        if self.strategy == PREDICTOR and self.finalists == 1:
+        if self.predicts and self.finalists == 1:
             raise InputError("strategy predictor: needs finalists to learn from, 2 or more")
         axes = [] if self.pareto is None else [name.strip() for name in self.pareto.split(",")]
         if self.pareto is not None and (axes.count("score") != 1 or len(axes) < 2):
             raise InputError(f"pareto {self.pareto}: must name score and a cost, as params,score")
+        for name in axes:
+            if axes.count(name) > 1:
+                raise InputError(f"pareto {self.pareto}: names {name} twice")
+        if axes and self.strategy not in (usual := ("evolution", PARETO, PREDICTOR)):
+            raise InputError(
+                f"pareto {self.pareto}: selects by {PARETO}; strategy {self.strategy} must be one "
+                f"of {', '.join(usual)}"
+            )
 
     @property
     def minimised(self) -> tuple[str, ...]:
@@ -154,16 +163,28 @@ class RunConfig:
         axes = [] if self.pareto is None else self.pareto.split(",")
         return tuple(name.strip() for name in axes if name.strip() != "score")
 
+    @property
+    def predicts(self) -> bool:
+        """Whether a regressor proposes finalists."""
+        return self.strategy == PREDICTOR
+
+    @property
+    def selection(self) -> str:
+        """The engine's strategy."""
+        if self.minimised:
+            return PARETO
+        return "evolution" if self.predicts else self.strategy
+
     def to_dict(self) -> dict[str, Any]:
         """The JSON form."""
         return asdict(self)
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> "RunConfig":
-        """Rebuild from the JSON form.
+        """Rebuild from the JSON form; what it does not say is as by default.
 
         Raises:
-            InputError: a field is missing or unknown.
+            InputError: a field is unknown, or the recipe is missing.
         """
         try:
             given = {**values, "recipe": Recipe(**values["recipe"])}

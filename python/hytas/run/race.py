@@ -81,7 +81,7 @@ def _race(
     each = f", on {folds} folds" if folds > 1 else ""
     report.line(f"race: {count} finalists, {steps} steps each{each}")
     found: dict[str, Any] = {}
-    if context.config.strategy == "predictor":
+    if context.config.predicts:
         proposals = Proposals(ranked, earlier, context.config.seed)
         left, results = _proposed(proposals, count, lambda wave: train(wave, steps))
         found = proposals.report()
@@ -185,7 +185,7 @@ def finalists(context: RunContext) -> int:
     config = context.config
     if len(context.split.validation):
         return FINALISTS if config.finalists is None else config.finalists
-    if config.strategy == "predictor":
+    if config.predicts:
         raise InputError(
             "strategy predictor: learns from a race, which ranks on validation pixels, and the "
             "split has none; take more training pixels, or another strategy"

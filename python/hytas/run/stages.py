@@ -76,9 +76,8 @@ def search_stage(context: RunContext, folder: RunFolder, report: Report) -> Arch
     if not racing and config.finalists is None:
         report.line("no race: the split has no validation pixels; the proxy's first choice wins")
     earlier = read_earlier(config.learn_from, context.space.name, context.scene, context.split)
-    engine = "evolution" if config.strategy == "predictor" else config.strategy
     settings = SearchSettings(
-        "nsga2" if config.minimised else engine,
+        config.selection,
         config.population,
         config.generations,
         config.seed,
@@ -229,9 +228,9 @@ def evaluate_stage(
         "device": str(context.device),
         "training": dict(model.training),
     }
-    if folder.metrics.exists():  # exported again: the other seeds' retrainings still hold
+    if folder.metrics.exists():  # exported again: what is known of the trainings still holds
         before = read_json(folder.metrics)
-        metrics |= {"seeds": before["seeds"]} if "seeds" in before else {}
+        metrics |= {name: before[name] for name in ("seeds", "device") if name in before}
     write_json(folder.metrics, metrics)
     return metrics
 

@@ -22,6 +22,7 @@
 namespace onboard {
 namespace {
 
+constexpr int most_threads = 1024;  // each takes memory, and a slip of the keyboard should not take it all
 constexpr const char* usage = "usage: hytas-onboard MODEL.onnx CUBE.hdr MAP.hdr [--library libonnxruntime.so] [--threads N]";
 
 struct Options {
@@ -45,8 +46,8 @@ Options parse(const std::vector<std::string>& arguments) {
             options.library = value;
         } else {
             const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), options.threads);
-            if (error != std::errc() || end != value.data() + value.size() || options.threads < 1)
-                throw Error("--threads: " + value + " is not a positive number");
+            if (error != std::errc() || end != value.data() + value.size() || options.threads < 1 || options.threads > most_threads)
+                throw Error("--threads: " + value + " must be 1 to " + std::to_string(most_threads));
         }
     }
     if (files.size() != 3) throw Error(usage);

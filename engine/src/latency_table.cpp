@@ -94,7 +94,7 @@ class LatencyReader {
             }
         for (const auto& entry : file_.members())
             if (entry.first != "format" && entry.first != "version" && entry.first != "space" && entry.first != "unit" && entry.first != "variables" &&
-                entry.first != "about" && entry.first != "global" && entry.first != "layers")
+                entry.first != "about" && entry.first != "conditions" && entry.first != "global" && entry.first != "layers")
                 fail("has no entry " + quoted(entry.first));
         if (const Json* layers = file_.find("layers"))
             for (const auto& entry : layers->members())

@@ -249,7 +249,10 @@ def test_a_table_written_before_is_set_beside_the_model(
     assert (found["threads"], found["batch"]) == conditions(wide_table) == (1, 1)
     assert found["error"] == pytest.approx(found["predicted_ms"] / 0.1 - 1)
     assert "table.json predicts 4.08 ms for this model, measured 0.100 ms (" in compare().output
+    assert conditions({**wide_table, "conditions": {"threads": 2, "batch": 32}}) == (2, 32)
+    assert conditions({}) == (1, 1)
     for changed, message in (
+        ({"conditions": {"threads": "two"}}, '"conditions" is {"threads": "two"}; must hold'),
         ({"variables": {"bands": 99}}, "was measured with bands 99, not 23"),
         ({"unit": "mJ"}, "its unit is 'mJ', not one of time"),
         ({"space": "hytas"}, "is of space 'hytas', not of 'hytas-wide'"),
@@ -270,8 +273,7 @@ def test_a_written_table_says_how_to_take_it(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    about = {"about": "onnxruntime 1 on the CPU, 2 thread(s), 8 patch(es) a call, x86"}
-    table = {**wide_table, **about}
+    table = {**wide_table, "conditions": {"threads": 2, "batch": 8}}
     monkeypatch.setattr("hytas.export.latency.profile", lambda card, **given: table)
     monkeypatch.setattr("hytas.export.latency.predict", lambda table, card, name: 0.2)
     path = tmp_path / "out.json"

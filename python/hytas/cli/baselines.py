@@ -1,14 +1,14 @@
 """`hytas baselines`: what a searched network has to beat, on the same pixels."""
 
 import json
-import sys
-import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import click
 
 from hytas.cli import options
+from hytas.cli.progress import Live
 from hytas.errors import InputError
 
 LOG_SECONDS = 10.0
@@ -81,7 +81,7 @@ def baselines(
         decisive.make_split(scene, number)
     used = str(choose_device(device)) if any(METHODS[name].device for name in chosen) else "cpu"
     results = Results(out, decisive.setting(scene))
-    console = _Progress()
+    console = Live()
     try:
         found = run_baselines(
             scene,
@@ -90,40 +90,20 @@ def baselines(
             numbers,
             results,
             device=used,
-            progress=console.show,
+            progress=_shower(console),
             line=console.line,
         )
     finally:
-        console.clear()
+        console.close()
     click.echo(json.dumps(found, indent=1, allow_nan=False) if as_json else _text(found))
 
 
-class _Progress:
-    """One live line on a terminal, a line now and then in a log; on standard error."""
+def _shower(console: Live) -> Callable[[str, int, str, int, int], None]:
+    def show(method: str, seed: int, work: str, done: int, total: int) -> None:
+        fit = f"{method}, seed {seed}"
+        console.show(fit, f"{fit}: {work}" + (f" {done}/{total}" if total > 1 else ""))
 
-    def __init__(self) -> None:
-        self._live = sys.stderr.isatty()
-        self._shown = False
-        self._last = time.monotonic()
-
-    def line(self, text: str) -> None:
-        self.clear()
-        click.echo(text, err=True)
-
-    def show(self, method: str, seed: int, work: str, done: int, total: int) -> None:
-        text = f"{method}, seed {seed}: {work}" + (f" {done}/{total}" if total > 1 else "")
-        now = time.monotonic()
-        if self._live:
-            click.echo(f"\r\x1b[2K{text}", nl=False, err=True)
-            self._shown = True
-        elif now - self._last >= LOG_SECONDS:
-            click.echo(text, err=True)
-            self._last = now
-
-    def clear(self) -> None:
-        if self._shown:
-            click.echo("\r\x1b[2K", nl=False, err=True)
-            self._shown = False
+    return show
 
 
 def _text(found: dict[str, Any]) -> str:

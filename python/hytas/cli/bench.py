@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from hytas.cli.options import MOST_THREADS
+from hytas.cli.progress import bar
 from hytas.errors import InputError
 
 if TYPE_CHECKING:
@@ -95,7 +96,7 @@ def bench(
         _check_profiled(deployed)
     if table is not None:
         _predicted(deployed, _read_table(table), table)  # refuses before measuring
-    with _progress(as_json) as advance:
+    with bar("measuring", as_json) as advance:
         settings = settings_of(model, **grid, runtime=RUNTIME)
         if not no_torch and deployed.card.graph == "patch":
             settings += settings_of(model, **grid, runtime="hytas.export.bench_torch")
@@ -184,23 +185,6 @@ def _compare(model: "DeployedModel", table: dict[str, Any], path: Path) -> dict[
         "measured_ms": measured,
         "error": predicted / measured - 1.0,
     }
-
-
-def _progress(hidden: bool) -> Any:
-    from contextlib import contextmanager
-
-    from rich.console import Console
-    from rich.progress import Progress
-
-    @contextmanager
-    def bars() -> Any:
-        console = Console(stderr=True)
-        silent = hidden or not console.is_terminal
-        with Progress(console=console, disable=silent, transient=True) as progress:
-            task = progress.add_task("measuring", total=None)
-            yield lambda done, total: progress.update(task, completed=done, total=total)
-
-    return bars()
 
 
 def _text(found: dict[str, Any]) -> str:

@@ -2,14 +2,14 @@
 
 import json
 import time
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
 from hytas.cli import options
+from hytas.cli.progress import bar
 from hytas.errors import InputError
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from hytas.data import Geo, Rows
     from hytas.deploy import DeployedModel
     from hytas.deploy.journal import Journal
-    from hytas.deploy.scene import MapRows, Progress
+    from hytas.deploy.scene import MapRows
 
 
 @click.command()
@@ -171,7 +171,7 @@ def _run(
     strips = classify_strips(
         model, source.cube, nodata=source.nodata, tile_rows=tile_rows, first_row=resumed
     )
-    with _progress(height, resumed, hidden) as advance:
+    with bar("classifying", hidden, resumed) as advance:
         for strip in strips:
             journal.append(strip)
             advance(journal.done, height)
@@ -238,19 +238,6 @@ def _read_truth(
         both = np.where(maps[1] > 0, maps[1], maps[0])
         return Truth(both, maps[1], "pixels of the test map", files)
     return Truth(maps[0], maps[0], "labelled pixels, those trained on among them", files)
-
-
-@contextmanager
-def _progress(rows: int, done: int, hidden: bool) -> Iterator["Progress"]:
-    """A progress bar with the time left, on standard error."""
-    from rich.console import Console
-    from rich.progress import Progress as Bars
-
-    console = Console(stderr=True)
-    silent = hidden or not console.is_terminal  # a bar in a log is noise
-    with Bars(console=console, disable=silent, transient=True) as bars:
-        task = bars.add_task("classifying", total=rows, completed=done)
-        yield lambda done, total: bars.update(task, completed=done, total=total)
 
 
 def _write(

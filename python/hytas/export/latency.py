@@ -9,7 +9,6 @@ the order of the layers.
 
 import json
 import platform
-import re
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, NamedTuple
@@ -92,6 +91,7 @@ def profile(
         "unit": "us",
         "about": f"onnxruntime {onnxruntime.__version__} on the CPU, {threads} thread(s), "
         f"{batch} patch(es) a call, {platform.processor() or platform.machine()}",
+        "conditions": {"threads": threads, "batch": batch},
         "variables": {key: variables[key] for key in LAYOUTS[name].variables},
         "global": whole,
         "layers": layers,
@@ -295,9 +295,20 @@ def predict(table: Mapping[str, Any], card: ModelCard, name: str = "here") -> fl
 
 
 def conditions(table: Mapping[str, Any]) -> tuple[int, int]:
-    """Threads and patches a call that a table of `profile` holds for; 1 and 1 of another's."""
-    found = re.search(r"(\d+) thread\(s\), (\d+) patch\(es\) a call", str(table.get("about")))
-    return (int(found[1]), int(found[2])) if found else (1, 1)
+    """Threads and patches a call that a table holds for; 1 and 1 where it does not say.
+
+    Raises:
+        InputError: they are no whole numbers of 1 or more.
+    """
+    found = table.get("conditions", {})
+    values = [found.get(name, 1) if isinstance(found, dict) else 0 for name in ("threads", "batch")]
+    if not all(type(value) is int and value > 0 for value in values):
+        raise InputError(
+            f'latency table: "conditions" is {json.dumps(found)}; must hold "threads" and "batch", '
+            "whole numbers of 1 or more"
+        )
+    threads, batch = values
+    return threads, batch
 
 
 def _variables(card: ModelCard) -> dict[str, int]:

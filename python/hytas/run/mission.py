@@ -11,6 +11,7 @@ from hytas.run.charts import CHARTS, draw_charts
 from hytas.run.config import RunConfig
 from hytas.run.context import RunContext, open_run
 from hytas.run.folder import RunFolder, read_json, write_json
+from hytas.run.pareto import FILES as PARETO_FILES
 from hytas.run.report import SILENT, Report
 from hytas.run.stages import (
     check_search,
@@ -237,6 +238,7 @@ def outcome(context: RunContext, folder: RunFolder, architecture: dict[str, Any]
         folder.architecture,
         folder.evaluations,
         folder.predictor,
+        *(folder.path / name for name in PARETO_FILES),
         folder.config,
         folder.split,
     ]

@@ -9,6 +9,8 @@ from typing import Any
 from hytas.files import atomic_write
 from hytas.search import Evaluation
 
+FILES = ("pareto.csv", "pareto.png")
+
 
 def write_front(
     folder: Path, front: Sequence[tuple[Evaluation, float]], costs: Sequence[str]
@@ -26,7 +28,7 @@ def write_front(
     rows = sorted(front, key=lambda row: [row[0].costs[name] for name in costs])
     genes = [name for name in rows[0][0].architecture if name != "space"]
     with (
-        atomic_write(folder / "pareto.csv") as temporary,
+        atomic_write(folder / FILES[0]) as temporary,
         temporary.open("w", encoding="utf-8", newline="") as file,
     ):
         writer = csv.writer(file)
@@ -34,7 +36,7 @@ def write_front(
         for item, score in rows:
             values = [_cell(item.architecture[name]) for name in genes]
             writer.writerow([*(item.costs[name] for name in costs), score, *values])
-    _draw(folder / "pareto.png", [(item.costs[costs[0]], score) for item, score in rows], costs[0])
+    _draw(folder / FILES[1], [(item.costs[costs[0]], score) for item, score in rows], costs[0])
 
 
 def _cell(value: Any) -> Any:

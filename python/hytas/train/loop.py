@@ -96,6 +96,8 @@ def retrain(
 ) -> TrainingResult:
     """Train `network` in place; it ends with the averaged weights of its best validation epoch.
 
+    Of epochs that differ by less than `LEAST_GAIN` the earlier one is the best.
+
     The randomness of an epoch is a function of (seed, epoch), so a run that resumes from its
     checkpoint equals one that never stopped, on the same machine. Without validation pixels the
     last epoch is taken.

@@ -1,5 +1,7 @@
 """Files are whole or absent, and what keeps them from being written is said."""
 
+import errno
+import re
 from pathlib import Path
 
 import pytest
@@ -28,6 +30,19 @@ def test_a_missing_folder_and_a_folder_are_named(tmp_path: Path) -> None:
         write_text(tmp_path / "nowhere" / "a.txt", "text")
     with pytest.raises(IsADirectoryError, match="is a folder; the name of a file is needed"):
         write_text(tmp_path, "text")
+
+
+def test_an_error_names_the_file_and_not_the_temporary_one(tmp_path: Path) -> None:
+    def write(error: OSError) -> None:
+        with atomic_write(tmp_path / "a.txt") as temporary:
+            error.filename = error.filename and str(temporary)
+            raise error
+
+    for error in (OSError(errno.ENOSPC, "full"), OSError(errno.EROFS, "read-only", "temporary")):
+        with pytest.raises(OSError, match=re.escape(str(error.strerror))) as raised:
+            write(error)
+        assert raised.value.filename == str(tmp_path / "a.txt")
+    assert not list(tmp_path.iterdir())
 
 
 def test_a_csv_that_cannot_be_parsed_is_told(tmp_path: Path) -> None:

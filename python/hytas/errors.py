@@ -9,6 +9,6 @@ class InputError(ValueError):
 
 
 def one_line(error: BaseException) -> str:
-    """An exception as a reason: its kind and the beginning of what it says."""
+    """An exception as a reason: its kind and the beginning of what it says; of bad input, that."""
     text = " ".join(str(error).split())
-    return f"{type(error).__name__}: {text}"[:300]
+    return (text if isinstance(error, InputError) else f"{type(error).__name__}: {text}")[:300]

@@ -34,8 +34,14 @@ def atomic_write(path: str | Path) -> Iterator[Path]:
             os.fsync(file.fileno())
         temporary.chmod(0o666 & ~_umask())  # some writers make files for their owner alone
         temporary.replace(path)
+    except OSError as error:
+        # A full disk names no file, others the temporary one, which means nothing to the user.
+        if error.errno is None or str(error.filename or temporary) != str(temporary):
+            raise
+        raise OSError(error.errno, error.strerror or str(error), str(path)) from None
     finally:
-        temporary.unlink(missing_ok=True)
+        with suppress(OSError):
+            temporary.unlink(missing_ok=True)
 
 
 def read_csv(
@@ -56,6 +62,18 @@ def read_csv(
         return columns, [(reader.line_num, row) for row in reader]
     except csv.Error as error:
         raise InputError(f"{path}, line {reader.line_num}: {error}") from None
+
+
+def check_folder(path: Path, argument: str) -> None:
+    """Refuse, before the work, a file that could not be written after it.
+
+    Raises:
+        InputError: its folder does not exist, or cannot be written.
+    """
+    if not path.parent.is_dir():
+        raise InputError(f"{argument}: the folder {path.parent} does not exist")
+    if not os.access(path.parent, os.W_OK):
+        raise InputError(f"{argument}: the folder {path.parent} cannot be written")
 
 
 def lock(file: IO[Any]) -> bool:

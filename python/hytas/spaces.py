@@ -49,7 +49,7 @@ def open_space(
         else:
             opened = SearchSpace.builtin(space, variables or {})
         for table in bounds.tables:
-            opened = opened.with_table(table, _read(table))
+            opened = opened.with_table(table, _read(table, "latency table"))
     except InputError:
         raise
     except ValueError as error:
@@ -88,16 +88,18 @@ def file_digests(space: str, budget: str | None) -> dict[str, str]:
     return {path: hashlib.sha256(Path(path).read_bytes()).hexdigest() for path in paths}
 
 
-def _read(path: str) -> str:
+def _read(path: str, what: str) -> str:
     try:
         return Path(path).read_text(encoding="utf-8")
+    except FileNotFoundError:
+        raise InputError(f"{what}: no such file: {path}") from None
     except UnicodeDecodeError:
         raise InputError(f"{path}: is not a text file: it is not UTF-8") from None
 
 
 def _read_space(path: str) -> str:
     """The file's text; TOML becomes JSON here, so that the engine checks both alike."""
-    text = _read(path)
+    text = _read(path, "space")
     if not path.endswith(".toml"):
         return text
     import tomllib

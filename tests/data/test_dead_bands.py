@@ -72,7 +72,7 @@ def test_a_band_that_failed_in_part_is_refused_unless_left_out(tmp_path: Path):
 
 
 def test_a_scene_of_nothing_but_nan_is_refused():
-    with pytest.raises(InputError, match=r"90 labelled pixels hold NaN .* column 1, band 1 "):
+    with pytest.raises(InputError, match=r"^data: all 90 labelled pixels hold no data \(NaN, "):
         scene_from_arrays(floats() * np.nan, LABELS)
     with pytest.raises(InputError, match="finite"):
         Preprocessing.fit(floats().reshape(-1, 8) * np.nan)

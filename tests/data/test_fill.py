@@ -174,3 +174,19 @@ def test_a_mark_where_no_band_in_use_is_alive_unlabels_nothing():
     cube[:, :, 3] = np.nan
     scene = scene_from_arrays(cube, labels, nodata=-9999.0, bands="4")
     assert (scene.labels > 0).sum() == (labels > 0).sum()
+
+
+@pytest.mark.parametrize("nodata", [None, np.nan, -9999.0])
+def test_labelled_pixels_without_a_finite_value_are_unlabelled(nodata):
+    cube, labels = with_border(np.nan)
+    rows, columns = np.nonzero(labels)
+    cube[rows[:5], columns[:5]] = np.nan
+    scene = scene_from_arrays(cube, labels, nodata=nodata)
+    assert (scene.labels > 0).sum() == (labels > 0).sum() - 5
+    assert scene.notes == (
+        "5 labelled pixels hold no data: left unlabelled",
+        f"{3 * len(cube)} unlabelled pixels with NaN or infinite values masked",
+    )
+    cube[rows[7], columns[7], 3] = np.inf
+    with pytest.raises(InputError, match="1 labelled pixels hold NaN"):
+        scene_from_arrays(cube, labels, nodata=nodata)

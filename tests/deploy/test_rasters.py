@@ -1,5 +1,6 @@
 """Scenes in files of every layout, georeferenced maps out, kill and resume."""
 
+import errno
 import json
 import re
 import signal
@@ -7,6 +8,7 @@ import subprocess
 import sys
 import time
 import tracemalloc
+from collections.abc import Iterator
 from io import FileIO
 from pathlib import Path
 from typing import Any
@@ -22,8 +24,8 @@ from hytas.data import Geo
 from hytas.deploy import ClassMap, DeployedModel, classify_scene
 from hytas.deploy.journal import open_journal
 from hytas.deploy.outputs import Extras, write_confidence, write_map
-from hytas.deploy.rasters import category_names
-from hytas.deploy.scene import Strip
+from hytas.deploy.rasters import category_names, write_envi
+from hytas.deploy.scene import Strip, row_blocks
 from hytas.errors import InputError
 
 RUN = "from hytas.cli.main import run; run()"
@@ -246,10 +248,14 @@ def test_an_earlier_map_s_header_never_speaks_of_new_data(
     out = write_map(tmp_path / "map.hdr", expected, exported.card)
     before = (tmp_path / "map.img").read_bytes()
 
-    def full(path: Path, text: str) -> None:
-        raise OSError(28, "No space left on device")
+    replace = Path.replace
 
-    monkeypatch.setattr("hytas.deploy.rasters.write_text", full)
+    def stop(self: Path, target: Path) -> Path:
+        if target.suffix == ".hdr":
+            raise OSError(28, "No space left on device")
+        return replace(self, target)
+
+    monkeypatch.setattr(Path, "replace", stop)
     small = ClassMap(expected.labels[:6] * 0, expected.confidence[:6])
     with pytest.raises(OSError, match="No space"):
         write_map(out, small, exported.card)
@@ -379,3 +385,22 @@ def test_a_finished_map_takes_little_memory(exported: Exported, tmp_path: Path) 
         peak = tracemalloc.get_traced_memory()[1]
         tracemalloc.stop()
     assert peak < 6 * 2**20  # a whole map of 32 bits takes 8 MiB
+
+
+def test_a_failed_map_leaves_the_one_before(
+    exported: Exported, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    card, path = exported.card, tmp_path / "map.hdr"
+    write_envi(path, np.ones((9, 7), np.int32), np.dtype("u1"), card, None, True)
+    before = {file.name: file.read_bytes() for file in tmp_path.iterdir()}
+    whole = row_blocks
+
+    def full(values: np.ndarray) -> Iterator[tuple[int, np.ndarray]]:
+        yield from whole(values)
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr("hytas.deploy.rasters.row_blocks", full)
+    with pytest.raises(OSError, match="No space left") as raised:
+        write_envi(path, np.zeros((9, 7), np.int32), np.dtype("u1"), card, None, True)
+    assert raised.value.filename == str(tmp_path / "map.img")
+    assert {file.name: file.read_bytes() for file in tmp_path.iterdir()} == before

@@ -152,6 +152,11 @@ def test_a_scene_of_other_size_needs_no_other_file(deployed: DeployedModel) -> N
     assert set(np.unique(found.labels)) <= {3, 4, 9, 200}
 
 
+def test_tiles_of_no_row_are_refused(exported: Exported, deployed: DeployedModel) -> None:
+    with pytest.raises(InputError, match="tile rows: -1 must be 1 or more, or None"):
+        classify_scene(deployed, exported.scene.cube, tile_rows=-1)
+
+
 def test_an_unknown_output_is_refused_before_the_work(exported: Exported, tmp_path: Path) -> None:
     from hytas.deploy.outputs import check_output
 

@@ -337,7 +337,7 @@ def test_scores_on_other_patches_are_not_gone_on_with(archs, tmp_path, capsys) -
     assert hytas(capsys, *arguments, *split)[0] == 0
     code, _, err = hytas(capsys, *arguments, *split, "--block", "5")
     assert code == 2
-    assert "holds scores of other batch" in err
+    assert "holds scores of other labelled patches" in err
     assert hytas(capsys, *arguments, *split)[0] == 0
 
 

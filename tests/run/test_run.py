@@ -4,6 +4,7 @@ import csv
 import json
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -279,6 +280,55 @@ def test_a_space_file_that_changes_is_another_run(scene: Scene, tmp_path: Path) 
     assert again.architecture == named.architecture
     file.write_text(file.read_text() + "\n")
     with pytest.raises(InputError, match=r"space\.json: has changed since the run in .* began"):
+        run_mission(config, scene, tmp_path / "run", device="cpu")
+
+
+def test_latency_tables_of_one_name_are_told_apart(scene: Scene, tmp_path: Path) -> None:
+    widths = next(
+        gene
+        for gene in json.loads(builtin_space_text("hytas"))["genes"]
+        if gene["name"] == "embed_dim"
+    )["values"]
+
+    def write(folder: str, cost: float) -> Path:
+        (tmp_path / folder).mkdir(exist_ok=True)
+        rows = [{"when": {"embed_dim": width}, "cost": cost} for width in widths]
+        table = {"format": "hytas-latency", "version": 1, "space": "hytas", "unit": "us"}
+        (tmp_path / folder / "t.json").write_text(json.dumps({**table, "global": rows}))
+        return tmp_path / folder / "t.json"
+
+    first, second = write("a", 5), write("b", 7)
+    budget = f"1ms-latency@{first},1ms-latency@{second}"
+    config = replace(SEARCH_ONLY, proxy="params", budget=budget)
+    run_mission(config, scene, tmp_path / "run", device="cpu")
+    for folder in ("a", "b"):
+        before = (tmp_path / folder / "t.json").read_text()
+        write(folder, 6)
+        with pytest.raises(InputError, match=rf"{folder}/t\.json: has changed since the run"):
+            run_mission(config, scene, tmp_path / "run", device="cpu")
+        (tmp_path / folder / "t.json").write_text(before)
+    run_mission(config, scene, tmp_path / "run", device="cpu")
+
+
+@pytest.mark.parametrize(
+    ("gene", "values", "message"),
+    [
+        ("pooling", ["max"], "pooling 'max': must be one of class, mean, centre"),
+        ("patch", [2], "patch 2: must be odd"),
+        ("fusion", ["maybe"], "fusion 'maybe': must be yes or no"),
+    ],
+)
+def test_values_that_no_network_knows_end_a_search(
+    gene: str, values: list[Any], message: str, scene: Scene, tmp_path: Path
+) -> None:
+    space = json.loads(builtin_space_text("hytas-wide"))
+    (found,) = [each for each in space["genes"] if each["name"] == gene]
+    found["values"] = values
+    found.pop("weights", None)
+    path = tmp_path / "mine.json"
+    path.write_text(json.dumps(space))
+    config = replace(SEARCH_ONLY, space=str(path), proxy="dss")
+    with pytest.raises(InputError, match=f"got a score; the first reason: dss: {message}"):
         run_mission(config, scene, tmp_path / "run", device="cpu")
 
 

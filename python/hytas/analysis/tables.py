@@ -72,7 +72,7 @@ def read_tables(paths: Sequence[str | Path], **options: Any) -> list[RankingTabl
         options: of `read_table`.
 
     Raises:
-        InputError: no table is there, or one is not readable as a table.
+        InputError: no table is there, one is not readable as a table, or two have one name.
         OSError: a file cannot be read.
     """
     files: list[Path] = []
@@ -83,7 +83,16 @@ def read_tables(paths: Sequence[str | Path], **options: Any) -> list[RankingTabl
         files += found
     if not files:
         raise InputError("tables: none given; name a folder or CSV files")
-    return [read_table(file, **options) for file in dict.fromkeys(files)]
+    files = list({file.resolve(): file for file in files}.values())
+    named: dict[str, Path] = {}
+    for file in files:
+        if file.stem in named:
+            raise InputError(
+                f"tables {file}: a table goes by its file's name, and {named[file.stem]} has the "
+                "same; rename one"
+            )
+        named[file.stem] = file
+    return [read_table(file, **options) for file in files]
 
 
 def read_table(

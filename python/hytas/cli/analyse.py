@@ -107,9 +107,11 @@ def _shape(text: str) -> Any:
         numbers = [int(part) for part in text.split(",")]
     except ValueError:
         numbers = []
-    if len(numbers) not in (2, 4) or min(numbers) < 1:
+    odd = all(number % 2 for number in numbers[2:])
+    if len(numbers) not in (2, 4) or min(numbers) < 1 or numbers[1] < 2 or not odd:
         raise InputError(
-            f"shape {text!r}: must be BANDS,CLASSES or BANDS,CLASSES,PATCH,GROUP, as 200,16,7,3"
+            f"shape {text!r}: must be BANDS,CLASSES or BANDS,CLASSES,PATCH,GROUP, as 200,16,7,3; "
+            "2 classes or more, PATCH and GROUP odd"
         )
     return InputShape(*numbers)
 

@@ -1,6 +1,7 @@
 """`hytas bench`: how fast a model runs on this machine."""
 
 import json
+import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -9,9 +10,21 @@ import click
 from hytas.cli.options import MOST_THREADS
 from hytas.cli.progress import bar
 from hytas.errors import InputError
+from hytas.files import check_folder
 
 if TYPE_CHECKING:
     from hytas.deploy import DeployedModel
+
+
+MOST_BATCH = 2**16
+MOST_SECONDS = 3600.0
+
+
+def _seconds(ctx: click.Context, param: click.Parameter, value: float) -> float:
+    """A range lets NaN pass."""
+    if math.isnan(value):
+        raise InputError(f"seconds: nan must be 0.05 to {MOST_SECONDS:g}")
+    return value
 
 
 def _numbers(text: str, argument: str, most: int | None = None) -> list[int]:
@@ -38,7 +51,8 @@ def _numbers(text: str, argument: str, most: int | None = None) -> list[int]:
 @click.option("--provider", default="auto", show_default=True, help="auto (all), cpu or cuda.")
 @click.option(
     "--seconds",
-    type=click.FloatRange(min=0.05),
+    type=click.FloatRange(min=0.05, max=MOST_SECONDS),
+    callback=_seconds,
     default=1.0,
     show_default=True,
     help="For which each setting is measured, three times over.",
@@ -86,7 +100,7 @@ def bench(
     grid: dict[str, Any] = {
         "providers": working_providers() if provider == "auto" else [provider],
         "threads": _numbers(threads, "threads", MOST_THREADS),
-        "batches": _numbers(batch, "batch"),
+        "batches": _numbers(batch, "batch", MOST_BATCH),
         "seconds": seconds,
     }
     if profile_table is not None:
@@ -116,8 +130,7 @@ def bench(
 
 def _check_table(path: Path, model: Path) -> None:
     """Refuse before measuring what could not be written after it."""
-    if not path.parent.is_dir():
-        raise InputError(f"profile table: the folder {path.parent} does not exist")
+    check_folder(path, "profile table")
     if path.is_dir():
         raise InputError(f"profile table: {path} is a folder, a file name needed")
     if path.resolve() == model.resolve():

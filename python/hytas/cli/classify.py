@@ -76,12 +76,13 @@ def classify(
     as_json: bool,
 ) -> None:
     """Classify every pixel of SCENE with MODEL, an exported .onnx file."""
+    from hytas.data import check_mark
     from hytas.deploy import DeployedModel
     from hytas.deploy.accuracy import check_truth
     from hytas.deploy.journal import file_identity, open_journal
     from hytas.deploy.outputs import check_apart, write_confidence
 
-    outputs = _check_outputs(out, confidence, confusion, labels)
+    outputs = _check_outputs(out, confidence, confusion, labels, labels_key)
     deployed = DeployedModel.load(model, provider, threads=threads)
     source = _open_source(scene, cube_key, deployed.card.bands)
     height, width, bands = source.cube.shape
@@ -93,7 +94,7 @@ def classify(
         check_truth(truth.scored, deployed.card)
     read = {"the scene": source.files, "the labels": () if truth is None else truth.files}
     check_apart(outputs, {"the model": [model], **read})
-    nodata = source.nodata if nodata is None else nodata
+    nodata = source.nodata if nodata is None else check_mark(nodata, source.cube.dtype)
     identity: dict[str, Any] = {
         "model": file_identity(model),
         "scene": [file_identity(file) for file in source.files],
@@ -120,7 +121,11 @@ def classify(
 
 
 def _check_outputs(
-    out: Path, confidence: Path | None, confusion: Path | None, labels: Path | None
+    out: Path,
+    confidence: Path | None,
+    confusion: Path | None,
+    labels: Path | None,
+    labels_key: str | None,
 ) -> dict[str, Path]:
     """Refuse before the work what could not be written after it; returns the outputs asked for."""
     from hytas.deploy.outputs import check_output
@@ -129,8 +134,9 @@ def _check_outputs(
     outputs = {argument: path for argument, path in given.items() if path is not None}
     for argument, path in outputs.items():
         check_output(path, argument)
-    if confusion is not None and labels is None:
-        raise InputError(f"confusion: {confusion} needs the ground truth; name it with --labels")
+    for argument, value in (("confusion", confusion), ("labels key", labels_key)):
+        if value is not None and labels is None:
+            raise InputError(f"{argument}: {value} needs the ground truth; name it with --labels")
     return outputs
 
 

@@ -28,19 +28,23 @@ def inspect(path: Path, as_json: bool, **reading: Any) -> None:
     """Tell what PATH holds: a scene, an exported model, or a run folder."""
     if str(path) != "synthetic" and not path.exists():
         raise InputError(f"path: no such file or folder: {path}")
-    found = _reader(path, lambda: _scene(path, reading))()
+    given = {name: value for name, value in reading.items() if value is not None}
+    found = _reader(path, given)()
     if as_json:
         click.echo(json.dumps(found, indent=2))
     else:
         click.echo("\n".join(_lines(found)))
 
 
-def _reader(path: Path, scene: Callable[[], Finding]) -> Callable[[], Finding]:
-    if path.is_dir():
-        return lambda: _run(path)
-    if path.suffix.lower() == ".onnx":
-        return lambda: _model(path)
-    return scene
+def _reader(path: Path, given: Mapping[str, Any]) -> Callable[[], Finding]:
+    """What reads the path; `given` is how to read a scene."""
+    is_model = path.suffix.lower() == ".onnx"
+    if not path.is_dir() and not is_model:
+        return lambda: _scene(path, given)
+    for name, value in given.items():
+        what = "a model" if is_model else "a run folder"
+        raise InputError(f"{name} {value}: says how to read a scene, and {path} is {what}")
+    return (lambda: _model(path)) if is_model else (lambda: _run(path))
 
 
 def _model(path: Path) -> Finding:
@@ -76,7 +80,7 @@ def _ends(card: "ModelCard") -> tuple[str, str]:
     return patches, f"probabilities (N, {len(card.class_ids)}) float32"
 
 
-def _scene(path: Path, reading: Mapping[str, Any]) -> Finding:
+def _scene(path: Path, given: Mapping[str, Any]) -> Finding:
     from hytas.data import load_scene, open_file
 
     found: Finding = {"what": "scene", "path": str(path)}
@@ -84,8 +88,10 @@ def _scene(path: Path, reading: Mapping[str, Any]) -> Finding:
         contents = open_file(path, "path")
         found |= {"format": contents.format, "variables": _variables(contents)}
     try:
-        scene = load_scene(path, **reading)
+        scene = load_scene(path, **given)
     except InputError as error:
+        if given:
+            raise  # of what was asked for, not of what the file is
         return found | _unlabelled(path, str(error))
     found |= {
         "size": f"{scene.height} x {scene.width} pixels",

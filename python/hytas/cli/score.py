@@ -99,7 +99,7 @@ def score(archs: str, proxy: str, out: str, device: str, **settings: Any) -> Non
         "device": context.device.type,
         "scene": scene.fingerprint,
         "shape": context.shape.variables(),
-        "batch": None if batch is None else _fingerprint(batch),
+        "labelled patches": None if batch is None else _fingerprint(batch),
         "scaling": [config.scaling, config.bands],
         **{name: scoring[name] for name in ("precision", "init", "fusions")},
     }

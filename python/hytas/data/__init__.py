@@ -4,7 +4,7 @@ from hytas.data.bands import finite, parse_bands
 from hytas.data.contents import Contents, Rows, Variable
 from hytas.data.cube_reader import CubeReader, FileCube, open_cube, valid_pixels
 from hytas.data.datasets import SCENES
-from hytas.data.fill import undeclared_in_rows
+from hytas.data.fill import check_mark, undeclared_in_rows
 from hytas.data.geo import Geo
 from hytas.data.load import Cube, load_cube, load_maps, load_scene
 from hytas.data.palette import UNLABELLED_COLOUR, palette
@@ -42,6 +42,7 @@ __all__ = [
     "Scene",
     "Split",
     "Variable",
+    "check_mark",
     "check_patch_side",
     "check_patch_size",
     "check_seed",

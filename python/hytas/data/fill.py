@@ -8,6 +8,7 @@ import numpy.typing as npt
 
 from hytas.data.bands import Bands, finite
 from hytas.data.contents import Array, Rows
+from hytas.errors import InputError
 
 USUAL = (32767.0, 65535.0)
 """Marks for no data that are no odd values by themselves, beside the largest of a type."""
@@ -31,12 +32,26 @@ def as_held(nodata: float | None, dtype: np.dtype[Any]) -> float | None:
     return float(nodata) if limits.min <= nodata <= limits.max and nodata % 1 == 0 else None
 
 
+def check_mark(nodata: float, dtype: np.dtype[Any]) -> float:
+    """Return the user's mark for no data, if a cube of the type can hold it.
+
+    Raises:
+        InputError: it cannot.
+    """
+    if np.isfinite(nodata) and as_held(nodata, dtype) is None:
+        raise InputError(f"nodata: {nodata:g} is no value of the cube's type, {dtype}")
+    return nodata
+
+
 def empty_pixels(cube: Array, nodata: float | None, bands: Bands) -> Mask:
-    """(H, W), True where all of `bands` of a cube (H, W, B) are `nodata`."""
+    """(H, W), True where all of `bands` of a cube (H, W, B) are `nodata`, or no finite float32."""
     empty = np.zeros(cube.shape[:2], dtype=np.bool_)
-    if nodata is not None and bands.size:
+    if bands.size and (nodata is not None or cube.dtype.kind == "f"):
         for row, line in enumerate(cube):
-            empty[row] = (line[:, bands] == nodata).all(axis=1)
+            held = finite(line[:, bands])
+            if nodata is not None:
+                held &= line[:, bands] != nodata
+            empty[row] = ~held.any(axis=1)
     return empty
 
 

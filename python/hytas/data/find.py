@@ -83,9 +83,10 @@ def find_cube(
     if cubes:
         _require_number(cubes[0], contents, argument)
     flat = [v for v in contents.variables if map_shape(v.shape) is not None]
-    if len(flat) == 1 and len(contents.variables) == 1:
+    one_band = flat if len(contents.variables) == 1 else [v for v in flat if len(v.shape) == 3]
+    if len(one_band) == 1:
         raise InputError(
-            f"{argument}: {flat[0]} in {contents.path} has one band, a scene needs at least 2"
+            f"{argument}: {one_band[0]} in {contents.path} has one band, a scene needs at least 2"
         )
     names = ", ".join(map(str, contents.variables)) or "nothing"
     raise InputError(
@@ -121,6 +122,8 @@ def find_maps(
         keys = [name.strip() for name in key.split(",")]
         if len(keys) > 2:
             raise InputError(f"--labels-key: {key!r} names {len(keys)} maps, one or two needed")
+        if len(set(keys)) < len(keys):
+            raise InputError(f"--labels-key: {key!r} names one map twice")
         named = [contents.get(name, argument) for name in keys]
         return [_load_map(variable, contents, argument, unlabelled) for variable in named]
     maps = numbers(contents.variables)

@@ -12,7 +12,7 @@ from hytas.data import find
 from hytas.data.contents import Array
 from hytas.data.cube_reader import band_axis, valid_pixels
 from hytas.data.datasets import SCENES, locate
-from hytas.data.fill import as_held
+from hytas.data.fill import check_mark
 from hytas.data.known import CLASS_NAMES
 from hytas.data.labels import check_map
 from hytas.data.readers import open_file
@@ -61,13 +61,7 @@ class Use:
         Raises:
             InputError: the user's is none that the cube can hold.
         """
-        if self.nodata is None:
-            return own
-        if np.isfinite(self.nodata) and as_held(self.nodata, cube.dtype) is None:
-            raise InputError(
-                f"nodata: {self.nodata:g} is no value of the cube's type, {cube.dtype}"
-            )
-        return self.nodata
+        return own if self.nodata is None else check_mark(self.nodata, cube.dtype)
 
 
 def load_scene(

@@ -112,7 +112,7 @@ def scene_from_arrays(
     """Check arrays and make a scene of them.
 
     Labelled pixels must be finite in the bands in use: those selected, but for the dead ones, which
-    hold a value in no labelled pixel.
+    hold a value in no labelled pixel. One that is finite in none is left unlabelled.
 
     Args:
         cube: (H, W, B), whole numbers or floats of at most 64 bits.
@@ -174,7 +174,8 @@ def _masked(
     maps, emptied = _without(empty, maps)
     joined = join(maps)
     valid = valid_pixels(cube, bands=used)
-    found = _refuse_labelled_nan(cube, valid | empty, joined.labels, used)
+    _refuse_labelled_nan(cube, valid | empty, joined.labels, used)
+    found = _unmeasured(valid | labelled)
     fills = undeclared(cube, valid & ~empty, joined.labels > 0, used)
     remarks = (*emptied, *joined.notes, *_dead(alive, cube.shape[2]), *found, *fills)
     return joined, valid & ~empty, remarks
@@ -254,15 +255,19 @@ def _without(
     lost = sum(int((values[empty] != 0).sum()) for _, values in maps)
     if not lost:
         return maps, ()
+    if lost == sum(int((values != 0).sum()) for _, values in maps):
+        raise InputError(
+            f"data: all {lost} labelled pixels hold no data (NaN, infinite values, or the mark for "
+            "no data) in the bands in use, which --bands selects"
+        )
     kept = [(name, np.where(empty, 0, values).astype(values.dtype)) for name, values in maps]
     return kept, (f"{lost} labelled pixels hold no data: left unlabelled",)
 
 
 def _refuse_labelled_nan(
     cube: Array, valid: npt.NDArray[np.bool_], labels: LabelMap, bands: Bands
-) -> tuple[str, ...]:
-    bad = ~valid
-    labelled = bad & (labels > 0)
+) -> None:
+    labelled = ~valid & (labels > 0)
     if labelled.any():
         row, column = (int(i) for i in np.argwhere(labelled)[0])
         band = int(bands[~finite(cube[row, column, bands])][0])
@@ -271,7 +276,11 @@ def _refuse_labelled_nan(
             f"at row {row}, column {column}, band {band + 1} ({cube[row, column, band]:g}): "
             "labelled pixels must be finite, as float32, in the bands in use, which --bands selects"
         )
-    count = int(bad.sum())
+
+
+def _unmeasured(valid: npt.NDArray[np.bool_]) -> tuple[str, ...]:
+    """A remark on the pixels that are not valid."""
+    count = int((~valid).sum())
     return (f"{count} unlabelled pixels with NaN or infinite values masked",) if count else ()
 
 

@@ -1,7 +1,6 @@
 """Class maps as files: one writer a suffix."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,7 +13,7 @@ from hytas.deploy.picture import draw_map
 from hytas.deploy.rasters import names_file, write_envi, write_geotiff
 from hytas.deploy.scene import MapRows, row_blocks
 from hytas.errors import InputError
-from hytas.files import atomic_write
+from hytas.files import atomic_write, check_folder
 from hytas.model_card import ModelCard
 
 
@@ -96,13 +95,13 @@ def check_output(path: Path, argument: str = "out") -> None:
     """Refuse, before the work, what could not be written after it.
 
     Raises:
-        InputError: an unknown suffix, a folder that does not exist, or one in the file's place.
+        InputError: an unknown suffix, a folder that does not exist or cannot be written, or one in
+            the file's place.
     """
     known = SUFFIXES[argument]
     if path.suffix.lower() not in known:
         raise InputError(f"{argument}: {path} must end in one of {', '.join(known)}")
-    if not path.parent.is_dir():
-        raise InputError(f"{argument}: the folder {path.parent} does not exist")
+    check_folder(path, argument)
     for file in files_of(path, argument):
         if file.is_dir():
             raise InputError(f"{argument}: {file} is a folder, a file name needed")
@@ -147,17 +146,6 @@ def _same_file(one: Path, other: Path) -> bool:
     return one.resolve() == other.resolve()
 
 
-@contextmanager
-def naming(path: Path) -> Iterator[None]:
-    """Name the file in an error of the system that names none, as a full disk gives it."""
-    try:
-        yield
-    except OSError as error:
-        if error.filename is not None:
-            raise
-        raise OSError(error.errno, error.strerror or str(error), str(path)) from None
-
-
 def write_map(
     path: str | Path, result: MapRows, card: ModelCard, extras: Extras | None = None
 ) -> Path:
@@ -169,8 +157,7 @@ def write_map(
     """
     path = Path(path)
     check_output(path)
-    with naming(path):
-        WRITERS[path.suffix.lower()](path, result, card, extras or Extras())
+    WRITERS[path.suffix.lower()](path, result, card, extras or Extras())
     return path
 
 
@@ -185,9 +172,8 @@ def write_confidence(
     """
     path = Path(path)
     check_output(path, "confidence")
-    with naming(path):
-        write = RASTERS[path.suffix.lower()]
-        write(path, result.confidence, np.dtype(np.float32), card, geo, False)
+    write = RASTERS[path.suffix.lower()]
+    write(path, result.confidence, np.dtype(np.float32), card, geo, False)
     return path
 
 

@@ -1,5 +1,6 @@
 """Class maps and confidences as georeferenced rasters: GeoTIFF and ENVI, written row by row."""
 
+import os
 from pathlib import Path
 from typing import Any
 from xml.sax.saxutils import escape
@@ -71,18 +72,34 @@ def write_envi(
 ) -> None:
     """An ENVI raster of one band: header `<stem>.hdr`, data `<stem>.img`.
 
-    The header comes last: where there is one, the data beside it are whole.
+    Both are written before either has its name, so that what fails leaves an earlier map; then the
+    header comes last: where there is one, the data beside it are whole.
     """
     header, data = path.with_suffix(".hdr"), path.with_suffix(".img")
     stored = dtype.newbyteorder("<")
-    with atomic_write(data) as temporary, temporary.open("wb") as file:
-        for _, block in row_blocks(values):
-            file.write(block.astype(stored, copy=False).tobytes())
-        file.flush()
-        header.unlink(missing_ok=True)  # an earlier map's would speak of these data
+    with atomic_write(header) as described:
+        fields = _envi_fields(values.shape, stored, card, geo, classes)
+        lines = "".join(f"{name} = {text}\n" for name, text in fields.items())
+        described.write_text("ENVI\n" + lines, encoding="utf-8")
+        with atomic_write(data) as temporary, temporary.open("wb") as file:
+            for _, block in row_blocks(values):
+                file.write(block.astype(stored, copy=False).tobytes())
+            file.flush()
+            os.fsync(file.fileno())
+            header.unlink(missing_ok=True)  # an earlier map's would speak of these data
+
+
+def _envi_fields(
+    shape: tuple[int, ...],
+    stored: np.dtype[Any],
+    card: ModelCard,
+    geo: Geo | None,
+    classes: bool,
+) -> dict[str, Any]:
+    """What the header of a map (H, W) says, by ENVI's names."""
     fields: dict[str, Any] = {
-        "samples": values.shape[1],
-        "lines": values.shape[0],
+        "samples": shape[1],
+        "lines": shape[0],
         "bands": 1,
         "header offset": 0,
         "file type": "ENVI Classification" if classes else "ENVI Standard",
@@ -100,7 +117,7 @@ def write_envi(
         fields["class lookup"] = "{" + ", ".join(map(str, colours)) + "}"
     for name, text in (geo.to_envi() if geo is not None else {}).items():
         fields[name] = text if text.startswith("{") else f"{{{text}}}"
-    write_text(header, "ENVI\n" + "".join(f"{name} = {text}\n" for name, text in fields.items()))
+    return fields
 
 
 def category_names(card: ModelCard) -> list[str]:

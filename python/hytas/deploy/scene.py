@@ -9,6 +9,7 @@ import numpy.typing as npt
 
 from hytas.data import Rows, check_patch_size, finite, mirror
 from hytas.deploy.model import Array, DeployedModel
+from hytas.errors import InputError
 
 TILE_BYTES = 24 * 2**20
 TILE_PIXELS = 4096
@@ -80,8 +81,8 @@ def classify_scene(
         progress: called after each tile.
 
     Raises:
-        InputError: another band count, a scene smaller than a patch, or values that the model's
-            element type cannot hold.
+        InputError: another band count, a scene smaller than a patch, values that the model's
+            element type cannot hold, or tiles of no row.
     """
     height, width = cube.shape[:2]
     result = ClassMap(np.zeros((height, width), np.int32), np.zeros((height, width), np.float32))
@@ -108,6 +109,8 @@ def classify_strips(
     height, width, bands = cube.shape
     model.check_scene(bands)
     check_patch_size(model.card.patch_size, height, width)
+    if tile_rows is not None and tile_rows < 1:
+        raise InputError(f"tile rows: {tile_rows} must be 1 or more, or None")
     rows = tile_rows or _tile_rows(width, width * bands * cube.dtype.itemsize)
     for top in range(first_row, height, rows):
         bottom = min(top + rows, height)

@@ -13,10 +13,12 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
+from hytas.errors import InputError
 from hytas.models.layers import PixelEmbedding, SpectralEmbedding, TokenStream, initialise
 from hytas.models.shape import InputShape
 
-BAND, PIXEL, SERIES, PARALLEL = "band", "pixel", "series", "parallel"
+BAND, PIXEL, SERIES, PARALLEL = TOKENS = ("band", "pixel", "series", "parallel")
+CLASS, MEAN, CENTRE = POOLINGS = ("class", "mean", "centre")
 
 
 @dataclass(frozen=True)
@@ -51,6 +53,9 @@ class SpectralTransformer(nn.Module):
         drop_path: stochastic depth of the last layer of each stream.
 
     Input: scaled patches (N, P, P, bands), float. Output: logits (N, classes).
+
+    Raises:
+        InputError: other tokens or pooling than these, or a patch without a centre.
     """
 
     def __init__(
@@ -69,6 +74,11 @@ class SpectralTransformer(nn.Module):
         drop_path: float = 0.0,
     ) -> None:
         super().__init__()
+        for gene, value, known in (("tokens", tokens, TOKENS), ("pooling", pooling, POOLINGS)):
+            if value not in known:
+                raise InputError(f"{gene} {value!r}: must be one of {', '.join(known)}")
+        if patch_size % 2 == 0:
+            raise InputError(f"patch {patch_size}: must be odd, for a patch has a centre")
         self.tokens, self.patch_size, self.pooling = tokens, patch_size, pooling
         if tokens != PIXEL:
             self.band_embed = SpectralEmbedding(patch_size, band_width, embed_dim, band_stride)
@@ -106,9 +116,9 @@ class SpectralTransformer(nn.Module):
         """The tokens of a stream that are read: their mean is what the head, or the other gets."""
         if self.tokens == SERIES and stream == BAND:
             return slice(0, 1)
-        if self.pooling == "mean":
+        if self.pooling == MEAN:
             return slice(1, None)
-        if self.pooling == "centre" and stream == PIXEL:
+        if self.pooling == CENTRE and stream == PIXEL:
             centre = 1 + self.patch_size**2 // 2
             return slice(centre, centre + 1)
         return slice(0, 1)

@@ -37,12 +37,18 @@ def _wide(architecture: Architecture, shape: InputShape, drop_path: float) -> nn
         band_width=architecture["band_width"],
         band_stride=architecture["band_stride"],
         pooling=architecture["pooling"],
-        fusion=architecture["fusion"] == "yes",
+        fusion=_switch("fusion", architecture["fusion"]),
         embed_dim=architecture["embed_dim"],
         bands=Layers(architecture["band_heads"], architecture["band_mlp"]),
         pixels=Layers(architecture["pixel_heads"], architecture["pixel_mlp"]),
         drop_path=drop_path,
     )
+
+
+def _switch(gene: str, value: Any) -> bool:
+    if value not in ("yes", "no"):
+        raise InputError(f"{gene} {value!r}: must be yes or no")
+    return bool(value == "yes")
 
 
 # search space -> its network. A new space is one function and one line.
@@ -60,7 +66,8 @@ def build_network(
     The global generator is left as it was found.
 
     Raises:
-        InputError: no network belongs to the architecture's space.
+        InputError: no network belongs to the architecture's space, or a gene has a value that the
+            network does not know, as a space file may bring it.
     """
     space = architecture.get("space")
     if space not in NETWORKS:

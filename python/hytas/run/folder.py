@@ -106,16 +106,15 @@ class RunFolder:
                 a file that the configuration names.
         """
         digests = file_digests(config.space, config.budget)
-        # By name, for a folder of files may move: the digests say what they are.
-        files = {Path(path).name: digest for path, digest in digests.items()}
+        # By place and name, for a folder of files may move: the digests say what they are.
+        files = [[Path(path).name, digest] for path, digest in digests.items()]
         versions = _versions()
         if self.config.exists():
             stored, scene = self.read_config()
             held = read_json(self.config)
             versions = held.get("versions", versions)
-            for path in digests:
-                name = Path(path).name
-                if held.get("files", {}).get(name, files[name]) != files[name]:
+            for path, now, before in zip(digests, files, held.get("files", []), strict=False):
+                if now[0] == before[0] and now != before:
                     raise InputError(
                         f"{path}: has changed since the run in {self.path} began; put it back, or "
                         "choose another folder"
@@ -147,6 +146,8 @@ class RunFolder:
         Raises:
             InputError: there is none, or it is not readable.
         """
+        if self.path.is_dir() and not self.config.exists():
+            raise InputError(f"{self.path}: is no run folder: it holds no config.json")
         values = read_json(self.config)
         try:
             return RunConfig.from_dict(values["config"]), str(values["scene"])

@@ -6,9 +6,9 @@ from dataclasses import replace
 import torch
 
 from hytas.train import Recipe
-from hytas.train.augment import augment, mix, random_symmetry
+from hytas.train.augment import augment, foreign_side, mix, random_symmetry
 
-STILL = Recipe(flips=False, band_noise=0.0, illumination=0.0, brightness=0.0)
+STILL = Recipe(flips=False, borders=0.0, band_noise=0.0, illumination=0.0, brightness=0.0)
 
 
 def generator(seed: int = 0) -> torch.Generator:
@@ -34,6 +34,30 @@ def test_the_batch_given_is_left_as_it_was() -> None:
     changed = augment(patches, Recipe(brightness=0.2, band_noise=0.1), generator())
     assert torch.equal(patches, before)
     assert changed.shape == patches.shape
+
+
+def test_a_foreign_side_is_the_same_side_of_another_patch_and_no_centre() -> None:
+    count, side = 400, 5
+    number = torch.arange(float(count))[:, None, None].expand(count, side, side)
+    place = torch.arange(float(side * side)).view(1, side, side).expand(count, side, side)
+    patches = torch.stack([number, place], dim=-1)
+    changed = foreign_side(patches, 0.5, generator())
+    assert torch.equal(changed[..., 1], patches[..., 1])  # every pixel stays in its place
+    foreign = changed[..., 0] != number
+    assert not foreign[:, 2, 2].any()
+    touched = foreign.flatten(1).any(1)
+    assert 150 < int(touched.sum()) < 250
+    shapes = set()
+    for mask, donor in zip(foreign[touched], changed[touched][..., 0], strict=True):
+        assert len(donor[mask].unique()) == 1
+        rows, columns = mask.any(1).tolist(), mask.any(0).tolist()
+        assert bool((mask == torch.tensor(rows)[:, None] & torch.tensor(columns)).all())
+        shapes.add((tuple(rows), tuple(columns)))
+    whole = (True,) * side
+    depths = [(True, False, False, False, False), (True, True, False, False, False)]
+    expected = {(d[::s], whole) for d in depths for s in (1, -1)}
+    assert shapes == expected | {(columns, rows) for rows, columns in expected}
+    assert foreign_side(patches[:, :1, :1], 1.0, generator()).equal(patches[:, :1, :1])
 
 
 def test_illumination_is_one_factor_of_the_raw_values_of_a_patch() -> None:

@@ -9,7 +9,7 @@ from hytas.train.recipe import Recipe
 def augment(
     patches: Tensor, recipe: Recipe, generator: torch.Generator, dark: Tensor | None = None
 ) -> Tensor:
-    """Random symmetry, light, noise and missing bands for each patch, as `recipe` says.
+    """Random neighbours, symmetry, light, noise and missing bands for each patch, by `recipe`.
 
     Args:
         patches: scaled patches (N, P, P, bands); not changed.
@@ -21,6 +21,8 @@ def augment(
     def normal(*sizes: int) -> Tensor:
         return torch.randn(*sizes, generator=generator).to(patches.device)
 
+    if recipe.borders:
+        patches = foreign_side(patches, recipe.borders, generator)
     if recipe.flips:
         patches = random_symmetry(patches, generator)
     if recipe.illumination:
@@ -37,6 +39,29 @@ def augment(
         kept = torch.rand(count, 1, 1, patches.shape[-1], generator=generator) >= share
         patches = patches * kept.to(patches.device)  # the mean of a standardised band is 0
     return patches
+
+
+def foreign_side(patches: Tensor, share: float, generator: torch.Generator) -> Tensor:
+    """One side of some patches (N, P, P, bands) replaced by the same side of another of them.
+
+    CutMix (Yun et al., ICCV 2019) that never takes the centre, and so leaves the class as it is: at
+    the border of a field a pixel's neighbours are of another class.
+
+    Args:
+        share: probability of a patch to be changed.
+    """
+    count, side = patches.shape[:2]
+    if side == 1:
+        return patches
+    other = torch.randperm(count, generator=generator)
+    depth = torch.randint(1, side // 2 + 1, (count, 1, 1), generator=generator)
+    depth = depth * (torch.rand(count, 1, 1, generator=generator) < share)
+    from_end, across = torch.rand(2, count, 1, 1, generator=generator) < 0.5
+    place = torch.arange(side).expand(count, side, side)
+    place = torch.where(across, place, place.mT)
+    place = torch.where(from_end, side - 1 - place, place)
+    foreign = (place < depth)[..., None].to(patches.device)
+    return torch.where(foreign, patches[other.to(patches.device)], patches)
 
 
 def random_symmetry(patches: Tensor, generator: torch.Generator) -> Tensor:

@@ -8,7 +8,7 @@ from typing import Any
 
 from hytas.errors import InputError
 
-SHARES = ("warmup", "label_smoothing", "drop_path", "ema_decay", "band_dropout")
+SHARES = ("warmup", "label_smoothing", "drop_path", "ema_decay", "band_dropout", "borders")
 AMOUNTS = ("weight_decay", "mixup", "band_noise", "illumination", "brightness", "alignment")
 SWITCHES = {"yes": True, "true": True, "no": False, "false": False}
 
@@ -39,6 +39,8 @@ class Recipe:
         ema_decay: decay of the moving average of the weights, which is what ships.
         mixup: Beta(a, a) parameter of mixup; 0 leaves it out.
         flips: random reflections and transpositions of the patch, the eight symmetries of a square.
+        borders: probability that a side of a patch, not its centre, is another patch's, as beyond
+            the border of a field.
         band_noise: deviation of the noise added to each scaled value.
         band_dropout: largest probability of a patch's bands to be set to 0, which is their mean
             (minimum, where the scaling is "minmax").
@@ -64,6 +66,7 @@ class Recipe:
     ema_decay: float = 0.99
     mixup: float = 0.2
     flips: bool = True
+    borders: float = 0.25
     band_noise: float = 0.1
     band_dropout: float = 0.0
     illumination: float = 0.1

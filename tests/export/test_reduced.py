@@ -151,7 +151,7 @@ def test_force_writes_it_marked(fragile: Exported) -> None:
     found = export_checked(
         fragile.folder, fragile.card, ["onnx-int8"], evidence_of(fragile), force=True
     )
-    assert "labels agree with torch" in found["onnx-int8"]["refused"]
+    assert "labels agree with torch" in found["onnx-int8"]["forced_past"]
     path = Path(found["onnx-int8"]["file"])
     assert DeployedModel.load(path, "cpu").card.forced
     path.unlink()

@@ -94,7 +94,7 @@ def list_spaces(as_json: bool) -> None:
         click.echo(f"{one.name:17} {one.size():,} architectures")
         click.echo(f"    {one.about}")
         click.echo(f"    genes: {', '.join(gene['name'] for gene in one.genes)}")
-        click.echo(f"    variables: {', '.join(f'{k}={v}' for k, v in one.variables.items())}")
+        click.echo(f"    variables: {_values(one)}")
         click.echo(f"    costs: {', '.join(one.cost_names)}")
 
 
@@ -122,6 +122,17 @@ def count(
     fitting = f"fit {bounds}" if bounds.bounds else "without a budget"
     of = "more than 2^128" if size is None else f"{size:,}"
     click.echo(f"{feasible:,} of {of} architectures of {opened.name} {fitting}")
+    _say_variables(opened)
+
+
+def _say_variables(space: "SearchSpace") -> None:
+    """What the costs hold for, on standard error: a scene of other bands has others."""
+    if space.variables:
+        click.echo(f"at {_values(space)}; --variable changes them", err=True)
+
+
+def _values(space: "SearchSpace") -> str:
+    return ", ".join(f"{name}={value}" for name, value in space.variables.items())
 
 
 def _size(space: "SearchSpace") -> int | None:
@@ -209,6 +220,7 @@ def cost(
     if as_json:
         click.echo(json.dumps(costs))
         return
+    _say_variables(opened)
     click.echo(key)
     for cost_name, value in costs.items():
         unit = opened.cost_units[cost_name]

@@ -121,7 +121,7 @@ def export_checked(
         force: write a file of reduced precision that fails its check, marked as forced in its card.
 
     Returns:
-        For each format: file, bytes, and the judge's figures, or `refused`, its words, if forced.
+        For each format: file, bytes, and the judge's figures, or `forced_past`, its words, if forced.
 
     Raises:
         InputError: an unknown format.
@@ -161,4 +161,4 @@ def _write_judged(
         forced = replace(DeployedModel.load(path, "cpu").card, forced=True)
         set_card(graph, forced)
         _save(graph, path)
-        return {"refused": str(refusal)}
+        return {"forced_past": str(refusal)}

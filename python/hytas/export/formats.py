@@ -121,7 +121,8 @@ def export_checked(
         force: write a file of reduced precision that fails its check, marked as forced in its card.
 
     Returns:
-        For each format: file, bytes, and the judge's figures, or `forced_past`, its words, if forced.
+        For each format: file, bytes, and the figures it was judged by, or `forced_past`, what the
+        judge said, if forced.
 
     Raises:
         InputError: an unknown format.

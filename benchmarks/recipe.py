@@ -20,7 +20,7 @@ import torch
 import torch.nn.functional as F
 
 from hytas.data import Scene, load_scene, scene_from_arrays
-from hytas.data.blocks import split_blocks
+from hytas.data.blocks import DRAWS, split_blocks
 from hytas.machine import one_thread
 from hytas.models import build_network
 from hytas.run import RunConfig
@@ -48,7 +48,7 @@ BLOCK, INNER_BLOCK, GUARD = 16, 8, 3
 
 def training_side(scene: Scene, draw: int) -> Scene:
     """The scene with only those labels that a block split with seed `draw` trains on."""
-    side = split_blocks(scene.labels, BLOCK, GUARD, 2, 0, draw).candidates
+    side = split_blocks(scene.labels, BLOCK, GUARD, 2, 0, draw, DRAWS).candidates
     labels = np.zeros_like(scene.labels)
     labels.flat[side] = scene.labels.flat[side]
     return scene_from_arrays(scene.cube, labels, name=scene.name)

@@ -17,8 +17,8 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from hytas.data import PatchReader, Scene, scene_from_arrays
-from hytas.deploy import DeployedModel, classify_scene, holds_data
+from hytas.data import PatchReader, Scene, holds_data, scene_from_arrays
+from hytas.deploy import DeployedModel, classify_scene
 from hytas.errors import InputError
 from hytas.export import FORMATS, Evidence, check_formats, export_file
 from hytas.files import atomic_write

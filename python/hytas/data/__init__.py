@@ -1,10 +1,10 @@
 """Scenes: reading, checking, splitting, scaling, cutting into patches. No torch here."""
 
-from hytas.data.bands import finite, parse_bands
+from hytas.data.bands import parse_bands
 from hytas.data.contents import Contents, Rows, Variable
 from hytas.data.cube_reader import CubeReader, FileCube, open_cube, valid_pixels
 from hytas.data.datasets import SCENES
-from hytas.data.fill import check_mark, undeclared_in_rows
+from hytas.data.fill import check_mark, holds_data, undeclared_in_rows
 from hytas.data.geo import Geo
 from hytas.data.load import Cube, load_cube, load_maps, load_scene
 from hytas.data.palette import UNLABELLED_COLOUR, palette
@@ -48,7 +48,7 @@ __all__ = [
     "check_seed",
     "check_split_settings",
     "extract_patches",
-    "finite",
+    "holds_data",
     "load_cube",
     "load_maps",
     "load_scene",

@@ -1,6 +1,6 @@
 """Values that stand for no data: those a file declares, and those that look like it."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -43,16 +43,23 @@ def check_mark(nodata: float, dtype: np.dtype[Any]) -> float:
     return nodata
 
 
-def empty_pixels(cube: Array, nodata: float | None, bands: Bands) -> Mask:
-    """(H, W), True where all of `bands` of a cube (H, W, B) are `nodata`, or no finite float32."""
-    empty = np.zeros(cube.shape[:2], dtype=np.bool_)
-    if bands.size and (nodata is not None or cube.dtype.kind == "f"):
-        for row, line in enumerate(cube):
-            held = finite(line[:, bands])
-            if nodata is not None:
-                held &= line[:, bands] != nodata
-            empty[row] = ~held.any(axis=1)
-    return empty
+def holds_data(cube: Array, nodata: float | None, bands: Sequence[int] | Bands) -> Mask:
+    """(H, W), False where each of `bands` of a cube (H, W, B) is `nodata` or no finite float32.
+
+    Pixels of no bands count as measured, for nothing says that they are not.
+    """
+    measured = np.ones(cube.shape[:2], dtype=np.bool_)
+    chosen = np.asarray(bands, dtype=np.int64)
+    if not chosen.size or (nodata is None and cube.dtype.kind != "f"):
+        return measured
+    whole = len(chosen) == cube.shape[2]  # a selection copies what it looks at
+    for row, line in enumerate(cube):
+        values = line if whole else line[:, chosen]
+        held = finite(values)
+        if nodata is not None:
+            held &= values != nodata
+        measured[row] = held.any(axis=1)
+    return measured
 
 
 def undeclared(cube: Array, measured: Mask, labelled: Mask, bands: Bands) -> tuple[str, ...]:

@@ -10,7 +10,7 @@ import numpy.typing as npt
 from hytas.data.bands import Bands, finite, format_bands, measured_bands, select_bands
 from hytas.data.contents import Array
 from hytas.data.cube_reader import valid_pixels
-from hytas.data.fill import as_held, empty_pixels, undeclared
+from hytas.data.fill import as_held, holds_data, undeclared
 from hytas.data.known import known_class_names
 from hytas.data.labels import LabelMap, Labels, join
 from hytas.data.palette import UNLABELLED_COLOUR, Palette, palette
@@ -170,7 +170,7 @@ def _masked(
     labelled = np.logical_or.reduce([values != 0 for _, values in maps])
     alive = measured_bands(cube, labelled, nodata)
     used = np.intersect1d(select_bands(*selection, cube.shape[2]), alive)
-    empty = empty_pixels(cube, nodata, used)
+    empty = ~holds_data(cube, nodata, used)
     maps, emptied = _without(empty, maps)
     joined = join(maps)
     valid = valid_pixels(cube, bands=used)

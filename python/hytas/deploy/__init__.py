@@ -2,7 +2,7 @@
 
 from hytas.deploy.model import DeployedModel
 from hytas.deploy.providers import working_providers
-from hytas.deploy.scene import ClassMap, Strip, classify_scene, classify_strips, holds_data
+from hytas.deploy.scene import ClassMap, Strip, classify_scene, classify_strips
 
 __all__ = [
     "ClassMap",
@@ -10,6 +10,5 @@ __all__ = [
     "Strip",
     "classify_scene",
     "classify_strips",
-    "holds_data",
     "working_providers",
 ]

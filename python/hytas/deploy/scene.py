@@ -1,13 +1,13 @@
 """Classify a whole scene, tile by tile, in bounded memory."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
 
-from hytas.data import Rows, check_patch_size, finite, mirror
+from hytas.data import Rows, check_patch_size, holds_data, mirror
 from hytas.deploy.model import Array, DeployedModel
 from hytas.errors import InputError
 
@@ -200,13 +200,3 @@ def _run_tile(
 
 
 _RUNS = {"patch": _run_patches, "scene": _run_tile}
-
-
-def holds_data(pixels: Array, nodata: float | None, bands: Sequence[int]) -> npt.NDArray[np.bool_]:
-    """(H, W), False where every one of `bands` is `nodata` or no finite float32."""
-    if len(bands) < pixels.shape[2]:
-        pixels = pixels[:, :, list(bands)]
-    held = finite(pixels)
-    if nodata is not None:
-        held &= pixels != nodata
-    return np.asarray(held.any(axis=2))

@@ -239,10 +239,16 @@ def test_export_finds_a_scene_that_was_moved(tmp_path: Path, hytas: Run) -> None
     data = ["--data", here / "cube.npy", "--labels", here / "gt.npy"]
     done = hytas("search", *data, "--budget", "60K-params", "--out", out, *TINY_SEARCH)
     assert done.returncode == 0, done.stderr
+    np.save(here / "other.npy", np.where(labels == 2, 0, labels))
+    done = hytas("export", out, "--labels", here / "other.npy")
+    assert done.returncode == 2
+    assert f"error: RUN {out}: belongs to another scene" in done.stderr
     (here / "gt.npy").unlink()
     done = hytas("export", out)
     assert done.returncode == 2
     assert "no such file" in done.stderr
+    done = hytas("export", here)
+    assert f"error: {here}: is no run folder: it holds no config.json" in done.stderr
     done = hytas("export", out, "--labels", "gt.npy", cwd=there)
     assert done.returncode == 0, done.stderr
     (here / "cube.npy").unlink()

@@ -50,9 +50,10 @@ def export(
         raise InputError(f"{run}: holds no trained weights; `hytas train {run}` makes them")
     console = Console()
     try:
-        outcome, further = export_run(
-            config, scene, run, formats=names, force=force, report=console
-        )
+        with options.run_argument():
+            outcome, further = export_run(
+                config, scene, run, formats=names, force=force, report=console
+            )
     finally:
         console.close()
     outcome = replace(outcome, architecture=_as_written(run, outcome))

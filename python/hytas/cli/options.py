@@ -1,7 +1,8 @@
 """Options that several commands share, and their types."""
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -204,6 +205,15 @@ def recipe_of(usual: "Recipe", settings: Sequence[str], retrain_epochs: int | No
                 f"retrain epochs {retrain_epochs}: --recipe {name}=... says how long to train, too"
             )
     return recipe.with_epochs(retrain_epochs)
+
+
+@contextmanager
+def run_argument() -> Iterator[None]:
+    """Name the folder RUN, not --out, in messages of a command that goes on with a run."""
+    try:
+        yield
+    except InputError as error:
+        raise InputError(str(error).replace("--out ", "RUN ", 1)) from None
 
 
 def absolute_paths(settings: dict[str, Any]) -> dict[str, Any]:

@@ -76,9 +76,10 @@ def _continue(run: str, settings: dict[str, Any], console: Any) -> tuple[Any, st
         raise InputError(f"{run}: its search is not finished; run `hytas search` on it again")
     usual = config.recipe.with_epochs(None) if config.recipe.epochs == 0 else config.recipe
     config = replace(config, recipe=_recipe(usual, settings))
-    return run_mission(
-        config, config.load_scene(), run, device=settings["device"], report=console
-    ), config.data
+    scene = config.load_scene()
+    with options.run_argument():
+        outcome = run_mission(config, scene, run, device=settings["device"], report=console)
+    return outcome, config.data
 
 
 def _start(arch: str | None, settings: dict[str, Any], console: Any) -> tuple[Any, str]:

@@ -204,7 +204,8 @@ def test_what_it_refuses(
         ((scene, scene, out), "is not an ONNX model that runs here"),
         ((model, scene, tmp_path / "absent" / "map.hdr"), "map: cannot write"),
         ((model, scene), "usage: hytas-onboard"),
-        ((model, scene, out, "--threads", "0"), "--threads: 0 is not a positive number"),
+        ((model, scene, out, "--threads", "0"), "--threads: 0 must be 1 to 1024"),
+        ((model, scene, out, "--threads", "100000000"), "--threads: 100000000 must be 1 to 1024"),
         ((model, scene, out, "--verbose"), "no option --verbose"),
     ):
         done = onboard(*arguments)

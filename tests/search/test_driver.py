@@ -132,6 +132,16 @@ def test_finished_search_is_not_searched_again(tmp_path: Path) -> None:
     assert second == first
 
 
+def test_a_store_that_lost_an_evaluation_is_told(tmp_path: Path) -> None:
+    with EvaluationStore(tmp_path / "store.sqlite") as store:
+        search(feasible(), Scorer(), fitness, SETTINGS, store)
+        with store._transaction() as connection:
+            connection.execute("DELETE FROM evaluations WHERE id = 7")
+        message = r"damaged: of 48 evaluations that the search told, number 7 is missing"
+        with pytest.raises(InputError, match=message):
+            search(feasible(), Scorer(), fitness, SETTINGS, store)
+
+
 def test_exhausted_budget_ends_the_search(tmp_path: Path) -> None:
     # The smallest network: with E = 32, heads of 3, 5 and 6 all have an inner width of 30.
     tight = feasible("27474-params")

@@ -11,7 +11,6 @@ from hytas.cli import options
 from hytas.cli.progress import Live
 from hytas.errors import InputError
 
-LOG_SECONDS = 10.0
 
 
 @click.command()

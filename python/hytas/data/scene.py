@@ -148,11 +148,7 @@ def scene_from_arrays(
         wavelengths=wavelengths_of(wavelengths, cube.shape[2]),
         valid=valid,
         sources=tuple(sources),
-        fingerprint=fingerprint(
-            cube,
-            (joined.labels, joined.train, joined.test),
-            {"no data": nodata, "ids": joined.ids, "bad bands": [*map(int, bad_bands)]},
-        ),
+        fingerprint=fingerprint(cube, joined, nodata, bad_bands),
         notes=(*notes, *remarks),
         nodata=nodata,
         class_colours=_colours(class_colours or {}, joined.ids),
@@ -212,13 +208,16 @@ def check_cube(cube: Array, argument: str) -> None:
         raise InputError(f"{argument}: the cube is {shape}: it has one band, at least 2 needed")
 
 
-def fingerprint(cube: Array, maps: Sequence[Array | None], facts: Mapping[str, object]) -> str:
-    """Return the sha256 of type, shape and values of a cube and maps, in any memory order.
+def fingerprint(
+    cube: Array, labels: Labels, nodata: float | None, bad_bands: Sequence[int]
+) -> str:
+    """Return the sha256 of type, shape and values of a cube and its maps, in any memory order.
 
-    And of what else decides what is learnt and measured, `facts` by name.
+    And of what else decides what is learnt and measured.
     """
-    digest = hashlib.sha256(repr(sorted(facts.items())).encode())
-    for array in (cube, *maps):
+    facts = {"bad bands": [*map(int, bad_bands)], "ids": labels.ids, "no data": nodata}
+    digest = hashlib.sha256(repr(list(facts.items())).encode())
+    for array in (cube, labels.labels, labels.train, labels.test):
         if array is None:
             digest.update(b"none")
             continue

@@ -114,11 +114,18 @@ def search(
     never interrupted.
 
     Raises:
-        InputError: every architecture's score failed; the message has the first reason.
+        InputError: every architecture's score failed, and the message has the first reason; or the
+            store lacks an evaluation that its state counts.
     """
     evolution = _resume(feasible, settings, store)
     told: dict[int, float] = {}
     done = {item.id: item for item in store.evaluations()}
+    lost = [number for number in range(evolution.evaluated) if number not in done]
+    if lost:
+        raise InputError(
+            f"{store.path}: damaged: of {evolution.evaluated} evaluations that the search told, "
+            f"number {lost[0]} is missing; choose another folder"
+        )
     clock = _Clock(settings, len(done))
     exhausted = False
     while evolution.evaluated < settings.evaluations and not exhausted:

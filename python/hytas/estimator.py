@@ -3,7 +3,6 @@
 import hashlib
 import json
 import shutil
-import sys
 import tempfile
 import weakref
 from collections.abc import Callable
@@ -25,10 +24,10 @@ from hytas.files import atomic_write
 from hytas.models import SensorModel
 from hytas.proxies import parse_proxies
 from hytas.run import RunConfig, run_mission
-from hytas.run.report import Report, Silent
+from hytas.run.report import Lines, Report, Silent
 from hytas.run.weights import load_weights
 from hytas.spaces import file_digests, parse_budget
-from hytas.train import Epoch, Recipe
+from hytas.train import Recipe
 
 Array = npt.NDArray[Any]
 DEVICES = ("auto", "cpu", "cuda")
@@ -341,19 +340,6 @@ class HSIClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 self._content, "the fitted model", self.device
             )
         return self._deployed
-
-
-class Lines(Silent):
-    """A report that prints its facts to standard error."""
-
-    def line(self, text: str) -> None:
-        """Print a fact."""
-        print(text, file=sys.stderr)
-
-    def epoch(self, epoch: Epoch) -> None:
-        """Print every tenth epoch, and the last."""
-        if epoch.epoch % 10 == 0 or epoch.epoch == epoch.epochs:
-            self.line(f"retrain: epoch {epoch.epoch}/{epoch.epochs}, loss {epoch.loss:.3f}")
 
 
 def _nothing() -> None:

@@ -12,7 +12,6 @@ from hytas.cli.progress import Live
 from hytas.errors import InputError
 
 
-
 @click.command()
 @options.scene_options(required=True)
 @click.option(

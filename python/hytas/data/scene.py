@@ -208,9 +208,7 @@ def check_cube(cube: Array, argument: str) -> None:
         raise InputError(f"{argument}: the cube is {shape}: it has one band, at least 2 needed")
 
 
-def fingerprint(
-    cube: Array, labels: Labels, nodata: float | None, bad_bands: Sequence[int]
-) -> str:
+def fingerprint(cube: Array, labels: Labels, nodata: float | None, bad_bands: Sequence[int]) -> str:
     """Return the sha256 of type, shape and values of a cube and its maps, in any memory order.
 
     And of what else decides what is learnt and measured.

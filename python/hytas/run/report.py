@@ -1,5 +1,6 @@
 """What a run tells while it works; the command line shows it, a library call may leave it out."""
 
+import sys
 from typing import Protocol
 
 from hytas.search import SearchProgress
@@ -39,3 +40,16 @@ class Silent:
 
 
 SILENT = Silent()
+
+
+class Lines(Silent):
+    """A report that prints its facts to standard error."""
+
+    def line(self, text: str) -> None:
+        """Print a fact."""
+        print(text, file=sys.stderr)
+
+    def epoch(self, epoch: Epoch) -> None:
+        """Print every tenth epoch, and the last."""
+        if epoch.epoch % 10 == 0 or epoch.epoch == epoch.epochs:
+            self.line(f"retrain: epoch {epoch.epoch}/{epoch.epochs}, loss {epoch.loss:.3f}")

@@ -146,8 +146,9 @@ def find_maps(
     if len(loaded) == 1:
         return loaded
     fit = [(name, values) for name, values in loaded if _may_be_ground_truth(values)]
-    if len(fit) == 1:  # refuse to choose
+    if len(fit) == 1:
         return fit
+    # Which of several is meant, only the user knows.
     names = ", ".join(map(str, fitting))
     raise InputError(
         f"{argument}: {contents.path} holds several maps ({names}): name one with --labels-key"

@@ -4,11 +4,28 @@ import hashlib
 import json
 from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
 from hytas._engine import Budget, SearchSpace, builtin_spaces
 from hytas.errors import InputError
+
+PAPER_SPACE = "hytas"
+"""The space of an architecture that names none, as in the tables of HyTAS."""
+
+
+def space_of(architecture: Mapping[str, Any]) -> str:
+    """The name of the space that an architecture is of."""
+    return str(architecture.get("space", PAPER_SPACE))
+
+
+def mlp_width(embed_dim: int, mlp_ratio: float) -> int:
+    """Hidden units of an MLP, floor(embed_dim * mlp_ratio), as the engine counts them.
+
+    The ratio is the decimal that it is written as: 100 * 2.3 are 230 units, which floats make 229.
+    """
+    return int(embed_dim * Fraction(str(mlp_ratio)))
 
 
 def parse_budget(budget: str | Sequence[str]) -> Budget:
@@ -24,7 +41,7 @@ def parse_budget(budget: str | Sequence[str]) -> Budget:
 
 
 def open_space(
-    space: str = "hytas",
+    space: str = PAPER_SPACE,
     budget: str | Sequence[str] | Budget = (),
     variables: Mapping[str, int] | None = None,
 ) -> tuple[SearchSpace, Budget]:

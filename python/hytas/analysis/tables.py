@@ -15,9 +15,10 @@ from hytas.errors import InputError
 from hytas.files import read_csv
 from hytas.models.shape import InputShape
 from hytas.proxies.architectures import one_width, read_gene
+from hytas.proxies.genes import GENES, check_architecture
 from hytas.proxies.keys import architecture_key
-from hytas.proxies.results import GENES, check_architecture
 from hytas.proxies.table import COMBINATIONS, PROXIES
+from hytas.spaces import PAPER_SPACE
 
 Floats = NDArray[np.float64]
 _Row = tuple[int, dict[str, str]]  # its line, and its fields
@@ -278,4 +279,4 @@ def _architecture(
         check_architecture(genes)
     except (InputError, TypeError, ValueError) as error:
         raise InputError(f"{path}, line {row[0]}: {error}") from None
-    return {"space": "hytas", **genes}
+    return {"space": PAPER_SPACE, **genes}

@@ -121,26 +121,28 @@ def _fingerprint(arrays: Any) -> str:
 
 
 def _check_genes(path: str, architectures: list[dict[str, Any]], shape: Any) -> None:
-    """Refuse architectures that their space does not have; HyTAS networks may have other widths."""
+    """Refuse architectures that their space does not have."""
     from hytas.proxies.sizes import check_genes
 
     for place, architecture in enumerate(architectures, start=1):
-        if architecture["space"] != "hytas":
-            try:
-                check_genes(architecture, shape)
-            except InputError as error:
-                raise InputError(f"{path}, architecture {place}: {error}") from None
+        try:
+            check_genes(architecture, shape)
+        except InputError as error:
+            raise InputError(f"{path}, architecture {place}: {error}") from None
 
 
 def _check_released(
     path: str, architectures: list[dict[str, Any]], scoring: dict[str, Any]
 ) -> None:
     """Refuse the released code's ways for architectures that it does not have."""
-    other = [each["space"] for each in architectures if each["space"] != "hytas"]
+    from hytas.spaces import PAPER_SPACE
+
+    other = [each["space"] for each in architectures if each["space"] != PAPER_SPACE]
     for name in ("init", "fusions"):
         if other and scoring[name] == "released":
             raise InputError(
-                f"--{name} released: is of the space hytas alone, and {path} holds {other[0]}"
+                f"--{name} released: is of the space {PAPER_SPACE} alone, and {path} holds "
+                f"{other[0]}"
             )
 
 

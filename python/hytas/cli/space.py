@@ -203,10 +203,10 @@ def cost(
 ) -> None:
     """Every cost of the architecture in a JSON file ('-': standard input)."""
     from hytas._engine import Budget
-    from hytas.spaces import open_space
+    from hytas.spaces import PAPER_SPACE, open_space
 
     genes = _read_architecture(architecture)
-    name = space or genes.get("space", "hytas")
+    name = space or genes.get("space", PAPER_SPACE)
     if not isinstance(name, str):
         raise InputError(f'{architecture.name}: "space" must be a name')
     needed = Budget.parse([f"0ms-latency@{table}" for table in tables])

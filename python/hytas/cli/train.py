@@ -85,6 +85,7 @@ def _continue(run: str, settings: dict[str, Any], console: Any) -> tuple[Any, st
 def _start(arch: str | None, settings: dict[str, Any], console: Any) -> tuple[Any, str]:
     from hytas.run import RunConfig, train_architecture
     from hytas.run.folder import read_json
+    from hytas.spaces import space_of
     from hytas.train import Recipe
 
     out, device = settings.pop("out"), settings.pop("device")
@@ -94,7 +95,7 @@ def _start(arch: str | None, settings: dict[str, Any], console: Any) -> tuple[An
         raise InputError("train: give RUN, or --arch and --out (and --data)")
     architecture = read_json(Path(arch))
     config = RunConfig(
-        space=str(architecture.get("space", "hytas")),
+        space=space_of(architecture),
         recipe=recipe,
         **options.absolute_paths(settings),
     )

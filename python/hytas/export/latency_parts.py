@@ -17,6 +17,7 @@ from hytas.deploy.bench import repeat
 from hytas.export.lean import MOST_RUNS, runs_of
 from hytas.export.onnx_file import OPSET
 from hytas.model_card import ModelCard
+from hytas.spaces import mlp_width
 
 Array = npt.NDArray[Any]
 Build = Callable[["Sketch", str], str]
@@ -76,7 +77,7 @@ def attention(graph: Sketch, x: str, embed: int, heads: int, last: bool = False)
 
 def mlp(graph: Sketch, x: str, embed: int, ratio: float) -> str:
     """Norm, MLP and residual of one layer."""
-    hidden = int(embed * ratio)
+    hidden = mlp_width(embed, ratio)
     normed = graph.add("LayerNormalization", x, graph.weight(embed), graph.weight(embed), axis=-1)
     inner = graph.add("MatMul", normed, graph.weight(embed, hidden))
     active = graph.add("Gelu", graph.add("Add", inner, graph.weight(hidden)))

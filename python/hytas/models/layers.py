@@ -10,6 +10,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from hytas.spaces import mlp_width
+
 
 class SpectralEmbedding(nn.Module):
     """GSE: a token every `stride` bands, from the patch of that band and its neighbours.
@@ -79,11 +81,11 @@ class Attention(nn.Module):
 
 
 class Block(nn.Module):
-    """A pre-norm transformer layer: attention, then a GELU MLP of width int(E * mlp_ratio)."""
+    """A pre-norm transformer layer: attention, then a GELU MLP of width floor(E * mlp_ratio)."""
 
     def __init__(self, embed_dim: int, heads: int, mlp_ratio: float, drop_path: float) -> None:
         super().__init__()
-        hidden = int(embed_dim * mlp_ratio)
+        hidden = mlp_width(embed_dim, mlp_ratio)
         self.norm1 = nn.LayerNorm(embed_dim)
         self.attention = Attention(embed_dim, heads)
         self.norm2 = nn.LayerNorm(embed_dim)

@@ -3,7 +3,8 @@
 from typing import TYPE_CHECKING, Any
 
 from hytas.proxies.combine import rank_mean, ranks
-from hytas.proxies.results import Scores, check_architecture
+from hytas.proxies.genes import check_architecture
+from hytas.proxies.results import Scores
 from hytas.proxies.spec import ProxySpec, base_proxies, fitness, parse_proxies
 from hytas.proxies.table import COMBINATIONS, PROXIES, Proxy
 

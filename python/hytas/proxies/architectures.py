@@ -6,7 +6,8 @@ from typing import Any
 
 from hytas.errors import InputError
 from hytas.files import read_csv
-from hytas.proxies.results import GENES, check_architecture, genes_only
+from hytas.proxies.genes import GENES, check_architecture, genes_only
+from hytas.spaces import PAPER_SPACE, space_of
 
 
 def read_architectures(path: str | Path) -> list[dict[str, Any]]:
@@ -71,8 +72,10 @@ def _csv_rows(path: Path, text: str) -> list[dict[str, Any]]:
         def genes(row: dict[Any, str] = row) -> dict[str, Any]:
             if None in row or None in row.values():
                 raise InputError("not as many fields as columns")
-            if row.get("space", "hytas") != "hytas":
-                raise InputError(f"space {row['space']}: a CSV file holds architectures of hytas")
+            if space_of(row) != PAPER_SPACE:
+                raise InputError(
+                    f"space {row['space']}: a CSV file holds architectures of {PAPER_SPACE}"
+                )
             return one_width({name: read_gene(name, row[name]) for name in GENES if row.get(name)})
 
         rows.append(_checked(f"{path}, line {number}", genes))

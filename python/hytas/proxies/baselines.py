@@ -22,15 +22,7 @@ def params(architecture: Mapping[str, Any], shape: InputShape, seed: int) -> flo
     Source: baseline. Direction: larger is better. Data: none. Shape: an architecture to a number.
     Cost: a formula.
     """
-    if not _is_hytas(architecture):
-        return cost(architecture, shape, "params")
-    embed, tokens, layers = architecture["embed_dim"], shape.tokens, _layers(architecture)
-    patch = shape.patch_size**2 * shape.band_group
-    total = embed * (patch + 1) + embed + tokens * embed + 2 * embed + shape.classes * (embed + 1)
-    for inner, hidden in layers:
-        total += 3 * embed * inner + inner * embed + embed  # qkv without bias, projection
-        total += 2 * embed * hidden + hidden + embed + 4 * embed  # MLP, two norms
-    return float(total + max(0, len(layers) - 2) * (2 * tokens + 1) * tokens)
+    return cost(architecture, shape, "params")
 
 
 def macs(architecture: Mapping[str, Any], shape: InputShape, seed: int) -> float:
@@ -39,14 +31,7 @@ def macs(architecture: Mapping[str, Any], shape: InputShape, seed: int) -> float
     Source: baseline. Direction: larger is better. Data: none. Shape: an architecture to a number.
     Cost: a formula.
     """
-    if not _is_hytas(architecture):
-        return cost(architecture, shape, "macs")
-    embed, tokens, layers = architecture["embed_dim"], shape.tokens, _layers(architecture)
-    total = shape.bands * shape.patch_size**2 * shape.band_group * embed + embed * shape.classes
-    for inner, hidden in layers:
-        total += 4 * tokens * embed * inner + 2 * tokens * tokens * inner
-        total += 2 * tokens * embed * hidden
-    return float(total + max(0, len(layers) - 2) * 2 * tokens * tokens * embed)
+    return cost(architecture, shape, "macs")
 
 
 def depth_embed(architecture: Mapping[str, Any], shape: InputShape, seed: int) -> float:
@@ -76,8 +61,6 @@ def balance_of(depth: Any, width: Any) -> Any:
 
 
 def _depth_and_width(proxy: str, architecture: Mapping[str, Any]) -> tuple[float, float]:
-    if _is_hytas(architecture):
-        return float(len(architecture["num_heads"])), float(architecture["embed_dim"])
     depths = [
         sum(value) if hasattr(value, "__len__") else value
         for name, value in architecture.items()
@@ -100,16 +83,3 @@ def random(architecture: Mapping[str, Any], shape: InputShape, seed: int) -> flo
 def draw_of(architecture: Mapping[str, Any], seed: int) -> float:
     """A uniform number in [0, 1) that the seed and the architecture fix."""
     return stable_hash(seed, "random", architecture_key(architecture)) / 2.0**64
-
-
-def _is_hytas(architecture: Mapping[str, Any]) -> bool:
-    return bool(architecture.get("space", "hytas") == "hytas")
-
-
-def _layers(architecture: Mapping[str, Any]) -> list[tuple[int, int]]:
-    """(q, f) of each layer: the inner width of its attention, and of its MLP."""
-    embed = architecture["embed_dim"]
-    return [
-        (heads * (embed // heads), int(embed * ratio))
-        for heads, ratio in zip(architecture["num_heads"], architecture["mlp_ratio"], strict=True)
-    ]

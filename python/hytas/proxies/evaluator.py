@@ -18,6 +18,7 @@ from hytas.errors import InputError, one_line
 from hytas.machine import PRECISIONS, arithmetic, one_thread
 from hytas.models.shape import InputShape
 from hytas.proxies.draws import FUSIONS, INITS, Draws, Pool
+from hytas.proxies.genes import check_architecture, genes_only
 from hytas.proxies.memory import (
     activation_bytes,
     activation_memory,
@@ -27,8 +28,9 @@ from hytas.proxies.memory import (
 )
 from hytas.proxies.observe import Setting
 from hytas.proxies.observers import observe, together
-from hytas.proxies.results import Scores, check_architecture, genes_only, record
+from hytas.proxies.results import Scores, record
 from hytas.proxies.spec import ProxySpec, base_proxies, parse_proxies
+from hytas.spaces import space_of
 
 GROUP_SIZE = 256  # networks run together on a GPU, memory allowing
 WIDTHS = 12  # of networks in the HyTAS space; those run together are of one
@@ -152,7 +154,7 @@ class Evaluator:
         the memory; those of a space whose networks run alone, each by itself."""
         widths: dict[tuple[str, str], list[int]] = {}
         for place, architecture in enumerate(architectures):
-            key = (str(architecture.get("space", "hytas")), str(architecture.get("embed_dim")))
+            key = (space_of(architecture), str(architecture.get("embed_dim")))
             widths.setdefault(key, []).append(place)
         groups: list[list[int]] = []
         for places in widths.values():

@@ -23,6 +23,7 @@ from hytas.models.shape import InputShape
 from hytas.models.table import NETWORKS, build_network
 from hytas.proxies.draws import DEVIATION, Draws, Pool, moved
 from hytas.proxies.keys import architecture_key, stable_hash
+from hytas.spaces import space_of
 
 Values = dict[str, Tensor]
 """Name of a parameter -> its tensor."""
@@ -209,7 +210,7 @@ def _build(
     architecture: Mapping[str, Any], shape: InputShape, seed: int
 ) -> tuple[nn.Module, dict[str, Law]]:
     """A network, and the laws of its parameters; without any where they could not be told."""
-    space = architecture.get("space", "hytas")
+    space = space_of(architecture)
     with _BUILDING:
         if space in NETWORKS:
             with _Watch() as watch:

@@ -10,6 +10,7 @@ from hytas.models.shape import InputShape
 from hytas.proxies.baselines import params
 from hytas.proxies.spec import ProxySpec
 from hytas.proxies.table import CURVATURE, PERTURBED
+from hytas.spaces import mlp_width
 
 CPU_ACTIVATIONS = 400 << 20
 """Bytes of activations kept on a CPU by the only worker, or by two together: the cap keeps the peak
@@ -35,7 +36,7 @@ def activation_bytes(architecture: Mapping[str, Any], patches: Tensor) -> int:
     genes = zip(architecture["num_heads"], architecture["mlp_ratio"], strict=True)
     width = sum(
         copies * (embed + heads * (embed // heads))
-        + 2 * int(embed * ratio)
+        + 2 * mlp_width(embed, ratio)
         + (0 if on_cpu else (heads + 2) * tokens)
         for heads, ratio in genes
     )
@@ -67,7 +68,7 @@ def weight_bytes(
     With gradients of each sample, where a proxy takes them, of one layer at a time.
     """
     embed = int(architecture["embed_dim"])
-    hidden = max(3 * embed, *(int(embed * ratio) for ratio in architecture["mlp_ratio"]))
+    hidden = max(3 * embed, *(mlp_width(embed, ratio) for ratio in architecture["mlp_ratio"]))
     total = 3 * 4 * int(params(architecture, shape, 0))
     total += 2 * 4 * 8 * len(architecture["num_heads"]) * embed**2
     if any(spec.proxy.sample_grads for spec in specs):

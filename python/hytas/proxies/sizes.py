@@ -2,51 +2,98 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
-from hytas._engine import SearchSpace, builtin_spaces
+from hytas._engine import SearchSpace, builtin_space_text, builtin_spaces
 from hytas.errors import InputError
+from hytas.proxies.genes import FREE
+from hytas.spaces import space_of
 
 if TYPE_CHECKING:
     from hytas.models.shape import InputShape
 
 
+Variables = tuple[tuple[str, int], ...]
+Values = tuple[tuple[str, frozenset[Any]], ...]
+
+
 @lru_cache(maxsize=16)
-def _space(name: str, variables: tuple[tuple[str, int], ...]) -> SearchSpace | None:
-    """The built-in space, with those of the variables that it has."""
+def _space(name: str, variables: Variables) -> SearchSpace | None:
+    """The built-in space, with those of the variables that it has.
+
+    Raises:
+        InputError: a variable has a value that the space does not take.
+    """
     if name not in builtin_spaces():
         return None
+    try:
+        return SearchSpace.builtin(name, _known(name, variables))
+    except ValueError as error:
+        raise InputError(str(error)) from None
+
+
+def _known(name: str, variables: Variables) -> dict[str, int]:
     known = SearchSpace.builtin(name, {}).variables
-    return SearchSpace.builtin(name, {key: n for key, n in variables if key in known})
+    return {key: n for key, n in variables if key in known}
+
+
+def _unlisted(space: SearchSpace, architecture: Mapping[str, Any]) -> Values:
+    """gene -> the values that an architecture has of it and the space does not list."""
+    found = []
+    for gene in space.genes:
+        value = architecture.get(gene["name"], [])
+        values = frozenset(value if isinstance(value, list) else [value])
+        found.append((gene["name"], values.difference(gene["values"])))
+    return tuple(found)
+
+
+@lru_cache(maxsize=256)
+def _with_values(name: str, variables: Variables, values: Values) -> SearchSpace:
+    """A built-in space whose genes have these values beside those that it lists."""
+    text, more = json.loads(builtin_space_text(name)), dict(values)
+    for gene in text["genes"]:
+        gene["values"] += sorted(more[gene["name"]])
+    return SearchSpace.parse(json.dumps(text), _known(name, variables))
 
 
 def cost(architecture: Mapping[str, Any], shape: InputShape, name: str) -> float:
     """A cost ("params" or "macs") of an architecture that says its space.
 
-    A built-in space gives it by its formula; for another, its network is built and counted.
+    A built-in space gives it by its formula, and for values that it does not list where the space
+    is in `FREE`; for another space, the network is built and counted.
 
     Raises:
         InputError: the architecture is not of its space, or no network belongs to that.
     """
-    space = _space(str(architecture.get("space")), tuple(shape.variables().items()))
+    of, variables = space_of(architecture), tuple(shape.variables().items())
+    space = _space(of, variables)
     if space is None:
         return _counted(architecture, shape, name)
     try:
-        return float(space.cost(dict(architecture))[name])
+        try:
+            costs = space.cost(dict(architecture))
+        except ValueError:
+            if of not in FREE:
+                raise
+            values = _unlisted(space, architecture)
+            costs = _with_values(of, variables, values).cost(dict(architecture))
     except (TypeError, ValueError) as error:
         raise InputError(f"architecture: {error}") from None
+    return float(costs[name])
 
 
 def check_genes(architecture: Mapping[str, Any], shape: InputShape) -> None:
-    """Refuse an architecture that a built-in space does not have.
+    """Refuse an architecture that a built-in space does not have, unless the space is in `FREE`.
 
     Raises:
         InputError: a gene is missing, unknown, or has a value that the space does not list.
     """
-    space = _space(str(architecture.get("space")), tuple(shape.variables().items()))
-    if space is not None:
+    of = space_of(architecture)
+    space = _space(of, tuple(shape.variables().items()))
+    if space is not None and of not in FREE:
         try:
             space.pack([dict(architecture)])
         except (TypeError, ValueError) as error:

@@ -19,6 +19,7 @@ from torch import Tensor
 from hytas.proxies.baselines import params
 from hytas.proxies.draws import Draws, Memo, Source, moved
 from hytas.proxies.released import check_fits
+from hytas.spaces import mlp_width
 
 RELEASED_DEPTH = 10  # of the supernet whose fusions the released code runs in every network
 
@@ -135,7 +136,7 @@ def draw_weights(architecture: Mapping[str, Any], shape: Any, draws: Draws) -> W
     fan_in = shape.patch_size**2 * shape.band_group
     genes = zip(architecture["num_heads"], architecture["mlp_ratio"], strict=True)
     layers = [
-        _draw_layer(source, index, (embed, heads, int(embed * ratio)), tokens)
+        _draw_layer(source, index, (embed, heads, mlp_width(embed, ratio)), tokens)
         for index, (heads, ratio) in enumerate(genes)
     ]
     if draws.fusions == "released":

@@ -107,6 +107,16 @@ def test_params_is_the_count_of_the_shipped_network(shape) -> None:
         assert scores["params"] == count_parameters(build_network(architecture, shape))
 
 
+@pytest.mark.parametrize("ratio", [2.3, 0.7, 1 / 3, 1.5])
+@pytest.mark.parametrize("embed", [7, 100])
+def test_params_of_genes_that_the_space_does_not_list(shape, embed: int, ratio: float) -> None:
+    # 100 * 2.3 is 229.99999999999997 in floats: the engine and the network must agree on 230.
+    odd = {"depth": 3, "embed_dim": embed, "num_heads": [7, 1, 4], "mlp_ratio": [ratio, 2, 4]}
+    (result,) = scored([odd], shape, None, "params")
+    network = build_network({"space": "hytas", **odd}, shape)
+    assert result["params"] == count_parameters(network)
+
+
 def test_recomputed_activations_give_the_same_scores(shape, batch, monkeypatch) -> None:
     kept = scored(SMALL, shape, batch)
     monkeypatch.setattr(evaluator, "activation_memory", lambda device, workers: 1)

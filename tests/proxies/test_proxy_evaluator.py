@@ -320,7 +320,9 @@ def test_jets_take_samples_in_any_portion(shape, batch) -> None:
     generator = torch.Generator().manual_seed(0)
     weights = [group.embed, group.head]
     weights += [
-        w for share in (*group.attention, *group.mlp) for w in (share[0].first, share[0].second)
+        w
+        for branch in (*group.attention, *group.mlp)
+        for w in (branch.shares[0].first, branch.shares[0].second)
     ]
     grads = {id(w): torch.randn(w.shape, generator=generator, dtype=w.dtype) for w in weights}
     patches, labels = scorer.setting.batch
@@ -372,8 +374,8 @@ def test_weights_that_are_equal_are_not_copied(init, shape) -> None:
     draws = Draws(Pool(0, torch.device("cpu"), torch.float32), init)
     same = dict(SMALL[0])
     networks = [draw_weights(same, shape, draws) for _ in range(3)]
-    group = Group([network.signed("weights") for network in networks], shape.band_group)
-    stacked = [group.embed, group.attention[0][0].first, group.mlp[0][0].second]
+    group = Group([network.signed("weights", draws.memo) for network in networks], shape.band_group)
+    stacked = [group.embed, group.attention[0].shares[0].first, group.mlp[0].shares[0].second]
     assert all(is_one(weight) == (init == "supernet") for weight in stacked)
     for place, network in enumerate(networks):
         assert torch.equal(group.embed[place], network.embed.abs())
@@ -437,4 +439,4 @@ def test_gpu_ranks_as_the_cpu(shape, batch) -> None:
     cpu, gpu = (scored(SMALL, shape, batch, device=device) for device in ("cpu", "cuda"))
     for one, other in zip(cpu, gpu, strict=True):
         for name, value in one.items():
-            assert other[name] == pytest.approx(value, rel=1e-3), name
+            assert other[name] == pytest.approx(value, rel=1e-3, abs=1e-6), name

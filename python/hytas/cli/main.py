@@ -123,10 +123,10 @@ def _share_cores() -> None:
 
 
 def _out_of_memory(error: Exception) -> bool:
-    """Python's own error, or torch's: of a GPU by the name of its class, for torch is not imported
-    here; of a CPU by what it says."""
-    named = type(error).__name__ == "OutOfMemoryError" or "can't allocate memory" in str(error)
-    return isinstance(error, MemoryError) or named
+    """Python's own error; torch's or a GPU library's by what it says, for torch is not imported."""
+    said = f"{type(error).__name__}: {error}"
+    words = ("OutOfMemoryError", "out of memory", "ALLOC_FAILED", "can't allocate memory")
+    return isinstance(error, MemoryError) or any(word in said for word in words)
 
 
 def run_search() -> None:

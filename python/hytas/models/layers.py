@@ -13,6 +13,18 @@ from torch import Tensor, nn
 from hytas.spaces import mlp_width
 
 
+def repeat_ends(pixels: Tensor, margin: int) -> Tensor:
+    """(..., bands) -> (..., bands + 2 margins): the first and last band again beyond either end."""
+    if not margin:
+        return pixels
+    if not pixels.requires_grad:
+        return F.pad(pixels, (margin, margin), mode="replicate")
+    # The gradient of that is summed by atomics on a GPU, in an order that no seed fixes.
+    first, last = pixels[..., :1], pixels[..., -1:]
+    size = (*pixels.shape[:-1], margin)
+    return torch.cat([first.expand(size), pixels, last.expand(size)], dim=-1)
+
+
 class SpectralEmbedding(nn.Module):
     """GSE: a token every `stride` bands, from the patch of that band and its neighbours.
 
@@ -27,9 +39,7 @@ class SpectralEmbedding(nn.Module):
 
     def forward(self, patches: Tensor) -> Tensor:
         """(N, P, P, bands) -> (N, ceil(bands / stride), E)."""
-        pixels = patches.flatten(1, 2)  # (N, P * P, bands)
-        if self.margin:
-            pixels = F.pad(pixels, (self.margin, self.margin), mode="replicate")
+        pixels = repeat_ends(patches.flatten(1, 2), self.margin)  # (N, P * P, bands + 2 margins)
         tokens: Tensor = self.project(pixels)
         return tokens.transpose(1, 2)
 

@@ -73,7 +73,7 @@ def build_network(
     if space not in NETWORKS:
         raise InputError(f"architecture space {space!r}: not one of {', '.join(NETWORKS)}")
     with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(seed)
+        torch.default_generator.manual_seed(seed)  # torch.manual_seed would reseed GPUs, too
         return NETWORKS[space](architecture, shape, drop_path)
 
 

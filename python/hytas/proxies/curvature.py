@@ -17,7 +17,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from hytas.proxies.network import Group, Share, Tap, is_one, pick
+from hytas.proxies.network import Branch, Group, Share, Tap, is_one, pick
 from hytas.proxies.passes import Pass, cross_entropy_grad
 
 Grads = Mapping[int, Tensor]
@@ -117,8 +117,8 @@ class _Portion:
             active = group.active(layer)
             if active:
                 busy = jet[:, :active]
-                busy = busy + self._branch(group.attention[layer], busy)
-                busy = busy + self._branch(group.mlp[layer], busy)
+                busy = busy + self._pass(group.attention[layer], busy)
+                busy = busy + self._pass(group.mlp[layer], busy)
                 jet = busy if active == jet.shape[1] else torch.cat([busy, jet[:, active:]], dim=1)
             leaving.append(jet[:, group.alive(layer + 1) :, :, :1])
         self._classify(torch.cat(leaving[::-1], dim=1))
@@ -137,18 +137,17 @@ class _Portion:
         jet[0] += group.position[:, None]
         return jet
 
-    def _branch(self, shares: list[Share], jet: Tensor) -> Tensor:
-        """Attention or MLP of a layer, without its residual, (3, A, n, T, E) -> the same."""
+    def _pass(self, branch: Branch, jet: Tensor) -> Tensor:
+        """Through a branch, without its residual, (3, A, n, T, E) -> the same."""
         parts = []
-        for share in shares:
+        for share in branch.shares:
             normed = self._norm(pick(jet, share, 1), share.first, share.members)
             inside = self._linear(normed, share.first, share.members)
             between = self._attend(inside, share) if share.heads else self._gelu(inside, share)
             parts.append(self._linear(between, share.second, share.members))
         if len(parts) == 1:
             return parts[0]
-        places = torch.cat([share.members for share in shares])
-        return torch.cat(parts, dim=1)[:, torch.argsort(places)]
+        return torch.cat(parts, dim=1)[:, branch.back]
 
     def _classify(self, jet: Tensor) -> None:
         """From the class tokens (3, A, n, 1, E) to the cross-entropy of each sample."""

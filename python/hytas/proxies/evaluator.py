@@ -255,7 +255,8 @@ class Evaluator:
         """After a failure of one network: each proxy alone, so that only those at fault fail."""
         architecture, result = member
         setting = self.setting
-        short = is_out_of_memory(failure)
+        # Libraries of a GPU word a want of memory in many ways.
+        short = is_out_of_memory(failure) or self.device.type == "cuda"
         if short:  # once more, with activations computed twice rather than kept
             setting = replace(setting, memory=0)
         for spec in self.specs:

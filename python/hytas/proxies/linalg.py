@@ -7,8 +7,8 @@ import torch.nn.functional as F
 from torch import Tensor
 
 BATCHED_EIGENVALUES = 32
-"""Widest matrices whose eigenvalues cuSOLVER finds for a whole batch at once. For wider ones torch
-calls it matrix by matrix, 2 ms each (pytorch issues 174674 and 175585)."""
+"""Widest matrices whose eigenvalues cuSOLVER finds for a whole batch at once in every release of
+torch. For wider ones many call it matrix by matrix, 2 ms each (pytorch issues 174674, 175585)."""
 STEPS = 36
 GRAM_BYTES = 1 << 28
 """Of matrices whose roots are taken together."""

@@ -24,7 +24,10 @@ def activation_memory(device: torch.device, workers: int = 1) -> int:
         return CPU_ACTIVATIONS // min(workers, 2)
     free, _ = torch.cuda.mem_get_info(device)
     kept = torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device)
-    return int((free + kept) * GPU_SHARE)  # what torch keeps for reuse is free too
+    room = int((free + kept) * GPU_SHARE)  # what torch keeps for reuse is free too
+    # A power of two: the groups, and with them the last bits of a score, shall not depend on what
+    # little else is on the device.
+    return 1 << max(room.bit_length() - 1, 0)
 
 
 def activation_bytes(architecture: Mapping[str, Any], patches: Tensor) -> int:

@@ -9,14 +9,16 @@ nothing.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from hytas.models.layers import repeat_ends
 from hytas.proxies.weights import Weights
 
 
@@ -95,6 +97,56 @@ class Share:
     key: tuple[Hashable, ...] | None = None  # where the weights are slices of a supernet
 
 
+class _Permute(torch.autograd.Function):
+    """Networks (A, ...) in another order. The gradient is gathered back; that of an index_select
+    would be a sum into zeros for every share."""
+
+    @staticmethod
+    def forward(ctx: Any, tokens: Tensor, order: Tensor, back: Tensor) -> Tensor:
+        ctx.save_for_backward(order, back)
+        return tokens.index_select(0, order)
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Any) -> Any:
+        order, back = ctx.saved_tensors
+        return _permute(grads[0], back, order), None, None
+
+
+def _permute(tokens: Tensor, order: Tensor, back: Tensor) -> Tensor:
+    """Networks (A, ...) by their places `order`; `back` is its inverse."""
+    moved: Tensor = _Permute.apply(tokens, order, back)  # type: ignore[no-untyped-call]
+    return moved
+
+
+@dataclass(frozen=True)
+class Branch:
+    """The attention or the MLP of a layer, its A' networks in shares.
+
+    Attributes:
+        shares: those of one shape each.
+        order: (A',) places of the networks, share after share.
+        back: (A',) where the network of each place then stands.
+    """
+
+    shares: list[Share]
+    order: Tensor
+    back: Tensor
+
+    def each(self, tokens: Tensor) -> Iterator[tuple[Share, Tensor]]:
+        """(A', ...) -> each share, and the tokens of its networks."""
+        if len(self.shares) == 1:
+            return zip(self.shares, [tokens], strict=True)
+        moved = _permute(tokens, self.order, self.back)
+        sizes = [len(share.members) for share in self.shares]
+        return zip(self.shares, torch.split(moved, sizes), strict=True)
+
+    def join(self, parts: Sequence[Tensor]) -> Tensor:
+        """The networks of all shares, each at its place again, (A', ...)."""
+        if len(parts) == 1:
+            return parts[0]
+        return _permute(torch.cat(list(parts)), self.back, self.order)
+
+
 class Group:
     """Networks of one embedding width with their weights stacked.
 
@@ -118,8 +170,8 @@ class Group:
         has_bias = networks[0].embed_bias is not None
         self.embed_bias = self._stack([n.embed_bias for n in networks]) if has_bias else None
         self.skips_fusion = networks[0].skips_fusion
-        self.attention = [self._shares(layer, "heads") for layer in range(self.depths[0])]
-        self.mlp = [self._shares(layer, "hidden") for layer in range(self.depths[0])]
+        self.attention = [self._branch(layer, "heads") for layer in range(self.depths[0])]
+        self.mlp = [self._branch(layer, "hidden") for layer in range(self.depths[0])]
 
     def alive(self, layer: int) -> int:
         """Networks that have a layer of this index."""
@@ -133,14 +185,14 @@ class Group:
         """(A,) places of all networks."""
         return torch.arange(len(self.networks), device=self.device)
 
-    def _shares(self, index: int, by: str) -> list[Share]:
+    def _branch(self, index: int, by: str) -> Branch:
         layers = [network.layers[index] for network in self.networks[: self.active(index)]]
         width = self.networks[0].embed_dim
         places: dict[int, list[int]] = {}
         for place, layer in enumerate(layers):
             places.setdefault(layer.heads if by == "heads" else len(layer.fc1), []).append(place)
         pair = ("qkv", "proj") if by == "heads" else ("fc1", "fc2")
-        return [
+        shares = [
             Share(
                 torch.tensor(members, device=self.device),
                 self._stack([getattr(layers[m], pair[0]) for m in members]),
@@ -150,6 +202,8 @@ class Group:
             )
             for size, members in places.items()
         ]
+        order = torch.cat([share.members for share in shares])
+        return Branch(shares, order, torch.argsort(order))
 
     def _stack(self, tensors: Sequence[Tensor | None]) -> Tensor:
         """Tensors of one shape, stacked; those of one supernet are equal, and one is shown to all.
@@ -191,19 +245,16 @@ class Group:
         """The attention and the MLP of a layer, each with its residual, (A', N, T, E)."""
         order = torch.full((len(now),), 2.0 + 4 * layer, device=self.device)
         width = (now.shape[-1],)
-        parts = []
-        normed = F.layer_norm(now, width)
-        for share in self.attention[layer]:
-            parts.append(self._attend(share, pick(normed, share), order, taps))
-        middle = now + _merge(parts, self.attention[layer])
-        parts = []
-        normed = F.layer_norm(middle, width)
-        for share in self.mlp[layer]:
-            picked = pick(normed, share)
-            hidden = self._linear("fc1", order + 2, share.members, share.first, picked, taps)
+        parts, branch = [], self.attention[layer]
+        for share, normed in branch.each(F.layer_norm(now, width)):
+            parts.append(self._attend(share, normed, order, taps))
+        middle = now + branch.join(parts)
+        parts, branch = [], self.mlp[layer]
+        for share, normed in branch.each(F.layer_norm(middle, width)):
+            hidden = self._linear("fc1", order + 2, share.members, share.first, normed, taps)
             gated = F.gelu(hidden)
             parts.append(self._linear("fc2", order + 3, share.members, share.second, gated, taps))
-        return middle + _merge(parts, self.mlp[layer])
+        return middle + branch.join(parts)
 
     def run_head(self, class_tokens: Tensor, taps: list[Tap]) -> Tensor:
         """(A, N, E) -> logits (A, N, classes)."""
@@ -261,10 +312,7 @@ def stack_bands(patches: Tensor, band_group: int) -> Tensor:
 
     Bands beyond either end repeat the end band.
     """
-    pixels = patches.flatten(1, 2)  # (N, P * P, bands)
-    margin = band_group // 2
-    if margin:
-        pixels = F.pad(pixels, (margin, margin), mode="replicate")
+    pixels = repeat_ends(patches.flatten(1, 2), band_group // 2)  # (N, P * P, bands + 2 margins)
     return pixels.unfold(2, band_group, 1).permute(0, 2, 1, 3).flatten(2)
 
 
@@ -295,10 +343,3 @@ def pick(tokens: Tensor, share: Share, dim: int = 0) -> Tensor:
     if len(share.members) == tokens.shape[dim]:
         return tokens
     return tokens.index_select(dim, share.members)
-
-
-def _merge(parts: list[Tensor], shares: list[Share]) -> Tensor:
-    if len(parts) == 1:
-        return parts[0]
-    places = torch.cat([share.members for share in shares])
-    return torch.cat(parts)[torch.argsort(places)]

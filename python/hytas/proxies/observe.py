@@ -142,7 +142,9 @@ def observe_stacked(
     networks = [draw_weights(a, setting.shape, setting.draws) for a in architectures]
     values: dict[str, list[float]] = {}
     for (name, sign), sharing in by_passes(specs).items():
-        group = Group([network.signed(sign) for network in networks], setting.shape.band_group)
+        memo = setting.draws.memo
+        signed = [network.signed(sign, memo) for network in networks]
+        group = Group(signed, setting.shape.band_group)
         tallies = [Tally(spec, len(networks), setting.ones.device) for spec in sharing]
         if name == "ones":
             _ones_pass(group, tallies, setting)

@@ -47,7 +47,7 @@ class Layer:
 
 LAYER_TENSORS = ("qkv", "proj", "fc1", "fc2", "fusion", "fusion_bias")
 LINEAR_TENSORS = ("qkv", "proj", "fc1", "fc2")
-OUTER_TENSORS = ("embed", "class_token", "position", "head")
+OUTER_TENSORS = ("embed", "embed_bias", "class_token", "position", "head")
 
 
 @dataclass(frozen=True)
@@ -73,26 +73,39 @@ class Weights:
         """Width E of a token."""
         return self.position.shape[1]
 
-    def signed(self, mode: str) -> Weights:
+    def outer_tensors(self) -> dict[str, Tensor]:
+        """The tensors outside the layers by name, absent ones left out."""
+        values = {name: getattr(self, name) for name in OUTER_TENSORS}
+        return {name: value for name, value in values.items() if value is not None}
+
+    def signed(self, mode: str, memo: Memo) -> Weights:
         """The network after the sign step: |w| in place of w.
 
         Args:
             mode: "none"; "weights", every tensor; "released", only what the released HyTAS code
                 reached: cross-layer fusion, positions and class token.
+            memo: of the group, whose networks share what they are slices of.
         """
         if mode == "none":
             return self
+        memo = memo if self.supernet else Memo()
         supernet = self.supernet and f"{self.supernet} {mode}"
         names = {"class_token", "position", "fusion", "fusion_bias"}
         every = mode == "weights"
-        outer = {n: getattr(self, n).abs() for n in OUTER_TENSORS if every or n in names}
-        if every and self.embed_bias is not None:
-            outer["embed_bias"] = self.embed_bias.abs()
-        layers = []
-        for layer in self.layers:
-            inner = {n: w.abs() for n, w in layer.tensors().items() if every or n in names}
-            layers.append(replace(layer, **cast(Any, inner)))
-        return replace(self, **cast(Any, outer), layers=layers, supernet=supernet)
+
+        def positive(place: int, tensors: Mapping[str, Tensor]) -> Any:
+            return {
+                name: memo.once((supernet, place, name, *value.shape), value.abs)
+                for name, value in tensors.items()
+                if every or name in names
+            }
+
+        outer = positive(-1, self.outer_tensors())
+        layers = [
+            replace(layer, **positive(place, layer.tensors()))
+            for place, layer in enumerate(self.layers)
+        ]
+        return replace(self, **outer, layers=layers, supernet=supernet)
 
     def perturbed(self, architecture: Mapping[str, Any], shape: Any, source: Draws) -> Weights:
         """The network with Gaussian noise of relative size `NOISE` on every linear weight."""

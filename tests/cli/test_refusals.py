@@ -313,6 +313,8 @@ class OutOfMemoryError(RuntimeError):
     [
         MemoryError(),
         OutOfMemoryError("CUDA: 2 GiB\nmore"),
+        RuntimeError("CUDA error: out of memory"),
+        RuntimeError("CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling `cublasCreate(handle)`"),
         RuntimeError("DefaultCPUAllocator: can't allocate memory: you tried to allocate 9 bytes"),
     ],
 )

@@ -8,6 +8,7 @@ import torch
 from torch.nn import functional
 
 from hytas.models import InputShape, build_network, count_parameters
+from hytas.models.layers import repeat_ends
 
 ARCHITECTURE = {
     "space": "hytas",
@@ -43,6 +44,16 @@ def test_embedding_stacks_neighbouring_bands() -> None:
         stacked = padded[:, :, band : band + 3].flatten(1)
         expected = functional.linear(stacked, weight.flatten(1), network.band_embed.project.bias)
         assert torch.allclose(network.band_embed(patches)[:, band], expected, atol=1e-5)
+
+
+@pytest.mark.parametrize("margin", [0, 1, 7])
+def test_bands_beyond_the_ends_repeat_them_with_and_without_a_gradient(margin: int) -> None:
+    pixels = torch.randn(2, 4, 9, dtype=torch.float64)
+    expected = functional.pad(pixels, (margin, margin), mode="replicate") if margin else pixels
+    assert torch.equal(repeat_ends(pixels, margin), expected)
+    entering = pixels.clone().requires_grad_()
+    assert torch.equal(repeat_ends(entering, margin), expected)
+    assert torch.autograd.gradcheck(lambda x: repeat_ends(x, margin), entering)
 
 
 def test_attention_scales_by_the_truncated_head_width() -> None:

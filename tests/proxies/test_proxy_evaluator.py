@@ -12,7 +12,7 @@ from small_networks import SMALL
 
 from hytas.errors import InputError
 from hytas.models import build_network, count_parameters
-from hytas.proxies import PROXIES, Evaluator, Proxy, evaluator, linalg
+from hytas.proxies import PROXIES, Evaluator, Proxy, evaluator, linalg, memory
 from hytas.proxies.curvature import curvature_along
 from hytas.proxies.draws import Draws, Pool
 from hytas.proxies.network import Group, is_one
@@ -431,6 +431,18 @@ def test_supernet_slices_nest(shape) -> None:
 def test_bad_input_is_refused(change, message, shape, batch) -> None:
     with pytest.raises(InputError, match=message):
         Evaluator("snip", shape, **{"batch": batch, **change})
+
+
+def test_room_on_a_gpu_changes_by_halves_alone(monkeypatch) -> None:
+    # Groups of other sizes are summed in another order: a little memory more or less shall not be
+    # seen in the last bits of a score.
+    monkeypatch.setattr(torch.cuda, "memory_reserved", lambda device: 3 << 30)
+    monkeypatch.setattr(torch.cuda, "memory_allocated", lambda device: 1 << 30)
+    found = set()
+    for free in (66 << 30, (66 << 30) + 12345, 70 << 30, 100 << 30):
+        monkeypatch.setattr(torch.cuda, "mem_get_info", lambda device, free=free: (free, 140 << 30))
+        found.add(memory.activation_memory(torch.device("cuda")))
+    assert found == {32 << 30}
 
 
 @pytest.mark.gpu

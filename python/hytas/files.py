@@ -51,17 +51,26 @@ def read_csv(
 
     Returns:
         The names of the columns, and each row with its line's number; fields beyond the columns
-        have the key None, those that are missing the value None.
+        have the key None, those that are missing the value None. Blank lines are left out.
 
     Raises:
         InputError: a line that is no CSV.
     """
-    reader = csv.DictReader(io.StringIO(text, newline=""), **dialect)
+    body = text.lstrip()
+    above = text[: len(text) - len(body)].count("\n")
+    reader = csv.DictReader(io.StringIO(body, newline=""), **dialect)
     try:
-        columns = list(reader.fieldnames or [])
-        return columns, [(reader.line_num, row) for row in reader]
+        columns = [name.strip() for name in reader.fieldnames or []]
+        reader.fieldnames = columns
+        rows = [(above + reader.line_num, row) for row in reader]
     except csv.Error as error:
-        raise InputError(f"{path}, line {reader.line_num}: {error}") from None
+        raise InputError(f"{path}, line {above + reader.line_num}: {error}") from None
+    return columns, [(line, row) for line, row in rows if not _is_blank(row)]
+
+
+def _is_blank(row: dict[Any, Any]) -> bool:
+    first, *others = row.values()
+    return not first.strip() and all(other is None for other in others)
 
 
 def check_folder(path: Path, argument: str) -> None:

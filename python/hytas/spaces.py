@@ -8,7 +8,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
-from hytas._engine import Budget, SearchSpace, builtin_spaces
+from hytas._engine import Budget, SearchSpace, builtin_space_text, builtin_spaces
 from hytas.errors import InputError
 
 PAPER_SPACE = "hytas"
@@ -44,6 +44,8 @@ def open_space(
     space: str = PAPER_SPACE,
     budget: str | Sequence[str] | Budget = (),
     variables: Mapping[str, int] | None = None,
+    *,
+    offered: Mapping[str, int] | None = None,
 ) -> tuple[SearchSpace, Budget]:
     """The space that has every cost its budget names.
 
@@ -53,6 +55,7 @@ def open_space(
         budget: as `parse_budget` takes it, or already parsed. The table of a bound such as
             `3ms-latency@table.json` is read from that path.
         variables: values of the space's variables; those left out have the file's defaults.
+        offered: values of variables that the space need not have, such as those of a scene.
 
     Raises:
         InputError: an unknown space, a file that is not a space or a table, a wrong variable.
@@ -61,10 +64,12 @@ def open_space(
     bounds = budget if isinstance(budget, Budget) else parse_budget(budget)
     is_file = is_space_file(space)
     try:
-        if is_file:
-            opened = SearchSpace.parse(_read_space(space), variables or {})
-        else:
-            opened = SearchSpace.builtin(space, variables or {})
+        text = _read_space(space) if is_file else builtin_space_text(space)
+        values = dict(variables or {})
+        if offered:
+            known = SearchSpace.parse(text, {}).variables
+            values = {name: value for name, value in offered.items() if name in known} | values
+        opened = SearchSpace.parse(text, values)
         for table in bounds.tables:
             opened = opened.with_table(table, _read(table, "latency table"))
     except InputError:

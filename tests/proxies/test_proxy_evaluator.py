@@ -11,7 +11,7 @@ import torch
 from small_networks import SMALL
 
 from hytas.errors import InputError
-from hytas.models import build_network, count_parameters
+from hytas.models import InputShape, build_network, count_parameters
 from hytas.proxies import PROXIES, Evaluator, Proxy, evaluator, linalg, memory
 from hytas.proxies.curvature import curvature_along
 from hytas.proxies.draws import Draws, Pool
@@ -431,6 +431,62 @@ def test_supernet_slices_nest(shape) -> None:
 def test_bad_input_is_refused(change, message, shape, batch) -> None:
     with pytest.raises(InputError, match=message):
         Evaluator("snip", shape, **{"batch": batch, **change})
+
+
+def test_terms_that_cancel_are_the_same_in_a_batch() -> None:
+    # What is left of the signed terms of many bands is a thousandth of them: in float32 a batch
+    # would differ in the fifth digit.
+    many_bands = InputShape(bands=60, classes=4, patch_size=3, band_group=3)
+    names = "synflow,synflow:parts=msa,logsynflow:domain=symmetric"
+    one, many = (scored(SMALL, many_bands, None, names, group_size=size) for size in (1, 16))
+    for alone, together in zip(one, many, strict=True):
+        assert together == pytest.approx(alone, rel=1e-9)
+
+
+def test_reduced_precision_keeps_the_terms_that_cancel_reduced(shape, batch) -> None:
+    # Who asks for bf16 is to see what it costs.
+    exact, reduced = (
+        scored(SMALL[:1], shape, batch, "synflow", precision=precision)[0]["synflow"]
+        for precision in ("float32", "bf16")
+    )
+    assert exact != reduced
+
+
+def test_matrices_of_a_supernet_share_what_they_have_in_common() -> None:
+    def pool() -> Pool:
+        return Pool(3, torch.device("cpu"), torch.float32)
+
+    tall, wide = (700, 90), (80, 1000)
+    whole = pool().matrix("w", 700, 1000)
+    for rows, columns in (tall, wide, (300, 224), (300, 336), (64, 512), (65, 513)):
+        assert torch.equal(pool().matrix("w", rows, columns), whole[:rows, :columns])
+    grown = pool()
+    for rows, columns in (tall, wide, (90, 600), (700, 1000)):
+        assert torch.equal(grown.matrix("w", rows, columns), whole[:rows, :columns])
+    assert len(torch.unique(whole)) > 0.99 * whole.numel()
+
+
+def test_what_cannot_be_measured_is_recorded_and_not_raised(shape, batch) -> None:
+    broken = [
+        {"embed_dim": 32, "num_heads": heads, "mlp_ratio": ratios}
+        for heads, ratios in (([0], [1]), ([1], [math.inf]), ([1], [0]), ("12", [1]))
+    ]
+    results = Evaluator("snip", shape, batch=batch).score([SMALL[0], *broken])
+    assert results[0]["scores"]["snip"] > 0
+    assert all(math.isnan(one["scores"]["snip"]) and one["reasons"] for one in results[1:])
+
+
+def test_the_defaults_of_the_caller_change_nothing(shape, batch) -> None:
+    expected = scored(SMALL[:2], shape, batch, "snip,dss")
+    patches = batch[0].clone().requires_grad_()
+    torch.set_default_dtype(torch.float64)
+    try:
+        assert scored(SMALL[:2], shape, (patches, batch[1]), "snip,dss,jacob_cov")[0].items() >= (
+            expected[0].items()
+        )
+    finally:
+        torch.set_default_dtype(torch.float32)
+    assert patches.grad is None
 
 
 def test_room_on_a_gpu_changes_by_halves_alone(monkeypatch) -> None:

@@ -3,9 +3,12 @@
 import numpy as np
 import oracle
 import pytest
+import torch
 from small_networks import SMALL
 
 from hytas.proxies import Evaluator
+from hytas.proxies.formulas import naswot
+from hytas.proxies.network import Tap
 
 
 @pytest.mark.parametrize("name", sorted(oracle.ORACLES))
@@ -16,6 +19,16 @@ def test_proxy_is_its_formula(name, shape, batch) -> None:
         expected = oracle.ORACLES[name](network, batch)
         assert result["scores"][name] == pytest.approx(expected, rel=1e-7, abs=1e-10, nan_ok=True)
         assert np.isfinite(expected) == (name not in result["reasons"])
+
+
+def test_signs_are_counted_exactly_in_reduced_precision() -> None:
+    outputs = torch.randn(1, 6, 3, 401, generator=torch.Generator().manual_seed(0))
+    none = torch.empty(0)
+    tap = Tap("fc1", none, none, none, none, outputs)
+    exact = naswot(tap)
+    assert exact.max() == 3 * 401
+    with torch.autocast("cpu", torch.bfloat16):
+        assert torch.equal(naswot(tap), exact)
 
 
 @pytest.mark.parametrize("name", sorted(oracle.ORACLES))

@@ -68,6 +68,33 @@ def test_any_space_goes_through_every_proxy(wide_shape, wide_batch) -> None:
         assert result["scores"]["params"] == count_parameters(network)
 
 
+def test_pixels_that_the_network_never_sees_change_nothing(wide_shape, wide_batch) -> None:
+    architecture, (patches, labels) = {**WIDE[1], "patch": 3}, wide_batch
+    other = patches.clone()
+    other[:, 0] += 7.0
+    inner = patches[:, 1:-1, 1:-1]
+    small = InputShape(wide_shape.bands, wide_shape.classes, 3, wide_shape.band_group)
+    names = "snip,jacob_cov,croze,naswot"
+    one, two, three = (
+        Evaluator(names, shape, batch=(pixels, labels)).score([architecture])[0]["scores"]
+        for shape, pixels in ((wide_shape, patches), (wide_shape, other), (small, inner))
+    )
+    assert one == two
+    assert one == pytest.approx(three, rel=1e-6)
+
+
+def test_networks_share_what_they_have_in_common_of_the_supernet(wide_shape) -> None:
+    draws = Draws(Pool(0, torch.device("cpu"), torch.float32))
+    weights = [
+        blueprint(
+            {**WIDE[1], "embed_dim": 160, "pixel_mlp": [ratio] * 3}, wide_shape, draws
+        ).values()["pixel_stream.blocks.0.fc2.weight"]
+        for ratio in (1, 2, 4)
+    ]
+    for narrow in weights[:2]:
+        assert torch.equal(narrow, weights[2][:, : narrow.shape[1]])
+
+
 def test_score_depends_on_neither_companions_nor_order_nor_threads(wide_shape, wide_batch) -> None:
     def scored(architectures, **options):
         scorer = Evaluator(ALL, wide_shape, batch=wide_batch, seed=2, **options)

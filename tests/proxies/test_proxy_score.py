@@ -6,8 +6,10 @@ import json
 import pytest
 from small_networks import WIDE
 
+from hytas._engine import builtin_space_text
 from hytas.cli.main import run
 from hytas.errors import InputError
+from hytas.models import InputShape, build_network, count_parameters
 from hytas.proxies import PROXIES, parse_proxies, rank_mean
 from hytas.proxies.architectures import read_architectures
 from hytas.proxies.score_table import ScoreTable
@@ -238,6 +240,43 @@ def test_any_space_is_scored_from_json_lines(tmp_path, capsys) -> None:
     assert "patch" in error
 
 
+def test_architectures_of_a_space_file_are_scored(tmp_path, capsys) -> None:
+    space, path, out = tmp_path / "mine.json", tmp_path / "wide.jsonl", tmp_path / "scores.csv"
+    text = json.loads(builtin_space_text("hytas-wide"))
+    next(gene for gene in text["genes"] if gene["name"] == "embed_dim")["values"] = [40, 72]
+    del text["variables"]["band_group"]
+    space.write_text(json.dumps(text))
+    path.write_text(json.dumps({**WIDE[0], "embed_dim": 72}))
+    command = ("score", "--archs", path, "--proxy", "params,dss", "--out", out)
+    status, _, error = hytas(capsys, *command)
+    assert status == 2
+    assert "embed_dim '72': must be one of" in error
+    status, _, _ = hytas(capsys, *command, "--space", space)
+    assert status == 0
+    (row,) = csv.DictReader(out.read_text().splitlines())
+    assert float(row["dss"]) > 0
+    shape = InputShape(bands=63, classes=6)  # of the synthetic scene, dead bands left out
+    assert float(row["params"]) == count_parameters(
+        build_network({**WIDE[0], "embed_dim": 72}, shape)
+    )
+    path.write_text(json.dumps(WIDE[0]))
+    status, _, error = hytas(capsys, *command, "--space", space)
+    assert status == 2
+    assert "embed_dim '32': must be one of 40, 72" in error
+    status, _, error = hytas(capsys, *command, "--space", "hytas")
+    assert status == 2
+    assert "architecture of the space hytas-wide: must be of hytas" in error
+
+
+def test_blank_lines_and_spaces_around_names_are_read(tmp_path) -> None:
+    path = tmp_path / "archs.csv"
+    path.write_text('\n \nembed_dim , num_heads,mlp_ratio \n\n32,"[3]","[1]"\n   \n32,"[4]",x\n')
+    with pytest.raises(InputError, match="line 7: mlp_ratio 'x'"):
+        read_architectures(path)
+    path.write_text(path.read_text().replace(",x\n", ",[2]\n"))
+    assert [one["num_heads"] for one in read_architectures(path)] == [[3], [4]]
+
+
 def test_what_a_space_samples_is_scored(tmp_path, capsys) -> None:
     path, out = tmp_path / "drawn.jsonl", tmp_path / "scores.csv"
     drawn = ("space", "sample", "--space", "hytas-wide", "--budget", "100K-params", "-n", 2)
@@ -348,6 +387,7 @@ def test_scores_on_other_patches_are_not_gone_on_with(archs, tmp_path, capsys) -
         (["--group-size", "0"], "group-size"),
         (["--proxy", "rank-mean(snip)"], "combine two or more"),
         (["--seed", str(2**32)], "must be 0 to 4294967295"),
+        (["--out", "."], "names no file"),
     ],
 )
 def test_wrong_settings(archs, tmp_path, capsys, arguments, rule) -> None:

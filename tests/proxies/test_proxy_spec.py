@@ -18,6 +18,7 @@ from hytas.proxies import PROXIES, base_proxies, fitness, parse_proxies, rank_me
         ("dss:sign=none:parts=log", ["dss:parts=log"]),
         ("dss:parts=log:sign=weights", ["dss:parts=log:sign=weights"]),
         ("rank-mean(snip, dss:parts=log),params", ["rank-mean(snip,dss:parts=log)", "params"]),
+        ("dss : sign = weights", ["dss:sign=weights"]),
     ],
 )
 def test_canonical_text(text, canonical) -> None:

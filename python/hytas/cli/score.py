@@ -20,6 +20,9 @@ CHUNK = 16  # architectures between two writes; what a kill can lose
     "or JSON lines (any space).",
 )
 @click.option("--proxy", default="snip,dss", show_default=True, help="Proxies, comma-separated.")
+@click.option(
+    "--space", help="Space, or space file, that they are of.  [default: as they say themselves]"
+)
 @options.scene_options(required=False)
 @click.option("--out", required=True, help="CSV file of the scores; an unfinished one is resumed.")
 @click.option(
@@ -57,7 +60,9 @@ CHUNK = 16  # architectures between two writes; what a kill can lose
 @options.preparation_options
 @options.seed_option
 @options.device_option
-def score(archs: str, proxy: str, out: str, device: str, **settings: Any) -> None:
+def score(
+    archs: str, proxy: str, out: str, device: str, space: str | None, **settings: Any
+) -> None:
     """Score given architectures with one or more proxies.
 
     \b
@@ -79,7 +84,7 @@ def score(archs: str, proxy: str, out: str, device: str, **settings: Any) -> Non
     config = RunConfig(**options.absolute_paths(settings))
     scene = config.load_scene()
     context = prepare(config, scene, choose_device(device))
-    _check_genes(archs, architectures, context.shape)
+    _check_genes(archs, architectures, context.shape, space)
     _check_released(archs, architectures, scoring)
     batch = None
     if any(spec.proxy.needs_data for spec in base_proxies(specs)):
@@ -120,13 +125,17 @@ def _fingerprint(arrays: Any) -> str:
     return digest.hexdigest()
 
 
-def _check_genes(path: str, architectures: list[dict[str, Any]], shape: Any) -> None:
-    """Refuse architectures that their space does not have."""
+def _check_genes(
+    path: str, architectures: list[dict[str, Any]], shape: Any, space: str | None
+) -> None:
+    """Refuse architectures that their space, or the given one, does not have."""
     from hytas.proxies.sizes import check_genes
+    from hytas.spaces import open_space
 
+    opened = open_space(space, offered=shape.variables())[0] if space else None
     for place, architecture in enumerate(architectures, start=1):
         try:
-            check_genes(architecture, shape)
+            check_genes(architecture, shape, opened)
         except InputError as error:
             raise InputError(f"{path}, architecture {place}: {error}") from None
 

@@ -18,7 +18,7 @@ INITS = ("supernet", "own", "released")
 FUSIONS = ("shipped", "released")
 CHUNK = 1 << 20  # draws of a stream generated together; a network's own run starts in the first
 SMALL_CHUNK = 1 << 14  # the same, of a tensor of its own
-ROWS, WIDTH = 64, 256  # rows of a supernet matrix generated together, and its least width
+ROWS, WIDTH = 64, 256  # of a supernet matrix, generated together
 NOISE = 0.05  # size of CRoZe's perturbation over that of what it perturbs
 DEVIATION = 0.02  # of tokens, positions and linear maps, as the shipped network initialises them
 
@@ -49,14 +49,30 @@ class Pool:
         return have
 
     def matrix(self, name: str, rows: int, columns: int, law: str = "normal") -> Tensor:
-        """The first rows and columns of a supernet's matrix of "normal" or "uniform" draws."""
-        width = max(WIDTH, 1 << (columns - 1).bit_length())
-        name = f"{law} {name} {width}"
+        """The first rows and columns of a supernet's matrix of "normal" or "uniform" draws.
+
+        It is drawn in strips of `WIDTH` columns, so that what two matrices share is the same,
+        however wide they are.
+        """
+        if columns <= WIDTH:
+            return self._strip(f"{law} {name} {WIDTH}", rows)[:rows, :columns]
+        whole = f"{law} {name}"
+        have = self._made.get(whole)
+        if have is None or have.shape[0] < rows or have.shape[1] < columns:
+            tall, wide = (rows, columns) if have is None else map(max, have.shape, (rows, columns))
+            starts = range(0, wide, WIDTH)
+            names = [f"{whole} {WIDTH}" + (f" from {start}" if start else "") for start in starts]
+            have = torch.cat([self._strip(each, tall)[:tall] for each in names], dim=1)
+            self._made[whole] = have
+        return have[:rows, :columns]
+
+    def _strip(self, name: str, rows: int) -> Tensor:
+        """At least `rows` rows of `WIDTH` draws."""
         have = self._made.get(name)
         if have is None or len(have) < max(rows, 1):
-            have = self._grown(name, have, -(-max(rows, 1) // ROWS), ROWS * width).view(-1, width)
+            have = self._grown(name, have, -(-max(rows, 1) // ROWS), ROWS * WIDTH).view(-1, WIDTH)
             self._made[name] = have
-        return have[:rows, :columns]
+        return have
 
     def _grown(self, name: str, have: Tensor | None, blocks: int, block: int) -> Tensor:
         """What there is of `name`, flat, and the blocks of draws that follow it."""
@@ -76,7 +92,7 @@ class Pool:
 
     def _block(self, name: str, number: int, size: int) -> Tensor:
         generator = torch.Generator().manual_seed(stable_hash(self.seed, name, number) >> 1)
-        draws = torch.empty(size)
+        draws = torch.empty(size, dtype=torch.float32)
         if name.startswith("normal"):
             return draws.normal_(0.0, DEVIATION, generator=generator)
         return draws.uniform_(-1.0, 1.0, generator=generator)

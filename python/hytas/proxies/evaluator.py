@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import math
+import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -99,6 +100,7 @@ class Evaluator:
         dtype = torch.float64 if precision == "float64" else torch.float32
         self.setting = self._make_setting(dtype)
         self._exact: Setting | None = None
+        self._lock = threading.Lock()
         self._room = math.inf  # bytes that a group may need, by what did not fit
 
     @property
@@ -184,7 +186,7 @@ class Evaluator:
             samples = 0 if setting.batch is None else len(setting.batch[0])
             beside = weight_bytes(architecture, self.specs, self.shape, samples)
             return held_bytes(size, needs) + beside
-        except (KeyError, TypeError, ValueError):
+        except (ArithmeticError, KeyError, TypeError, ValueError):
             return 0
 
     def _score_group(self, members: list[tuple[Mapping[str, Any], Scores]]) -> None:
@@ -233,16 +235,14 @@ class Evaluator:
         spec = next(spec for spec in self.specs if str(spec) == name)
         lost = [place for place, value in enumerate(values) if not math.isfinite(value)]
         found = list(values)
-        if not lost or spec.proxy.pass_name == "none" or self.precision == "float64":
+        if not lost or spec.proxy.pass_name == "none" or self._precision_of(spec) == "float64":
             return found
-        if self._exact is None:
-            self._exact = self._make_setting(torch.float64)
         # Together where they can be; what a group meets, only the network at fault meets alone.
         for places in (lost, *([[place] for place in lost] if len(lost) > 1 else [])):
             some = [architectures[place] for place in places]
             try:
                 with arithmetic("float64", self.device):
-                    scores = observe(some, [spec], self._exact)[name]
+                    scores = observe(some, [spec], self._in_float64())[name]
             except Exception:
                 continue  # the first results, with their own reasons, stand
             for place, score in zip(places, scores, strict=True):
@@ -288,11 +288,30 @@ class Evaluator:
             if spec.proxy.pass_name == "none":
                 function: Callable[..., float] = spec.proxy.function
                 values[str(spec)] = [function(a, self.shape, self.seed) for a in architectures]
-        with_pass = [spec for spec in specs if spec.proxy.pass_name != "none"]
-        if with_pass:
-            with arithmetic(self.precision, self.device):
-                values.update(observe(architectures, with_pass, setting))
+        for sharing, precision in self._by_precision(specs):
+            if precision != self.precision:
+                setting = replace(self._in_float64(), memory=setting.memory)
+            with arithmetic(precision, self.device):
+                values.update(observe(architectures, sharing, setting))
         return {str(spec): values[str(spec)] for spec in specs}
+
+    def _by_precision(self, specs: Sequence[ProxySpec]) -> list[tuple[list[ProxySpec], str]]:
+        """Proxies that need a pass and the precision that each has: float32 is not enough, even to
+        tell one network from a batch, for a sum whose terms cancel."""
+        found: dict[str, list[ProxySpec]] = {self.precision: []}
+        for spec in specs:
+            if spec.proxy.pass_name != "none":
+                found.setdefault(self._precision_of(spec), []).append(spec)
+        return [(sharing, precision) for precision, sharing in found.items() if sharing]
+
+    def _precision_of(self, spec: ProxySpec) -> str:
+        return "float64" if spec.cancels and self.precision == PRECISIONS[0] else self.precision
+
+    def _in_float64(self) -> Setting:
+        with self._lock:
+            if self._exact is None:
+                self._exact = self._make_setting(torch.float64)
+            return self._exact
 
     def _checked(self, batch: Batch | None, dtype: torch.dtype) -> tuple[Tensor, Tensor] | None:
         needing = [str(spec) for spec in self.specs if spec.proxy.needs_data]
@@ -305,7 +324,7 @@ class Evaluator:
                 f"batch of {len(batch[0])} patches and labels of {np.ndim(batch[1])} axes: there "
                 "must be a patch at least, and labels must be (n,)"
             )
-        patches = torch.as_tensor(batch[0]).to(self.device, dtype)
+        patches = torch.as_tensor(batch[0]).detach().to(self.device, dtype)
         labels = torch.as_tensor(batch[1]).to(self.device, torch.int64)
         side, bands = self.shape.patch_size, self.shape.bands
         if tuple(patches.shape[1:]) != (side, side, bands) or len(labels) != len(patches):

@@ -182,8 +182,11 @@ def naswot(tap: Tap) -> Tensor:
     are not read). Shape: inputs of a GELU (A, N, T, f) to a kernel (A, N, N), their sum to (A,).
     Cost: one forward pass.
     """
+    from hytas.machine import exactly
+
     codes = (tap.outputs > 0).flatten(2).to(tap.weight.dtype) * 2 - 1  # (A, N, T * f)
-    return (codes @ codes.transpose(1, 2) + codes.shape[2]) / 2
+    with exactly(codes.device):  # counts, which bf16 would round
+        return (codes @ codes.transpose(1, 2) + codes.shape[2]) / 2
 
 
 def log_determinant(kernels: Tensor) -> Tensor:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Protocol
 
 import torch
@@ -12,6 +13,8 @@ from torch.func import functional_call
 from torch.overrides import TorchFunctionMode
 
 from hytas.machine import exactly
+from hytas.models.spectral import crop
+from hytas.models.table import patch_size_of
 from hytas.proxies.draws import perturbed_patches
 from hytas.proxies.initial import Values, blueprint, load
 from hytas.proxies.modules import Look, Probe, TooLargeError, Visitor
@@ -49,9 +52,18 @@ def observe_modules(
     values: dict[str, list[float]] = {str(spec): [] for spec in specs}
     for architecture in architectures:
         start = blueprint(architecture, setting.shape, setting.draws)
-        for name, value in score_network(start, specs, setting).items():
+        for name, value in score_network(start, specs, _seen(setting, architecture)).items():
             values[name].append(value)
     return values
+
+
+def _seen(setting: Setting, architecture: Mapping[str, Any]) -> Setting:
+    """The setting with as much of its patches as the network looks at: scores read them, too."""
+    if setting.batch is None:
+        return setting
+    patches, labels = setting.batch
+    side = patch_size_of(architecture, setting.shape)
+    return replace(setting, batch=(crop(patches, side), labels))
 
 
 def score_network(start: Start, specs: Sequence[ProxySpec], setting: Setting) -> dict[str, float]:

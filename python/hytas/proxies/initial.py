@@ -181,9 +181,7 @@ def blueprint(architecture: Mapping[str, Any], shape: InputShape, draws: Draws) 
         draws = replace(draws, pool=own, init="supernet")
     seed = stable_hash(pool.seed, architecture_key(architecture))
     network, laws = _build(architecture, shape, seed)
-    network = network.eval().requires_grad_(False)
-    if pool.place != (torch.device("cpu"), torch.float32):
-        network = network.to(*pool.place)
+    network = network.eval().requires_grad_(False).to(*pool.place)
     drawn = {name: (laws[name], p.shape) for name, p in network.named_parameters() if name in laws}
     constants = {n: p.detach() for n, p in network.named_parameters() if n not in drawn}
     linear = {f"{name}.weight" for name, module in network.named_modules() if is_linear(module)}

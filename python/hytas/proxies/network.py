@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import torch
@@ -202,8 +202,10 @@ class Group:
             )
             for size, members in places.items()
         ]
-        order = torch.cat([share.members for share in shares])
-        return Branch(shares, order, torch.argsort(order))
+        order = [place for members in places.values() for place in members]  # none: all are idle
+        back = sorted(range(len(order)), key=order.__getitem__)
+        places_of = partial(torch.tensor, dtype=torch.int64, device=self.device)
+        return Branch(shares, places_of(order), places_of(back))
 
     def _stack(self, tensors: Sequence[Tensor | None]) -> Tensor:
         """Tensors of one shape, stacked; those of one supernet are equal, and one is shown to all.

@@ -2,6 +2,8 @@
 
 from typing import TypedDict
 
+from hytas.proxies.table import PROXIES
+
 
 class Scores(TypedDict):
     """What an architecture got.
@@ -19,10 +21,9 @@ def record(result: Scores, name: str, value: float) -> None:
     """Keep a score; one that is not a finite number becomes NaN, with its reason."""
     result["scores"][name] = value
     if value != value:
-        result["reasons"][name] = (
-            "not a number: the formula has no value here; `hytas proxies "
-            f"{name.partition(':')[0]}` lists its options"
-        )
+        proxy = name.partition(":")[0]
+        hint = f"; `hytas proxies {proxy}` lists its options" if PROXIES[proxy].options else ""
+        result["reasons"][name] = f"not a number: the formula has no value here{hint}"
     elif value in (float("inf"), float("-inf")):
         result["scores"][name] = float("nan")
         result["reasons"][name] = f"{value}: the score has no finite value"

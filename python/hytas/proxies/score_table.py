@@ -97,6 +97,8 @@ class ScoreTable:
 
     def _alone(self) -> IO[str]:
         """The card, open and locked: one process at a time writes the table."""
+        if not self.path.name:
+            raise InputError(f"{self.path}: names no file")
         if self.path.exists() and not self.card_path.exists():
             raise InputError(f"{self.path}: exists and is no score table; name another")
         if not self.path.parent.is_dir():

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from hytas._engine import SearchSpace, builtin_space_text, builtin_spaces
 from hytas.errors import InputError
 from hytas.proxies.genes import FREE
-from hytas.spaces import space_of
+from hytas.spaces import open_space, space_of
 
 if TYPE_CHECKING:
     from hytas.models.shape import InputShape
@@ -29,24 +29,17 @@ def _space(name: str, variables: Variables) -> SearchSpace | None:
     """
     if name not in builtin_spaces():
         return None
-    try:
-        return SearchSpace.builtin(name, _known(name, variables))
-    except ValueError as error:
-        raise InputError(str(error)) from None
-
-
-def _known(name: str, variables: Variables) -> dict[str, int]:
-    known = SearchSpace.builtin(name, {}).variables
-    return {key: n for key, n in variables if key in known}
+    return open_space(name, offered=dict(variables))[0]
 
 
 def _unlisted(space: SearchSpace, architecture: Mapping[str, Any]) -> Values:
-    """gene -> the values that an architecture has of it and the space does not list."""
+    """gene -> the numbers that an architecture has of it and the space does not list."""
     found = []
     for gene in space.genes:
         value = architecture.get(gene["name"], [])
         values = frozenset(value if isinstance(value, list) else [value])
-        found.append((gene["name"], values.difference(gene["values"])))
+        new = values.difference(gene["values"])
+        found.append((gene["name"], frozenset(n for n in new if isinstance(n, int | float))))
     return tuple(found)
 
 
@@ -56,14 +49,15 @@ def _with_values(name: str, variables: Variables, values: Values) -> SearchSpace
     text, more = json.loads(builtin_space_text(name)), dict(values)
     for gene in text["genes"]:
         gene["values"] += sorted(more[gene["name"]])
-    return SearchSpace.parse(json.dumps(text), _known(name, variables))
+    known = {variable: n for variable, n in variables if variable in text["variables"]}
+    return SearchSpace.parse(json.dumps(text), known)
 
 
 def cost(architecture: Mapping[str, Any], shape: InputShape, name: str) -> float:
     """A cost ("params" or "macs") of an architecture that says its space.
 
-    A built-in space gives it by its formula, and for values that it does not list where the space
-    is in `FREE`; for another space, the network is built and counted.
+    A built-in space gives it by its formula, for numbers that it does not list, too: those of other
+    studies, or of a space file made from it. For another space, the network is built and counted.
 
     Raises:
         InputError: the architecture is not of its space, or no network belongs to that.
@@ -76,8 +70,6 @@ def cost(architecture: Mapping[str, Any], shape: InputShape, name: str) -> float
         try:
             costs = space.cost(dict(architecture))
         except ValueError:
-            if of not in FREE:
-                raise
             values = _unlisted(space, architecture)
             costs = _with_values(of, variables, values).cost(dict(architecture))
     except (TypeError, ValueError) as error:
@@ -85,19 +77,31 @@ def cost(architecture: Mapping[str, Any], shape: InputShape, name: str) -> float
     return float(costs[name])
 
 
-def check_genes(architecture: Mapping[str, Any], shape: InputShape) -> None:
-    """Refuse an architecture that a built-in space does not have, unless the space is in `FREE`.
+def check_genes(
+    architecture: Mapping[str, Any], shape: InputShape, space: SearchSpace | None = None
+) -> None:
+    """Refuse an architecture that its space does not have.
+
+    Args:
+        architecture: genes.
+        shape: the InputShape.
+        space: that it must be of. Without it the built-in one that it names, unless that is in
+            `FREE`: its networks may have any genes.
 
     Raises:
         InputError: a gene is missing, unknown, or has a value that the space does not list.
     """
     of = space_of(architecture)
-    space = _space(of, tuple(shape.variables().items()))
-    if space is not None and of not in FREE:
-        try:
-            space.pack([dict(architecture)])
-        except (TypeError, ValueError) as error:
-            raise InputError(str(error)) from None
+    if space is None and of not in FREE:
+        space = _space(of, tuple(shape.variables().items()))
+    if space is None:
+        return
+    if space.name != of:
+        raise InputError(f"architecture of the space {of}: must be of {space.name}")
+    try:
+        space.pack([dict(architecture)])
+    except (TypeError, ValueError) as error:
+        raise InputError(str(error)) from None
 
 
 def _counted(architecture: Mapping[str, Any], shape: InputShape, name: str) -> float:

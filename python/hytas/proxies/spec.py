@@ -30,6 +30,11 @@ class ProxySpec:
         """The table's entry; a combination has none."""
         return PROXIES[self.name]
 
+    @property
+    def cancels(self) -> bool:
+        """Whether its terms have both signs: their sum keeps few of float32's digits."""
+        return any(self.options[key] != value for key, value in self.proxy.positive.items())
+
     def __str__(self) -> str:
         """The canonical text: only the options that differ from their defaults, sorted."""
         if self.members:
@@ -103,7 +108,7 @@ def _parse_one(text: str) -> ProxySpec:
     known = PROXIES[name].options
     chosen: dict[str, str] = {}
     for setting in settings:
-        key, _, value = setting.partition("=")
+        key, _, value = (part.strip() for part in setting.partition("="))
         if key not in known:
             rule = f"its options are {', '.join(known)}" if known else "it has no options"
             raise InputError(f"proxy {text!r}: {name} has no option {key!r}; {rule}")

@@ -93,7 +93,7 @@ def open_feasible(config: RunConfig, shape: InputShape) -> tuple[SearchSpace, Fe
     )
     if config.space in builtin_spaces() and config.space not in NETWORKS:
         raise InputError(refusal)  # before its variables, which are not those of a scene
-    space, budget = open_space(config.space, config.budget or (), shape.variables())
+    space, budget = open_space(config.space, config.budget or (), offered=shape.variables())
     if space.name not in NETWORKS:
         raise InputError(refusal)
     for name in config.minimised:

@@ -204,7 +204,7 @@ def describe_architecture(architecture: dict[str, Any]) -> str:
     """One line: the genes, lists written as 3-4-4."""
     parts = []
     for name, value in architecture.items():
-        text = "-".join(f"{item:g}" for item in value) if isinstance(value, list) else value
+        text = "-".join(map(str, value)) if isinstance(value, list) else value
         parts.append(f"{name} {text}" if name != "space" else f"{text}:")
     return " ".join(parts)
 

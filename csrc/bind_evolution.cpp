@@ -108,9 +108,10 @@ void bind_evolution(py::module_& module) {
                  return Evolution(std::move(feasible), {std::move(strategy), population, offspring, parents, mutation_share, std::move(mutation),
                                                         std::move(rates), std::move(uniform), retries, seed});
              }),
-             py::arg("feasible"), py::arg("strategy") = usual.strategy, py::arg("population") = usual.population, py::arg("offspring") = usual.offspring,
-             py::arg("parents") = usual.parents, py::arg("mutation_share") = usual.mutation_share, py::arg("mutation") = usual.mutation,
-             py::arg("rates") = usual.rates, py::arg("uniform") = usual.uniform, py::arg("retries") = usual.retries, py::arg("seed") = usual.seed)
+             py::arg("feasible").none(false), py::arg("strategy") = usual.strategy, py::arg("population") = usual.population,
+             py::arg("offspring") = usual.offspring, py::arg("parents") = usual.parents, py::arg("mutation_share") = usual.mutation_share,
+             py::arg("mutation") = usual.mutation, py::arg("rates") = usual.rates, py::arg("uniform") = usual.uniform, py::arg("retries") = usual.retries,
+             py::arg("seed") = usual.seed)
         .def("ask", &ask, py::arg("n") = py::none(),
              "(ids int64 (n,), genomes uint8 (n, G)): up to n architectures of this generation, None for its rest. Empty: the feasible set is exhausted.")
         .def("tell", &give<&Evolution::tell>, py::arg("ids"), py::arg("scores"),
@@ -134,5 +135,6 @@ void bind_evolution(py::module_& module) {
             "state", [](const Evolution& run) { return py::bytes(run.state()); }, "Versioned, checksummed and complete, the generator included.")
         .def_static(
             "restore", [](std::shared_ptr<Feasible> feasible, const py::bytes& state) { return Evolution::restore(std::move(feasible), state); },
-            py::arg("feasible"), py::arg("state"), "An evolution that goes on bit by bit; ValueError on a truncated, edited, newer or foreign state.");
+            py::arg("feasible").none(false), py::arg("state"),
+            "An evolution that goes on bit by bit; ValueError on a truncated, edited, newer or foreign state.");
 }

@@ -54,7 +54,7 @@ void bind_feasible(py::module_& module) {
                  const py::gil_scoped_release release;
                  return std::make_shared<Feasible>(space, budget, most_entries);
              }),
-             py::arg("space"), py::arg("budget") = Budget(), py::arg("most_entries") = Feasible::default_entries,
+             py::arg("space").none(false), py::arg("budget") = Budget(), py::arg("most_entries") = Feasible::default_entries,
              "ValueError with the smallest, largest or nearest possible costs when no architecture fits.")
         .def_property_readonly("space", [](const Feasible& feasible) { return std::const_pointer_cast<SearchSpace>(feasible.shared_space()); })
         .def_property_readonly("budget", &Feasible::budget)

@@ -4,25 +4,40 @@
 
 namespace {
 
-hytas::Json sequence_to_json(const py::handle& value) {
+// Values that hold values; also where one holds itself, which would never end.
+constexpr int deepest = 32;
+
+hytas::Json to_json_at(const py::handle& value, int depth);
+
+std::string text_of(const py::handle& value) {
+    Py_ssize_t size = 0;
+    const char* text = PyUnicode_AsUTF8AndSize(value.ptr(), &size);
+    if (text == nullptr) {
+        PyErr_Clear();
+        const auto shown = py::reinterpret_steal<py::str>(PyObject_ASCII(value.ptr()));
+        throw hytas::Error("text " + shown.cast<std::string>() + ": must be Unicode, without lone surrogates");
+    }
+    return {text, static_cast<std::size_t>(size)};
+}
+
+hytas::Json sequence_to_json(const py::handle& value, int depth) {
     std::vector<hytas::Json> items;
-    for (const py::handle item : value) items.push_back(to_json(item));
+    for (const py::handle item : value) items.push_back(to_json_at(item, depth));
     return hytas::Json::array(std::move(items));
 }
 
-}  // namespace
-
-hytas::Json to_json(const py::handle& value) {
+hytas::Json to_json_at(const py::handle& value, int depth) {
+    if (depth > deepest) throw hytas::Error("value: must not be nested deeper than " + std::to_string(deepest));
     if (value.is_none()) return {};
     if (py::isinstance<py::bool_>(value)) return hytas::Json::boolean(value.cast<bool>());
-    if (py::isinstance<py::str>(value)) return hytas::Json::string(value.cast<std::string>());
+    if (py::isinstance<py::str>(value)) return hytas::Json::string(text_of(value));
     if (py::isinstance<py::dict>(value)) {
         hytas::Json::Members members;
-        for (const auto& [name, member] : py::reinterpret_borrow<py::dict>(value)) members.emplace_back(py::str(name).cast<std::string>(), to_json(member));
+        for (const auto& [name, member] : py::reinterpret_borrow<py::dict>(value)) members.emplace_back(text_of(py::str(name)), to_json_at(member, depth + 1));
         return hytas::Json::object(std::move(members));
     }
     if (py::isinstance<py::list>(value) || py::isinstance<py::tuple>(value) || (py::isinstance<py::array>(value) && py::len_hint(value) > 0))
-        return sequence_to_json(value);
+        return sequence_to_json(value, depth + 1);
     // An integer of any kind (numpy's too) has __index__; what is left may be a float, whose repr is exact.
     if (PyIndex_Check(value.ptr()) != 0) {
         PyObject* index = PyNumber_Index(value.ptr());
@@ -32,6 +47,10 @@ hytas::Json to_json(const py::handle& value) {
     if (PyNumber_Check(value.ptr()) != 0) return hytas::Json::number(py::repr(py::float_(py::reinterpret_borrow<py::object>(value))).cast<std::string>());
     throw hytas::Error("value " + py::repr(value).cast<std::string>() + ": must be a number, a text, a list or a dict");
 }
+
+}  // namespace
+
+hytas::Json to_json(const py::handle& value) { return to_json_at(value, 0); }
 
 py::object from_json(const hytas::Json& value) {
     switch (value.kind()) {

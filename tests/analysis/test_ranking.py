@@ -14,11 +14,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from hytas._engine import SearchSpace
+from hytas._engine import Feasible, SearchSpace
 from hytas.analysis import analyse_table, analyse_tables, read_table, read_tables
 from hytas.analysis.ranking import BANDS
 from hytas.analysis.regret import expected_best, top_accuracies
 from hytas.analysis.scores import parse_rank_means, rank_last_if_failed, training_free_scores
+from hytas.analysis.size import find_size
 from hytas.errors import InputError
 from hytas.models import InputShape, build_network, count_parameters
 from hytas.proxies.baselines import balance_of
@@ -379,3 +380,15 @@ def test_published_figures(shared: Path) -> None:
         "params": [0.17, -0.11],
         "zico_pp": [0.26, 0.38],
     }
+
+
+@pytest.mark.parametrize("name", ["params", "reference_params"])
+def test_a_column_that_leaves_fusion_out_is_known_for_it(name: str) -> None:
+    space = SearchSpace.builtin("hytas", {"bands": 61, "classes": 5})
+    architectures = space.unpack(Feasible(space).sample(30, seed=0))
+    params = np.array([float(space.cost(one)[name]) for one in architectures])
+    found = find_size("other", architectures, {"params": params}, None)
+    assert found is not None
+    expected = "column params" + (", which leaves fusion out" if name != "params" else "")
+    assert found.source == expected
+    np.testing.assert_array_equal(found.params, params)

@@ -1,6 +1,7 @@
 """Splits are disjoint, stratified, reproducible, and say how far they overlap."""
 
 import contextlib
+import re
 from dataclasses import replace
 
 import numpy as np
@@ -231,7 +232,36 @@ def test_a_class_on_one_side_only_is_named():
         if split.notes:
             assert split.notes == ("class 3 lies on the training side only: it is not tested",)
     notes = [make_split(scene, kind="folds", folds=3, fold=i, patch_size=3).notes for i in range(3)]
-    assert any("class 3 lies on the test side only" in n for each in notes for n in each)
+    assert any("class 3 is not trained: of its 4 pixels 2 lie" in n for each in notes for n in each)
+
+
+def test_a_class_inside_the_guard_band_is_named_for_what_it_is():
+    found = set()
+    for seed in range(60):
+        labels = striped(48, 48, 2)
+        labels[20:23, 20:23] = 3
+        scene = scene_of(labels)
+        split = make_split(scene, kind="folds", folds=4, fold=0, block=6, patch_size=9, seed=seed)
+        sides = [set(scene.labels.ravel()[part]) for part in (split.learnable, split.test)]
+        for note in split.notes:
+            if note == "class 3 is neither trained nor tested: its 9 pixels lie in the guard band":
+                found.add("neither")
+                assert 3 not in sides[0] | sides[1]
+            elif match := re.fullmatch(
+                r"class 3 is not trained: of its 9 pixels (\d) lie in the guard band, and the "
+                r"other (\d) are not tested",
+                note,
+            ):
+                found.add("partly")
+                assert int(match[1]) + int(match[2]) == 9
+                assert min(int(match[1]), int(match[2])) > 0
+                assert 3 not in sides[0] | sides[1]
+            elif "test side only: it is not trained, and its 9 pixels are not tested" in note:
+                found.add("tested")
+                assert 3 not in sides[0] | sides[1]
+            elif "training side only" in note:
+                assert 3 in sides[0]
+    assert found == {"neither", "partly", "tested"}
 
 
 def test_block_arguments(labels):

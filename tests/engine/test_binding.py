@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -30,6 +31,31 @@ def test_committed_stub_is_the_modules(tmp_path: Path) -> None:
     subprocess.run(command, check=True, capture_output=True)
     made = (tmp_path / "hytas/_engine.pyi").read_text(encoding="utf-8")
     assert made == STUB.read_text(encoding="utf-8"), "run pybind11-stubgen hytas._engine -o python"
+
+
+def test_values_that_no_architecture_can_hold_are_refused() -> None:
+    space = hytas_space()
+    endless: list[object] = []
+    endless.append(endless)
+    looped: dict[str, object] = {}
+    looped["depth"] = looped
+    for value in (endless, looped):
+        with pytest.raises(ValueError, match="must not be nested deeper than 32"):
+            space.pack([{"depth": value}])
+    with pytest.raises(ValueError, match=r"text '\\udc80': must be Unicode"):
+        space.pack([{"depth": "\udc80"}])
+    with pytest.raises(ValueError, match=r"text '\\udc80': must be Unicode"):
+        space.cost({"\udc80": 4})
+
+
+def test_nothing_is_no_space_and_no_feasible_set() -> None:
+    nothing: Any = None
+    with pytest.raises(TypeError):
+        Feasible(nothing)
+    with pytest.raises(TypeError):
+        Evolution(nothing)
+    with pytest.raises(TypeError):
+        Evolution.restore(nothing, b"")
 
 
 @pytest.mark.parametrize("scene", SCENES)

@@ -379,6 +379,13 @@ def test_what_a_predictor_may_not_learn_from(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"its race saw \d+ of this run's test pixels"):
         run_mission(later, plain_scene(), tmp_path / "later", device="cpu")
     assert not (tmp_path / "later").exists()
+    # The same pixels, whatever else is said of them.
+    for other in (
+        scene_from_arrays(plain_scene().cube, plain_scene().labels + 4, name="other ids"),
+        replace(plain_scene(), labels=np.where(np.arange(36) == 7, 0, plain_scene().labels)),
+    ):
+        with pytest.raises(InputError, match=r"its race saw \d+ of this run's test pixels"):
+            run_mission(later, other, tmp_path / "later", device="cpu")
     run_mission(replace(later, seed=0), plain_scene(), tmp_path / "same", device="cpu")
     with pytest.raises(InputError, match="is for the strategy predictor, not evolution"):
         replace(RACE, learn_from=("runs/a",))
@@ -386,6 +393,25 @@ def test_what_a_predictor_may_not_learn_from(tmp_path: Path) -> None:
         replace(config, learn_from=("runs/a", "runs/b", "runs/a"))
     with pytest.raises(InputError, match="strategy predictor: needs finalists"):
         replace(config, finalists=1)
+
+
+def test_what_was_learnt_from_must_stay_until_the_architecture_is_chosen(tmp_path: Path) -> None:
+    earlier, config = tmp_path / "earlier", replace(RACE, strategy="predictor")
+    run_mission(RACE, fixed_scene(), earlier, device="cpu")
+    taught = replace(config, learn_from=(str(earlier),), seed=1)
+    outcome = run_mission(taught, fixed_scene(), tmp_path / "run", device="cpu")
+    earlier.rename(tmp_path / "moved")
+    again = run_mission(taught, fixed_scene(), tmp_path / "run", device="cpu")
+    assert again.metrics == outcome.metrics
+    # As if killed before its architecture was chosen, and the earlier run were done again.
+    for file in ("architecture.json", "metrics.json", "checkpoint.pt", "weights.safetensors"):
+        (tmp_path / "run" / file).unlink(missing_ok=True)
+    with pytest.raises(InputError, match=r"learn from .*: holds no run"):
+        run_mission(taught, fixed_scene(), tmp_path / "run", device="cpu")
+    run_mission(replace(RACE, seed=5), fixed_scene(), earlier, device="cpu")
+    with pytest.raises(InputError, match=r"has changed since the run in .* began"):
+        run_mission(taught, fixed_scene(), tmp_path / "run", device="cpu")
+    assert not (tmp_path / "run" / "architecture.json").exists()
 
 
 def test_waves_sum_to_the_finalists() -> None:

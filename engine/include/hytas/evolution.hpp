@@ -41,7 +41,7 @@ enum class Strategy { evolution, ageing, nsga2, random, local };
 
 class Evolution {
   public:
-    // Throws Error when a setting is wrong. The feasible set must outlive the evolution.
+    // Throws Error when a setting is wrong.
     Evolution(std::shared_ptr<const Feasible> feasible, EvolutionSettings settings);
 
     // Appends up to `most` architectures (0: all) of the current generation, and starts the next one when this one is

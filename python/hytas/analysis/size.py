@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from hytas.models.shape import InputShape
 from hytas.proxies import baselines
+from hytas.proxies.sizes import cost
 
 Floats = NDArray[np.float64]
 
@@ -67,7 +68,25 @@ def find_size(
     if known is not None:
         source = "the shape given" if shape is not None else f"the shape of {named[0]}"
         return Size(_each(baselines.params, architectures, known), f"genes and {source}", macs)
-    return Size(counts["params"], "column params") if "params" in counts else None
+    if "params" not in counts:
+        return None
+    left_out = ", which leaves fusion out" if _is_reference(counts["params"], architectures) else ""
+    return Size(counts["params"], f"column params{left_out}")
+
+
+def _is_reference(params: Floats, architectures: Sequence[Mapping[str, Any]]) -> bool:
+    """Whether a column counts as the released code does: what a scene adds to that is a multiple of
+    the width and a constant, where fusion would be a multiple of the depth."""
+    shape = InputShape(bands=1, classes=1)
+    reference = np.array([cost(item, shape, "reference_params") for item in architectures])
+    width = np.array([float(item["embed_dim"]) for item in architectures])
+    known = np.isfinite(params)
+    terms = np.stack([width, np.ones_like(width)], axis=1)[known]
+    if len(np.unique(width[known])) < 3:
+        return False
+    rest = (params - reference)[known]
+    found = np.linalg.lstsq(terms, rest, rcond=None)[0]
+    return bool(np.abs(terms @ found - rest).max() < 0.5)
 
 
 def _each(

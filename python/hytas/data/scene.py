@@ -32,6 +32,7 @@ class Scene:
         valid: (H, W), False where a band in use is NaN or infinite, or all are `nodata`; such
             pixels are unlabelled.
         sources: the files read.
+        cube_digest: sha256 of the cube alone, in hex.
         fingerprint: sha256 of cube, labels, split, class ids, bad bands and mark for no data, in
             hex.
         notes: one-line remarks on what was masked or put right.
@@ -52,6 +53,7 @@ class Scene:
     wavelengths: npt.NDArray[np.float64] | None
     valid: npt.NDArray[np.bool_]
     sources: tuple[str, ...]
+    cube_digest: str
     fingerprint: str
     notes: tuple[str, ...] = ()
     train_counts: tuple[int, ...] | None = None
@@ -137,6 +139,7 @@ def scene_from_arrays(
     _check_shapes(maps, cube)
     nodata = as_held(nodata, cube.dtype)
     joined, valid, remarks = _masked(cube, maps, nodata, (bands, bad_bands))
+    digest = _digest(cube)
     return Scene(
         name=name,
         cube=cube,
@@ -148,7 +151,8 @@ def scene_from_arrays(
         wavelengths=wavelengths_of(wavelengths, cube.shape[2]),
         valid=valid,
         sources=tuple(sources),
-        fingerprint=fingerprint(cube, joined, nodata, bad_bands),
+        cube_digest=digest,
+        fingerprint=fingerprint(digest, joined, nodata, bad_bands),
         notes=(*notes, *remarks),
         nodata=nodata,
         class_colours=_colours(class_colours or {}, joined.ids),
@@ -208,21 +212,26 @@ def check_cube(cube: Array, argument: str) -> None:
         raise InputError(f"{argument}: the cube is {shape}: it has one band, at least 2 needed")
 
 
-def fingerprint(cube: Array, labels: Labels, nodata: float | None, bad_bands: Sequence[int]) -> str:
-    """Return the sha256 of type, shape and values of a cube and its maps, in any memory order.
+def fingerprint(cube: str, labels: Labels, nodata: float | None, bad_bands: Sequence[int]) -> str:
+    """Return the sha256 of a cube's digest, its maps, and what else decides what is learnt."""
+    facts = {
+        "bad bands": [*map(int, bad_bands)],
+        "ids": labels.ids,
+        "no data": nodata,
+        "cube": cube,
+        "maps": [_digest(each) for each in (labels.labels, labels.train, labels.test)],
+    }
+    return hashlib.sha256(repr(list(facts.items())).encode()).hexdigest()
 
-    And of what else decides what is learnt and measured.
-    """
-    facts = {"bad bands": [*map(int, bad_bands)], "ids": labels.ids, "no data": nodata}
-    digest = hashlib.sha256(repr(list(facts.items())).encode())
-    for array in (cube, labels.labels, labels.train, labels.test):
-        if array is None:
-            digest.update(b"none")
-            continue
-        digest.update(f"{array.dtype.newbyteorder('=').name}{array.shape}".encode())
-        for row in array:
-            little = np.ascontiguousarray(row, dtype=row.dtype.newbyteorder("<"))
-            digest.update(little.data)
+
+def _digest(array: Array | None) -> str:
+    """The sha256 of type, shape and values of an array, in any memory order; of none, nothing."""
+    if array is None:
+        return ""
+    digest = hashlib.sha256(f"{array.dtype.newbyteorder('=').name}{array.shape}".encode())
+    for row in array:
+        little = np.ascontiguousarray(row, dtype=row.dtype.newbyteorder("<"))
+        digest.update(little.data)
     return digest.hexdigest()
 
 

@@ -289,14 +289,25 @@ def _blocks(
         )
     labels = scene.labels.ravel()
     notes = []
+    totals = np.bincount(labels)
     for label, name in enumerate(scene.class_names, start=1):
-        count = int((labels[sides.test] == label).sum())
-        if not sides.tested[label - 1]:
+        total, count = totals[label], int((labels[sides.test] == label).sum())
+        trained, tested = sides.trained[label - 1], sides.tested[label - 1]
+        if trained and not tested:
             notes.append(f"{name} lies on the training side only: it is not tested")
-        elif not sides.trained[label - 1]:
+        elif not trained and not tested:
+            notes.append(
+                f"{name} is neither trained nor tested: its {total} pixels lie in the guard band"
+            )
+        elif not trained and count == total:
             notes.append(
                 f"{name} lies on the test side only: it is not trained, and its {count} pixels "
                 "are not tested"
+            )
+        elif not trained:
+            notes.append(
+                f"{name} is not trained: of its {total} pixels {total - count} lie in the guard "
+                f"band, and the other {count} are not tested"
             )
     generator = np.random.default_rng(seed)
     untrained = np.flatnonzero(~sides.trained) + 1

@@ -154,21 +154,21 @@ def open_run(
     config: RunConfig,
     scene: Scene,
     device: str,
-    check: Callable[[RunContext], object] = lambda _: None,
+    check: Callable[[RunContext, RunFolder], object] = lambda *_: None,
 ) -> Iterator[tuple[RunContext, RunFolder]]:
     """Prepare a run and hold its folder: nothing is written before all is known to fit.
 
     Args:
-        check: refuses, with an `InputError`, what the run could not do.
+        check: refuses, with an `InputError`, what the run could not do; the folder is not held.
 
     Raises:
         InputError: as `prepare`, and where the folder belongs to another run.
         OSError: the folder cannot be written.
     """
     context = prepare(config, scene, choose_device(device), _kept_split(RunFolder(out), scene))
-    check(context)
+    check(context, RunFolder(out))
     with RunFolder(out) as folder:
-        folder.claim(config, scene.fingerprint)
+        folder.claim(config, scene)
         if not folder.split.exists():
             context.split.save(folder.split)
         yield context, folder

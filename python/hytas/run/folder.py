@@ -10,6 +10,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, TextIO
 
+from hytas.data import Scene
 from hytas.errors import InputError
 from hytas.files import lock, write_text
 from hytas.run.config import RunConfig
@@ -95,7 +96,7 @@ class RunFolder:
     def _holds_foreign_files(self) -> bool:
         return any(not item.name.startswith(".") for item in self.path.iterdir())
 
-    def claim(self, config: RunConfig, fingerprint: str) -> None:
+    def claim(self, config: RunConfig, scene: Scene) -> None:
         """Write `config` into a new folder, or make sure that the folder's run is the same.
 
         Before its retraining began, a run may be given another recipe; before its architecture is
@@ -108,18 +109,18 @@ class RunFolder:
         digests = file_digests(config.space, config.budget)
         # By place and name, for a folder of files may move: the digests say what they are.
         files = [[Path(path).name, digest] for path, digest in digests.items()]
-        versions = _versions()
+        versions, learnt = _versions(), None
         if self.config.exists():
-            stored, scene = self.read_config()
+            stored, fingerprint = self.read_config()
             held = read_json(self.config)
-            versions = held.get("versions", versions)
+            versions, learnt = held.get("versions", versions), held.get("learnt")
             for path, now, before in zip(digests, files, held.get("files", []), strict=False):
                 if now[0] == before[0] and now != before:
                     raise InputError(
                         f"{path}: has changed since the run in {self.path} began; put it back, or "
                         "choose another folder"
                     )
-            if scene != fingerprint:
+            if fingerprint != scene.fingerprint:
                 raise InputError(
                     f"--out {self.path}: belongs to another scene ({stored.data}); "
                     "choose another folder"
@@ -133,12 +134,33 @@ class RunFolder:
                     "choose another folder or repeat its settings"
                 )
         card = {
-            "scene": fingerprint,
+            "scene": scene.fingerprint,
+            "cube": scene.cube_digest,
             "files": files,
+            "learnt": learnt,
             "versions": versions,
             "config": config.to_dict(),
         }
         write_json(self.config, card)
+
+    def claim_earlier(self, digest: str) -> None:
+        """Remember what earlier runs taught this one, or make sure that it is still the same.
+
+        Raises:
+            InputError: one of them has changed.
+        """
+        card = read_json(self.config)
+        if card["learnt"] not in (None, digest):
+            raise InputError(
+                f"learn from: a run named there has changed since the run in {self.path} began; "
+                "put it back, or choose another folder"
+            )
+        write_json(self.config, card | {"learnt": digest})
+
+    @property
+    def cube_digest(self) -> str | None:
+        """The digest of the cube of the run's scene; None where the folder holds no run."""
+        return read_json(self.config).get("cube") if self.config.exists() else None
 
     def read_config(self) -> tuple[RunConfig, str]:
         """The folder's configuration and its scene's fingerprint.

@@ -106,7 +106,7 @@ def train_architecture(
     """
     chosen = dict(architecture)
 
-    def check(context: RunContext) -> None:
+    def check(context: RunContext, _: RunFolder) -> None:
         check_architecture(context, chosen)
 
     with open_run(out, config, scene, device, check) as (context, folder):

@@ -1,5 +1,7 @@
 """Which architectures race: the proxy's best of every kind, and what a predictor adds."""
 
+import hashlib
+import json
 import math
 from collections import Counter
 from collections.abc import Sequence
@@ -190,7 +192,7 @@ def read_earlier(folders: Sequence[str], space: str, scene: Scene, split: Split)
 
     Raises:
         InputError: a folder holds no run, a run in another space, one that trained nothing, or one
-            that learnt test pixels of `split` of the same `scene`.
+            that learnt test pixels of `split` of the same cube as that of `scene`.
     """
     trained: list[Trained] = []
     for folder in folders:
@@ -223,11 +225,15 @@ def read_earlier(folders: Sequence[str], space: str, scene: Scene, split: Split)
     return trained
 
 
+def digest_of(trained: Sequence[Trained]) -> str:
+    """The sha256 of what earlier runs taught, in hex."""
+    text = json.dumps([[one.architecture, one.scores, one.target] for one in trained])
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
 def _check_pixels(folder: RunFolder, scene: Scene, split: Split) -> None:
-    """Refuse a run of the same scene that learnt or validated on what this one tests."""
-    if not (folder.config.exists() and folder.split.exists()):
-        return
-    if folder.read_config()[1] != scene.fingerprint:
+    """Refuse a run on the same cube, however labelled, that saw what this one tests."""
+    if not folder.split.exists() or folder.cube_digest != scene.cube_digest:
         return
     shared = np.intersect1d(Split.load(folder.split).learnable, split.test)
     if shared.size:

@@ -1,6 +1,6 @@
 """The stages of a run. Each does nothing that its folder already holds."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from hytas.data import PatchReader
+from hytas.data import PatchReader, overlap_fraction
 from hytas.deploy import ClassMap, DeployedModel, classify_scene
 from hytas.export import (
     FORMATS,
@@ -21,6 +21,7 @@ from hytas.export import (
     export_formats,
 )
 from hytas.metrics import accuracy_report, summarise
+from hytas.models.table import patch_size_of
 from hytas.proxies import (
     Evaluator,
     ProxySpec,
@@ -32,7 +33,7 @@ from hytas.proxies import (
 from hytas.run.context import RunContext
 from hytas.run.folder import RunFolder, read_json, write_json
 from hytas.run.pareto import write_front
-from hytas.run.proposals import read_earlier
+from hytas.run.proposals import digest_of, read_earlier
 from hytas.run.race import finalists, race
 from hytas.run.report import Report
 from hytas.run.weights import TrainedModel, load_weights, save_weights
@@ -44,13 +45,15 @@ PARITY_BATCH = 64
 MAIN_FORMATS = ("onnx", "torchscript")  # what every run ends with
 
 
-def check_search(context: RunContext) -> None:
-    """Refuse, before any work, what the end of the search could not do.
+def check_search(context: RunContext, folder: RunFolder) -> None:
+    """Refuse, before any work, what the end of the search could not do; nothing of one that ended.
 
     Raises:
         InputError: a race without validation pixels, or earlier runs that cannot be read.
     """
     finalists(context)
+    if folder.architecture.exists():
+        return
     read_earlier(context.config.learn_from, context.space.name, context.scene, context.split)
 
 
@@ -76,6 +79,8 @@ def search_stage(context: RunContext, folder: RunFolder, report: Report) -> Arch
     if not racing and config.finalists is None:
         report.line("no race: the split has no validation pixels; the proxy's first choice wins")
     earlier = read_earlier(config.learn_from, context.space.name, context.scene, context.split)
+    if config.learn_from:
+        folder.claim_earlier(digest_of(earlier))
     settings = SearchSettings(
         config.selection,
         config.population,
@@ -207,6 +212,12 @@ def further_formats_stage(
     return export_checked(folder.path, model.card, names, evidence, force=force)
 
 
+def _overlap(context: RunContext, architecture: Mapping[str, Any]) -> float:
+    """Share of the test pixels inside what the model sees around a pixel that it learnt from."""
+    split, side = context.split, patch_size_of(architecture, context.shape)
+    return overlap_fraction(context.scene.labels.shape, split.learnable, split.test, side)
+
+
 def evaluate_stage(
     context: RunContext, folder: RunFolder, model: TrainedModel, parity: Parity
 ) -> dict[str, Any]:
@@ -221,6 +232,8 @@ def evaluate_stage(
             "validation": len(context.split.validation),
             "test": len(context.split.test),
             "overlap": context.split.overlap,
+            "overlap_of": context.split.patch_size,
+            "overlap_of_model": _overlap(context, model.card.architecture),
             "notes": list(context.split.notes),
         },
         "costs": context.space.cost(dict(model.card.architecture)),

@@ -65,7 +65,9 @@ def side_by_side(
     Raises:
         OSError: a process that trained was killed.
     """
-    workers = _workers(context, count)
+    # One training alone goes to a process, too, where several would: its last digits may depend on
+    # where it runs, and a race that goes on after a kill may have one left.
+    workers = _workers(context, max(count, 2))
     if workers <= 1:
         for job in jobs(context.labelled):
             yield work(*job)

@@ -106,6 +106,9 @@ class ArchitecturePredictor:
         return Prediction(trees.mean(axis=0), trees.std(axis=0))
 
 
+RANDOM_ORDERS = 200
+
+
 def cross_validated_rank_correlation(
     architectures: Sequence[Architecture],
     proxy_scores: ProxyScores,
@@ -121,7 +124,9 @@ def cross_validated_rank_correlation(
     """Spearman's rho with the targets of the predictor, cross-validated, and of what it must beat.
 
     Every architecture is predicted by trees that did not see it, nor another training of it; rho is
-    over all of them, the mean of several divisions into folds. The baselines need no fit.
+    over all of them, the mean of several divisions into folds. Predictions count from the mean of
+    the targets that their trees saw: where few are left, that mean alone is low where the targets
+    left out are high. The baselines need no fit.
 
     Args:
         architectures, proxy_scores, targets: as `ArchitecturePredictor.fit`.
@@ -131,9 +136,8 @@ def cross_validated_rank_correlation(
         seed: of the divisions and the trees.
 
     Returns:
-        "predictor", "params", "depth-embed" and "random" (a random order, as often as the
-        predictor). None where rho is undefined: a constant column, or one that the
-        architectures have not.
+        "predictor", "params", "depth-embed" and "random" (the mean of `RANDOM_ORDERS`). None where
+        rho is undefined: a constant column, or one that the architectures have not.
 
     Raises:
         InputError: as `fit`.
@@ -145,14 +149,15 @@ def cross_validated_rank_correlation(
     generator = np.random.default_rng(seed)
     numbers: dict[str, int] = {}
     kinds = np.array([numbers.setdefault(architecture_key(a), len(numbers)) for a in architectures])
-    rows, random = [], []
+    rows = []
     for repeat in range(repeats):
         parts = np.array_split(generator.permutation(len(numbers)), min(folds, len(numbers)))
         held_out = [np.flatnonzero(np.isin(kinds, part)) for part in parts]
         predictor = ArchitecturePredictor(model=model, seed=seed + repeat, trees=trees)
         predicted = _predict_held_out(predictor, architectures, proxy_scores, values, held_out)
         rows.append(spearman(predicted, values))
-        random.append(spearman(generator.permutation(len(values)), values))
+    orders = np.random.default_rng(seed)
+    random = [spearman(orders.permutation(len(values)), values) for _ in range(RANDOM_ORDERS)]
     return {
         "predictor": mean_of_known(rows),
         "params": spearman(params, values),
@@ -168,16 +173,15 @@ def _predict_held_out(
     values: Floats,
     held_out: Sequence[NDArray[np.int64]],
 ) -> Floats:
-    """Predictions (n,); those of each part by `predictor` fitted on all the others."""
+    """Predictions (n,), of each part by `predictor` fitted on the others and above their mean."""
     predicted = np.zeros(len(values))
     for part in held_out:
         kept = np.setdiff1d(np.arange(len(values)), part)
         if len(kept) < 2:  # nothing to learn from
-            predicted[part] = values[kept].mean() if len(kept) else values.mean()
             continue
         predictor.fit(_pick(architectures, kept), _pick(proxy_scores, kept), values[kept])
         rows = _pick(architectures, part), _pick(proxy_scores, part)
-        predicted[part] = predictor.predict(*rows).mean
+        predicted[part] = predictor.predict(*rows).mean - values[kept].mean()
     return predicted
 
 

@@ -84,7 +84,7 @@ def train_once(context: RunContext, recipe: Recipe) -> tuple[float, float]:
 
 
 @click.command()
-@click.option("--data", required=True, help="Scene.")
+@click.option("--data", default="synthetic", show_default=True, help="Scene.")
 @click.option("--labels", help="File of its labels.")
 @click.option("--per-class", default=10, show_default=True, help="Training pixels per class.")
 @click.option("--draws", default="0,1,2", show_default=True, help="Seeds of split and training.")

@@ -137,7 +137,7 @@ def test_exports(fitted: HSIClassifier, halves: tuple[np.ndarray, ...], tmp_path
     assert scene["file"] == str(tmp_path / "scene.onnx")
     assert scene["labels_changed"] == 0
     assert DeployedModel.load(scene["file"]).card.graph == "scene"
-    with pytest.raises(InputError, match=r"path: .*winner must end in one of \.onnx, \.pt, \.pt2"):
+    with pytest.raises(InputError, match=r"path: .*winner must end in one of \.onnx, \.pt"):
         fitted.export(tmp_path / "winner")
     with pytest.raises(InputError, match="format: 'tflite' is not one of onnx, "):
         fitted.export(tmp_path / "winner", "tflite")

@@ -67,7 +67,7 @@ def side_by_side(
     """
     # One training alone goes to a process, too, where several would: its last digits may depend on
     # where it runs, and a race that goes on after a kill may have one left.
-    workers = _workers(context, max(count, 2))
+    workers = _workers(context, max(count, 2)) if count else 1
     if workers <= 1:
         for job in jobs(context.labelled):
             yield work(*job)

@@ -289,10 +289,10 @@ class Evaluator:
                 function: Callable[..., float] = spec.proxy.function
                 values[str(spec)] = [function(a, self.shape, self.seed) for a in architectures]
         for sharing, precision in self._by_precision(specs):
-            if precision != self.precision:
-                setting = replace(self._in_float64(), memory=setting.memory)
+            usual = precision == self.precision
+            own = setting if usual else replace(self._in_float64(), memory=setting.memory)
             with arithmetic(precision, self.device):
-                values.update(observe(architectures, sharing, setting))
+                values.update(observe(architectures, sharing, own))
         return {str(spec): values[str(spec)] for spec in specs}
 
     def _by_precision(self, specs: Sequence[ProxySpec]) -> list[tuple[list[ProxySpec], str]]:

@@ -8,6 +8,12 @@ class InputError(ValueError):
     """
 
 
+def is_out_of_memory(failure: str) -> bool:
+    """Whether `one_line` of an error says that memory was short: Python's, torch's or a GPU's."""
+    words = ("MemoryError", "out of memory", "ALLOC_FAILED", "can't allocate memory")
+    return any(word in failure for word in words)
+
+
 def one_line(error: BaseException) -> str:
     """An exception as a reason: its kind and the beginning of what it says; of bad input, that."""
     text = " ".join(str(error).split())

@@ -66,7 +66,7 @@ class HSIClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         population: architectures a generation.
         generations: generations.
         finalists: architectures that race at the end of the search; 1 takes the proxy's best, None
-            is 16.
+            is 16, or 1 where `validation_fraction` leaves none to rank on.
         patch_size: side of the patch around a pixel; odd.
         band_group: neighbouring bands in a token, where the space has no gene for it.
         bands: bands to start from, as "1-103,110-148"; None for all.
@@ -395,5 +395,4 @@ def _format_of(path: Path, as_format: str | None) -> tuple[str, Path]:
 
 def _evidence(model: SensorModel, scene: Scene, patch_size: int) -> Evidence:
     pixels = np.flatnonzero(scene.labels)
-    targets = scene.labels.ravel()[pixels].astype(np.int64) - 1
-    return Evidence(model, scene.cube, patch_size, pixels, targets, pixels)
+    return Evidence(model, scene.cube, patch_size, pixels, scene.targets(pixels), pixels)

@@ -23,6 +23,7 @@ from hytas.analysis.size import find_size
 from hytas.errors import InputError
 from hytas.models import InputShape, build_network, count_parameters
 from hytas.proxies.baselines import balance_of
+from hytas.proxies.combine import rank_mean
 
 Row = dict[str, Any]
 Write = Callable[..., Path]
@@ -94,6 +95,8 @@ def test_favourites_among_equals_are_drawn_at_random() -> None:
 def test_failed_scores_rank_last(write: Write) -> None:
     ranks = rank_last_if_failed(np.array([2.0, math.nan, -5.0, math.inf]))
     np.testing.assert_array_equal(ranks, [4.0, 1.5, 3.0, 1.5])
+    large = rank_last_if_failed(np.array([1e30, 2e25, math.nan, 5e28]))
+    np.testing.assert_array_equal(large, [4.0, 2.0, 1.0, 3.0])
     rows = networks()
     for row in rows[:5]:
         row["snip"] = ""
@@ -154,6 +157,21 @@ def test_rank_means_and_balance(write: Write) -> None:
         parse_rank_means(["a"])
     found = balance_of(np.array([7.0, 4.0, 10.0]), np.array([112.0, 240.0, 32.0]))
     np.testing.assert_allclose(found, [-2.0, -(1.75**2) - (7 / 15) ** 2, -(0.7**2) - 3.5**2])
+
+
+def test_a_rank_mean_is_that_of_a_search(write: Write) -> None:
+    """Where a member failed it has failed, too, and equal sums of ranks are equal."""
+    rows = networks(40)
+    for row in sorted(rows, key=lambda row: -float(row["OA"]))[:8]:
+        row["snip"] = ""
+    table = read_table(write(rows))
+    _, values = training_free_scores(table, [("snip", "depth-embed")])[
+        "rank-mean(snip,depth-embed)"
+    ]
+    depth = [len(item["num_heads"]) * item["embed_dim"] for item in table.architectures]
+    np.testing.assert_array_equal(values, rank_mean([table.scores["snip"], depth]))
+    report = analyse_table(table, rank_means=[("snip", "depth-embed")], predictor_sizes=())
+    assert report["scores"]["rank-mean(snip,depth-embed)"]["failed"] == 8
 
 
 def test_true_sizes_are_those_of_the_networks_built(write: Write) -> None:
@@ -288,6 +306,12 @@ def test_columns_of_other_names_on_request(write: Write) -> None:
     assert "remark" not in table.scores
     with pytest.raises(InputError, match="no column 'yours'"):
         read_table(path, score_columns=["mine", "yours"], ignored_columns=["remark"])
+    plain = write(networks(12), "plain.csv")
+    own, other = read_tables([path, plain], score_columns=["mine"], ignored_columns=["remark"])
+    assert "mine" in own.scores
+    assert "mine" not in other.scores
+    with pytest.raises(InputError, match="no column 'yours'"):
+        read_tables([path, plain], score_columns=["mine", "yours"], ignored_columns=["remark"])
 
 
 def test_files_that_are_no_tables(tmp_path: Path) -> None:
@@ -314,6 +338,10 @@ def test_means_and_the_choice_made_on_other_tables(write: Write) -> None:
     last = found["transfer"][2]
     assert (last["table"], last["chosen"]) == ("t2", "snip")
     assert last["all"]["snip"] == pytest.approx(-1.0)
+    alike = [
+        read_table(write([{**row, "OA": 0.5} for row in networks(30)], f"{n}.csv")) for n in "ab"
+    ]
+    assert analyse_tables(alike, rank_means=(), predictor_sizes=())["transfer"] == []
 
 
 # The command, as a user runs it.

@@ -24,6 +24,7 @@ from hytas.baselines import (
     parse_methods,
     run_baselines,
 )
+from hytas.baselines.classical import _thinned
 from hytas.data import Scene, scene_from_arrays
 from hytas.errors import InputError
 from hytas.models import InputShape, count_parameters
@@ -144,6 +145,13 @@ def test_svm_chooses_by_cross_validation_and_survives_single_pixels(scene: Scene
     few = dataclasses.replace(SETTINGS, train_per_class=1)
     details = METHODS["svm"].load()(task_of(scene, few), lambda *_: None).details
     assert details["cross_validated_OA"] is None
+
+
+def test_svm_chooses_on_every_class_of_many_pixels() -> None:
+    targets = np.repeat([0, 1, 2, 3], [9000, 900, 12, 2])
+    kept = _thinned(targets, 2000 / len(targets), np.random.default_rng(0))
+    assert len(np.unique(kept)) == len(kept)
+    assert np.bincount(targets[kept]).tolist() == [1816, 182, 5, 2]
 
 
 @pytest.mark.parametrize("method", ["svm", "rf"])
@@ -281,7 +289,7 @@ def test_command_prints_json_and_a_table(file: Path) -> None:
         (("--split", "fixed"), "needs a training and a test map"),
         (("--train-per-class", 0), "train per class: 0"),
         (("--split", "blocks", "--block", 0), "block: 0"),
-        (("--out", "/no/such/folder/fits.json"), "/no/such/folder"),
+        (("--out", "/no/such/folder/fits.json"), "--out /no/such/folder/fits.json: the folder"),
         (("--patch-size", 4), "patch size"),
     ],
 )

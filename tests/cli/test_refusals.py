@@ -43,6 +43,22 @@ def test_budgets(budget: str, words: list[str], scene: Path, tmp_path: Path, hyt
     assert not out.exists()
 
 
+@pytest.mark.parametrize(
+    ("option", "words"),
+    [
+        ("--population", ["population 1" + 20 * "0", "at most"]),
+        ("--generations", ["generations 1" + 20 * "0", "at most"]),
+        ("--unlabelled", ["unlabelled 1" + 20 * "0", "64 bits"]),
+    ],
+)
+def test_numbers_beyond_all_measure(
+    option: str, words: list[str], scene: Path, tmp_path: Path, hytas: Run
+) -> None:
+    arguments = ["search", "--data", scene, "--budget", "60K-params", "--out", tmp_path / "run"]
+    refused(hytas(*arguments, option, 10**20), *words)
+    assert not (tmp_path / "run").exists()
+
+
 def test_unknown_proxy_names_the_nearest(scene: Path, tmp_path: Path, hytas: Run) -> None:
     done = hytas(
         "search",
@@ -168,6 +184,7 @@ def test_length_of_the_retraining_said_twice(scene: Path, tmp_path: Path, hytas:
     arguments = ["search", "--data", scene, "--budget", "60K-params", "--out", tmp_path / "run"]
     both = ["--retrain-epochs", "10", "--recipe", "steps=300"]
     refused(hytas(*arguments, *both), "retrain epochs 10", "--recipe steps=")
+    refused(hytas(*arguments, "--retrain-epochs", "-1"), "retrain epochs -1: must be 0 or more")
     assert not (tmp_path / "run").exists()
 
 

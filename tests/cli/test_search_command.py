@@ -64,6 +64,15 @@ def test_a_class_of_one_pixel_is_trained_and_named(tmp_path: Path, hytas: Run) -
     assert json.loads(text)["test"]["OA"] >= 0
 
 
+def test_the_embedded_scene_without_validation_pixels(tmp_path: Path, hytas: Run) -> None:
+    """What was not asked for, its race, is not missed."""
+    few = ["--train-per-class", 2, "--population", 2, "--generations", 1, "--retrain-epochs", 0]
+    done = hytas("search", "--budget", "60K-params", *few, "--out", tmp_path / "run")
+    assert done.returncode == 0, done.stderr
+    assert "no race: the split has no validation pixels" in done.stderr
+    assert (tmp_path / "run" / "architecture.json").exists()
+
+
 def test_winner_and_all_evaluated_fit_the_budget(finished: Path) -> None:
     rows = evaluations(finished)
     assert len(rows) == 12

@@ -118,6 +118,15 @@ def test_names_and_counts_hold_for_copies_of_other_sizes(tmp_path):
         load_scene("indian_pines", data_dir=tmp_path, labels_key="gt")
 
 
+def test_another_scene_under_the_name_of_one(tmp_path):
+    maps = np.tile(np.arange(20) % 6, (12, 1)).astype(np.uint8)
+    half = np.arange(12)[:, None] < 6
+    values = {"input": np.ones((12, 20, 7), np.uint16), "TR": maps * half, "TE": maps * ~half}
+    savemat(tmp_path / "IndianPine.mat", values)
+    with pytest.raises(InputError, match=r"IndianPine\.mat holds 5 classes, indian_pines has 16"):
+        load_scene("indian_pines", data_dir=tmp_path)
+
+
 def test_a_scene_by_name_is_split_as_published(tmp_path):
     """Table 3 in the order of a single label map: small classes train on more than their half."""
     totals = next(counts for counts in _NAMES if sum(counts) == 10249)

@@ -155,7 +155,9 @@ def test_a_pickle_predicts_and_exports(
     assert halves[0].tobytes()[:2000] not in content
 
 
-def test_no_data_gets_no_class(fitted: HSIClassifier, halves: tuple[np.ndarray, ...]) -> None:
+def test_a_cube_is_read_in_any_type_that_holds_its_values(
+    fitted: HSIClassifier, halves: tuple[np.ndarray, ...]
+) -> None:
     cube = halves[0].astype(np.float64)
     with pytest.raises(InputError, match="its values are float64"):
         fitted.predict(cube + 0.5)

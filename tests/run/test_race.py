@@ -17,9 +17,11 @@ from hytas.data import Scene, Split, scene_from_arrays
 from hytas.errors import InputError
 from hytas.run import RunConfig, race, run_mission, trials, workers
 from hytas.run.context import prepare
+from hytas.run.earlier import read_earlier
 from hytas.run.folder import read_json
-from hytas.run.proposals import diverse, read_earlier, waves
-from hytas.search import Evaluation, EvaluationStore, RoundResult, Training, round_results
+from hytas.run.proposals import describe_predictor, diverse, waves
+from hytas.run.rounds import RoundResult, round_results
+from hytas.search import Evaluation, EvaluationStore, Training
 from hytas.train import DivergedError, Recipe
 
 RACE = RunConfig(
@@ -129,7 +131,13 @@ def test_the_last_two_are_trained_in_full(tmp_path: Path) -> None:
     assert sum(t.steps == 16 for t in trainings(tmp_path / "run")) == 2
 
 
-def test_no_round_is_longer_than_the_training_to_come(tmp_path: Path) -> None:
+def test_two_are_trained_in_full_when_that_is_hardly_longer(tmp_path: Path) -> None:
+    config = replace(RACE, finalists=8, recipe=replace(RACE.recipe, epochs=2), race_steps=5)
+    run_mission(config, fixed_scene(), tmp_path / "run", device="cpu")
+    assert [t.steps for t in trainings(tmp_path / "run")] == [5] * 8 + [10] * 4 + [16] * 2
+
+
+def test_no_further_round_is_longer_than_the_training_to_come(tmp_path: Path) -> None:
     config = replace(RACE, finalists=9, recipe=replace(RACE.recipe, epochs=1))
     run_mission(config, fixed_scene(), tmp_path / "run", device="cpu")
     # A third round would take 12 steps; the retraining takes 8, and tells no more than these.
@@ -265,6 +273,70 @@ def test_a_finalist_whose_training_fails_is_out(
     assert not calls  # what failed is in the store, too
 
 
+def test_where_all_of_a_round_fail_the_next_take_their_place(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(workers, "_workers", lambda *_: 1)
+    tried: list[int] = []
+
+    def failing_late(trial: trials.Trial, network: object, ground: trials._Ground) -> Training:
+        if ground.recipe.steps == 6:
+            tried.append(trial.finalist.id)
+            if len(tried) <= 3:
+                raise DivergedError("too wild")
+        return _train(trial, network, ground)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(trials, "_train", failing_late)
+    outcome = run_mission(RACE, fixed_scene(), tmp_path / "run", device="cpu")
+    first = sorted((t for t in results(tmp_path / "run") if t.steps == 3), key=lambda t: -t.merit)
+    assert set(tried[:3]) == {t.id for t in first[:3]}
+    assert set(tried[3:]) == {t.id for t in first[3:]}
+    with EvaluationStore(tmp_path / "run" / "evaluations.sqlite") as store:
+        (winner,) = (e.id for e in store.evaluations() if e.architecture == outcome.architecture)
+    assert winner in tried[3:]
+
+
+def test_a_finalist_that_memory_is_short_for_is_out_and_may_try_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(workers, "_workers", lambda *_: 1)
+    short: list[int] = []
+
+    def out_of_memory(trial: trials.Trial, network: object, ground: object) -> Training:
+        short.append(trial.finalist.id)
+        if trial.finalist.id == short[0]:
+            raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 20.00 GiB")
+        return _train(trial, network, ground)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(trials, "_train", out_of_memory)
+    run_mission(RACE, fixed_scene(), tmp_path / "run", device="cpu")
+    failed = [t for t in trainings(tmp_path / "run") if t.reason]
+    assert [t.id for t in failed] == short[:1]
+    assert "OutOfMemoryError: CUDA out of memory" in failed[0].reason
+    (tmp_path / "run" / "architecture.json").unlink()
+    again: list[int] = []
+    monkeypatch.setattr(
+        trials,
+        "_train",
+        lambda trial, *rest: (again.append(trial.finalist.id), _train(trial, *rest))[1],
+    )
+    run_mission(RACE, fixed_scene(), tmp_path / "run", device="cpu")
+    assert again[0] == short[0]
+    assert not any(t.reason for t in trainings(tmp_path / "run"))
+
+
+def test_any_other_error_ends_the_race(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(workers, "_workers", lambda *_: 1)
+
+    def wrong(*_: object) -> Training:
+        raise RuntimeError("mat1 and mat2 shapes cannot be multiplied")
+
+    monkeypatch.setattr(trials, "_train", wrong)
+    with pytest.raises(RuntimeError, match="mat1"):
+        run_mission(RACE, fixed_scene(), tmp_path / "run", device="cpu")
+    assert not trainings(tmp_path / "run")
+
+
 def test_a_race_in_which_all_fail_says_why(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(workers, "_workers", lambda *_: 1)
     monkeypatch.setattr(trials, "_train", failing(*range(5)))
@@ -298,12 +370,24 @@ def test_how_many_train_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     assert workers._workers(context, 9) == 1
 
 
-def test_labels_of_test_pixels_change_nothing(tmp_path: Path) -> None:
-    honest = run_mission(RACE, fixed_scene(), tmp_path / "honest", device="cpu")
-    poisoned = run_mission(RACE, fixed_scene(poison=1), tmp_path / "poisoned", device="cpu")
+@pytest.mark.parametrize("proxy", ["params", "snip", "naswot"])
+def test_labels_of_test_pixels_change_nothing(proxy: str, tmp_path: Path) -> None:
+    trained = replace(RACE, proxy=proxy, recipe=replace(RACE.recipe, epochs=1))
+    honest = run_mission(trained, fixed_scene(), tmp_path / "honest", device="cpu")
+    poisoned = run_mission(trained, fixed_scene(poison=1), tmp_path / "poisoned", device="cpu")
     assert honest.architecture == poisoned.architecture
     pair = [without_time(trainings(tmp_path / name)) for name in ("honest", "poisoned")]
     assert pair[0] == pair[1]
+    scores, weights = [], []
+    for name in ("honest", "poisoned"):
+        with EvaluationStore(tmp_path / name / "evaluations.sqlite") as store:
+            scores.append([item.scores for item in store.evaluations()])
+        weights.append((tmp_path / name / "weights.safetensors").read_bytes())
+    assert scores[0] == scores[1]
+    assert weights[0] == weights[1]
+    assert honest.metrics is not None
+    assert poisoned.metrics is not None
+    assert honest.metrics["test"]["OA"] != poisoned.metrics["test"]["OA"]
 
 
 def test_epochs_of_the_race_are_so_many_steps(tmp_path: Path) -> None:
@@ -331,6 +415,8 @@ def test_bad_settings_are_refused() -> None:
         replace(RACE, race_steps=0)
     with pytest.raises(InputError, match="race epochs 0: must be 1 or more"):
         replace(RACE, race_epochs=0)
+    with pytest.raises(InputError, match=r"population 10{20}: must be at most 1000000000"):
+        replace(RACE, population=10**20)
 
 
 def test_a_predictor_proposes_the_other_finalists(tmp_path: Path) -> None:
@@ -341,6 +427,9 @@ def test_a_predictor_proposes_the_other_finalists(tmp_path: Path) -> None:
     assert len(first) == 8
     found = read_json(tmp_path / "run" / "predictor.json")
     assert (found["trained"], found["earlier"], found["proposed"]) == (8, 0, 4)
+    assert "proposed 4 of 8 finalists; rank" in describe_predictor(found)
+    lost = {**found, "trained": 5, "failed": 3}
+    assert "proposed 4 of 8 finalists, 3 failed; rank" in describe_predictor(lost)
     assert set(found["spearman"]) == {"predictor", "params", "depth-embed", "random"}
     again = run_mission(config, scene, tmp_path / "again", device="cpu")
     assert again.architecture == outcome.architecture
@@ -383,16 +472,25 @@ def test_what_a_predictor_may_not_learn_from(tmp_path: Path) -> None:
     for other in (
         scene_from_arrays(plain_scene().cube, plain_scene().labels + 4, name="other ids"),
         replace(plain_scene(), labels=np.where(np.arange(36) == 7, 0, plain_scene().labels)),
+        scene_from_arrays(plain_scene().cube.astype(np.float64), plain_scene().labels),
     ):
         with pytest.raises(InputError, match=r"its race saw \d+ of this run's test pixels"):
             run_mission(later, other, tmp_path / "later", device="cpu")
     run_mission(replace(later, seed=0), plain_scene(), tmp_path / "same", device="cpu")
+    (tmp_path / "earlier" / "architecture.json").unlink()
+    with pytest.raises(InputError, match=r"learn from .*earlier: its search has not ended"):
+        run_mission(replace(later, seed=0), plain_scene(), tmp_path / "later", device="cpu")
+    (tmp_path / "earlier" / "split.npz").unlink()
+    with pytest.raises(InputError, match=r"learn from .*: holds no run \(no split.npz\)"):
+        run_mission(replace(later, seed=0), plain_scene(), tmp_path / "later", device="cpu")
     with pytest.raises(InputError, match="is for the strategy predictor, not evolution"):
         replace(RACE, learn_from=("runs/a",))
     with pytest.raises(InputError, match="learn from runs/a: is named twice"):
         replace(config, learn_from=("runs/a", "runs/b", "runs/a"))
-    with pytest.raises(InputError, match="strategy predictor: needs finalists"):
-        replace(config, finalists=1)
+    for few in (1, 4):
+        with pytest.raises(InputError, match=f"finalists {few}: strategy predictor learns from 4"):
+            replace(config, finalists=few)
+    assert replace(config, finalists=2, learn_from=("runs/a",)).finalists == 2
 
 
 def test_what_was_learnt_from_must_stay_until_the_architecture_is_chosen(tmp_path: Path) -> None:
@@ -404,7 +502,12 @@ def test_what_was_learnt_from_must_stay_until_the_architecture_is_chosen(tmp_pat
     again = run_mission(taught, fixed_scene(), tmp_path / "run", device="cpu")
     assert again.metrics == outcome.metrics
     # As if killed before its architecture was chosen, and the earlier run were done again.
-    for file in ("architecture.json", "metrics.json", "checkpoint.pt", "weights.safetensors"):
+    for file in (
+        "architecture.json",
+        "metrics.json",
+        "checkpoint.safetensors",
+        "weights.safetensors",
+    ):
         (tmp_path / "run" / file).unlink(missing_ok=True)
     with pytest.raises(InputError, match=r"learn from .*: holds no run"):
         run_mission(taught, fixed_scene(), tmp_path / "run", device="cpu")

@@ -8,17 +8,20 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 
 from hytas._engine import builtin_space_text
-from hytas.data import Scene, Split, scene_from_arrays
+from hytas.data import Scene, Split, overlap_fraction, scene_from_arrays
 from hytas.deploy import DeployedModel, classify_scene
 from hytas.errors import InputError
 from hytas.export import FORMATS
-from hytas.run import RunConfig, RunFolder, export_run, run_mission
+from hytas.models import count_parameters
+from hytas.run import RunConfig, RunFolder, export_run, run_mission, stages
+from hytas.run.context import prepare
 from hytas.run.folder import LEFTOVER
 from hytas.run.report import Silent
 from hytas.search import EvaluationStore
-from hytas.train import Recipe
+from hytas.train import DivergedError, Recipe
 
 SEARCH_ONLY = RunConfig(
     budget="40K..70K-params",
@@ -161,10 +164,11 @@ def test_dead_band_is_left_out_and_budgeted_so(scene: Scene, tmp_path: Path) -> 
     outcome = run_mission(SEARCH_ONLY, scene, tmp_path / "run", device="cpu")
     stored = json.loads((tmp_path / "run" / "config.json").read_text())
     assert stored["scene"] == scene.fingerprint
+    context = prepare(SEARCH_ONLY, scene, torch.device("cpu"))
+    assert context.preprocessing.bands.tolist() == [band for band in range(14) if band != 5]
+    assert outcome.costs["params"] == count_parameters(context.network(outcome.architecture))
     with EvaluationStore(tmp_path / "run" / "evaluations.sqlite") as store:
-        items = store.evaluations()
-    assert outcome.costs in [item.costs for item in items]
-    assert all(40_000 <= item.costs["params"] <= 70_000 for item in items)
+        assert all(40_000 <= item.costs["params"] <= 70_000 for item in store.evaluations())
 
 
 def test_two_processes_cannot_share_a_folder(tmp_path: Path) -> None:
@@ -246,6 +250,29 @@ def test_seeds_report_the_spread_and_the_first_ships(scene: Scene, tmp_path: Pat
     assert more.metrics is not None
     assert more.metrics["seeds"]["OA"]["values"] == each[:2]
     assert (tmp_path / "alone" / "weights.safetensors").read_bytes() == before
+    fewer = run_mission(TRAINED, scene, tmp_path / "alone", device="cpu")
+    assert fewer.metrics is not None
+    assert "seeds" not in fewer.metrics
+
+
+def test_a_further_seed_that_diverges_costs_nothing_of_the_first(
+    scene: Scene, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    retrain = stages.retrain
+
+    def diverging(*arguments: Any, seed: int, **others: Any) -> Any:
+        if seed == 1:
+            raise DivergedError("too wild")
+        return retrain(*arguments, seed=seed, **others)
+
+    monkeypatch.setattr(stages, "retrain", diverging)
+    with pytest.raises(InputError, match="too wild"):
+        run_mission(replace(TRAINED, seeds=2), scene, tmp_path / "run", device="cpu")
+    names = {file.name for file in (tmp_path / "run").iterdir()}
+    assert {"model.onnx", "metrics.json", "map.png", "confusion.svg"} <= names
+    with EvaluationStore(tmp_path / "run" / "evaluations.sqlite") as store:
+        assert [item.seed for item in store.retrainings()] == [0]
+    assert run_mission(TRAINED, scene, tmp_path / "run", device="cpu").metrics is not None
 
 
 def test_validation_pixels_are_trained_on_unless_kept_apart(scene: Scene, tmp_path: Path) -> None:
@@ -259,6 +286,10 @@ def test_validation_pixels_are_trained_on_unless_kept_apart(scene: Scene, tmp_pa
         histories[which] = outcome.metrics["training"]["history"]
     assert all(epoch["validation_oa"] is None for epoch in histories["all"])
     assert all(epoch["validation_oa"] is not None for epoch in histories["train"])
+    split = Split.load(tmp_path / "train" / "split.npz")
+    side = outcome.architecture.get("patch", TRAINED.patch_size)
+    told = outcome.metrics["split"]["overlap_of_model"]
+    assert told == overlap_fraction(scene.labels.shape, split.train, split.test, side)
     with pytest.raises(InputError, match="retrain on 'test': must be all or train"):
         replace(TRAINED, retrain_on="test")
 
@@ -330,6 +361,21 @@ def test_values_that_no_network_knows_end_a_search(
     config = replace(SEARCH_ONLY, space=str(path), proxy="dss")
     with pytest.raises(InputError, match=f"got a score; the first reason: dss: {message}"):
         run_mission(config, scene, tmp_path / "run", device="cpu")
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"patch_size": np.int64(5), "population": np.int32(6), "seed": np.uint8(3)},
+        {"validation_fraction": np.float32(0.25), "nodata": np.float64(-9.0)},
+    ],
+)
+def test_numbers_of_numpys_are_numbers(
+    settings: dict[str, Any], scene: Scene, tmp_path: Path
+) -> None:
+    config = replace(SEARCH_ONLY, proxy="params", **settings)
+    run_mission(config, scene, tmp_path / "run", device="cpu")
+    assert RunFolder(tmp_path / "run").read_config()[0] == config
 
 
 def test_leftovers_of_every_format_are_known() -> None:

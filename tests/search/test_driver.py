@@ -123,6 +123,25 @@ def test_a_fitness_of_ranks_is_told_again_as_it_moves(strategy: str, tmp_path: P
         assert store.load_state() == state
 
 
+def test_an_infinite_score_has_failed_before_and_after_a_kill(tmp_path: Path) -> None:
+    class Infinite(Scorer):
+        """Scores the widest with infinity."""
+
+        def score(self, architectures: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+            found = super().score(architectures)
+            for result, architecture in zip(found, architectures, strict=True):
+                if architecture["embed_dim"] >= 48:
+                    result["scores"]["width"] = math.inf
+            return found
+
+    with EvaluationStore(tmp_path / "store.sqlite") as store:
+        live = search(feasible(), Infinite(), fitness, SETTINGS, store)
+        assert live.winner.architecture["embed_dim"] < 48
+        assert live.failed
+        again = search(feasible(), Infinite(), fitness, SETTINGS, store)
+    assert (again.winner, again.failed) == (live.winner, live.failed)
+
+
 def test_finished_search_is_not_searched_again(tmp_path: Path) -> None:
     with EvaluationStore(tmp_path / "store.sqlite") as store:
         first = search(feasible(), Scorer(), fitness, SETTINGS, store)

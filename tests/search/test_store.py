@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from hytas.errors import InputError
-from hytas.search import Evaluation, EvaluationStore, Training, round_results
+from hytas.search import Evaluation, EvaluationStore, Training
 
 
 def evaluation(number: int, score: float = 1.5) -> Evaluation:
@@ -87,8 +87,6 @@ def test_a_failed_training_comes_back_with_its_reason(tmp_path: Path) -> None:
         (found,) = store.trainings()
     assert math.isnan(found.probability)
     assert found.reason == "too wild"
-    (result,) = round_results([found])
-    assert result.merit == -math.inf
 
 
 def test_missing_folder_is_an_os_error(tmp_path: Path) -> None:
@@ -118,18 +116,6 @@ def test_kill_loses_nothing_that_was_added(tmp_path: Path) -> None:
         kept = store.evaluations()
     assert len(kept) >= 50
     assert [item.id for item in kept] == list(range(len(kept)))
-
-
-def test_results_of_a_round_weigh_folds_by_their_pixels() -> None:
-    one = Training(7, 100, 0, 30, 0.5, 0.6, 0.4, 2.0)
-    two = Training(7, 100, 1, 10, 0.9, 1.0, 0.8, 3.0)
-    other = Training(3, 50, 0, 10, 0.1, 0.2, 0.3, 1.0)
-    first, second = round_results([two, other, one])
-    assert (first.id, first.steps, first.folds, first.oa) == (3, 50, 1, 0.2)
-    assert (second.id, second.folds, second.seconds) == (7, 2, 5.0)
-    assert second.oa == pytest.approx(0.7)
-    assert second.merit == pytest.approx(0.5 + 1e-3 * 0.6)
-    assert round_results([one, two]) == round_results([two, one])
 
 
 def test_damage_is_told_wherever_it_lies(tmp_path: Path) -> None:

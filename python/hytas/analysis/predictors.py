@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from hytas.analysis.regret import expected_best, top_accuracies
 from hytas.analysis.scores import Floats
 from hytas.analysis.tables import RankingTable
+from hytas.metrics import mean_and_deviation
 from hytas.search.correlation import kendall, spearman
 from hytas.search.features import FeatureTable
 from hytas.search.predictor import MODELS, make_regressor
@@ -98,10 +99,8 @@ def _over_seeds(runs: Sequence[Mapping[str, Mapping[str, float | None]]]) -> dic
     for group in runs[0]:
         result[group] = {}
         for figure in ("spearman", "kendall", "top1_regret", "top10_regret"):
-            values = (run[group].get(figure) for run in runs)
-            known = [value for value in values if value is not None]
-            result[group][figure] = float(np.mean(known)) if known else None
+            over = mean_and_deviation([run[group].get(figure) for run in runs])
+            result[group][figure] = over["mean"]
             if figure == "spearman":
-                spread = float(np.std(known, ddof=1)) if len(known) > 1 else None
-                result[group]["spearman_std"] = spread
+                result[group]["spearman_std"] = over["std"]
     return result

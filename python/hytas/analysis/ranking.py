@@ -44,9 +44,10 @@ def analyse_tables(
     """`analyse_table` of each, the means over tables, and what each score's choice is worth.
 
     Returns:
-        "tables"; "mean": score -> kind, number of tables, group -> figures, over the tables that
-        have the score; "transfer": for each of two or more tables the training-free score that is
-        best on the others, and what it and depth-embed reach on this one.
+        "tables"; "mean" and "predictors": score or predictor -> kind, number of tables, group ->
+        figures, over the tables that have it; "transfer": for each of two or more tables the
+        training-free score that is best on the others (if any has a figure there), and what it and
+        depth-embed reach on this one.
     """
     reports = [
         analyse_table(
@@ -90,7 +91,7 @@ def analyse_table(
         JSON-ready: "name", "networks", "size" (whence the true counts are), "notes", "groups"
         (networks, expected best of ten random and best of all, for all and for each band),
         "scores" and "predictors": name -> "kind", "failed" and group -> `FIGURES`; None where a
-        figure is undefined or the group holds under 20 networks.
+        figure is undefined, or a group that does not hold all networks holds under 20.
     """
     groups = groups_of(table)
     progress(f"{table.name}: scores")
@@ -179,16 +180,19 @@ def _transfer(reports: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     for held_out in reports:
         others = [report for report in reports if report is not held_out]
 
-        def on_others(name: str, others: Sequence[Mapping[str, Any]] = others) -> float:
-            mean = mean_of_known([rho(report, name, ALL) for report in others])
-            return -1.0 if mean is None else mean
-
-        chosen = max(sorted(shared), key=on_others)
+        means = {
+            name: mean_of_known([rho(report, name, ALL) for report in others])
+            for name in sorted(shared)
+        }
+        known = {name: mean for name, mean in means.items() if mean is not None}
+        if not known:
+            continue
+        chosen = max(known, key=lambda name: known[name])
         found.append(
             {
                 "table": held_out["name"],
                 "chosen": chosen,
-                "spearman_on_others": on_others(chosen),
+                "spearman_on_others": known[chosen],
                 **{
                     group: {name: rho(held_out, name, group) for name in (chosen, "depth-embed")}
                     for group in (ALL, *BANDS)

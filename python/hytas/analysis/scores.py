@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 from hytas.analysis.tables import RankingTable
 from hytas.errors import InputError
 from hytas.proxies.baselines import balance_of, draw_of
+from hytas.proxies.combine import rank_mean
 
 Floats = NDArray[np.float64]
 
@@ -53,8 +54,7 @@ def training_free_scores(
         found.setdefault(name, ("proxy", values))
     for members in rank_means:
         if all(name in found for name in members):
-            ranks = [rank_last_if_failed(found[name][1]) for name in members]
-            mean = np.mean(ranks, axis=0)
+            mean = rank_mean([_or_nan(found[name][1]) for name in members])
             found[f"rank-mean({','.join(members)})"] = ("rank-mean", mean)
     return found
 
@@ -79,7 +79,10 @@ def rank_last_if_failed(values: Floats) -> Floats:
     """Mean ranks in 1..n; what is not a number ranks below all numbers."""
     from scipy.stats import rankdata
 
-    finite = np.isfinite(values)
-    filled = np.where(finite, values, values[finite].min() - 1.0 if finite.any() else 0.0)
-    ranks: Floats = rankdata(filled)
+    ranks: Floats = rankdata(np.where(np.isfinite(values), values, -np.inf))
     return ranks
+
+
+def _or_nan(values: Floats) -> Floats:
+    """Scores with NaN for those that failed, infinite ones among them."""
+    return np.where(np.isfinite(values), values, np.nan)

@@ -2,7 +2,7 @@
 
 import difflib
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -70,7 +70,7 @@ def read_tables(paths: Sequence[str | Path], **options: Any) -> list[RankingTabl
     """Read tables from files and folders; of a folder every .csv file, by name.
 
     Args:
-        options: of `read_table`.
+        options: of `read_table`; a column need not be in all of several tables.
 
     Raises:
         InputError: no table is there, one is not readable as a table, or two have one name.
@@ -93,7 +93,27 @@ def read_tables(paths: Sequence[str | Path], **options: Any) -> list[RankingTabl
                 "same; rename one"
             )
         named[file.stem] = file
-    return [read_table(file, **options) for file in files]
+    headers = {file: set(_header(file)) for file in files}
+    return [read_table(file, **_own(options, headers[file], headers.values())) for file in files]
+
+
+def _own(
+    options: Mapping[str, Any], header: set[str], headers: Iterable[set[str]]
+) -> dict[str, Any]:
+    """The options for one of several tables: without the columns that only others of them have."""
+    elsewhere = set().union(*headers) - header
+    own = dict(options)
+    for option in ("score_columns", "ignored_columns"):
+        own[option] = [name for name in own.get(option, ()) if name not in elsewhere]
+    return own
+
+
+def _header(path: Path) -> list[str]:
+    """The columns of a table; none of a file that `read_table` refuses."""
+    try:
+        return read_csv(path, path.read_text(encoding="utf-8-sig"))[0]
+    except (OSError, UnicodeDecodeError, InputError):
+        return []
 
 
 def read_table(

@@ -1,5 +1,6 @@
 """Classifiers of single spectra."""
 
+import math
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -22,8 +23,8 @@ BATCH = 4096
 def svm(task: Task, progress: Progress) -> Fit:
     """Support vector machine with an RBF kernel, on the spectrum of the pixel alone.
 
-    C and gamma are chosen by cross-validation over five folds of the training pixels (of a
-    stratified draw of 2000 where there are more), then it is fitted on them all.
+    C and gamma are chosen by cross-validation over five folds of the training pixels (of some 2000,
+    drawn class by class, where there are more), then it is fitted on them all.
     Source: Melgani & Bruzzone, IEEE TGRS 42, 2004, the field's classical baseline.
     """
     from sklearn.svm import SVC
@@ -77,11 +78,11 @@ def _choose(
     """C, gamma and their cross-validated accuracy; the usual ones where folds cannot be made."""
     from sklearn.svm import SVC
 
+    if len(targets) > MOST_TO_CHOOSE_ON:
+        kept = _thinned(targets, MOST_TO_CHOOSE_ON / len(targets), generator)
+        spectra, targets = spectra[kept], targets[kept]
     fold = _folds(targets, generator)
     chosen = generator.permutation(len(targets))
-    if len(targets) > MOST_TO_CHOOSE_ON:
-        keep = MOST_TO_CHOOSE_ON // FOLDS
-        chosen = np.concatenate([chosen[fold[chosen] == number][:keep] for number in range(FOLDS)])
     spectra, targets, fold = spectra[chosen], targets[chosen], fold[chosen]
     parts = [fold == number for number in range(FOLDS)]
     if any(not part.any() or len(np.unique(targets[~part])) < 2 for part in parts):
@@ -102,6 +103,17 @@ def _choose(
         if right / len(targets) > best[2]:
             best = (cost, width * unit, right / len(targets))
     return best
+
+
+def _thinned(
+    targets: NDArray[np.int64], share: float, generator: np.random.Generator
+) -> NDArray[np.int64]:
+    """Indices of a share of each class: at least as many of its pixels as there are folds."""
+    parts = []
+    for label in np.unique(targets):
+        members = generator.permutation(np.flatnonzero(targets == label))
+        parts.append(members[: max(FOLDS, math.ceil(share * len(members)))])
+    return np.concatenate(parts)
 
 
 def _folds(targets: NDArray[np.int64], generator: np.random.Generator) -> NDArray[np.int64]:

@@ -5,11 +5,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-import numpy as np
-
 from hytas.baselines.results import Results
 from hytas.baselines.table import METHODS
-from hytas.baselines.task import Progress, Task
+from hytas.baselines.task import Task
 from hytas.data import Scene, Split, make_split
 from hytas.metrics import accuracy_report, mean_and_deviation, summarise
 
@@ -135,11 +133,10 @@ def _run(
     def advance(work: str, done: int, total: int) -> None:
         progress(method, split.seed, work, done, total)
 
-    advance_: Progress = advance
     started = time.perf_counter()
-    fit = METHODS[method].load()(task, advance_)
+    fit = METHODS[method].load()(task, advance)
     seconds = time.perf_counter() - started
-    truth = scene.labels.ravel()[split.test].astype(np.int64) - 1
+    truth = scene.targets(split.test)
     test = accuracy_report(truth, fit.predicted, scene.class_names, fit.probabilities)
     run = {
         "method": method,

@@ -67,7 +67,7 @@ class Task:
             InputError: fewer than two classes to tell apart, or a bad selection of bands.
         """
         train = split.learnable
-        targets = scene.labels.ravel()[train].astype(np.int64) - 1
+        targets = scene.targets(train)
         if len(np.unique(targets)) < 2:
             raise InputError(f"training pixels: of one class only in {scene.name}; two are needed")
 

@@ -10,6 +10,7 @@ import click
 from hytas.cli import options
 from hytas.cli.progress import Live
 from hytas.errors import InputError
+from hytas.files import check_folder
 
 
 @click.command()
@@ -51,8 +52,9 @@ def baselines(
     """Fit classical and published classifiers to a scene; print OA, AA and kappa over seeds.
 
     A seed decides the split, where one is drawn, and the training. All methods are fitted on the
-    same training pixels, those that a search keeps for validation among them, and tested on the
-    same test pixels. --scaling is that of svm and rf; the networks have theirs, as published.
+    same training pixels, those that a search keeps for validation among them (--validation-fraction
+    changes nothing here), and tested on the same test pixels. --scaling is that of svm and rf; the
+    networks have theirs, as published.
 
     \b
     hytas baselines --data IndianPine.mat --methods svm,rf --seeds 5 --split blocks
@@ -61,6 +63,8 @@ def baselines(
     from hytas.baselines import METHODS, BaselineSettings, Results, parse_methods, run_baselines
 
     chosen = parse_methods(methods)
+    if out is not None:
+        check_folder(out, f"--out {out}")
     for name, value, least in (("seeds", seeds, 1), ("network steps", network_steps, 1)):
         if value is not None and value < least:
             raise InputError(f"{name} {value}: must be {least} or more")

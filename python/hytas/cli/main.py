@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import click
 
-from hytas.errors import InputError
+from hytas.errors import InputError, is_out_of_memory, one_line
 
 # command -> (module, function, short help). A new command is one file and one line here.
 COMMANDS = {
@@ -95,7 +95,7 @@ def run(arguments: Sequence[str] | None = None) -> None:
         click.echo(f"error: {_spoken(error)}", err=True)
         sys.exit(2)
     except (MemoryError, RuntimeError) as error:
-        if not _out_of_memory(error):
+        if not is_out_of_memory(one_line(error)):
             raise
         click.echo(
             f"error: out of memory ({str(error).splitlines()[0] if str(error) else 'no details'}); "
@@ -120,13 +120,6 @@ def _share_cores() -> None:
     """
     if "OMP_WAIT_POLICY" not in os.environ:
         os.environ.setdefault("GOMP_SPINCOUNT", SPIN_COUNT)
-
-
-def _out_of_memory(error: Exception) -> bool:
-    """Python's own error; torch's or a GPU library's by what it says, for torch is not imported."""
-    said = f"{type(error).__name__}: {error}"
-    words = ("OutOfMemoryError", "out of memory", "ALLOC_FAILED", "can't allocate memory")
-    return isinstance(error, MemoryError) or any(word in said for word in words)
 
 
 def run_search() -> None:

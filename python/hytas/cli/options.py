@@ -198,6 +198,8 @@ def recipe_of(usual: "Recipe", settings: Sequence[str], retrain_epochs: int | No
     recipe = usual.changed(settings)
     if retrain_epochs is None:
         return recipe
+    if retrain_epochs < 0:
+        raise InputError(f"retrain epochs {retrain_epochs}: must be 0 or more")
     names = [setting.partition("=")[0].strip() for setting in settings]
     for name in ("steps", "epochs"):
         if name in names:

@@ -10,8 +10,9 @@ from hytas.cli import options
 from hytas.errors import InputError
 
 # The embedded scene is small and easy: this finds its winner within minutes on two cores.
-DEMO = {"population": 20, "generations": 5, "retrain_epochs": 60, "finalists": 4}
-USUAL = {"population": 50, "generations": 20, "retrain_epochs": None, "finalists": None}
+DEMO = {"population": 20, "generations": 5, "retrain_epochs": 60}
+DEMO_FINALISTS = {"predictor": 8}  # of strategies; a predictor learns from the first ones
+USUAL = {"population": 50, "generations": 20, "retrain_epochs": None}
 
 
 @click.command()
@@ -63,7 +64,7 @@ USUAL = {"population": 50, "generations": 20, "retrain_epochs": None, "finalists
     "--race-steps",
     type=int,
     help="Optimiser steps of the finalists' first round; half go on to the next, which has twice "
-    "as many, and the last two are trained in full.  [default: 100]",
+    "as many, and the last ones are trained in full.  [default: 100]",
 )
 @click.option(
     "--race-epochs", type=int, help="Passes over the training pixels of that round, instead."
@@ -110,12 +111,13 @@ def search(
     console = Console()
     if data == "synthetic":
         console.line("this runs on the embedded synthetic scene (--data names another), briefly")
+        settings["usual_finalists"] = DEMO_FINALISTS.get(settings["strategy"], 4)
     usual = Recipe(epochs=defaults["retrain_epochs"])
     settings["budget"] = budget
     config = RunConfig(
         population=_either(population, defaults["population"]),
         generations=_either(generations, defaults["generations"]),
-        finalists=defaults["finalists"] if finalists is None else finalists,
+        finalists=finalists,
         recipe=options.recipe_of(usual, recipe, retrain_epochs),
         **options.absolute_paths(settings),
     )

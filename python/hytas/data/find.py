@@ -181,6 +181,8 @@ def _load_map(
     variable: Variable, contents: Contents, argument: str, unlabelled: int | None
 ) -> tuple[str, Array]:
     _require_number(variable, contents, argument)
+    if unlabelled is not None and not -(2**63) <= unlabelled < 2**63:
+        raise InputError(f"unlabelled {unlabelled}: must be a label, a whole number of 64 bits")
     shape = map_shape(variable.shape)
     if shape is None:
         raise InputError(f"{argument}: {variable} in {contents.path} is no map: two axes needed")

@@ -161,15 +161,15 @@ def _refuse_companions(data: str, given: Mapping[str, Any]) -> None:
 def _named(name: str, data_dir: str | Path | None, use: Use) -> Scene:
     paths = locate(name, data_dir)
     scene = replace(_read(paths[0], paths[1:], (None, None), use), name=name)
-    counts = None if scene.train is not None else SCENES[name].train_counts
-    if counts is not None and len(counts) != scene.classes:
+    if scene.classes != len(CLASS_NAMES[name]):
         raise InputError(
-            f"data: {paths[-1]} holds {scene.classes} classes, {name} has {len(counts)}"
+            f"data: {paths[-1]} holds {scene.classes} classes, {name} has {len(CLASS_NAMES[name])}"
         )
+    counts = None if scene.train is not None else SCENES[name].train_counts
     unnamed = all(
         text == f"class {i}" for text, i in zip(scene.class_names, scene.class_ids, strict=True)
     )
-    if scene.train is None and unnamed and scene.classes == len(CLASS_NAMES[name]):
+    if scene.train is None and unnamed:
         scene = replace(scene, class_names=CLASS_NAMES[name])
     return replace(scene, train_counts=counts)
 

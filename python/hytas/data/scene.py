@@ -3,6 +3,7 @@
 import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -32,9 +33,9 @@ class Scene:
         valid: (H, W), False where a band in use is NaN or infinite, or all are `nodata`; such
             pixels are unlabelled.
         sources: the files read.
-        cube_digest: sha256 of the cube alone, in hex.
-        fingerprint: sha256 of cube, labels, split, class ids, bad bands and mark for no data, in
-            hex.
+        cube_digest: sha256 of the cube alone, in hex; the same in every type that holds its values.
+        fingerprint: sha256 of cube, its type, labels, split, class ids, bad bands and mark for no
+            data, in hex.
         notes: one-line remarks on what was masked or put right.
         train_counts: training pixels of each class that were published for the scene, or None.
         bad_bands: indices of the bands that the file marks as bad.
@@ -88,6 +89,10 @@ class Scene:
             return np.array(self.class_colours, np.uint8)
         return palette(self.classes)
 
+    def targets(self, pixels: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+        """Class indices (n,), 0-based, of flat pixel indices (n,); -1 of an unlabelled one."""
+        return self.labels.ravel()[pixels].astype(np.int64) - 1
+
     def class_counts(self) -> dict[str, int]:
         """Labelled pixels of each class."""
         counts = np.bincount(self.labels.ravel(), minlength=self.classes + 1)[1:]
@@ -139,7 +144,7 @@ def scene_from_arrays(
     _check_shapes(maps, cube)
     nodata = as_held(nodata, cube.dtype)
     joined, valid, remarks = _masked(cube, maps, nodata, (bands, bad_bands))
-    digest = _digest(cube)
+    digest = _digest(cube, np.float32)
     return Scene(
         name=name,
         cube=cube,
@@ -152,7 +157,7 @@ def scene_from_arrays(
         valid=valid,
         sources=tuple(sources),
         cube_digest=digest,
-        fingerprint=fingerprint(digest, joined, nodata, bad_bands),
+        fingerprint=fingerprint(digest, cube.dtype, joined, nodata, bad_bands),
         notes=(*notes, *remarks),
         nodata=nodata,
         class_colours=_colours(class_colours or {}, joined.ids),
@@ -212,25 +217,37 @@ def check_cube(cube: Array, argument: str) -> None:
         raise InputError(f"{argument}: the cube is {shape}: it has one band, at least 2 needed")
 
 
-def fingerprint(cube: str, labels: Labels, nodata: float | None, bad_bands: Sequence[int]) -> str:
-    """Return the sha256 of a cube's digest, its maps, and what else decides what is learnt."""
+def fingerprint(
+    cube: str,
+    kind: np.dtype[Any],
+    labels: Labels,
+    nodata: float | None,
+    bad_bands: Sequence[int],
+) -> str:
+    """Return the sha256 of a cube's digest and type, its maps, and what else decides a run."""
     facts = {
+        "type": kind.newbyteorder("=").name,
         "bad bands": [*map(int, bad_bands)],
         "ids": labels.ids,
         "no data": nodata,
         "cube": cube,
-        "maps": [_digest(each) for each in (labels.labels, labels.train, labels.test)],
+        "maps": [_digest(each, np.int32) for each in (labels.labels, labels.train, labels.test)],
     }
     return hashlib.sha256(repr(list(facts.items())).encode()).hexdigest()
 
 
-def _digest(array: Array | None) -> str:
-    """The sha256 of type, shape and values of an array, in any memory order; of none, nothing."""
+def _digest(array: Array | None, kind: type) -> str:
+    """The sha256 of shape and values of an array, in any memory order and type; of none, nothing.
+
+    Args:
+        kind: in which its values are compared: float32 for a cube, as networks read them.
+    """
     if array is None:
         return ""
-    digest = hashlib.sha256(f"{array.dtype.newbyteorder('=').name}{array.shape}".encode())
+    digest = hashlib.sha256(f"{array.shape}".encode())
     for row in array:
-        little = np.ascontiguousarray(row, dtype=row.dtype.newbyteorder("<"))
+        with np.errstate(over="ignore"):
+            little = np.ascontiguousarray(row, dtype=np.dtype(kind).newbyteorder("<"))
         digest.update(little.data)
     return digest.hexdigest()
 

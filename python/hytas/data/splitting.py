@@ -53,7 +53,8 @@ def make_split(
             parts the scene.
         train_per_class: pixels a class, validation pixels included; None is what was published for
             a named scene, else 50.
-        train_fraction: pixels a class, as a fraction of its labelled pixels; instead of the above.
+        train_fraction: pixels a class, as a fraction of its labelled pixels (of "fixed", of those
+            in the training map); instead of the above.
         validation_fraction: of the training pixels of each class, at least one where it has 3 or
             more; 0 takes none. Of blocks and folds they are those at one end of the class, so
             that what is chosen on them is chosen for ground that was not trained on, too.

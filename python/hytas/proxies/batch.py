@@ -28,7 +28,7 @@ def proxy_batch(
         Patches (C', P, P, bands) scaled, labels (C',) 0-based, in class order; C' counts the
         classes that occur among `pixels`.
     """
-    labels = scene.labels.reshape(-1)[pixels].astype(np.int64) - 1
+    labels = scene.targets(pixels)
     random = np.random.default_rng([seed, 0x70726F78])
     chosen = [
         int(random.choice(pixels[labels == label])) for label in np.unique(labels) if label >= 0
@@ -36,6 +36,4 @@ def proxy_batch(
     where = np.array(chosen, dtype=np.int64)
     reader: Any = PatchReader(scene.cube, patch_size)
     patches = preprocessing.apply(reader(where))
-    return np.ascontiguousarray(patches, dtype=np.float32), scene.labels.reshape(-1)[where].astype(
-        np.int64
-    ) - 1
+    return np.ascontiguousarray(patches, dtype=np.float32), scene.targets(where)

@@ -11,6 +11,11 @@ def ranks(scores: Sequence[float] | NDArray[np.float64]) -> NDArray[np.float64]:
 
     NaN ranks below every number, and stays NaN.
     """
+    return _places(scores) / max(1, len(scores))
+
+
+def _places(scores: Sequence[float] | NDArray[np.float64]) -> NDArray[np.float64]:
+    """The same, in 1..n."""
     values = np.asarray(scores, dtype=np.float64)
     finite = ~np.isnan(values)
     result = np.full(len(values), np.nan)
@@ -20,7 +25,7 @@ def ranks(scores: Sequence[float] | NDArray[np.float64]) -> NDArray[np.float64]:
         low = np.searchsorted(ordered, known, "left")
         high = np.searchsorted(ordered, known, "right")
         failed = len(values) - len(known)
-        result[finite] = (failed + (low + 1 + high) / 2) / len(values)
+        result[finite] = failed + (low + 1 + high) / 2
     return result
 
 
@@ -33,5 +38,6 @@ def rank_mean(columns: Sequence[Sequence[float] | NDArray[np.float64]]) -> NDArr
     Args:
         columns: of each proxy the scores (n,) of the same architectures.
     """
-    total: NDArray[np.float64] = np.stack([ranks(column) for column in columns]).sum(axis=0)
-    return total / len(columns)
+    # Sums of places are exact: architectures that are equal stay so.
+    total: NDArray[np.float64] = np.stack([_places(column) for column in columns]).sum(axis=0)
+    return total / (len(columns) * max(1, len(total)))

@@ -15,7 +15,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from hytas.errors import InputError, one_line
+from hytas.errors import InputError, is_out_of_memory, one_line
 from hytas.machine import PRECISIONS, arithmetic, one_thread
 from hytas.models.shape import InputShape
 from hytas.proxies.draws import FUSIONS, INITS, Draws, Pool
@@ -24,7 +24,6 @@ from hytas.proxies.memory import (
     activation_bytes,
     activation_memory,
     held_bytes,
-    is_out_of_memory,
     weight_bytes,
 )
 from hytas.proxies.observe import Setting

@@ -58,11 +58,6 @@ def held_bytes(activations: int, needs: Container[str]) -> int:
     return activations * 4 // 3 if CURVATURE in needs else activations
 
 
-def is_out_of_memory(failure: str) -> bool:
-    """Whether an error's text says that memory was short: torch's own, or a library's under it."""
-    return any(word in failure for word in ("OutOfMemoryError", "out of memory", "ALLOC_FAILED"))
-
-
 def weight_bytes(
     architecture: Mapping[str, Any], specs: Sequence[ProxySpec], shape: InputShape, samples: int
 ) -> int:

@@ -5,6 +5,8 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any
 
+import numpy as np
+
 from hytas._engine import strategies
 from hytas.data import (
     Scene,
@@ -18,8 +20,13 @@ from hytas.proxies import parse_proxies
 from hytas.train import Recipe
 
 PREDICTOR = "predictor"
-PARETO = "nsga2"
 """The strategy "evolution" of the engine, and a regressor that proposes finalists."""
+LEAST_TO_LEARN = 4
+"""Trained architectures; fewer teach a predictor nothing."""
+PARETO = "nsga2"
+"""The engine's strategy for a front."""
+MOST = 10**9
+"""Of whatever a run counts; more is a typing error."""
 
 
 @dataclass(frozen=True)
@@ -42,7 +49,8 @@ class RunConfig:
         population: architectures a generation.
         generations: generations.
         finalists: architectures that race at the end of the search; 1 takes the proxy's best, None
-            is 16, or 1 where the split has no validation pixels to rank on.
+            is `usual_finalists`, or 1 where the split has no validation pixels to rank on.
+        usual_finalists: so many, where they are not asked for.
         race_steps: optimiser steps of the race's first round.
         race_epochs: passes over the training pixels of its first round, instead.
         seed: of the split, the search, the proxies and the retraining.
@@ -82,6 +90,7 @@ class RunConfig:
     population: int = 50
     generations: int = 20
     finalists: int | None = None
+    usual_finalists: int = 16
     race_steps: int = 100
     race_epochs: int | None = None
     seed: int = 0
@@ -103,18 +112,22 @@ class RunConfig:
     recipe: Recipe = field(default_factory=Recipe)
 
     def __post_init__(self) -> None:
+        for item in fields(self):  # numbers of numpy's become Python's, which JSON holds
+            if isinstance(value := getattr(self, item.name), np.generic):
+                object.__setattr__(self, item.name, value.item())
         for name in (
             "population",
             "generations",
             "finalists",
+            "usual_finalists",
             "race_steps",
             "race_epochs",
             "seeds",
         ):
-            if (value := getattr(self, name)) is not None and value < 1:
-                raise InputError(
-                    f"{name.replace('_', ' ')} {getattr(self, name)}: must be 1 or more"
-                )
+            value = getattr(self, name)
+            if value is not None and not 1 <= value <= MOST:
+                rule = "1 or more" if value < 1 else f"at most {MOST}"
+                raise InputError(f"{name.replace('_', ' ')} {value}: must be {rule}")
         check_seed(self.seed)
         check_seed(self.seed + self.seeds - 1)
         if self.band_group < 1 or self.band_group % 2 == 0:
@@ -143,8 +156,13 @@ class RunConfig:
         for folder in self.learn_from:
             if self.learn_from.count(folder) > 1:
                 raise InputError(f"learn from {folder}: is named twice")
-        if self.predicts and self.finalists == 1:
-            raise InputError("strategy predictor: needs finalists to learn from, 2 or more")
+        few = (self.finalists or self.usual_finalists) <= (1 if self.learn_from else LEAST_TO_LEARN)
+        if self.predicts and few:
+            raise InputError(
+                f"finalists {self.finalists or self.usual_finalists}: strategy predictor learns "
+                f"from {LEAST_TO_LEARN} before it proposes one; must be {LEAST_TO_LEARN + 1} or "
+                "more, or 2 where it learns from earlier runs (--learn-from)"
+            )
         axes = [] if self.pareto is None else [name.strip() for name in self.pareto.split(",")]
         if self.pareto is not None and (axes.count("score") != 1 or len(axes) < 2):
             raise InputError(f"pareto {self.pareto}: must name score and a cost, as params,score")

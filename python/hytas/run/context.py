@@ -41,7 +41,7 @@ class RunContext:
 
     def targets(self, pixels: Pixels) -> NDArray[np.int64]:
         """Class indices (n,), 0-based, of flat pixel indices (n,)."""
-        return self.scene.labels.ravel()[pixels].astype(np.int64) - 1
+        return self.scene.targets(pixels)
 
     def labelled(self, pixels: Pixels) -> LabelledPixels:
         """The pixels as the training loop takes them."""

@@ -158,9 +158,16 @@ class RunFolder:
         write_json(self.config, card | {"learnt": digest})
 
     @property
-    def cube_digest(self) -> str | None:
-        """The digest of the cube of the run's scene; None where the folder holds no run."""
-        return read_json(self.config).get("cube") if self.config.exists() else None
+    def cube_digest(self) -> str:
+        """The digest of the cube of the run's scene.
+
+        Raises:
+            InputError: the folder's configuration is not readable.
+        """
+        try:
+            return str(read_json(self.config)["cube"])
+        except KeyError as error:
+            raise InputError(f"{self.config}: not a run's configuration ({error})") from None
 
     def read_config(self) -> tuple[RunConfig, str]:
         """The folder's configuration and its scene's fingerprint.

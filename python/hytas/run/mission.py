@@ -192,12 +192,12 @@ def finish(
     if not exported:
         parity = export_stage(context, folder, model, report)
         evaluate_stage(context, folder, model, parity)
-    seeds_stage(context, folder, architecture, report)
-    record_stage(context, folder, architecture)
+    record_stage(context, folder, folder, architecture)
     if not all((folder.path / name).exists() for name in CHARTS):
         draw_charts(folder.path, read_json(folder.metrics))
     if not folder.map.exists():
         map_stage(context, folder, report)
+    seeds_stage(context, folder, architecture, report)
 
 
 def describe_architecture(architecture: dict[str, Any]) -> str:

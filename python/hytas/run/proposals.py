@@ -1,28 +1,21 @@
 """Which architectures race: the proxy's best of every kind, and what a predictor adds."""
 
-import hashlib
-import json
 import math
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
-from statistics import fmean
 from typing import Any
 
 import numpy as np
 
-from hytas.data import Scene, Split
-from hytas.errors import InputError
 from hytas.proxies.keys import is_depth
-from hytas.run.folder import RunFolder
-from hytas.search import Evaluation, EvaluationStore, RoundResult, round_results
+from hytas.run.config import LEAST_TO_LEARN
+from hytas.run.rounds import RoundResult
+from hytas.search import Evaluation
 from hytas.search.predictor import ArchitecturePredictor, cross_validated_rank_correlation
 
 FIRST_SHARE = 0.5
-"""Of the finalists, chosen by the proxy before the predictor is fitted."""
-LEAST_TO_FIT = 4
-"""Trained architectures; fewer teach a predictor nothing."""
+"""Of the finalists, in the first wave: the proxy's choice, where no earlier run taught anything."""
 
 
 @dataclass(frozen=True)
@@ -92,7 +85,8 @@ def waves(count: int) -> list[int]:
 
 
 class Proposals:
-    """Finalists, chosen in waves: the proxy's diverse best first, then the predictor's.
+    """Finalists, chosen in waves: the proxy's diverse best until there is enough to learn from
+    (earlier runs may have taught it), then the predictor's.
 
     The predictor proposes what it believes best of those scored and not yet trained, by the mean of
     its trees plus their deviation: what it knows little of deserves a try.
@@ -114,7 +108,7 @@ class Proposals:
     def next(self, count: int) -> list[Evaluation]:
         """The next `count` to train, or all that are left."""
         rows = self._rows()
-        if len(rows) < LEAST_TO_FIT or len(self.left) <= count:
+        if len(rows) < LEAST_TO_LEARN or len(self.left) <= count:
             chosen = diverse(self.left, count, self.raced)
         else:
             predictor = ArchitecturePredictor(seed=self.seed).fit(
@@ -141,12 +135,14 @@ class Proposals:
         """Cross-validated rank correlations of the predictor, beside what it must beat."""
         rows = self._rows()
         told: dict[str, Any] = {
+            "raced": len(self.raced),
+            "failed": len(self.raced) - (len(rows) - len(self.earlier)),
             "trained": len(rows) - len(self.earlier),
             "earlier": len(self.earlier),
             "proposed": self.proposed,
             "spearman": None,
         }
-        if len(rows) < LEAST_TO_FIT:
+        if len(rows) < LEAST_TO_LEARN:
             return told
         told["spearman"] = cross_validated_rank_correlation(
             [row.architecture for row in rows],
@@ -175,72 +171,8 @@ def standardised(items: Sequence[Evaluation], merits: Sequence[float]) -> list[T
     ]
 
 
-def standing(results: Sequence[RoundResult]) -> float:
-    """Mean merit over the rounds, weighted with their steps."""
-    return fmean([item.merit for item in results], [item.steps for item in results])
-
-
 def _with_size(item: Evaluation) -> dict[str, float]:
     return {**item.scores, "params": float(item.costs.get("params", math.nan))}
-
-
-def read_earlier(folders: Sequence[str], space: str, scene: Scene, split: Split) -> list[Trained]:
-    """What the races of earlier runs trained; the target is the place in the order of merit.
-
-    A network trained longer stands above those that were dropped before it; one whose training
-    failed is left out.
-
-    Raises:
-        InputError: a folder holds no run, a run in another space, one that trained nothing, or one
-            that learnt test pixels of `split` of the same cube as that of `scene`.
-    """
-    trained: list[Trained] = []
-    for folder in folders:
-        _check_pixels(RunFolder(folder), scene, split)
-        file = Path(folder) / "evaluations.sqlite"
-        if not file.is_file():
-            raise InputError(f"learn from {folder}: holds no run (no {file.name})")
-        with EvaluationStore(file, read_only=True) as store:
-            results = round_results(store.trainings())
-            items = {item.id: item for item in store.evaluations()}
-        rounds: dict[int, list[RoundResult]] = {}
-        for result in results:
-            rounds.setdefault(result.id, []).append(result)
-        # Those of a longer round went on because they were better than those of a shorter one.
-        longest = {key: max(each.steps for each in found) for key, found in rounds.items()}
-        whole = [key for key in rounds if standing(rounds[key]) > -math.inf]
-        order = sorted(whole, key=lambda key: (longest[key], standing(rounds[key])))
-        raced = [items[key] for key in order]
-        if not raced:
-            raise InputError(
-                f"learn from {folder}: its run trained nothing: there was no race (finalists 1), "
-                "or every training failed"
-            )
-        found = {str(item.architecture["space"]) for item in raced}
-        if found != {space}:
-            raise InputError(
-                f"learn from {folder}: is of space {', '.join(sorted(found))}, this run of {space}"
-            )
-        trained += standardised(raced, range(len(raced)))
-    return trained
-
-
-def digest_of(trained: Sequence[Trained]) -> str:
-    """The sha256 of what earlier runs taught, in hex."""
-    text = json.dumps([[one.architecture, one.scores, one.target] for one in trained])
-    return hashlib.sha256(text.encode()).hexdigest()
-
-
-def _check_pixels(folder: RunFolder, scene: Scene, split: Split) -> None:
-    """Refuse a run on the same cube, however labelled, that saw what this one tests."""
-    if not folder.split.exists() or folder.cube_digest != scene.cube_digest:
-        return
-    shared = np.intersect1d(Split.load(folder.split).learnable, split.test)
-    if shared.size:
-        raise InputError(
-            f"learn from {folder.path}: its race saw {shared.size} of this run's test pixels; "
-            "split as it did, or learn from runs on other scenes"
-        )
 
 
 def describe_predictor(found: dict[str, Any]) -> str:
@@ -252,7 +184,8 @@ def describe_predictor(found: dict[str, Any]) -> str:
         f"{name} {'-' if value is None else f'{value:.2f}'}"
         for name, value in found["spearman"].items()
     ]
+    failed = f", {found['failed']} failed" if found["failed"] else ""
     return (
-        f"predictor: proposed {found['proposed']} of {found['trained']} finalists; "
+        f"predictor: proposed {found['proposed']} of {found['raced']} finalists{failed}; "
         f"rank correlation over {rows} trained networks, cross-validated: {', '.join(parts)}"
     )

@@ -1,10 +1,10 @@
 """The end of a search: finalists trained briefly, and ranked on validation pixels."""
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
-from hytas.errors import InputError
+from hytas.errors import InputError, is_out_of_memory
 from hytas.run.context import RunContext
 from hytas.run.proposals import (
     Proposals,
@@ -12,19 +12,18 @@ from hytas.run.proposals import (
     describe_predictor,
     diverse,
     global_genes,
-    standing,
     waves,
 )
 from hytas.run.report import Report
+from hytas.run.rounds import RoundResult, best_first, round_results
 from hytas.run.trials import Trial, race_folds, run_trials
 from hytas.run.workers import end_workers
-from hytas.search import Evaluation, EvaluationStore, RoundResult, round_results
+from hytas.search import Evaluation, EvaluationStore
 
-FINALISTS = 16
 KEEP = 2
 """One finalist of so many goes on to the next round, which trains so many times longer."""
 LAST = 2
-"""So many are trained in full."""
+"""So many, at the least, are trained in full."""
 
 
 def race(
@@ -36,17 +35,18 @@ def race(
 ) -> tuple[Evaluation, dict[str, Any]]:
     """The winner of successive halving among diverse finalists.
 
-    Every round trains its networks from the start, each with a whole short schedule; the last two
-    are trained in full. Where validation pixels are few, each is trained once a fold, so that
-    other training pixels validate in turn (`hytas.run.trials`).
+    Every round trains its networks from the start, each with a whole short schedule; in the last
+    one two are trained in full, or more where rounds grow to full length sooner. Where validation
+    pixels are few, each is trained once a fold, so that other training pixels validate in turn
+    (`hytas.run.trials`).
     They are ranked by their accuracy on validation pixels under other light
     (`hytas.train.shifted_accuracy`), averaged over the rounds so far, each of which counts by its
     length: the first rounds favour who learns fast, and on an easy scene the long ones tell good
     networks no longer apart (Ru et al., Speedy Performance Estimation for Neural Architecture
     Search, NeurIPS 2021). No test pixel is read.
-    What was trained is in the store, so a race that was stopped trains nothing twice. With the
-    strategy "predictor" only the first finalists are the proxy's; a regressor fitted on what was
-    trained so far names the others (`hytas.run.proposals`).
+    Where all of a round fail, those next best take their place. What was trained is in the store,
+    so a race that was stopped trains nothing twice. With the strategy "predictor" a regressor
+    fitted on what was trained so far names finalists, too (`hytas.run.proposals`).
     Source: Jamieson and Talwalkar, Non-stochastic best arm identification, AISTATS 2016.
 
     Args:
@@ -58,7 +58,7 @@ def race(
         The winner, and what is to be kept of the predictor ({} without one).
 
     Raises:
-        InputError: the training of every finalist of a round failed.
+        InputError: the training of every finalist failed.
         OSError: a process that trained was killed.
     """
     try:
@@ -76,7 +76,7 @@ def _race(
 ) -> tuple[Evaluation, dict[str, Any]]:
     train = _trainer(context, store, report)
     steps = first_steps(context)
-    count = min(finalists(context), len(ranked))
+    count = min(finalist_count(context), len(ranked))
     folds = len(race_folds(context))
     each = f", on {folds} folds" if folds > 1 else ""
     report.line(f"race: {count} finalists, {steps} steps each{each}")
@@ -90,12 +90,22 @@ def _race(
         left = diverse(ranked, count)
         results = train(left, steps)
     rounds = {result.id: [result] for result in results}
-    for size, length in _further_rounds(context, len(left), steps):
-        left = _best(left, rounds)[:size]
-        report.line(f"race: {len(left)} finalists, {length} steps each{each}")
-        for result in train(left, length):
-            rounds[result.id].append(result)
-    return _best(left, rounds)[0], found
+    further = _further_rounds(context, len(left), steps)
+    left = best_first(left, rounds)
+    for size, length in further:
+        waiting, left = left, []
+        while waiting and not left:
+            chosen, waiting = waiting[:size], waiting[size:]
+            report.line(f"race: {len(chosen)} finalists, {length} steps each{each}")
+            results = train(chosen, length)
+            for result in results:
+                rounds[result.id].append(result)
+            left = best_first(chosen, rounds)
+    if not left:
+        raise InputError(
+            f"race: the training of every finalist failed; the first: {results[0].reason}"
+        )
+    return left[0], found
 
 
 def _further_rounds(context: RunContext, count: int, steps: int) -> list[tuple[int, int]]:
@@ -104,12 +114,10 @@ def _further_rounds(context: RunContext, count: int, steps: int) -> list[tuple[i
     full = recipe.epochs_for(pixels) * recipe.steps_per_epoch(pixels)
     limit = full or math.inf  # 0: nothing is trained after the race
     rounds = []
-    # A schedule hardly longer than that of the round before would tell nothing new, and those of
-    # the last round are trained in full anyway.
     while math.ceil(count / KEEP) > LAST and steps < limit:
         count, steps = math.ceil(count / KEEP), int(min(steps * KEEP, limit))
         rounds.append((count, steps))
-    return [*rounds, (LAST, full)] if count > 1 and full >= KEEP * steps else rounds
+    return [*rounds, (LAST, full)] if count > 1 and full > steps else rounds
 
 
 def _trainer(
@@ -123,7 +131,11 @@ def _trainer(
         done = [
             item
             for item in store.trainings()
-            if item.steps == steps and item.id in by_id and item.fold < folds
+            if item.steps == steps
+            and item.id in by_id
+            and item.fold < folds
+            # For want of memory, which there may be now.
+            and not is_out_of_memory(item.reason)
         ]
         known = {(item.id, item.fold) for item in done}
         trials = [Trial(item, fold) for item in chosen for fold in range(folds)]
@@ -158,25 +170,7 @@ def _proposed(
     return left, results
 
 
-def _best(
-    left: Sequence[Evaluation], rounds: Mapping[int, Sequence[RoundResult]]
-) -> list[Evaluation]:
-    """The best first; of equals the one that comes first in `left`, the better of the proxy.
-
-    Those whose training failed are left out.
-
-    Raises:
-        InputError: every training failed.
-    """
-    standings = {finalist.id: standing(rounds[finalist.id]) for finalist in left}
-    trained = [finalist for finalist in left if standings[finalist.id] > -math.inf]
-    if not trained:
-        reason = rounds[left[0].id][-1].reason
-        raise InputError(f"race: the training of every finalist failed; the first: {reason}")
-    return sorted(trained, key=lambda finalist: -standings[finalist.id])
-
-
-def finalists(context: RunContext) -> int:
+def finalist_count(context: RunContext) -> int:
     """How many are to race: as configured, or the usual number where there is what to rank on.
 
     Raises:
@@ -184,7 +178,7 @@ def finalists(context: RunContext) -> int:
     """
     config = context.config
     if len(context.split.validation):
-        return FINALISTS if config.finalists is None else config.finalists
+        return config.finalists or config.usual_finalists
     if config.predicts:
         raise InputError(
             "strategy predictor: learns from a race, which ranks on validation pixels, and the "

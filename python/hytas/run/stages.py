@@ -31,10 +31,10 @@ from hytas.proxies import (
     proxy_batch,
 )
 from hytas.run.context import RunContext
+from hytas.run.earlier import digest_of, read_earlier
 from hytas.run.folder import RunFolder, read_json, write_json
 from hytas.run.pareto import write_front
-from hytas.run.proposals import digest_of, read_earlier
-from hytas.run.race import finalists, race
+from hytas.run.race import finalist_count, race
 from hytas.run.report import Report
 from hytas.run.weights import TrainedModel, load_weights, save_weights
 from hytas.search import Evaluation, EvaluationStore, Retraining, SearchSettings, search
@@ -51,7 +51,7 @@ def check_search(context: RunContext, folder: RunFolder) -> None:
     Raises:
         InputError: a race without validation pixels, or earlier runs that cannot be read.
     """
-    finalists(context)
+    finalist_count(context)
     if folder.architecture.exists():
         return
     read_earlier(context.config.learn_from, context.space.name, context.scene, context.split)
@@ -75,7 +75,7 @@ def search_stage(context: RunContext, folder: RunFolder, report: Report) -> Arch
     def leading(evaluations: Sequence[Evaluation]) -> NDArray[np.float64]:
         return fitness(specs[0], [item.scores for item in evaluations])
 
-    racing = finalists(context) > 1
+    racing = finalist_count(context) > 1
     if not racing and config.finalists is None:
         report.line("no race: the split has no validation pixels; the proxy's first choice wins")
     earlier = read_earlier(config.learn_from, context.space.name, context.scene, context.split)
@@ -214,8 +214,8 @@ def further_formats_stage(
 
 def _overlap(context: RunContext, architecture: Mapping[str, Any]) -> float:
     """Share of the test pixels inside what the model sees around a pixel that it learnt from."""
-    split, side = context.split, patch_size_of(architecture, context.shape)
-    return overlap_fraction(context.scene.labels.shape, split.learnable, split.test, side)
+    side, (learnt, _) = patch_size_of(architecture, context.shape), context.retraining_pixels
+    return overlap_fraction(context.scene.labels.shape, learnt, context.split.test, side)
 
 
 def evaluate_stage(
@@ -248,6 +248,26 @@ def evaluate_stage(
     return metrics
 
 
+def record_stage(
+    context: RunContext, folder: RunFolder, trained: RunFolder, architecture: Architecture
+) -> None:
+    """The retraining in the folder `trained`, in the `evaluations.sqlite` of `folder`."""
+    metrics = read_json(trained.metrics)
+    test = metrics["test"]
+    with EvaluationStore(folder.evaluations) as store:
+        store.add_retraining(
+            Retraining(
+                architecture,
+                context.config.seed,
+                len(metrics["training"]["history"]),
+                len(context.retraining_pixels[0]),
+                test["OA"],
+                test["AA"],
+                test["kappa"],
+            )
+        )
+
+
 def seeds_stage(
     context: RunContext, folder: RunFolder, architecture: Architecture, report: Report
 ) -> None:
@@ -258,7 +278,11 @@ def seeds_stage(
     first = read_json(folder.metrics)
     config = context.config
     wanted = [config.seed + number for number in range(config.seeds)]
-    if config.seeds == 1 or first.get("seeds", {}).get("of") == wanted:
+    summary = first.pop("seeds", {})
+    if summary.get("of", wanted[:1]) == wanted:
+        return
+    if config.seeds == 1:
+        write_json(folder.metrics, first)
         return
     reports = [first["test"]]
     for seed in wanted[1:]:
@@ -268,24 +292,9 @@ def seeds_stage(
             report.line(f"retraining with seed {seed}")
             model = retrain_stage(own, inner, architecture, report)
             evaluate_stage(own, inner, model, export_stage(own, inner, model, report))
+        record_stage(own, folder, inner, architecture)
         reports.append(read_json(inner.metrics)["test"])
     write_json(folder.metrics, {**first, "seeds": {"of": wanted, **summarise(reports)}})
-
-
-def record_stage(context: RunContext, folder: RunFolder, architecture: Architecture) -> None:
-    """Every retraining of the folder, in its `evaluations.sqlite`."""
-    config, pixels = context.config, len(context.retraining_pixels[0])
-    with EvaluationStore(folder.evaluations) as store:
-        for seed in range(config.seed, config.seed + config.seeds):
-            of_seed = folder if seed == config.seed else folder.of_seed(seed)
-            metrics = read_json(of_seed.metrics)
-            test = metrics["test"]
-            epochs = len(metrics["training"]["history"])
-            store.add_retraining(
-                Retraining(
-                    architecture, seed, epochs, pixels, test["OA"], test["AA"], test["kappa"]
-                )
-            )
 
 
 def map_stage(context: RunContext, folder: RunFolder, report: Report) -> ClassMap:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 import torch
 from torch import nn
 
-from hytas.errors import one_line
+from hytas.errors import is_out_of_memory, one_line
 from hytas.machine import one_thread
 from hytas.run.context import Pixels, RunContext
 from hytas.run.workers import Labelled, side_by_side
@@ -72,13 +72,17 @@ def _grounds(context: RunContext, steps: int, labelled: Labelled) -> list[_Groun
 def train(trial: Trial, network: nn.Module, ground: _Ground) -> Training:
     """One training; `ground.recipe` says for how many steps.
 
-    One that diverges is one finalist's failure, not the race's.
+    One that diverges, or has not the memory it needs, is one finalist's failure, not the race's.
     """
     started = time.monotonic()
     try:
         return _train(trial, network, ground)
-    except DivergedError as error:
+    except (DivergedError, MemoryError, RuntimeError) as error:
         reason = one_line(error)
+        if not isinstance(error, DivergedError) and not is_out_of_memory(reason):
+            raise
+    if ground.device.type == "cuda":
+        torch.cuda.empty_cache()  # for the next one
     return Training(
         trial.finalist.id,
         ground.recipe.steps,

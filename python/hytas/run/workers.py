@@ -113,7 +113,8 @@ def _sendable(context: RunContext) -> Labelled:
 
 
 def end_workers(context: RunContext) -> None:
-    """End the processes that trained, which otherwise wait for more.
+    """End the processes that trained, which otherwise wait for more: those of joblib's "loky",
+    which a program that uses it beside a race finds shut down.
 
     While they wait, the threads of this process share a core (seen on Linux, with two cores:
     retraining took three times as long), and each holds some 300 MB.

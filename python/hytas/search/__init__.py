@@ -5,20 +5,16 @@ from hytas.search.store import (
     Evaluation,
     EvaluationStore,
     Retraining,
-    RoundResult,
     Training,
-    round_results,
 )
 
 __all__ = [
     "Evaluation",
     "EvaluationStore",
     "Retraining",
-    "RoundResult",
     "SearchProgress",
     "SearchResult",
     "SearchSettings",
     "Training",
-    "round_results",
     "search",
 ]

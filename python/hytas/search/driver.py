@@ -200,12 +200,17 @@ def _score(
             generation,
             architecture,
             feasible.space.cost(architecture),
-            dict(result["scores"]),
+            {name: _score_of(value) for name, value in result["scores"].items()},
             dict(result["reasons"]),
             float(result["seconds"]),
         )
         for (number, architecture), result in zip(chunk, scorer.score(architectures), strict=True)
     ]
+
+
+def _score_of(value: float) -> float:
+    """A score as the store gives it back: one that is not finite has failed."""
+    return float(value) if math.isfinite(value) else math.nan
 
 
 def _result(

@@ -13,7 +13,7 @@ from hytas.proxies.keys import is_depth
 Architecture = Mapping[str, Any]
 Floats = NDArray[np.float64]
 
-MOST = float(np.finfo(np.float32).max)
+MOST = 1e30  # sums of many such numbers are float32 still
 """Trees of scikit-learn compare in float32; of scores beyond it they learn that these are large."""
 SUMMARIES = ("sum", "mean", "min", "max", "first", "last")
 

@@ -3,11 +3,10 @@
 import json
 import math
 import sqlite3
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import astuple, dataclass
 from pathlib import Path
-from statistics import fmean
 from typing import Any, TypeVar
 
 from hytas.errors import InputError
@@ -115,57 +114,6 @@ class Retraining:
     test_oa: float
     test_aa: float
     test_kappa: float
-
-
-@dataclass(frozen=True)
-class RoundResult:
-    """What an architecture reached in a round: means over the pixels of all folds.
-
-    Attributes:
-        folds: how many.
-        id, steps, probability, oa, shifted_oa, seconds: as of a `Training`; the seconds summed.
-        reason: why the first fold that failed did so; empty where all went well.
-    """
-
-    id: int
-    steps: int
-    folds: int
-    probability: float
-    oa: float
-    shifted_oa: float
-    seconds: float
-    reason: str
-
-    @property
-    def merit(self) -> float:
-        """What the race ranks by: the accuracy under other light, and a thousandth of the
-        probability, which parts those of equal accuracy. What failed is last of all.
-        """
-        merit = self.shifted_oa + 1e-3 * self.probability
-        return -math.inf if math.isnan(merit) else merit
-
-
-def round_results(trainings: Iterable[Training]) -> list[RoundResult]:
-    """One result for each architecture and length, the shortest first."""
-    groups: dict[tuple[int, int], list[Training]] = {}
-    # By fold: sums are then taken in one order, whichever training ended first.
-    for training in sorted(trainings, key=lambda item: item.fold):
-        groups.setdefault((training.steps, training.id), []).append(training)
-    return [_over_folds(groups[key]) for key in sorted(groups)]
-
-
-def _over_folds(trainings: Sequence[Training]) -> RoundResult:
-    weights = [item.pixels for item in trainings]
-    return RoundResult(
-        trainings[0].id,
-        trainings[0].steps,
-        len(trainings),
-        fmean([item.probability for item in trainings], weights),
-        fmean([item.oa for item in trainings], weights),
-        fmean([item.shifted_oa for item in trainings], weights),
-        sum(item.seconds for item in trainings),
-        next((item.reason for item in trainings if item.reason), ""),
-    )
 
 
 class EvaluationStore:

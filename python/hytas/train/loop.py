@@ -189,7 +189,8 @@ def _retrain(
 def _diverged(recipe: Recipe, epoch: Epoch) -> DivergedError:
     return DivergedError(
         f"recipe learning_rate {recipe.learning_rate:g}: the training diverged in epoch "
-        f"{epoch.epoch} of {epoch.epochs} (loss {epoch.loss:g}); take a smaller one"
+        f"{epoch.epoch} of {epoch.epochs} (loss {epoch.loss:g}); take a smaller one, or less of "
+        "weight_decay, band_noise, illumination, brightness or alignment"
     )
 
 

@@ -10,6 +10,8 @@ from hytas.errors import InputError
 
 SHARES = ("warmup", "label_smoothing", "drop_path", "ema_decay", "band_dropout", "borders")
 AMOUNTS = ("weight_decay", "mixup", "band_noise", "illumination", "brightness", "alignment")
+MOST = 1e30
+"""Of a rate or an amount; what is computed of more is no float32."""
 SWITCHES = {"yes": True, "true": True, "no": False, "false": False}
 
 
@@ -76,23 +78,28 @@ class Recipe:
 
     def __post_init__(self) -> None:
         if self.epochs is not None and self.epochs < 0:
-            raise InputError(f"retrain epochs {self.epochs}: must be 0 or more")
+            raise InputError(f"recipe epochs {self.epochs}: must be 0 or more")
         for name in ("steps", "most_epochs", "batch_size"):
             value = getattr(self, name)
             if value is not None and value < 1:
-                raise InputError(f"{name} {value}: must be 1 or more")
-        for name in ("learning_rate", "clip_norm"):
-            if not 0 < getattr(self, name) < math.inf:
-                raise InputError(f"{name} {getattr(self, name)}: must be finite and more than 0")
+                raise InputError(f"recipe {name} {value}: must be 1 or more")
+        if not 0 < self.learning_rate <= MOST:
+            raise InputError(
+                f"recipe learning_rate {self.learning_rate}: must be more than 0, at most {MOST:g}"
+            )
+        if not 0 < self.clip_norm < math.inf:
+            raise InputError(f"recipe clip_norm {self.clip_norm}: must be finite and more than 0")
         for name in ("patience", "class_weights"):
             if not 0 <= getattr(self, name) <= 1:
-                raise InputError(f"{name} {getattr(self, name)}: must be 0 to 1")
+                raise InputError(f"recipe {name} {getattr(self, name)}: must be 0 to 1")
         for name in SHARES:
             if not 0 <= getattr(self, name) < 1:
-                raise InputError(f"{name} {getattr(self, name)}: must be 0 or more and less than 1")
+                raise InputError(
+                    f"recipe {name} {getattr(self, name)}: must be 0 or more and less than 1"
+                )
         for name in AMOUNTS:
-            if not 0 <= getattr(self, name) < math.inf:
-                raise InputError(f"{name} {getattr(self, name)}: must be finite and 0 or more")
+            if not 0 <= getattr(self, name) <= MOST:
+                raise InputError(f"recipe {name} {getattr(self, name)}: must be 0 to {MOST:g}")
 
     def changed(self, settings: Iterable[str]) -> "Recipe":
         """This recipe with some settings changed, each written as "mixup=0.4".

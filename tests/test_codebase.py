@@ -17,6 +17,7 @@ RANK = {
     "errors": -1,
     "files": 0,
     "machine": 0,
+    "settings": 0,
     "_engine": 0,
     "metrics": 1,
     "spaces": 1,

@@ -373,7 +373,8 @@ def test_values_that_no_network_knows_end_a_search(
 def test_numbers_of_numpys_are_numbers(
     settings: dict[str, Any], scene: Scene, tmp_path: Path
 ) -> None:
-    config = replace(SEARCH_ONLY, proxy="params", **settings)
+    recipe = replace(SEARCH_ONLY.recipe, batch_size=np.int64(32), mixup=np.float32(0.5))
+    config = replace(SEARCH_ONLY, proxy="params", recipe=recipe, **settings)
     run_mission(config, scene, tmp_path / "run", device="cpu")
     assert RunFolder(tmp_path / "run").read_config()[0] == config
 

@@ -5,8 +5,6 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any
 
-import numpy as np
-
 from hytas._engine import strategies
 from hytas.data import (
     Scene,
@@ -17,6 +15,7 @@ from hytas.data import (
 )
 from hytas.errors import InputError
 from hytas.proxies import parse_proxies
+from hytas.settings import plain_numbers
 from hytas.train import Recipe
 
 PREDICTOR = "predictor"
@@ -112,9 +111,7 @@ class RunConfig:
     recipe: Recipe = field(default_factory=Recipe)
 
     def __post_init__(self) -> None:
-        for item in fields(self):  # numbers of numpy's become Python's, which JSON holds
-            if isinstance(value := getattr(self, item.name), np.generic):
-                object.__setattr__(self, item.name, value.item())
+        plain_numbers(self)
         for name in (
             "population",
             "generations",

@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass, fields, replace
 from typing import Any
 
 from hytas.errors import InputError
+from hytas.settings import plain_numbers
 
 SHARES = ("warmup", "label_smoothing", "drop_path", "ema_decay", "band_dropout", "borders")
 AMOUNTS = ("weight_decay", "mixup", "band_noise", "illumination", "brightness", "alignment")
@@ -77,6 +78,7 @@ class Recipe:
     patience: float = 0.3
 
     def __post_init__(self) -> None:
+        plain_numbers(self)
         if self.epochs is not None and self.epochs < 0:
             raise InputError(f"recipe epochs {self.epochs}: must be 0 or more")
         for name in ("steps", "most_epochs", "batch_size"):

@@ -20,8 +20,6 @@ from hytas.train import Recipe
 
 PREDICTOR = "predictor"
 """The strategy "evolution" of the engine, and a regressor that proposes finalists."""
-LEAST_TO_LEARN = 4
-"""Trained architectures; fewer teach a predictor nothing."""
 PARETO = "nsga2"
 """The engine's strategy for a front."""
 MOST = 10**9
@@ -153,12 +151,9 @@ class RunConfig:
         for folder in self.learn_from:
             if self.learn_from.count(folder) > 1:
                 raise InputError(f"learn from {folder}: is named twice")
-        few = (self.finalists or self.usual_finalists) <= (1 if self.learn_from else LEAST_TO_LEARN)
-        if self.predicts and few:
+        if self.predicts and self.finalists == 1:
             raise InputError(
-                f"finalists {self.finalists or self.usual_finalists}: strategy predictor learns "
-                f"from {LEAST_TO_LEARN} before it proposes one; must be {LEAST_TO_LEARN + 1} or "
-                "more, or 2 where it learns from earlier runs (--learn-from)"
+                "finalists 1: strategy predictor learns from finalists; must be 4 or more"
             )
         axes = [] if self.pareto is None else [name.strip() for name in self.pareto.split(",")]
         if self.pareto is not None and (axes.count("score") != 1 or len(axes) < 2):

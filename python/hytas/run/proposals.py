@@ -9,13 +9,14 @@ from typing import Any
 import numpy as np
 
 from hytas.proxies.keys import is_depth
-from hytas.run.config import LEAST_TO_LEARN
 from hytas.run.rounds import RoundResult
 from hytas.search import Evaluation
 from hytas.search.predictor import ArchitecturePredictor, cross_validated_rank_correlation
 
 FIRST_SHARE = 0.5
 """Of the finalists, in the first wave: the proxy's choice, where no earlier run taught anything."""
+LEAST_TO_LEARN = 3
+"""Trained architectures; fewer teach a predictor nothing."""
 
 
 @dataclass(frozen=True)
@@ -186,6 +187,6 @@ def describe_predictor(found: dict[str, Any]) -> str:
     ]
     failed = f", {found['failed']} failed" if found["failed"] else ""
     return (
-        f"predictor: proposed {found['proposed']} of {found['raced']} finalists{failed}; "
+        f"predictor: proposed {found['proposed'] or 'none'} of {found['raced']} finalists{failed}; "
         f"rank correlation over {rows} trained networks, cross-validated: {', '.join(parts)}"
     )

@@ -153,7 +153,8 @@ class RunConfig:
                 raise InputError(f"learn from {folder}: is named twice")
         if self.predicts and self.finalists == 1:
             raise InputError(
-                "finalists 1: strategy predictor learns from finalists; must be 4 or more"
+                "finalists 1: strategy predictor learns from finalists; must be 2 or more, and 4 "
+                "for it to propose one without earlier runs"
             )
         axes = [] if self.pareto is None else [name.strip() for name in self.pareto.split(",")]
         if self.pareto is not None and (axes.count("score") != 1 or len(axes) < 2):

@@ -278,8 +278,8 @@ def seeds_stage(
     first = read_json(folder.metrics)
     config = context.config
     wanted = [config.seed + number for number in range(config.seeds)]
-    summary = first.pop("seeds", {})
-    if summary.get("of", wanted[:1]) == wanted:
+    summarised = first.pop("seeds", {}).get("of", wanted[:1])  # none is of the first seed alone
+    if summarised == wanted:
         return
     if config.seeds == 1:
         write_json(folder.metrics, first)

@@ -1,23 +1,28 @@
 # make demo: all set-up, then the main job on the embedded synthetic scene.
 # make test: all set-up, then all tests (ctest and pytest).
+# make docs: the pages and the API as a site in build/site.
 
 PYTHON ?= python3
 VENV ?= .venv
+DEVICE ?= cuda
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 SOURCES := $(shell find engine csrc python -type f -not -name '*.pyc' 2>/dev/null) \
            CMakeLists.txt pyproject.toml constraints.txt README.md
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test ctest pytest lint format stubs bench clean
+.PHONY: help install demo test ctest pytest docs lint format stubs bench gpu clean
 
 help:
-	@echo "make demo     search, retrain, export and map the synthetic scene"
+	@echo "make demo     search, train, export and map the synthetic scene"
 	@echo "make test     all tests: the engine's (ctest) and the package's (pytest)"
+	@echo "make docs     the pages and the API as a site in build/site, links checked"
 	@echo "make lint     ruff, mypy, clang-format"
 	@echo "make format   rewrite the sources in the house's format"
 	@echo "make stubs    write python/hytas/_engine.pyi from the built module"
 	@echo "make bench    the benchmarks of docs/benchmarks.md"
+	@echo "make gpu      tests and benchmarks on a GPU, one table in runs/; DEVICE=cpu rehearses it,"
+	@echo "              VENV= takes the packages of PYTHON and needs no network, TABLE=FILE, DATA=SCENE"
 	@echo "make clean    remove builds; $(VENV) and runs stay"
 
 $(BIN)/python:
@@ -49,6 +54,15 @@ pytest: install
 
 test: ctest pytest
 
+$(VENV)/documenting: $(VENV)/installed
+	$(PIP) install --constraint constraints.txt '.[docs]'
+	@touch $@
+
+# Strict: a broken link, an unknown reference or a faulty docstring is an error. Nothing is fetched.
+docs: $(VENV)/documenting
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
+	@echo "build/site/index.html is there; its search needs: python3 -m http.server -d build/site"
+
 $(VENV)/linting: $(VENV)/installed
 	$(PIP) install --constraint constraints.txt '.[dev]'
 	@touch $@
@@ -69,7 +83,20 @@ stubs: $(VENV)/linting
 	cp build/stubs/hytas/_engine.pyi python/hytas/_engine.pyi
 
 bench: install
-	for file in benchmarks/*.py; do $(BIN)/python $$file || exit 1; done
+	for file in $(filter-out benchmarks/gpu.py,$(wildcard benchmarks/*.py)); do $(BIN)/python $$file || exit 1; done
+
+# With VENV= nothing is fetched: hytas is built with the packages that $(PYTHON) has, for it alone.
+HERE := build/here
+GPU_PYTHON = $(if $(strip $(VENV)),$(BIN)/python,PYTHONPATH="$(abspath $(HERE))" $(PYTHON))
+
+$(HERE)/built: $(SOURCES)
+	$(PYTHON) benchmarks/gpu.py --check --device $(DEVICE)
+	$(PYTHON) -m pip --disable-pip-version-check install --quiet --no-index --no-deps --no-build-isolation \
+	    --upgrade --target $(HERE) .
+	@touch $@
+
+gpu: $(if $(strip $(VENV)),install,$(HERE)/built)
+	$(GPU_PYTHON) benchmarks/gpu.py --device $(DEVICE) $(if $(DATA),--data $(DATA)) $(if $(TABLE),--out $(TABLE))
 
 clean:
 	rm -rf build dist

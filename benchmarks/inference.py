@@ -18,11 +18,11 @@ import numpy as np
 from hytas._engine import SearchSpace
 from hytas.data import Preprocessing, load_scene, make_split
 from hytas.deploy.bench import Setting, bench, repeat
-from hytas.export import Evidence, describe, export_formats
+from hytas.export import describe, export_formats
 from hytas.models import InputShape, SensorModel, build_network
 
 ONNX, TORCH = "hytas.deploy.bench", "hytas.export.bench_torch"
-FORMATS = ("onnx", "onnx-int8", "onnx-int8-qdq", "onnx-scene")
+FORMATS = ("onnx", "onnx-int8", "onnx-scene")
 # On 200 bands and patches of 7 x 7, about 300,000 parameters each; the small one has 87,136, as the
 # winner of a search under 100K-params.
 ARCHITECTURES: dict[str, dict[str, Any]] = {
@@ -68,9 +68,7 @@ def export_all(
     shape = InputShape(len(preprocessing.bands), scene.classes)
     model = SensorModel(build_network(architecture, shape), preprocessing).eval()
     card = describe(scene, preprocessing, architecture, shape)
-    targets = scene.labels.ravel()[split.test] - 1
-    evidence = Evidence(model, scene.cube, 7, split.test, targets, split.train)
-    files = export_formats(model, folder, card, FORMATS, evidence)
+    files = export_formats(model, folder, card, FORMATS)
     space = SearchSpace.builtin(architecture["space"], shape.variables())
     costs = space.cost(architecture)
     return files, costs, scene.labels.size
@@ -99,10 +97,8 @@ def measure(files: dict[str, Path], seconds: float) -> dict[str, dict[str, Any]]
         "onnx, batch 8": setting("onnx", 8),
         "onnx, batch 32": setting("onnx", 32),
         "onnx, batch 256": setting("onnx", 256),
-        "int8 dynamic, batch 1": setting("onnx-int8", 1),
-        "int8 dynamic, batch 32": setting("onnx-int8", 32),
-        "int8 QDQ, batch 32": setting("onnx-int8-qdq", 32),
-        "int8 QDQ, batch 1": setting("onnx-int8-qdq", 1),
+        "int8, batch 1": setting("onnx-int8", 1),
+        "int8, batch 32": setting("onnx-int8", 32),
         "scene graph, 4 x 64 pixels": setting("onnx-scene", 4),
     }
     runs = bench(list(settings.values()))
@@ -122,10 +118,8 @@ def ratios(runs: dict[str, dict[str, Any]]) -> dict[str, float]:
     return {
         "onnxruntime over torch eager, batch 1": speed("torch, batch 1", "onnx, batch 1"),
         "onnxruntime over torch eager, batch 32": speed("torch, batch 32", "onnx, batch 32"),
-        "int8 dynamic over float32, batch 1": speed("onnx, batch 1", "int8 dynamic, batch 1"),
-        "int8 dynamic over float32, batch 32": speed("onnx, batch 32", "int8 dynamic, batch 32"),
-        "int8 QDQ over float32, batch 1": speed("onnx, batch 1", "int8 QDQ, batch 1"),
-        "int8 QDQ over float32, batch 32": speed("onnx, batch 32", "int8 QDQ, batch 32"),
+        "int8 over float32, batch 1": speed("onnx, batch 1", "int8, batch 1"),
+        "int8 over float32, batch 32": speed("onnx, batch 32", "int8, batch 32"),
         "scene over patch graph of 1, per pixel": speed(
             "onnx, batch 1", "scene graph, 4 x 64 pixels"
         ),

@@ -1,11 +1,11 @@
 """Architectures a second for each proxy and for all together, and how far from the machine's limit.
 
-    python benchmarks/proxies.py [--quick] [--device cuda] [--threads 1,2] [--batches 1,8,64,512]
+    python benchmarks/proxies.py [--quick] [--threads 1,2] [--batches 1,8,64,512]
 
 Beside every figure stand, measured in the same run: the plain loop, which builds each network with
-torch.nn and scores it alone by the written-out formula (tests/proxies/oracle.py), and the device's
-own matrix rate. Seconds are CPU seconds (`--clock cpu`, the default for one thread of a CPU) or
-wall seconds: on a machine with other work only the first mean anything.
+torch.nn and scores it alone by the written-out formula (tests/proxies/oracle.py), and the CPU's own
+matrix rate. Seconds are CPU seconds (`--clock cpu`, the default for one thread) or wall seconds: on
+a machine with other work only the first mean anything. A GPU is measured by benchmarks/gpu.py.
 """
 
 import argparse
@@ -89,23 +89,19 @@ def best(work: Callable[[], object], clock: Callable[[], float], repeats: int) -
     for _ in range(repeats):
         started = clock()
         work()
-        if torch.cuda.is_available():
-            torch.cuda.synchronize()
         seconds.append(clock() - started)
     return min(seconds)
 
 
-def matrix_rate(device: str, clock: Callable[[], float]) -> float:
+def matrix_rate(clock: Callable[[], float], size: int = 1024) -> float:
     """Floating-point operations a second of a large float32 product."""
-    size = 1024 if device == "cpu" else 8192
-    one = torch.randn(size, size, device=device)
+    one = torch.randn(size, size)
     return 2.0 * size**3 / best(lambda: one @ one, clock, 10)
 
 
 def plain(
     name: str,
     batch: tuple[torch.Tensor, torch.Tensor],
-    device: str,
     architecture: Mapping[str, object] = MEDIAN,
 ) -> object:
     """One network of torch.nn, built and scored alone in float32."""
@@ -113,29 +109,25 @@ def plain(
     network = oracle.build(
         architecture, SHAPE, dtype=torch.float32, patches=batch[0] if twins else None
     )
-    network.to(device)
-    if twins:
-        network.twin.to(device)
-        network.twin_patches = network.twin_patches.to(device)
-    return oracle.ORACLES[name](network, tuple(tensor.to(device) for tensor in batch))
+    return oracle.ORACLES[name](network, batch)
 
 
 def one_by_one(arguments: argparse.Namespace, threads: int) -> None:
     """Seconds of the median network, for each proxy and for all."""
-    device, batch = arguments.device, smooth_spectra(SHAPE)
-    alone = device == "cpu" and threads == 1
-    clock = time.process_time if arguments.clock == "cpu" and alone else time.perf_counter
+    batch = smooth_spectra(SHAPE)
+    alone = arguments.clock == "cpu" and threads == 1
+    clock = time.process_time if alone else time.perf_counter
     torch.set_num_threads(threads)
-    rate = matrix_rate(device, clock)
-    print(f"\n{device}, {threads} thread(s), matrix rate {rate / 1e9:.0f} GFLOP/s")
+    rate = matrix_rate(clock)
+    print(f"\n{threads} thread(s), matrix rate {rate / 1e9:.0f} GFLOP/s")
     print("| proxy | seconds | plain loop | ratio | of the matrix rate |\n|---|---|---|---|---|")
     for name in [*oracle.ORACLES, "all"]:
         text = ALL if name == "all" else name.replace("logsynflow", "logsynflow:domain=symmetric")
-        evaluator = Evaluator(text, SHAPE, batch=batch, device=device, workers=threads)
+        evaluator = Evaluator(text, SHAPE, batch=batch, workers=threads)
         some = [MEDIAN] * threads
         seconds = best(lambda e=evaluator, s=some: e.score(s), clock, arguments.repeats) / threads
         names = oracle.ORACLES if name == "all" else [name]
-        slow = sum(best(lambda n=n: plain(n, batch, device), clock, 1) for n in names)
+        slow = sum(best(lambda n=n: plain(n, batch), clock, 1) for n in names)
         share = ""
         if name != "all":
             work = 2.0 * macs(MEDIAN, SHAPE, 0) * FORWARDS.get(name, 48)
@@ -145,7 +137,7 @@ def one_by_one(arguments: argparse.Namespace, threads: int) -> None:
 
 def many_at_once(arguments: argparse.Namespace) -> None:
     """Architectures a second of mixed architectures, by batch size, beside the plain loop."""
-    batch, device = smooth_spectra(SHAPE), arguments.device
+    batch = smooth_spectra(SHAPE)
     sizes = [int(size) for size in arguments.batches.split(",")]
     head = ["architectures/s", *map(str, sizes), "plain loop", "ratio"]
     print(f"\n| {' | '.join(head)} |\n|{'---|' * len(head)}")
@@ -153,13 +145,13 @@ def many_at_once(arguments: argparse.Namespace) -> None:
         rates = []
         names = oracle.ORACLES if name == "all" else [name]
         loop = sum(
-            best(lambda n=n, a=a: plain(n, batch, device, a), time.perf_counter, 1) / PLAIN
+            best(lambda n=n, a=a: plain(n, batch, a), time.perf_counter, 1) / PLAIN
             for n in names
             for a in sample(PLAIN, seed=1)
         )
         for size in sizes:
             text = ALL if name == "all" else name
-            evaluator = Evaluator(text, SHAPE, batch=batch, device=device)
+            evaluator = Evaluator(text, SHAPE, batch=batch)
             some = sample(size)
             seconds = best(lambda e=evaluator, s=some: e.score(s), time.perf_counter, 1)
             rates.append(size / seconds)
@@ -185,33 +177,27 @@ def precision_ranks(arguments: argparse.Namespace) -> None:
 
     names, some = "snip,grad_norm,dss,naswot,zico", sample(arguments.ranked)
     batch = smooth_spectra(SHAPE)
-    for precision in ("bf16",) if arguments.device == "cpu" else ("bf16", "tf32"):
-        columns = []
-        for each in ("float32", precision):
-            scorer = Evaluator(names, SHAPE, batch=batch, device=arguments.device, precision=each)
-            columns.append([result["scores"] for result in scorer.score(some)])
-        for name in names.split(","):
-            pair = [[scores[name] for scores in column] for column in columns]
-            print(f"{precision}, {name}: Spearman {spearmanr(*pair).statistic:.4f} (n={len(some)})")
+    columns = []
+    for precision in ("float32", "bf16"):
+        scorer = Evaluator(names, SHAPE, batch=batch, precision=precision)
+        columns.append([result["scores"] for result in scorer.score(some)])
+    for name in names.split(","):
+        pair = [[scores[name] for scores in column] for column in columns]
+        print(f"bf16, {name}: Spearman {spearmanr(*pair).statistic:.4f} (n={len(some)})")
 
 
 def main() -> None:
     """Run what was asked for."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--device", default="cpu")
-    parser.add_argument("--threads", default="1,2", help="of a CPU")
-    parser.add_argument("--batches", help="default 1,8,64,512; on a GPU 1,64,512,3072")
+    parser.add_argument("--threads", default="1,2")
+    parser.add_argument("--batches", default="1,8,64,512")
     parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--ranked", type=int, default=50)
     parser.add_argument("--clock", choices=["cpu", "wall"], default="cpu")
     parser.add_argument("--quick", action="store_true", help="one thread, the median network only")
     arguments = parser.parse_args()
-    on_cpu = arguments.device == "cpu"
-    arguments.batches = arguments.batches or ("1,8,64,512" if on_cpu else "1,64,512,3072")
-    if on_cpu:
-        peak_memory()  # first: the peak of a process never falls
-    single = arguments.quick or not on_cpu
-    threads = [1] if single else [int(count) for count in arguments.threads.split(",")]
+    peak_memory()  # first: the peak of a process never falls
+    threads = [1] if arguments.quick else [int(count) for count in arguments.threads.split(",")]
     for count in threads:
         one_by_one(arguments, count)
     if not arguments.quick:

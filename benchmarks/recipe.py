@@ -1,4 +1,4 @@
-"""What each setting of the retraining recipe is worth on ground further off.
+"""What each setting of the training recipe is worth on ground further off.
 
     python benchmarks/recipe.py --data IndianPine.mat --per-class 10 --vary flips=no --vary mixup=0
 
@@ -20,12 +20,12 @@ import torch
 import torch.nn.functional as F
 
 from hytas.data import Scene, load_scene, scene_from_arrays
-from hytas.data.blocks import DRAWS, split_blocks
+from hytas.data.splits.blocks import DRAWS, split_blocks
 from hytas.machine import one_thread
 from hytas.models import build_network
 from hytas.run import RunConfig
-from hytas.run.context import RunContext, prepare
-from hytas.train import Recipe, retrain
+from hytas.run.prepared import PreparedScene, prepare_scene
+from hytas.train import Recipe, train
 
 ARCHITECTURE = {
     "space": "hytas-wide",
@@ -54,7 +54,7 @@ def training_side(scene: Scene, draw: int) -> Scene:
     return scene_from_arrays(scene.cube, labels, name=scene.name)
 
 
-def contexts(scene: Scene, per_class: int, draws: list[int]) -> Iterator[RunContext]:
+def drawn(scene: Scene, per_class: int, draws: list[int]) -> Iterator[PreparedScene]:
     """For each draw what trains and what tells."""
     for draw in draws:
         config = RunConfig(
@@ -64,16 +64,16 @@ def contexts(scene: Scene, per_class: int, draws: list[int]) -> Iterator[RunCont
             validation_fraction=0.0,
             seed=draw,
         )
-        yield prepare(config, training_side(scene, draw), torch.device("cpu"))
+        yield prepare_scene(config, training_side(scene, draw))
 
 
-def train_once(context: RunContext, recipe: Recipe) -> tuple[float, float]:
+def train_once(data: PreparedScene, recipe: Recipe) -> tuple[float, float]:
     """Overall accuracy and negative log-likelihood on the pixels that tell."""
-    seed, split = context.config.seed, context.split
-    network = build_network(ARCHITECTURE, context.shape, drop_path=recipe.drop_path, seed=seed)
-    nothing = context.labelled(split.train[:0])
-    retrain(network, context.labelled(split.train), nothing, recipe, seed=seed)
-    telling, hits, loss = context.labelled(split.test), 0, 0.0
+    seed, split = data.split.seed, data.split
+    network = build_network(ARCHITECTURE, data.shape, drop_path=recipe.drop_path, seed=seed)
+    nothing = data.labelled(split.train[:0])
+    train(network, data.labelled(split.train), nothing, recipe, seed=seed)
+    telling, hits, loss = data.labelled(split.test), 0, 0.0
     with torch.no_grad():
         for chosen in telling.positions():
             patches, classes = telling.batch(chosen, torch.device("cpu"))
@@ -104,13 +104,14 @@ def main(
 ) -> None:
     """Print mean accuracy and likelihood of the recipe and of each variation."""
     usual = replace(Recipe(), steps=steps, most_epochs=None)
-    drawn = list(contexts(load_scene(data, labels), per_class, [int(n) for n in draws.split(",")]))
+    scene = load_scene(data, labels)
+    prepared = list(drawn(scene, per_class, [int(n) for n in draws.split(",")]))
     found = []
     for variation in ("", *vary):
         recipe = usual.changed([part for part in variation.split(",") if part])
         started = time.monotonic()
         with one_thread():
-            figures = [train_once(context, recipe) for context in drawn]
+            figures = [train_once(each, recipe) for each in prepared]
         accuracies, losses = zip(*figures, strict=True)
         found.append({"recipe": variation or "as it is", "OA": accuracies, "NLL": losses})
         click.echo(

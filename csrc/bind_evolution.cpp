@@ -94,11 +94,22 @@ ScoredBatch with_scores(const Evolution& run, const std::vector<std::size_t>& id
     return py::make_tuple(ids_of(ids), genomes_of(run, ids), scores);
 }
 
+py::typing::Dict<py::str, py::typing::Dict<py::str, py::object>> strategies() {
+    py::typing::Dict<py::str, py::typing::Dict<py::str, py::object>> found;
+    for (const hytas::StrategyFacts& one : hytas::strategies()) {
+        py::typing::Dict<py::str, py::object> facts;
+        facts["about"] = one.about;
+        facts["several_scores"] = one.several_scores;
+        found[py::str(one.name)] = facts;
+    }
+    return found;
+}
+
 }  // namespace
 
 void bind_evolution(py::module_& module) {
     const hytas::EvolutionSettings usual;
-    module.def("strategies", &hytas::strategies, "The names of the search strategies.");
+    module.def("strategies", &strategies, "The search strategies: name -> {about: a text, several_scores: whether a row of scores may have more than one}.");
     module.def("mutation_presets", &hytas::mutation_presets, "The names of the presets of mutation rates.");
     py::class_<Evolution>(module, "Evolution",
                           "The search loop: ask -> score -> tell. Everything asked for is feasible, new and distinct. One thread at a time.")

@@ -73,10 +73,10 @@ void bind_search_space(py::module_& module) {
                     "A built-in space; ValueError on an unknown name or variable.")
         .def_static(
             "parse", [](const std::string& text, const hytas::Variables& variables) { return SearchSpace::parse(text, variables); }, py::arg("text"),
-            py::arg("variables") = hytas::Variables(), "A space from the JSON text of a space file (docs/engine.md).")
+            py::arg("variables") = hytas::Variables(), "A space from the JSON text of a space file (docs/spaces.md).")
         .def(
             "with_table", [](const SearchSpace& space, const std::string& name, const std::string& text) { return space.with_table(name, text); },
-            py::arg("name"), py::arg("text"), "A copy with the cost latency@<name>, from the JSON text of a latency table (docs/engine.md).")
+            py::arg("name"), py::arg("text"), "A copy with the cost latency@<name>, from the JSON text of a latency table (docs/spaces.md).")
         .def_property_readonly("name", &SearchSpace::name)
         .def_property_readonly("about", &SearchSpace::about)
         .def_property_readonly("variables", &SearchSpace::variables)

@@ -29,7 +29,7 @@ def main(out: str) -> None:
         race_steps=20,
         recipe=hytas.Recipe(epochs=6),
     )
-    outcome = hytas.run_mission(config, scene, out)
+    outcome = hytas.run_pipeline(config, scene, out)
     print("architecture", outcome.architecture)
     print("params", outcome.costs["params"])
     assert outcome.metrics is not None

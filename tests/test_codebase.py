@@ -22,6 +22,7 @@ RANK = {
     "metrics": 1,
     "spaces": 1,
     "model_card": 1,
+    "pictures": 1,
     "data": 1,
     "models": 2,
     "proxies": 3,
@@ -30,7 +31,8 @@ RANK = {
     "deploy": 4,
     "export": 5,  # it checks its files by running them as deploy does
     "analysis": 5,
-    "baselines": 5,
+    "race": 5,
+    "references": 5,
     "run": 6,
     "estimator": 7,
     "cli": 7,
@@ -72,7 +74,7 @@ def test_imports_point_down(path: Path) -> None:
 
 
 # What a machine without torch classifies with needs no network, proxy or search.
-ONBOARD = {"deploy", "data", "errors", "files", "machine", "metrics", "model_card"}
+ONBOARD = {"deploy", "data", "errors", "files", "machine", "metrics", "model_card", "pictures"}
 
 
 def test_deployment_stands_alone() -> None:
@@ -89,9 +91,31 @@ def run_python(code: str) -> str:
     return done.stdout.strip()
 
 
-@pytest.mark.parametrize("module", ["hytas", "hytas.cli.main", "hytas.data", "hytas.deploy"])
+@pytest.mark.parametrize(
+    "module",
+    ["hytas", "hytas.cli.main", "hytas.data", "hytas.deploy", "hytas.pictures", "hytas.proxies"],
+)
 def test_module_imports_no_torch(module: str) -> None:
     assert run_python(f"import sys, {module}; print('torch' in sys.modules)") == "False"
+
+
+def test_every_file_of_the_spaces_imports_no_torch() -> None:
+    names = ", ".join(
+        f"hytas.spaces.{path.stem}" for path in (PACKAGE / "spaces").glob("[a-z]*.py")
+    )
+    assert run_python(f"import sys, {names}; print('torch' in sys.modules)") == "False"
+
+
+def test_pictures_alone_draw() -> None:
+    for path in modules():
+        names = {
+            alias.name if isinstance(node, ast.Import) else node.module or ""
+            for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+            if isinstance(node, ast.Import | ast.ImportFrom)
+            for alias in node.names
+        }
+        draws = any(name.split(".")[0] == "matplotlib" for name in names)
+        assert not draws or path.is_relative_to(PACKAGE / "pictures"), path
 
 
 def test_help_is_quick() -> None:

@@ -7,27 +7,31 @@
 #include "hytas/error.hpp"
 #include "hytas/pareto.hpp"
 #include "hytas/text.hpp"
+#include "strategy.hpp"
 
 namespace hytas {
 
 namespace {
 constexpr std::size_t most_population = std::size_t{1} << 24;
-}
 
-std::vector<std::string> strategies() { return {"evolution", "ageing", "nsga2", "random", "local"}; }
+std::string takers_of_several() {
+    std::vector<std::string> names;
+    for (const StrategyFacts& one : strategies())
+        if (one.several_scores) names.push_back(one.name);
+    return join(names);
+}
+}  // namespace
 
 Evolution::Evolution(std::shared_ptr<const Feasible> feasible, EvolutionSettings settings)
     : feasible_(std::move(feasible)),
       settings_(std::move(settings)),
+      strategy_(&strategy_named(settings_.strategy)),
       length_(feasible_->space().genome_length()),
       rng_(settings_.seed),
       repair_(*feasible_),
       set_(length_) {
     check_settings();
-    const auto names = strategies();
-    strategy_ = static_cast<Strategy>(std::find(names.begin(), names.end(), settings_.strategy) - names.begin());
-    if (settings_.offspring == 0)
-        settings_.offspring = strategy_ == Strategy::ageing ? std::max<std::size_t>(1, settings_.population / 10) : settings_.population;
+    if (settings_.offspring == 0) settings_.offspring = std::max<std::size_t>(1, settings_.population / strategy_->offspring_part);
     rates_ = MutationRates::preset(feasible_->space(), settings_.mutation, settings_.rates);
     uniform_ = uniform_named(settings_.uniform);
     if (!feasible_->can_weigh()) uniform_ = Uniform::architectures;
@@ -35,11 +39,6 @@ Evolution::Evolution(std::shared_ptr<const Feasible> feasible, EvolutionSettings
 }
 
 void Evolution::check_settings() const {
-    const auto known = strategies();
-    if (std::find(known.begin(), known.end(), settings_.strategy) == known.end()) {
-        const std::string near = nearest(settings_.strategy, known);
-        throw Error("strategy " + quoted(settings_.strategy) + ": must be one of " + join(known) + (near.empty() ? "" : "; did you mean '" + near + "'?"));
-    }
     const auto size = [](const char* name, std::size_t value, std::size_t least) {
         if (value < least || value > most_population)
             throw Error(std::string(name) + " " + std::to_string(value) + ": must be " + std::to_string(least) + " to " + with_commas(most_population));
@@ -67,6 +66,13 @@ std::size_t Evolution::ask(std::size_t most, std::vector<Gene8>& genomes) {
     return first;
 }
 
+void Evolution::finish_generation() {
+    strategy_->select(*this);
+    ++generation_;
+    first_ = asked();
+    size_ = settings_.offspring;
+}
+
 void Evolution::tell(const std::vector<std::size_t>& ids, const double* scores, std::size_t objectives) {
     if (ids.empty()) return;
     check_scores("tell", ids, objectives, false);
@@ -87,8 +93,8 @@ void Evolution::check_scores(const char* verb, const std::vector<std::size_t>& i
     if (objectives == 0 || (objectives_ != 0 && objectives != objectives_))
         throw Error("scores: " + std::to_string(objectives) + " a row; must be " +
                     (objectives_ == 0 ? "at least 1" : std::to_string(objectives_) + " as before"));
-    if (objectives > 1 && strategy_ != Strategy::nsga2)
-        throw Error("scores: " + std::to_string(objectives) + " a row; strategy " + settings_.strategy + " takes one, nsga2 several");
+    if (objectives > 1 && !strategy_->several_scores)
+        throw Error("scores: " + std::to_string(objectives) + " a row; strategy " + settings_.strategy + " takes one, " + takers_of_several() + " several");
     std::vector<std::size_t> sorted = ids;
     std::sort(sorted.begin(), sorted.end());
     const auto refuse = [verb](std::size_t id, const char* why) { throw Error(std::string(verb) + ": id " + std::to_string(id) + why); };

@@ -4,6 +4,7 @@
 
 #include "hytas/error.hpp"
 #include "hytas/evolution.hpp"
+#include "strategy.hpp"
 
 namespace hytas {
 
@@ -46,7 +47,7 @@ void Evolution::plan_generation() {
     set_.reserve(most, genomes_.data(), known());
     make_room(genomes_, most * length_);
     make_room(told_, most);
-    if (strategy_ != Strategy::random && !population_.empty()) vary_generation();
+    if (strategy_->vary != nullptr && !population_.empty()) vary_generation();
     Genome genome(length_);
     while (known() < first_ + size_ && !all_known() && draw_new(genome.data())) append(genome.data(), set_.hash(genome.data()));
     size_ = known() - first_;
@@ -55,7 +56,7 @@ void Evolution::plan_generation() {
 
 void Evolution::gather_pool() {
     pool_.clear();
-    const std::size_t parents = strategy_ == Strategy::evolution ? std::min(settings_.parents, population_.size()) : population_.size();
+    const std::size_t parents = strategy_->elite ? std::min(settings_.parents, population_.size()) : population_.size();
     for (std::size_t member = 0; member < parents; ++member) {
         const GenomeView parent = genome(population_[member]);
         pool_.insert(pool_.end(), parent.begin(), parent.end());
@@ -91,8 +92,11 @@ void Evolution::vary_generation() {
 // One attempt at a child inside the budget.
 void Evolution::propose(Lane& lane, Gene8* child) {
     lane.fits = false;
+    // The first part of a generation comes from mutation, the rest from crossover, as in AutoFormer. Parents that have
+    // become alike have no new child by crossover: then mutation finds one.
+    const bool mutating = lane.attempt >= most_crossings || static_cast<double>(lane.place) < settings_.mutation_share * static_cast<double>(size_);
     for (std::size_t retry = 0; retry <= settings_.retries && !lane.fits; ++retry) {
-        vary(lane, child);
+        strategy_->vary(*this, mutating, child);
         lane.fits = feasible_->fits(child);
     }
     if (!lane.fits) {
@@ -102,42 +106,6 @@ void Evolution::propose(Lane& lane, Gene8* child) {
     }
     lane.hash = set_.hash(child);
     set_.prefetch(lane.hash);
-}
-
-// The place of the best of `size` members of the population, drawn with replacement.
-std::size_t Evolution::tournament(std::size_t size) {
-    std::size_t best = rng_.below(population_.size());
-    const auto wins = [this](std::size_t left, std::size_t right) {
-        if (strategy_ != Strategy::nsga2) return better(population_[left], population_[right]);
-        if (rank_[left] != rank_[right]) return rank_[left] < rank_[right];
-        return crowding_[left] > crowding_[right];
-    };
-    for (std::size_t i = 1; i < size; ++i) {
-        const std::size_t other = rng_.below(population_.size());
-        if (wins(other, best)) best = other;
-    }
-    return best;
-}
-
-void Evolution::vary(const Lane& lane, Gene8* child) {
-    const SearchSpace& space = feasible_->space();
-    if (strategy_ == Strategy::local) {
-        step(space, pool(0), rng_, child);
-        return;
-    }
-    if (strategy_ == Strategy::ageing) {
-        mutate(space, rates_, pool(tournament(settings_.parents)), rng_, child);
-        return;
-    }
-    const std::size_t parents = std::min(settings_.parents, population_.size());
-    const auto parent = [&] { return pool(strategy_ == Strategy::nsga2 ? tournament(2) : rng_.below(parents)); };
-    // The first part of a generation comes from mutation, the rest from crossover, as in AutoFormer. Parents that have
-    // become alike have no new child by crossover: then mutation finds one.
-    const Gene8* left = parent();
-    if (lane.attempt >= most_crossings || static_cast<double>(lane.place) < settings_.mutation_share * static_cast<double>(size_))
-        mutate(space, rates_, left, rng_, child);
-    else
-        crossover(space, left, parent(), rng_, child);
 }
 
 bool Evolution::draw_new(Gene8* child) {

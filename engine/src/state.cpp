@@ -5,6 +5,7 @@
 #include "hytas/evolution.hpp"
 #include "hytas/text.hpp"
 #include "state_bytes.hpp"
+#include "strategy.hpp"
 
 namespace hytas {
 
@@ -157,7 +158,7 @@ class StateReader {
             run_.rank_.push_back(in_.number());
             run_.crowding_.push_back(in_.real());
         }
-        require(run_.strategy_ != Strategy::nsga2 || run_.rank_.size() == run_.population_.size(), "population");
+        require(!run_.strategy_->several_scores || run_.rank_.size() == run_.population_.size(), "population");
     }
 
     void read_endgame() {

@@ -43,7 +43,9 @@ std::vector<double> score(const Evolution& run, std::size_t first, std::size_t c
 // Runs until `evaluations`, asking and telling in chunks of `chunk`, restored from its own state after every ask.
 std::string run_in_chunks(const FeasiblePtr& feasible, const EvolutionSettings& with, std::size_t evaluations, std::size_t chunk, bool restore) {
     Evolution run(feasible, with);
-    const std::size_t objectives = with.strategy == "nsga2" ? 2 : 1;
+    const auto known = strategies();
+    const auto own = std::find_if(known.begin(), known.end(), [&](const hytas::StrategyFacts& one) { return one.name == with.strategy; });
+    const std::size_t objectives = own->several_scores ? 2 : 1;
     while (run.asked() < evaluations) {
         std::vector<Gene8> genomes;
         const std::size_t first = run.ask(chunk, genomes);
@@ -57,12 +59,16 @@ std::string run_in_chunks(const FeasiblePtr& feasible, const EvolutionSettings& 
     return run.state();
 }
 
-const char* const all_strategies[] = {"evolution", "ageing", "nsga2", "random", "local"};
+std::vector<std::string> all_strategies() {
+    std::vector<std::string> names;
+    for (const hytas::StrategyFacts& one : strategies()) names.push_back(one.name);
+    return names;
+}
 
 }  // namespace
 
 TEST_CASE("everything asked for is feasible and distinct, at any tightness") {
-    for (const char* strategy : all_strategies)
+    for (const std::string& strategy : all_strategies())
         for (const char* budget : {"", "0.5M..1M-params", "700K..705K-params", "1000040..1000040-params"}) {
             INFO(strategy << " " << budget);
             Evolution run(feasible_in(builtin("hytas"), budget), settings(strategy, 40, 1));
@@ -81,7 +87,7 @@ TEST_CASE("everything asked for is feasible and distinct, at any tightness") {
 }
 
 TEST_CASE("an interrupted run equals an uninterrupted one, whatever the chunks") {
-    for (const char* strategy : all_strategies) {
+    for (const std::string& strategy : all_strategies()) {
         INFO(strategy);
         const FeasiblePtr feasible = feasible_in(builtin("hytas"), "0.5M..1M-params");
         const std::string whole = run_in_chunks(feasible, settings(strategy, 30, 9), 300, 0, false);
@@ -97,7 +103,7 @@ TEST_CASE("the sequence is the same on every compiler and optimisation level") {
     // A hash of states after 300 evaluations. It changes with any change of the search: then runs of older versions
     // cannot be resumed either, and the version of the state must go up.
     std::uint64_t hash = 0;
-    for (const char* strategy : all_strategies) {
+    for (const char* strategy : {"evolution", "ageing", "nsga2", "random", "local"}) {
         EvolutionSettings fixed = settings(strategy, 25, 4);
         fixed.retries = 4;  // written to the state: a new default is no new sequence
         hash = hash * 31 + hytas::fingerprint(run_in_chunks(feasible_in(builtin("hytas"), "700K..705K-params"), fixed, 300, 0, false));
@@ -107,7 +113,7 @@ TEST_CASE("the sequence is the same on every compiler and optimisation level") {
 
 TEST_CASE("the whole feasible set is found, and then the search says so") {
     const SpacePtr space = small_space();
-    for (const char* strategy : all_strategies) {
+    for (const std::string& strategy : all_strategies()) {
         INFO(strategy);
         const auto expected = all_inside(*space, Budget({{"params", 60, 90}}));
         const auto feasible = std::make_shared<const Feasible>(space, Budget({{"params", 60, 90}}));

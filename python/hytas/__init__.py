@@ -15,11 +15,12 @@ _PUBLIC = {
     "Preprocessing": "hytas.data",
     "Scene": "hytas.data",
     "Split": "hytas.data",
+    "SplitSettings": "hytas.data",
     "load_scene": "hytas.data",
     "make_split": "hytas.data",
     "scene_from_arrays": "hytas.data",
     "synthetic_scene": "hytas.data",
-    "InputShape": "hytas.models",
+    "InputShape": "hytas.spaces",
     "build_network": "hytas.models",
     "Evaluator": "hytas.proxies",
     "Recipe": "hytas.train",
@@ -28,15 +29,19 @@ _PUBLIC = {
     "HSIClassifier": "hytas.estimator",
     "Outcome": "hytas.run",
     "RunConfig": "hytas.run",
-    "run_mission": "hytas.run",
+    "run_pipeline": "hytas.run",
     "train_architecture": "hytas.run",
 }
+
+# Old name -> public name, for scripts.
+_RENAMED = {"run_mission": "run_pipeline"}
 
 __all__ = ["__version__", *_PUBLIC]
 
 
 def __getattr__(name: str) -> Any:
     """Import a public name when it is first used."""
+    name = _RENAMED.get(name, name)
     if name not in _PUBLIC:
         raise AttributeError(f"module 'hytas' has no attribute {name!r}")
     return getattr(importlib.import_module(_PUBLIC[name]), name)

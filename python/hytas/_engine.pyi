@@ -19,7 +19,7 @@ class SearchSpace:
     @staticmethod
     def parse(text: str, variables: collections.abc.Mapping[str, typing.SupportsInt | typing.SupportsIndex] = {}) -> SearchSpace:
         """
-        A space from the JSON text of a space file (docs/engine.md).
+        A space from the JSON text of a space file (docs/spaces.md).
         """
     def cost(self, architecture: dict[str, typing.Any]) -> dict[str, int]:
         """
@@ -47,7 +47,7 @@ class SearchSpace:
         """
     def with_table(self, name: str, text: str) -> SearchSpace:
         """
-        A copy with the cost latency@<name>, from the JSON text of a latency table (docs/engine.md).
+        A copy with the cost latency@<name>, from the JSON text of a latency table (docs/spaces.md).
         """
     @property
     def about(self) -> str:
@@ -255,7 +255,7 @@ def spoken_amount(cost: str, value: typing.SupportsInt | typing.SupportsIndex, p
     """
     A cost as a sentence says it: 203,456 params.
     """
-def strategies() -> list[str]:
+def strategies() -> dict[str, dict[str, typing.Any]]:
     """
-    The names of the search strategies.
+    The search strategies: name -> {about: a text, several_scores: whether a row of scores may have more than one}.
     """

@@ -16,17 +16,17 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from hytas.data import PatchReader, Scene, holds_data, scene_from_arrays
+from hytas.data import PatchReader, Scene, SplitSettings, holds_data, scene_from_arrays
 from hytas.deploy import DeployedModel, classify_scene
 from hytas.errors import InputError
 from hytas.export import FORMATS, Evidence, check_formats, export_file
 from hytas.files import atomic_write
 from hytas.models import SensorModel
 from hytas.proxies import parse_proxies
-from hytas.run import RunConfig, run_mission
+from hytas.run import RunConfig, run_pipeline
 from hytas.run.report import Lines, Report, Silent
 from hytas.run.weights import load_weights
-from hytas.spaces import file_digests, parse_budget
+from hytas.spaces import DEFAULT_SPACE, file_digests, parse_budget
 from hytas.train import Recipe
 
 Array = npt.NDArray[Any]
@@ -74,8 +74,8 @@ class HSIClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         nodata: the value that stands for no data in the cube, or None.
         validation_fraction: share of the labelled pixels that the race ranks on; the last training
             has them too.
-        epochs: of the retraining; None takes the recipe's number of steps.
-        recipe: of the retraining, a `hytas.Recipe`; None for the default.
+        epochs: of the final training; None takes the recipe's number of steps.
+        recipe: of race and final training, a `hytas.Recipe`; None for the default.
         random_state: seed of search, proxies and training; None draws one.
         device: "auto", "cpu" or "cuda".
         work_dir: folder that keeps the runs, one a scene and setting: a `fit` that was killed goes
@@ -97,7 +97,7 @@ class HSIClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         budget: str = "500K-params",
         proxy: str = "dss",
         *,
-        space: str = "hytas-wide",
+        space: str = DEFAULT_SPACE,
         strategy: str = "evolution",
         population: int = 50,
         generations: int = 20,
@@ -157,7 +157,7 @@ class HSIClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         folder, forget = self._folder(config, scene)
         report: Report = Lines() if self.verbose else Silent()
         try:
-            outcome = run_mission(config, scene, folder, device=self.device, report=report)
+            outcome = run_pipeline(config, scene, folder, device=self.device, report=report)
         except BaseException:  # what was fitted before stays
             forget()
             raise
@@ -188,7 +188,8 @@ class HSIClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """Probabilities (H, W, C) of the classes `classes_`; NaN where the cube holds no data.
 
         Raises:
-            As `predict`.
+            NotFittedError: as in `predict`.
+            InputError: as in `predict`.
         """
         model, cube = self._model(), _cube(cube)
         model.check_scene(cube.shape[2], name="the cube")
@@ -308,8 +309,7 @@ class HSIClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             generations=self.generations,
             finalists=self.finalists,
             seed=seed,
-            split="fixed",
-            validation_fraction=self.validation_fraction,
+            split=SplitSettings("fixed", validation_fraction=self.validation_fraction),
             patch_size=self.patch_size,
             band_group=self.band_group,
             bands=self.bands,
@@ -395,4 +395,4 @@ def _format_of(path: Path, as_format: str | None) -> tuple[str, Path]:
 
 def _evidence(model: SensorModel, scene: Scene, patch_size: int) -> Evidence:
     pixels = np.flatnonzero(scene.labels)
-    return Evidence(model, scene.cube, patch_size, pixels, scene.targets(pixels), pixels)
+    return Evidence(model, scene.cube, patch_size, pixels, scene.targets(pixels))

@@ -4,6 +4,7 @@ import csv
 import fcntl
 import io
 import os
+import unicodedata
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -145,3 +146,15 @@ def write_text(path: str | Path, text: str) -> None:
     """Write `text` as UTF-8 to `path`, whole or not at all."""
     with atomic_write(path) as temporary:
         temporary.write_text(text, encoding="utf-8")
+
+
+# The program on board does the same: deploy/onboard/metadata.cpp.
+_INSTEAD = {"Cc": " ", "Zl": " ", "Zp": " ", "Cs": "\N{REPLACEMENT CHARACTER}"}
+
+
+def legible(name: str) -> str:
+    """Return a name as one line that any file can hold.
+
+    Controls and ends of lines become spaces, and half characters the replacement character.
+    """
+    return "".join(_INSTEAD.get(unicodedata.category(sign), sign) for sign in name)

@@ -107,7 +107,7 @@ def _confidence(predicted: NDArray[Any], probabilities: NDArray[np.float64]) -> 
             f"probabilities of shape {probabilities.shape}: must have one row for each of "
             f"{predicted.size} pixels"
         )
-    # The tolerance of a float32 softmax, which may sum to a little more than 1.
+    # Probabilities in float32 may sum to a little more than 1.
     if not np.all((probabilities >= -1e-4) & (probabilities <= 1 + 1e-4)):
         raise InputError("probabilities: must all lie in 0..1")
     if probabilities.ndim == 2:

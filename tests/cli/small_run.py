@@ -9,7 +9,7 @@ import numpy as np
 Run = Callable[..., subprocess.CompletedProcess[str]]
 
 TINY_SEARCH = ["--space", "hytas", "--population", "6", "--generations", "2", "--finalists", "1"]
-TINY_SEARCH += ["--retrain-epochs", "3"]
+TINY_SEARCH += ["--epochs", "3"]
 
 
 def small_scene(seed: int = 0) -> tuple[np.ndarray, np.ndarray]:

@@ -8,11 +8,14 @@ import pytest
 from hytas._engine import strategies
 from hytas.cli.score import score
 from hytas.cli.search import search
+from hytas.cli.space import space
 from hytas.data.preprocessing import METHODS
-from hytas.data.splitting import KINDS
+from hytas.data.splits.settings import KINDS, OPTIONS, SplitSettings
+from hytas.estimator import HSIClassifier
 from hytas.machine import PRECISIONS
-from hytas.proxies.draws import FUSIONS, INITS
-from hytas.run.config import PARETO, PREDICTOR
+from hytas.proxies.initial import INITS
+from hytas.run.config import FRONT_STRATEGIES, RunConfig
+from hytas.spaces import DEFAULT_SPACE
 
 
 @pytest.mark.parametrize(
@@ -20,10 +23,9 @@ from hytas.run.config import PARETO, PREDICTOR
     [
         (search, "split", KINDS),
         (search, "scaling", METHODS),
-        (search, "strategy", {*strategies(), PREDICTOR} - {PARETO}),  # --pareto takes that one
+        (search, "strategy", set(strategies()) - {*FRONT_STRATEGIES}),
         (score, "precision", PRECISIONS),
         (score, "init", INITS),
-        (score, "fusions", FUSIONS),
     ],
 )
 def test_choices_are_the_tables(
@@ -32,3 +34,23 @@ def test_choices_are_the_tables(
     (found,) = [each for each in command.params if each.name == option]
     assert isinstance(found.type, click.Choice)
     assert set(found.type.choices) == set(table)
+
+
+def test_the_options_of_a_split_are_its_settings() -> None:
+    offered = search.make_context("search", ["--budget", "1M-params"]).params
+    assert {name: offered[name] for name in OPTIONS} == SplitSettings().options()
+
+
+def test_the_help_says_what_each_strategy_does() -> None:
+    (option,) = [each for each in search.params if each.name == "strategy"]
+    assert isinstance(option, click.Option)
+    for name, facts in strategies().items():
+        told = f"{name}: {facts['about']}."
+        assert (told in str(option.help)) != (name in FRONT_STRATEGIES)
+
+
+def test_every_command_and_the_classes_share_the_default_space() -> None:
+    commands = (search, *(space.commands[name] for name in ("count", "sample")))
+    defaults = [each.default for one in commands for each in one.params if each.name == "space"]
+    assert defaults == [DEFAULT_SPACE] * 3
+    assert RunConfig().space == HSIClassifier().space == DEFAULT_SPACE

@@ -180,19 +180,24 @@ def test_recipe_without_such_a_setting(scene: Path, tmp_path: Path, hytas: Run) 
     assert not (tmp_path / "run").exists()
 
 
-def test_length_of_the_retraining_said_twice(scene: Path, tmp_path: Path, hytas: Run) -> None:
+def test_length_of_the_final_training_said_twice(scene: Path, tmp_path: Path, hytas: Run) -> None:
     arguments = ["search", "--data", scene, "--budget", "60K-params", "--out", tmp_path / "run"]
-    both = ["--retrain-epochs", "10", "--recipe", "steps=300"]
-    refused(hytas(*arguments, *both), "retrain epochs 10", "--recipe steps=")
-    refused(hytas(*arguments, "--retrain-epochs", "-1"), "retrain epochs -1: must be 0 or more")
+    both = ["--epochs", "10", "--recipe", "steps=300"]
+    refused(hytas(*arguments, *both), "epochs 10", "--recipe steps=")
+    for name in ("--epochs", "--retrain-epochs"):  # the old name is read, and not shown
+        refused(hytas(*arguments, name, "-1"), "epochs -1: must be 0 or more")
     assert not (tmp_path / "run").exists()
+    shown = hytas("search", "--help").stdout
+    assert "--epochs" in shown
+    assert "--final-training-on" in shown
+    assert "--retrain" not in shown
 
 
 def test_training_of_no_epoch(finished: Path, tmp_path: Path, hytas: Run) -> None:
     out = tmp_path / "run"
     shutil.copytree(finished, out)
-    refused(hytas("train", out, "--recipe", "epochs=0"), "retrain epochs 0", "1 or more")
-    refused(hytas("train", out, "--retrain-epochs", "0"), "retrain epochs 0", "1 or more")
+    refused(hytas("train", out, "--recipe", "epochs=0"), "epochs 0", "1 or more")
+    refused(hytas("train", out, "--epochs", "0"), "epochs 0", "1 or more")
 
 
 def test_folder_of_another_scene(finished: Path, tmp_path: Path, hytas: Run) -> None:
@@ -298,7 +303,7 @@ def test_export_of_an_untrained_run(tmp_path: Path, hytas: Run) -> None:
         "--population=0",
         "--generations=-1",
         "--seed=-1",
-        "--retrain-epochs=-1",
+        "--epochs=-1",
         "--validation-fraction=1.5",
         "--train-per-class=0",
         "--patch-size=0",
@@ -317,7 +322,7 @@ def test_numbers_out_of_range(option: str, scene: Path, tmp_path: Path, hytas: R
 
 def test_a_scene_keeps_its_name_beside_a_folder_called_so(tmp_path: Path, hytas: Run) -> None:
     (tmp_path / "salinas").mkdir()
-    command = ("baselines", "--data", "salinas", "--data-dir", "salinas", "--methods", "svm")
+    command = ("references", "--data", "salinas", "--data-dir", "salinas", "--methods", "svm")
     refused(hytas(*command, cwd=tmp_path), "does not hold salinas", "Salinas_gt.mat")
 
 

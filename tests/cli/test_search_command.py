@@ -66,7 +66,7 @@ def test_a_class_of_one_pixel_is_trained_and_named(tmp_path: Path, hytas: Run) -
 
 def test_the_embedded_scene_without_validation_pixels(tmp_path: Path, hytas: Run) -> None:
     """What was not asked for, its race, is not missed."""
-    few = ["--train-per-class", 2, "--population", 2, "--generations", 1, "--retrain-epochs", 0]
+    few = ["--train-per-class", 2, "--population", 2, "--generations", 1, "--epochs", 0]
     done = hytas("search", "--budget", "60K-params", *few, "--out", tmp_path / "run")
     assert done.returncode == 0, done.stderr
     assert "no race: the split has no validation pixels" in done.stderr
@@ -184,7 +184,7 @@ def test_interrupt_is_one_line(finished: Path, scene: Path, tmp_path: Path) -> N
         "60K-params",
         "--out",
         out,
-        "--retrain-epochs",
+        "--epochs",
         "0",
         "--population",
         "6",
@@ -217,14 +217,14 @@ def test_stop_after_the_search_then_train(scene: Path, tmp_path: Path, hytas: Ru
         "--out",
         out,
         *settings,
-        "--retrain-epochs",
+        "--epochs",
         "0",
         "--json",
     )
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout)["test"] is None
     assert not (out / "weights.safetensors").exists()
-    done = hytas("train", out, "--retrain-epochs", "2", "--json")
+    done = hytas("train", out, "--epochs", "2", "--json")
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout)["test"]["pixels"] > 100
     first = (out / "model.onnx").read_bytes()
@@ -279,7 +279,7 @@ def test_train_takes_an_architecture_of_ones_own(scene: Path, tmp_path: Path, hy
     chosen.write_text(json.dumps(genes))
     out = tmp_path / "mine"
     done = hytas(
-        "train", "--arch", chosen, "--data", scene, "--out", out, "--retrain-epochs", "1", "--json"
+        "train", "--arch", chosen, "--data", scene, "--out", out, "--epochs", "1", "--json"
     )
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout)["architecture"] == genes

@@ -2,7 +2,7 @@
 
 import contextlib
 import re
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import pytest
@@ -11,11 +11,13 @@ from hypothesis import strategies as st
 
 from hytas.data import (
     Split,
+    SplitSettings,
     load_scene,
     make_split,
     overlap_fraction,
     scene_from_arrays,
     synthetic_scene,
+    takes_split_options,
 )
 from hytas.errors import InputError
 
@@ -471,3 +473,39 @@ def test_classes_without_validation_pixels_are_named():
     for none in ({"validation_fraction": 0.0}, {"train_per_class": 2}):
         split = make_split(scene, kind="random", patch_size=3, **none)
         assert not any("validate" in note for note in split.notes)
+
+
+def test_settings_say_the_same_as_their_parts():
+    scene = synthetic_scene()
+    settings = SplitSettings("random", train_per_class=12, validation_fraction=0.25)
+    split = make_split(scene, settings, seed=3, patch_size=3)
+    parts = settings.options()
+    assert parts["split"] == "random"
+    assert SplitSettings.from_options(parts) == settings
+    again = make_split(scene, kind=parts.pop("split"), seed=3, patch_size=3, **parts)
+    np.testing.assert_array_equal(split.train, again.train)
+    changed = make_split(scene, settings, seed=3, patch_size=3, train_per_class=5)
+    assert len(changed.learnable) == 5 * scene.classes
+    assert SplitSettings(train_per_class=np.int64(4)) == SplitSettings(train_per_class=4)
+    with pytest.raises(TypeError, match="'blok'"):
+        make_split(scene, blok=3)
+
+
+def test_a_class_with_a_split_takes_its_parts_by_name():
+    @takes_split_options
+    @dataclass(frozen=True)
+    class Asked:
+        split: SplitSettings = field(default_factory=SplitSettings)
+        seed: int = 0
+
+    blocks = Asked(split="blocks", block=8, seed=4)
+    assert blocks == Asked(SplitSettings("blocks", block=8), 4)
+    assert Asked(fold=2, split="folds").split == SplitSettings("folds", fold=2)
+    assert replace(blocks, train_per_class=9).split == SplitSettings(
+        "blocks", block=8, train_per_class=9
+    )
+    assert replace(blocks, seed=5).split == blocks.split
+    with pytest.raises(InputError, match="block: 0 must be at least 1"):
+        Asked(block=0)
+    with pytest.raises(TypeError, match="'blok'"):
+        Asked(blok=8)

@@ -1,14 +1,23 @@
 """`hytas classify`, `inspect` and `doctor`, as the user runs them."""
 
+import dataclasses
 import json
 import subprocess
 import sys
+import warnings
 from pathlib import Path
 
+import matplotlib
 import numpy as np
+import onnx
 import pytest
+from click.testing import CliRunner
+from matplotlib.font_manager import fontManager
 from scipy.io import savemat
 from small_model import Exported
+
+from hytas.cli.classify import classify
+from hytas.export.onnx_file import set_card
 
 RUN = "from hytas.cli.main import run; run()"
 
@@ -165,3 +174,24 @@ def test_classify_draws_what_it_confuses(exported: Exported, scene: Path, tmp_pa
         done = hytas(*arguments, *wrong)
         assert (done.returncode, done.stdout) == (2, "")
         assert message in done.stderr
+
+
+def test_classify_tells_once_what_no_font_has(
+    exported: Exported, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    own = str(Path(matplotlib.get_data_path()))
+    fonts = [font for font in fontManager.ttflist if font.fname.startswith(own)]
+    monkeypatch.setattr(fontManager, "ttflist", fonts)  # as if nothing else were installed
+    graph = onnx.load(exported.onnx)
+    names = ("水田", "grass", "roof", "water")
+    set_card(graph, dataclasses.replace(exported.card, class_names=names))
+    model, scene = tmp_path / "model.onnx", tmp_path / "scene.mat"
+    onnx.save(graph, model)
+    savemat(scene, {"cube": exported.scene.cube})
+    for out, told in (("map.png", 1), ("map.npy", 0)):
+        arguments = [str(model), str(scene), "--out", str(tmp_path / out)]
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", UserWarning)
+            done = CliRunner().invoke(classify, arguments)
+        assert done.exit_code == 0, done.output
+        assert done.output.count("note      no font here has all characters of 水田:") == told

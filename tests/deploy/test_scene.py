@@ -10,7 +10,6 @@ from hytas.data import extract_patches
 from hytas.deploy import DeployedModel, classify_scene
 from hytas.deploy.accuracy import measure
 from hytas.deploy.outputs import Extras, smallest, write_map
-from hytas.deploy.picture import colour_map, draw_map
 from hytas.deploy.scene import read_tile
 from hytas.errors import InputError
 from hytas.metrics import accuracy_report
@@ -94,17 +93,6 @@ def test_accuracy_counts_only_classes_that_the_model_knows(exported: Exported) -
         measure(labels, truth.T, card)
 
 
-def test_colours_follow_class_ids(exported: Exported) -> None:
-    card = exported.card
-    colours = colour_map(np.array([[200, 3, 0, 5]], np.int32), card)
-    assert colours[0].tolist() == [
-        list(card.palette[3]),
-        list(card.palette[0]),
-        [255, 255, 255],
-        [255, 255, 255],
-    ]
-
-
 @pytest.mark.parametrize("name", ["map.png", "map.svg", "map.npy", "map.npz", "map.mat"])
 def test_outputs_keep_the_class_ids(
     exported: Exported, deployed: DeployedModel, tmp_path: Path, name: str
@@ -124,21 +112,6 @@ def test_outputs_keep_the_class_ids(
         assert np.array_equal(loadmat(path)["labels"], result.labels)
     else:
         assert path.stat().st_size > 3000
-
-
-def test_a_picture_holds_both_maps(exported: Exported, tmp_path: Path) -> None:
-    from matplotlib.image import imread
-
-    for height, width in ((10, 60), (60, 10), (30, 30)):
-        labels = np.full((height, width), 3, np.int32)
-        truth = np.full((height, width), 200, np.int32)
-        path = draw_map(tmp_path / "map.png", labels, exported.card, truth=truth)
-        pixels = np.round(255 * imread(path)[..., :3]).astype(int).reshape(-1, 3)
-        areas = [
-            int((pixels == exported.card.palette[index]).all(axis=1).sum()) for index in (0, 3, 1)
-        ]
-        assert areas[0] > 20 * areas[2]  # the second class is in the legend alone
-        assert areas[1] > 20 * areas[2]
 
 
 def test_class_ids_in_the_smallest_type(exported: Exported) -> None:

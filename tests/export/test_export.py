@@ -16,7 +16,13 @@ from small_model import Exported, small_model, small_scene
 from hytas.data import extract_patches
 from hytas.deploy import DeployedModel, classify_scene
 from hytas.errors import InputError
-from hytas.export import ExportError, check_parity, export_formats, export_onnx
+from hytas.export import (
+    ExportError,
+    check_formats,
+    check_parity,
+    export_formats,
+    export_onnx,
+)
 from hytas.export.onnx_file import take_dtype
 from hytas.model_card import DTYPES, ModelCard
 
@@ -91,9 +97,9 @@ def test_values_that_are_not_finite_count_as_the_centre_of_their_band(tmp_path: 
     patches = Exported(scene, model, card, tmp_path, files).patches(60)
     assert patches.dtype == np.float32
     centred = patches.copy()
-    band = int(model.bands[4])
-    patches[:, 1, 2, band], centred[:, 1, 2, band] = -np.inf, float(model.offset[4])
-    patches[7], centred[7][..., model.bands] = np.nan, model.offset
+    band = int(model.scaling.bands[4])
+    patches[:, 1, 2, band], centred[:, 1, 2, band] = -np.inf, float(model.scaling.offset[4])
+    patches[7], centred[7][..., model.scaling.bands] = np.nan, model.scaling.offset
     deployed = DeployedModel.load(files["onnx"], "cpu")
     found, wanted = deployed.predict_patches(patches), deployed.predict_patches(centred)
     assert np.abs(found - wanted).max() < 1e-6
@@ -114,7 +120,7 @@ def test_no_data_counts_as_the_centre_of_its_band(tmp_path: Path) -> None:
     as_other = classify_scene(deployed, other, nodata=-1)
     # The same values as floats, with the centres themselves where there are no data.
     centres = np.zeros(card.bands, np.float32)
-    centres[model.bands] = model.offset
+    centres[model.scaling.bands] = model.scaling.offset
     centred = np.where(missing == -9999, centres, missing.astype(np.float32))
     patches = extract_patches(centred, np.arange(scene.labels.size), card.patch_size)
     with torch.no_grad():
@@ -209,13 +215,16 @@ def test_a_card_that_contradicts_itself(
         dataclasses.replace(exported.card, **change)  # type: ignore[arg-type]
 
 
-def test_attention_as_one_operator(exported: Exported, tmp_path: Path) -> None:
-    """From operator set 23 on: the same answers, one node a layer."""
-    files = export_formats(exported.model, tmp_path, exported.card, ["onnx-attention"])
-    model = onnx.load(files["onnx-attention"])
-    assert [entry.version for entry in model.opset_import if not entry.domain] == [23]
-    kinds = [node.op_type for node in model.graph.node]
-    assert kinds.count("Attention") == 3
-    assert kinds.count("Softmax") == 1  # that of the classes
-    found = DeployedModel.load(files["onnx-attention"], "cpu").predict_patches(exported.patches(40))
+def test_an_older_operator_set_on_request(exported: Exported, tmp_path: Path) -> None:
+    path = export_onnx(exported.model, tmp_path / "model.onnx", exported.card, opset=18)
+    model = onnx.load(path)
+    assert [entry.version for entry in model.opset_import if not entry.domain] == [18]
+    found = DeployedModel.load(path, "cpu").predict_patches(exported.patches(40))
     assert np.abs(found - exported.probabilities(exported.patches(40))).max() < 1e-5
+
+
+@pytest.mark.parametrize("name", ["onnx-attention", "onnx-int8-qdq"])
+def test_a_format_of_earlier_versions_is_refused_with_those_there_are(name: str) -> None:
+    known = "onnx, onnx-scene, onnx-fp16, onnx-int8, torchscript, pt2"
+    with pytest.raises(InputError, match=f"^format: '{name}' is not one of {known}$"):
+        check_formats([name])

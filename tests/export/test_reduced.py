@@ -15,12 +15,11 @@ import torch
 from small_model import Exported, small_model, small_scene
 
 from hytas.deploy import DeployedModel
-from hytas.errors import InputError
-from hytas.export import FORMATS, Evidence, ExportError, export_checked, export_formats, reduced
+from hytas.export import FORMATS, Evidence, ExportError, export_checked, reduced
 from hytas.export.evidence import judge_reduced, judge_scene
 from hytas.export.parity import OPENERS
 
-CHECKED = ["onnx-scene", "onnx-fp16", "onnx-int8", "onnx-int8-qdq", "pt2"]
+CHECKED = ["onnx-scene", "onnx-fp16", "onnx-int8", "pt2"]
 
 
 def evidence_of(exported: Exported) -> Evidence:
@@ -29,7 +28,7 @@ def evidence_of(exported: Exported) -> Evidence:
     probabilities = exported.probabilities(exported.patches())
     second, first = np.sort(probabilities, axis=1)[:, -2:].T
     truth = (probabilities.argmax(1) + (first - second < 0.05)) % 4
-    return Evidence(exported.model, exported.scene.cube, 5, pixels, truth, pixels[::5])
+    return Evidence(exported.model, exported.scene.cube, 5, pixels, truth)
 
 
 @pytest.fixture(scope="module")
@@ -41,7 +40,7 @@ def written(exported: Exported, tmp_path_factory: pytest.TempPathFactory) -> dic
         return export_checked(folder, exported.card, CHECKED, evidence_of(exported))
 
 
-@pytest.mark.parametrize("name", ["onnx-fp16", "onnx-int8", "onnx-int8-qdq"])
+@pytest.mark.parametrize("name", ["onnx-fp16", "onnx-int8"])
 def test_reduced_precision_passes_with_figures(
     exported: Exported, written: dict[str, dict], name: str
 ) -> None:
@@ -64,14 +63,12 @@ def test_full_precision_is_exact(written: dict[str, dict], name: str) -> None:
     assert written[name]["pixels"] > 100
 
 
-@pytest.mark.parametrize("name", ["onnx-int8", "onnx-int8-qdq"])
-def test_only_products_with_weights_are_quantised(written: dict[str, dict], name: str) -> None:
-    graph = onnx.load(written[name]["file"]).graph
+def test_only_products_with_weights_are_quantised(written: dict[str, dict]) -> None:
+    graph = onnx.load(written["onnx-int8"]["file"]).graph
     weights = {tensor.name: tensor.data_type for tensor in graph.initializer}
     int8 = [key for key, kind in weights.items() if kind == onnx.TensorProto.INT8]
-    # Queries, keys, values, projection and two of the MLP, in three layers; dynamically, the head.
-    quantised = [key for key in int8 if "zero_point" not in key]
-    assert len(quantised) == 18 + (name == "onnx-int8")
+    # Queries, keys, values, projection and two of the MLP, in three layers; and the head.
+    assert len([key for key in int8 if "zero_point" not in key]) == 19
     float_products = [n for n in graph.node if n.op_type == "MatMul"]
     assert len(float_products) >= 8  # attention (6) and the fusion before the third layer (2)
 
@@ -131,8 +128,8 @@ _TRACED: list[onnx.ModelProto] = []
 
 
 @pytest.mark.usefixtures("traced_once")
-@pytest.mark.parametrize("name", ["onnx-int8", "onnx-int8-qdq"])
-def test_a_model_that_breaks_is_refused_with_its_figures(fragile: Exported, name: str) -> None:
+def test_a_model_that_breaks_is_refused_with_its_figures(fragile: Exported) -> None:
+    name = "onnx-int8"
     target = fragile.folder / FORMATS[name].file
     target.write_text("an earlier file")
     with pytest.raises(
@@ -177,8 +174,3 @@ def test_a_scene_graph_of_another_model_is_refused(
 ) -> None:
     with pytest.raises(ExportError, match=r"onnx-scene: differs from torch by up to 0\.\d+"):
         judge_scene("onnx-scene", Path(written["onnx-scene"]["file"]), evidence_of(fragile))
-
-
-def test_static_quantisation_needs_training_pixels(exported: Exported, tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="onnx-int8-qdq needs training pixels"):
-        export_formats(exported.model, tmp_path, exported.card, ["onnx-int8-qdq"])

@@ -1,4 +1,4 @@
-"""The scene graph and the lean network, against the plain model patch by patch."""
+"""What is traced, and the scene graph, against the model patch by patch."""
 
 import dataclasses
 from pathlib import Path
@@ -12,11 +12,12 @@ from torch import nn
 from hytas.data import PatchReader, Preprocessing
 from hytas.deploy import DeployedModel, classify_scene
 from hytas.errors import InputError
-from hytas.export import export_formats, lean
-from hytas.export.lean import LeanModel
-from hytas.export.scene_graph import PIECE, StripBands, StripModel, TileModel
+from hytas.export import check_parity, export_formats
+from hytas.export.onnx_file import inference_copy
+from hytas.export.scene_graph import PIECE, StripModel, TileModel
 from hytas.model_card import ModelCard
-from hytas.models import InputShape, SensorModel, build_network
+from hytas.models import InputShape, Network, SensorModel, build_network
+from hytas.models.layers import attention_written_out
 
 
 @pytest.fixture(scope="module")
@@ -76,17 +77,6 @@ def test_a_scene_graph_takes_no_patches(wide: Exported) -> None:
         deployed.predict_patches(wide.patches(3))
 
 
-def test_a_network_without_such_an_embedding_is_refused(wide: Exported, tmp_path: Path) -> None:
-    class Other(nn.Module):
-        def forward(self, pixels: torch.Tensor) -> torch.Tensor:
-            return pixels.mean(dim=(1, 2))[:, :4]
-
-    preprocessing = Preprocessing.from_dict(wide.card.preprocessing)
-    other = SensorModel(Other(), preprocessing)
-    with pytest.raises(InputError, match="a Other has no embedding that is shared"):
-        export_formats(other, tmp_path, wide.card, ["onnx-scene"])
-
-
 @pytest.mark.parametrize("tokens", ["pixel", "series", "parallel"])
 def test_the_scene_graph_of_pixel_tokens(tokens: str, tmp_path: Path) -> None:
     scene = small_scene("int16", height=7, width=PIECE + 3)
@@ -101,17 +91,20 @@ def test_the_scene_graph_of_pixel_tokens(tokens: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("tokens", TOKENS)
 @pytest.mark.parametrize("pooling", ["class", "mean", "centre"])
-def test_lean_and_strip_models_are_the_network(tokens: str, pooling: str) -> None:
+def test_what_is_traced_is_the_network(tokens: str, pooling: str) -> None:
+    """The copy for the patch graph, and tile and strip, pixel by pixel."""
     scene = small_scene("int16", height=5, width=9)
     model, card = small_model(scene, wide_architecture(tokens, pooling))
     read = PatchReader(scene.cube, card.patch_size)
     patches = torch.from_numpy(read(np.arange(2 * 9, 3 * 9))).float()
     rows = np.pad(scene.cube, ((0, 0), (2, 2), (0, 0)), mode="reflect").astype("f4")
+    plain = inference_copy(model, card)
     with torch.no_grad():
         expected = model(patches)
-        assert torch.allclose(LeanModel(model, card)(patches), expected, atol=2e-6)
-        features = TileModel(model, card)(torch.from_numpy(rows))
-        classes, confidence = StripModel(model, card)(features)
+        with attention_written_out():
+            assert torch.allclose(plain(patches), expected, atol=2e-6)
+            features = TileModel(plain)(torch.from_numpy(rows))
+            classes, confidence = StripModel(plain, card)(features)
     assert torch.allclose(confidence, expected.amax(1), atol=2e-6)
     assert classes.tolist() == np.array(card.class_ids)[expected.argmax(1).numpy()].tolist()
 
@@ -134,27 +127,30 @@ CARD = ModelCard(
 )
 @pytest.mark.parametrize("dtype", ["int16", "float32"])
 @pytest.mark.parametrize("most_runs", [16, 2])
-def test_lean_scaling_is_the_scaling(
+def test_bands_cut_out_by_runs_or_gathered_are_scaled_as_numpy_does(
     bands: list[int], dtype: str, most_runs: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(lean, "MOST_RUNS", most_runs)
+    monkeypatch.setattr("hytas.models.sensor.MOST_RUNS", most_runs)
     rng = np.random.default_rng(0)
     kept = np.array(bands)
     offset, scale = rng.uniform(0, 9, (2, len(kept))).astype("f4") + 1
-    scaling = Preprocessing(kept, offset, scale, "standard", 12, reach=4.0)
-    model = SensorModel(nn.Flatten(), scaling)
+    preprocessing = Preprocessing(kept, offset, scale, "standard", 12, reach=4.0)
+    model = SensorModel(nn.Flatten(), preprocessing)
     raw = rng.integers(-50, 50, (3, 5, 5, 12)).astype(dtype)
     if dtype == "float32":
         raw[0, 1, 1, kept[0]], raw[1, 2] = np.inf, np.nan
-    card = dataclasses.replace(CARD, dtype=dtype)
-    found = lean.Scaling(model, card)(torch.from_numpy(raw).float()).numpy()
-    assert np.array_equal(found, scaling.apply(raw))
-    assert np.abs(found).max() == 4.0
+    expected = preprocessing.apply(raw)
+    assert np.abs(expected).max() == 4.0
+    shipped = inference_copy(model, dataclasses.replace(CARD, dtype=dtype))
+    assert shipped.scaling.finite == (dtype == "int16")
+    assert shipped.scaling.whole == (len(kept) == 12)
+    for scaling in (model.scaling, shipped.scaling):
+        assert np.array_equal(scaling(torch.from_numpy(raw).float()).numpy(), expected)
 
 
 @pytest.mark.parametrize("depth", [1, 2, 3, 5])
 @pytest.mark.parametrize("group", [1, 3, 5])
-def test_the_lean_network_is_the_network(depth: int, group: int) -> None:
+def test_depth_and_group_of_what_is_traced(depth: int, group: int) -> None:
     architecture = {
         "space": "hytas",
         "depth": depth,
@@ -171,8 +167,49 @@ def test_the_lean_network_is_the_network(depth: int, group: int) -> None:
     model = SensorModel(network, scaling).eval()
     patches = torch.randn(7, 5, 5, 12, generator=torch.Generator().manual_seed(0))
     with torch.no_grad():
-        assert torch.allclose(LeanModel(model, CARD)(patches), model(patches), atol=2e-6)
+        expected = model(patches)
+        with attention_written_out():
+            assert torch.allclose(inference_copy(model, CARD)(patches), expected, atol=2e-6)
         tokens = network.band_embed(patches)
-        strip = StripBands(network.band_embed, 5)
         for index in range(7):
-            assert torch.allclose(strip(patches[index])[0], tokens[index], atol=1e-4)
+            strip = network.band_embed.of_strip(patches[index])
+            assert torch.allclose(strip[0], tokens[index], atol=1e-4)
+
+
+class Silent(Network):
+    """A network that overrides nothing of what it could do."""
+
+    def forward(self, pixels: torch.Tensor) -> torch.Tensor:
+        return pixels.mean(dim=(1, 2))[:, :4]
+
+
+class Foreign(nn.Module):
+    """A module that does not say what it can do."""
+
+    def forward(self, pixels: torch.Tensor) -> torch.Tensor:
+        return pixels.mean(dim=(1, 2))[:, :4]
+
+
+@pytest.mark.parametrize("kind", [Silent, Foreign])
+def test_a_patch_graph_asks_nothing_of_a_network(
+    kind: type[nn.Module], wide: Exported, tmp_path: Path
+) -> None:
+    model = SensorModel(kind(), Preprocessing.from_dict(wide.card.preprocessing)).eval()
+    files = export_formats(model, tmp_path, wide.card, ["onnx", "torchscript"])
+    check_parity(model, files, [wide.patches(9)])
+
+
+@pytest.mark.parametrize(
+    ("kind", "message"),
+    [
+        (Silent, "a Silent has no embedding that is shared by the patches of a tile"),
+        (Foreign, "a Foreign does not say what it can do"),
+    ],
+)
+def test_a_network_that_shares_nothing_has_no_scene_graph(
+    kind: type[nn.Module], message: str, wide: Exported, tmp_path: Path
+) -> None:
+    model = SensorModel(kind(), Preprocessing.from_dict(wide.card.preprocessing))
+    with pytest.raises(InputError, match=f"scene graph: {message}"):
+        export_formats(model, tmp_path, wide.card, ["onnx-scene"])
+    assert list(tmp_path.iterdir()) == []

@@ -7,8 +7,9 @@ import pytest
 import torch
 from torch.nn import functional
 
-from hytas.models import InputShape, build_network, count_parameters
+from hytas.models import InputShape, SpectralTransformer, build_network, count_parameters
 from hytas.models.layers import repeat_ends
+from hytas.models.spectral import POOLINGS, TOKENS, Layers
 
 ARCHITECTURE = {
     "space": "hytas",
@@ -59,7 +60,7 @@ def test_bands_beyond_the_ends_repeat_them_with_and_without_a_gradient(margin: i
 def test_attention_scales_by_the_truncated_head_width() -> None:
     attention = build_network(ARCHITECTURE, SHAPE).band_stream.blocks[0].attention
     tokens = torch.randn(1, 13, 32)
-    query, key, value = attention.qkv(tokens).view(13, 3, 3, 10).unbind(1)
+    query, key, value = (part.view(13, 3, 10) for part in attention.qkv(tokens, tokens, scale=1.0))
     mixed = [
         torch.softmax(query[:, h] @ key[:, h].T * 10**-0.5, dim=1) @ value[:, h] for h in range(3)
     ]
@@ -84,6 +85,42 @@ def test_drop_path_acts_in_training_only() -> None:
     assert not torch.equal(network(patches), network(patches))
     network.eval()
     assert torch.equal(network(patches), network(patches))
+
+
+@pytest.mark.parametrize("tokens", TOKENS)
+@pytest.mark.parametrize("pooling", POOLINGS)
+def test_a_last_layer_of_what_is_read_is_the_whole_layer(tokens: str, pooling: str) -> None:
+    """Logits and gradients are those of a network whose last layers compute every token."""
+    layers = Layers((2, 4, 2), (1, 2, 1))
+    torch.manual_seed(0)
+    network = SpectralTransformer(
+        InputShape(bands=12, classes=5, patch_size=5),
+        tokens=tokens,
+        patch_size=3,
+        band_width=3,
+        band_stride=2,
+        pooling=pooling,
+        fusion=True,
+        embed_dim=16,
+        bands=layers,
+        pixels=layers,
+    )
+    with torch.no_grad():
+        for parameter in network.parameters():
+            parameter.mul_(3.0)
+    patches = torch.randn(4, 5, 5, 12)
+    read = network(patches)
+    gradients = torch.autograd.grad(read.square().mean(), list(network.parameters()))
+    seen: list[torch.Size] = []
+    for stream in network.token_streams.values():
+        stream.observer = lambda tokens: seen.append(tokens.shape)
+    whole = network(patches)
+    expected = torch.autograd.grad(whole.square().mean(), list(network.parameters()))
+    counts = {"band": 7, "pixel": 10}
+    assert [shape[1] for shape in seen] == [counts[name] for name in network.token_streams]
+    assert torch.allclose(read, whole, rtol=0, atol=1e-6)
+    for found, wanted in zip(gradients, expected, strict=True):
+        assert torch.allclose(found, wanted, rtol=1e-5, atol=1e-6)
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,8 @@ It shares no code with `hytas.proxies` but the initial weights, which it loads i
 network, so it also shows that the functional network is the shipped one.
 """
 
-from collections.abc import Mapping
+import functools
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -14,13 +15,11 @@ from torch import Tensor, nn
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from hytas.models import InputShape, SpectralTransformer, build_network
-from hytas.proxies.draws import Draws, Pool, perturbed_patches
-from hytas.proxies.weights import Weights, draw_weights
+from hytas.proxies.initial import Pool, start_of
+
+Formula = Callable[[SpectralTransformer, tuple[Tensor, Tensor]], float]
 
 LINEAR = ("embed", "qkv", "proj", "fc1", "fc2", "head")
-
-
-RELEASED_SIGN = tuple(f"band_stream.{name}" for name in ("fusions", "position", "class_token"))
 
 
 def build(
@@ -30,19 +29,20 @@ def build(
     dtype: torch.dtype = torch.float64,
     sign: str = "none",
     patches: Tensor | None = None,
+    init: str = "pool",
 ) -> SpectralTransformer:
-    """The shipped network with the initial weights that the evaluator draws.
+    """The network as it ships, holding the initial weights that the evaluator draws.
 
     With `patches`, it carries its perturbed twin and the perturbed patches, for `croze`.
     """
     pool = Pool(seed, torch.device("cpu"), dtype)
-    draws = Draws(pool)
-    drawn = draw_weights(architecture, shape, draws)
-    network = load(architecture, shape, dtype, drawn, sign)
+    architecture = {"space": "hytas", **architecture}
+    start = start_of(architecture, shape, pool, init)
+    network = load(architecture, shape, dtype, start.signed(sign))
     if patches is not None:
-        twin = drawn.perturbed(architecture, shape, draws)
-        network.twin = load(architecture, shape, dtype, twin, sign)
-        network.twin_patches = perturbed_patches(patches.to(dtype), pool)
+        twin = start.perturb(start.signed(sign))
+        network.twin = load(architecture, shape, dtype, twin)
+        network.twin_patches = pool.perturbed(patches.to(dtype))
     return network
 
 
@@ -50,49 +50,25 @@ def load(
     architecture: Mapping[str, Any],
     shape: InputShape,
     dtype: torch.dtype,
-    drawn: Weights,
-    sign: str,
+    values: Mapping[str, Tensor],
 ) -> SpectralTransformer:
-    """The shipped network with the weights `drawn`."""
-    network = build_network({**architecture, "space": "hytas"}, shape).to(dtype)
+    """The shipped network with the weights `values`."""
+    network = build_network(architecture, shape).to(dtype)
     assert isinstance(network, SpectralTransformer)
     network.shape = shape
-    stream = network.band_stream
-    values = {
-        "band_embed.project.weight": drawn.embed.view_as(network.band_embed.project.weight),
-        "band_embed.project.bias": torch.zeros(len(drawn.embed)),
-        "band_stream.class_token": drawn.class_token.view_as(stream.class_token),
-        "band_stream.position": drawn.position[None],
-        "head.weight": drawn.head,
-    }
-    for index, layer in enumerate(drawn.layers):
-        values[f"band_stream.blocks.{index}.attention.qkv.weight"] = layer.qkv
-        values[f"band_stream.blocks.{index}.attention.proj.weight"] = layer.proj
-        values[f"band_stream.blocks.{index}.fc1.weight"] = layer.fc1
-        values[f"band_stream.blocks.{index}.fc2.weight"] = layer.fc2
-        if layer.fusion is not None:
-            values[f"band_stream.fusions.{index - 2}.weight"] = layer.fusion
-            values[f"band_stream.fusions.{index - 2}.bias"] = layer.fusion_bias
-    missing, unexpected = network.load_state_dict(values, strict=False)
-    assert not unexpected
-    # What is not drawn starts at a constant: norms at one and zero, linear biases at zero.
-    state = network.state_dict()
-    assert all(torch.unique(state[name]).numel() == 1 for name in missing)
-    with torch.no_grad():
-        for name, parameter in network.named_parameters():
-            reached = name.startswith(RELEASED_SIGN)
-            if sign == "weights" or (sign == "released" and reached):
-                parameter.abs_()
+    network.load_state_dict(values)
     return network.eval()
 
 
 def layers(network: SpectralTransformer) -> list[tuple[str, nn.Module]]:
     """(kind, module) of the linear layers, in order."""
-    found: list[tuple[str, nn.Module]] = [("embed", network.band_embed.project)]
-    for block in network.band_stream.blocks:
-        assert isinstance(block.attention, nn.Module)
-        found += [("qkv", block.attention.qkv), ("proj", block.attention.proj)]
-        found += [("fc1", block.fc1), ("fc2", block.fc2)]
+    found: list[tuple[str, nn.Module]] = [
+        ("embed", getattr(network, f"{name}_embed").project) for name in network.streams
+    ]
+    for stream in network.token_streams.values():
+        for block in stream.blocks:
+            found += [("qkv", block.attention.qkv), ("proj", block.attention.proj)]
+            found += [("fc1", block.fc1), ("fc2", block.fc2)]
     return [*found, ("head", network.head)]
 
 
@@ -170,14 +146,27 @@ def activations(
     network: SpectralTransformer, batch: tuple[Tensor, Tensor]
 ) -> list[tuple[str, Tensor, Tensor]]:
     """(kind, output, gradient of the cross-entropy by it) of every linear layer."""
-    outputs: list[Tensor] = []
+    seen: list[tuple[tuple[Tensor, ...], float]] = []
+
+    def note(_: nn.Module, args: tuple[Any, ...], outputs: Any) -> None:
+        joint = isinstance(outputs, tuple)  # queries, which leave scaled, keys and values
+        seen.append((outputs, args[2]) if joint else ((outputs,), 1.0))
+
     named = layers(network)
-    handles = [m.register_forward_hook(lambda _m, _i, out: outputs.append(out)) for _, m in named]
+    handles = [module.register_forward_hook(note) for _, module in named]
     loss = data_loss(network, batch)
     for handle in handles:
         handle.remove()
-    grads = torch.autograd.grad(loss, outputs)
-    return [(k, z.detach(), g) for (k, _), z, g in zip(named, outputs, grads, strict=True)]
+    found = []
+    for (kind, _), (outputs, scale) in zip(named, seen, strict=True):
+        grads = torch.autograd.grad(loss, outputs, retain_graph=True)
+        first = outputs[0].detach() / scale, grads[0] * scale
+        pairs = [first, *((z.detach(), g) for z, g in zip(outputs[1:], grads[1:], strict=True))]
+        joined = [
+            torch.cat([part.flatten(1) for part in side], 1) for side in zip(*pairs, strict=True)
+        ]
+        found.append((kind, joined[0], joined[1]))
+    return found
 
 
 def fisher(network: SpectralTransformer, batch: tuple[Tensor, Tensor]) -> float:
@@ -214,17 +203,36 @@ def jacob_cov(network: SpectralTransformer, batch: tuple[Tensor, Tensor]) -> flo
     return float(-(values + 1 / values).sum())
 
 
+def every_token(formula: Formula) -> Formula:
+    """The formula over all tokens, those of the last layer that nothing reads too."""
+
+    @functools.wraps(formula)
+    def over_all(network: SpectralTransformer, batch: tuple[Tensor, Tensor]) -> float:
+        twins = [network, getattr(network, "twin", network)]
+        streams = [stream for each in twins for stream in each.token_streams.values()]
+        for stream in streams:
+            stream.observer = lambda _: None
+        found = formula(network, batch)
+        for stream in streams:
+            stream.observer = None
+        return found
+
+    return over_all
+
+
 def sign_kernel(outputs: Tensor) -> Tensor:
     codes = (outputs > 0).flatten(1).double()
     return codes @ codes.T + (1 - codes) @ (1 - codes).T
 
 
+@every_token
 def naswot(network: SpectralTransformer, batch: tuple[Tensor, Tensor]) -> float:
     found = activations(network, batch)
     kernel = sum((sign_kernel(z) for kind, z, _ in found if kind == "fc1"), torch.zeros(()))
     return float(np.linalg.slogdet(kernel.cpu().numpy())[1])
 
 
+@every_token
 def t_cet(network: SpectralTransformer, batch: tuple[Tensor, Tensor]) -> float:
     salient = saliency(network, data_loss(network, batch))
     seen = activations(network, batch)
@@ -237,6 +245,7 @@ def t_cet(network: SpectralTransformer, batch: tuple[Tensor, Tensor]) -> float:
     return total
 
 
+@every_token
 def croze(network: SpectralTransformer, batch: tuple[Tensor, Tensor]) -> float:
     """`network.twin` and `network.twin_patches` are the perturbed network and patches."""
     sides = []

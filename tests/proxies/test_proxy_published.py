@@ -9,6 +9,7 @@ import json
 import numpy as np
 import pytest
 import torch
+from released import score
 from scipy.stats import spearmanr
 
 from hytas.models import InputShape
@@ -43,15 +44,12 @@ def correlations(shared, scene: str, rows: int, columns: dict[str, str]) -> dict
     names = ("depth", "embed_dim", "num_heads", "mlp_ratio")
     architectures = [{name: json.loads(row[name]) for name in names} for row in table]
     shape = SHAPES[scene]
-    evaluator = Evaluator(
-        list(columns), shape, batch=smooth_patches(shape), fusions="released", workers=1
-    )
-    results = evaluator.score(architectures)
-    assert not any(result["reasons"] for result in results)
+    scorer = Evaluator(list(columns), shape, batch=smooth_patches(shape))
+    results = score(architectures, scorer)
     return {
         proxy: float(
             spearmanr(
-                [result["scores"][proxy] for result in results],
+                [result[proxy] for result in results],
                 [float(row[column]) for row in table],
             ).statistic
         )

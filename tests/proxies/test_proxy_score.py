@@ -6,13 +6,14 @@ import json
 import pytest
 from small_networks import WIDE
 
-from hytas._engine import builtin_space_text
+from hytas._engine import Feasible, SearchSpace, builtin_space_text
 from hytas.cli.main import run
 from hytas.errors import InputError
 from hytas.models import InputShape, build_network, count_parameters
 from hytas.proxies import PROXIES, parse_proxies, rank_mean
-from hytas.proxies.architectures import read_architectures
 from hytas.proxies.score_table import ScoreTable
+from hytas.spaces.architectures import read_architectures
+from hytas.spaces.costs import cost
 
 TABLE = """depth,embed_dim,num_heads,mlp_ratio,OA
 4,32,"[3, 4, 5, 3]","[1, 2, 3, 1]",0.5
@@ -332,17 +333,6 @@ def test_whole_numbers_are_the_same_however_they_are_written(archs, tmp_path, ca
     assert "resuming: 3 of 3 are there" in log
 
 
-@pytest.mark.parametrize("option", ["init", "fusions"])
-def test_the_released_code_has_no_other_spaces(option, tmp_path, capsys) -> None:
-    path = tmp_path / "wide.jsonl"
-    path.write_text(json.dumps(WIDE[0]))
-    command = ("score", "--archs", path, "--out", tmp_path / "s.csv", f"--{option}", "released")
-    status, _, error = hytas(capsys, *command)
-    assert status == 2
-    assert f"--{option} released: is of the space hytas alone" in error
-    assert not (tmp_path / "s.csv").exists()
-
-
 def test_failed_score_is_an_empty_field_with_its_reason(tmp_path) -> None:
     architecture = {"depth": 1, "embed_dim": 32, "num_heads": [3], "mlp_ratio": [1]}
     score = {"scores": {"snip": float("nan")}, "seconds": 1.0, "reasons": {"snip": "why"}}
@@ -384,7 +374,6 @@ def test_scores_on_other_patches_are_not_gone_on_with(archs, tmp_path, capsys) -
     ("arguments", "rule"),
     [
         (["--workers", "-1"], "workers"),
-        (["--group-size", "0"], "group-size"),
         (["--proxy", "rank-mean(snip)"], "combine two or more"),
         (["--seed", str(2**32)], "must be 0 to 4294967295"),
         (["--out", "."], "names no file"),
@@ -401,3 +390,21 @@ def test_a_combination_is_explained(capsys) -> None:
     code, out, _ = hytas(capsys, "proxies", "rank-mean")
     assert code == 0
     assert out.startswith("rank-mean")
+
+
+def test_a_space_without_a_network_is_refused_by_name(tmp_path, capsys) -> None:
+    path = tmp_path / "archs.jsonl"
+    (architecture,) = SearchSpace.builtin("autoformer-tiny").unpack(
+        Feasible(SearchSpace.builtin("autoformer-tiny")).sample(1, 0)
+    )
+    path.write_text(json.dumps(architecture))
+    status, _, error = hytas(capsys, "score", "--archs", path, "--out", tmp_path / "scores.csv")
+    assert status == 2
+    assert f"{path}, architecture 1: architecture space 'autoformer-tiny': not one of" in error
+
+
+def test_a_space_without_formulas_needs_a_counter() -> None:
+    shape = InputShape(4, 2, 3, 1)
+    with pytest.raises(InputError, match="architecture space 'own': must be built in"):
+        cost({"space": "own"}, shape, "params")
+    assert cost({"space": "own"}, shape, "params", lambda *_: 7.0) == 7.0

@@ -11,12 +11,12 @@ import pytest
 import torch
 
 from hytas._engine import builtin_space_text
-from hytas.data import Scene, Split, overlap_fraction, scene_from_arrays
+from hytas.data import Scene, Split, SplitSettings, overlap_fraction, scene_from_arrays
 from hytas.deploy import DeployedModel, classify_scene
 from hytas.errors import InputError
 from hytas.export import FORMATS
 from hytas.models import count_parameters
-from hytas.run import RunConfig, RunFolder, export_run, run_mission, stages
+from hytas.run import RunConfig, RunFolder, export_run, run_pipeline, training
 from hytas.run.context import prepare
 from hytas.run.folder import LEFTOVER
 from hytas.run.report import Silent
@@ -48,7 +48,7 @@ def scene() -> Scene:
 
 def test_every_proxy_asked_for_is_recorded(scene: Scene, tmp_path: Path) -> None:
     config = replace(SEARCH_ONLY, proxy="snip,dss,params,random")
-    outcome = run_mission(config, scene, tmp_path / "run", device="cpu")
+    outcome = run_pipeline(config, scene, tmp_path / "run", device="cpu")
     with EvaluationStore(tmp_path / "run" / "evaluations.sqlite") as store:
         items = store.evaluations()
     assert all(set(item.scores) == {"snip", "dss", "params", "random"} for item in items)
@@ -59,7 +59,7 @@ def test_every_proxy_asked_for_is_recorded(scene: Scene, tmp_path: Path) -> None
 
 def test_rank_mean_leads_by_the_mean_rank(scene: Scene, tmp_path: Path) -> None:
     config = replace(SEARCH_ONLY, proxy="rank-mean(snip,depth-embed)")
-    outcome = run_mission(config, scene, tmp_path / "run", device="cpu")
+    outcome = run_pipeline(config, scene, tmp_path / "run", device="cpu")
     with EvaluationStore(tmp_path / "run" / "evaluations.sqlite") as store:
         items = store.evaluations()
     ranks = []
@@ -76,14 +76,14 @@ def test_rank_mean_leads_by_the_mean_rank(scene: Scene, tmp_path: Path) -> None:
 @pytest.mark.parametrize("strategy", ["ageing", "random", "local"])
 def test_strategies_score_as_many(strategy: str, scene: Scene, tmp_path: Path) -> None:
     config = replace(SEARCH_ONLY, proxy="params", strategy=strategy)
-    run_mission(config, scene, tmp_path / "run", device="cpu")
+    run_pipeline(config, scene, tmp_path / "run", device="cpu")
     with EvaluationStore(tmp_path / "run" / "evaluations.sqlite") as store:
         assert len({str(item.architecture) for item in store.evaluations()}) == 12
 
 
 def test_front_holds_exactly_what_nothing_dominates(scene: Scene, tmp_path: Path) -> None:
     config = replace(SEARCH_ONLY, proxy="dss", pareto="params,score")
-    run_mission(config, scene, tmp_path / "run", device="cpu")
+    run_pipeline(config, scene, tmp_path / "run", device="cpu")
     with EvaluationStore(tmp_path / "run" / "evaluations.sqlite") as store:
         points = {(item.costs["params"], item.scores["dss"]) for item in store.evaluations()}
     expected = {
@@ -105,42 +105,57 @@ def test_a_front_is_no_other_strategys() -> None:
 @pytest.mark.parametrize("pareto", ["params", "score,kilograms", "params,score,params"])
 def test_bad_fronts_are_refused(pareto: str, scene: Scene, tmp_path: Path) -> None:
     with pytest.raises(InputError, match=pareto):
-        run_mission(replace(SEARCH_ONLY, pareto=pareto), scene, tmp_path / "run", device="cpu")
+        run_pipeline(replace(SEARCH_ONLY, pareto=pareto), scene, tmp_path / "run", device="cpu")
 
 
 def test_recipe_may_change_until_training_begins(scene: Scene, tmp_path: Path) -> None:
-    run_mission(SEARCH_ONLY, scene, tmp_path / "run", device="cpu")
+    run_pipeline(SEARCH_ONLY, scene, tmp_path / "run", device="cpu")
     trained = SEARCH_ONLY.with_epochs(1)
-    assert run_mission(trained, scene, tmp_path / "run", device="cpu").metrics is not None
+    assert run_pipeline(trained, scene, tmp_path / "run", device="cpu").metrics is not None
     with pytest.raises(InputError, match="another configuration: recipe"):
-        run_mission(SEARCH_ONLY.with_epochs(2), scene, tmp_path / "run", device="cpu")
+        run_pipeline(SEARCH_ONLY.with_epochs(2), scene, tmp_path / "run", device="cpu")
 
 
 def test_recipe_may_change_between_choice_and_training(scene: Scene, tmp_path: Path) -> None:
-    run_mission(SEARCH_ONLY, scene, tmp_path / "run", device="cpu")
+    run_pipeline(SEARCH_ONLY, scene, tmp_path / "run", device="cpu")
     other = replace(SEARCH_ONLY, recipe=Recipe(epochs=1, mixup=0.0))
-    assert run_mission(other, scene, tmp_path / "run", device="cpu").metrics is not None
+    assert run_pipeline(other, scene, tmp_path / "run", device="cpu").metrics is not None
     assert RunFolder(tmp_path / "run").read_config()[0].recipe.mixup == 0.0
 
 
 def test_only_the_length_may_change_before_the_choice(scene: Scene, tmp_path: Path) -> None:
-    run_mission(SEARCH_ONLY, scene, tmp_path / "run", device="cpu")
+    run_pipeline(SEARCH_ONLY, scene, tmp_path / "run", device="cpu")
     (tmp_path / "run" / "architecture.json").unlink()
     other = replace(SEARCH_ONLY, recipe=Recipe(epochs=0, mixup=0.0))
     with pytest.raises(InputError, match=r"another configuration: recipe mixup 0.0 \(there"):
-        run_mission(other, scene, tmp_path / "run", device="cpu")
+        run_pipeline(other, scene, tmp_path / "run", device="cpu")
     longer = replace(SEARCH_ONLY, recipe=Recipe(epochs=0, steps=7))
-    run_mission(longer, scene, tmp_path / "run", device="cpu")
+    run_pipeline(longer, scene, tmp_path / "run", device="cpu")
+
+
+def test_a_configuration_holds_its_split_in_one_place() -> None:
+    config = RunConfig(split="blocks", block=8, train_per_class=30)
+    assert config.split == SplitSettings("blocks", block=8, train_per_class=30)
+    stored = json.loads(json.dumps(config.to_dict()))
+    assert stored["split"]["block"] == 8
+    assert RunConfig.from_dict(stored) == config
+    # Runs of older versions have the parts of a split side by side, and go on.
+    older = {**stored, **config.split.options()}
+    assert RunConfig.from_dict(older) == config
+    other = replace(config, split=replace(config.split, kind="folds", fold=1))
+    assert other.differences(config, ()) == ["split folds (there blocks)", "fold 1 (there 0)"]
+    with pytest.raises(InputError, match="not a configuration of this hytas"):
+        RunConfig.from_dict({**stored, "split": {"sort": "blocks"}})
 
 
 def test_a_run_goes_on_with_the_split_that_it_began_with(scene: Scene, tmp_path: Path) -> None:
     """Another version may draw another one for the same seed."""
     config = replace(SEARCH_ONLY, split="random", train_per_class=12)
-    run_mission(config, scene, tmp_path / "run", device="cpu")
+    run_pipeline(config, scene, tmp_path / "run", device="cpu")
     drawn = Split.load(tmp_path / "run" / "split.npz")
     other = replace(drawn, train=drawn.validation, validation=drawn.train)
     other.save(tmp_path / "run" / "split.npz")
-    run_mission(config.with_epochs(1), scene, tmp_path / "run", device="cpu")
+    run_pipeline(config.with_epochs(1), scene, tmp_path / "run", device="cpu")
     card = DeployedModel.load(tmp_path / "run" / "model.onnx").card
     spectra = scene.cube.reshape(-1, 14)[other.train][:, card.preprocessing["bands"]]
     np.testing.assert_allclose(card.preprocessing["offset"], spectra.mean(axis=0), rtol=1e-5)
@@ -153,7 +168,7 @@ def test_ground_without_data_has_no_class_on_the_map(scene: Scene, tmp_path: Pat
     marked = scene_from_arrays(cube, labels, name="strips", nodata=-1.0)
     assert marked.notes == ("40 labelled pixels hold no data: left unlabelled",)
     config = replace(SEARCH_ONLY, split="random", train_per_class=12, recipe=Recipe(epochs=1))
-    run_mission(config, marked, tmp_path / "run", device="cpu")
+    run_pipeline(config, marked, tmp_path / "run", device="cpu")
     model = DeployedModel.load(tmp_path / "run" / "model.onnx")
     found = classify_scene(model, cube).labels
     assert (found[:3] == 0).all()
@@ -161,11 +176,11 @@ def test_ground_without_data_has_no_class_on_the_map(scene: Scene, tmp_path: Pat
 
 
 def test_dead_band_is_left_out_and_budgeted_so(scene: Scene, tmp_path: Path) -> None:
-    outcome = run_mission(SEARCH_ONLY, scene, tmp_path / "run", device="cpu")
+    outcome = run_pipeline(SEARCH_ONLY, scene, tmp_path / "run", device="cpu")
     stored = json.loads((tmp_path / "run" / "config.json").read_text())
     assert stored["scene"] == scene.fingerprint
     context = prepare(SEARCH_ONLY, scene, torch.device("cpu"))
-    assert context.preprocessing.bands.tolist() == [band for band in range(14) if band != 5]
+    assert context.data.preprocessing.bands.tolist() == [band for band in range(14) if band != 5]
     assert outcome.costs["params"] == count_parameters(context.network(outcome.architecture))
     with EvaluationStore(tmp_path / "run" / "evaluations.sqlite") as store:
         assert all(40_000 <= item.costs["params"] <= 70_000 for item in store.evaluations())
@@ -191,7 +206,7 @@ def test_leftovers_of_a_kill_go_and_files_of_ones_own_stay(tmp_path: Path) -> No
 
 def test_space_without_a_network_is_refused_at_once(scene: Scene, tmp_path: Path) -> None:
     with pytest.raises(InputError, match="no network is built for"):
-        run_mission(
+        run_pipeline(
             replace(SEARCH_ONLY, space="autoformer-tiny", budget=None),
             scene,
             tmp_path / "run",
@@ -210,7 +225,7 @@ def test_space_file_narrows_the_search(scene: Scene, tmp_path: Path) -> None:
     path = tmp_path / "five.json"
     path.write_text(json.dumps(values))
     config = replace(SEARCH_ONLY, space=str(path), proxy="params")
-    run_mission(config, scene, tmp_path / "run", device="cpu")
+    run_pipeline(config, scene, tmp_path / "run", device="cpu")
     with EvaluationStore(tmp_path / "run" / "evaluations.sqlite") as store:
         assert {item.architecture["depth"] for item in store.evaluations()} == {5}
 
@@ -219,10 +234,10 @@ TRAINED = replace(SEARCH_ONLY, proxy="params", recipe=Recipe(epochs=2), validati
 
 
 def test_seeds_report_the_spread_and_the_first_ships(scene: Scene, tmp_path: Path) -> None:
-    alone = run_mission(TRAINED, scene, tmp_path / "alone", device="cpu")
+    alone = run_pipeline(TRAINED, scene, tmp_path / "alone", device="cpu")
     assert alone.metrics is not None
     assert "seeds" not in alone.metrics
-    outcome = run_mission(replace(TRAINED, seeds=3), scene, tmp_path / "three", device="cpu")
+    outcome = run_pipeline(replace(TRAINED, seeds=3), scene, tmp_path / "three", device="cpu")
     assert outcome.metrics is not None
     assert outcome.metrics["test"] == alone.metrics["test"]
     found = outcome.metrics["seeds"]
@@ -238,19 +253,19 @@ def test_seeds_report_the_spread_and_the_first_ships(scene: Scene, tmp_path: Pat
     assert found["OA"]["std"] == pytest.approx(np.std(each, ddof=1))
     assert set(found["per_class"]) == set(outcome.metrics["test"]["per_class"])
     with EvaluationStore(tmp_path / "three" / "evaluations.sqlite") as store:
-        retrainings = store.retrainings()
-    assert [(item.seed, item.test_oa) for item in retrainings] == list(enumerate(each))
+        trained = store.final_trainings()
+    assert [(item.seed, item.test_oa) for item in trained] == list(enumerate(each))
     split = outcome.metrics["split"]
-    for item in retrainings:
+    for item in trained:
         assert item.architecture == outcome.architecture
         assert (item.epochs, item.pixels) == (2, split["train"] + split["validation"])
     # More seeds later go on from those there are.
     before = (tmp_path / "alone" / "weights.safetensors").read_bytes()
-    more = run_mission(replace(TRAINED, seeds=2), scene, tmp_path / "alone", device="cpu")
+    more = run_pipeline(replace(TRAINED, seeds=2), scene, tmp_path / "alone", device="cpu")
     assert more.metrics is not None
     assert more.metrics["seeds"]["OA"]["values"] == each[:2]
     assert (tmp_path / "alone" / "weights.safetensors").read_bytes() == before
-    fewer = run_mission(TRAINED, scene, tmp_path / "alone", device="cpu")
+    fewer = run_pipeline(TRAINED, scene, tmp_path / "alone", device="cpu")
     assert fewer.metrics is not None
     assert "seeds" not in fewer.metrics
 
@@ -258,28 +273,28 @@ def test_seeds_report_the_spread_and_the_first_ships(scene: Scene, tmp_path: Pat
 def test_a_further_seed_that_diverges_costs_nothing_of_the_first(
     scene: Scene, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    retrain = stages.retrain
+    train = training.train
 
     def diverging(*arguments: Any, seed: int, **others: Any) -> Any:
         if seed == 1:
             raise DivergedError("too wild")
-        return retrain(*arguments, seed=seed, **others)
+        return train(*arguments, seed=seed, **others)
 
-    monkeypatch.setattr(stages, "retrain", diverging)
+    monkeypatch.setattr(training, "train", diverging)
     with pytest.raises(InputError, match="too wild"):
-        run_mission(replace(TRAINED, seeds=2), scene, tmp_path / "run", device="cpu")
+        run_pipeline(replace(TRAINED, seeds=2), scene, tmp_path / "run", device="cpu")
     names = {file.name for file in (tmp_path / "run").iterdir()}
     assert {"model.onnx", "metrics.json", "map.png", "confusion.svg"} <= names
     with EvaluationStore(tmp_path / "run" / "evaluations.sqlite") as store:
-        assert [item.seed for item in store.retrainings()] == [0]
-    assert run_mission(TRAINED, scene, tmp_path / "run", device="cpu").metrics is not None
+        assert [item.seed for item in store.final_trainings()] == [0]
+    assert run_pipeline(TRAINED, scene, tmp_path / "run", device="cpu").metrics is not None
 
 
 def test_validation_pixels_are_trained_on_unless_kept_apart(scene: Scene, tmp_path: Path) -> None:
     histories = {}
     for which in ("all", "train"):
-        outcome = run_mission(
-            replace(TRAINED, retrain_on=which), scene, tmp_path / which, device="cpu"
+        outcome = run_pipeline(
+            replace(TRAINED, final_training_on=which), scene, tmp_path / which, device="cpu"
         )
         assert outcome.metrics is not None
         assert 0 <= outcome.metrics["test"]["ECE"] <= 1
@@ -290,16 +305,26 @@ def test_validation_pixels_are_trained_on_unless_kept_apart(scene: Scene, tmp_pa
     side = outcome.architecture.get("patch", TRAINED.patch_size)
     told = outcome.metrics["split"]["overlap_of_model"]
     assert told == overlap_fraction(scene.labels.shape, split.train, split.test, side)
-    with pytest.raises(InputError, match="retrain on 'test': must be all or train"):
-        replace(TRAINED, retrain_on="test")
+    with pytest.raises(InputError, match="final training on 'test': must be all or train"):
+        replace(TRAINED, final_training_on="test")
+
+
+def test_the_old_name_of_a_setting_is_read(tmp_path: Path) -> None:
+    config = RunConfig(retrain_on="train")
+    assert config == RunConfig(final_training_on="train")
+    assert replace(config, seed=3).final_training_on == "train"
+    values = config.to_dict()
+    assert "retrain_on" not in values
+    values["retrain_on"] = values.pop("final_training_on")
+    assert RunConfig.from_dict(values) == config
 
 
 def test_a_space_file_that_changes_is_another_run(scene: Scene, tmp_path: Path) -> None:
     file = tmp_path / "space.json"
     file.write_text(builtin_space_text("hytas"))
     config = replace(SEARCH_ONLY, space=str(file), proxy="params")
-    named = run_mission(config, scene, tmp_path / "run", device="cpu")
-    built_in = run_mission(
+    named = run_pipeline(config, scene, tmp_path / "run", device="cpu")
+    built_in = run_pipeline(
         replace(SEARCH_ONLY, proxy="params"), scene, tmp_path / "b", device="cpu"
     )
     assert named.architecture == built_in.architecture
@@ -307,11 +332,11 @@ def test_a_space_file_that_changes_is_another_run(scene: Scene, tmp_path: Path) 
     moved.parent.mkdir()
     moved.write_text(file.read_text())
     there = replace(config, space=str(moved))
-    again = run_mission(there, scene, tmp_path / "run", device="cpu")
+    again = run_pipeline(there, scene, tmp_path / "run", device="cpu")
     assert again.architecture == named.architecture
     file.write_text(file.read_text() + "\n")
     with pytest.raises(InputError, match=r"space\.json: has changed since the run in .* began"):
-        run_mission(config, scene, tmp_path / "run", device="cpu")
+        run_pipeline(config, scene, tmp_path / "run", device="cpu")
 
 
 def test_latency_tables_of_one_name_are_told_apart(scene: Scene, tmp_path: Path) -> None:
@@ -331,14 +356,14 @@ def test_latency_tables_of_one_name_are_told_apart(scene: Scene, tmp_path: Path)
     first, second = write("a", 5), write("b", 7)
     budget = f"1ms-latency@{first},1ms-latency@{second}"
     config = replace(SEARCH_ONLY, proxy="params", budget=budget)
-    run_mission(config, scene, tmp_path / "run", device="cpu")
+    run_pipeline(config, scene, tmp_path / "run", device="cpu")
     for folder in ("a", "b"):
         before = (tmp_path / folder / "t.json").read_text()
         write(folder, 6)
         with pytest.raises(InputError, match=rf"{folder}/t\.json: has changed since the run"):
-            run_mission(config, scene, tmp_path / "run", device="cpu")
+            run_pipeline(config, scene, tmp_path / "run", device="cpu")
         (tmp_path / folder / "t.json").write_text(before)
-    run_mission(config, scene, tmp_path / "run", device="cpu")
+    run_pipeline(config, scene, tmp_path / "run", device="cpu")
 
 
 @pytest.mark.parametrize(
@@ -360,7 +385,7 @@ def test_values_that_no_network_knows_end_a_search(
     path.write_text(json.dumps(space))
     config = replace(SEARCH_ONLY, space=str(path), proxy="dss")
     with pytest.raises(InputError, match=f"got a score; the first reason: dss: {message}"):
-        run_mission(config, scene, tmp_path / "run", device="cpu")
+        run_pipeline(config, scene, tmp_path / "run", device="cpu")
 
 
 @pytest.mark.parametrize(
@@ -375,7 +400,7 @@ def test_numbers_of_numpys_are_numbers(
 ) -> None:
     recipe = replace(SEARCH_ONLY.recipe, batch_size=np.int64(32), mixup=np.float32(0.5))
     config = replace(SEARCH_ONLY, proxy="params", recipe=recipe, **settings)
-    run_mission(config, scene, tmp_path / "run", device="cpu")
+    run_pipeline(config, scene, tmp_path / "run", device="cpu")
     assert RunFolder(tmp_path / "run").read_config()[0] == config
 
 
@@ -401,23 +426,31 @@ class Lines(Silent):
 def test_without_validation_pixels_the_proxy_chooses(scene: Scene, tmp_path: Path) -> None:
     config = replace(SEARCH_ONLY, proxy="params", finalists=None, validation_fraction=0.0)
     report = Lines()
-    outcome = run_mission(config, scene, tmp_path / "run", device="cpu", report=report)
+    outcome = run_pipeline(config, scene, tmp_path / "run", device="cpu", report=report)
     assert any("no race: the split has no validation pixels" in line for line in report.told)
     with EvaluationStore(tmp_path / "run" / "evaluations.sqlite") as store:
         assert store.trainings() == []
         best = max(item.scores["params"] for item in store.evaluations())
     assert outcome.costs["params"] == best
-    for asked, message in (
-        ({"finalists": 4}, "finalists 4: a race ranks on validation pixels"),
-        ({"strategy": "predictor"}, "strategy predictor: learns from a race"),
-    ):
-        with pytest.raises(InputError, match=message):
-            run_mission(replace(config, **asked), scene, tmp_path / message[:9], device="cpu")
+    with pytest.raises(InputError, match="finalists 4: a race ranks on validation pixels"):
+        run_pipeline(replace(config, finalists=4), scene, tmp_path / "other", device="cpu")
+
+
+def test_a_run_by_a_strategy_that_is_gone_is_refused_in_one_line(tmp_path: Path) -> None:
+    values = SEARCH_ONLY.to_dict()
+    folder = RunFolder(tmp_path)
+    # As every config.json of that time had it.
+    folder.config.write_text(json.dumps({"scene": "x", "config": {**values, "learn_from": []}}))
+    assert folder.read_config()[0] == SEARCH_ONLY
+    values |= {"strategy": "predictor", "learn_from": ["runs/a"]}
+    folder.config.write_text(json.dumps({"scene": "x", "config": values}))
+    with pytest.raises(InputError, match=r"config\.json: strategy predictor: hytas no longer has"):
+        folder.read_config()
 
 
 def test_exporting_again_keeps_what_the_other_seeds_reached(scene: Scene, tmp_path: Path) -> None:
     config = replace(TRAINED, seeds=2)
-    first = run_mission(config, scene, tmp_path / "run", device="cpu")
+    first = run_pipeline(config, scene, tmp_path / "run", device="cpu")
     trained_elsewhere = {**first.metrics, "device": "cuda"}
     (tmp_path / "run" / "metrics.json").write_text(json.dumps(trained_elsewhere))
     again, _ = export_run(config, scene, tmp_path / "run")

@@ -19,9 +19,7 @@
 namespace hytas {
 
 struct EvolutionSettings {
-    // evolution: (mu + lambda) with elitism; ageing: regularised evolution (Real et al., 2019); nsga2: several
-    // objectives (Deb et al., 2002); random: draws only; local: steps of one gene from the best, with restarts.
-    std::string strategy = "evolution";
+    std::string strategy = "evolution";  // a name of strategies()
     std::size_t population = 50;
     std::size_t offspring = 0;    // a generation after the first; 0: the population (ageing: a tenth of it)
     std::size_t parents = 10;     // evolution: the best so many; ageing: of each tournament
@@ -35,9 +33,15 @@ struct EvolutionSettings {
     std::uint64_t seed = 0;
 };
 
-std::vector<std::string> strategies();
+struct StrategyFacts {
+    std::string name;
+    std::string about;    // for people
+    bool several_scores;  // a row of scores may have more than one
+};
 
-enum class Strategy { evolution, ageing, nsga2, random, local };
+std::vector<StrategyFacts> strategies();
+
+struct Strategy;  // a row of their table
 
 class Evolution {
   public:
@@ -84,15 +88,12 @@ class Evolution {
   private:
     friend class StateReader;
     friend class StateWriter;
+    friend struct Strategies;
 
     void check_settings() const;
     void check_scores(const char* verb, const std::vector<std::size_t>& ids, std::size_t objectives, bool again) const;
     void set_scores(const std::vector<std::size_t>& ids, const double* scores);
     void finish_generation();
-    void select_best();
-    void select_young();
-    void select_fronts();
-    void select_step();
     bool better(std::size_t left, std::size_t right) const;
     struct Lane;  // a proposal that is under way
 
@@ -101,8 +102,6 @@ class Evolution {
     void gather_pool();
     void vary_generation();
     void propose(Lane& lane, Gene8* child);
-    void vary(const Lane& lane, Gene8* child);
-    std::size_t tournament(std::size_t size);
     const Gene8* pool(std::size_t member) const { return pool_.data() + member * length_; }
     bool draw_new(Gene8* child);
     bool draw_remaining(Gene8* child);
@@ -115,7 +114,7 @@ class Evolution {
     std::shared_ptr<const Feasible> feasible_;
     EvolutionSettings settings_;
     MutationRates rates_;
-    Strategy strategy_ = Strategy::evolution;
+    const Strategy* strategy_;
     Uniform uniform_ = Uniform::choices;
     std::size_t length_ = 0;
     Rng rng_;

@@ -1,5 +1,5 @@
 // A search space, read from data: global genes, genes a layer, and the costs of every architecture as exact integers.
-// docs/engine.md describes the file. Adding a space needs no C++.
+// docs/spaces.md describes the file. Adding a space needs no C++.
 #pragma once
 
 #include <algorithm>
@@ -78,7 +78,7 @@ class SearchSpace {
     static SearchSpace parse(std::string_view text, const Variables& variables);
     static SearchSpace builtin(const std::string& name, const Variables& variables);
 
-    // A copy with one more cost "latency@<name>", from a table of costs a layer (docs/engine.md has its format).
+    // A copy with one more cost "latency@<name>", from a table of costs a layer (docs/spaces.md has its format).
     SearchSpace with_table(const std::string& name, std::string_view text) const;
 
     const std::string& name() const { return name_; }

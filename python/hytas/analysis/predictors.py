@@ -6,13 +6,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from hytas.analysis.predictor import MODELS, make_regressor
 from hytas.analysis.regret import expected_best, top_accuracies
 from hytas.analysis.scores import Floats
 from hytas.analysis.tables import RankingTable
 from hytas.metrics import mean_and_deviation
 from hytas.search.correlation import kendall, spearman
-from hytas.search.features import FeatureTable
-from hytas.search.predictor import MODELS, make_regressor
+from hytas.spaces.features import FeatureTable
 
 PREDICTOR_SIZES = (20, 50, 100, 200)
 LEAST_TESTED = 10
@@ -30,7 +30,7 @@ def predictors(
     """Rank correlations of predictors with the networks that they were not fitted on.
 
     Features are numeric genes, the table's scores and the true parameter count; the regressors are
-    those of `hytas.search.predictor`. A seed draws the networks to fit on, which all regressors
+    those of `hytas.analysis.predictor`. A seed draws the networks to fit on, which all regressors
     share, and the trees.
 
     Returns:

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hytas.models.shape import InputShape
 from hytas.proxies import baselines
-from hytas.proxies.sizes import cost
+from hytas.spaces.costs import cost
+from hytas.spaces.shape import InputShape
 
 Floats = NDArray[np.float64]
 

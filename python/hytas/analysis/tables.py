@@ -13,12 +13,12 @@ from numpy.typing import NDArray
 from hytas.analysis.size import Size, find_size
 from hytas.errors import InputError
 from hytas.files import read_csv
-from hytas.models.shape import InputShape
-from hytas.proxies.architectures import one_width, read_gene
-from hytas.proxies.genes import GENES, check_architecture
-from hytas.proxies.keys import architecture_key
 from hytas.proxies.table import COMBINATIONS, PROXIES
 from hytas.spaces import PAPER_SPACE
+from hytas.spaces.architectures import one_width, read_gene
+from hytas.spaces.checks import PAPER_GENES, check_genes
+from hytas.spaces.keys import architecture_key
+from hytas.spaces.shape import InputShape
 
 Floats = NDArray[np.float64]
 _Row = tuple[int, dict[str, str]]  # its line, and its fields
@@ -167,7 +167,7 @@ def read_table(
         values = (_number(path, row, name, columns) for row in trained)
         return np.array([math.nan if value is None else value for value in values])
 
-    known = [name for name in columns if name not in (*GENES, TARGET, *OTHER)]
+    known = [name for name in columns if name not in (*PAPER_GENES, TARGET, *OTHER)]
     scores = {name: column(name) for name in known}
     counted: tuple[str, ...] = ("params", "params_with_caf")
     counts = {name: column(name) for name in counted if name in columns}
@@ -235,7 +235,7 @@ def _read_rows(
         columns[ours] = name
     for name in sorted((scores | ignored) - set(header)):
         raise InputError(f"{path}: no column {name!r}; its columns are {', '.join(header)}")
-    for name in (TARGET, *GENES):
+    for name in (TARGET, *PAPER_GENES):
         if name not in columns:
             found = ", ".join(header) or "none"
             raise InputError(f"{path}: no column {name}, which is needed; its columns are {found}")
@@ -254,7 +254,7 @@ def _known_name(name: str) -> str | None:
     lower = name.strip().lower()
     ours = ALIASES.get(lower, lower)
     scores = {*PROXIES, *PUBLISHED}
-    if ours in (TARGET, *GENES, *OTHER) or ours in scores or lower.split(":")[0] in PROXIES:
+    if ours in (TARGET, *PAPER_GENES, *OTHER) or ours in scores or lower.split(":")[0] in PROXIES:
         return ours
     if lower.startswith(tuple(f"{name}(" for name in COMBINATIONS)):
         return lower
@@ -266,7 +266,7 @@ def _our_name(path: Path, name: str, ignored: set[str]) -> str | None:
         return None
     if (ours := _known_name(name)) is not None:
         return ours
-    names = [*GENES, TARGET, *PROXIES, *PUBLISHED]
+    names = [*PAPER_GENES, TARGET, *PROXIES, *PUBLISHED]
     near = difflib.get_close_matches(name.strip().lower(), names, 1, 0.6)
     hint = f"did you mean {near[0]}?" if near else "see `hytas proxies` for the names of scores"
     raise InputError(
@@ -295,8 +295,10 @@ def _architecture(
     path: Path, row: tuple[int, dict[str, str]], columns: Mapping[str, str]
 ) -> dict[str, Any]:
     try:
-        genes = one_width({name: read_gene(columns[name], row[1][columns[name]]) for name in GENES})
-        check_architecture(genes)
+        genes = one_width(
+            {name: read_gene(columns[name], row[1][columns[name]]) for name in PAPER_GENES}
+        )
+        check_genes(genes)
     except (InputError, TypeError, ValueError) as error:
         raise InputError(f"{path}, line {row[0]}: {error}") from None
     return {"space": PAPER_SPACE, **genes}

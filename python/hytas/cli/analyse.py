@@ -101,7 +101,7 @@ def _sizes(text: str) -> list[int]:
 
 
 def _shape(text: str) -> Any:
-    from hytas.models.shape import InputShape
+    from hytas.spaces.shape import InputShape
 
     try:
         numbers = [int(part) for part in text.split(",")]

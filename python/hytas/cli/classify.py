@@ -152,13 +152,11 @@ def _filled(cube: "Rows", nodata: float | None, model: "DeployedModel") -> tuple
 
 def _undrawn(outputs: Iterable[Path], model: "DeployedModel") -> list[str]:
     """What pictures among the outputs cannot show of the class names."""
-    from hytas.deploy.outputs import PICTURES
+    from hytas.pictures import PICTURES, font_note
 
     if not any(path.suffix.lower() in PICTURES for path in outputs):
         return []
-    from hytas.deploy.lettering import lettering_note
-
-    note = lettering_note(model.card.class_names)
+    note = font_note(model.card.class_names)
     return [] if note is None else [note]
 
 
@@ -256,8 +254,8 @@ def _write(
 ) -> dict[str, Any]:
     """Write the map, and what it confuses; returns its accuracy where there is a ground truth."""
     from hytas.deploy.accuracy import measure
-    from hytas.deploy.charts import draw_confusion
     from hytas.deploy.outputs import Extras, write_map
+    from hytas.pictures import draw_confusion
 
     if truth is None:
         write_map(out, result, model.card, Extras(geo=geo))

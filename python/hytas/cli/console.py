@@ -28,8 +28,8 @@ class Console(Live):
         )
         left = (epoch.epochs - epoch.epoch) * epoch.seconds
         self.show(
-            "retrain",
-            f"retrain: epoch {epoch.epoch}/{epoch.epochs}, loss {epoch.loss:.3f}{validation}, "
+            "train",
+            f"train: epoch {epoch.epoch}/{epoch.epochs}, loss {epoch.loss:.3f}{validation}, "
             f"at most {duration(left)} left",
             epoch.epoch == epoch.epochs,
         )

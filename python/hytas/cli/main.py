@@ -14,7 +14,7 @@ COMMANDS = {
     "search": (
         "search",
         "search",
-        "Search, retrain, export and check: a scene and a budget in, a model out.",
+        "Search, race, train, export and check: a scene and a budget in, a model out.",
     ),
     "train": ("train", "train", "Train one architecture on a scene."),
     "export": (
@@ -22,9 +22,9 @@ COMMANDS = {
         "export",
         "Export a trained run to ONNX and TorchScript, checked against torch.",
     ),
-    "baselines": (
-        "baselines",
-        "baselines",
+    "references": (
+        "references",
+        "references",
         "Fit SVM, random forest and published networks on the same pixels.",
     ),
     "analyse": ("analyse", "analyse", "Tell what scores are worth on networks that were trained."),
@@ -40,6 +40,8 @@ COMMANDS = {
     "inspect": ("inspect", "inspect", "Tell what a scene, a model or a run folder holds."),
     "doctor": ("doctor", "doctor", "Tell what this machine and this installation can do."),
 }
+# Former names, which scripts may have; no help lists them.
+FORMER = {"baselines": "references"}
 
 
 # How often a thread of torch's looks for work before it sleeps. libgomp looks for milliseconds;
@@ -55,9 +57,10 @@ class LazyGroup(click.Group):
         return list(COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        if cmd_name not in COMMANDS:
+        entry = COMMANDS.get(FORMER.get(cmd_name, cmd_name))
+        if entry is None:
             return None
-        module, function, _ = COMMANDS[cmd_name]
+        module, function, _ = entry
         command = getattr(importlib.import_module(f"hytas.cli.{module}"), function)
         assert isinstance(command, click.Command)
         return command

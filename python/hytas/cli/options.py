@@ -1,5 +1,6 @@
 """Options that several commands share, and their types."""
 
+import functools
 import math
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -31,6 +32,19 @@ class BudgetType(click.ParamType[str]):
             return str(Budget.parse(value))
         except ValueError as error:
             raise InputError(str(error)) from None
+
+
+class Renamed(click.Option):
+    """An option with an old name behind its name; scripts may use it, and help does not show it."""
+
+    def get_help_record(self, ctx: click.Context) -> tuple[str, str] | None:
+        """The line of the help, with the first name alone."""
+        names = self.opts
+        self.opts = names[:1]
+        try:
+            return super().get_help_record(ctx)
+        finally:
+            self.opts = names
 
 
 def _together(*options: Callable[[Command], Command]) -> Callable[[Command], Command]:
@@ -90,7 +104,7 @@ def scene_options(required: bool) -> Callable[[Command], Command]:
     )
 
 
-preparation_options = _together(
+_SPLIT_OPTIONS = _together(
     click.option(
         "--split",
         type=click.Choice(["auto", "fixed", "random", "blocks", "folds"]),
@@ -126,6 +140,24 @@ preparation_options = _together(
         help="Share of the training pixels held out for validation; where that is few, the race "
         "validates in folds.",
     ),
+)
+
+
+def _split_options(command: Command) -> Command:
+    """Add the options of a split; the command gets them as one `SplitSettings`, called `split`."""
+
+    @functools.wraps(command)
+    def gathered(*positional: Any, **values: Any) -> Any:
+        from hytas.data.splits.settings import OPTIONS, SplitSettings
+
+        given = {name: values.pop(name) for name in OPTIONS}
+        return command(*positional, split=SplitSettings.from_options(given), **values)
+
+    return _SPLIT_OPTIONS(gathered)
+
+
+preparation_options = _together(
+    _split_options,
     click.option("--patch-size", type=int, default=7, show_default=True, help="Side of a patch."),
     click.option(
         "--band-group",
@@ -144,15 +176,21 @@ preparation_options = _together(
     ),
 )
 
-retraining_options = _together(
+training_options = _together(
     click.option(
+        "--epochs",
         "--retrain-epochs",
+        "epochs",
+        cls=Renamed,
         type=int,
-        help="Epochs of retraining; 0 stops after the search.  [default: 1500 steps' worth, but "
-        "no more than 200]",
+        help="Epochs of the final training; 0 stops after the search.  [default: 1500 steps' "
+        "worth, but no more than 200]",
     ),
     click.option(
+        "--final-training-on",
         "--retrain-on",
+        "final_training_on",
+        cls=Renamed,
         type=click.Choice(["all", "train"]),
         default="all",
         show_default=True,
@@ -164,13 +202,14 @@ retraining_options = _together(
         type=int,
         default=1,
         show_default=True,
-        help="Retrainings, to report mean and standard deviation; the first is exported.",
+        help="Final trainings, to report mean and standard deviation; the first is exported.",
     ),
     click.option(
         "--recipe",
         multiple=True,
         metavar="NAME=VALUE",
-        help="Setting of race and retraining, as mixup=0.4 or class_weights=1; repeat for several.",
+        help="Setting of race and final training, as mixup=0.4 or class_weights=1; repeat for "
+        "several.",
     ),
 )
 
@@ -189,24 +228,22 @@ device_option = click.option(
 json_option = click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
 
 
-def recipe_of(usual: "Recipe", settings: Sequence[str], retrain_epochs: int | None) -> "Recipe":
-    """The `Recipe` of --recipe and --retrain-epochs, changing `usual`.
+def recipe_of(usual: "Recipe", settings: Sequence[str], epochs: int | None) -> "Recipe":
+    """The `Recipe` of --recipe and --epochs, changing `usual`.
 
     Raises:
         InputError: both say how long to train, or a setting is none.
     """
     recipe = usual.changed(settings)
-    if retrain_epochs is None:
+    if epochs is None:
         return recipe
-    if retrain_epochs < 0:
-        raise InputError(f"retrain epochs {retrain_epochs}: must be 0 or more")
+    if epochs < 0:
+        raise InputError(f"epochs {epochs}: must be 0 or more")
     names = [setting.partition("=")[0].strip() for setting in settings]
     for name in ("steps", "epochs"):
         if name in names:
-            raise InputError(
-                f"retrain epochs {retrain_epochs}: --recipe {name}=... says how long to train, too"
-            )
-    return recipe.with_epochs(retrain_epochs)
+            raise InputError(f"epochs {epochs}: --recipe {name}=... says how long to train, too")
+    return recipe.with_epochs(epochs)
 
 
 @contextmanager

@@ -31,11 +31,6 @@ CHUNK = 16  # architectures between two writes; what a kill can lose
     help="Networks side by side on a CPU.  [default: all cores]",
 )
 @click.option(
-    "--group-size",
-    type=click.IntRange(min=1),
-    help="Networks stacked on a GPU, memory allowing.",
-)
-@click.option(
     "--precision",
     type=click.Choice(["float32", "bf16", "tf32", "float64"]),
     default="float32",
@@ -44,18 +39,10 @@ CHUNK = 16  # architectures between two writes; what a kill can lose
 )
 @click.option(
     "--init",
-    type=click.Choice(["supernet", "own", "released"]),
-    default="supernet",
+    type=click.Choice(["pool", "own"]),
+    default="pool",
     show_default=True,
-    help="Initial weights: slices of one supernet, drawn for each architecture, or (space hytas) "
-    "those behind the published scores.",
-)
-@click.option(
-    "--fusions",
-    type=click.Choice(["shipped", "released"]),
-    default="shipped",
-    show_default=True,
-    help="Cross-layer fusion as hytas ships it, or as the code behind the published scores.",
+    help="Initial weights: slices of one pool that the seed fixes, or drawn for each architecture.",
 )
 @options.preparation_options
 @options.seed_option
@@ -72,41 +59,41 @@ def score(
     A combination ranks an architecture among those of the file, once all are scored.
     """
     from hytas.proxies import Evaluator, base_proxies, parse_proxies, proxy_batch
-    from hytas.proxies.architectures import read_architectures
     from hytas.proxies.score_table import ScoreTable
     from hytas.run import RunConfig
-    from hytas.run.context import choose_device, prepare
+    from hytas.run.context import choose_device
+    from hytas.run.prepared import prepare_scene
+    from hytas.spaces.architectures import read_architectures
 
     specs = parse_proxies(proxy)
     architectures = read_architectures(archs)
-    names = ("workers", "group_size", "precision", "init", "fusions")
+    names = ("workers", "precision", "init")
     scoring = {name: settings.pop(name) for name in names}
     config = RunConfig(**options.absolute_paths(settings))
     scene = config.load_scene()
-    context = prepare(config, scene, choose_device(device))
-    _check_genes(archs, architectures, context.shape, space)
-    _check_released(archs, architectures, scoring)
+    chosen, data = choose_device(device), prepare_scene(config, scene)
+    _check_genes(archs, architectures, data.shape, space)
     batch = None
     if any(spec.proxy.needs_data for spec in base_proxies(specs)):
         batch = proxy_batch(
-            scene, context.split.train, context.preprocessing, config.patch_size, config.seed
+            scene, data.split.train, data.preprocessing, config.patch_size, config.seed
         )
     evaluator = Evaluator(
         proxy,
-        context.shape,
+        data.shape,
         batch=batch,
-        device=str(context.device),
+        device=str(chosen),
         seed=config.seed,
         **scoring,
     )
     decisive = {
         "seed": config.seed,
-        "device": context.device.type,
+        "device": chosen.type,
         "scene": scene.fingerprint,
-        "shape": context.shape.variables(),
+        "shape": data.shape.variables(),
         "labelled patches": None if batch is None else _fingerprint(batch),
         "scaling": [config.scaling, config.bands],
-        **{name: scoring[name] for name in ("precision", "init", "fusions")},
+        **{name: scoring[name] for name in ("precision", "init")},
     }
     combinations = [spec for spec in specs if spec.members]
     with ScoreTable(out, evaluator.names, architectures, decisive, combinations) as table:
@@ -129,30 +116,17 @@ def _check_genes(
     path: str, architectures: list[dict[str, Any]], shape: Any, space: str | None
 ) -> None:
     """Refuse architectures that their space, or the given one, does not have."""
-    from hytas.proxies.sizes import check_genes
+    from hytas.proxies import check_architecture
     from hytas.spaces import open_space
+    from hytas.spaces.checks import check_listed
 
     opened = open_space(space, offered=shape.variables())[0] if space else None
     for place, architecture in enumerate(architectures, start=1):
         try:
-            check_genes(architecture, shape, opened)
+            check_architecture(architecture)
+            check_listed(architecture, shape, opened)
         except InputError as error:
             raise InputError(f"{path}, architecture {place}: {error}") from None
-
-
-def _check_released(
-    path: str, architectures: list[dict[str, Any]], scoring: dict[str, Any]
-) -> None:
-    """Refuse the released code's ways for architectures that it does not have."""
-    from hytas.spaces import PAPER_SPACE
-
-    other = [each["space"] for each in architectures if each["space"] != PAPER_SPACE]
-    for name in ("init", "fusions"):
-        if other and scoring[name] == "released":
-            raise InputError(
-                f"--{name} released: is of the space {PAPER_SPACE} alone, and {path} holds "
-                f"{other[0]}"
-            )
 
 
 def _score_rest(evaluator: Any, architectures: list[dict[str, Any]], table: Any) -> None:
@@ -160,9 +134,8 @@ def _score_rest(evaluator: Any, architectures: list[dict[str, Any]], table: Any)
     started, first = time.monotonic(), table.done
     if first:
         click.echo(f"resuming: {first} of {len(architectures)} are there", err=True)
-    size = max(CHUNK, evaluator.chunk)
-    for start in range(first, len(architectures), size):
-        chunk = architectures[start : start + size]
+    for start in range(first, len(architectures), CHUNK):
+        chunk = architectures[start : start + CHUNK]
         table.append(chunk, evaluator.score(chunk))
         rate = (table.done - first) / max(time.monotonic() - started, 1e-9)
         click.echo(f"{table.done}/{len(architectures)}, {rate:.1f}/s", err=True)

@@ -1,18 +1,21 @@
 """`hytas search`, also `hytas-search`: the whole road in one command."""
 
 import json
-from pathlib import Path
 from typing import Any
 
 import click
 
+from hytas._engine import strategies
 from hytas.cli import options
 from hytas.errors import InputError
+from hytas.spaces import DEFAULT_SPACE
 
 # The embedded scene is small and easy: this finds its winner within minutes on two cores.
-DEMO = {"population": 20, "generations": 5, "retrain_epochs": 60}
-DEMO_FINALISTS = {"predictor": 8}  # of strategies; a predictor learns from the first ones
-USUAL = {"population": 50, "generations": 20, "retrain_epochs": None}
+DEMO = {"population": 20, "generations": 5, "epochs": 60}
+DEMO_FINALISTS = 4
+USUAL = {"population": 50, "generations": 20, "epochs": None}
+# Those that rank by one score; --pareto takes one of the others.
+STRATEGIES = {name: facts for name, facts in strategies().items() if not facts["several_scores"]}
 
 
 @click.command()
@@ -33,7 +36,7 @@ USUAL = {"population": 50, "generations": 20, "retrain_epochs": None}
 )
 @click.option(
     "--space",
-    default="hytas-wide",
+    default=DEFAULT_SPACE,
     show_default=True,
     help="Search space; `hytas` is the paper's, with tokens of bands only.",
 )
@@ -42,16 +45,11 @@ USUAL = {"population": 50, "generations": 20, "retrain_epochs": None}
 @click.option("--generations", type=int, help="Generations.  [default: 20]")
 @click.option(
     "--strategy",
-    type=click.Choice(["evolution", "ageing", "random", "local", "predictor"]),
+    type=click.Choice(list(STRATEGIES)),
     default="evolution",
     show_default=True,
-    help="How the engine selects; predictor: as evolution, and a regressor fitted on the finalists "
-    "trained so far proposes the others.",
-)
-@click.option(
-    "--learn-from",
-    multiple=True,
-    help="Folder of an earlier run in the same space, for the predictor; repeat for several.",
+    help="How the engine selects. "
+    + " ".join(f"{name}: {facts['about']}." for name, facts in STRATEGIES.items()),
 )
 @click.option("--pareto", help="Find a front instead of one best: axes such as params,score.")
 @click.option(
@@ -63,13 +61,13 @@ USUAL = {"population": 50, "generations": 20, "retrain_epochs": None}
 @click.option(
     "--race-steps",
     type=int,
-    help="Optimiser steps of the finalists' first round; half go on to the next, which has twice "
-    "as many, and the last ones are trained in full.  [default: 100]",
+    help="Optimiser steps of the race's first rung. Each rung keeps half of the finalists and "
+    "trains twice as long; the last ones are trained to the end.  [default: 100]",
 )
 @click.option(
-    "--race-epochs", type=int, help="Passes over the training pixels of that round, instead."
+    "--race-epochs", type=int, help="Passes over the training pixels in that rung, instead."
 )
-@options.retraining_options
+@options.training_options
 @options.preparation_options
 @options.seed_option
 @options.device_option
@@ -77,7 +75,7 @@ USUAL = {"population": 50, "generations": 20, "retrain_epochs": None}
 def search(
     budgets: tuple[str, ...],
     out: str | None,
-    retrain_epochs: int | None,
+    epochs: int | None,
     population: int | None,
     generations: int | None,
     finalists: int | None,
@@ -102,29 +100,28 @@ def search(
     budget = ",".join(budgets)
     _check_race_length(settings)
     settings["proxy"] = ",".join(str(spec) for spec in parse_proxies(settings["proxy"]))
-    from hytas.run import RunConfig, run_mission
+    from hytas.run import RunConfig, run_pipeline
     from hytas.train import Recipe
 
-    settings["learn_from"] = tuple(str(Path(folder).resolve()) for folder in settings["learn_from"])
     data = settings["data"]
     defaults = DEMO if data == "synthetic" else USUAL
     console = Console()
     if data == "synthetic":
         console.line("this runs on the embedded synthetic scene (--data names another), briefly")
-        settings["usual_finalists"] = DEMO_FINALISTS.get(settings["strategy"], 4)
-    usual = Recipe(epochs=defaults["retrain_epochs"])
+        settings["usual_finalists"] = DEMO_FINALISTS
+    usual = Recipe(epochs=defaults["epochs"])
     settings["budget"] = budget
     config = RunConfig(
         population=_either(population, defaults["population"]),
         generations=_either(generations, defaults["generations"]),
         finalists=finalists,
-        recipe=options.recipe_of(usual, recipe, retrain_epochs),
+        recipe=options.recipe_of(usual, recipe, epochs),
         **options.absolute_paths(settings),
     )
     scene = config.load_scene()
     folder = out or f"runs/{scene.name}-{budget.replace(',', '-').replace('/', '-')}"
     try:
-        outcome = run_mission(config, scene, folder, device=device, report=console)
+        outcome = run_pipeline(config, scene, folder, device=device, report=console)
     finally:
         console.close()
     if as_json:
@@ -140,7 +137,7 @@ def _check_race_length(settings: dict[str, Any]) -> None:
     elif settings["race_epochs"] is not None:
         raise InputError(
             f"race epochs {settings['race_epochs']}: --race-steps {settings['race_steps']} says "
-            "how long the first round is, too"
+            "how long the first rung is, too"
         )
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from hytas.errors import InputError
+from hytas.spaces import DEFAULT_SPACE
 
 if TYPE_CHECKING:
     from hytas._engine import SearchSpace
@@ -50,7 +51,10 @@ def _space_options(command: Command) -> Command:
             help="A variable of the space, such as bands=103; repeatable.",
         ),
         click.option(
-            "--space", default="hytas", show_default=True, help="A built-in space, or a space file."
+            "--space",
+            default=DEFAULT_SPACE,
+            show_default=True,
+            help="A built-in space, or a space file.",
         ),
     ):
         command = option(command)

@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 import click
 
-from hytas.deploy.lettering import lettering_note
+from hytas.pictures import font_note
 from hytas.run import Outcome, describe_architecture
 
 
@@ -41,7 +41,7 @@ def _print_accuracy(outcome: Outcome) -> None:
             spread = f"  ({len(seeds['of'])} seeds: {found['mean']:.4f} +- {found['std']:.4f})"
         click.echo(f"  {name:<30} {test[name]:.4f}{spread}")
     click.echo(f"torch, ONNX and TorchScript agree on all of them: largest difference {worst:.1e}")
-    if note := lettering_note(list(test["per_class"])):
+    if note := font_note(list(test["per_class"])):
         click.echo(f"note: {note}")
 
 

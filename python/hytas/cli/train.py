@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 @click.option("--arch", help="Architecture, a JSON file as `architecture.json` of a run.")
 @options.scene_options(required=False)
 @click.option("--out", help="Folder of the new run.")
-@options.retraining_options
+@options.training_options
 @options.preparation_options
 @options.seed_option
 @options.device_option
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 def train(ctx: click.Context, /, run: str | None, arch: str | None, **settings: Any) -> None:
     """Train, export and check one architecture.
 
-    RUN is the folder of a search that stopped before its retraining; or give --arch, --data
+    RUN is the folder of a search that stopped before its final training; or give --arch, --data
     and --out for an architecture of your own.
 
     \b
@@ -60,7 +60,7 @@ def _refuse_with_run(ctx: click.Context, arch: str | None) -> None:
         parameter
         for parameter in ctx.params
         if ctx.get_parameter_source(parameter) is click.core.ParameterSource.COMMANDLINE
-        and parameter not in ("run", "retrain_epochs", "recipe", "device", "as_json")
+        and parameter not in ("run", "epochs", "recipe", "device", "as_json")
     ]
     if given:
         names = ", ".join(f"--{name.replace('_', '-')}" for name in given)
@@ -68,7 +68,7 @@ def _refuse_with_run(ctx: click.Context, arch: str | None) -> None:
 
 
 def _continue(run: str, settings: dict[str, Any], console: Any) -> tuple[Any, str]:
-    from hytas.run import RunFolder, run_mission
+    from hytas.run import RunFolder, run_pipeline
 
     folder = RunFolder(run)
     config, _ = folder.read_config()
@@ -78,7 +78,7 @@ def _continue(run: str, settings: dict[str, Any], console: Any) -> tuple[Any, st
     config = replace(config, recipe=_recipe(usual, settings))
     scene = config.load_scene()
     with options.run_argument():
-        outcome = run_mission(config, scene, run, device=settings["device"], report=console)
+        outcome = run_pipeline(config, scene, run, device=settings["device"], report=console)
     return outcome, config.data
 
 
@@ -90,7 +90,7 @@ def _start(arch: str | None, settings: dict[str, Any], console: Any) -> tuple[An
 
     out, device = settings.pop("out"), settings.pop("device")
     recipe = _recipe(Recipe(), settings)
-    del settings["retrain_epochs"], settings["recipe"]
+    del settings["epochs"], settings["recipe"]
     if arch is None or out is None:
         raise InputError("train: give RUN, or --arch and --out (and --data)")
     architecture = read_json(Path(arch))
@@ -106,7 +106,7 @@ def _start(arch: str | None, settings: dict[str, Any], console: Any) -> tuple[An
 
 
 def _recipe(usual: "Recipe", settings: dict[str, Any]) -> "Recipe":
-    recipe = options.recipe_of(usual, settings["recipe"], settings["retrain_epochs"])
+    recipe = options.recipe_of(usual, settings["recipe"], settings["epochs"])
     if recipe.epochs == 0:
-        raise InputError("retrain epochs 0: nothing would be trained; must be 1 or more")
+        raise InputError("epochs 0: nothing would be trained; must be 1 or more")
     return recipe

@@ -18,12 +18,13 @@ from hytas.data.patches import (
 from hytas.data.preprocessing import Preprocessing
 from hytas.data.readers import FORMATS, open_file
 from hytas.data.scene import Scene, scene_from_arrays
-from hytas.data.split import Split
-from hytas.data.splitting import (
+from hytas.data.splits import (
+    Split,
+    SplitSettings,
     check_seed,
-    check_split_settings,
     make_split,
     overlap_fraction,
+    takes_split_options,
 )
 from hytas.data.synthetic import synthetic_scene
 
@@ -41,12 +42,12 @@ __all__ = [
     "Rows",
     "Scene",
     "Split",
+    "SplitSettings",
     "Variable",
     "check_mark",
     "check_patch_side",
     "check_patch_size",
     "check_seed",
-    "check_split_settings",
     "extract_patches",
     "holds_data",
     "load_cube",
@@ -61,6 +62,7 @@ __all__ = [
     "parse_bands",
     "scene_from_arrays",
     "synthetic_scene",
+    "takes_split_options",
     "undeclared_in_rows",
     "valid_pixels",
 ]

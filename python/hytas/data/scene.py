@@ -33,7 +33,6 @@ class Scene:
         valid: (H, W), False where a band in use is NaN or infinite, or all are `nodata`; such
             pixels are unlabelled.
         sources: the files read.
-        cube_digest: sha256 of the cube alone, in hex; the same in every type that holds its values.
         fingerprint: sha256 of cube, its type, labels, split, class ids, bad bands and mark for no
             data, in hex.
         notes: one-line remarks on what was masked or put right.
@@ -54,7 +53,6 @@ class Scene:
     wavelengths: npt.NDArray[np.float64] | None
     valid: npt.NDArray[np.bool_]
     sources: tuple[str, ...]
-    cube_digest: str
     fingerprint: str
     notes: tuple[str, ...] = ()
     train_counts: tuple[int, ...] | None = None
@@ -144,7 +142,6 @@ def scene_from_arrays(
     _check_shapes(maps, cube)
     nodata = as_held(nodata, cube.dtype)
     joined, valid, remarks = _masked(cube, maps, nodata, (bands, bad_bands))
-    digest = _digest(cube, np.float32)
     return Scene(
         name=name,
         cube=cube,
@@ -156,8 +153,7 @@ def scene_from_arrays(
         wavelengths=wavelengths_of(wavelengths, cube.shape[2]),
         valid=valid,
         sources=tuple(sources),
-        cube_digest=digest,
-        fingerprint=fingerprint(digest, cube.dtype, joined, nodata, bad_bands),
+        fingerprint=fingerprint(_digest(cube, np.float32), cube.dtype, joined, nodata, bad_bands),
         notes=(*notes, *remarks),
         nodata=nodata,
         class_colours=_colours(class_colours or {}, joined.ids),

@@ -24,7 +24,8 @@ def synthetic_scene(
 
     Args:
         seed: of everything drawn.
-        height, width: in pixels.
+        height: in pixels.
+        width: in pixels.
         bands: evenly spaced over 400 to 2450 nm, those in WATER_VAPOUR_NM dead.
         train_per_class: pixels of the training map.
 

@@ -9,10 +9,10 @@ import numpy as np
 import numpy.typing as npt
 import onnxruntime
 
-from hytas.deploy.lettering import legible
 from hytas.deploy.protobuf import uses_external_data
 from hytas.deploy.providers import check_chosen, choose
 from hytas.errors import InputError
+from hytas.files import legible
 from hytas.model_card import ModelCard
 
 Probabilities = npt.NDArray[np.float32]

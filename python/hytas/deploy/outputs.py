@@ -9,12 +9,12 @@ import numpy as np
 import numpy.typing as npt
 
 from hytas.data import Geo, Rows
-from hytas.deploy.picture import draw_map
 from hytas.deploy.rasters import names_file, write_envi, write_geotiff
 from hytas.deploy.scene import MapRows, row_blocks
 from hytas.errors import InputError
 from hytas.files import atomic_write, check_folder
 from hytas.model_card import ModelCard
+from hytas.pictures import PICTURES, Legend, draw_map
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,8 @@ class Extras:
 
 def write_picture(path: Path, result: MapRows, card: ModelCard, extras: Extras) -> None:
     """A picture for people: the map, the ground truth if any, and a legend."""
-    draw_map(path, result.labels, card, truth=extras.truth, title=extras.title)
+    legend = Legend(card.class_ids, card.class_names, card.palette)
+    draw_map(path, result.labels, legend, truth=extras.truth, title=extras.title)
 
 
 def write_npy(path: Path, result: MapRows, card: ModelCard, extras: Extras) -> None:
@@ -75,8 +76,6 @@ def write_raster(path: Path, result: MapRows, card: ModelCard, extras: Extras) -
     write, dtype = RASTERS[path.suffix.lower()], smallest_type(card)
     write(path, result.labels, dtype, card, extras.geo, True)
 
-
-PICTURES = (".png", ".svg", ".pdf")
 
 # suffix -> writer. A new output is one function and one line here.
 WRITERS: dict[str, Callable[[Path, MapRows, ModelCard, Extras], None]] = {

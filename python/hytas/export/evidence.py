@@ -40,7 +40,6 @@ class Evidence:
         patch_size: of the model.
         pixels: flat indices of the pixels to compare on.
         targets: (pixels) their true classes, 0-based.
-        training: flat indices of the training pixels, for calibration.
     """
 
     model: SensorModel
@@ -48,7 +47,6 @@ class Evidence:
     patch_size: int
     pixels: npt.NDArray[np.int64]
     targets: npt.NDArray[np.int64]
-    training: npt.NDArray[np.int64]
 
     @cached_property
     def reader(self) -> PatchReader:

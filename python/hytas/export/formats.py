@@ -12,7 +12,7 @@ from hytas.errors import InputError
 from hytas.export import reduced
 from hytas.export.evidence import Evidence, judge_exact, judge_reduced, judge_scene
 from hytas.export.exported_program import export_program
-from hytas.export.onnx_file import export_attention, export_onnx, set_card
+from hytas.export.onnx_file import export_onnx, set_card
 from hytas.export.parity import ExportError
 from hytas.export.scene_graph import export_scene
 from hytas.export.torchscript import export_torchscript
@@ -20,7 +20,7 @@ from hytas.files import atomic_write
 from hytas.model_card import ModelCard
 from hytas.models import SensorModel
 
-Write = Callable[[SensorModel, Path, ModelCard, Evidence | None], Any]
+Write = Callable[[SensorModel, Path, ModelCard], Any]
 Judge = Callable[[str, Path, Evidence], dict[str, Any]]
 
 
@@ -29,7 +29,7 @@ class Format(NamedTuple):
 
     Attributes:
         file: its name in a run folder.
-        write: writes it; only formats that calibrate look at the evidence.
+        write: writes it.
         judge: figures of the file on real pixels, or ExportError.
     """
 
@@ -38,20 +38,8 @@ class Format(NamedTuple):
     judge: Judge
 
 
-def _plain(write: Callable[[SensorModel, Path, ModelCard], Path]) -> Write:
-    return lambda model, path, card, evidence: write(model, path, card)
-
-
 def _graph(build: Callable[[SensorModel, ModelCard], onnx.ModelProto]) -> Write:
-    return lambda model, path, card, evidence: _save(build(model, card), path)
-
-
-def _static(model: SensorModel, path: Path, card: ModelCard, evidence: Evidence | None) -> None:
-    if evidence is None:
-        raise InputError("format: onnx-int8-qdq needs training pixels to calibrate on")
-    keep = reduced.CALIBRATION_PATCHES
-    pixels = evidence.training[:: max(1, len(evidence.training) // keep)][:keep]
-    _save(reduced.to_int8_static(model, card, evidence.reader(pixels)), path)
+    return lambda model, path, card: _save(build(model, card), path)
 
 
 def _save(graph: onnx.ModelProto, path: Path) -> None:
@@ -61,14 +49,12 @@ def _save(graph: onnx.ModelProto, path: Path) -> None:
 
 # A new format is one function and one line here; a new kind of file has a line in `parity.OPENERS`.
 FORMATS: dict[str, Format] = {
-    "onnx": Format("model.onnx", _plain(export_onnx), judge_exact),
-    "onnx-scene": Format("scene.onnx", _plain(export_scene), judge_scene),
-    "onnx-attention": Format("model.attention.onnx", _plain(export_attention), judge_exact),
+    "onnx": Format("model.onnx", export_onnx, judge_exact),
+    "onnx-scene": Format("scene.onnx", export_scene, judge_scene),
     "onnx-fp16": Format("model.fp16.onnx", _graph(reduced.to_half), judge_reduced),
-    "onnx-int8": Format("model.int8.onnx", _graph(reduced.to_int8_dynamic), judge_reduced),
-    "onnx-int8-qdq": Format("model.int8-qdq.onnx", _static, judge_reduced),
-    "torchscript": Format("model.pt", _plain(export_torchscript), judge_exact),
-    "pt2": Format("model.pt2", _plain(export_program), judge_exact),
+    "onnx-int8": Format("model.int8.onnx", _graph(reduced.to_int8), judge_reduced),
+    "torchscript": Format("model.pt", export_torchscript, judge_exact),
+    "pt2": Format("model.pt2", export_program, judge_exact),
 }
 
 
@@ -89,7 +75,6 @@ def export_formats(
     folder: str | Path,
     card: ModelCard,
     formats: Sequence[str],
-    evidence: Evidence | None = None,
 ) -> dict[str, Path]:
     """Write the named formats into `folder`, unchecked; returns format -> file.
 
@@ -99,7 +84,7 @@ def export_formats(
     """
     files = {name: Path(folder) / FORMATS[name].file for name in check_formats(formats)}
     for name, path in files.items():
-        FORMATS[name].write(model, path, card, evidence)
+        FORMATS[name].write(model, path, card)
     return files
 
 
@@ -151,7 +136,7 @@ def _write_judged(
     name: str, path: Path, card: ModelCard, evidence: Evidence, force: bool
 ) -> dict[str, Any]:
     entry = FORMATS[name]
-    entry.write(evidence.model, path, card, evidence)
+    entry.write(evidence.model, path, card)
     try:
         return entry.judge(name, path, evidence)
     except ExportError as refusal:

@@ -14,9 +14,9 @@ import onnxruntime
 from onnx import TensorProto, helper, numpy_helper
 
 from hytas.deploy.bench import repeat
-from hytas.export.lean import MOST_RUNS, runs_of
 from hytas.export.onnx_file import OPSET
 from hytas.model_card import ModelCard
+from hytas.models.sensor import MOST_RUNS, runs_of
 from hytas.spaces import mlp_width
 
 Array = npt.NDArray[Any]
@@ -106,7 +106,7 @@ def stream(
 
 
 def scaling(graph: Sketch, card: ModelCard) -> str:
-    """Band selection and scaling of `patches` in the card's type, as `lean.Scaling` exports it."""
+    """Band selection and scaling of `patches` in the card's type, as `Scaling` exports it."""
     kept = [int(band) for band in card.preprocessing["bands"]]
     x = graph.add("Cast", "patches", to=TensorProto.FLOAT)
     if len(kept) < card.bands:

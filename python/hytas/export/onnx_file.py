@@ -10,19 +10,19 @@ import numpy as np
 import onnx
 import torch
 from onnx import TensorProto, helper
+from onnxscript import optimizer
 from torch import nn
 
 from hytas.errors import InputError
-from hytas.export.lean import LeanModel
 from hytas.export.quiet import quiet
 from hytas.files import atomic_write
 from hytas.model_card import ModelCard
 from hytas.models import SensorModel
+from hytas.models.layers import attention_written_out
 
 OPSET = 20
 OPSETS = range(18, 25)
-ATTENTION_OPSET = 23
-"""The first operator set with attention as one operator, which a model of that set then uses."""
+_ANY_SIZE = 2**62
 
 
 def export_onnx(
@@ -48,11 +48,6 @@ def export_onnx(
     return Path(path)
 
 
-def export_attention(model: SensorModel, path: str | Path, card: ModelCard) -> Path:
-    """`export_onnx` with attention as one operator, for runtimes that know operator set 23."""
-    return export_onnx(model, path, card, opset=ATTENTION_OPSET)
-
-
 def to_onnx(model: SensorModel, card: ModelCard, *, opset: int = OPSET) -> onnx.ModelProto:
     """The ONNX model that `export_onnx` writes."""
     if opset not in OPSETS:
@@ -60,8 +55,7 @@ def to_onnx(model: SensorModel, card: ModelCard, *, opset: int = OPSET) -> onnx.
     example = example_patches(model, card)
     batch = torch.export.Dim("N", min=1)
     names = (["patches"], ["probabilities"])
-    lean = LeanModel(inference_copy(model), card, fused=opset >= ATTENTION_OPSET)
-    graph = trace(lean, example, {0: batch}, names, opset)
+    graph = trace(inference_copy(model, card), example, {0: batch}, names, opset)
     take_dtype(graph, card.dtype)
     return finish(graph, card, "patch")
 
@@ -82,9 +76,16 @@ def set_card(graph: onnx.ModelProto, card: ModelCard) -> None:
         graph.metadata_props.add(key=name, value=text)
 
 
-def inference_copy(model: SensorModel) -> SensorModel:
-    """A copy for tracing: on the CPU, in float32, in evaluation mode, without gradients."""
-    return copy.deepcopy(model).to("cpu", torch.float32).eval().requires_grad_(False)
+def inference_copy(model: SensorModel, card: ModelCard | None = None) -> SensorModel:
+    """A copy for tracing: on the CPU, in float32, in evaluation mode, without gradients.
+
+    With a card it scales only what values of the card's type and bands need.
+    """
+    plain = copy.deepcopy(model).to("cpu", torch.float32).eval().requires_grad_(False)
+    if card is not None:
+        plain.scaling.finite = card.numpy_dtype.kind != "f"
+        plain.scaling.whole = len(plain.scaling.bands) == card.bands
+    return plain
 
 
 def example_patches(model: SensorModel, card: ModelCard) -> torch.Tensor:
@@ -93,11 +94,12 @@ def example_patches(model: SensorModel, card: ModelCard) -> torch.Tensor:
     Raises:
         InputError: the card's bands or classes are not the model's.
     """
-    side, kept = card.patch_size, int(model.bands.max()) + 1
+    scaling = model.scaling
+    side, kept = card.patch_size, int(scaling.bands.max()) + 1
     if kept > card.bands:
         raise InputError(f"bands: the card says {card.bands} and the model reads band {kept}")
     patches = torch.zeros(2, side, side, card.bands)
-    patches[..., model.bands.cpu()] = model.offset.cpu()
+    patches[..., scaling.bands.cpu()] = scaling.offset.cpu()
     with torch.no_grad():
         classes = inference_copy(model)(patches).shape[1]
     if classes != len(card.class_ids):
@@ -123,7 +125,7 @@ def trace(
         names: of the input and of the outputs.
         opset: ONNX operator set.
     """
-    with quiet(), torch.no_grad():
+    with quiet(), torch.no_grad(), attention_written_out():
         program = torch.onnx.export(
             model,
             (example,),
@@ -135,7 +137,10 @@ def trace(
             verbose=False,
         )
     assert program is not None  # with dynamo=True there always is one
-    graph: onnx.ModelProto = program.model_proto
+    # What the weights alone decide is computed now, however large they are.
+    graph: onnx.ModelProto = optimizer.optimize(
+        program.model_proto, input_size_limit=_ANY_SIZE, output_size_limit=_ANY_SIZE
+    )
     _forget_origin(graph)
     return graph
 

@@ -8,18 +8,14 @@ over pieces of rows, so the memory of attention does not grow with the tile.
 """
 
 from pathlib import Path
-from typing import cast
 
 import numpy as np
 import onnx
 import onnx.compose
 import torch
-import torch.nn.functional as F
 from onnx import TensorProto, helper, numpy_helper
 from torch import Tensor, nn
 
-from hytas.errors import InputError
-from hytas.export.lean import LeanEncoder, Scaling
 from hytas.export.onnx_file import (
     OPSET,
     example_patches,
@@ -30,74 +26,25 @@ from hytas.export.onnx_file import (
 )
 from hytas.files import atomic_write
 from hytas.model_card import ModelCard
-from hytas.models import SensorModel, SpectralTransformer
-from hytas.models.layers import PixelEmbedding, SpectralEmbedding
-from hytas.models.spectral import BAND, PIXEL
+from hytas.models import SensorModel, as_network
+from hytas.models.layers import probabilities
 
 PIECE = 8
 """Pixels of a row at a time: more leave the processor's cache (attention is T x T for each)."""
 
 
-class StripBands(nn.Module):
-    """`SpectralEmbedding` of every pixel of a row: a convolution over (column, band)."""
-
-    def __init__(self, embedding: SpectralEmbedding, patch_size: int) -> None:
-        super().__init__()
-        project = embedding.project
-        embed_dim, _, group = project.weight.shape
-        self.margin = embedding.margin
-        weight = project.weight.detach().reshape(embed_dim, patch_size, patch_size, group)
-        stride = (1, project.stride[0])
-        self.project = nn.Conv2d(patch_size, embed_dim, (patch_size, group), stride)
-        self.project.weight = nn.Parameter(weight, requires_grad=False)
-        self.project.bias = project.bias
-
-    def forward(self, strip: Tensor) -> Tensor:
-        """Scaled bands (P, W + P - 1, bands) -> (W, tokens, E)."""
-        rows = strip.unsqueeze(0)
-        if self.margin:
-            rows = F.pad(rows, (self.margin, self.margin, 0, 0), mode="replicate")
-        tokens: Tensor = self.project(rows)  # (1, E, W, tokens)
-        return tokens[0].permute(1, 2, 0)
-
-
-class StripPixels(nn.Module):
-    """`PixelEmbedding` of every pixel of a row, whose neighbours are projected already."""
-
-    def __init__(self, embedding: PixelEmbedding) -> None:
-        super().__init__()
-        self.embedding = embedding
-
-    def forward(self, strip: Tensor) -> Tensor:
-        """Projected pixels (P, W + P - 1, E) -> (W, P * P, E)."""
-        side = self.embedding.patch_size
-        width = strip.shape[1] - side + 1
-        windows = [strip[:, column : column + width] for column in range(side)]
-        patches = torch.stack(windows, dim=2)  # (row, W, column, E)
-        tokens: Tensor = self.embedding.place(patches.transpose(0, 1).flatten(1, 2))
-        return tokens
-
-
 class TileModel(nn.Module):
-    """What is computed once a pixel of the tile, whatever the number of patches that it lies in.
+    """What is computed once a pixel of the tile, whatever the number of patches that it lies in."""
 
-    Bands scaled, for band tokens; pixels projected, for pixel tokens; one after the other for both.
-    """
-
-    def __init__(self, model: SensorModel, card: ModelCard) -> None:
+    def __init__(self, model: SensorModel) -> None:
         super().__init__()
-        network = cast(SpectralTransformer, model.network)
-        self.scaling = Scaling(model, card)
-        self.keep_bands = BAND in network.streams
-        self.project = network.pixel_embed.project if PIXEL in network.streams else None
+        self.scaling = model.scaling
+        self.pixels = as_network(model.network, "scene graph").strips().pixels
 
     def forward(self, tile: Tensor) -> Tensor:
         """(rows, columns, sensor bands) float32 -> (rows, columns, features)."""
-        scaled: Tensor = self.scaling(tile)
-        if self.project is None:
-            return scaled
-        projected: Tensor = self.project(scaled)
-        return torch.cat([scaled, projected], dim=2) if self.keep_bands else projected
+        features: Tensor = self.pixels(self.scaling(tile))
+        return features
 
 
 class StripModel(nn.Module):
@@ -107,31 +54,13 @@ class StripModel(nn.Module):
 
     def __init__(self, model: SensorModel, card: ModelCard) -> None:
         super().__init__()
-        network = model.network
-        if not isinstance(network, SpectralTransformer):
-            raise InputError(
-                f"scene graph: a {type(network).__name__} has no embedding that is shared by the "
-                "patches of a tile; export the patch graph"
-            )
-        self.bands = len(model.bands)
-        both = len(network.streams) > 1
-        self.cut = self.bands if both else None
-        has_band, has_pixel = BAND in network.streams, PIXEL in network.streams
-        self.embed_bands = StripBands(network.band_embed, card.patch_size) if has_band else None
-        self.embed_pixels = StripPixels(network.pixel_embed) if has_pixel else None
-        self.encode = LeanEncoder(network)
+        self.row = as_network(model.network, "scene graph").strips().row
         self.register_buffer("class_ids", torch.tensor(card.class_ids, dtype=torch.int32))
 
     def forward(self, strip: Tensor) -> tuple[Tensor, Tensor]:
         """(P, W + P - 1, features) -> class ids (W) int32, confidence (W)."""
-        scaled = projected = strip
-        if self.cut is not None:
-            scaled, projected = strip[..., : self.cut], strip[..., self.cut :]
-        bands = None if self.embed_bands is None else self.embed_bands(scaled)
-        pixels = None if self.embed_pixels is None else self.embed_pixels(projected)
-        probabilities = torch.softmax(self.encode(bands, pixels), dim=1)
-        best = probabilities.argmax(dim=1)
-        return self.class_ids.index_select(0, best), probabilities.amax(dim=1)
+        chances = probabilities(self.row(strip))
+        return self.class_ids.index_select(0, chances.argmax(dim=1)), chances.amax(dim=1)
 
 
 def export_scene(
@@ -154,9 +83,9 @@ def export_scene(
 def to_scene_onnx(model: SensorModel, card: ModelCard, *, opset: int = OPSET) -> onnx.ModelProto:
     """The ONNX model that `export_scene` writes."""
     example_patches(model, card)  # refuses a card that is not the model's
-    plain = inference_copy(model)
+    plain = inference_copy(model, card)
     strip = StripModel(plain, card).eval()
-    tile = TileModel(plain, card).eval()
+    tile = TileModel(plain).eval()
     body = _trace_strip(strip, tile, card, opset)
     free = {axis: torch.export.Dim(f"tile_{name}", min=2) for axis, name in enumerate("yx")}
     example = torch.zeros(card.patch_size + 3, card.patch_size + 5, card.bands)

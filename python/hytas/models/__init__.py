@@ -1,7 +1,7 @@
 """Networks, each a plain module built from an architecture."""
 
-from hytas.models.sensor import SensorModel
-from hytas.models.shape import InputShape, check_band_group
+from hytas.models.network import Network, Strips, as_network
+from hytas.models.sensor import Scaling, SensorModel
 from hytas.models.spectral import SpectralTransformer
 from hytas.models.table import (
     NETWORKS,
@@ -11,13 +11,18 @@ from hytas.models.table import (
     patch_size_of,
 )
 from hytas.models.whitening import whiten_embedding
+from hytas.spaces.shape import InputShape, check_band_group
 
 __all__ = [
     "NETWORKS",
     "Architecture",
     "InputShape",
+    "Network",
+    "Scaling",
     "SensorModel",
     "SpectralTransformer",
+    "Strips",
+    "as_network",
     "build_network",
     "check_band_group",
     "count_parameters",

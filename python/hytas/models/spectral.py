@@ -7,15 +7,23 @@ parallel (their read-outs are joined before the head) or in series (the class to
 stream is added to that of the pixels' stream).
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor, nn
 
 from hytas.errors import InputError
-from hytas.models.layers import PixelEmbedding, SpectralEmbedding, TokenStream, initialise
-from hytas.models.shape import InputShape
+from hytas.models.layers import (
+    Law,
+    PixelEmbedding,
+    SpectralEmbedding,
+    TokenStream,
+    initialise,
+    laws_of,
+)
+from hytas.models.network import Network, Strips
+from hytas.spaces.shape import InputShape
 
 BAND, PIXEL, SERIES, PARALLEL = TOKENS = ("band", "pixel", "series", "parallel")
 CLASS, MEAN, CENTRE = POOLINGS = ("class", "mean", "centre")
@@ -32,7 +40,7 @@ class Layers:
 NONE = Layers((), ())
 
 
-class SpectralTransformer(nn.Module):
+class SpectralTransformer(Network):
     """A transformer over bands, over pixels, or of two streams.
 
     With band tokens, stride 1, pooling "class" and fusion it is the network of HyTAS.
@@ -84,12 +92,18 @@ class SpectralTransformer(nn.Module):
             self.band_embed = SpectralEmbedding(patch_size, band_width, embed_dim, band_stride)
             count = 1 + -(-shape.bands // band_stride)
             self.band_stream = TokenStream(
-                count, embed_dim, bands.heads, bands.mlp, fusion, drop_path
+                count, embed_dim, bands.heads, bands.mlp, fusion, drop_path, self._read(BAND)
             )
         if tokens != BAND:
             self.pixel_embed = PixelEmbedding(shape.bands, patch_size, embed_dim)
             self.pixel_stream = TokenStream(
-                1 + patch_size**2, embed_dim, pixels.heads, pixels.mlp, fusion, drop_path
+                1 + patch_size**2,
+                embed_dim,
+                pixels.heads,
+                pixels.mlp,
+                fusion,
+                drop_path,
+                self._read(PIXEL),
             )
         read = embed_dim * (2 if tokens == PARALLEL else 1)
         self.norm = nn.LayerNorm(read)
@@ -101,18 +115,50 @@ class SpectralTransformer(nn.Module):
         """The streams there are: "band", "pixel", or both, in the order in which they run."""
         return (self.tokens,) if self.tokens in (BAND, PIXEL) else (BAND, PIXEL)
 
+    @property
+    def token_streams(self) -> Mapping[str, TokenStream]:
+        """The streams by name."""
+        return {name: getattr(self, f"{name}_stream") for name in self.streams}
+
+    @property
+    def pixel_projection(self) -> nn.Linear | None:
+        """The linear map of a pixel's bands, if tokens are pixels."""
+        return self.pixel_embed.project if PIXEL in self.streams else None
+
+    def laws(self) -> dict[str, Law]:
+        """Return parameter name -> law of its initial values."""
+        return laws_of(self)
+
+    def seen(self, patches: Tensor) -> Tensor:
+        """Return the centre of patches (N, P, P, bands) that the network looks at."""
+        return crop(patches, self.patch_size)
+
+    def strips(self) -> Strips:
+        """Return the network taken apart for whole rows of pixels."""
+        return Strips(_SharedPixels(self), _Row(self))
+
     def forward(self, patches: Tensor) -> Tensor:
         """(N, P, P, bands) -> (N, classes)."""
-        return self.classify(*self.embed(patches))
+        patches = self.seen(patches)
+        return self.classify(
+            self.band_embed(patches) if BAND in self.streams else None,
+            self.pixel_embed(patches) if PIXEL in self.streams else None,
+        )
 
-    def embed(self, patches: Tensor) -> tuple[Tensor | None, Tensor | None]:
-        """Band tokens (N, B, E) and pixel tokens (N, P * P, E), None where there are none."""
-        patches = crop(patches, self.patch_size)
-        bands = self.band_embed(patches) if BAND in self.streams else None
-        pixels = self.pixel_embed(patches) if PIXEL in self.streams else None
-        return bands, pixels
+    def classify(self, bands: Tensor | None, pixels: Tensor | None) -> Tensor:
+        """Band tokens (N, B, E) and pixel tokens (N, P * P, E), where there are any -> logits."""
+        read: list[Tensor] = []
+        for name, embedded in ((BAND, bands), (PIXEL, pixels)):
+            if embedded is None:
+                continue
+            context = read.pop() if self.tokens == SERIES and read else None
+            left: Tensor = getattr(self, f"{name}_stream")(embedded, context)
+            read.append(left if left.shape[1] == 1 else left.mean(dim=1, keepdim=True))
+        joined = torch.cat(read, dim=2) if len(read) > 1 else read[0]
+        logits: Tensor = self.head(self.norm(joined[:, 0]))
+        return logits
 
-    def read_of(self, stream: str) -> slice:
+    def _read(self, stream: str) -> slice:
         """The tokens of a stream that are read: their mean is what the head, or the other gets."""
         if self.tokens == SERIES and stream == BAND:
             return slice(0, 1)
@@ -123,26 +169,41 @@ class SpectralTransformer(nn.Module):
             return slice(centre, centre + 1)
         return slice(0, 1)
 
-    def classify(
-        self, bands: Tensor | None, pixels: Tensor | None, streams: nn.Module | None = None
-    ) -> Tensor:
-        """Embedded tokens -> logits (N, classes).
 
-        `streams` may hold other streams than the network's own, which return only what is read.
-        """
-        read: list[Tensor] = []
-        for name, tokens in ((BAND, bands), (PIXEL, pixels)):
-            if tokens is None:
-                continue
-            context = read.pop() if self.tokens == SERIES and read else None
-            if streams is None:
-                left = getattr(self, f"{name}_stream")(tokens, context)[:, self.read_of(name)]
-            else:
-                left = getattr(streams, f"{name}_stream")(tokens, context)
-            read.append(left if left.shape[1] == 1 else left.mean(dim=1, keepdim=True))
-        joined = torch.cat(read, dim=2) if len(read) > 1 else read[0]
-        logits: Tensor = self.head(self.norm(joined[:, 0]))
-        return logits
+class _SharedPixels(nn.Module):
+    """What the patches of a pixel share: its scaled bands for band tokens, its projection for
+    pixel tokens, one after the other for both."""
+
+    def __init__(self, network: SpectralTransformer) -> None:
+        super().__init__()
+        self.keep_bands = BAND in network.streams
+        self.project = network.pixel_projection
+
+    def forward(self, scaled: Tensor) -> Tensor:
+        """(..., bands) -> (..., F)."""
+        if self.project is None:
+            return scaled
+        projected: Tensor = self.project(scaled)
+        return torch.cat([scaled, projected], dim=-1) if self.keep_bands else projected
+
+
+class _Row(nn.Module):
+    """The logits of a row of pixels, from what the pixels around them share."""
+
+    def __init__(self, network: SpectralTransformer) -> None:
+        super().__init__()
+        self.network = network
+
+    def forward(self, features: Tensor) -> Tensor:
+        """(P, W + P - 1, F) -> (W, C)."""
+        network = self.network
+        bands = pixels = None
+        width = 0 if network.pixel_projection is None else network.pixel_projection.out_features
+        if BAND in network.streams:
+            bands = network.band_embed.of_strip(features[..., : features.shape[-1] - width])
+        if width:
+            pixels = network.pixel_embed.of_strip(features[..., features.shape[-1] - width :])
+        return network.classify(bands, pixels)
 
 
 def crop(patches: Tensor, patch_size: int) -> Tensor:

@@ -5,7 +5,8 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from hytas.models.layers import Attention, CrossLayerFusion
-from hytas.models.shape import InputShape
+from hytas.models.network import Network
+from hytas.spaces.shape import InputShape
 
 EMBED_DIM = 64
 DEPTH = 5
@@ -38,7 +39,7 @@ class Layer(nn.Module):
         return attended
 
 
-class SpectralFormer(nn.Module):
+class SpectralFormer(Network):
     """Patch-wise SpectralFormer with group-wise embedding and cross-layer adaptive fusion.
 
     Depth 5, width 64, 4 heads of 16, MLP of 8 units, dropout 0.1; 7 x 7 patches and groups of 3

@@ -7,8 +7,8 @@ import torch
 from torch import nn
 
 from hytas.errors import InputError
-from hytas.models.shape import InputShape
 from hytas.models.spectral import BAND, Layers, SpectralTransformer
+from hytas.spaces.shape import InputShape
 
 Architecture = Mapping[str, Any]
 """`{"space": name, gene: value or list of values a layer, ...}`; JSON, and nothing but data."""

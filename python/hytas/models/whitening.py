@@ -13,7 +13,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from hytas.models.spectral import SpectralTransformer, crop
+from hytas.models.network import as_network
 
 FLOOR = 0.01
 """Of the largest deviation: fainter directions are noise, and are not made any louder."""
@@ -25,21 +25,25 @@ FLAT = 1e-6
 
 @torch.no_grad()
 def whiten_embedding(network: nn.Module, patches: Tensor, seed: int) -> None:
-    """Set the pixel embedding of a `SpectralTransformer` so that it whitens pixels as those given.
+    """Set the pixel embedding of a network so that it whitens pixels as those given.
 
     Its rows are a random rotation of the principal directions of the spectra, each divided by the
-    deviation along it. A network without pixel tokens is left as it is.
+    deviation along it. A network whose `pixel_projection` is None is left as it is.
 
     Args:
         network: changed in place.
         patches: scaled training patches (N, P, P, bands); no labels are needed.
         seed: of the rotation.
+
+    Raises:
+        InputError: the network does not say what it can do.
     """
-    if not isinstance(network, SpectralTransformer) or "pixel" not in network.streams:
+    known = as_network(network, "recipe whitened")
+    project = known.pixel_projection
+    if project is None:
         return
     generator = torch.Generator().manual_seed(seed)
-    spectra = crop(patches, network.patch_size).flatten(0, 2).double().cpu().numpy()
-    project = network.pixel_embed.project
+    spectra = known.seen(patches).flatten(0, 2).double().cpu().numpy()
     found = _whitening(spectra, project.out_features, generator) if len(spectra) else None
     if found is not None:
         project.weight.copy_(found[0])

@@ -2,8 +2,8 @@
 
 from typing import TYPE_CHECKING, Any
 
+from hytas.proxies.check import check_architecture
 from hytas.proxies.combine import rank_mean, ranks
-from hytas.proxies.genes import check_architecture
 from hytas.proxies.results import Scores
 from hytas.proxies.spec import ProxySpec, base_proxies, fitness, parse_proxies
 from hytas.proxies.table import COMBINATIONS, PROXIES, Proxy

@@ -1,16 +1,13 @@
 """Scores that need no pass: what every proxy has to beat."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from hytas.errors import InputError
-from hytas.proxies.keys import architecture_key, is_depth, stable_hash
-from hytas.proxies.sizes import cost
-
-if TYPE_CHECKING:
-    from hytas.models.shape import InputShape
+from hytas.spaces.costs import cost
+from hytas.spaces.genes import is_depth
+from hytas.spaces.keys import architecture_key, stable_hash
+from hytas.spaces.shape import InputShape
 
 # The middle of the depths 4..10, and the median width of the 2000 published networks.
 MIDDLE_DEPTH, MIDDLE_WIDTH = 7.0, 112.0
@@ -22,7 +19,7 @@ def params(architecture: Mapping[str, Any], shape: InputShape, seed: int) -> flo
     Source: baseline. Direction: larger is better. Data: none. Shape: an architecture to a number.
     Cost: a formula.
     """
-    return cost(architecture, shape, "params")
+    return cost(architecture, shape, "params", _counted)
 
 
 def macs(architecture: Mapping[str, Any], shape: InputShape, seed: int) -> float:
@@ -31,7 +28,14 @@ def macs(architecture: Mapping[str, Any], shape: InputShape, seed: int) -> float
     Source: baseline. Direction: larger is better. Data: none. Shape: an architecture to a number.
     Cost: a formula.
     """
-    return cost(architecture, shape, "macs")
+    return cost(architecture, shape, "macs", _counted)
+
+
+def _counted(architecture: Mapping[str, Any], shape: InputShape, name: str) -> float:
+    """The cost of an architecture of a space without formulas, whose network is built for it."""
+    from hytas.models.counting import counted_cost
+
+    return counted_cost(architecture, shape, name)
 
 
 def depth_embed(architecture: Mapping[str, Any], shape: InputShape, seed: int) -> float:

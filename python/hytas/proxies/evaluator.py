@@ -1,4 +1,4 @@
-"""Scores of many architectures: grouped, passes shared between proxies, failures recorded."""
+"""Scores of many architectures: passes shared between proxies, failures recorded."""
 
 from __future__ import annotations
 
@@ -17,23 +17,14 @@ from torch import Tensor
 
 from hytas.errors import InputError, is_out_of_memory, one_line
 from hytas.machine import PRECISIONS, arithmetic, one_thread
-from hytas.models.shape import InputShape
-from hytas.proxies.draws import FUSIONS, INITS, Draws, Pool
-from hytas.proxies.genes import check_architecture, genes_only
-from hytas.proxies.memory import (
-    activation_bytes,
-    activation_memory,
-    held_bytes,
-    weight_bytes,
-)
-from hytas.proxies.observe import Setting
-from hytas.proxies.observers import observe, together
+from hytas.proxies.check import check_architecture
+from hytas.proxies.initial import INITS, Pool, start_of
+from hytas.proxies.memory import activation_memory
+from hytas.proxies.passes import Setting, score_network
 from hytas.proxies.results import Scores, record
 from hytas.proxies.spec import ProxySpec, base_proxies, parse_proxies
-from hytas.spaces import space_of
-
-GROUP_SIZE = 256  # networks run together on a GPU, memory allowing
-WIDTHS = 12  # of networks in the HyTAS space; those run together are of one
+from hytas.spaces.genes import genes_only
+from hytas.spaces.shape import InputShape
 
 Batch = tuple[Any, Any]
 """Scaled patches (n, P, P, bands) float, labels (n,) 0-based integers: arrays or tensors."""
@@ -53,13 +44,9 @@ class Evaluator:
         device: "cpu" or a CUDA device.
         seed: of the initial weights.
         workers: networks scored side by side on a CPU, one thread each; None takes torch's threads.
-        group_size: most networks run together; None chooses by the device.
         precision: "float32"; "bf16"; "tf32" on a GPU; "float64", for checks.
-        init: "supernet", initial weights are slices of the seed's supernet; "own", weights of its
-            own for each architecture; "released", of `hytas` networks, the very weights behind the
-            published scores (released.py).
-        fusions: "shipped", the network as it ships; or "released", as the code behind the
-            published scores, which goes on fusing up to layer 10 whatever the depth.
+        init: "pool", initial weights are slices of the seed's pool; "own", weights of its own for
+            each architecture.
 
     Raises:
         InputError: a proxy is unknown; it needs data and there is none; the batch does not fit; a
@@ -75,12 +62,10 @@ class Evaluator:
         device: str = "cpu",
         seed: int = 0,
         workers: int | None = None,
-        group_size: int | None = None,
         precision: str = PRECISIONS[0],
         init: str = INITS[0],
-        fusions: str = FUSIONS[0],
     ) -> None:
-        _check_choices(precision=precision, init=init, fusions=fusions)
+        _check_choices(precision=precision, init=init)
         self.requested = parse_proxies(proxies)
         self.specs = base_proxies(self.requested)
         self.shape, self.seed, self.precision = shape, seed, precision
@@ -88,173 +73,81 @@ class Evaluator:
         on_cpu = self.device.type == "cpu"
         if precision == "tf32" and on_cpu:
             raise InputError("precision 'tf32': needs a CUDA device; use float32 or bf16")
-        for name, value in (("workers", workers), ("group_size", group_size)):
-            if value is not None and value < 1:
-                raise InputError(f"{name} {value}: must be 1 or more")
+        if workers is not None and workers < 1:
+            raise InputError(f"workers {workers}: must be 1 or more")
         self.workers = (workers or torch.get_num_threads()) if on_cpu else 1
-        # On a CPU a network alone fills a core, and stacking its weights would only copy them.
-        self.group_size = group_size or (1 if on_cpu else GROUP_SIZE)
-        self._options = (init, fusions)
+        self.init = init
         self._batch = batch
         dtype = torch.float64 if precision == "float64" else torch.float32
         self.setting = self._make_setting(dtype)
         self._exact: Setting | None = None
         self._lock = threading.Lock()
-        self._room = math.inf  # bytes that a group may need, by what did not fit
 
     @property
     def names(self) -> list[str]:
         """The canonical texts of the proxies that `score` records, in order."""
         return [str(spec) for spec in self.specs]
 
-    @property
-    def chunk(self) -> int:
-        """As many architectures in a call of `score` as fill the device: groups are of a width."""
-        return self.group_size * (1 if self.device.type == "cpu" else WIDTHS)
-
     def score(self, architectures: Sequence[Mapping[str, Any]]) -> list[Scores]:
         """Score every architecture; the answer is in their order, and none is missing."""
         architectures = [genes_only(architecture) for architecture in architectures]
-        results: list[Scores] = [
-            {"scores": {}, "seconds": 0.0, "reasons": {}} for _ in architectures
-        ]
-        groups = [
-            [(architectures[place], results[place]) for place in places]
-            for places in self._groups(architectures)
-        ]
         if self.device.type != "cpu":
-            for group in groups:
-                self._score_group(group)
-            return results
+            return [self._score_one(architecture) for architecture in architectures]
         # One thread inside a network whatever the number of workers: sums are taken in the same
         # order, so a score does not depend on the threads either, and two networks side by side
         # are faster than one network on two threads.
         with one_thread():
-            if self.workers == 1 or len(groups) < 2:
-                for group in groups:
-                    self._score_group(group)
-            else:
-                with ThreadPoolExecutor(self.workers, initializer=_quiet_thread) as pool:
-                    list(pool.map(self._score_group, groups))
-        return results
+            if self.workers == 1 or len(architectures) < 2:
+                return [self._score_one(architecture) for architecture in architectures]
+            with ThreadPoolExecutor(self.workers, initializer=_quiet_thread) as pool:
+                return list(pool.map(self._score_one, architectures))
 
     def _make_setting(self, dtype: torch.dtype) -> Setting:
         shape = self.shape
         ones = torch.ones(1, shape.patch_size, shape.patch_size, shape.bands)
         return Setting(
-            shape,
-            Draws(Pool(self.seed, self.device, dtype), *self._options),
+            Pool(self.seed, self.device, dtype),
+            shape.classes,
             self._checked(self._batch, dtype),
             ones.to(self.device, dtype),
             memory=activation_memory(self.device, self.workers),
-            exact=dtype == torch.float64 or self.precision == PRECISIONS[0],
         )
 
-    def _groups(self, architectures: Sequence[Mapping[str, Any]]) -> list[list[int]]:
-        """Places of architectures to run together: of one space and width, deepest first, fitting
-        the memory; those of a space whose networks run alone, each by itself."""
-        widths: dict[tuple[str, str], list[int]] = {}
-        for place, architecture in enumerate(architectures):
-            key = (space_of(architecture), str(architecture.get("embed_dim")))
-            widths.setdefault(key, []).append(place)
-        groups: list[list[int]] = []
-        for places in widths.values():
-            places.sort(key=lambda p: -_depth(architectures[p]))
-            most = self.group_size if together(architectures[places[0]]) else 1
-            most = math.ceil(len(places) / math.ceil(len(places) / most))  # of like size
-            room = 0
-            group: list[int] = []
-            for place in places:
-                size = self._size(architectures[place])
-                if not group or room < size or len(group) >= most:
-                    group, room = [], self.setting.memory
-                    groups.append(group)
-                group.append(place)
-                room -= size
-        return groups
-
-    def _size(self, architecture: Mapping[str, Any]) -> int:
-        """Bytes that a network of a group needs; a malformed one fails later, with its reason."""
-        setting = self.setting
-        patches = setting.ones if setting.batch is None else setting.batch[0]
-        try:
-            size = activation_bytes(architecture, patches)
-            if self.device.type == "cpu":
-                return size
-            needs = {spec.proxy.extra for spec in self.specs}
-            samples = 0 if setting.batch is None else len(setting.batch[0])
-            beside = weight_bytes(architecture, self.specs, self.shape, samples)
-            return held_bytes(size, needs) + beside
-        except (ArithmeticError, KeyError, TypeError, ValueError):
-            return 0
-
-    def _score_group(self, members: list[tuple[Mapping[str, Any], Scores]]) -> None:
-        if len(members) > 1 and self._needed(members) > self._room:
-            self._score_halves(members)
-            return
+    def _score_one(self, architecture: Mapping[str, Any]) -> Scores:
+        result: Scores = {"scores": {}, "seconds": 0.0, "reasons": {}}
         started = time.perf_counter()
-        values: dict[str, list[float]] = {}
         failure = None
         try:
-            group = [architecture for architecture, _ in members]
-            values = self._measure(group, self.specs, self.setting)
+            values = self._measure(architecture, self.specs, self.setting)
+            for name, value in values.items():
+                record(result, name, self._rescued(architecture, name, value))
         except Exception as error:
             failure = one_line(error)
         # Only here is the error gone, whose traceback holds the tensors of what failed.
         if failure is not None:
             _release(self.device)
-            if len(members) > 1:
-                if is_out_of_memory(failure):
-                    self._room = self._needed(members) / 2
-                # Whatever a group meets (memory, an eigenvalue solver), its halves are tried alone,
-                # so that only the network at fault loses a score.
-                self._score_halves(members)
-                return
-            self._score_one_by_one(members[0], failure)
-        for name, column in values.items():
-            rescued = self._rescued([architecture for architecture, _ in members], name, column)
-            for (_, result), value in zip(members, rescued, strict=True):
-                record(result, name, value)
-        seconds = (time.perf_counter() - started) / len(members)
-        for _, result in members:
-            result["seconds"] = seconds
+            self._score_one_by_one(architecture, result, failure)
+        result["seconds"] = time.perf_counter() - started
+        return result
 
-    def _needed(self, members: list[tuple[Mapping[str, Any], Scores]]) -> int:
-        return sum(self._size(architecture) for architecture, _ in members)
-
-    def _score_halves(self, members: list[tuple[Mapping[str, Any], Scores]]) -> None:
-        half = len(members) // 2
-        self._score_group(members[:half])
-        self._score_group(members[half:])
-
-    def _rescued(
-        self, architectures: Sequence[Mapping[str, Any]], name: str, values: Sequence[float]
-    ) -> list[float]:
-        """Scores of a group; those that left the range of float32 are computed again in float64."""
+    def _rescued(self, architecture: Mapping[str, Any], name: str, value: float) -> float:
+        """A score; one that left the range of float32 is computed again in float64."""
         spec = next(spec for spec in self.specs if str(spec) == name)
-        lost = [place for place, value in enumerate(values) if not math.isfinite(value)]
-        found = list(values)
-        if not lost or spec.proxy.pass_name == "none" or self._precision_of(spec) == "float64":
-            return found
-        # Together where they can be; what a group meets, only the network at fault meets alone.
-        for places in (lost, *([[place] for place in lost] if len(lost) > 1 else [])):
-            some = [architectures[place] for place in places]
-            try:
-                with arithmetic("float64", self.device):
-                    scores = observe(some, [spec], self._in_float64())[name]
-            except Exception:
-                continue  # the first results, with their own reasons, stand
-            for place, score in zip(places, scores, strict=True):
-                found[place] = score
-            if places is lost:
-                break
-        return found
+        if math.isfinite(value) or spec.proxy.pass_name == "none":
+            return value
+        if self._precision_of(spec) == "float64":
+            return value
+        try:
+            return self._observed(architecture, [spec], self._in_float64(), "float64")[name]
+        except Exception:
+            return value  # the first result, with its own reason, stands
 
-    def _score_one_by_one(self, member: tuple[Mapping[str, Any], Scores], failure: str) -> None:
-        """After a failure of one network: each proxy alone, so that only those at fault fail."""
-        architecture, result = member
+    def _score_one_by_one(
+        self, architecture: Mapping[str, Any], result: Scores, failure: str
+    ) -> None:
+        """After a failure: each proxy alone, so that only those at fault fail."""
         setting = self.setting
-        # Libraries of a GPU word a want of memory in many ways.
+        # Libraries of a GPU report out-of-memory in many wordings.
         short = is_out_of_memory(failure) or self.device.type == "cuda"
         if short:  # once more, with activations computed twice rather than kept
             setting = replace(setting, memory=0)
@@ -262,9 +155,9 @@ class Evaluator:
             reason: str | None = failure
             if short or len(self.specs) > 1:
                 try:
-                    found = self._measure([architecture], [spec], setting)
-                    value = self._rescued([architecture], str(spec), found[str(spec)])
-                    record(result, str(spec), value[0])
+                    found = self._measure(architecture, [spec], setting)
+                    value = self._rescued(architecture, str(spec), found[str(spec)])
+                    record(result, str(spec), value)
                     reason = None
                 except Exception as error:
                     reason = one_line(error)
@@ -274,25 +167,31 @@ class Evaluator:
                 result["reasons"][str(spec)] = reason
 
     def _measure(
-        self,
-        architectures: list[Mapping[str, Any]],
-        specs: Sequence[ProxySpec],
-        setting: Setting,
-    ) -> dict[str, list[float]]:
-        """proxy -> score of each architecture of a group."""
-        values: dict[str, list[float]] = {}
-        for architecture in architectures:
-            check_architecture(architecture)
+        self, architecture: Mapping[str, Any], specs: Sequence[ProxySpec], setting: Setting
+    ) -> dict[str, float]:
+        """proxy -> score."""
+        check_architecture(architecture)
+        values: dict[str, float] = {}
         for spec in specs:
             if spec.proxy.pass_name == "none":
                 function: Callable[..., float] = spec.proxy.function
-                values[str(spec)] = [function(a, self.shape, self.seed) for a in architectures]
+                values[str(spec)] = function(architecture, self.shape, self.seed)
         for sharing, precision in self._by_precision(specs):
             usual = precision == self.precision
             own = setting if usual else replace(self._in_float64(), memory=setting.memory)
-            with arithmetic(precision, self.device):
-                values.update(observe(architectures, sharing, own))
+            values.update(self._observed(architecture, sharing, own, precision))
         return {str(spec): values[str(spec)] for spec in specs}
+
+    def _observed(
+        self,
+        architecture: Mapping[str, Any],
+        specs: Sequence[ProxySpec],
+        setting: Setting,
+        precision: str,
+    ) -> dict[str, float]:
+        with arithmetic(precision, self.device):
+            start = start_of(architecture, self.shape, setting.pool, self.init)
+            return score_network(start, specs, setting)
 
     def _by_precision(self, specs: Sequence[ProxySpec]) -> list[tuple[list[ProxySpec], str]]:
         """Proxies that need a pass and the precision that each has: float32 is not enough, even to
@@ -339,16 +238,10 @@ class Evaluator:
 
 
 def _check_choices(**values: str) -> None:
-    known = {"precision": PRECISIONS, "init": INITS, "fusions": FUSIONS}
+    known = {"precision": PRECISIONS, "init": INITS}
     for name, value in values.items():
         if value not in known[name]:
             raise InputError(f"{name} {value!r}: must be one of {', '.join(known[name])}")
-
-
-def _depth(architecture: Mapping[str, Any]) -> int:
-    """Layers; 0 of one that is malformed, which fails later, with its reason."""
-    heads = architecture.get("num_heads")
-    return len(heads) if isinstance(heads, Sequence) else 0
 
 
 def _quiet_thread() -> None:

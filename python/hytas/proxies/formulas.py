@@ -1,8 +1,8 @@
 """One function a proxy: what one linear layer contributes to its score.
 
-Each takes a `Tap` (network.py), the weights, inputs, outputs and gradients of the same layer in A
-networks of one group, and returns one value (or array) a network, (A, ...); the pass adds up the
-layers. `kinds` of layers: "embed", "qkv", "proj", "fc1", "fc2", "head".
+Each takes a `Tap` (taps.py), the weight, inputs, outputs and gradients of a layer, and returns a
+scalar or an array; the pass adds up the layers. `kinds` of layers: "embed", "qkv", "proj", "fc1",
+"fc2", "head".
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from torch import Tensor
 
-    from hytas.proxies.network import Tap
+    from hytas.proxies.taps import Tap
 
 MSA, MLP = ("qkv", "proj"), ("fc1", "fc2")
 LINEAR = ("embed", *MSA, *MLP, "head")
@@ -24,40 +24,41 @@ def grad_norm(tap: Tap) -> Tensor:
     """Sum over layers of the norm of the weight gradient, ||dL/dw||_2.
 
     Source: HyTAS, supplementary table 1. Direction: larger is better. Data: labelled patches,
-    cross-entropy. Shape: gradients (A, out, in) to (A,). Cost: one forward and one backward pass.
+    cross-entropy. Shape: gradients (out, in) to a scalar. Cost: one forward and one backward pass.
     """
-    return tap.grad.flatten(1).square().sum(1).sqrt()
+    norm: Tensor = tap.grad.norm()
+    return norm
 
 
 def snip(tap: Tap) -> Tensor:
     """Sum over weights of |dL/dw * w|: what removing a weight would change.
 
     Source: Lee et al., ICLR 2019; HyTAS, supplementary table 1. Direction: larger is better. Data:
-    labelled patches, cross-entropy. Shape: gradients and weights (A, out, in) to (A,). Cost: one
+    labelled patches, cross-entropy. Shape: gradients and weights (out, in) to a scalar. Cost: one
     forward and one backward pass.
     """
-    return (tap.grad * tap.weight).abs().flatten(1).sum(1)
+    return (tap.grad * tap.weight).abs().sum()
 
 
 def synflow(tap: Tap, terms: str = "signed") -> Tensor:
     """Sum over weights of dS/dw * w, S the sum of the logits of a patch of ones.
 
     Source: Tanaka et al., NeurIPS 2020; HyTAS, supplementary table 1. Direction: larger is better.
-    Data: none. Shape: gradients and weights (A, out, in) to (A,). Cost: one forward and one
+    Data: none. Shape: gradients and weights (out, in) to a scalar. Cost: one forward and one
     backward pass of one patch. Option `sign=weights` is the original's |w| in place of w. Layer
     norms leave the signed terms to cancel (sum g * w of a scale that a norm removes is zero):
     `terms=absolute` sums |g * w| instead, and with it `parts=log` is the logarithmic scale for
     scores such as 1e61.
     """
     product = tap.grad * tap.weight
-    return (product.abs() if terms == "absolute" else product).flatten(1).sum(1)
+    return (product.abs() if terms == "absolute" else product).sum()
 
 
 def logsynflow(tap: Tap, domain: str = "formula") -> Tensor:
     """Sum over weights of log(dS/dw + 1) * w, S the sum of the logits of a patch of ones.
 
     Source: Cavagnero et al., WACV 2023; HyTAS, supplementary table 1. Direction: larger is better.
-    Data: none. Shape: gradients and weights (A, out, in) to (A,). Cost: one forward and one
+    Data: none. Shape: gradients and weights (out, in) to a scalar. Cost: one forward and one
     backward pass of one patch. The formula has no value where a gradient is below -1: the score is
     then NaN. Option `domain=symmetric` takes sign(g) log(|g| + 1) instead, which always has one and
     equals the formula where g >= 0; `domain=absolute` takes log(|g| + 1) |w|, whose terms do not
@@ -65,11 +66,11 @@ def logsynflow(tap: Tap, domain: str = "formula") -> Tensor:
     """
     grad = tap.grad
     if domain == "formula":
-        return (grad.log1p() * tap.weight).flatten(1).sum(1)
+        return (grad.log1p() * tap.weight).sum()
     size = grad.abs().log1p()
     if domain == "absolute":
-        return (size * tap.weight.abs()).flatten(1).sum(1)
-    return (size.copysign(grad) * tap.weight).flatten(1).sum(1)
+        return (size * tap.weight.abs()).sum()
+    return (size.copysign(grad) * tap.weight).sum()
 
 
 def dss(tap: Tap) -> Tensor:
@@ -78,38 +79,38 @@ def dss(tap: Tap) -> Tensor:
     Source: TF-TAS (Zhou et al., CVPR 2022), Algorithm 1, g the gradient of the sum of the logits of
     a patch of ones. The matrices are the layers' own weights: q, k and v stacked as one (3q, E)
     matrix, and the projection. Direction: larger is better. Data: none. Shape: gradients and
-    weights (A, out, in) to (A,). Cost: one forward and one backward pass of one patch, and four
+    weights (out, in) to a scalar. Cost: one forward and one backward pass of one patch, and four
     nuclear norms a layer. Option `layers=all` adds the patch embedding and the head as |g * w|, as
     the HyTAS code does; `sign` the sign step.
     """
     if tap.kind in MSA:
-        from hytas.proxies.linalg import nuclear_norms
-
-        of_grad, of_weight = tap.norms or nuclear_norms([tap.grad, tap.weight])
+        of_grad, of_weight = tap.norms or _nuclear_norms([tap.grad, tap.weight])
         return of_grad * of_weight
-    return (tap.grad * tap.weight).abs().flatten(1).sum(1)
+    return (tap.grad * tap.weight).abs().sum()
 
 
 def take_norms(taps: Sequence[Tap], known: dict[Hashable, Tensor]) -> None:
     """Take the nuclear norms of many layers together, which pays on a GPU.
 
     Args:
-        taps: of one group.
-        known: norms (1,) of weights that were met before, by key; those met now are added.
+        taps: of one network.
+        known: norms of weights that were met before, by key; those met now are added.
     """
-    from hytas.proxies.linalg import nuclear_norms
-
     wanted = [tap for tap in taps if tap.kind in MSA]
+    missing = [tap for tap in wanted if tap.key is None or tap.key not in known]
     if not wanted:
         return
-    shared = {tap.key: tap.weight[:1] for tap in wanted if tap.key is not None}
-    missing = {key: weight for key, weight in shared.items() if key not in known}
-    own = [tap.weight for tap in wanted if tap.key is None]
-    norms = iter(nuclear_norms([*(tap.grad for tap in wanted), *missing.values(), *own]))
-    of_grads = [next(norms) for _ in wanted]
-    known.update((key, next(norms)) for key in missing)
-    for tap, of_grad in zip(wanted, of_grads, strict=True):
-        tap.norms = of_grad, next(norms) if tap.key is None else known[tap.key]
+    norms = _nuclear_norms([tap.grad for tap in wanted] + [tap.weight for tap in missing])
+    of_weights = {id(tap): norm for tap, norm in zip(missing, norms[len(wanted) :], strict=True)}
+    known.update((tap.key, of_weights[id(tap)]) for tap in missing if tap.key is not None)
+    for tap, of_grad in zip(wanted, norms, strict=False):
+        tap.norms = of_grad, of_weights[id(tap)] if id(tap) in of_weights else known[tap.key]
+
+
+def _nuclear_norms(matrices: Sequence[Tensor]) -> list[Tensor]:
+    from hytas.proxies.linalg import nuclear_norms
+
+    return [norm[0] for norm in nuclear_norms([matrix[None] for matrix in matrices])]
 
 
 def fisher(tap: Tap) -> Tensor:
@@ -117,9 +118,9 @@ def fisher(tap: Tap) -> Tensor:
 
     Source: Theis et al., 2018; HyTAS, supplementary table 1. The sum runs over every sample, token
     and unit. Direction: larger is better. Data: labelled patches, cross-entropy. Shape: outputs and
-    their gradients (A, N, T, out) to (A,). Cost: one forward and one backward pass.
+    their gradients (N, units) to a scalar. Cost: one forward and one backward pass.
     """
-    return (tap.known_grad * tap.outputs).square().flatten(1).sum(1)
+    return (tap.activation_grads * tap.activations).square().sum()
 
 
 def zico(tap: Tap, std: str = "magnitude") -> Tensor:
@@ -128,7 +129,7 @@ def zico(tap: Tap, std: str = "magnitude") -> Tensor:
     Source: Li et al., ICLR 2023; HyTAS, supplementary table 1. Population deviation; a weight with
     deviation 0 is left out. Option `std=signed` takes the deviation of g in place of |g|.
     Direction: larger is better. Data: labelled patches, cross-entropy, two or more samples.
-    Shape: a gradient each sample, (A, N, out, in), to (A,). Cost: one forward and one backward
+    Shape: a gradient each sample, (N, out, in), to a scalar. Cost: one forward and one backward
     pass, and one weight gradient a sample.
     """
     return _signal_to_noise(tap.sample_grads, std).log()
@@ -139,22 +140,22 @@ def zico_pp(tap: Tap, std: str = "magnitude") -> Tensor:
 
     Source: HyTAS. z are the outputs of the i-th linear layer (from 1), the moments run over the
     samples; the first four layers weigh 1. Direction: larger is better. Data: labelled patches,
-    cross-entropy, two or more samples. Shape: outputs and their gradients (A, N, T, out) to (A,).
+    cross-entropy, two or more samples. Shape: outputs and their gradients (N, units) to a scalar.
     Cost: one forward and one backward pass.
     """
-    value = _signal_to_noise(tap.known_grad * tap.outputs, std).log()
-    return value / (tap.order - 4).clamp_min(1.0)
+    value = _signal_to_noise(tap.activation_grads * tap.activations, std).log()
+    return value / max(tap.order - 4, 1)
 
 
 def _signal_to_noise(samples: Tensor, std: str) -> Tensor:
-    """(A, N, ...) -> (A,): sum over the rest of mean|x| / std|x| over N."""
-    flat = samples.flatten(2)
+    """(N, ...) -> scalar: sum over the rest of mean|x| / std|x| over N."""
+    flat = samples.flatten(1)
     size = flat.abs()
-    mean = size.mean(1)
+    mean = size.mean(0)
     # In two sweeps: torch's own `var` over this axis takes ten times as long on a CPU.
-    spread_of = flat - flat.mean(1)[:, None] if std == "signed" else size.sub_(mean[:, None])
-    spread = spread_of.square_().mean(1).sqrt_()
-    return mean.div(spread).where(spread > 0, 0.0).sum(1)
+    spread_of = flat - flat.mean(0) if std == "signed" else size.sub_(mean)
+    spread = spread_of.square_().mean(0).sqrt_()
+    return mean.div(spread).where(spread > 0, 0.0).sum()
 
 
 def jacob_cov(tap: Tap, log: str = "no") -> Tensor:
@@ -163,15 +164,15 @@ def jacob_cov(tap: Tap, log: str = "no") -> Tensor:
     Source: Mellor et al., 2020; HyTAS, supplementary table 1. Row n of the matrix is the gradient
     of the sum of the logits by sample n; e = 1e-5. Option `log=yes` takes log(l + e), as the
     original does. Direction: larger is better. Data: patches (labels are not read), two or more.
-    Shape: gradients by the patches (A, N, P, P, bands) to (A,). Cost: one forward and one backward
-    pass.
+    Shape: gradients by the patches (N, P * P * bands) to a scalar. Cost: one forward and one
+    backward pass.
     """
-    rows = tap.known_grad.flatten(2).double()
-    rows = rows - rows.mean(2, keepdim=True)
-    rows = rows / rows.norm(dim=2, keepdim=True)
-    shifted = _eigenvalues(rows @ rows.transpose(1, 2)) + 1e-5
+    rows = tap.activation_grads.double()
+    rows = rows - rows.mean(1, keepdim=True)
+    rows = rows / rows.norm(dim=1, keepdim=True)
+    shifted = _eigenvalues(rows @ rows.T) + 1e-5
     first = shifted.log() if log == "yes" else shifted
-    return -(first + 1.0 / shifted).sum(1)
+    return -(first + 1.0 / shifted).sum()
 
 
 def naswot(tap: Tap) -> Tensor:
@@ -179,18 +180,18 @@ def naswot(tap: Tap) -> Tensor:
 
     Source: Mellor et al., ICML 2021; HyTAS, supplementary table 1. The signs are those of the GELU
     inputs, every token and unit of every layer. Direction: larger is better. Data: patches (labels
-    are not read). Shape: inputs of a GELU (A, N, T, f) to a kernel (A, N, N), their sum to (A,).
+    are not read). Shape: inputs of a GELU (N, T * f) to a kernel (N, N), their sum to a scalar.
     Cost: one forward pass.
     """
     from hytas.machine import exactly
 
-    codes = (tap.outputs > 0).flatten(2).to(tap.weight.dtype) * 2 - 1  # (A, N, T * f)
+    codes = (tap.activations > 0).to(tap.weight.dtype) * 2 - 1  # (N, T * f)
     with exactly(codes.device):  # counts, which bf16 would round
-        return (codes @ codes.transpose(1, 2) + codes.shape[2]) / 2
+        return (codes @ codes.T + codes.shape[1]) / 2
 
 
 def log_determinant(kernels: Tensor) -> Tensor:
-    """(A, N, N) -> (A,): log |det|, -inf where singular."""
+    """(N, N) -> log |det|, -inf where singular."""
     from torch.linalg import slogdet
 
     value: Tensor = slogdet(kernels).logabsdet
@@ -203,11 +204,11 @@ def t_cet(tap: Tap) -> Tensor:
     Source: HyTAS, supplementary table 1. S and sigma are the sum and the deviation of the SNIP
     saliency |g * w| over the weights of the layer that feeds the GELU (fc1), log K the log-det of
     naswot's kernel of that layer alone (the layers that have signs to count). Direction: larger is
-    better. Data: labelled patches, cross-entropy. Shape: gradients and weights (A, f, E), outputs
-    (A, N, T, f) to (A,). Cost: one forward and one backward pass.
+    better. Data: labelled patches, cross-entropy. Shape: gradients and weights (f, E), outputs
+    (N, T * f) to a scalar. Cost: one forward and one backward pass.
     """
-    saliency = (tap.grad * tap.weight).abs().flatten(1)
-    trainable = saliency.sum(1) / (saliency - saliency.mean(1)[:, None]).square().mean(1).sqrt()
+    saliency = (tap.grad * tap.weight).abs()
+    trainable = saliency.sum() / (saliency - saliency.mean()).square().mean().sqrt()
     return trainable.double() * log_determinant(naswot(tap).double())
 
 
@@ -217,29 +218,28 @@ def croze(tap: Tap) -> Tensor:
     Source: Ha et al., NeurIPS 2023; HyTAS, supplementary table 1. The twin network has Gaussian
     noise on every linear weight and on the input. Z = 1 + cos(z, z'), P = 1 + cos(t,
     t') for the weights t = w - g after one step of rate 1, and G = |cos(g, g')|. Direction: larger
-    is better. Data: labelled patches, cross-entropy. Shape: of both networks outputs (A, N, T,
-    out), gradients and weights (A, out, in) to (A,). Cost: two forward and two backward passes.
+    is better. Data: labelled patches, cross-entropy. Shape: of both networks outputs (N, units),
+    gradients and weights (out, in) to a scalar. Cost: two forward and two backward passes.
     """
     twin = tap.twin
     if twin is None:
         raise RuntimeError("croze needs the perturbed twin of every layer")
-    features = 1 + _cosine(tap.outputs, twin.outputs)
+    features = 1 + _cosine(tap.activations, twin.activations)
     weights = 1 + _cosine(tap.weight - tap.grad, twin.weight - twin.grad)
     return features * weights * _cosine(tap.grad, twin.grad).abs()
 
 
 def _cosine(one: Tensor, other: Tensor) -> Tensor:
-    one, other = one.flatten(1), other.flatten(1)
-    return (one * other).sum(1) / (one.square().sum(1) * other.square().sum(1)).sqrt()
+    return (one * other).sum() / (one.square().sum() * other.square().sum()).sqrt()
 
 
-def _eigenvalues(matrices: Tensor) -> Tensor:
-    """Eigenvalues of symmetric (A, n, n); NaN for a matrix that is not finite."""
+def _eigenvalues(matrix: Tensor) -> Tensor:
+    """Eigenvalues of a symmetric matrix (n, n); NaN for one that is not finite."""
     from torch.linalg import eigvalsh
 
-    bad = ~matrices.isfinite().flatten(1).all(1)
-    values: Tensor = eigvalsh(matrices.nan_to_num(0.0, 0.0, 0.0))
-    return values.masked_fill(bad[:, None], float("nan"))
+    bad = ~matrix.isfinite().all()
+    values: Tensor = eigvalsh(matrix.nan_to_num(0.0, 0.0, 0.0))
+    return values.masked_fill(bad, float("nan"))
 
 
 def grasp(tap: Tap) -> Tensor:
@@ -248,7 +248,7 @@ def grasp(tap: Tap) -> Tensor:
     Source: Wang et al., ICLR 2020; HyTAS, supplementary table 1, whose -sum (H g) w is negative and
     picks the smallest networks: this is minus that. H is the Hessian of the mean cross-entropy by
     the weights of all linear layers. Direction: larger is better. Data: labelled patches. Shape: of
-    the whole network, (A,). Cost: one forward and one backward pass, then a forward pass that
-    carries the derivatives along w and g (curvature.py), in place of a graph of the backward pass.
+    the whole network, a scalar. Cost: one forward and one backward pass, then a backward pass
+    through the graph of another (`passes.curvature_of`).
     """
-    return tap.outputs
+    return tap.activations.sum()

@@ -1,242 +1,244 @@
-"""Initial weights of any network: the laws of its own initialisation, drawn from a supernet.
+"""Initial weights of many networks at the price of one: slices of a pool that the seed fixes.
 
-The network is built once with every random fill of a whole tensor noted down in place of being
-drawn. A parameter so filled is then a slice, by its name, of one supernet that the seed fixes, as
-weights.py does for HyTAS: nothing is generated per network, and networks differ in their genes,
-not in luck. What the network sets to a constant keeps it.
+The pool holds every parameter at the size of the space's largest network. A network's parameters
+are cut from it by `hytas.models.slices`, so two networks differ in their genes, not in luck: what
+they share starts equal. The HyTAS paper does the same: it slices the initial weights of a supernet.
 """
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass
 from math import prod
 from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.utils._python_dispatch import TorchDispatchMode
 
-from hytas.errors import InputError
-from hytas.models.shape import InputShape
+from hytas.models.layers import DEVIATION, Law
+from hytas.models.network import Network
+from hytas.models.slices import THIRDS, full_sizes, rules_of, slice_of
 from hytas.models.table import NETWORKS, build_network
-from hytas.proxies.draws import DEVIATION, Draws, Pool, moved
-from hytas.proxies.keys import architecture_key, stable_hash
-from hytas.spaces import space_of
+from hytas.proxies.kinds import linear_weights
+from hytas.spaces.keys import architecture_key, stable_hash
+from hytas.spaces.names import space_of
+from hytas.spaces.shape import InputShape
+
+INITS = ("pool", "own")
+STREAM = 1 << 14  # draws of a parameter of one axis that are made together
+ROWS, COLUMNS = 64, 256  # of a matrix, that are drawn together
+NOISE = 0.05  # size of CRoZe's perturbation over that of what it perturbs
 
 Values = dict[str, Tensor]
 """Name of a parameter -> its tensor."""
 
-_RANDOM = {torch.ops.aten.normal_.default: "normal", torch.ops.aten.uniform_.default: "uniform"}
 _BUILDING = threading.Lock()  # networks are built from the one global generator of torch
 
 
-@dataclass(frozen=True)
-class Law:
-    """How a parameter is drawn: normal (mean, deviation) or uniform (least, largest)."""
+class Pool:
+    """Draws of standard laws, by the name of a parameter.
 
-    name: str
-    first: float
-    second: float
+    A draw depends on the seed, the name and its place in the parameter. It does not depend on what
+    was asked for before, nor on the device: draws are made on the CPU.
 
-    @property
-    def middle(self) -> float:
-        """Its mean."""
-        return self.first if self.name == "normal" else (self.first + self.second) / 2
-
-    def scaled(self, draws: Tensor) -> Tensor:
-        """Draws of the pool (normal of `DEVIATION`, or uniform in -1..1) made to follow the law."""
-        factor = self.second / DEVIATION if self.name == "normal" else self.second - self.middle
-        if factor == 1.0 and self.middle == 0.0:
-            return draws
-        return draws * factor + self.middle
-
-
-class _Watch(TorchDispatchMode):  # type: ignore[no-untyped-call]
-    """Notes random fills of whole tensors, and fills with their mean in their place.
+    Args:
+        seed: of every draw.
+        device: of the tensors.
+        dtype: of the tensors.
 
     Attributes:
-        laws: storage -> law of the fill.
-        regular: whether nothing else was random, and nothing was made from what was filled.
+        norms: nuclear norms of weights that several networks have, by `Tap.key`.
     """
 
-    def __init__(self) -> None:
-        super().__init__()  # type: ignore[no-untyped-call]
-        self.laws: dict[int, Law] = {}
-        self.regular = True
+    def __init__(self, seed: int, device: torch.device, dtype: torch.dtype) -> None:
+        self.seed, self.device, self.dtype = seed, device, dtype
+        self.norms: dict[Hashable, Tensor] = {}
+        self._made: dict[Hashable, Tensor] = {}
 
-    @classmethod
-    def _should_skip_dynamo(cls) -> bool:
-        """Nothing here is compiled; to guard against it would import the compiler, for seconds."""
-        return False
+    def draws(self, name: str, law: str, size: Sequence[int], parts: int = 1) -> Tensor:
+        """Return the draws of a full-size parameter.
 
-    def __torch_dispatch__(
-        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Any = None
-    ) -> Any:
-        kwargs = kwargs or {}
-        if func in _RANDOM and _is_whole(args[0]):
-            law = _law(_RANDOM[func], *args[1:], **kwargs)
-            self.laws[_storage(args[0])] = law
-            return args[0].fill_(law.middle)
-        result = func(*args, **kwargs)
-        touched = any(isinstance(a, Tensor) and _storage(a) in self.laws for a in args)
-        if torch.Tag.nondeterministic_seeded in func.tags:
-            self.regular = False
-        elif func._schema.is_mutable:
-            self._overwritten(func, args, touched)
-        elif _is_new(func, result):
-            self.laws.pop(_storage(result), None)  # the address of one that is gone
-            self.regular &= not touched
-        return result
+        Args:
+            name: of the parameter.
+            law: "normal", of deviation `DEVIATION`, or "uniform" in -1..1.
+            size: its shape. A larger matrix has the same leading rows and columns.
+            parts: in which the rows of a matrix are drawn, each like a matrix of its own.
+        """
+        key = (name, law, tuple(size))
+        if key not in self._made:
+            axes = list(size)
+            while len(axes) > 1 and axes[0] == 1:
+                axes = axes[1:]
+            if len(axes) == 2:
+                names = [f"{name} {part} {COLUMNS}" for part in range(parts)]
+                drawn = torch.cat(
+                    [self._matrix(each, law, axes[0] // parts, axes[1]) for each in names]
+                )
+            else:
+                drawn = self._blocks(name, law, prod(axes), STREAM)
+            self._made[key] = drawn.reshape(*size).to(self.device, self.dtype)
+        return self._made[key]
 
-    def _overwritten(self, func: Any, args: tuple[Any, ...], touched: bool) -> None:
-        constant = func in (torch.ops.aten.fill_.Scalar, torch.ops.aten.zero_.default)
-        if constant and _is_whole(args[0]):
-            self.laws.pop(_storage(args[0]), None)
-        else:
-            self.regular &= not touched
+    def perturbed(self, patches: Tensor) -> Tensor:
+        """Return patches (N, P, P, bands) with Gaussian noise of relative size `NOISE`."""
+        noise = self.draws("patches", "normal", [patches.numel()])
+        return _with_noise(patches, noise.view_as(patches))
+
+    def _matrix(self, name: str, law: str, rows: int, columns: int) -> Tensor:
+        """Draw (rows, columns), `COLUMNS` columns at a time."""
+        strips = []
+        for start in range(0, columns, COLUMNS):
+            strip = f"{name} from {start}" if start else name
+            drawn = self._blocks(strip, law, rows * COLUMNS, ROWS * COLUMNS)
+            strips.append(drawn.view(rows, COLUMNS))
+        return torch.cat(strips, dim=1)[:, :columns]
+
+    def _blocks(self, name: str, law: str, length: int, block: int) -> Tensor:
+        """Draw `length` numbers, `block` at a time, every block from a seed of its own."""
+        drawn = []
+        for number in range(-(-max(length, 1) // block)):
+            seed = stable_hash(self.seed, f"{law} {name}", number) >> 1
+            generator = torch.Generator().manual_seed(seed)
+            numbers = torch.empty(block, dtype=torch.float32)
+            if law == "normal":
+                numbers.normal_(0.0, DEVIATION, generator=generator)
+            else:
+                numbers.uniform_(-1.0, 1.0, generator=generator)
+            drawn.append(numbers)
+        return torch.cat(drawn)[:length]
 
 
-def _is_new(func: Any, result: Any) -> bool:
-    """Whether an operation made numbers of its own, not a view."""
-    made = isinstance(result, Tensor) and result.is_floating_point()
-    return made and func._schema.returns[0].alias_info is None
-
-
-def _storage(tensor: Tensor) -> int:
-    return int(tensor.untyped_storage()._cdata)
-
-
-def _is_whole(tensor: Tensor) -> bool:
-    return tensor.numel() * tensor.element_size() == tensor.untyped_storage().nbytes()
-
-
-def _law(name: str, first: float | None = None, second: float = 1.0, **rest: Any) -> Law:
-    low = rest.get("from", rest.get("mean", 0.0)) if first is None else first
-    return Law(name, float(low), float(rest.get("to", rest.get("std", second))))
+def _with_noise(values: Tensor, noise: Tensor) -> Tensor:
+    """Add noise, scaled to the relative size `NOISE`."""
+    scale: Tensor = NOISE * values.norm() / noise.norm()
+    return values + noise * scale
 
 
 @dataclass(frozen=True)
-class Blueprint:
-    """A network and how its parameters start.
+class Source:
+    """Where the parameters of one network are cut from.
 
     Attributes:
-        network: in eval mode; its parameters are to be set by `load`.
-        constants: parameters that the initialisation leaves at fixed values, or that follow no law.
-        laws: name and shape of the drawn ones, with their laws.
-        draws: the seed's.
-        linear: names of the weights of linear layers.
+        pool: draws.
+        full: name -> size of the parameter in the largest network; one that is missing is drawn at
+            the size of this network.
+    """
+
+    pool: Pool
+    full: Mapping[str, torch.Size]
+
+    def value(self, name: str, size: torch.Size, law: Law) -> Tensor:
+        """Return the initial value of a parameter."""
+        if law.name == "constant":
+            return torch.full(size, law.scale, device=self.pool.device, dtype=self.pool.dtype)
+        unit = DEVIATION if law.name == "normal" else 1.0
+        drawn = self._cut(f"module {name}", name, law.name, size)
+        return drawn if law.scale == unit else drawn * (law.scale / unit)
+
+    def noisy(self, name: str, value: Tensor) -> Tensor:
+        """Return a parameter's value with noise of relative size `NOISE`."""
+        return _with_noise(value, self._cut(f"noise module {name}", name, "normal", value.shape))
+
+    def _cut(self, label: str, name: str, law: str, size: torch.Size) -> Tensor:
+        # Genes off the space's list may ask for more than its largest network has.
+        full = torch.Size(map(max, self.full.get(name, size), size))
+        parts = 3 if THIRDS in rules_of(name, len(size)) else 1
+        return slice_of(name, self.pool.draws(label, law, full, parts), size)
+
+
+@dataclass(frozen=True)
+class Start:
+    """A network and its initial weights.
+
+    Attributes:
+        network: in eval mode; its own parameters are not used.
+        values: name -> tensor, for every parameter; not to be changed.
+        source: where they are cut from.
+        shared: name -> law of the parameters that other networks cut from the same pool.
     """
 
     network: nn.Module
-    constants: Values
-    laws: Mapping[str, tuple[Law, torch.Size]]
-    draws: Draws
-    linear: frozenset[str] = field(default_factory=frozenset)
+    values: Values
+    source: Source
+    shared: Mapping[str, Law]
 
-    def values(self, sign: str = "none") -> Values:
-        """The initial weights, after the sign step: |w| of every parameter ("weights"), or of
-        those outside linear layers ("released")."""
-        found = dict(self.constants)
-        for name, (law, shape) in self.laws.items():
-            found[name] = law.scaled(_draw(self.draws, name, law, shape))
+    def signed(self, sign: str) -> Values:
+        """Return the values after the sign step.
+
+        Args:
+            sign: "weights" takes |w| of every parameter, "released" |w| of the parameters that are
+                not weights of linear layers, "none" leaves all as they are.
+        """
         if sign == "none":
-            return found
-        return {
-            name: value if sign == "released" and name in self.linear else value.abs()
-            for name, value in found.items()
-        }
+            return self.values
+        kept = linear_weights(self.network) if sign == "released" else frozenset[str]()
+        return {n: value if n in kept else value.abs() for n, value in self.values.items()}
 
     def perturbed(self, values: Values) -> Values:
-        """`values` with Gaussian noise of relative size `NOISE` on every linear weight."""
-        noise = replace(self.draws, prefix="noise ")
-        law = Law("normal", 0.0, DEVIATION)
-        return {
-            name: moved(value, _draw(noise, name, law, value.shape))
-            if name in self.linear
-            else value
-            for name, value in values.items()
-        }
+        """Return `values` with noise on every weight of a linear layer."""
+        noisy = linear_weights(self.network) & values.keys()
+        return values | {name: self.source.noisy(name, values[name]) for name in noisy}
+
+    def key_of(self, name: str, sign: str) -> Hashable | None:
+        """Return a key of a signed value: equal keys, equal values; None if nobody shares it."""
+        law = self.shared.get(name)
+        return None if law is None else (name, sign, law, self.values[name].shape)
 
 
-def blueprint(architecture: Mapping[str, Any], shape: InputShape, draws: Draws) -> Blueprint:
-    """The network of an architecture of any space, and how it starts.
+def start_of(
+    architecture: Mapping[str, Any], shape: InputShape, pool: Pool, init: str = INITS[0]
+) -> Start:
+    """Return the network of an architecture of any space, and its initial weights.
 
-    A network whose initialisation is not fills of whole tensors by constants, normal or uniform
-    draws is initialised by itself, from (seed, architecture).
+    A network that does not name the laws of all its parameters (`Network.laws`), or has buffers,
+    starts as it initialises itself, from the seed and the architecture.
+
+    Args:
+        architecture: genes, and the space.
+        shape: what the scene fixes.
+        pool: draws of the seed.
+        init: "pool", slices of the pool; "own", draws of the architecture's own.
 
     Raises:
-        InputError: no network belongs to the architecture's space, or `draws` are those of the
-            released HyTAS code, which are of its space alone.
+        InputError: no network belongs to the architecture's space.
     """
-    pool = draws.pool
-    for name in ("init", "fusions"):
-        if getattr(draws, name) == "released":
-            raise InputError(
-                f"{name} released: holds for hytas, not for {architecture.get('space')}"
-            )
-    if draws.init == "own":
-        own = Pool(stable_hash(pool.seed, "own", architecture_key(architecture)), *pool.place)
-        draws = replace(draws, pool=own, init="supernet")
-    seed = stable_hash(pool.seed, architecture_key(architecture))
-    network, laws = _build(architecture, shape, seed)
-    network = network.eval().requires_grad_(False).to(*pool.place)
-    drawn = {name: (laws[name], p.shape) for name, p in network.named_parameters() if name in laws}
-    constants = {n: p.detach() for n, p in network.named_parameters() if n not in drawn}
-    linear = {f"{name}.weight" for name, module in network.named_modules() if is_linear(module)}
-    return Blueprint(network, constants, drawn, draws, frozenset(linear))
+    space, pooled = space_of(architecture), init == "pool"
+    if not pooled:
+        seed = stable_hash(pool.seed, "own", architecture_key(architecture))
+        pool = Pool(seed, pool.device, pool.dtype)
+    network = _without_numbers(space, architecture, shape)
+    if network is None:
+        return _self_initialised(architecture, shape, pool)
+    laws = network.laws()
+    source = Source(pool, full_sizes(space, shape) if pooled else {})
+    parameters = network.named_parameters()
+    values = {name: source.value(name, p.shape, laws[name]) for name, p in parameters}
+    return Start(network, values, source, laws if pooled else {})
 
 
-def is_linear(module: nn.Module) -> bool:
-    """Whether the proxies see a module: a linear layer, or a convolution, which is a linear map of
-    what it stacks, unless it has groups (a depthwise one only filters) or pads with more than
-    zeros."""
-    if isinstance(module, nn.Conv1d | nn.Conv2d):
-        padded = isinstance(module.padding, str) or module.padding_mode != "zeros"
-        return module.groups == 1 and not padded
-    return isinstance(module, nn.Linear)
+def _without_numbers(
+    space: str, architecture: Mapping[str, Any], shape: InputShape
+) -> Network | None:
+    """Build a network on the meta device; None if laws do not tell all its numbers."""
+    if space not in NETWORKS:
+        return None
+    try:
+        with torch.device("meta"):
+            network = NETWORKS[space](architecture, shape, 0.0).eval().requires_grad_(False)
+    except (RuntimeError, TypeError):  # of a constructor that reads its numbers, or of bad genes
+        return None
+    if not isinstance(network, Network) or list(network.buffers()):
+        return None
+    names = {name for name, _ in network.named_parameters()}
+    return network if network.laws().keys() == names else None
 
 
-def load(network: nn.Module, values: Values) -> None:
-    """Set the parameters of a network; `values` are not copied, and must not be changed."""
-    for name, parameter in network.named_parameters():
-        parameter.data = values[name]
-
-
-def _build(
-    architecture: Mapping[str, Any], shape: InputShape, seed: int
-) -> tuple[nn.Module, dict[str, Law]]:
-    """A network, and the laws of its parameters; without any where they could not be told."""
-    space = space_of(architecture)
+def _self_initialised(architecture: Mapping[str, Any], shape: InputShape, pool: Pool) -> Start:
+    """Build a network that draws its own weights, from the pool's seed and the architecture."""
+    seed = stable_hash(pool.seed, architecture_key(architecture)) >> 1
     with _BUILDING:
-        if space in NETWORKS:
-            with _Watch() as watch:
-                network = NETWORKS[space](architecture, shape, 0.0)
-            if watch.regular:
-                found = {n: watch.laws.get(_storage(p)) for n, p in network.named_parameters()}
-                return network, {n: law for n, law in found.items() if law is not None}
-        return build_network(architecture, shape, seed=seed >> 1), {}
-
-
-def _draw(draws: Draws, name: str, law: Law, shape: torch.Size) -> Tensor:
-    """Draws of the pool for a parameter: a slice of its supernet's.
-
-    Matrices nest by row and column; query, key and value each by itself.
-    """
-    sizes = tuple(shape)
-    while len(sizes) > 1 and sizes[0] == 1:
-        sizes = sizes[1:]
-    name = f"{draws.prefix}module {name}"
-    if len(sizes) == 2:
-        thirds = 3 if name.endswith("qkv.weight") and sizes[0] % 3 == 0 else 1
-        parts = [
-            draws.pool.matrix(f"{name} {part}", sizes[0] // thirds, sizes[1], law.name)
-            for part in range(thirds)
-        ]
-        return (torch.cat(parts) if thirds > 1 else parts[0]).view(shape)
-    count = prod(sizes)
-    return draws.pool.stream(f"{law.name} {name}", count, SMALL)[:count].view(shape)
-
-
-SMALL = 1 << 14  # draws of a stream generated together
+        network = build_network(architecture, shape, seed=seed)
+    network = network.eval().requires_grad_(False).to(pool.device, pool.dtype)
+    values = {name: parameter.detach() for name, parameter in network.named_parameters()}
+    return Start(network, values, Source(pool, {}), {})

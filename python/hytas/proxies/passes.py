@@ -1,230 +1,315 @@
-"""One forward and one backward pass of a group of networks, layer by layer.
+"""The passes that a set of proxies needs of one network, each pass once.
 
-The backward pass goes through one segment (embedding, layer, head) at a time and hands out its
-linear layers as soon as their gradients exist, so the gradients of only one layer are held.
+The network is the one that is trained and exported. It runs with initial weights by name
+(`initial.py`), and hooks show its linear layers to the proxies (`probe.py`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field, replace
-from itertools import islice
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass
+from functools import partial
 
 import torch
-from torch import Tensor
+import torch.nn.functional as F
+from torch import Tensor, nn
+from torch.func import functional_call
 
-from hytas.proxies.network import Group, Tap, stack_bands
+from hytas.errors import InputError
+from hytas.machine import exactly
+from hytas.models.layers import attention_written_out
+from hytas.models.network import Network
+from hytas.proxies.formulas import LINEAR, MLP, MSA, take_norms
+from hytas.proxies.initial import Pool, Start, Values
+from hytas.proxies.probe import Look, Probe, TooLargeError, Visitor
+from hytas.proxies.spec import ProxySpec
+from hytas.proxies.table import CURVATURE, FORWARD, INPUT, PERTURBED
+from hytas.proxies.taps import Product, Tap
 
-Visitor = Callable[[list[Tap]], None]
+CURVED_TOGETHER = 4  # samples whose second derivatives are taken at once
 
-
-@dataclass
-class _Segment:
-    """A piece of the network: how to run it, what entered it, and, if kept, its graph."""
-
-    leaves: list[Tensor]
-    outputs: list[Tensor] = field(default_factory=list)
-    taps: list[Tap] = field(default_factory=list)
-
-
-@dataclass(frozen=True)
-class _Wanted:
-    """What a backward pass is to hand out, and whether it keeps the graph (`Pass.backward`)."""
-
-    taps: bool
-    again: bool
-    entering: bool
+# The parts of which a score may be asked alone, or on a logarithmic scale each.
+PART_OF = dict.fromkeys(MSA, "msa") | dict.fromkeys(MLP, "mlp")
 
 
 @dataclass(frozen=True)
-class _Found:
-    """Gradients of what entered a segment, and its linear layers with theirs."""
+class Setting:
+    """What the passes of all networks share.
 
-    grads: list[Tensor]
-    taps: list[Tap]
-
-
-class Pass:
-    """The forward pass of a group on one batch, ready for backward passes.
-
-    Args:
-        group: the networks.
-        patches: (N, P, P, bands), the same for all.
-        keep: keep the graph of every segment (fast), or only what entered each and compute it
-            again in the backward pass (a third more work, a fraction of the memory).
-        visit: called with the linear layers of every segment as the forward pass meets them.
+    Attributes:
+        pool: initial weights of the seed.
+        classes: C.
+        batch: labelled patches, or None.
+        ones: one patch of ones, (1, P, P, bands).
+        memory: bytes of activations above which they are computed twice rather than kept.
     """
 
-    def __init__(
-        self, group: Group, patches: Tensor, *, keep: bool = True, visit: Visitor | None = None
-    ) -> None:
-        self.group, self.patches, self.keep = group, patches, keep
-        self.visit = visit
-        self.stacked = stack_bands(patches, group.band_group)
-        self.segments: list[_Segment] = []
-        self.tokens_grad = patches.new_empty(0)
-        with torch.set_grad_enabled(keep):
-            self.logits = self._forward()
+    pool: Pool
+    classes: int
+    batch: tuple[Tensor, Tensor] | None
+    ones: Tensor
+    memory: int
 
-    def backward(
-        self,
-        logits_grad: Tensor,
-        *,
-        taps: bool = True,
-        again: bool = False,
-        entering: bool = False,
-    ) -> Iterator[list[Tap]]:
-        """Go back from a gradient of the logits, yielding the linear layers of one segment a time.
 
-        When the iterator is spent, `tokens_grad` holds the gradient of the embedding's output,
-        (A, N, bands, E).
+class Tally:
+    """Adds up what the layers give one proxy, part by part."""
 
-        Args:
-            logits_grad: (A, N, classes) gradient of the pass's scalar with respect to `logits`.
-            taps: whether gradients of the linear layers' outputs are wanted.
-            again: keep the graph for another backward pass.
-            entering: whether gradients of what enters the linear layers are wanted, too.
+    def __init__(self, spec: ProxySpec) -> None:
+        self.spec = spec
+        every = spec.options.get("layers") == "all"
+        self.kinds = LINEAR if every else spec.proxy.kinds
+        self.parts: dict[str, Tensor] = {}
+
+    def visit(self, tap: Tap) -> None:
+        """Add a layer's contribution, if the proxy reads layers of this kind."""
+        if tap.kind not in self.kinds:
+            return
+        value = self.spec.proxy.function(tap, **self._options()).double()
+        part = PART_OF.get(tap.kind, "other")
+        self.parts[part] = self.parts[part] + value if part in self.parts else value
+
+    def score(self) -> float:
+        """Return the score.
+
+        Raises:
+            InputError: the network has none of the layers that the proxy reads.
         """
-        wanted = _Wanted(taps, again, entering)
-        head = self._step(-1, [logits_grad], wanted)
-        yield head.taps
-        from_head = head.grads[0]  # (A, N, E)
-        entered_grads: dict[int, Tensor] = {}
-        grad: Tensor | None = None
-        for layer in reversed(range(self.group.depths[0])):
-            grad = self._join(layer, grad, from_head)
-            outputs = [grad]
-            extra = entered_grads.pop(layer, None)
-            inside = layer >= 2 and not self.group.skips_fusion
-            if extra is not None and inside:
-                outputs.append(_padded(extra, len(grad)))
-            found = self._step(layer + 1, outputs, wanted)
-            yield found.taps
-            grad = found.grads[0]
-            if layer >= 2:
-                entered_grads[layer - 2] = found.grads[1]
-            if extra is not None and not inside:  # what entered is the leaf itself
-                grad = grad + _padded(extra, len(grad))
-        if grad is None:
-            raise ValueError("networks: at least one layer is needed")
-        found = self._step(0, [grad], wanted)
-        self.tokens_grad = found.grads[0]
-        yield found.taps
-
-    def _forward(self) -> Tensor:
-        group = self.group
-        entered: list[Tensor] = []
-        leaving: list[Tensor] = []
-        left = self._run(0, [])[0]
-        for layer in range(group.depths[0]):
-            count = group.alive(layer)
-            leaves = [left[:count]]
-            if layer >= 2:
-                leaves.append(entered[layer - 2][:count])
-            left, inside = self._run(layer + 1, leaves)
-            entered.append(leaves[0] if group.skips_fusion else inside)
-            leaving.append(left[group.alive(layer + 1) :, :, 0])
-        return self._run(-1, [torch.cat(leaving[::-1])])[0]
-
-    def _run(self, place: int, leaves: list[Tensor]) -> list[Tensor]:
-        """Run a segment on detached leaves and remember it."""
-        segment = _Segment([leaf.detach() for leaf in leaves])
-        self._compute(place, segment)
-        outputs = [output.detach() for output in segment.outputs]
-        if self.visit is not None:
-            self.visit(segment.taps)
-        if not self.keep:
-            segment.outputs, segment.taps = [], []
-        self.segments.append(segment)
-        return outputs
-
-    def _compute(self, place: int, segment: _Segment) -> None:
-        segment.taps = []
-        if torch.is_grad_enabled():
-            segment.leaves = [leaf.detach().requires_grad_() for leaf in segment.leaves]
-        if place == 0:
-            segment.outputs = [self.group.run_embedding(self.stacked, segment.taps)]
-        elif place == -1:
-            segment.outputs = [self.group.run_head(segment.leaves[0], segment.taps)]
+        choice = self.spec.options.get("parts", "sum")
+        wanted = {"msa", "mlp"} if choice == "log" else {choice} - {"sum"}
+        if not self.parts or not wanted <= self.parts.keys():
+            kinds = ", ".join(self.kinds)
+            raise InputError(f"reads layers of the kinds {kinds}; the network has none")
+        zero = torch.zeros((), dtype=torch.float64)
+        if choice == "log":
+            # Supplementary 7.4: attention and MLP differ in scale; NaN where a part is negative.
+            total = sum((self.parts[part].log().cpu() for part in ("msa", "mlp")), zero)
+        elif choice == "sum":
+            total = sum((part.cpu() for part in self.parts.values()), zero)
         else:
-            now, before = (*segment.leaves, None)[:2]
-            assert now is not None
-            inside, left = self.group.run_layer(place - 1, now, before, segment.taps)
-            segment.outputs = [left, inside]
+            total = self.parts[choice]
+        finish = self.spec.proxy.finish
+        return float(finish(total, **self._options()) if finish is not None else total)
 
-    def _step(self, place: int, grads: list[Tensor], wanted: _Wanted) -> _Found:
-        """Back through one segment."""
-        segment = self.segments[place]
-        if not self.keep:
-            with torch.enable_grad():
-                self._compute(place, segment)
-        again = wanted.again and self.keep
-        tapped = segment.taps if wanted.taps or place == 0 else []
-        entered = [tap.entered for tap in tapped if wanted.entering and tap.entered is not None]
-        outputs = [tap.outputs for tap in tapped]
-        found = torch.autograd.grad(
-            segment.outputs[: len(grads)],
-            [*segment.leaves, *outputs, *entered],
-            grads,
-            retain_graph=again,
-        )
-        through = iter(found)
-        entering = list(islice(through, len(segment.leaves)))
-        leaving = list(islice(through, len(outputs)))
-        seen = [
-            _seen(tap, grad, next(through) if wanted.entering and tap.entered is not None else None)
-            for tap, grad in zip(tapped, leaving, strict=True)
-            if wanted.taps
-        ]
-        if not again:
-            segment.outputs, segment.taps = [], []
-        # The embedding has no leaf of its own: its output is one.
-        return _Found(entering or [leaving[0]], seen)
-
-    def _join(self, layer: int, after: Tensor | None, from_head: Tensor) -> Tensor:
-        """Gradient of a layer's output: from the next layer, and from the head where it is last."""
-        group = self.group
-        first, last = group.alive(layer + 1), group.alive(layer)
-        if first == last and after is not None:
-            return after
-        samples, width = from_head.shape[1:]
-        tokens = self.stacked.shape[1] + 1
-        leaving = from_head.new_zeros(last - first, samples, tokens, width)
-        leaving[:, :, 0] = from_head[first:last]
-        return leaving if after is None else torch.cat([after, leaving])
+    def _options(self) -> dict[str, str]:
+        """Return the options that the function itself reads."""
+        common = ("parts", "layers", "sign")
+        return {key: value for key, value in self.spec.options.items() if key not in common}
 
 
-def _seen(tap: Tap, output_grad: Tensor, input_grad: Tensor | None) -> Tap:
-    """A linear layer after the backward pass, without its graph."""
-    exact = tap.weight.dtype  # reduced precision ends at the matrix products
-    return replace(
-        tap,
-        outputs=tap.outputs.detach().to(exact),
-        output_grad=output_grad.to(exact),
-        entered=None,
-        input_grad=None if input_grad is None else input_grad.to(exact),
-    )
+def score_network(start: Start, specs: Sequence[ProxySpec], setting: Setting) -> dict[str, float]:
+    """Score one network: proxy -> score.
+
+    Args:
+        start: the network and its initial weights.
+        specs: proxies that need a pass.
+        setting: what all networks share.
+    """
+    probe = Probe(start.network, setting.classes)
+    scores: dict[str, float] = {}
+    for (name, sign, every), sharing in _by_passes(specs).items():
+        tallies = [Tally(spec) for spec in sharing]
+        with _all_tokens(start.network) if every else nullcontext():
+            if name == "ones":
+                _ones_pass(probe, start, sign, tallies, setting)
+            else:
+                _DataPass(probe, tallies, setting).run(start, start.signed(sign))
+        scores.update({str(tally.spec): tally.score() for tally in tallies})
+    return scores
 
 
-def cross_entropy_grad(logits: Tensor, labels: Tensor) -> Tensor:
-    """Gradient of the mean cross-entropy with respect to logits (A, N, classes)."""
-    wanted = torch.nn.functional.one_hot(labels, logits.shape[-1]).to(logits.dtype)
-    return (logits.softmax(-1) - wanted) / logits.shape[1]
+def _by_passes(specs: Sequence[ProxySpec]) -> dict[tuple[str, str, bool], list[ProxySpec]]:
+    """Return (pass, sign step, whether all tokens are computed) -> the proxies that share it."""
+    found: dict[tuple[str, str, bool], list[ProxySpec]] = {}
+    for spec in specs:
+        key = (spec.proxy.pass_name, spec.options.get("sign", "none"), spec.proxy.all_tokens)
+        found.setdefault(key, []).append(spec)
+    return found
 
 
-def _padded(grad: Tensor, count: int) -> Tensor:
-    """Zeros for the networks that end before the layer that the gradient comes from."""
-    if len(grad) == count:
-        return grad
-    return torch.cat([grad, grad.new_zeros(count - len(grad), *grad.shape[1:])])
+@contextmanager
+def _all_tokens(network: nn.Module) -> Iterator[None]:
+    """Let the last layers compute the tokens that nothing reads, too."""
+    streams = network.token_streams.values() if isinstance(network, Network) else ()
+    for stream in streams:
+        stream.observer = lambda _: None
+    try:
+        yield
+    finally:
+        for stream in streams:
+            stream.observer = None
 
 
-def input_gradient(group: Group, tokens_grad: Tensor, patches: Tensor) -> Tensor:
-    """Gradient of the embedding's output (A, N, bands, E) -> of the patches (A, N, P, P, bands)."""
-    stacked_grad = tokens_grad.flatten(1, 2) @ group.embed  # (A, N * bands, P * P * c)
-    networks, samples = tokens_grad.shape[:2]
-    with torch.enable_grad():
-        leaf = patches.new_zeros(networks * samples, *patches.shape[1:], requires_grad=True)
-        stacked = stack_bands(leaf, group.band_group)
-    (found,) = torch.autograd.grad(stacked, leaf, stacked_grad.reshape(stacked.shape))
-    return found.view(networks, *patches.shape)
+def _ones_pass(
+    probe: Probe, start: Start, sign: str, tallies: Sequence[Tally], setting: Setting
+) -> None:
+    """Show the layers in the pass of one patch of ones; its scalar is the sum of the logits."""
+    look, seen = Look(1), list[Tap]()
+
+    def work() -> None:
+        with torch.enable_grad(), probe.watched(look):
+            logits = probe.logits(setting.ones)
+            _go_back(look, logits.sum(), seen.append)
+
+    probe.run(start.signed(sign), work)
+    if any(tally.spec.proxy.nuclear_norms for tally in tallies):
+        for tap in seen:
+            tap.key = start.key_of(f"{tap.name}.weight", sign)
+        take_norms(seen, setting.pool.norms)  # of all layers at once, which pays on a GPU
+    for tap in seen:
+        _visit(tallies, tap)
+
+
+class _DataPass:
+    """The pass of the labelled patches; its scalar is the mean cross-entropy.
+
+    Args:
+        probe: the network.
+        tallies: of the proxies that share the pass.
+        setting: what all networks share.
+    """
+
+    def __init__(self, probe: Probe, tallies: Sequence[Tally], setting: Setting) -> None:
+        if setting.batch is None:
+            raise ValueError("batch: these proxies need labelled patches")
+        self.probe, self.setting = probe, setting
+        patches, self.labels = setting.batch
+        # A score reads only the pixels that the network sees.
+        network = probe.network
+        self.patches = network.seen(patches) if isinstance(network, Network) else patches
+        needing: dict[str, list[Tally]] = {}
+        for tally in tallies:
+            needing.setdefault(tally.spec.proxy.extra, []).append(tally)
+        self.forward = needing.get(FORWARD, [])
+        self.of_input = needing.get(INPUT, [])
+        self.curved = needing.get(CURVATURE, [])
+        self.twinned = bool(needing.get(PERTURBED))
+        self.backward = [*needing.get("", []), *needing.get(PERTURBED, [])]
+        # Each sample's gradients first: their sum is cheaper than a second product.
+        self.backward.sort(key=lambda tally: not tally.spec.proxy.sample_grads)
+        self.twins: dict[int, list[Tap]] = {}
+        self.grads: dict[str, Tensor] = {}
+        self.recompute = False
+        # The twin's outputs are kept beside the graph of the network itself.
+        self.memory = setting.memory // (2 if self.twinned else 1)
+
+    def run(self, start: Start, values: Values) -> None:
+        """Show the layers of the network, with its weights `values`, to every tally."""
+        if self.twinned:
+            noisy = self.setting.pool.perturbed(self.patches)
+            self._watch(start.perturbed(values), noisy, self._remember)
+        look = self._watch(values, self.patches, self._show)
+        if self.curved:
+            # Second derivatives are sums of many small terms: never in reduced precision.
+            with exactly(self.patches.device):
+                batch = (self.patches, self.labels)
+                found = curvature_of(self.probe, values, batch, self.grads, self._few(look))
+            _visit(
+                self.curved, _summary("curvature", Product(found[None, None], found[None, None]))
+            )
+
+    def _watch(self, values: Values, patches: Tensor, late: Visitor) -> Look:
+        """Go forward and backward; once more with less memory if the graph is too large to keep."""
+        own = patches is self.patches
+        early = partial(_visit, self.forward) if own and self.forward else None
+        while True:
+            look = Look(len(patches), early, memory=self.memory, recompute=self.recompute)
+            try:
+                self.probe.run(values, partial(self._pass, look, patches, late))
+            except TooLargeError:
+                self.recompute = True
+                for tally in self.forward:
+                    tally.parts.clear()
+            else:
+                return look
+
+    def _pass(self, look: Look, patches: Tensor, late: Visitor) -> None:
+        of_input = self.of_input if patches is self.patches else []
+        needed = bool(self.backward or self.curved)
+        with torch.set_grad_enabled(needed or bool(of_input)), self.probe.watched(look):
+            if of_input:
+                patches = patches.detach().requires_grad_()
+            logits = self.probe.logits(patches)
+            if of_input:
+                _go_back(look, logits.sum(), None, again=needed)
+                assert patches.grad is not None
+                seen = Product(patches.detach(), patches.detach(), patches.grad)
+                _visit(of_input, _summary("input", seen))
+            if needed:
+                _go_back(look, F.cross_entropy(logits, self.labels), late)
+
+    def _remember(self, tap: Tap) -> None:
+        """Keep what is compared of a twin's layer: outputs, weight, and its gradient."""
+        _ = tap.grad
+        tap.products = [Product(p.inputs.new_empty(0), p.outputs) for p in tap.products]
+        self.twins.setdefault(tap.order, []).append(tap)
+
+    def _show(self, tap: Tap) -> None:
+        """Show a layer of the network itself, with its gradients."""
+        if self.twinned:
+            tap.twin = self.twins[tap.order].pop(0)
+        _visit(self.backward, tap)
+        if self.curved:
+            known = self.grads.get(tap.name)  # of a layer that is called twice
+            self.grads[tap.name] = tap.grad if known is None else known + tap.grad
+
+    def _few(self, look: Look) -> int:
+        """Return how many samples' second derivatives fit the memory.
+
+        They take about four times the memory of the activations.
+        """
+        each = 4 * look.kept // len(self.patches)
+        return max(1, min(CURVED_TOGETHER, self.setting.memory // max(1, each)))
+
+
+def _visit(tallies: Sequence[Tally], tap: Tap) -> None:
+    for tally in tallies:
+        tally.visit(tap)
+
+
+def _summary(kind: str, product: Product) -> Tap:
+    """Return a tap of the kinds that are no layers; see `Tap`."""
+    return Tap(kind, "", 0, product.outputs.new_empty(0), [product])
+
+
+def _go_back(look: Look, scalar: Tensor, late: Visitor | None, *, again: bool = False) -> None:
+    look.backward, look.late = True, late
+    torch.autograd.backward(scalar, retain_graph=again)
+
+
+def curvature_of(
+    probe: Probe,
+    values: Values,
+    batch: tuple[Tensor, Tensor],
+    grads: Mapping[str, Tensor],
+    samples: int,
+) -> Tensor:
+    """Return w' H g, H the Hessian of the mean cross-entropy by the linear weights.
+
+    Args:
+        probe: the network.
+        values: its weights by name.
+        batch: patches (N, P, P, bands) and labels (N,).
+        grads: name of a linear layer -> g, the direction, (out, in).
+        samples: patches taken together, through one graph that is differentiated twice.
+
+    Returns:
+        A scalar.
+    """
+    foreign = not isinstance(probe.network, Network)
+    names = [f"{name}.weight" for name in grads]
+    weights = {name: values[name].detach().requires_grad_() for name in names}
+    along = [g.view_as(weights[name]) for name, g in zip(names, grads.values(), strict=True)]
+    total = batch[0].new_zeros(())
+    pieces = zip(*(torch.split(each, samples) for each in batch), strict=True)
+    for patches, labels in pieces:
+        with torch.enable_grad(), attention_written_out(foreign):
+            found = functional_call(probe.network, values | weights, (patches,))
+            logits = found[0] if isinstance(found, tuple) else found
+            loss = F.cross_entropy(logits, labels, reduction="sum") / len(batch[0])
+            first = torch.autograd.grad(loss, list(weights.values()), create_graph=True)
+            slope = torch.stack([(g * f).sum() for g, f in zip(along, first, strict=True)]).sum()
+        second = torch.autograd.grad(slope, list(weights.values()))
+        for weight, curved in zip(weights.values(), second, strict=True):
+            total = total + (weight.detach() * curved).sum()
+    return total

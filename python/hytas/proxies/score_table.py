@@ -10,17 +10,17 @@ from typing import IO, Any, Self
 
 from hytas.errors import InputError
 from hytas.files import lock, read_csv, write_text
-from hytas.proxies.genes import GENES
-from hytas.proxies.keys import architecture_key
 from hytas.proxies.results import Scores
 from hytas.proxies.spec import ProxySpec, fitness
 from hytas.spaces import PAPER_SPACE, space_of
+from hytas.spaces.checks import PAPER_GENES
+from hytas.spaces.keys import architecture_key
 
 
 def genes_of(architectures: Sequence[Mapping[str, Any]]) -> list[str]:
     """The columns that architectures need: the genes of `hytas`, or the space and all genes."""
     if all(space_of(architecture) == PAPER_SPACE for architecture in architectures):
-        return list(GENES)
+        return list(PAPER_GENES)
     return list(dict.fromkeys(["space", *(name for each in architectures for name in each)]))
 
 

@@ -37,6 +37,8 @@ class Proxy:
         kinds: the kinds of layer that the proxy reads when its option `layers` is not "all".
         sample_grads: whether it reads the gradients of each sample.
         positive: options and the values with which its terms have one sign, and so a logarithm.
+        all_tokens: whether it looks at tokens that nothing reads, too; the last layer of a stream
+            then computes them all, in a pass of its own.
         nuclear_norms: whether it reads the nuclear norms of weights and gradients.
     """
 
@@ -47,6 +49,7 @@ class Proxy:
     extra: str = ""
     kinds: tuple[str, ...] = formulas.LINEAR
     sample_grads: bool = False
+    all_tokens: bool = False
     nuclear_norms: bool = False
     positive: Mapping[str, str] = field(default_factory=dict)
 
@@ -87,7 +90,11 @@ PROXIES: dict[str, Proxy] = {
         formulas.jacob_cov, options={"log": ("no", "yes")}, extra=INPUT, kinds=("input",)
     ),
     "naswot": Proxy(
-        formulas.naswot, finish=formulas.log_determinant, extra=FORWARD, kinds=("fc1",)
+        formulas.naswot,
+        finish=formulas.log_determinant,
+        extra=FORWARD,
+        kinds=("fc1",),
+        all_tokens=True,
     ),
     "dss": Proxy(
         formulas.dss,
@@ -98,8 +105,8 @@ PROXIES: dict[str, Proxy] = {
     ),
     "zico": Proxy(formulas.zico, options={"std": ("magnitude", "signed")}, sample_grads=True),
     "zico_pp": Proxy(formulas.zico_pp, options={"std": ("magnitude", "signed")}),
-    "croze": Proxy(formulas.croze, extra=PERTURBED),
-    "t_cet": Proxy(formulas.t_cet, kinds=("fc1",)),
+    "croze": Proxy(formulas.croze, extra=PERTURBED, all_tokens=True),
+    "t_cet": Proxy(formulas.t_cet, kinds=("fc1",), all_tokens=True),
     "params": Proxy(baselines.params, NO_PASS),
     "macs": Proxy(baselines.macs, NO_PASS),
     "depth-embed": Proxy(baselines.depth_embed, NO_PASS),

@@ -2,11 +2,11 @@
 
 from hytas.run.config import RunConfig
 from hytas.run.folder import RunFolder
-from hytas.run.mission import (
+from hytas.run.pipeline import (
     Outcome,
     describe_architecture,
     export_run,
-    run_mission,
+    run_pipeline,
     train_architecture,
 )
 from hytas.run.report import SILENT, Report
@@ -19,6 +19,6 @@ __all__ = [
     "RunFolder",
     "describe_architecture",
     "export_run",
-    "run_mission",
+    "run_pipeline",
     "train_architecture",
 ]

@@ -2,33 +2,37 @@
 
 import math
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, fields, replace
+from dataclasses import InitVar, asdict, dataclass, field, fields, replace
 from typing import Any
 
 from hytas._engine import strategies
 from hytas.data import (
     Scene,
+    SplitSettings,
     check_patch_side,
     check_seed,
-    check_split_settings,
     load_scene,
+    takes_split_options,
 )
 from hytas.errors import InputError
 from hytas.proxies import parse_proxies
 from hytas.settings import plain_numbers
+from hytas.spaces import DEFAULT_SPACE
 from hytas.train import Recipe
 
-PREDICTOR = "predictor"
-"""The strategy "evolution" of the engine, and a regressor that proposes finalists."""
-PARETO = "nsga2"
-"""The engine's strategy for a front."""
+FRONT_STRATEGIES = tuple(name for name, facts in strategies().items() if facts["several_scores"])
+"""The engine's strategies for a front; `pareto` takes the first, unless another is asked for."""
 MOST = 10**9
 """Of whatever a run counts; more is a typing error."""
 
 
+@takes_split_options
 @dataclass(frozen=True)
 class RunConfig:
     """What a run was asked to do; `config.json` in its folder.
+
+    The parts of `split` may be given by themselves: `RunConfig(split="blocks", block=8)`. With
+    `dataclasses.replace` a part alone changes that part, and a kind begins a split afresh.
 
     Attributes:
         budget: canonical text; None for a run that trains a given architecture.
@@ -39,38 +43,30 @@ class RunConfig:
         data_dir: folder of the files of a scene known by name.
         space: search space.
         proxy: proxies; the first is the fitness, all are recorded.
-        strategy: the engine's selection; "predictor" is "evolution", and lets a regressor fitted on
-            the finalists trained so far propose the others.
-        learn_from: folders of earlier runs that the predictor is fitted on too.
+        strategy: how the engine selects, a name of its `strategies()`.
         pareto: axes of the front to find, "score" and names of costs; None finds the best score.
         population: architectures a generation.
         generations: generations.
         finalists: architectures that race at the end of the search; 1 takes the proxy's best, None
             is `usual_finalists`, or 1 where the split has no validation pixels to rank on.
         usual_finalists: so many, where they are not asked for.
-        race_steps: optimiser steps of the race's first round.
-        race_epochs: passes over the training pixels of its first round, instead.
-        seed: of the split, the search, the proxies and the retraining.
-        split: auto, fixed, random, blocks or folds.
-        train_per_class: training pixels a class of a random split; None takes 50, or the published
-            number of a scene known by name.
-        train_fraction: share of each class to train on, instead.
-        block: side of the blocks of a spatially disjoint split, in pixels.
-        folds: number of folds of blocks.
-        fold: the fold that is tested on.
-        validation_fraction: share of the training pixels that the race ranks on; where these are
-            few, as many others in turn.
-        retrain_on: "all" retrains the winner on training and validation pixels, for all its steps;
-            "train" keeps the validation pixels apart, and the best epoch by them.
-        seeds: retrainings of the winner, each with a seed of its own, to report the spread; the
-            first one ships.
+        race_steps: optimiser steps of the race's first rung.
+        race_epochs: passes over the training pixels in its first rung, instead.
+        seed: of the split, the search, the proxies and the final training.
+        split: which pixels train, validate and test. The race ranks on the validation pixels;
+            where these are few, on as many others in turn.
+        final_training_on: "all" trains the winner on training and validation pixels, for all its
+            steps; "train" keeps the validation pixels apart, and the best epoch by them.
+        seeds: final trainings, each with a seed of its own, to report the spread; the first one
+            ships.
         patch_size: side of the patch.
         band_group: neighbouring bands in a token.
         bands: bands to start from, as "1-103,110-148"; None for all.
         nodata: the value that stands for no data; None is the file's own, if it names one.
         unlabelled: the label that marks unlabelled pixels, as 0 does.
         scaling: standard or minmax.
-        recipe: of the retraining.
+        recipe: of the race and the final training.
+        retrain_on: old name of `final_training_on`.
     """
 
     budget: str | None = None
@@ -79,10 +75,9 @@ class RunConfig:
     cube_key: str | None = None
     labels_key: str | None = None
     data_dir: str | None = None
-    space: str = "hytas-wide"
+    space: str = DEFAULT_SPACE
     proxy: str = "dss"
     strategy: str = "evolution"
-    learn_from: tuple[str, ...] = ()
     pareto: str | None = None
     population: int = 50
     generations: int = 20
@@ -91,14 +86,8 @@ class RunConfig:
     race_steps: int = 100
     race_epochs: int | None = None
     seed: int = 0
-    split: str = "auto"
-    train_per_class: int | None = None
-    train_fraction: float | None = None
-    block: int = 16
-    folds: int = 5
-    fold: int = 0
-    validation_fraction: float = 0.2
-    retrain_on: str = "all"
+    split: SplitSettings = field(default_factory=SplitSettings)
+    final_training_on: str = "all"
     seeds: int = 1
     patch_size: int = 7
     band_group: int = 3
@@ -107,8 +96,11 @@ class RunConfig:
     unlabelled: int | None = None
     scaling: str = "standard"
     recipe: Recipe = field(default_factory=Recipe)
+    retrain_on: InitVar[str | None] = None
 
-    def __post_init__(self) -> None:
+    def __post_init__(self, retrain_on: str | None) -> None:
+        if retrain_on is not None:
+            object.__setattr__(self, "final_training_on", retrain_on)
         plain_numbers(self)
         for name in (
             "population",
@@ -128,44 +120,26 @@ class RunConfig:
         if self.band_group < 1 or self.band_group % 2 == 0:
             raise InputError(f"band group {self.band_group}: must be odd and 1 or more")
         check_patch_side(self.patch_size)
-        check_split_settings(
-            self.split,
-            self.train_per_class,
-            self.train_fraction,
-            self.validation_fraction,
-            (self.block, self.folds, self.fold),
-        )
         if self.nodata is not None and not math.isfinite(self.nodata):
             raise InputError(f"nodata {self.nodata:g}: must be a finite number or None")
         parse_proxies(self.proxy)
-        known = (*strategies(), PREDICTOR)
-        if self.strategy not in known:
-            raise InputError(f"strategy {self.strategy!r}: must be one of {', '.join(known)}")
-        if self.retrain_on not in ("all", "train"):
-            raise InputError(f"retrain on {self.retrain_on!r}: must be all or train")
-        if self.learn_from and not self.predicts:
+        if self.strategy not in strategies():
             raise InputError(
-                f"learn from {self.learn_from[0]}: is for the strategy predictor, "
-                f"not {self.strategy}"
+                f"strategy {self.strategy!r}: must be one of {', '.join(strategies())}"
             )
-        for folder in self.learn_from:
-            if self.learn_from.count(folder) > 1:
-                raise InputError(f"learn from {folder}: is named twice")
-        if self.predicts and self.finalists == 1:
-            raise InputError(
-                "finalists 1: strategy predictor learns from finalists; must be 2 or more, and 4 "
-                "for it to propose one without earlier runs"
-            )
+        if self.final_training_on not in ("all", "train"):
+            raise InputError(f"final training on {self.final_training_on!r}: must be all or train")
         axes = [] if self.pareto is None else [name.strip() for name in self.pareto.split(",")]
         if self.pareto is not None and (axes.count("score") != 1 or len(axes) < 2):
             raise InputError(f"pareto {self.pareto}: must name score and a cost, as params,score")
         for name in axes:
             if axes.count(name) > 1:
                 raise InputError(f"pareto {self.pareto}: names {name} twice")
-        if axes and self.strategy not in (usual := ("evolution", PARETO, PREDICTOR)):
+        usual = (RunConfig.strategy, *FRONT_STRATEGIES)
+        if axes and self.strategy not in usual:
             raise InputError(
-                f"pareto {self.pareto}: selects by {PARETO}; strategy {self.strategy} must be one "
-                f"of {', '.join(usual)}"
+                f"pareto {self.pareto}: selects by {', '.join(FRONT_STRATEGIES)}; strategy "
+                f"{self.strategy} must be one of {', '.join(usual)}"
             )
 
     @property
@@ -175,16 +149,11 @@ class RunConfig:
         return tuple(name.strip() for name in axes if name.strip() != "score")
 
     @property
-    def predicts(self) -> bool:
-        """Whether a regressor proposes finalists."""
-        return self.strategy == PREDICTOR
-
-    @property
     def selection(self) -> str:
         """The engine's strategy."""
-        if self.minimised:
-            return PARETO
-        return "evolution" if self.predicts else self.strategy
+        if self.minimised and self.strategy not in FRONT_STRATEGIES:
+            return FRONT_STRATEGIES[0]
+        return self.strategy
 
     def to_dict(self) -> dict[str, Any]:
         """The JSON form."""
@@ -195,11 +164,19 @@ class RunConfig:
         """Rebuild from the JSON form; what it does not say is as by default.
 
         Raises:
-            InputError: a field is unknown, or the recipe is missing.
+            InputError: a field is unknown, the recipe is missing, or the run had the strategy
+                "predictor", which is no longer there.
         """
+        if values.get("strategy") == "predictor":
+            raise InputError(
+                "config.json: strategy predictor: hytas no longer has it; choose another folder "
+                "and another strategy"
+            )
         try:
             given = {**values, "recipe": Recipe(**values["recipe"])}
-            given["learn_from"] = tuple(values.get("learn_from", ()))
+            given.pop("learn_from", None)  # of that strategy alone, and empty for all others
+            if isinstance(split := values.get("split"), Mapping):
+                given["split"] = SplitSettings(**split)  # older runs have its parts side by side
             return cls(**given)
         except (KeyError, TypeError) as error:
             raise InputError(f"config.json: not a configuration of this hytas ({error})") from None
@@ -226,7 +203,7 @@ class RunConfig:
         return replace(self, recipe=self.recipe.with_epochs(epochs))
 
     def with_length_of(self, other: "RunConfig") -> "RunConfig":
-        """This configuration with the steps and epochs of another one's retraining."""
+        """This configuration with the steps and epochs of another one's recipe."""
         names = ("steps", "most_epochs", "epochs")
         length = {name: getattr(other.recipe, name) for name in names}
         return replace(self, recipe=replace(self.recipe, **length))
@@ -237,14 +214,16 @@ class RunConfig:
         for name in (item.name for item in fields(self) if item.name not in ignore):
             mine, theirs = getattr(self, name), getattr(other, name)
             if name == "recipe":
-                lines += [f"recipe {line}" for line in _differences(mine, theirs)]
+                lines += [f"recipe {line}" for line in _differences(asdict(mine), asdict(theirs))]
+            elif name == "split":
+                found = _differences(mine.options(), theirs.options())
+                lines += [line.replace("_", " ") for line in found]
             elif mine != theirs:
                 lines.append(f"{name.replace('_', ' ')} {mine} (there {theirs})")
         return lines
 
 
-def _differences(mine: Recipe, theirs: Recipe) -> list[str]:
-    pairs = (
-        (item.name, getattr(mine, item.name), getattr(theirs, item.name)) for item in fields(mine)
-    )
-    return [f"{name} {own} (there {other})" for name, own, other in pairs if own != other]
+def _differences(mine: Mapping[str, Any], theirs: Mapping[str, Any]) -> list[str]:
+    return [
+        f"{name} {own} (there {theirs[name]})" for name, own in mine.items() if own != theirs[name]
+    ]

@@ -1,72 +1,78 @@
-"""From a configuration and a scene to all that the stages of a run share."""
+"""What the stages of a run share, all of it fixed by the configuration and the scene."""
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
-import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import nn
 
 from hytas._engine import Feasible, SearchSpace, builtin_spaces
-from hytas.data import PatchReader, Preprocessing, Scene, Split, make_split
+from hytas.data import Scene, Split
 from hytas.errors import InputError
-from hytas.models import NETWORKS, InputShape, build_network, check_band_group
+from hytas.models import NETWORKS, InputShape, build_network
 from hytas.run.config import RunConfig
 from hytas.run.folder import RunFolder
+from hytas.run.prepared import Pixels, PreparedScene, prepare_scene
+from hytas.run.report import Report
 from hytas.spaces import open_space
-from hytas.train import LabelledPixels
-
-Pixels = NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)
 class RunContext:
-    """A run's scene, split, scaling and search space: all fixed by its configuration.
+    """What a run works on.
 
-    `feasible` holds the architectures of the budget; None without a budget.
+    Attributes:
+        config: of the run.
+        data: the scene, split and scaled.
+        space: search space.
+        feasible: its architectures that fit the budget; None without a budget.
+        device: where to score and train.
     """
 
     config: RunConfig
-    scene: Scene
-    split: Split
-    preprocessing: Preprocessing
-    shape: InputShape
+    data: PreparedScene
     space: SearchSpace
     feasible: Feasible | None
     device: torch.device
 
-    def targets(self, pixels: Pixels) -> NDArray[np.int64]:
-        """Class indices (n,), 0-based, of flat pixel indices (n,)."""
-        return self.scene.targets(pixels)
-
-    def labelled(self, pixels: Pixels) -> LabelledPixels:
-        """The pixels as the training loop takes them."""
-        reader = PatchReader(self.scene.cube, self.config.patch_size)
-
-        def patches(chosen: Pixels) -> NDArray[np.float32]:
-            return self.preprocessing.apply(reader(chosen))
-
-        targets, dark = self.targets(pixels), self.preprocessing.dark
-        return LabelledPixels(patches, pixels, targets, self.shape.classes, dark)
-
     @property
-    def retraining_pixels(self) -> tuple[Pixels, Pixels]:
-        """The pixels that a retraining learns, and those that watch it: none, if all are learnt."""
-        split = self.split
-        if self.config.retrain_on == "all":
+    def final_pixels(self) -> tuple[Pixels, Pixels]:
+        """Pixels that the final training learns from, and pixels that watch it, if any."""
+        split = self.data.split
+        if self.config.final_training_on == "all":
             return split.learnable, split.validation[:0]
         return split.train, split.validation
 
     def network(self, architecture: Mapping[str, Any]) -> nn.Module:
-        """The untrained network of an architecture; the run's seed decides its weights."""
+        """Build the untrained network of an architecture; the run's seed decides its weights."""
         config = self.config
         return build_network(
-            architecture, self.shape, drop_path=config.recipe.drop_path, seed=config.seed
+            architecture, self.data.shape, drop_path=config.recipe.drop_path, seed=config.seed
         )
+
+
+@dataclass(frozen=True, eq=False)
+class Run:
+    """A run at work: on what, in which folder, and who is told.
+
+    Attributes:
+        context: what it works on.
+        folder: its files; this process holds its lock.
+        report: receives the progress.
+    """
+
+    context: RunContext
+    folder: RunFolder
+    report: Report
+
+    def of_seed(self, seed: int) -> Self:
+        """Return the same run with another seed, in a folder of its own inside this one."""
+        config = replace(self.context.config, seed=seed)
+        context = replace(self.context, config=config)
+        return replace(self, context=context, folder=self.folder.of_seed(seed))
 
 
 def choose_device(name: str) -> torch.device:
@@ -111,34 +117,20 @@ def open_feasible(config: RunConfig, shape: InputShape) -> tuple[SearchSpace, Fe
 def prepare(
     config: RunConfig, scene: Scene, device: torch.device, split: Split | None = None
 ) -> RunContext:
-    """Split and scale `scene`, and find what fits the budget, as `config` says.
+    """Prepare the scene, and find what fits the budget, as `config` says.
 
     Args:
+        config: of the run.
+        scene: to prepare.
+        device: where to score and train.
         split: of a run that goes on; None draws it.
 
     Raises:
         InputError: the configuration does not fit the scene, or no architecture the budget.
     """
-    split = split or make_split(
-        scene,
-        kind=config.split,
-        train_per_class=config.train_per_class,
-        train_fraction=config.train_fraction,
-        block=config.block,
-        folds=config.folds,
-        fold=config.fold,
-        validation_fraction=config.validation_fraction,
-        seed=config.seed,
-        patch_size=config.patch_size,
-    )
-    preprocessing = Preprocessing.fit_scene(
-        scene, split.train, method=config.scaling, bands=config.bands
-    )
-    bands = len(preprocessing.bands)
-    check_band_group(config.band_group, bands)
-    shape = InputShape(bands, scene.classes, config.patch_size, config.band_group)
-    space, feasible = open_feasible(config, shape)
-    return RunContext(config, scene, split, preprocessing, shape, space, feasible, device)
+    data = prepare_scene(config, scene, split)
+    space, feasible = open_feasible(config, data.shape)
+    return RunContext(config, data, space, feasible, device)
 
 
 def _kept_split(folder: RunFolder, scene: Scene) -> Split | None:
@@ -154,11 +146,17 @@ def open_run(
     config: RunConfig,
     scene: Scene,
     device: str,
-    check: Callable[[RunContext, RunFolder], object] = lambda *_: None,
-) -> Iterator[tuple[RunContext, RunFolder]]:
+    report: Report,
+    check: Callable[[RunContext], object] = lambda _: None,
+) -> Iterator[Run]:
     """Prepare a run and hold its folder: nothing is written before all is known to fit.
 
     Args:
+        out: the folder.
+        config: of the run.
+        scene: of the run.
+        device: cpu, cuda or auto.
+        report: receives the progress.
         check: refuses, with an `InputError`, what the run could not do; the folder is not held.
 
     Raises:
@@ -166,9 +164,9 @@ def open_run(
         OSError: the folder cannot be written.
     """
     context = prepare(config, scene, choose_device(device), _kept_split(RunFolder(out), scene))
-    check(context, RunFolder(out))
+    check(context)
     with RunFolder(out) as folder:
         folder.claim(config, scene)
         if not folder.split.exists():
-            context.split.save(folder.split)
-        yield context, folder
+            context.data.split.save(folder.split)
+        yield Run(context, folder, report)

@@ -43,8 +43,11 @@ class RunFolder:
         self.onnx = self.path / "model.onnx"
         self.torchscript = self.path / "model.pt"
         self.metrics = self.path / "metrics.json"
+        self.learning_curve = self.path / "learning-curve.svg"
+        self.confusion = self.path / "confusion.svg"
         self.map = self.path / "map.png"
-        self.predictor = self.path / "predictor.json"
+        self.front = self.path / "pareto.csv"
+        self.front_picture = self.path / "pareto.png"
         self._lock: TextIO | None = None
 
     def __enter__(self) -> "RunFolder":
@@ -87,7 +90,7 @@ class RunFolder:
                 path.unlink()
 
     def of_seed(self, seed: int) -> "RunFolder":
-        """The folder, inside this one and under its lock, of a retraining with another seed."""
+        """The folder, inside this one and under its lock, of a final training with another seed."""
         inner = RunFolder(self.path / f"seed-{seed}")
         inner.path.mkdir(exist_ok=True)
         inner._remove_leftovers()
@@ -99,8 +102,8 @@ class RunFolder:
     def claim(self, config: RunConfig, scene: Scene) -> None:
         """Write `config` into a new folder, or make sure that the folder's run is the same.
 
-        Before its retraining began, a run may be given another recipe; before its architecture is
-        chosen, another length of it only, for the race trains by the rest.
+        Before its final training began, a run may be given another recipe; before its architecture
+        is chosen, only another length of it, for the race trains by the rest.
 
         Raises:
             InputError: the folder belongs to another scene or configuration, or to another state of
@@ -109,11 +112,11 @@ class RunFolder:
         digests = file_digests(config.space, config.budget)
         # By place and name, for a folder of files may move: the digests say what they are.
         files = [[Path(path).name, digest] for path, digest in digests.items()]
-        versions, learnt = _versions(), None
+        versions = _versions()
         if self.config.exists():
             stored, fingerprint = self.read_config()
             held = read_json(self.config)
-            versions, learnt = held.get("versions", versions), held.get("learnt")
+            versions = held.get("versions", versions)
             for path, now, before in zip(digests, files, held.get("files", []), strict=False):
                 if now[0] == before[0] and now != before:
                     raise InputError(
@@ -135,39 +138,11 @@ class RunFolder:
                 )
         card = {
             "scene": scene.fingerprint,
-            "cube": scene.cube_digest,
             "files": files,
-            "learnt": learnt,
             "versions": versions,
             "config": config.to_dict(),
         }
         write_json(self.config, card)
-
-    def claim_earlier(self, digest: str) -> None:
-        """Remember what earlier runs taught this one, or make sure that it is still the same.
-
-        Raises:
-            InputError: one of them has changed.
-        """
-        card = read_json(self.config)
-        if card["learnt"] not in (None, digest):
-            raise InputError(
-                f"learn from: a run named there has changed since the run in {self.path} began; "
-                "put it back, or choose another folder"
-            )
-        write_json(self.config, card | {"learnt": digest})
-
-    @property
-    def cube_digest(self) -> str:
-        """The digest of the cube of the run's scene.
-
-        Raises:
-            InputError: the folder's configuration is not readable.
-        """
-        try:
-            return str(read_json(self.config)["cube"])
-        except KeyError as error:
-            raise InputError(f"{self.config}: not a run's configuration ({error})") from None
 
     def read_config(self) -> tuple[RunConfig, str]:
         """The folder's configuration and its scene's fingerprint.

@@ -17,7 +17,7 @@ class Report(Protocol):
         """The search went on."""
 
     def epoch(self, epoch: Epoch) -> None:
-        """An epoch of retraining is done."""
+        """An epoch of the final training is done."""
 
     def pixels(self, work: str, done: int, total: int) -> None:
         """`done` of `total` pixels went through `work`."""
@@ -52,4 +52,4 @@ class Lines(Silent):
     def epoch(self, epoch: Epoch) -> None:
         """Print every tenth epoch, and the last."""
         if epoch.epoch % 10 == 0 or epoch.epoch == epoch.epochs:
-            self.line(f"retrain: epoch {epoch.epoch}/{epoch.epochs}, loss {epoch.loss:.3f}")
+            self.line(f"train: epoch {epoch.epoch}/{epoch.epochs}, loss {epoch.loss:.3f}")

@@ -4,14 +4,14 @@ from hytas.search.driver import SearchProgress, SearchResult, SearchSettings, se
 from hytas.search.store import (
     Evaluation,
     EvaluationStore,
-    Retraining,
+    FinalTraining,
     Training,
 )
 
 __all__ = [
     "Evaluation",
     "EvaluationStore",
-    "Retraining",
+    "FinalTraining",
     "SearchProgress",
     "SearchResult",
     "SearchSettings",

@@ -30,13 +30,14 @@ class SearchSettings:
     """How long and how wide to search.
 
     Attributes:
-        strategy: selection of the engine: evolution, ageing, nsga2, random or local.
+        strategy: how the engine selects, a name of its `strategies()`.
         population: architectures a generation.
         generations: how many times the population's number is evaluated in all. (Ageing evolution
             renews only a part of its population a generation, and has more of them.)
         seed: of all draws of the engine.
         chunk: architectures scored between two writes to the store; what a kill can lose.
-        minimised: costs to weigh against the fitness, as objectives of their own (nsga2 only).
+        minimised: costs to weigh against the fitness, as objectives of their own; for a
+            strategy that takes several scores.
     """
 
     strategy: str = "evolution"

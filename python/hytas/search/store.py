@@ -13,7 +13,7 @@ from hytas.errors import InputError
 
 Row = TypeVar("Row")
 
-SCHEMA_VERSION = 4
+SCHEMA_VERSION = 6
 SCHEMA = """
 CREATE TABLE IF NOT EXISTS evaluations (
     id INTEGER PRIMARY KEY,        -- the engine's number of the architecture, in asking order
@@ -29,14 +29,12 @@ CREATE TABLE IF NOT EXISTS trainings (
     steps INTEGER NOT NULL,        -- optimiser steps
     fold INTEGER NOT NULL,         -- of the validation pixels, from 0
     pixels INTEGER NOT NULL,       -- validation pixels of the fold
-    probability REAL,              -- null, like the next two, where the training failed
-    oa REAL,
-    shifted_oa REAL,
+    figures TEXT NOT NULL,         -- JSON: name -> what it reached; none where it failed
     seconds REAL NOT NULL,
     reason TEXT NOT NULL,          -- why it failed; empty where it did not
     PRIMARY KEY (id, steps, fold)
 );
-CREATE TABLE IF NOT EXISTS retrainings (
+CREATE TABLE IF NOT EXISTS final_trainings (
     architecture TEXT NOT NULL,    -- JSON
     seed INTEGER NOT NULL,
     epochs INTEGER NOT NULL,
@@ -68,18 +66,14 @@ class Evaluation:
 
 @dataclass(frozen=True)
 class Training:
-    """One training of an evaluated architecture, in a round of the race.
-
-    What a training that failed reached is NaN.
+    """One training of an evaluated architecture, in a rung of the race.
 
     Attributes:
         id: of its evaluation.
         steps: optimiser steps.
         fold: number of the fold that it was validated on.
         pixels: validation pixels of that fold.
-        probability: mean probability that validation pixels give to their class.
-        oa: overall accuracy on validation pixels.
-        shifted_oa: the same under other light (`hytas.train.shifted_accuracy`).
+        figures: name -> what it reached on those pixels; empty where it failed.
         seconds: spent.
         reason: why it failed; empty where it did not.
     """
@@ -88,16 +82,14 @@ class Training:
     steps: int
     fold: int
     pixels: int
-    probability: float
-    oa: float
-    shifted_oa: float
+    figures: dict[str, float]
     seconds: float
     reason: str = ""
 
 
 @dataclass(frozen=True)
-class Retraining:
-    """The winner, or a given architecture, trained in full, and what its ONNX file reached.
+class FinalTraining:
+    """The final training of the winner or of a given architecture, and what its ONNX file reached.
 
     Attributes:
         architecture: its genes; there is no evaluation behind one that was given.
@@ -117,7 +109,7 @@ class Retraining:
 
 
 class EvaluationStore:
-    """All that one run evaluated (scores, trainings, retrainings), and the engine's state.
+    """All that one run scored and trained, and the engine's state.
 
     Args:
         path: the file; it is made where there is none.
@@ -222,27 +214,34 @@ class EvaluationStore:
 
     def add_training(self, training: Training) -> None:
         """Add a training; one of the same architecture, length and fold is replaced."""
+        row = (
+            training.id,
+            training.steps,
+            training.fold,
+            training.pixels,
+            json.dumps(_finite_or_null(training.figures)),
+            training.seconds,
+            training.reason,
+        )
         with self._transaction() as connection:
-            connection.execute(
-                "INSERT OR REPLACE INTO trainings VALUES (?,?,?,?,?,?,?,?,?)", astuple(training)
-            )
+            connection.execute("INSERT OR REPLACE INTO trainings VALUES (?,?,?,?,?,?,?)", row)
 
     def trainings(self) -> list[Training]:
         """All trainings, the shortest first."""
         return self._read("trainings", "steps, id, fold", _training)
 
-    def add_retraining(self, retraining: Retraining) -> None:
-        """Add a retraining; one of the same architecture and seed is replaced."""
-        architecture = json.dumps(retraining.architecture, sort_keys=True)
+    def add_final_training(self, training: FinalTraining) -> None:
+        """Add a final training; one of the same architecture and seed is replaced."""
+        architecture = json.dumps(training.architecture, sort_keys=True)
         with self._transaction() as connection:
             connection.execute(
-                "INSERT OR REPLACE INTO retrainings VALUES (?,?,?,?,?,?,?)",
-                (architecture, *astuple(retraining)[1:]),
+                "INSERT OR REPLACE INTO final_trainings VALUES (?,?,?,?,?,?,?)",
+                (architecture, *astuple(training)[1:]),
             )
 
-    def retrainings(self) -> list[Retraining]:
-        """All retrainings, by seed."""
-        return self._read("retrainings", "seed, architecture", _retraining)
+    def final_trainings(self) -> list[FinalTraining]:
+        """All final trainings, by seed."""
+        return self._read("final_trainings", "seed, architecture", _final_training)
 
     def save_state(self, state: bytes) -> None:
         """Keep the engine's state."""
@@ -265,25 +264,29 @@ def _connect(path: Path, read_only: bool) -> sqlite3.Connection:
 
 
 def _evaluation(row: tuple[Any, ...]) -> Evaluation:
-    """A row of `evaluations`; JSON keeps NaN as null."""
+    """A row of `evaluations`."""
     architecture, costs, scores, reasons = (json.loads(text) for text in row[2:6])
-    numbers = {name: math.nan if value is None else value for name, value in scores.items()}
-    return Evaluation(row[0], row[1], architecture, costs, numbers, reasons, row[6])
+    return Evaluation(row[0], row[1], architecture, costs, _numbers(scores), reasons, row[6])
 
 
-def _retraining(row: tuple[Any, ...]) -> Retraining:
-    return Retraining(json.loads(row[0]), *row[1:])
+def _final_training(row: tuple[Any, ...]) -> FinalTraining:
+    return FinalTraining(json.loads(row[0]), *row[1:])
 
 
 def _training(row: tuple[Any, ...]) -> Training:
-    """A row of `trainings`; SQLite keeps NaN as null."""
-    values: list[Any] = [math.nan if value is None else value for value in row]
-    return Training(*values)
+    """A row of `trainings`."""
+    number, steps, fold, pixels, figures, seconds, reason = row
+    return Training(number, steps, fold, pixels, _numbers(json.loads(figures)), seconds, reason)
 
 
-def _finite_or_null(scores: Mapping[str, float]) -> dict[str, float | None]:
+def _finite_or_null(values: Mapping[str, float]) -> dict[str, float | None]:
     """JSON has no NaN and no infinity."""
-    return {name: value if math.isfinite(value) else None for name, value in scores.items()}
+    return {name: value if math.isfinite(value) else None for name, value in values.items()}
+
+
+def _numbers(values: Mapping[str, float | None]) -> dict[str, float]:
+    """Numbers by name, as `_finite_or_null` wrote them; null is NaN."""
+    return {name: math.nan if value is None else value for name, value in values.items()}
 
 
 def _translate(error: sqlite3.DatabaseError, path: Path) -> Exception:

@@ -1,8 +1,9 @@
-"""Retraining: a recipe, the loop, its checkpoint."""
+"""Training: a recipe, the loop, its checkpoint."""
 
-from hytas.train.loop import DivergedError, LabelledPixels, TrainingResult, retrain
+from hytas.train.augmented import augmented_accuracy
+from hytas.train.loop import DivergedError, TrainingResult, train
+from hytas.train.pixels import LabelledPixels
 from hytas.train.recipe import Recipe
-from hytas.train.shift import shifted_accuracy
 from hytas.train.state import Epoch
 
 __all__ = [
@@ -11,6 +12,6 @@ __all__ = [
     "LabelledPixels",
     "Recipe",
     "TrainingResult",
-    "retrain",
-    "shifted_accuracy",
+    "augmented_accuracy",
+    "train",
 ]

@@ -3,7 +3,8 @@
 import torch
 from torch import Tensor, nn
 
-from hytas.models.layers import TokenStream
+from hytas.errors import InputError
+from hytas.models import as_network
 
 
 class Alignment:
@@ -16,24 +17,32 @@ class Alignment:
     local into global information.
 
     Args:
-        network: holds `TokenStream` modules; of one without any the penalty is 0.
+        network: whose `token_streams` are watched; while they are, their last layers compute all
+            tokens.
+
+    Raises:
+        InputError: the network has no such stream.
     """
 
     def __init__(self, network: nn.Module) -> None:
-        self._streams = [part for part in network.modules() if isinstance(part, TokenStream)]
-        self._handles: list[torch.utils.hooks.RemovableHandle] = []
+        self._streams = list(as_network(network, "recipe alignment").token_streams.values())
+        if not self._streams:
+            raise InputError(
+                f"recipe alignment: a {type(network).__name__} has no class token to align; use 0"
+            )
         self._found: list[Tensor] = []
 
     def __enter__(self) -> "Alignment":
         self._found = []
-        self._handles = [part.register_forward_hook(self._look) for part in self._streams]
+        for stream in self._streams:
+            stream.observer = self._look
         return self
 
     def __exit__(self, *_: object) -> None:
-        for handle in self._handles:
-            handle.remove()
+        for stream in self._streams:
+            stream.observer = None
 
-    def _look(self, module: nn.Module, inputs: object, tokens: Tensor) -> None:
+    def _look(self, tokens: Tensor) -> None:
         gap = tokens[:, 0] - tokens[:, 1:].mean(dim=1)
         self._found.append(gap.square().mean())
 

@@ -22,10 +22,10 @@ from hytas.models import whiten_embedding
 from hytas.train.alignment import Alignment
 from hytas.train.augment import augment, mix
 from hytas.train.checkpoint import load_checkpoint, save_checkpoint
+from hytas.train.pixels import EVALUATION_BATCH, LabelledPixels
 from hytas.train.recipe import Recipe
 from hytas.train.state import Epoch, TrainingState
 
-EVALUATION_BATCH = 256
 WHITENING_PATCHES = 1024
 CHECKPOINT_SECONDS = 5.0  # what a kill can lose
 LEAST_GAIN = 1e-3  # of the mean probability; less is no reason to go on training
@@ -33,37 +33,6 @@ LEAST_GAIN = 1e-3  # of the mean probability; less is no reason to go on trainin
 
 class DivergedError(InputError):
     """A training whose loss or accuracy is no number any more; the learning rate is too large."""
-
-
-@dataclass(frozen=True)
-class LabelledPixels:
-    """Pixels, their classes, and how to read the scaled patches around them.
-
-    Attributes:
-        patches: flat pixel indices (n,) -> scaled patches (n, P, P, bands), float32.
-        pixels: flat pixel indices (N,).
-        targets: class indices (N,), 0-based.
-        classes: number of classes C.
-        dark: scaled values (bands,) of a pixel without light; None takes 0, the scaling's centre.
-    """
-
-    patches: Callable[[NDArray[np.int64]], NDArray[np.float32]]
-    pixels: NDArray[np.int64]
-    targets: NDArray[np.int64]
-    classes: int
-    dark: NDArray[np.float32] | None = None
-
-    def __len__(self) -> int:
-        return len(self.pixels)
-
-    def batch(self, order: NDArray[np.int64], device: torch.device) -> tuple[Tensor, Tensor]:
-        """The patches (n, P, P, bands) and class indices (n,) at positions `order`."""
-        patches = torch.from_numpy(self.patches(self.pixels[order]))
-        return patches.to(device), torch.from_numpy(self.targets[order]).to(device)
-
-    def positions(self) -> list[NDArray[np.int64]]:
-        """All positions in order, in parts small enough to evaluate at once."""
-        return np.array_split(np.arange(len(self)), math.ceil(len(self) / EVALUATION_BATCH))
 
 
 @dataclass(frozen=True)
@@ -83,7 +52,7 @@ class TrainingResult:
         }
 
 
-def retrain(
+def train(
     network: nn.Module,
     training: LabelledPixels,
     validation: LabelledPixels,
@@ -117,7 +86,7 @@ def retrain(
     # device, are left as they were.
     with arithmetic("float32", device), torch.random.fork_rng(devices):
         course = _Course(training, recipe, seed, device)
-        return _retrain(network, course, validation, checkpoint, progress)
+        return _train(network, course, validation, checkpoint, progress)
 
 
 @dataclass(frozen=True)
@@ -150,7 +119,7 @@ class _Course:
         return None if dark is None else torch.from_numpy(dark).to(self.device)
 
 
-def _retrain(
+def _train(
     network: nn.Module,
     course: _Course,
     validation: LabelledPixels,

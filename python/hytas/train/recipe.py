@@ -1,4 +1,4 @@
-"""How a winner is retrained: one value, written to every run."""
+"""How a network is trained: one value, written to every run."""
 
 import difflib
 import math

@@ -1,16 +1,12 @@
 """MATLAB files: version 4 and 5 by scipy, version 7.3 (HDF5) by h5py."""
 
-import math
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from hytas.data.contents import Array, Contents, Variable, kind_of, nanometres
-from hytas.data.formats.matlab_layout import Planes, check_v5, copy_planes
-
-# Cubes of more values than this are read by windows, from a copy on disk.
-WHOLE_VALUES = 2**25
+from hytas.data.formats.matlab_layout import check_v5
 
 _KINDS = {"char": "text", "cell": "other", "struct": "other", "object": "other"}
 _KINDS |= {"function": "other", "opaque": "other", "sparse": "other", "unknown": "other"}
@@ -29,18 +25,8 @@ def read_v5(path: Path) -> Contents:
         def read() -> Array:
             return np.asarray(loadmat(path, variable_names=[name])[name])
 
-        copies: list[Planes] = []
-
-        def window(rows: slice, columns: slice) -> Array:
-            if not copies:
-                copies.append(copy_planes(path, name))
-            return copies[0].window(rows, columns)
-
-        # A small cube is quicker read whole.
-        large = len(shape) == 3 and math.prod(map(int, shape)) > WHOLE_VALUES
         shape = tuple(map(int, shape))
-        kind_name = _KINDS.get(kind, "number")
-        return Variable(name, shape, kind, kind_name, read, window if large else None)
+        return Variable(name, shape, kind, _KINDS.get(kind, "number"), read)
 
     if path.stat().st_size < 128 and not path.read_bytes()[:4].count(0):
         raise ValueError("the header is incomplete")

@@ -1,0 +1,205 @@
+"""What a network will reach, learnt from the few that were trained.
+
+Sources: few-shot predictors of White et al. (How powerful are performance predictors in NAS?,
+NeurIPS 2021), on genes and proxies together; extremely randomised trees of Geurts et al. (2006).
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from hytas.errors import InputError
+from hytas.metrics import mean_of_known
+from hytas.search.correlation import spearman
+from hytas.spaces.features import Architecture, FeatureTable, check_lengths, gene_features
+from hytas.spaces.keys import architecture_key
+
+Floats = NDArray[np.float64]
+ProxyScores = Sequence[Mapping[str, float]]
+
+MODELS = ("extra-trees", "random-forest")
+TREES = 200
+
+
+class Prediction(NamedTuple):
+    """Mean (n,) and spread (n,) of the trees' predictions, in the unit of the targets."""
+
+    mean: Floats
+    spread: Floats
+
+
+def make_regressor(model: str, seed: int, trees: int = TREES) -> Any:
+    """A seeded scikit-learn regressor, which runs on one thread.
+
+    Raises:
+        InputError: an unknown name.
+    """
+    from sklearn.ensemble import ExtraTreesRegressor, RandomForestRegressor
+
+    if model not in MODELS:
+        raise InputError(f"predictor {model!r}: must be one of {', '.join(MODELS)}")
+    # A third of the columns a split: the size of a network stands in most columns, and with all of
+    # them every tree would ask the same questions.
+    kind = ExtraTreesRegressor if model == "extra-trees" else RandomForestRegressor
+    return kind(n_estimators=trees, max_features=1 / 3, random_state=seed)
+
+
+class ArchitecturePredictor:
+    """Regression of a figure to maximise, such as validation accuracy, on genes and proxy scores.
+
+    Works for any search space: the columns are what `gene_features` makes of the architectures
+    that it is fitted on. The same seed and rows give the same predictions.
+
+    Args:
+        model: one of `MODELS`.
+        seed: of the trees.
+        trees: their number.
+
+    Raises:
+        InputError: an unknown model.
+    """
+
+    def __init__(self, *, model: str = "extra-trees", seed: int = 0, trees: int = TREES) -> None:
+        self._regressor = make_regressor(model, seed, trees)
+        self._table: FeatureTable | None = None
+
+    @property
+    def features(self) -> tuple[str, ...]:
+        """The columns that it was fitted on."""
+        return self._table.names if self._table else ()
+
+    def fit(
+        self, architectures: Sequence[Architecture], proxy_scores: ProxyScores, targets: ArrayLike
+    ) -> "ArchitecturePredictor":
+        """Learn from trained architectures.
+
+        Args:
+            architectures: n, at least two.
+            proxy_scores: n mappings, proxy -> score; one that is missing or not finite is replaced
+                by the median of the others.
+            targets: (n,) what each reached; larger is better.
+
+        Raises:
+            InputError: lengths that differ, fewer than two rows, or a target that is not finite.
+        """
+        values = _check_targets(architectures, proxy_scores, targets)
+        self._table = FeatureTable.fit(architectures, proxy_scores)
+        self._regressor.fit(self._table.rows(architectures, proxy_scores), values)
+        return self
+
+    def predict(
+        self, architectures: Sequence[Architecture], proxy_scores: ProxyScores
+    ) -> Prediction:
+        """What architectures will reach, and how far the trees disagree.
+
+        Raises:
+            InputError: lengths that differ, or `fit` was not called.
+        """
+        if self._table is None:
+            raise InputError("predictor: must be fitted before it predicts")
+        if len(architectures) == 0:
+            return Prediction(np.zeros(0), np.zeros(0))
+        rows = self._table.rows(architectures, proxy_scores).astype(np.float32)
+        trees = np.stack([tree.predict(rows) for tree in self._regressor.estimators_])
+        return Prediction(trees.mean(axis=0), trees.std(axis=0))
+
+
+RANDOM_ORDERS = 200
+
+
+def cross_validated_rank_correlation(
+    architectures: Sequence[Architecture],
+    proxy_scores: ProxyScores,
+    targets: ArrayLike,
+    *,
+    params: ArrayLike | None = None,
+    model: str = "extra-trees",
+    folds: int = 5,
+    repeats: int = 3,
+    seed: int = 0,
+    trees: int = TREES,
+) -> dict[str, float | None]:
+    """Spearman's rho with the targets of the predictor, cross-validated, and of what it must beat.
+
+    Every architecture is predicted by trees that did not see it, nor another training of it; rho is
+    over all of them, the mean of several divisions into folds. Predictions count from the mean of
+    the targets that their trees saw: where few are left, that mean alone is low where the targets
+    left out are high. The baselines need no fit.
+
+    Args:
+        architectures, proxy_scores, targets: as `ArchitecturePredictor.fit`.
+        params: (n,) true parameter counts; the score named "params" if left out.
+        folds: at most as many as there are different architectures.
+        repeats: divisions into folds.
+        seed: of the divisions and the trees.
+
+    Returns:
+        "predictor", "params", "depth-embed" and "random" (the mean of `RANDOM_ORDERS`). None where
+        rho is undefined: a constant column, or one that the architectures have not.
+
+    Raises:
+        InputError: as `fit`.
+    """
+    values = _check_targets(architectures, proxy_scores, targets)
+    if params is None:
+        params = [scores.get("params", np.nan) for scores in proxy_scores]
+    shapes = [gene_features(item).get("depth-embed", np.nan) for item in architectures]
+    generator = np.random.default_rng(seed)
+    numbers: dict[str, int] = {}
+    kinds = np.array([numbers.setdefault(architecture_key(a), len(numbers)) for a in architectures])
+    rows = []
+    for repeat in range(repeats):
+        parts = np.array_split(generator.permutation(len(numbers)), min(folds, len(numbers)))
+        held_out = [np.flatnonzero(np.isin(kinds, part)) for part in parts]
+        predictor = ArchitecturePredictor(model=model, seed=seed + repeat, trees=trees)
+        predicted = _predict_held_out(predictor, architectures, proxy_scores, values, held_out)
+        rows.append(spearman(predicted, values))
+    orders = np.random.default_rng(seed)
+    random = [spearman(orders.permutation(len(values)), values) for _ in range(RANDOM_ORDERS)]
+    return {
+        "predictor": mean_of_known(rows),
+        "params": spearman(params, values),
+        "depth-embed": spearman(shapes, values),
+        "random": mean_of_known(random),
+    }
+
+
+def _predict_held_out(
+    predictor: ArchitecturePredictor,
+    architectures: Sequence[Architecture],
+    proxy_scores: ProxyScores,
+    values: Floats,
+    held_out: Sequence[NDArray[np.int64]],
+) -> Floats:
+    """Predictions (n,), of each part by `predictor` fitted on the others and above their mean."""
+    predicted = np.zeros(len(values))
+    for part in held_out:
+        kept = np.setdiff1d(np.arange(len(values)), part)
+        if len(kept) < 2:  # nothing to learn from
+            continue
+        predictor.fit(_pick(architectures, kept), _pick(proxy_scores, kept), values[kept])
+        rows = _pick(architectures, part), _pick(proxy_scores, part)
+        predicted[part] = predictor.predict(*rows).mean - values[kept].mean()
+    return predicted
+
+
+def _check_targets(
+    architectures: Sequence[Architecture], proxy_scores: ProxyScores, targets: ArrayLike
+) -> Floats:
+    check_lengths(architectures, proxy_scores)
+    values = np.asarray(targets, dtype=np.float64)
+    if values.shape != (len(architectures),):
+        raise InputError(
+            f"targets: {values.size} for {len(architectures)} architectures; must be one each"
+        )
+    if values.size < 2:
+        raise InputError(f"targets: {values.size} trained architectures; at least 2 are needed")
+    if not np.isfinite(values).all():
+        raise InputError("targets: must all be finite numbers")
+    return values
+
+
+def _pick(items: Sequence[Any], chosen: NDArray[np.int64]) -> list[Any]:
+    return [items[index] for index in chosen]

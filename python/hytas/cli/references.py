@@ -1,0 +1,139 @@
+"""`hytas references`: fit the methods that a searched network has to beat, on the same pixels."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import click
+
+from hytas.cli import options
+from hytas.cli.progress import Live
+from hytas.errors import InputError
+from hytas.files import check_folder
+
+
+@click.command()
+@options.scene_options(required=True)
+@click.option(
+    "--methods",
+    default="svm,rf,spectralformer,hytas",
+    show_default=True,
+    help="svm (RBF) and rf (random forest) on spectra; spectralformer and hytas (the benchmark's "
+    "training of a network of median size) on patches.",
+)
+@click.option(
+    "--seeds", type=int, default=1, show_default=True, help="How many, from --seed on; see below."
+)
+@click.option(
+    "--network-steps",
+    type=int,
+    help="Optimiser steps of the networks.  [default: as published]",
+)
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path),
+    help="JSON file of the fits, written after each; the same command again goes on from it.",
+)
+@options.preparation_options
+@options.seed_option
+@options.device_option
+@options.json_option
+def references(
+    methods: str,
+    seeds: int,
+    network_steps: int | None,
+    out: Path | None,
+    seed: int,
+    device: str,
+    as_json: bool,
+    **settings: Any,
+) -> None:
+    """Fit classical and published classifiers to a scene; print OA, AA and kappa over seeds.
+
+    A seed decides the split, where one is drawn, and the training. All methods are fitted on the
+    same training pixels, those that a search keeps for validation among them (--validation-fraction
+    changes nothing here), and tested on the same test pixels. --scaling is that of svm and rf; the
+    networks have theirs, as published.
+
+    \b
+    hytas references --data IndianPine.mat --methods svm,rf --seeds 5 --split blocks
+    hytas references --data cube.mat --labels gt.mat --train-per-class 10 --out references.json
+    """
+    from hytas.references import METHODS, ReferenceSettings, Results, parse_methods, run_references
+
+    chosen = parse_methods(methods)
+    if out is not None:
+        check_folder(out, f"--out {out}")
+    for name, value, least in (("seeds", seeds, 1), ("network steps", network_steps, 1)):
+        if value is not None and value < least:
+            raise InputError(f"{name} {value}: must be {least} or more")
+    from hytas.run import RunConfig
+    from hytas.run.context import choose_device
+
+    config = RunConfig(seed=seed, **options.absolute_paths(settings))
+    scene = config.load_scene()
+    names = [name for name in ReferenceSettings.__dataclass_fields__ if name != "steps"]
+    decisive = ReferenceSettings(
+        **{name: getattr(config, name) for name in names}, steps=network_steps
+    )
+    numbers = range(seed, seed + seeds)
+    # All that is wrong is said before work starts; of many seeds the last may be out of range.
+    for number in reversed(numbers):
+        decisive.make_split(scene, number)
+    used = str(choose_device(device)) if any(METHODS[name].device for name in chosen) else "cpu"
+    results = Results(out, decisive.setting(scene))
+    console = Live()
+    try:
+        found = run_references(
+            scene,
+            decisive,
+            chosen,
+            numbers,
+            results,
+            device=used,
+            progress=_shower(console),
+            line=console.line,
+        )
+    finally:
+        console.close()
+    click.echo(json.dumps(found, indent=1, allow_nan=False) if as_json else _text(found))
+
+
+def _shower(console: Live) -> Callable[[str, int, str, int, int], None]:
+    def show(method: str, seed: int, work: str, done: int, total: int) -> None:
+        fit = f"{method}, seed {seed}"
+        console.show(fit, f"{fit}: {work}" + (f" {done}/{total}" if total > 1 else ""))
+
+    return show
+
+
+def _text(found: dict[str, Any]) -> str:
+    """The table that a person reads."""
+    rows = [("method", "OA", "AA", "kappa", "ECE", "s a fit")]
+    for entry in found["methods"].values():
+        rows.append(
+            (
+                entry["title"],
+                *(_spread(entry.get(name)) for name in ("OA", "AA", "kappa", "ECE")),
+                f"{entry['seconds']['mean']:.1f}",
+            )
+        )
+    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
+    lines = [
+        "  ".join(
+            f"{cell:<{width}}" if column == 0 else f"{cell:>{width}}"
+            for column, (cell, width) in enumerate(zip(row, widths, strict=True))
+        )
+        for row in rows
+    ]
+    seeds = found["seeds"]
+    what = f"mean and standard deviation of {len(seeds)} seeds" if len(seeds) > 1 else "one seed"
+    return "\n".join([f"{found['scene']}, {what}", *lines])
+
+
+def _spread(figure: dict[str, Any] | None) -> str:
+    if figure is None or figure["mean"] is None:
+        return "-"
+    mean, deviation = f"{figure['mean']:.4f}", figure["std"]
+    return mean if deviation is None else f"{mean} ± {deviation:.4f}"

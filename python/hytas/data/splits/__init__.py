@@ -1,0 +1,14 @@
+"""Splits: which labelled pixels train, validate and test."""
+
+from hytas.data.splits.make import check_seed, make_split, overlap_fraction
+from hytas.data.splits.settings import SplitSettings, takes_split_options
+from hytas.data.splits.split import Split
+
+__all__ = [
+    "Split",
+    "SplitSettings",
+    "check_seed",
+    "make_split",
+    "overlap_fraction",
+    "takes_split_options",
+]

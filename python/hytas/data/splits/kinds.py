@@ -1,0 +1,141 @@
+"""The kinds of split: by the scene's own maps, at random, or by blocks."""
+
+import numpy as np
+
+from hytas.data.labels import LabelMap
+from hytas.data.scene import Scene
+from hytas.data.splits.blocks import DRAWS, split_blocks
+from hytas.data.splits.settings import SplitSettings
+from hytas.data.splits.validation import Pixels
+from hytas.errors import InputError
+
+
+def class_totals(scene: Scene, labels: LabelMap) -> list[int]:
+    """Return the number of pixels of each class among `labels`, of any shape."""
+    totals: list[int] = np.bincount(labels.ravel(), minlength=scene.classes + 1)[1:].tolist()
+    return totals
+
+
+def from_maps(
+    scene: Scene, counts: tuple[int, ...], generator: np.random.Generator
+) -> tuple[Pixels, Pixels, tuple[str, ...]]:
+    """Return the pixels of the scene's maps, of the training map `counts` a class, and notes.
+
+    Raises:
+        InputError: the scene has no maps, a class has no pixel to train on, or none to test on.
+    """
+    if scene.train is None or scene.test is None:
+        raise InputError(
+            f"split: 'fixed' needs a training and a test map, {scene.name} has one label map"
+        )
+    trained, tested = (class_totals(scene, part) for part in (scene.train, scene.test))
+    if 0 in trained:
+        raise InputError(
+            f"labels: class {scene.class_ids[trained.index(0)]} has no pixel to train on: "
+            "every class needs at least one"
+        )
+    if not any(tested):
+        raise InputError(f"labels: the test map of {scene.name} holds no pixel to test on")
+    notes = tuple(
+        f"{name} is in the training map only: it is not tested"
+        for name, count in zip(scene.class_names, tested, strict=True)
+        if count == 0
+    )
+    chosen, test = np.flatnonzero(scene.train), np.flatnonzero(scene.test)
+    if not counts:
+        return chosen, test, notes
+    chosen = _draw(scene, chosen, counts, generator)
+    return chosen, test, (f"{len(chosen)} pixels drawn from the training map", *notes)
+
+
+def at_random(
+    scene: Scene, counts: tuple[int, ...], published: bool, generator: np.random.Generator
+) -> tuple[Pixels, Pixels, tuple[str, ...]]:
+    """Return `counts` pixels drawn of each class, the rest, and notes.
+
+    A class's only pixel trains. At most half of a class is drawn; all but one of it where the
+    counts are `published` ones.
+
+    Raises:
+        InputError: no class has two pixels.
+    """
+    totals = class_totals(scene, scene.labels)
+    if max(totals) < 2:
+        raise InputError(
+            f"labels: every class of {scene.name} has one labelled pixel: at least one class needs "
+            "2, one to train on and one to test on"
+        )
+    most = tuple(
+        max(1, min(count, total - 1 if published else total // 2))
+        for count, total in zip(counts, totals, strict=True)
+    )
+    notes = tuple(
+        f"{name} has one labelled pixel, which trains: it is not tested"
+        for name, total in zip(scene.class_names, totals, strict=True)
+        if total < 2
+    )
+    pixels = np.flatnonzero(scene.labels)
+    chosen = _draw(scene, pixels, most, generator)
+    return chosen, np.setdiff1d(pixels, chosen), notes
+
+
+def by_blocks(
+    scene: Scene, counts: tuple[int, ...], patch_size: int, settings: SplitSettings, seed: int
+) -> tuple[Pixels, Pixels, tuple[str, ...]]:
+    """Return pixels drawn from blocks that train, all test pixels of the others, and notes.
+
+    Raises:
+        InputError: more folds than pixels, or fewer than two classes both train and test.
+    """
+    two = settings.kind == "blocks"
+    block, draws = settings.block, DRAWS if two else 1
+    parts, part = (2, 0) if two else (settings.folds, settings.fold)
+    pixels = int((scene.labels > 0).sum())
+    if parts > pixels:
+        raise InputError(f"folds: {parts} must be at most {pixels}, the labelled pixels")
+    guard = patch_size // 2
+    sides = split_blocks(scene.labels, block, guard, parts, part, seed, draws)
+    if (sides.trained & sides.tested).sum() < 2:
+        dealt = f"block: {block}" if two else f"folds: {parts} of blocks of {block}"
+        raise InputError(
+            f"{dealt} leaves fewer than 2 classes of {scene.name} both to train and to test on, "
+            f"with a guard band of {guard}: take {'fewer, or ' if parts > 2 else ''}another size"
+        )
+    labels = scene.labels.ravel()
+    notes = []
+    totals = np.bincount(labels)
+    for label, name in enumerate(scene.class_names, start=1):
+        total, count = totals[label], int((labels[sides.test] == label).sum())
+        trained, tested = sides.trained[label - 1], sides.tested[label - 1]
+        if trained and not tested:
+            notes.append(f"{name} lies on the training side only: it is not tested")
+        elif not trained and not tested:
+            notes.append(
+                f"{name} is neither trained nor tested: its {total} pixels lie in the guard band"
+            )
+        elif not trained and count == total:
+            notes.append(
+                f"{name} lies on the test side only: it is not trained, and its {count} pixels "
+                "are not tested"
+            )
+        elif not trained:
+            notes.append(
+                f"{name} is not trained: of its {total} pixels {total - count} lie in the guard "
+                f"band, and the other {count} are not tested"
+            )
+    generator = np.random.default_rng(seed)
+    untrained = np.flatnonzero(~sides.trained) + 1
+    test = sides.test[~np.isin(labels[sides.test], untrained)]
+    return _draw(scene, sides.candidates, counts, generator), test, tuple(notes)
+
+
+def _draw(
+    scene: Scene, pixels: Pixels, counts: tuple[int, ...], generator: np.random.Generator
+) -> Pixels:
+    """Draw up to `counts` of the given pixels of each class."""
+    labels = scene.labels.ravel()[pixels]
+    drawn = [
+        generator.permutation(pixels[labels == label])[:count]
+        for label, count in enumerate(counts, start=1)
+    ]
+    return np.sort(np.concatenate(drawn))

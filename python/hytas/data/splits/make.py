@@ -1,0 +1,147 @@
+"""Split a scene into pixels that train, validate and test."""
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from hytas.data.patches import check_patch_size
+from hytas.data.scene import Scene
+from hytas.data.splits.blocks import DRAWS, near, split_blocks
+from hytas.data.splits.kinds import at_random, by_blocks, class_totals, from_maps
+from hytas.data.splits.settings import SplitSettings
+from hytas.data.splits.split import AT_ONE_END, Split
+from hytas.data.splits.validation import Pixels, take_validation
+from hytas.errors import InputError
+
+DEFAULT_TRAIN_PER_CLASS = 50
+
+
+def check_seed(seed: int) -> None:
+    """Refuse seeds that not every generator takes.
+
+    Raises:
+        InputError: not 0 to 2^32 - 1, the largest of scikit-learn.
+    """
+    if not 0 <= seed < 2**32:
+        raise InputError(f"seed: {seed} must be 0 to {2**32 - 1}")
+
+
+def make_split(
+    scene: Scene,
+    settings: SplitSettings | None = None,
+    *,
+    seed: int = 0,
+    patch_size: int = 7,
+    **changed: Any,
+) -> Split:
+    """Split the labelled pixels of a scene.
+
+    Args:
+        scene: to split.
+        settings: what is asked for; None is the default, "auto".
+        seed: of every draw.
+        patch_size: side of the patches that will be cut, for the guard band and the overlap.
+        changed: fields of the settings, such as `kind="blocks"` or `train_per_class=30`.
+
+    Raises:
+        InputError: a setting out of its range, "fixed" without maps, a class without a pixel to
+            train on, or no pixel to test on.
+    """
+    check_patch_size(patch_size, scene.height, scene.width)
+    check_seed(seed)
+    asked = replace(settings or SplitSettings(), **changed)
+    settings, notes = _usual(scene, asked, patch_size, seed)
+    counts = _counts(scene, settings)
+    generator = np.random.default_rng(seed)
+    if settings.kind == "fixed":
+        chosen, test, found = from_maps(scene, counts, generator)
+    elif settings.kind == "random":
+        usual = (settings.train_per_class, settings.train_fraction) == (None, None)
+        published = usual and scene.train_counts is not None
+        chosen, test, found = at_random(scene, counts, published, generator)
+    else:
+        chosen, test, found = by_blocks(scene, counts, patch_size, settings, seed)
+    overlap = overlap_fraction(scene.labels.shape, chosen, test, patch_size)
+    at_one_end = settings.kind in AT_ONE_END
+    taken = take_validation(scene, chosen, settings.validation_fraction, at_one_end, generator)
+    notes = (*notes, *found, *_shortfalls(scene, chosen, counts), *_not_chosen_on(scene, *taken))
+    return Split(*taken, test, settings.kind, seed, patch_size, overlap, notes)
+
+
+def _usual(
+    scene: Scene, settings: SplitSettings, patch_size: int, seed: int
+) -> tuple[SplitSettings, tuple[str, ...]]:
+    """The settings with the kind, and the block size, that "auto" is for a scene; and a note."""
+    if settings.kind != "auto":
+        return settings, ()
+    if scene.train is not None:
+        return replace(settings, kind="fixed"), ()
+    if scene.train_counts is not None:
+        return replace(settings, kind="random"), ()
+    most, chosen, block = 0, 0, settings.block
+    for size in (block, block // 2, block // 4):
+        if size < 1:
+            break
+        sides = split_blocks(scene.labels, size, patch_size // 2, 2, 0, seed, DRAWS)
+        both = int((sides.trained & sides.tested).sum())
+        if both > most:
+            most, chosen = both, size
+    if most < 2:
+        note = "no blocks part this scene into training and test pixels: they are drawn at random"
+        return replace(settings, kind="random"), (note,)
+    found = replace(settings, kind="blocks", block=chosen)
+    if chosen == block:
+        return found, ()
+    return found, (f"blocks of {chosen} pixels: those of {block} part fewer classes",)
+
+
+def _counts(scene: Scene, settings: SplitSettings) -> tuple[int, ...]:
+    """Return how many pixels of each class are asked for; () is all of a training map."""
+    per_class, fraction = settings.train_per_class, settings.train_fraction
+    if settings.kind == "fixed" and per_class is None and fraction is None:
+        return ()
+    if fraction is not None:
+        drawn_from = scene.train if settings.kind == "fixed" else None
+        totals = class_totals(scene, scene.labels if drawn_from is None else drawn_from)
+        return tuple(max(1, round(fraction * total)) for total in totals)
+    if per_class is None and scene.train_counts is not None:
+        return scene.train_counts
+    return (per_class or DEFAULT_TRAIN_PER_CLASS,) * scene.classes
+
+
+def _shortfalls(scene: Scene, chosen: Pixels, counts: tuple[int, ...]) -> tuple[str, ...]:
+    """A remark on the classes that train on fewer pixels than asked for, where there are any."""
+    if not counts:
+        return ()
+    found = class_totals(scene, scene.labels.ravel()[chosen])
+    few = [
+        f"{name} {got} of {wanted}"
+        for name, got, wanted in zip(scene.class_names, found, counts, strict=True)
+        if 0 < got < wanted  # a class that is not trained at all has a remark of its own
+    ]
+    return (f"fewer training pixels than asked for: {', '.join(few)}",) if few else ()
+
+
+def _not_chosen_on(scene: Scene, train: Pixels, validation: Pixels) -> tuple[str, ...]:
+    """A remark on the classes that are trained but not validated, if others are."""
+    trained, validated = (
+        class_totals(scene, scene.labels.ravel()[part]) for part in (train, validation)
+    )
+    missing = [
+        name
+        for name, count, held_out in zip(scene.class_names, trained, validated, strict=True)
+        if count and not held_out
+    ]
+    if not missing or not validation.size:
+        return ()
+    return (f"fewer than 3 training pixels, so none to validate on: {', '.join(missing)}",)
+
+
+def overlap_fraction(shape: tuple[int, ...], train: Pixels, test: Pixels, patch_size: int) -> float:
+    """Return the fraction of test pixels that lie inside the patch of a training pixel."""
+    if test.size == 0:
+        return 0.0
+    mask = np.zeros(shape, dtype=np.bool_)
+    mask.ravel()[train] = True
+    return float(near(mask, patch_size // 2).ravel()[test].mean())

@@ -1,0 +1,75 @@
+"""What every network answers: the base class that says what a network can do."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from torch import Tensor, nn
+
+from hytas.errors import InputError
+from hytas.models.layers import Law, TokenStream
+
+
+@dataclass(frozen=True)
+class Strips:
+    """A network taken apart for whole rows of pixels.
+
+    Attributes:
+        pixels: scaled bands (..., bands) -> features (..., F): what a pixel's patches share.
+        row: features of P rows (P, W + P - 1, F) -> logits (W, C) of the pixels of the middle row.
+    """
+
+    pixels: nn.Module
+    row: nn.Module
+
+
+class Network(nn.Module):
+    """A network of a search space: scaled patches (N, P, P, bands) -> logits (N, classes).
+
+    A new network overrides what it can do; what it cannot do is refused by its name.
+    """
+
+    @property
+    def token_streams(self) -> Mapping[str, TokenStream]:
+        """The streams of tokens with a class token, by name; none by default."""
+        return {}
+
+    @property
+    def pixel_projection(self) -> nn.Linear | None:
+        """The linear map that whitening may set, from the bands of a pixel; None: there is none."""
+        return None
+
+    def seen(self, patches: Tensor) -> Tensor:
+        """Return as much of patches (N, P, P, bands) as the network looks at."""
+        return patches
+
+    def laws(self) -> dict[str, Law]:
+        """Return parameter name -> the law of its initial values.
+
+        A network that does not name them all starts, for the proxies, as it constructs itself.
+        """
+        return {}
+
+    def strips(self) -> Strips:
+        """Return the network taken apart for whole rows of pixels (the scene graph).
+
+        Raises:
+            InputError: the network shares nothing between the patches of a scene.
+        """
+        raise InputError(
+            f"scene graph: a {type(self).__name__} has no embedding that is shared by the "
+            "patches of a tile; export the patch graph"
+        )
+
+
+def as_network(network: nn.Module, purpose: str) -> Network:
+    """Return `network` if it says what it can do.
+
+    Raises:
+        InputError: it does not; the message names its class and `purpose`.
+    """
+    if not isinstance(network, Network):
+        raise InputError(
+            f"{purpose}: a {type(network).__name__} does not say what it can do; networks of a "
+            "search space derive from hytas.models.Network"
+        )
+    return network

@@ -1,0 +1,36 @@
+"""What a race ranks finalists by. A ranking is one function, and one line in `RANKINGS`.
+
+A ranking maps the figures of a finalist (name -> mean over all validation pixels) to one number;
+larger is better. `hytas.race.trials` measures the figures, and the store keeps them all.
+"""
+
+from collections.abc import Callable, Mapping
+
+from hytas.errors import InputError
+
+Ranking = Callable[[Mapping[str, float]], float]
+
+
+def augmented_accuracy(figures: Mapping[str, float]) -> float:
+    """Return the augmented accuracy plus a thousandth of the mean probability of the true class.
+
+    The probability decides between finalists of equal accuracy.
+    """
+    return figures["augmented_accuracy"] + 1e-3 * figures["probability"]
+
+
+RANKINGS: dict[str, Ranking] = {
+    "augmented-accuracy": augmented_accuracy,
+}
+USUAL_RANKING = "augmented-accuracy"
+
+
+def find_ranking(name: str) -> Ranking:
+    """Return the ranking of that name.
+
+    Raises:
+        InputError: there is none.
+    """
+    if name not in RANKINGS:
+        raise InputError(f"ranking {name!r}: must be one of {', '.join(RANKINGS)}")
+    return RANKINGS[name]

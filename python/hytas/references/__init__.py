@@ -1,0 +1,16 @@
+"""Reference methods, which a searched network has to beat on the same pixels."""
+
+from hytas.references.results import Results
+from hytas.references.runner import ReferenceSettings, run_references
+from hytas.references.table import METHODS, parse_methods
+from hytas.references.task import Fit, Task
+
+__all__ = [
+    "METHODS",
+    "Fit",
+    "ReferenceSettings",
+    "Results",
+    "Task",
+    "parse_methods",
+    "run_references",
+]

@@ -1,0 +1,76 @@
+"""Fits kept in one JSON file as they come, so that a stopped run goes on where it was."""
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from hytas.errors import InputError
+from hytas.files import turn, write_text
+
+
+class Results:
+    """The accuracy report of each (method, seed).
+
+    Several processes may share a file: each writes what the others wrote, too.
+
+    Args:
+        path: JSON file, written anew after every fit and whole at any moment; None keeps nothing.
+        setting: whatever decides a fit beside method and seed, JSON-ready.
+
+    Raises:
+        InputError: the file holds something else, or fits of another setting.
+        OSError: the file cannot be written.
+    """
+
+    def __init__(self, path: str | Path | None, setting: Mapping[str, Any]) -> None:
+        self.path = None if path is None else Path(path)
+        self.setting = json.loads(json.dumps(setting))
+        self.runs: list[dict[str, Any]] = []
+        self._write()  # now, and not after the first fit, is the time to find that it cannot be
+
+    def get(self, method: str, seed: int) -> dict[str, Any] | None:
+        """The run of that method and seed, if it is there."""
+        for run in self.runs:
+            if run["method"] == method and run["seed"] == seed:
+                return run
+        return None
+
+    def add(self, run: dict[str, Any]) -> None:
+        """Keep a run: `method`, `seed`, `test` (the accuracy report), `seconds`, `details`."""
+        self.runs.append(run)
+        self._write()
+
+    def _write(self) -> None:
+        if self.path is None:
+            return
+        with turn(self.path.parent):
+            if self.path.exists():
+                theirs = self._read(self.path)
+                known = {(run["method"], run["seed"]) for run in theirs}
+                mine = [run for run in self.runs if (run["method"], run["seed"]) not in known]
+                self.runs = [*theirs, *mine]
+            held = {"hytas": "references", "setting": self.setting, "runs": self.runs}
+            write_text(self.path, json.dumps(held, indent=1, allow_nan=False) + "\n")
+
+    def _read(self, path: Path) -> list[dict[str, Any]]:
+        try:
+            held = json.loads(path.read_text(encoding="utf-8"))
+            setting, runs = dict(held["setting"]), list(held["runs"])
+            for run in runs:
+                run["method"], run["seed"], run["test"]["OA"]
+        except (KeyError, TypeError, ValueError):
+            raise InputError(
+                f"--out {path}: holds no fits of reference methods; name another file"
+            ) from None
+        differing = [
+            f"{name.replace('_', ' ')} {self.setting.get(name)} (there {setting.get(name)})"
+            for name in self.setting
+            if self.setting.get(name) != setting.get(name)
+        ]
+        if differing:
+            raise InputError(
+                f"--out {path}: belongs to another setting: {'; '.join(differing)}; "
+                "name another file or repeat its settings"
+            )
+        return runs

@@ -1,0 +1,152 @@
+"""Every method on every seed's split."""
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, fields
+from typing import Any
+
+from hytas.data import Scene, Split, SplitSettings, make_split, takes_split_options
+from hytas.metrics import accuracy_report, mean_and_deviation, summarise
+from hytas.references.results import Results
+from hytas.references.table import METHODS
+from hytas.references.task import Task
+
+
+@takes_split_options
+@dataclass(frozen=True)
+class ReferenceSettings:
+    """What decides a fit beside its method and seed: the split, and the options of patches.
+
+    The parts of `split` may be given by themselves: `ReferenceSettings(split="blocks", block=8)`.
+    """
+
+    split: SplitSettings = field(default_factory=SplitSettings)
+    patch_size: int = 7
+    band_group: int = 3
+    bands: str | None = None
+    scaling: str = "standard"
+    steps: int | None = None
+
+    def make_split(self, scene: Scene, seed: int) -> Split:
+        """The split of `seed`.
+
+        Raises:
+            InputError: the settings do not fit the scene.
+        """
+        return make_split(scene, self.split, seed=seed, patch_size=self.patch_size)
+
+    def setting(self, scene: Scene) -> dict[str, Any]:
+        """For `Results`: whose scene they are for, and those settings that decide a fit."""
+        own = {item.name: getattr(self, item.name) for item in fields(self)}
+        decisive = {**own, **self.split.options()}
+        del decisive["validation_fraction"]  # these pixels are fitted on, too
+        return {"scene": scene.fingerprint, **decisive}
+
+
+def run_references(
+    scene: Scene,
+    settings: ReferenceSettings,
+    methods: Sequence[str],
+    seeds: Sequence[int],
+    results: Results,
+    *,
+    device: str = "cpu",
+    progress: Callable[[str, int, str, int, int], None] = lambda *_: None,
+    line: Callable[[str], None] = lambda _: None,
+) -> dict[str, Any]:
+    """Fit what `results` lacks, and sum up.
+
+    A seed decides the split, where one is drawn, and the training. All methods fit on the same
+    pixels, the validation pixels among them, for none of them needs any.
+
+    Args:
+        progress: called with method, seed, work, done, total.
+        line: called with facts worth a line.
+
+    Returns:
+        "scene", "seeds", "splits" (one a seed), and "methods": for each its title, what
+        `summarise` gives over the seeds, "seconds" and "runs".
+
+    Raises:
+        InputError: the settings do not fit the scene.
+    """
+    splits = {seed: settings.make_split(scene, seed) for seed in seeds}
+    for note in scene.notes:
+        line(f"note: {note}")
+    for seed in seeds:
+        for text in (splits[seed].describe(), *splits[seed].notes):
+            line(f"seed {seed}: {text}")
+    found = {}
+    for method in methods:
+        runs = [
+            results.get(method, seed)
+            or _run(scene, settings, method, splits[seed], results, device, progress, line)
+            for seed in seeds
+        ]
+        found[method] = {
+            "title": METHODS[method].title,
+            **summarise([run["test"] for run in runs]),
+            "seconds": mean_and_deviation([run["seconds"] for run in runs]),
+            "runs": runs,
+        }
+    return {
+        "scene": scene.name,
+        "seeds": list(seeds),
+        "splits": [_facts(splits[seed]) for seed in seeds],
+        "methods": found,
+    }
+
+
+def _run(
+    scene: Scene,
+    settings: ReferenceSettings,
+    method: str,
+    split: Split,
+    results: Results,
+    device: str,
+    progress: Callable[[str, int, str, int, int], None],
+    line: Callable[[str], None],
+) -> dict[str, Any]:
+    task = Task.of(
+        scene,
+        split,
+        patch_size=settings.patch_size,
+        band_group=settings.band_group,
+        scaling=settings.scaling,
+        bands=settings.bands,
+        device=device,
+        steps=settings.steps,
+    )
+
+    def advance(work: str, done: int, total: int) -> None:
+        progress(method, split.seed, work, done, total)
+
+    started = time.perf_counter()
+    fit = METHODS[method].load()(task, advance)
+    seconds = time.perf_counter() - started
+    truth = scene.targets(split.test)
+    test = accuracy_report(truth, fit.predicted, scene.class_names, fit.probabilities)
+    run = {
+        "method": method,
+        "seed": split.seed,
+        "test": test,
+        "seconds": round(seconds, 3),
+        "details": dict(fit.details),
+    }
+    results.add(run)
+    line(
+        f"{method}, seed {split.seed}: OA {test['OA']:.4f}  AA {test['AA']:.4f}  "
+        f"kappa {test['kappa']:.4f}  ({seconds:.1f} s)"
+    )
+    return run
+
+
+def _facts(split: Split) -> dict[str, Any]:
+    return {
+        "seed": split.seed,
+        "kind": split.kind,
+        "train": len(split.learnable),
+        "test": len(split.test),
+        "overlap": split.overlap,
+        "notes": list(split.notes),
+    }

@@ -1,0 +1,55 @@
+"""The one table of methods. A new one is a function `(task, progress) -> fit` and a line here."""
+
+import importlib
+from collections.abc import Callable
+from typing import NamedTuple
+
+from hytas.errors import InputError
+from hytas.references.task import Fit, Progress, Task
+
+
+class Method(NamedTuple):
+    """Where a method lies; it is imported when it is run, for some need torch.
+
+    Attributes:
+        module: in this package.
+        function: in the module.
+        title: for a table.
+        device: whether it trains on `Task.device`.
+    """
+
+    module: str
+    function: str
+    title: str
+    device: bool = False
+
+    def load(self) -> Callable[[Task, Progress], Fit]:
+        """The function itself."""
+        found: Callable[[Task, Progress], Fit] = getattr(
+            importlib.import_module(f"hytas.references.{self.module}"), self.function
+        )
+        return found
+
+
+METHODS = {
+    "svm": Method("classical", "svm", "SVM (RBF) on spectra"),
+    "rf": Method("classical", "random_forest", "random forest on spectra"),
+    "spectralformer": Method(
+        "networks", "spectralformer", "SpectralFormer, published size", device=True
+    ),
+    "hytas": Method("networks", "hytas", "HyTAS, published recipe", device=True),
+}
+
+
+def parse_methods(text: str) -> list[str]:
+    """Names of a comma-separated text, in order, doubles dropped.
+
+    Raises:
+        InputError: nothing is named, or a name is unknown.
+    """
+    names = list(dict.fromkeys(part.strip() for part in text.split(",") if part.strip()))
+    unknown = [name for name in names if name not in METHODS]
+    if unknown or not names:
+        shown = unknown[0] if unknown else text
+        raise InputError(f"methods {shown!r}: choose from {', '.join(METHODS)}")
+    return names

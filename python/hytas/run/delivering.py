@@ -1,0 +1,156 @@
+"""The stages that deliver a trained model: checked files, figures, charts and the map."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from hytas.data import PatchReader, overlap_fraction
+from hytas.deploy import DeployedModel, classify_scene
+from hytas.deploy.outputs import Extras, write_map
+from hytas.export import (
+    FORMATS,
+    Evidence,
+    Parity,
+    check_formats,
+    check_parity,
+    export_checked,
+    export_formats,
+)
+from hytas.metrics import accuracy_report
+from hytas.models.table import patch_size_of
+from hytas.pictures import draw_confusion, draw_learning_curve
+from hytas.run.context import Run, RunContext
+from hytas.run.folder import read_json, write_json
+from hytas.run.prepared import PreparedScene
+from hytas.run.report import Report
+from hytas.run.weights import TrainedModel, load_weights
+
+PARITY_BATCH = 64
+MAIN_FORMATS = ("onnx", "torchscript")  # what every run ends with
+
+
+def export_stage(run: Run) -> None:
+    """Export the trained model, compare its files with torch on every test pixel, and evaluate it.
+
+    Raises:
+        ExportError: a file computes something else than torch does.
+    """
+    model = load_weights(run.folder.weights)
+    parity = _export(run, model)
+    metrics = _metrics(run.context, model, parity)
+    if run.folder.metrics.exists():  # exported again: what is known of the trainings still holds
+        before = read_json(run.folder.metrics)
+        metrics |= {name: before[name] for name in ("seeds", "device") if name in before}
+    write_json(run.folder.metrics, metrics)
+
+
+def _export(run: Run, model: TrainedModel) -> Parity:
+    """Write the files of `MAIN_FORMATS`, once they have passed."""
+    sensor_model = model.sensor_model()
+    batches = _batches(run.context.data, model.card.patch_size, run.report)
+    # Compared before they get their names: a file under its final name has passed.
+    staging = run.folder.path / ".export"
+    staging.mkdir(exist_ok=True)
+    try:
+        files = export_formats(sensor_model, staging, model.card, MAIN_FORMATS)
+        parity = check_parity(sensor_model, files, batches)
+        for name, file in files.items():
+            file.replace(run.folder.path / FORMATS[name].file)
+    finally:
+        for file in staging.iterdir():
+            file.unlink()
+        staging.rmdir()
+    return parity
+
+
+def _metrics(context: RunContext, model: TrainedModel, parity: Parity) -> dict[str, Any]:
+    """Accuracy of the ONNX model on the test pixels, and what it was trained on."""
+    split, card = context.data.split, model.card
+    truth = context.data.targets(split.test)
+    learnt, _ = context.final_pixels
+    return {
+        "test": accuracy_report(truth, parity.predicted, card.class_names, parity.confidence),
+        "parity": parity.to_dict(),
+        "split": {
+            "kind": split.kind,
+            "train": len(split.train),
+            "validation": len(split.validation),
+            "test": len(split.test),
+            "overlap": split.overlap,
+            "overlap_of": split.patch_size,
+            "overlap_of_model": _overlap(context.data, card.architecture, learnt),
+            "notes": list(split.notes),
+        },
+        "costs": context.space.cost(dict(card.architecture)),
+        "seed": context.config.seed,
+        "device": str(context.device),
+        "training": dict(model.training),
+    }
+
+
+def _overlap(
+    data: PreparedScene, architecture: Mapping[str, Any], learnt: NDArray[np.int64]
+) -> float:
+    """Share of the test pixels inside what the model sees around a pixel that it learnt from."""
+    side = patch_size_of(architecture, data.shape)
+    return overlap_fraction(data.scene.labels.shape, learnt, data.split.test, side)
+
+
+def charts_stage(run: Run) -> None:
+    """Draw how the training went, and what the model confuses."""
+    metrics = read_json(run.folder.metrics)
+    training = metrics["training"]
+    draw_learning_curve(run.folder.learning_curve, training["history"], training["best_epoch"])
+    draw_confusion(run.folder.confusion, metrics["test"])
+
+
+def map_stage(run: Run) -> None:
+    """Classify the whole scene with the ONNX file, and draw it beside the ground truth."""
+    torch.cuda.empty_cache()  # what torch keeps for reuse, onnxruntime could not have
+    deployed = DeployedModel.load(run.folder.onnx)
+    scene = run.context.data.scene
+    result = classify_scene(
+        deployed,
+        scene.cube,
+        nodata=scene.nodata,
+        progress=lambda done, total: run.report.pixels(
+            "classify", done * scene.width, total * scene.width
+        ),
+    )
+    ids = np.concatenate([[0], np.asarray(scene.class_ids)]).astype(np.int32)
+    write_map(run.folder.map, result, deployed.card, Extras(ids[scene.labels]))
+
+
+def further_formats(run: Run, formats: Sequence[str], force: bool) -> dict[str, dict[str, Any]]:
+    """Export formats beside `MAIN_FORMATS`, each judged on the test pixels before it has its name.
+
+    Returns:
+        Format -> its file, size and the figures it was judged by.
+
+    Raises:
+        InputError: an unknown format.
+        ExportError: a format fails its check.
+    """
+    names = [name for name in check_formats(formats) if name not in MAIN_FORMATS]
+    model, data = load_weights(run.folder.weights), run.context.data
+    evidence = Evidence(
+        model.sensor_model(),
+        data.scene.cube,
+        model.card.patch_size,
+        data.split.test,
+        data.targets(data.split.test),
+    )
+    return export_checked(run.folder.path, model.card, names, evidence, force=force)
+
+
+def _batches(data: PreparedScene, patch_size: int, report: Report) -> Iterator[NDArray[Any]]:
+    """The patches of the test pixels, raw."""
+    pixels = data.split.test
+    read = PatchReader(data.scene.cube, patch_size)
+    for start in range(0, len(pixels), PARITY_BATCH):
+        chosen = pixels[start : start + PARITY_BATCH]
+        yield read(chosen)
+        report.pixels("check", start + len(chosen), len(pixels))

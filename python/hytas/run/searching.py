@@ -1,0 +1,153 @@
+"""The stages that choose an architecture: the search by proxies, and the race."""
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hytas.errors import InputError
+from hytas.proxies import (
+    Evaluator,
+    ProxySpec,
+    base_proxies,
+    fitness,
+    parse_proxies,
+    proxy_batch,
+)
+from hytas.race import ENOUGH_PIXELS, RaceTask, race
+from hytas.run.config import RunConfig
+from hytas.run.context import Run, RunContext
+from hytas.run.folder import write_json
+from hytas.run.pareto import write_front
+from hytas.run.prepared import PreparedScene
+from hytas.search import Evaluation, EvaluationStore, SearchSettings, search
+
+Ranks = Callable[[Sequence[Evaluation]], NDArray[np.float64]]
+
+
+def check_search(context: RunContext) -> None:
+    """Refuse, before any work, what the end of the search could not do.
+
+    Raises:
+        InputError: a race without validation pixels.
+    """
+    finalist_count(context)
+
+
+def search_stage(run: Run) -> None:
+    """Score architectures of the budget with proxies; every one is kept in the store."""
+    context, config, report = run.context, run.context.config, run.report
+    assert context.feasible is not None  # a run without a budget has its architecture
+    evaluator = Evaluator(
+        config.proxy,
+        context.data.shape,
+        batch=_proxy_batch(context.data, parse_proxies(config.proxy), config.seed),
+        device=str(context.device),
+        seed=config.seed,
+    )
+    settings = SearchSettings(
+        config.selection,
+        config.population,
+        config.generations,
+        config.seed,
+        minimised=config.minimised,
+    )
+    with EvaluationStore(run.folder.evaluations) as store:
+        result = search(
+            context.feasible,
+            evaluator,
+            _fitness(config),
+            settings,
+            store,
+            progress=report.search,
+        )
+    if result.exhausted:
+        report.line(f"every architecture that fits was scored: {result.evaluated}")
+    if result.failed:
+        report.line(f"{result.failed} of {result.evaluated} architectures got no score")
+    if config.minimised:
+        front, picture = run.folder.front, run.folder.front_picture
+        write_front(front, picture, result.front, config.minimised)
+        report.line(f"{len(result.front)} architectures on the front: {front.name}, {picture.name}")
+
+
+def race_stage(run: Run) -> None:
+    """Let the finalists of the search race on validation pixels, and write the winner.
+
+    With one finalist the search's best wins without a race.
+    """
+    context, config = run.context, run.context.config
+    finalists = finalist_count(context)
+    if finalists == 1 and config.finalists is None:
+        run.report.line(
+            "no race: the split has no validation pixels; the proxy's first choice wins"
+        )
+    with EvaluationStore(run.folder.evaluations) as store:
+        ranked = _ranked(store.evaluations(), _fitness(config))
+        winner = ranked[0]
+        if finalists > 1:
+            winner = race(
+                race_task(context),
+                ranked,
+                store,
+                finalists=finalists,
+                steps=first_steps(context),
+                tell=run.report.line,
+            )
+    write_json(run.folder.architecture, winner.architecture)
+
+
+def race_task(context: RunContext) -> RaceTask:
+    """Return how finalists train: on training and validation pixels, in folds if these are few."""
+    config, data = context.config, context.data
+    folds = data.split.folds(data.scene, ENOUGH_PIXELS)
+    labelled = data.labelled(data.split.learnable)
+    return RaceTask(context.network, labelled, folds, config.recipe, config.seed, context.device)
+
+
+def finalist_count(context: RunContext) -> int:
+    """Return how many finalists race: as configured, or as usual; 1 without validation pixels.
+
+    Raises:
+        InputError: a race was asked for, and the split has no validation pixels.
+    """
+    config = context.config
+    if len(context.data.split.validation):
+        return config.finalists or config.usual_finalists
+    if (config.finalists or 1) > 1:
+        raise InputError(
+            f"finalists {config.finalists}: a race ranks on validation pixels, and the split has "
+            "none; ask for --finalists 1"
+        )
+    return 1
+
+
+def first_steps(context: RunContext) -> int:
+    """Return the optimiser steps of the race's first rung."""
+    config = context.config
+    if config.race_epochs is None:
+        return config.race_steps
+    return config.race_epochs * config.recipe.steps_per_epoch(len(context.data.split.train))
+
+
+def _fitness(config: RunConfig) -> Ranks:
+    """What the search ranks by: the first proxy, or combination of proxies."""
+    leading = parse_proxies(config.proxy)[0]
+    return lambda items: fitness(leading, [item.scores for item in items])
+
+
+def _ranked(items: Sequence[Evaluation], ranks: Ranks) -> list[Evaluation]:
+    """Those with a score, the best first; the earlier one of equals."""
+    scored = [(value, item) for value, item in zip(ranks(items), items, strict=True)]
+    valid = [pair for pair in scored if not np.isnan(pair[0])]
+    return [item for _, item in sorted(valid, key=lambda pair: (-pair[0], pair[1].id))]
+
+
+def _proxy_batch(
+    data: PreparedScene, specs: Sequence[ProxySpec], seed: int
+) -> tuple[NDArray[np.float32], NDArray[np.int64]] | None:
+    """The labelled patches that the proxies look at, if one of them does."""
+    if not any(spec.proxy.needs_data for spec in base_proxies(specs)):
+        return None
+    side = data.shape.patch_size
+    return proxy_batch(data.scene, data.split.train, data.preprocessing, side, seed)

@@ -1,0 +1,95 @@
+"""The stages of the final training: the winner's, and the same with further seeds."""
+
+from collections.abc import Callable
+from typing import Any
+
+from hytas.export import describe
+from hytas.metrics import summarise
+from hytas.run.context import Run
+from hytas.run.folder import read_json, write_json
+from hytas.run.weights import TrainedModel, save_weights
+from hytas.search import EvaluationStore, FinalTraining
+from hytas.train import DivergedError, train
+
+
+def train_stage(run: Run) -> None:
+    """Train the architecture of the run and write its weights.
+
+    It learns training and, unless they are kept apart, validation pixels: nothing is left to choose
+    but the weights, and where pixels are few each is worth more in the training.
+
+    Raises:
+        DivergedError: the training leaves the range of numbers.
+    """
+    context, folder, data = run.context, run.folder, run.context.data
+    architecture = read_json(folder.architecture)
+    network = context.network(architecture)
+    learnt, watching = context.final_pixels
+    try:
+        result = train(
+            network,
+            data.labelled(learnt),
+            data.labelled(watching),
+            context.config.recipe,
+            seed=context.config.seed,
+            device=context.device,
+            checkpoint=folder.checkpoint,
+            progress=run.report.epoch,
+        )
+    except DivergedError:
+        folder.checkpoint.unlink(missing_ok=True)  # the folder is free for another recipe
+        raise
+    card = describe(data.scene, data.preprocessing, architecture, data.shape)
+    save_weights(folder.weights, TrainedModel(network, card, result.to_dict()))
+    folder.checkpoint.unlink(missing_ok=True)
+
+
+def seeds_stage(run: Run, train_and_check: Callable[[Run], None]) -> None:
+    """Train the winner with further seeds, and write mean and deviation to the metrics.
+
+    Every further model is exported, checked and kept in a folder of its own; the first one ships.
+    All final trainings are kept in the store of the run.
+
+    Args:
+        run: whose first final training is done.
+        train_and_check: does the same for a run with another seed.
+    """
+    config, folder = run.context.config, run.folder
+    first = read_json(folder.metrics)
+    _record(run, run, first)
+    wanted = [config.seed + number for number in range(config.seeds)]
+    # Without a "seeds" entry, only the first seed has been trained.
+    summarised = first.pop("seeds", {}).get("of", wanted[:1])
+    if summarised == wanted:
+        return
+    if config.seeds == 1:
+        write_json(folder.metrics, first)
+        return
+    reports = [first["test"]]
+    for seed in wanted[1:]:
+        inner = run.of_seed(seed)
+        if not inner.folder.metrics.exists():
+            run.report.line(f"final training with seed {seed}")
+            write_json(inner.folder.architecture, read_json(folder.architecture))
+            train_and_check(inner)
+        metrics = read_json(inner.folder.metrics)
+        _record(run, inner, metrics)
+        reports.append(metrics["test"])
+    write_json(folder.metrics, {**first, "seeds": {"of": wanted, **summarise(reports)}})
+
+
+def _record(run: Run, trained: Run, metrics: dict[str, Any]) -> None:
+    """Keep a final training, with its figures on the test pixels, in the store of `run`."""
+    test = metrics["test"]
+    with EvaluationStore(run.folder.evaluations) as store:
+        store.add_final_training(
+            FinalTraining(
+                read_json(run.folder.architecture),
+                trained.context.config.seed,
+                len(metrics["training"]["history"]),
+                len(trained.context.final_pixels[0]),
+                test["OA"],
+                test["AA"],
+                test["kappa"],
+            )
+        )

@@ -1,0 +1,22 @@
+"""Search spaces: what may be searched, what it costs, and what its key is. No torch here."""
+
+from hytas.spaces.budgets import parse_budget
+from hytas.spaces.genes import mlp_width
+from hytas.spaces.named_files import file_digests, is_space_file, with_files
+from hytas.spaces.names import DEFAULT_SPACE, PAPER_SPACE, space_of
+from hytas.spaces.opening import open_space
+from hytas.spaces.shape import InputShape, check_band_group
+
+__all__ = [
+    "DEFAULT_SPACE",
+    "PAPER_SPACE",
+    "InputShape",
+    "check_band_group",
+    "file_digests",
+    "is_space_file",
+    "mlp_width",
+    "open_space",
+    "parse_budget",
+    "space_of",
+    "with_files",
+]

@@ -1,0 +1,123 @@
+"""Read architectures from a CSV or a JSON file."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+from hytas.errors import InputError
+from hytas.files import read_csv
+from hytas.spaces.checks import PAPER_GENES, check_genes
+from hytas.spaces.genes import genes_only
+from hytas.spaces.names import PAPER_SPACE, space_of
+
+
+def read_architectures(path: str | Path) -> list[dict[str, Any]]:
+    """Return the architectures of a CSV file (depth, embed_dim, num_heads, mlp_ratio) or of JSON.
+
+    JSON is one architecture a line, a list, or one alone, such as a run's architecture.json. Its
+    key "space" names its space; one without it, and every row of a CSV file, is of the space
+    `hytas`. What a file says beside the genes is left out.
+
+    Raises:
+        InputError: a line is not an architecture; the message names the file and the line.
+        OSError: the file cannot be read.
+    """
+    path = Path(path)
+    try:
+        text = path.read_text(encoding="utf-8-sig")
+    except UnicodeDecodeError:
+        raise InputError(f"{path}: is neither CSV nor JSON lines: it is not UTF-8 text") from None
+    is_json = text.lstrip().startswith(("{", "["))
+    rows = _json_rows(path, text) if is_json else _csv_rows(path, text)
+    if not rows:
+        raise InputError(f"{path}: holds no architecture")
+    return rows
+
+
+def _json_rows(path: Path, text: str) -> list[dict[str, Any]]:
+    """One architecture a line; or one alone, or a list of them, over as many lines as it takes."""
+    try:
+        whole = json.loads(text)
+    except RecursionError:
+        raise InputError(f"{path}: is nested too deeply for architectures") from None
+    except ValueError:
+        lines = enumerate(text.split("\n"), start=1)  # other ends of lines may stand in a text
+        return [
+            _checked(f"{path}, line {number}", lambda line=line: json.loads(line))
+            for number, line in lines
+            if line.strip()
+        ]
+    if not isinstance(whole, list):
+        return [_checked(f"{path}, line 1", lambda: whole)]
+    return [
+        _checked(f"{path}, architecture {number}", lambda one=one: one)
+        for number, one in enumerate(whole, start=1)
+    ]
+
+
+def _csv_rows(path: Path, text: str) -> list[dict[str, Any]]:
+    columns, lines = read_csv(path, text, skipinitialspace=True)
+    needed = [name for name in PAPER_GENES if name != "depth"]
+    missing = [name for name in needed if name not in columns]
+    if missing:
+        raise InputError(
+            f"{path}: has no column {missing[0]}; needed are {', '.join(needed)}, with commas "
+            "between them"
+        )
+    twice = [name for name in PAPER_GENES if columns.count(name) > 1]
+    if twice:
+        raise InputError(f"{path}: has more than one column {twice[0]}")
+    rows = []
+    for number, row in lines:
+
+        def genes(row: dict[Any, str] = row) -> dict[str, Any]:
+            if None in row or None in row.values():
+                raise InputError("not as many fields as columns")
+            if space_of(row) != PAPER_SPACE:
+                raise InputError(
+                    f"space {row['space']}: a CSV file holds architectures of {PAPER_SPACE}"
+                )
+            return one_width(
+                {name: read_gene(name, row[name]) for name in PAPER_GENES if row.get(name)}
+            )
+
+        rows.append(_checked(f"{path}, line {number}", genes))
+    return rows
+
+
+def read_gene(name: str, text: str) -> Any:
+    """Return the gene in the field `name` of a CSV file: a number, or a list of numbers.
+
+    Raises:
+        InputError: it is neither.
+    """
+    try:
+        return json.loads(text)
+    except ValueError:
+        raise InputError(f"{name} {text!r}: must be a number, or a list of numbers") from None
+
+
+def one_width(genes: dict[str, Any]) -> dict[str, Any]:
+    """Return the genes with one `embed_dim`, which the files of HyTAS repeat for every layer.
+
+    Raises:
+        InputError: the layers have several.
+    """
+    width = genes.get("embed_dim")
+    if not isinstance(width, list):
+        return genes
+    if len({str(item) for item in width}) != 1:
+        raise InputError(f"embed_dim {width}: must be one width for all layers")
+    return {**genes, "embed_dim": width[0]}
+
+
+def _checked(where: str, read: Any) -> dict[str, Any]:
+    try:
+        row = read()
+        if not isinstance(row, dict):
+            raise InputError("must be a mapping of genes")
+        genes = genes_only(row)
+        check_genes(genes)
+    except (InputError, TypeError, ValueError, RecursionError) as error:
+        raise InputError(f"{where}: {error}") from None
+    return genes

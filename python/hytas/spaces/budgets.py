@@ -1,0 +1,18 @@
+"""Budgets: bounds on the costs of an architecture."""
+
+from collections.abc import Sequence
+
+from hytas._engine import Budget
+from hytas.errors import InputError
+
+
+def parse_budget(budget: str | Sequence[str]) -> Budget:
+    """Return the budget of one or more texts; an empty sequence bounds nothing.
+
+    Raises:
+        InputError: a text is not a budget; the message gives the rule and an example.
+    """
+    try:
+        return Budget.parse(budget)
+    except ValueError as error:
+        raise InputError(str(error)) from None

@@ -1,0 +1,73 @@
+"""Costs of architectures by the formulas of their space."""
+
+import json
+from collections.abc import Callable, Mapping
+from functools import lru_cache
+from typing import Any
+
+from hytas._engine import SearchSpace, builtin_space_text
+from hytas.errors import InputError
+from hytas.spaces.names import space_of
+from hytas.spaces.opening import builtin_space
+from hytas.spaces.shape import InputShape
+
+Variables = tuple[tuple[str, int], ...]
+Values = tuple[tuple[str, frozenset[Any]], ...]
+Counter = Callable[[Mapping[str, Any], InputShape, str], float]
+"""From an architecture, the shape of its inputs and a cost's name to that cost."""
+
+
+def cost(
+    architecture: Mapping[str, Any], shape: InputShape, name: str, count: Counter | None = None
+) -> float:
+    """Return one cost of an architecture that names its space, such as "params" or "macs".
+
+    A built-in space gives it by its formula, for numbers that it does not list, too: those of other
+    studies, or of a space file made from it.
+
+    Args:
+        architecture: genes.
+        shape: what the scene fixes.
+        name: of the cost.
+        count: gives the cost of an architecture whose space is not built in.
+
+    Raises:
+        InputError: the architecture is not of its space; or that is not built in, and there is no
+            `count`.
+    """
+    of, variables = space_of(architecture), tuple(shape.variables().items())
+    space = builtin_space(of, variables)
+    if space is None:
+        if count is None:
+            raise InputError(f"architecture space {of!r}: must be built in for its {name}")
+        return count(architecture, shape, name)
+    try:
+        try:
+            costs = space.cost(dict(architecture))
+        except ValueError:
+            values = _unlisted(space, architecture)
+            costs = _with_values(of, variables, values).cost(dict(architecture))
+    except (TypeError, ValueError) as error:
+        raise InputError(f"architecture: {error}") from None
+    return float(costs[name])
+
+
+def _unlisted(space: SearchSpace, architecture: Mapping[str, Any]) -> Values:
+    """gene -> the numbers that an architecture has of it and the space does not list."""
+    found = []
+    for gene in space.genes:
+        value = architecture.get(gene["name"], [])
+        values = frozenset(value if isinstance(value, list) else [value])
+        new = values.difference(gene["values"])
+        found.append((gene["name"], frozenset(n for n in new if isinstance(n, int | float))))
+    return tuple(found)
+
+
+@lru_cache(maxsize=256)
+def _with_values(name: str, variables: Variables, values: Values) -> SearchSpace:
+    """A built-in space whose genes have these values beside those that it lists."""
+    text, more = json.loads(builtin_space_text(name)), dict(values)
+    for gene in text["genes"]:
+        gene["values"] += sorted(more[gene["name"]])
+    known = {variable: n for variable, n in variables if variable in text["variables"]}
+    return SearchSpace.parse(json.dumps(text), known)

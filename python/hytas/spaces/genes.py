@@ -1,0 +1,48 @@
+"""What the genes of an architecture say."""
+
+from collections.abc import Mapping
+from fractions import Fraction
+from functools import lru_cache
+from typing import Any
+
+from hytas._engine import SearchSpace, builtin_spaces
+from hytas.spaces.keys import plain
+from hytas.spaces.names import space_of
+
+
+def is_depth(gene: str) -> bool:
+    """Tell whether a gene counts layers: `depth`, `depth_1`, `band_depth` and the like."""
+    return "depth" in gene.split("_")
+
+
+def mlp_width(embed_dim: int, mlp_ratio: float) -> int:
+    """Return the hidden units of an MLP, floor(embed_dim * mlp_ratio), as the engine counts them.
+
+    The ratio is the decimal that it is written as: 100 * 2.3 are 230 units, which floats make 229.
+    """
+    return int(embed_dim * Fraction(str(mlp_ratio)))
+
+
+def genes_only(architecture: Mapping[str, Any]) -> dict[str, Any]:
+    """Return an architecture spelled in full, without what else its file says of it.
+
+    "space" is there, and a depth that only the lists of the layers tell; costs and accuracies are
+    not, for a score is a function of the seed and the genes alone. Other genes that are missing
+    stay missing. Numbers and lists are Python's own, whatever kind they were, and 3.0 is 3.
+    """
+    space = space_of(architecture)
+    known = _genes(space)
+    names = known or [name for name in architecture if name not in ("space", "costs")]
+    genes = {name: plain(architecture[name]) for name in names if name in architecture}
+    for name, depth in known.items():
+        if depth is not None and isinstance(genes.get(name), list):
+            genes.setdefault(depth, len(genes[name]))
+    return {"space": space, **genes}
+
+
+@lru_cache(maxsize=16)
+def _genes(space: str) -> dict[str, str | None]:
+    """The genes of a built-in space -> the gene that says how many values each has, if one does."""
+    if space not in builtin_spaces():
+        return {}
+    return {gene["name"]: gene["per"] for gene in SearchSpace.builtin(space, {}).genes}

@@ -1,0 +1,55 @@
+"""The files that a search space and a budget name: space files and latency tables."""
+
+import hashlib
+from collections.abc import Callable
+from pathlib import Path
+
+from hytas._engine import builtin_spaces
+from hytas.errors import InputError
+from hytas.spaces.budgets import parse_budget
+
+
+def is_space_file(space: str) -> bool:
+    """Tell whether a space is named by a path, not by the name of a built-in space."""
+    if space in builtin_spaces():
+        return False
+    return space.endswith((".json", ".toml")) or Path(space).is_file()
+
+
+def with_files(
+    space: str, budget: str | None, rename: Callable[[str], str]
+) -> tuple[str, str | None]:
+    """Return space and budget with the paths of space file and latency tables renamed."""
+    if is_space_file(space):
+        space = rename(space)
+    if budget is None:
+        return space, None
+    terms = (term.strip().partition("@") for term in budget.split(","))
+    return space, ",".join(cost + at + (rename(path) if at else "") for cost, at, path in terms)
+
+
+def file_digests(space: str, budget: str | None) -> dict[str, str]:
+    """Return path -> sha256, in hex, of the space file and of the latency tables of a budget.
+
+    Raises:
+        InputError: the text is not a budget.
+        OSError: a file cannot be read.
+    """
+    tables = parse_budget(budget).tables if budget else []
+    paths = [*([space] if is_space_file(space) else []), *tables]
+    return {path: hashlib.sha256(Path(path).read_bytes()).hexdigest() for path in paths}
+
+
+def read_text(path: str, what: str) -> str:
+    """Return the text of a file.
+
+    Raises:
+        InputError: no such file, or one that is not UTF-8; `what` names it in the message.
+        OSError: the file cannot be read.
+    """
+    try:
+        return Path(path).read_text(encoding="utf-8")
+    except FileNotFoundError:
+        raise InputError(f"{what}: no such file: {path}") from None
+    except UnicodeDecodeError:
+        raise InputError(f"{path}: is not a text file: it is not UTF-8") from None

@@ -1,0 +1,94 @@
+"""Open a search space by name or by file, with the latency tables that a budget names."""
+
+import json
+from collections.abc import Mapping, Sequence
+from decimal import Decimal
+from functools import lru_cache
+from typing import Any
+
+from hytas._engine import Budget, SearchSpace, builtin_space_text, builtin_spaces
+from hytas.errors import InputError
+from hytas.spaces.budgets import parse_budget
+from hytas.spaces.named_files import is_space_file, read_text
+
+
+def open_space(
+    space: str,
+    budget: str | Sequence[str] | Budget = (),
+    variables: Mapping[str, int] | None = None,
+    *,
+    offered: Mapping[str, int] | None = None,
+) -> tuple[SearchSpace, Budget]:
+    """Return the space, with every cost that its budget names, and the budget.
+
+    Args:
+        space: the name of a built-in space, or the path of a space file (docs/spaces.md): TOML
+            when its name ends in .toml, else JSON.
+        budget: as `parse_budget` takes it, or already parsed. The table of a bound such as
+            `3ms-latency@table.json` is read from that path.
+        variables: values of the space's variables; those left out have the file's defaults.
+        offered: values of variables that the space need not have, such as those of a scene.
+
+    Raises:
+        InputError: an unknown space, a file that is not a space or a table, a wrong variable.
+        OSError: a file cannot be read.
+    """
+    bounds = budget if isinstance(budget, Budget) else parse_budget(budget)
+    is_file = is_space_file(space)
+    try:
+        text = _read_space(space) if is_file else builtin_space_text(space)
+        values = dict(variables or {})
+        if offered:
+            known = SearchSpace.parse(text, {}).variables
+            values = {name: value for name, value in offered.items() if name in known} | values
+        opened = SearchSpace.parse(text, values)
+        for table in bounds.tables:
+            opened = opened.with_table(table, read_text(table, "latency table"))
+    except InputError:
+        raise
+    except ValueError as error:
+        raise InputError(f"{space}: {error}" if is_file else str(error)) from None
+    return opened, bounds
+
+
+@lru_cache(maxsize=16)
+def builtin_space(name: str, variables: tuple[tuple[str, int], ...]) -> SearchSpace | None:
+    """Return the built-in space of that name, None where there is none.
+
+    Args:
+        name: of the space.
+        variables: names and values; those that the space does not have are left out.
+
+    Raises:
+        InputError: a variable has a value that the space does not take.
+    """
+    if name not in builtin_spaces():
+        return None
+    return open_space(name, offered=dict(variables))[0]
+
+
+def _read_space(path: str) -> str:
+    """Return the file's text; TOML becomes JSON here, so that the engine checks both alike."""
+    text = read_text(path, "space")
+    if not path.endswith(".toml"):
+        return text
+    import tomllib
+
+    try:
+        return json.dumps(tomllib.loads(text, parse_float=_exact), allow_nan=False, default=_refuse)
+    except tomllib.TOMLDecodeError as error:
+        raise ValueError(f"space file: not valid TOML: {error}") from None
+    except RecursionError:
+        raise ValueError("space file: not valid TOML: its values are nested too deeply") from None
+
+
+def _exact(number: str) -> float:
+    """Return a float that JSON writes as the same decimal."""
+    value = float(number)
+    if not Decimal(number).is_finite() or Decimal(repr(value)) != Decimal(number):
+        raise ValueError(f"space file: number {number}: must be finite, of at most 15 digits")
+    return value
+
+
+def _refuse(value: Any) -> None:
+    raise ValueError(f"space file: {value}: a space has no dates or times")

@@ -1,0 +1,73 @@
+"""Labelled pixels as training reads them."""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Self
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+EVALUATION_BATCH = 256
+
+
+@dataclass(frozen=True)
+class LabelledPixels:
+    """Pixels, their classes, and how to read the scaled patches around them.
+
+    Attributes:
+        patches: flat pixel indices (n,) -> scaled patches (n, P, P, bands), float32.
+        pixels: flat pixel indices (N,).
+        targets: class indices (N,), 0-based.
+        classes: number of classes C.
+        dark: scaled values (bands,) of a pixel without light; None takes 0, the scaling's centre.
+    """
+
+    patches: Callable[[NDArray[np.int64]], NDArray[np.float32]]
+    pixels: NDArray[np.int64]
+    targets: NDArray[np.int64]
+    classes: int
+    dark: NDArray[np.float32] | None = None
+
+    def __len__(self) -> int:
+        return len(self.pixels)
+
+    def batch(self, order: NDArray[np.int64], device: torch.device) -> tuple[Tensor, Tensor]:
+        """The patches (n, P, P, bands) and class indices (n,) at positions `order`."""
+        patches = torch.from_numpy(self.patches(self.pixels[order]))
+        return patches.to(device), torch.from_numpy(self.targets[order]).to(device)
+
+    def positions(self) -> list[NDArray[np.int64]]:
+        """All positions in order, in parts small enough to evaluate at once."""
+        return np.array_split(np.arange(len(self)), math.ceil(len(self) / EVALUATION_BATCH))
+
+    def subset(self, pixels: NDArray[np.int64]) -> Self:
+        """Return these flat pixel indices (n,) with their classes; `self.pixels` must ascend."""
+        return replace(
+            self, pixels=pixels, targets=self.targets[np.searchsorted(self.pixels, pixels)]
+        )
+
+    @property
+    def patch_bytes(self) -> int:
+        """Bytes that the patches of all pixels would take together."""
+        return len(self) * self.patches(self.pixels[:1]).nbytes
+
+    def in_memory(self) -> Self:
+        """Return the same pixels with all patches read, which another process can be sent.
+
+        `self.pixels` must ascend.
+        """
+        return replace(self, patches=_Patches(self.pixels, self.patches(self.pixels)))
+
+
+@dataclass(frozen=True, eq=False)
+class _Patches:
+    """Patches (N, P, P, bands) that were read before, of the flat pixel indices (N,), ascending."""
+
+    pixels: NDArray[np.int64]
+    patches: NDArray[np.float32]
+
+    def __call__(self, chosen: NDArray[np.int64]) -> NDArray[np.float32]:
+        return self.patches[np.searchsorted(self.pixels, chosen)]

@@ -1,0 +1,95 @@
+"""The benchmarks for a GPU, rehearsed on the CPU: every section works, and no failure ends them."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
+
+import gpu
+
+
+def bench(folder: Path, data: str = "synthetic") -> gpu.Bench:
+    return gpu.Bench("cpu", gpu.SIZES["smallest"], data, folder / "rows.jsonl")
+
+
+def rows(folder: Path) -> list[gpu.Row]:
+    lines = (folder / "rows.jsonl").read_text(encoding="utf-8").splitlines()
+    return [json.loads(line) for line in lines]
+
+
+@pytest.mark.parametrize("section", gpu.SECTIONS)
+def test_every_section_measures(section: str, tmp_path: Path) -> None:
+    gpu.SECTIONS[section].run(bench(tmp_path))
+    found = rows(tmp_path)
+    assert found
+    assert not [row for row in found if gpu.failed(row)]
+    if section != "tests":
+        assert all(row["other"] for row in found if row.get("beside"))
+        assert any(row.get("beside") for row in found)
+
+
+def run(*arguments: object) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, gpu.__file__, *map(str, arguments)]
+    return subprocess.run(command, capture_output=True, text=True, check=False)
+
+
+def test_a_section_that_fails_or_takes_too_long_leaves_a_row(tmp_path: Path) -> None:
+    out = tmp_path / "new" / "table.md"
+    size = ("--device", "cpu", "--size", "smallest", "--sections", "proxies", "search")
+    missing = tmp_path / "no.mat"
+    done = run(*size, "--seconds", 300, "--data", missing, "--out", out)
+    assert done.returncode == 1, done.stderr
+    table = out.read_text(encoding="utf-8")
+    assert table in done.stdout
+    assert "s | dss, hytas | " in table
+    assert "| section search | failed: " in table
+    assert str(missing) in table
+    late = run(*size, "--seconds", 0.4, "--out", out)
+    assert late.returncode == 1
+    assert out.read_text(encoding="utf-8").count("failed: took longer than the 0 s") == 2
+
+
+def test_the_page_names_the_machine_and_hides_no_figure(tmp_path: Path) -> None:
+    measured = bench(tmp_path)
+    measured.fact("name", "GPU X")
+    measured.put("a speed", 12.0, "things/s")
+    measured.put("a speed", 12.0, "things/s", "CPU", 3.0)
+    measured.put("alone", 0.1234, "s")
+    measured.put("a time", 2.0, "s", "CPU", 3.0, "less")
+    with measured.attempt("a | b"):
+        raise ValueError("two\nlines")
+    options = type("Options", (), {"device": "cuda", "size": "full"})
+    page = gpu.table({"machine": (1.6, rows(tmp_path))}, options)
+    assert page.startswith("# GPU benchmarks: GPU X\n")
+    assert page[page.index("| section") :].splitlines()[2:] == [
+        "| machine, 2 s | a speed | 12 things/s | CPU | 3 things/s | 4 |",
+        "|  | alone | 0.123 s |  |  |  |",
+        "|  | a time | 2 s | CPU | 3 s | 1.5 |",
+        "|  | a / b | failed: ValueError: two lines |  |  |  |",
+    ]
+
+
+def test_what_is_missing_is_said_before_the_work(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(gpu, "is_installed", lambda name: name not in ("pybind11", "pooch"))
+    with pytest.raises(SystemExit, match=r"lacks pybind11: .*make gpu VENV= PYTHON"):
+        gpu.check("cpu")
+    monkeypatch.setattr(gpu, "is_installed", lambda name: name != "pooch")
+    gpu.check("cpu")
+
+
+def test_without_a_gpu_nothing_is_measured(tmp_path: Path) -> None:
+    import torch
+
+    if torch.cuda.is_available():
+        pytest.skip("there is one")
+    done = run(
+        "--device", "cuda", "--out", tmp_path / "table.md", "--sections", "machine", "search"
+    )
+    assert done.returncode == 2
+    assert "finds no CUDA device here; make gpu DEVICE=cpu is the rehearsal" in done.stderr

@@ -1,0 +1,28 @@
+"""The quickstart notebook runs from top to bottom, in a kernel of its own."""
+
+from pathlib import Path
+
+import nbformat
+from nbclient import NotebookClient
+
+NOTEBOOK = Path(__file__).parents[2] / "examples" / "quickstart.ipynb"
+
+
+def test_the_notebook_runs_and_shows_accuracy_charts_and_map(tmp_path: Path) -> None:
+    notebook = nbformat.read(NOTEBOOK, as_version=4)
+    client = NotebookClient(notebook, timeout=240, resources={"metadata": {"path": str(tmp_path)}})
+    client.execute()
+    outputs = [output for cell in notebook.cells for output in cell.get("outputs", [])]
+    text = "".join(output.get("text", "") for output in outputs)
+    assert "overall accuracy" in text
+    shown = [kind for output in outputs for kind in output.get("data", {})]
+    assert shown.count("image/svg+xml") == 2
+    assert shown.count("image/png") == 2
+    assert (tmp_path / "runs" / "quickstart" / "model.onnx").exists()
+
+
+def test_the_notebook_is_kept_without_outputs() -> None:
+    notebook = nbformat.read(NOTEBOOK, as_version=4)
+    for cell in notebook.cells:
+        assert not cell.get("outputs")
+        assert cell.get("execution_count") is None

@@ -1,0 +1,43 @@
+"""A drawn map shows the classes that it was given."""
+
+from pathlib import Path
+
+import numpy as np
+from matplotlib.image import imread
+
+from hytas.data import palette
+from hytas.pictures import Legend, colour_map, draw_map
+
+COLOURS = [tuple(int(channel) for channel in colour) for colour in palette(4)]
+LEGEND = Legend((9, 3, 4, 200), ("grass", "roof", "gravel", "water"), COLOURS)
+
+
+def test_colours_follow_class_ids() -> None:
+    colours = colour_map(np.array([[200, 9, 0, 5]], np.int32), LEGEND)
+    white = [255, 255, 255]
+    assert colours[0].tolist() == [list(COLOURS[3]), list(COLOURS[0]), white, white]
+
+
+def test_a_picture_holds_both_maps(tmp_path: Path) -> None:
+    for height, width in ((10, 60), (60, 10), (30, 30)):
+        labels = np.full((height, width), 9, np.int32)
+        truth = np.full((height, width), 200, np.int32)
+        path = draw_map(tmp_path / "map.png", labels, LEGEND, truth=truth)
+        pixels = np.round(255 * imread(path)[..., :3]).astype(int).reshape(-1, 3)
+        areas = [int((pixels == COLOURS[index]).all(axis=1).sum()) for index in (0, 3, 1)]
+        assert areas[0] > 20 * areas[2]  # the second class is in the legend alone
+        assert areas[1] > 20 * areas[2]
+
+
+def test_a_large_map_is_thinned_to_the_dots_of_the_page(tmp_path: Path) -> None:
+    read: list[slice] = []
+
+    class Map:
+        shape = (4000, 30)
+
+        def __getitem__(self, rows: slice) -> np.ndarray:
+            read.append(rows)
+            return np.full((4000, 30), 9, np.int32)[rows]
+
+    draw_map(tmp_path / "map.png", Map(), LEGEND)
+    assert read == [slice(None, None, 3)]

@@ -1,0 +1,191 @@
+"""Initial weights: slices of one pool, by the laws of the network, the same whatever was asked."""
+
+import math
+
+import pytest
+import torch
+from small_networks import SMALL, WIDE
+from torch import nn
+
+from hytas.models import Network, build_network
+from hytas.models.layers import Law
+from hytas.models.table import NETWORKS
+from hytas.proxies import Evaluator, linalg
+from hytas.proxies.initial import NOISE, Pool, start_of
+
+ALL = "snip,grasp,jacob_cov,naswot,dss,dss:sign=weights,zico,croze,t_cet,synflow"
+
+
+def pool(seed: int = 0) -> Pool:
+    return Pool(seed, torch.device("cpu"), torch.float32)
+
+
+def test_draws_depend_on_seed_and_name_alone() -> None:
+    one, other = pool(), pool()
+    first = one.draws("a", "normal", (70, 300))
+    other.draws("b", "normal", (70, 300))
+    other.draws("a", "uniform", (70, 300))
+    assert torch.equal(other.draws("a", "normal", (70, 300)), first)
+    assert not torch.equal(other.draws("b", "normal", (70, 300)), first)
+    assert not torch.equal(pool(1).draws("a", "normal", (70, 300)), first)
+    assert len(torch.unique(first)) > 0.99 * first.numel()
+
+
+def test_matrices_of_any_size_share_what_they_have_in_common() -> None:
+    whole = pool().draws("w", "normal", (700, 1000))
+    grown = pool()
+    for rows, columns in ((700, 90), (80, 1000), (300, 224), (64, 512), (65, 513), (300, 336)):
+        assert torch.equal(grown.draws("w", "normal", (rows, columns)), whole[:rows, :columns])
+        assert torch.equal(pool().draws("w", "normal", (rows, columns)), whole[:rows, :columns])
+    whole = pool().draws("qkv", "normal", (3 * 200, 100), 3).view(3, 200, 100)
+    part = pool().draws("qkv", "normal", (3 * 70, 40), 3).view(3, 70, 40)
+    assert torch.equal(part, whole[:, :70, :40])
+
+
+@pytest.mark.parametrize("init", ["pool", "own"])
+def test_initial_weights_follow_the_networks_own_laws(init, wide_shape) -> None:
+    networks = [*WIDE, {**SMALL[0], "embed_dim": 96}]
+    for architecture in networks:
+        values = start_of(architecture, wide_shape, pool(), init).values
+        own = dict(build_network(architecture, wide_shape).named_parameters())
+        assert values.keys() == own.keys()
+        for name, value in values.items():
+            assert value.shape == own[name].shape
+            if own[name].std() == 0 or own[name].numel() == 1:
+                assert torch.equal(value, own[name]), name
+                continue
+            # The deviation of a sample of n varies by less than 1 / sqrt(2 n).
+            close = 5.0 / math.sqrt(value.numel())
+            assert value.std().item() == pytest.approx(own[name].std().item(), rel=close), name
+            assert abs(value.mean()) < close * own[name].std(), name
+            if value.numel() > 1000:
+                assert value.abs().max() < 1.5 * own[name].abs().max(), name
+
+
+def test_networks_share_what_they_have_in_common(wide_shape) -> None:
+    draws = pool()
+
+    def values(init: str = "pool", **genes: object) -> dict[str, torch.Tensor]:
+        return start_of({**WIDE[1], **genes}, wide_shape, draws, init).values
+
+    name = "pixel_stream.blocks.0.fc2.weight"
+    narrow, broad = (values(embed_dim=width, pixel_mlp=[2] * 3)[name] for width in (32, 48))
+    assert torch.equal(narrow, broad[:32, :64])
+    few, many = (values(pixel_mlp=[ratio] * 3)[name] for ratio in (1, 4))
+    assert torch.equal(few, many[:, :32])
+    # A width that the space does not list is cut from larger draws of the same name.
+    assert torch.equal(values(embed_dim=300)[name][:32, :64], narrow)
+    assert not torch.equal(values("own", pixel_mlp=[2] * 3)[name], narrow)
+    own, other = (values("own", embed_dim=width, pixel_mlp=[2] * 3)[name] for width in (32, 48))
+    assert not torch.equal(own, other[:32, :64])
+
+
+@pytest.mark.parametrize("init", ["pool", "own"])
+def test_scoring_leaves_the_weights_as_they_were(init, wide_shape, wide_batch) -> None:
+    scorer = Evaluator(ALL, wide_shape, batch=wide_batch, init=init, workers=1)
+
+    def values() -> dict[str, torch.Tensor]:
+        return start_of(WIDE[3], wide_shape, scorer.setting.pool, init).values
+
+    before = {name: value.clone() for name, value in values().items()}
+    scorer.score([*WIDE, *SMALL[:2]])
+    after = values()
+    assert all(torch.equal(value, after[name]) for name, value in before.items())
+
+
+def test_the_twin_has_noise_on_every_linear_weight(wide_shape) -> None:
+    start = start_of(WIDE[3], wide_shape, pool())
+    twin = start.perturbed(start.values)
+    modules = dict(start.network.named_modules())
+    for name, value in start.values.items():
+        moved = twin[name] - value
+        module = modules[name.rpartition(".")[0]]
+        seen = isinstance(module, nn.Linear | nn.Conv1d) and name.endswith("weight")
+        expected = NOISE * value.norm().item() if seen else 0.0
+        assert moved.norm().item() == pytest.approx(expected, rel=1e-3), name
+    patches = torch.randn(5, 3, 3, 20, generator=torch.Generator().manual_seed(0))
+    moved = pool().perturbed(patches) - patches
+    assert moved.norm().item() == pytest.approx(NOISE * patches.norm().item(), rel=1e-3)
+
+
+def test_the_sign_step_leaves_what_it_is_told_to(wide_shape) -> None:
+    start = start_of(WIDE[3], wide_shape, pool())
+    assert start.signed("none") is start.values
+    for name, value in start.signed("weights").items():
+        assert torch.equal(value, start.values[name].abs())
+    released = start.signed("released")
+    assert torch.equal(released["head.weight"], start.values["head.weight"])
+    for name in ("band_stream.fusions.0.weight", "pixel_embed.near.weight", "band_stream.position"):
+        assert torch.equal(released[name], start.values[name].abs())
+
+
+@pytest.mark.parametrize("proxy", ["dss", "dss:sign=weights", "dss:sign=released"])
+def test_norms_of_shared_weights_are_taken_once(proxy, shape, monkeypatch) -> None:
+    taken = []
+    nuclear_norms = linalg.nuclear_norms
+
+    def counting(stacks):
+        taken.append(len(stacks))
+        return nuclear_norms(stacks)
+
+    monkeypatch.setattr(linalg, "nuclear_norms", counting)
+    scorer = Evaluator([proxy, "dss:parts=msa"], shape, seed=5, workers=1)
+    first = scorer.score(SMALL)
+    layers = len(SMALL[0]["num_heads"])
+    taken.clear()
+    again = scorer.score(SMALL[:1])[0]
+    passes = 2 if "sign" in proxy else 1
+    assert sum(taken) == passes * 2 * layers  # of the gradients of qkv and proj alone
+    assert again["scores"] == first[0]["scores"]
+    # The sign steps and the other architectures have norms of their own.
+    for architecture, one in zip(SMALL, first, strict=True):
+        (alone,) = Evaluator([proxy, "dss:parts=msa"], shape, seed=5).score([architecture])
+        assert alone["scores"] == one["scores"]
+
+
+class Stamped(Network):
+    """Attention of a space that is built in, whose weights depend on more than their shape."""
+
+    def __init__(self, shape, depth: int, laws: bool) -> None:
+        super().__init__()
+        self.qkv = nn.Linear(shape.bands, shape.bands)
+        self.head = nn.Linear(shape.bands, shape.classes)
+        self.depth, self.has_laws = depth, laws
+        nn.init.normal_(self.qkv.weight, std=1.0 / depth)
+
+    def laws(self):
+        named = {name: Law("uniform", 0.1) for name, _ in self.named_parameters()}
+        return named | {"qkv.weight": Law("normal", 1.0 / self.depth)} if self.has_laws else {}
+
+    def forward(self, patches):
+        return self.head(self.qkv(patches.mean((1, 2))).square())
+
+
+@pytest.mark.parametrize("laws", [True, False])
+def test_weights_that_only_look_alike_have_norms_of_their_own(laws, shape, monkeypatch) -> None:
+    made = lambda genes, shape, drop_path: Stamped(shape, genes["depth"], laws)  # noqa: E731
+    monkeypatch.setitem(NETWORKS, "hytas", made)
+    together = Evaluator("dss:parts=msa", shape, workers=1).score(SMALL[:2])
+    for architecture, one in zip(SMALL, together, strict=False):
+        (alone,) = Evaluator("dss:parts=msa", shape).score([architecture])
+        assert not alone["reasons"]
+        assert alone["scores"] == one["scores"]
+
+
+def test_a_network_that_reads_its_numbers_when_it_is_built_is_scored(
+    shape, batch, monkeypatch
+) -> None:
+    class Reads(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.rate = torch.linspace(0.0, 0.1, 3)[1].item()  # as drop paths are often given
+            self.register_buffer("mean", torch.ones(2))
+            self.head = nn.Linear(shape.bands, shape.classes)
+
+        def forward(self, patches):
+            return self.head(patches.mean((1, 2)) * self.mean.sum()) * self.rate
+
+    monkeypatch.setitem(NETWORKS, "reads", lambda *_: Reads())
+    (result,) = Evaluator("snip,croze", shape, batch=batch).score([{"space": "reads"}])
+    assert not result["reasons"]
+    assert result["scores"]["snip"] > 0

@@ -1,0 +1,230 @@
+"""The race: rungs, folds, failures, and what is there already."""
+
+from pathlib import Path
+
+import pytest
+import torch
+from small_race import (
+    Counting,
+    Small,
+    build,
+    figures,
+    race_task,
+    ranked,
+    results,
+    without_time,
+)
+from torch import Tensor, nn
+
+from hytas.errors import InputError
+from hytas.race import RANKINGS, RaceTask, race
+from hytas.search import Evaluation, EvaluationStore, Training
+
+FIVE = {"finalists": 5, "steps": 3, "workers": 1}
+
+
+def merit(augmented: float, probability: float) -> float:
+    return augmented + 1e-3 * probability
+
+
+@pytest.mark.parametrize("folds", [1, 3])
+def test_the_best_on_validation_pixels_wins(folds: int, store: EvaluationStore) -> None:
+    told: list[str] = []
+    winner = race(race_task(folds), ranked(7), store, tell=told.append, **FIVE)
+    done = results(store)
+    early, late = (
+        {
+            item.id: merit(item.figures["augmented_accuracy"], item.figures["probability"])
+            for item in done
+            if item.steps == steps
+        }
+        for steps in (3, 6)
+    )
+    assert set(early) == {item.id for item in ranked(5)}
+    assert set(late) == set(sorted(early, key=early.__getitem__)[-3:])
+    assert len(store.trainings()) == 8 * folds
+    assert {item.fold for item in store.trainings()} == set(range(folds))
+    # The best over all folds, not of any one.
+    assert winner.id == max(late, key=lambda number: 2 * late[number] + early[number])
+    each = f", on {folds} folds" if folds > 1 else ""
+    assert told[0] == f"race: 5 finalists, 3 steps each{each}"
+    assert told[6] == f"race: 3 finalists, 6 steps each{each}"
+    assert sum("augmented accuracy 0." in line and "embed_dim" in line for line in told) == 8
+
+
+@pytest.mark.parametrize(
+    ("reached", "winner"),
+    [
+        # The one that learns fast is second by a hair in the long rung.
+        ({3: (0.5, 0.9, 0.8, 0.2, 0.1), 6: (0.0, 0.960, 0.965, 0.0, 0.0)}, 1),
+        # Ahead in the first rung, and no longer when it counts.
+        ({3: (0.9, 0.7, 0.6, 0.1, 0.1), 6: (0.7, 0.85, 0.8, 0, 0)}, 1),
+    ],
+)
+def test_a_rung_counts_by_its_length(
+    reached: dict[int, tuple[float, ...]], winner: int, store: EvaluationStore
+) -> None:
+    keep(store, reached)
+    assert race(trains_nothing(), ranked(5), store, **FIVE) == ranked(5)[winner]
+
+
+def test_the_last_rung_is_as_long_as_the_final_training(store: EvaluationStore) -> None:
+    # Of 90 pixels 67 train: 5 steps of 16 an epoch.
+    task = race_task(epochs=2)
+    assert task.final_steps == 10
+    race(task, ranked(5), store, **FIVE)
+    assert [item.steps for item in store.trainings()] == [3] * 5 + [6] * 3 + [10] * 2
+
+
+def test_fewer_candidates_than_finalists_race_all(store: EvaluationStore) -> None:
+    race(race_task(), ranked(3), store, finalists=16, steps=3, workers=1)
+    assert [item.steps for item in store.trainings()] == [3] * 3
+
+
+def keep(store: EvaluationStore, reached: dict[int, tuple[float, ...]]) -> None:
+    """As if the finalists had been trained before: steps -> augmented accuracy of each."""
+    for steps, values in reached.items():
+        for finalist, value in zip(ranked(len(values)), values, strict=True):
+            store.add_training(Training(finalist.id, steps, 0, 29, figures(value), 0.0))
+
+
+def trains_nothing(folds: int = 1) -> RaceTask:
+    def refuse(_: object) -> nn.Module:
+        pytest.fail("a network was built")
+
+    return race_task(folds, refuse)
+
+
+def test_a_ranking_is_a_function_and_a_line(
+    store: EvaluationStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(RANKINGS, "wildest", lambda figures: -figures["augmented_accuracy"])
+    keep(store, {3: (0.5, 0.9, 0.8, 0.2, 0.1), 6: (0.5, 0.9, 0.8, 0.2, 0.1)})
+    assert race(trains_nothing(), ranked(5), store, **FIVE) == ranked(5)[1]
+    assert race(trains_nothing(), ranked(5), store, ranking="wildest", **FIVE) == ranked(5)[4]
+    with pytest.raises(InputError, match="ranking 'best': must be one of augmented-accuracy, wild"):
+        race(trains_nothing(), ranked(5), store, ranking="best", **FIVE)
+
+
+def test_a_training_without_a_figure_to_rank_by_is_done_again(store: EvaluationStore) -> None:
+    for finalist in ranked(2):
+        store.add_training(Training(finalist.id, 3, 0, 29, {"accuracy": 0.5}, 0.0))
+    race(race_task(), ranked(2), store, finalists=2, steps=3, workers=1)
+    assert all(item.figures.keys() == figures(0.0).keys() for item in store.trainings())
+
+
+@pytest.mark.parametrize(("folds", "stop"), [(1, 3), (3, 4)])  # the second between two folds
+def test_a_race_that_was_stopped_trains_nothing_twice(
+    folds: int, stop: int, store: EvaluationStore, tmp_path: Path
+) -> None:
+    def stopping(built: Counting, _: int) -> None:
+        if len(built.widths) == stop + 1:
+            raise KeyboardInterrupt
+
+    counted = Counting(stopping)
+    with pytest.raises(KeyboardInterrupt):
+        race(race_task(folds, counted), ranked(5), store, **FIVE)
+    assert len(store.trainings()) == stop
+    resumed = race(race_task(folds, counted), ranked(5), store, **FIVE)
+    assert len(counted.widths) == 1 + 8 * folds  # the one that was stopped is built twice
+    with EvaluationStore(tmp_path / "whole.sqlite") as other:
+        assert race(race_task(folds), ranked(5), other, **FIVE) == resumed
+        assert without_time(other) == without_time(store)
+    assert race(trains_nothing(folds), ranked(5), store, **FIVE) == resumed
+
+
+class Diverging(Small):
+    """Its logits are no numbers."""
+
+    def forward(self, patches: Tensor) -> Tensor:
+        return super().forward(patches) * torch.nan
+
+
+class ShortOfMemory(Small):
+    """Needs more than there is."""
+
+    def forward(self, patches: Tensor) -> Tensor:
+        raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 20.00 GiB")
+
+
+class Wrong(Small):
+    """A mistake in the code."""
+
+    def forward(self, patches: Tensor) -> Tensor:
+        raise RuntimeError("mat1 and mat2 shapes cannot be multiplied")
+
+
+def by_id(finalists: list[Evaluation]) -> dict[int, int]:
+    """Width -> number of the evaluation."""
+    return {item.architecture["embed_dim"]: item.id for item in finalists}
+
+
+@pytest.mark.parametrize("folds", [1, 2])
+def test_a_finalist_whose_training_fails_is_out(folds: int, store: EvaluationStore) -> None:
+    # In one of its folds.
+    fails = Counting(
+        lambda built, width: Diverging(4) if width in (4, 6) and built.times[width] == 1 else None
+    )
+    winner = race(race_task(folds, fails), ranked(5), store, **FIVE)
+    failed = {item.id: item for item in results(store) if item.reason}
+    assert set(failed) == {by_id(ranked(5))[width] for width in (4, 6)}
+    assert all("diverged" in item.reason and not item.figures for item in failed.values())
+    assert not set(failed) & {item.id for item in results(store) if item.steps == 6}
+    # What failed is in the store, too.
+    assert race(trains_nothing(folds), ranked(5), store, **FIVE) == winner
+
+
+def test_where_all_of_a_rung_fail_the_next_take_their_place(store: EvaluationStore) -> None:
+    def fails_late(built: Counting, width: int) -> nn.Module | None:
+        late = [width for width, times in built.times.items() if times == 2]
+        return Diverging(4) if built.times[width] == 2 and len(late) <= 3 else None
+
+    counted = Counting(fails_late)
+    winner = race(race_task(build=counted), ranked(5), store, **FIVE)
+    early = [item for item in results(store) if item.steps == 3]
+    order = [
+        item.id
+        for item in sorted(
+            early,
+            key=lambda item: (
+                -merit(item.figures["augmented_accuracy"], item.figures["probability"])
+            ),
+        )
+    ]
+    tried = [by_id(ranked(5))[width] for width in counted.widths[5:]]
+    assert tried == order
+    assert winner.id in order[3:]
+
+
+def test_a_finalist_that_memory_is_short_for_is_out_and_may_try_again(
+    store: EvaluationStore,
+) -> None:
+    short = Counting(lambda _, width: ShortOfMemory(4) if width == 4 else None)
+    race(race_task(build=short), ranked(5), store, **FIVE)
+    (failed,) = [item for item in store.trainings() if item.reason]
+    assert failed.id == ranked(1)[0].id
+    assert "OutOfMemoryError: CUDA out of memory" in failed.reason
+    again = Counting(lambda *_: None)
+    race(race_task(build=again), ranked(5), store, **FIVE)
+    assert again.widths[0] == 4
+    assert not any(item.reason for item in store.trainings())
+
+
+def test_any_other_error_ends_the_race(store: EvaluationStore) -> None:
+    with pytest.raises(RuntimeError, match="mat1"):
+        race(race_task(build=lambda _: Wrong(4)), ranked(5), store, **FIVE)
+    assert not store.trainings()
+
+
+def test_a_race_in_which_all_fail_says_why(store: EvaluationStore) -> None:
+    with pytest.raises(InputError, match=r"every finalist failed; the first: .*diverged"):
+        race(race_task(build=lambda _: Diverging(4)), ranked(5), store, **FIVE)
+
+
+def test_the_caller_is_left_as_it_was(store: EvaluationStore) -> None:
+    threads = torch.get_num_threads()
+    task = race_task()
+    first = build({"embed_dim": 4})
+    race(task, ranked(2), store, finalists=2, steps=1, workers=1)
+    torch.testing.assert_close(first.state_dict(), build({"embed_dim": 4}).state_dict())
+    assert torch.get_num_threads() == threads

@@ -1,0 +1,352 @@
+"""Reference methods: one split for all, nothing seen of test labels, and every stop resumed."""
+
+import dataclasses
+import json
+import multiprocessing
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.io
+import torch
+from click.testing import CliRunner
+
+from hytas.cli.main import hytas
+from hytas.data import Scene, scene_from_arrays
+from hytas.errors import InputError
+from hytas.models import InputShape, count_parameters
+from hytas.models.spectralformer import SpectralFormer
+from hytas.references import (
+    METHODS,
+    ReferenceSettings,
+    Results,
+    Task,
+    parse_methods,
+    run_references,
+)
+from hytas.references.classical import _thinned
+
+SETTINGS = ReferenceSettings(split="random", train_per_class=12, patch_size=3, steps=3)
+
+
+def arrays(seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
+    """An int16 cube (24, 20, 12) of three kinds of ground, and its labels 1, 2 and 3."""
+    generator = np.random.default_rng(seed)
+    labels = np.zeros((24, 20), np.uint8)
+    labels[1:7, 1:19], labels[9:15, 1:19], labels[17:23, 1:19] = 1, 2, 3
+    spectra = generator.integers(500, 3000, (4, 12))
+    cube = spectra[labels] + generator.normal(0, 400, (24, 20, 12))
+    return cube.astype(np.int16), labels
+
+
+@pytest.fixture(scope="module")
+def scene() -> Scene:
+    return scene_from_arrays(*arrays())
+
+
+def task_of(scene: Scene, settings: ReferenceSettings = SETTINGS, seed: int = 0) -> Task:
+    return Task.of(
+        scene,
+        settings.make_split(scene, seed),
+        patch_size=settings.patch_size,
+        band_group=settings.band_group,
+        scaling=settings.scaling,
+        bands=settings.bands,
+        device="cpu",
+        steps=settings.steps,
+    )
+
+
+def test_spectralformer_has_the_published_size() -> None:
+    """On Indian Pines; the sum written out from the paper's table of the network."""
+    tokens, width = 201, 64
+    embedding = 49 * 3 * width + width + width + tokens * width
+    layer = 2 * 2 * width + 4 * width * width + width + 2 * 8 * width + 8 + width
+    fusion = 2 * tokens**2 + tokens
+    total = embedding + 5 * layer + 3 * fusion + 2 * width + 16 * (width + 1)
+    network = SpectralFormer(InputShape(200, 16, 7, 3))
+    assert count_parameters(network) == total == 355_577
+
+
+def test_spectralformer_closes_the_spectrum_to_a_ring() -> None:
+    """The last band is a neighbour of the first, as in the released code."""
+    torch.manual_seed(0)
+    network = SpectralFormer(InputShape(9, 2, 3, 3)).eval()
+    patches = torch.randn(2, 3, 3, 9)
+    stacked = torch.stack([patches.roll(1, 3), patches, patches.roll(-1, 3)])  # (3, N, P, P, bands)
+    weight = network.embed.weight  # (E, P * P, 3)
+    expected = torch.einsum("gnpb,epg->nbe", stacked.flatten(2, 3), weight) + network.embed.bias
+    seen: list[torch.Tensor] = []
+    network.embed.register_forward_hook(lambda *values: seen.append(values[2]))
+    network(patches)
+    torch.testing.assert_close(seen[0].transpose(1, 2), expected)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_test_labels_change_no_prediction(method: str, scene: Scene) -> None:
+    """Poison every test label: what a method says of the pixels stays as it was."""
+    task = task_of(scene)
+    labels = scene.labels.copy()
+    labels.ravel()[task.test] = 1 + labels.ravel()[task.test] % 3
+    split = SETTINGS.make_split(scene, 0)
+    poisoned_scene = dataclasses.replace(scene, labels=labels)
+    poisoned = Task.of(
+        poisoned_scene,
+        split,
+        patch_size=3,
+        band_group=3,
+        scaling="standard",
+        bands=None,
+        device="cpu",
+        steps=3,
+    )
+    fit = METHODS[method].load()(task, lambda *_: None)
+    other = METHODS[method].load()(poisoned, lambda *_: None)
+    np.testing.assert_array_equal(fit.predicted, other.predicted)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_a_seed_repeats_a_fit(method: str, scene: Scene) -> None:
+    first, second = (METHODS[method].load()(task_of(scene), lambda *_: None) for _ in range(2))
+    np.testing.assert_array_equal(first.predicted, second.predicted)
+    assert first.predicted.shape == task_of(scene).test.shape
+    if first.probabilities is not None:
+        np.testing.assert_allclose(first.probabilities.sum(axis=1), 1.0, atol=1e-6)
+        np.testing.assert_array_equal(first.probabilities.argmax(axis=1), first.predicted)
+
+
+def test_seeds_change_the_split_and_all_methods_share_it(scene: Scene) -> None:
+    found = run_references(scene, SETTINGS, ["svm", "rf"], [0, 1], Results(None, {}))
+    assert not np.array_equal(task_of(scene, seed=0).train, task_of(scene, seed=1).train)
+    for seed in (0, 1):
+        support = [found["methods"][m]["runs"][seed]["test"]["support"] for m in ("svm", "rf")]
+        assert support[0] == support[1]
+    assert found["methods"]["svm"]["OA"]["mean"] > 0.8
+    assert found["methods"]["rf"]["ECE"]["mean"] is not None
+    assert "ECE" not in found["methods"]["svm"]
+    json.dumps(found, allow_nan=False)
+
+
+def test_every_training_pixel_is_used(scene: Scene) -> None:
+    """Validation pixels are training pixels here, so the share kept for them changes nothing."""
+    whole = task_of(scene)
+    parted = task_of(scene, dataclasses.replace(SETTINGS, validation_fraction=0.4))
+    np.testing.assert_array_equal(whole.train, parted.train)
+    assert len(whole.train) == 36
+
+
+def test_svm_chooses_by_cross_validation_and_survives_single_pixels(scene: Scene) -> None:
+    details = METHODS["svm"].load()(task_of(scene), lambda *_: None).details
+    assert 0.5 < details["cross_validated_OA"] <= 1.0
+    few = dataclasses.replace(SETTINGS, train_per_class=1)
+    details = METHODS["svm"].load()(task_of(scene, few), lambda *_: None).details
+    assert details["cross_validated_OA"] is None
+
+
+def test_svm_chooses_on_every_class_of_many_pixels() -> None:
+    targets = np.repeat([0, 1, 2, 3], [9000, 900, 12, 2])
+    kept = _thinned(targets, 2000 / len(targets), np.random.default_rng(0))
+    assert len(np.unique(kept)) == len(kept)
+    assert np.bincount(targets[kept]).tolist() == [1816, 182, 5, 2]
+
+
+@pytest.mark.parametrize("method", ["svm", "rf"])
+def test_many_classes_of_few_pixels_make_no_warnings(method: str) -> None:
+    generator = np.random.default_rng(0)
+    labels = np.zeros((20, 24), np.uint8)
+    labels[:, ::4] = np.arange(1, 21)[:, None]
+    cube = labels[..., None] + generator.normal(0, 0.1, (20, 24, 5))
+    few = dataclasses.replace(SETTINGS, train_per_class=2)
+    fit = METHODS[method].load()(task_of(scene_from_arrays(cube, labels), few), lambda *_: None)
+    assert len(np.unique(fit.predicted)) > 10
+
+
+def test_networks_refuse_a_group_of_more_bands_than_there_are(scene: Scene) -> None:
+    wide = dataclasses.replace(SETTINGS, band_group=5, bands="1-4")
+    for method in ("spectralformer", "hytas"):
+        with pytest.raises(InputError, match="band group 5: must be odd and at most 4"):
+            METHODS[method].load()(task_of(scene, wide), lambda *_: None)
+
+
+def test_probabilities_of_a_class_without_training_pixels_are_zero() -> None:
+    cube, labels = arrays()
+    labels[labels == 2] = 0
+    labels[10, 1:4] = 2
+    scene = scene_from_arrays(cube, labels)
+    split = ReferenceSettings(split="blocks", block=8, patch_size=1).make_split(scene, 0)
+    task = Task.of(
+        scene,
+        split,
+        patch_size=1,
+        band_group=1,
+        scaling="standard",
+        bands=None,
+        device="cpu",
+        steps=2,
+    )
+    task = dataclasses.replace(
+        task, train=task.train[task.targets != 1], targets=task.targets[task.targets != 1]
+    )
+    fit = METHODS["rf"].load()(task, lambda *_: None)
+    assert fit.probabilities is not None
+    assert (fit.probabilities[:, 1] == 0).all()
+    assert set(fit.predicted) <= {0, 2}
+
+
+def test_results_resume_and_refuse_other_settings(scene: Scene, tmp_path: Path) -> None:
+    path = tmp_path / "fits.json"
+    setting = SETTINGS.setting(scene)
+    whole = run_references(scene, SETTINGS, ["rf"], [0, 1], Results(path, setting))
+    before = path.read_bytes()
+    again = run_references(scene, SETTINGS, ["rf"], [0, 1], Results(path, setting))
+    assert whole == again  # the seconds too: nothing was fitted again
+    assert path.read_bytes() == before
+    other = dataclasses.replace(SETTINGS, train_per_class=5)
+    with pytest.raises(InputError, match=r"train per class 5 \(there 12\)"):
+        Results(path, other.setting(scene))
+    path.write_text('{"a": 1}')
+    with pytest.raises(InputError, match="holds no fits of reference methods"):
+        Results(path, setting)
+
+
+def test_files_of_the_former_name_resume(scene: Scene, tmp_path: Path) -> None:
+    path, setting = tmp_path / "baselines.json", SETTINGS.setting(scene)
+    whole = run_references(scene, SETTINGS, ["rf"], [0], Results(path, setting))
+    path.write_text(path.read_text().replace('"hytas": "references"', '"hytas": "baselines"'))
+    assert '"hytas": "baselines"' in path.read_text()
+    assert whole == run_references(scene, SETTINGS, ["rf"], [0], Results(path, setting))
+
+
+def _keep(path: Path, first: int, start: Any) -> None:
+    results = Results(path, {"scene": "one"})
+    start.wait()
+    for seed in range(first, first + 20):
+        results.add({"method": "rf", "seed": seed, "test": {"OA": 1.0}})
+
+
+def test_two_processes_keep_their_fits_in_one_file(tmp_path: Path) -> None:
+    path = tmp_path / "fits.json"
+    context = multiprocessing.get_context("spawn")
+    start = context.Barrier(2)
+    workers = [context.Process(target=_keep, args=(path, first, start)) for first in (0, 20)]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join(timeout=120)
+        assert worker.exitcode == 0
+    kept = Results(path, {"scene": "one"})
+    assert sorted(run["seed"] for run in kept.runs) == list(range(40))
+
+
+def test_unknown_methods_are_named() -> None:
+    assert parse_methods(" rf, svm,rf") == ["rf", "svm"]
+    with pytest.raises(InputError, match="methods 'knn': choose from svm, rf"):
+        parse_methods("svm,knn")
+    with pytest.raises(InputError, match="methods ','"):
+        parse_methods(",")
+
+
+# The command, as a user runs it.
+
+
+def command(*arguments: object) -> list[str]:
+    code = "from hytas.cli.main import run; run()"
+    return [sys.executable, "-c", code, "references", *map(str, arguments)]
+
+
+@pytest.fixture(scope="module")
+def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("scene") / "field.mat"
+    cube, labels = arrays()
+    scipy.io.savemat(path, {"cube": cube, "gt": labels})
+    return path
+
+
+QUICK = ("--patch-size", 3, "--split", "random", "--train-per-class", 12)
+
+
+def run(*arguments: object) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(command(*arguments), capture_output=True, text=True, check=False)
+
+
+def test_command_prints_json_and_a_table(file: Path) -> None:
+    done = run("--data", file, *QUICK, "--methods", "rf,svm", "--seeds", 2, "--json")
+    assert done.returncode == 0, done.stderr
+    found: dict[str, Any] = json.loads(done.stdout)
+    assert found["seeds"] == [0, 1]
+    assert list(found["methods"]) == ["rf", "svm"]
+    assert len(found["methods"]["rf"]["OA"]["values"]) == 2
+    assert len(found["methods"]["rf"]["per_class"]) == 3
+    assert "rf, seed 1: OA" in done.stderr
+    assert "optimistic" in done.stderr  # the overlap of training patches and test pixels
+    former = [
+        name if name != "references" else "baselines"
+        for name in command("--data", file, *QUICK, "--methods", "rf", "--seeds", 2)
+    ]
+    table = subprocess.run(former, capture_output=True, text=True, check=True).stdout
+    assert "mean and standard deviation of 2 seeds" in table
+    assert f"{found['methods']['rf']['OA']['mean']:.4f} ±" in table
+
+
+def test_the_former_name_is_in_no_help() -> None:
+    helped = CliRunner().invoke(hytas, ["--help"]).output
+    assert "references" in helped
+    assert "baselines" not in helped
+    assert CliRunner().invoke(hytas, ["baselines", "--help"]).exit_code == 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("--methods", "svm,knn"), "methods 'knn'"),
+        (("--seeds", 0), "seeds 0: must be 1 or more"),
+        (("--network-steps", 0), "network steps 0"),
+        (("--split", "fixed"), "needs a training and a test map"),
+        (("--train-per-class", 0), "train per class: 0"),
+        (("--split", "blocks", "--block", 0), "block: 0"),
+        (("--out", "/no/such/folder/fits.json"), "--out /no/such/folder/fits.json: the folder"),
+        (("--patch-size", 4), "patch size"),
+    ],
+)
+def test_bad_input_is_one_line_and_status_2(
+    arguments: tuple[object, ...], words: str, file: Path
+) -> None:
+    done = run("--data", file, "--methods", "rf", *arguments)
+    assert done.returncode == 2, (done.stdout, done.stderr)
+    lines = [line for line in done.stderr.splitlines() if line.startswith("error:")]
+    assert len(lines) == 1, done.stderr
+    assert words in lines[0]
+    assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize("kill", [signal.SIGKILL, signal.SIGINT])
+def test_a_killed_run_loses_at_most_its_fit(file: Path, tmp_path: Path, kill: int) -> None:
+    out = tmp_path / "fits.json"
+    arguments = ("--data", file, *QUICK, "--methods", "rf", "--seeds", 12, "--out", out, "--json")
+    process = subprocess.Popen(
+        command(*arguments), stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
+    )
+    deadline = time.monotonic() + 120
+    while not (out.exists() and json.loads(out.read_text())["runs"]):
+        assert time.monotonic() < deadline, "no fit within two minutes"
+        time.sleep(0.05)
+    os.kill(process.pid, kill)
+    _, said = process.communicate()
+    kept = json.loads(out.read_text())["runs"]
+    assert 1 <= len(kept) < 12
+    if kill == signal.SIGINT:
+        assert process.returncode == 130
+        assert "the same command resumes" in said
+    done = run(*arguments)
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)["methods"]["rf"]
+    assert found["runs"][: len(kept)] == kept
+    fresh = run(*[item for item in arguments if item not in ("--out", out)])
+    expected = json.loads(fresh.stdout)["methods"]["rf"]
+    assert found["OA"] == expected["OA"]

@@ -1,0 +1,180 @@
+"""The race as a run has it: its pixels, its length, its winner, and what it must not read."""
+
+import math
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from hytas.data import Scene, scene_from_arrays
+from hytas.errors import InputError
+from hytas.race import (
+    ENOUGH_PIXELS,
+    RANKINGS,
+    USUAL_RANKING,
+    RungResult,
+    best_first,
+    rung_results,
+)
+from hytas.run import SILENT, RunConfig, run_pipeline
+from hytas.run.context import open_run, prepare
+from hytas.run.report import Silent
+from hytas.run.searching import finalist_count, first_steps, race_task
+from hytas.run.stages import CHOOSING, TRAIN, run_stages
+from hytas.search import Evaluation, EvaluationStore, Training
+from hytas.train import Recipe
+
+RACE = RunConfig(
+    space="hytas",
+    budget="30K..60K-params",
+    proxy="params",
+    population=6,
+    generations=2,
+    finalists=5,
+    race_steps=3,
+    patch_size=3,
+    validation_fraction=0.45,  # more than 60 pixels: one fold
+    recipe=Recipe(epochs=0, batch_size=16),
+)
+
+FEW = replace(RACE, validation_fraction=0.2)
+
+
+def fixed_scene(poison: int = 0) -> Scene:
+    """Three classes with a fixed split; `poison` shifts the labels of the test pixels."""
+    generator = np.random.default_rng(1)
+    labels = np.repeat(np.arange(1, 4), 12)[None].repeat(12, 0)
+    cube = generator.normal(labels[..., None], 0.8, (12, 36, 9)).astype(np.float32)
+    is_train = np.zeros(labels.shape, bool)
+    is_train[:, ::3] = True
+    changed = np.where(is_train, labels, (labels - 1 + poison) % 3 + 1)
+    scene = scene_from_arrays(cube, changed, name="stripes")
+    train, test = (np.where(part, scene.labels, 0) for part in (is_train, ~is_train))
+    return replace(scene, train=train, test=test)
+
+
+def kept(folder: Path) -> tuple[list[Evaluation], list[Training]]:
+    """The evaluations and the trainings of a run."""
+    with EvaluationStore(folder / "evaluations.sqlite") as store:
+        return store.evaluations(), store.trainings()
+
+
+def without_time(items: list[Training]) -> list[Training]:
+    return [replace(item, seconds=0.0) for item in items]
+
+
+class Stopping(Silent):
+    """Ends the run at the line that `at` names."""
+
+    def __init__(self, at: Callable[[str], bool]) -> None:
+        self.at = at
+
+    def line(self, text: str) -> None:
+        """Stop, as Ctrl-C would."""
+        if self.at(text):
+            raise KeyboardInterrupt
+
+
+def test_a_run_ends_with_the_winner_of_its_race_also_if_stopped(tmp_path: Path) -> None:
+    scene = fixed_scene()
+    outcome = run_pipeline(RACE, scene, tmp_path / "whole", device="cpu")
+    evaluations, trainings = kept(tmp_path / "whole")
+    rungs: dict[int, list[RungResult]] = {}
+    for result in rung_results(trainings):
+        rungs.setdefault(result.id, []).append(result)
+    last = [item for item in evaluations if any(r.steps == 6 for r in rungs.get(item.id, []))]
+    assert len(rungs) == 5
+    assert len(last) == 3
+    assert outcome.architecture == best_first(last, rungs, RANKINGS[USUAL_RANKING])[0].architecture
+
+    stop = Stopping(lambda text: text.startswith("race: 3 finalists"))
+    with pytest.raises(KeyboardInterrupt):
+        run_pipeline(RACE, scene, tmp_path / "stopped", device="cpu", report=stop)
+    before = kept(tmp_path / "stopped")[1]
+    assert {item.steps for item in before} == {3}
+    run_pipeline(RACE, scene, tmp_path / "stopped", device="cpu")
+    after = kept(tmp_path / "stopped")[1]
+    assert [item for item in after if item.steps == 3] == before  # their seconds, too
+    assert without_time(after) == without_time(trainings)
+    names = [tmp_path / name / "architecture.json" for name in ("whole", "stopped")]
+    assert names[0].read_bytes() == names[1].read_bytes()
+
+
+def test_few_pixels_are_validated_in_folds() -> None:
+    context = prepare(FEW, fixed_scene(), torch.device("cpu"))
+    task = race_task(context)
+    split = context.data.split
+    assert 1 < len(task.folds) == math.ceil(ENOUGH_PIXELS / len(split.validation)) < 5
+    np.testing.assert_array_equal(task.folds[0][0], split.train)
+    np.testing.assert_array_equal(task.folds[0][1], split.validation)
+    for train, validation in task.folds:
+        np.testing.assert_array_equal(np.union1d(train, validation), split.learnable)
+    assert not set(split.test) & set(task.labelled.pixels)
+
+
+def test_pixels_of_a_race_are_those_of_the_run() -> None:
+    context = prepare(FEW, fixed_scene(), torch.device("cpu"))
+    task = race_task(context)
+    chosen = task.folds[-1][1]
+    expected, given = context.data.labelled(chosen), task.labelled.subset(chosen)
+    sent = task.labelled.in_memory().subset(chosen)
+    for found in (given, sent):
+        np.testing.assert_array_equal(found.patches(found.pixels), expected.patches(chosen))
+        np.testing.assert_array_equal(found.targets, expected.targets)
+        np.testing.assert_array_equal(found.dark, expected.dark)
+        assert found.classes == expected.classes
+
+
+def test_labels_of_test_pixels_change_nothing(tmp_path: Path) -> None:
+    """From the search to the trained weights; what follows reads the weights."""
+    asked = replace(RACE, proxy="snip,naswot,params", finalists=3, race_steps=2).with_epochs(1)
+    found, truth = [], []
+    for poison in (0, 1):
+        folder = tmp_path / str(poison)
+        with open_run(folder, asked, fixed_scene(poison), "cpu", SILENT) as run:
+            run_stages((*CHOOSING, TRAIN), run)
+        evaluations, trainings = kept(folder)
+        scores = [item.scores for item in evaluations]
+        assert all(set(row) == {"snip", "naswot", "params"} for row in scores)
+        files = [path.read_bytes() for path in (run.folder.architecture, run.folder.weights)]
+        data = run.context.data
+        found.append((scores, without_time(trainings), files))
+        truth.append(data.targets(data.split.test))
+    assert found[0] == found[1]
+    assert (truth[0] != truth[1]).all()
+
+
+def test_how_long_a_race_is() -> None:
+    scene, cpu = fixed_scene(), torch.device("cpu")
+    assert first_steps(prepare(FEW, scene, cpu)) == 3
+    # 144 training pixels, a fifth of each class kept to choose on; batches of 16.
+    assert first_steps(prepare(replace(FEW, race_epochs=2), scene, cpu)) == 2 * 8
+    assert race_task(prepare(FEW.with_epochs(2), scene, cpu)).final_steps == 2 * 8
+    assert finalist_count(prepare(FEW, scene, cpu)) == 5
+    usual = replace(FEW, finalists=None, usual_finalists=7)
+    assert finalist_count(prepare(usual, scene, cpu)) == 7
+
+
+def test_a_race_needs_validation_pixels(tmp_path: Path) -> None:
+    config = replace(RACE, validation_fraction=0.0)
+    with pytest.raises(InputError, match="finalists 5: a race ranks on validation pixels"):
+        run_pipeline(config, fixed_scene(), tmp_path / "run", device="cpu")
+    assert not (tmp_path / "run").exists()  # the folder is free for the command put right
+
+
+def test_bad_settings_are_refused() -> None:
+    with pytest.raises(InputError, match="'dsss': unknown; did you mean dss"):
+        replace(RACE, proxy="dsss")
+    with pytest.raises(InputError, match="strategy 'foo': must be one of evolution, "):
+        replace(RACE, strategy="foo")
+    with pytest.raises(InputError, match="finalists 0: must be 1 or more"):
+        replace(RACE, finalists=0)
+    with pytest.raises(InputError, match="race steps 0: must be 1 or more"):
+        replace(RACE, race_steps=0)
+    with pytest.raises(InputError, match="race epochs 0: must be 1 or more"):
+        replace(RACE, race_epochs=0)
+    with pytest.raises(InputError, match=r"population 10{20}: must be at most 1000000000"):
+        replace(RACE, population=10**20)

@@ -1,0 +1,177 @@
+"""The training loop: it learns, watches, stops, and resumes to the same bit."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from hytas.errors import InputError
+from hytas.models import InputShape, build_network
+from hytas.train import DivergedError, Epoch, LabelledPixels, Recipe, loop, train
+
+SHAPE = InputShape(bands=6, classes=3, patch_size=3)
+ARCHITECTURE = {
+    "space": "hytas",
+    "depth": 4,
+    "embed_dim": 32,
+    "num_heads": [3, 3, 3, 3],
+    "mlp_ratio": [1, 1, 1, 1],
+}
+RECIPE = Recipe(epochs=6, batch_size=8, mixup=0.2, band_noise=0.1, brightness=0.1)
+
+
+def pixels(count: int, seed: int, classes: int = 3) -> LabelledPixels:
+    """Noisy patches whose class is the pair of bands that is bright."""
+    generator = np.random.default_rng(seed)
+    targets = generator.integers(0, classes, count).astype(np.int64)
+    patches = generator.normal(0, 0.3, (count, 3, 3, 6)).astype(np.float32)
+    for index, target in enumerate(targets):
+        patches[index, :, :, 2 * target : 2 * target + 2] += 2.0
+    return LabelledPixels(lambda chosen: patches[chosen], np.arange(count), targets, 3)
+
+
+NOTHING = LabelledPixels(
+    lambda chosen: np.empty((0, 3, 3, 6), np.float32),
+    np.empty(0, np.int64),
+    np.empty(0, np.int64),
+    3,
+)
+
+
+def network() -> torch.nn.Module:
+    return build_network(ARCHITECTURE, SHAPE, drop_path=0.1, seed=3)
+
+
+class KillError(Exception):
+    """Stands for the end of the process."""
+
+
+def test_it_learns() -> None:
+    recipe = Recipe(epochs=25, batch_size=8, patience=1.0)
+    result = train(network(), pixels(48, 0), pixels(24, 1), recipe, seed=0)
+    best = result.history[result.best_epoch - 1]
+    assert best.validation_oa is not None
+    assert best.validation_oa > 0.9
+    assert best.loss < result.history[0].loss
+
+
+def test_same_seed_same_weights_and_another_seed_others() -> None:
+    weights = []
+    for seed in (0, 0, 1):
+        trained = network()
+        train(trained, pixels(24, 0), pixels(8, 1), RECIPE, seed=seed)
+        weights.append(trained.head.weight)
+    assert torch.equal(weights[0], weights[1])
+    assert not torch.equal(weights[0], weights[2])
+
+
+@pytest.mark.parametrize("killed_after", [1, 3, 5])
+def test_interrupted_equals_uninterrupted(
+    killed_after: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data = pixels(24, 0), pixels(8, 1)
+    whole = network()
+    expected = train(whole, *data, RECIPE, seed=7)
+    monkeypatch.setattr("hytas.train.loop.CHECKPOINT_SECONDS", 0.0)
+
+    def kill(epoch: Epoch) -> None:
+        if epoch.epoch == killed_after:
+            raise KillError
+
+    checkpoint = tmp_path / "checkpoint.safetensors"
+    with pytest.raises(KillError):
+        train(network(), *data, RECIPE, seed=7, checkpoint=checkpoint, progress=kill)
+    resumed = network()
+    seen = []
+    result = train(resumed, *data, RECIPE, seed=7, checkpoint=checkpoint, progress=seen.append)
+    assert [epoch.epoch for epoch in seen] == list(range(killed_after + 1, 7))
+    assert result.to_dict() == expected.to_dict()
+    for name, value in whole.state_dict().items():
+        assert torch.equal(value, resumed.state_dict()[name]), name
+
+
+def test_stops_when_validation_no_longer_improves() -> None:
+    """Random labels in the validation pixels cannot be learned."""
+    watched = pixels(30, 1)
+    watched = replace(watched, targets=np.random.default_rng(0).permutation(watched.targets))
+    recipe = Recipe(epochs=40, batch_size=8, patience=0.1)
+    result = train(network(), pixels(24, 0), watched, recipe, seed=0)
+    assert result.stopped_early
+    assert len(result.history) == result.best_epoch + 4
+
+
+def test_without_validation_pixels_the_last_epoch_counts() -> None:
+    result = train(network(), pixels(24, 0), NOTHING, replace(RECIPE, patience=0.1), seed=0)
+    assert result.best_epoch == len(result.history) == 6
+    assert result.history[-1].validation_oa is None
+
+
+def test_what_is_no_checkpoint_of_the_network_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    checkpoint = tmp_path / "checkpoint.safetensors"
+    checkpoint.write_bytes(b"not safetensors")
+    with pytest.raises(InputError, match=r"checkpoint\.safetensors: not a checkpoint"):
+        train(network(), pixels(8, 0), NOTHING, RECIPE, seed=0, checkpoint=checkpoint)
+    checkpoint.unlink()
+    monkeypatch.setattr(loop, "CHECKPOINT_SECONDS", 0.0)
+    train(network(), pixels(8, 0), NOTHING, RECIPE, seed=0, checkpoint=checkpoint)
+    other = build_network({**ARCHITECTURE, "embed_dim": 48}, SHAPE, drop_path=0.1, seed=3)
+    with pytest.raises(
+        InputError, match=r"not a checkpoint of this network .*size mismatch.{1,250}$"
+    ):
+        train(other, pixels(8, 0), NOTHING, RECIPE, seed=0, checkpoint=checkpoint)
+
+
+def test_a_training_that_diverges_says_so() -> None:
+    wild = replace(RECIPE, learning_rate=1e30, clip_norm=1e30)
+    with pytest.raises(DivergedError, match=r"recipe learning_rate 1e\+30: .* diverged in epoch"):
+        train(network(), pixels(24, 0), pixels(9, 1), wild, seed=0)
+    # In its only step, whose loss is still a number, with no validation pixel to see it.
+    with pytest.raises(DivergedError, match="diverged in epoch 1 of 1"):
+        train(network(), pixels(8, 0), NOTHING, replace(wild, epochs=1), seed=0)
+
+
+def test_the_callers_random_numbers_stay_as_they_were() -> None:
+    model = network()
+    torch.manual_seed(5)
+    expected = torch.rand(3)
+    torch.manual_seed(5)
+    train(model, pixels(24, 0), NOTHING, RECIPE, seed=0)
+    assert torch.equal(torch.rand(3), expected)
+
+
+def test_steps_become_whole_epochs() -> None:
+    recipe = Recipe(steps=100, batch_size=64)
+    assert recipe.epochs_for(640) == 10
+    assert recipe.epochs_for(650) == 10
+    assert recipe.epochs_for(10) == 100
+    assert recipe.with_epochs(0).epochs_for(10) == 0
+
+
+@pytest.mark.parametrize(
+    ("field", "value"), [("epochs", -1), ("steps", 0), ("batch_size", 0), ("learning_rate", 0.0)]
+)
+def test_bad_recipes_are_refused(field: str, value: float) -> None:
+    with pytest.raises(InputError, match=str(value)):
+        Recipe(**{field: value})
+
+
+def test_class_weights_raise_what_is_rare() -> None:
+    """One in sixteen training pixels is rare and looks like the others: its probability rises."""
+    generator = np.random.default_rng(5)
+    patches = generator.normal(0, 0.3, (64, 3, 3, 6)).astype(np.float32)
+    targets = np.zeros(64, np.int64)
+    targets[:4] = 1
+    training = LabelledPixels(lambda chosen: patches[chosen], np.arange(64), targets, 3)
+    looked = torch.from_numpy(generator.normal(0, 0.3, (32, 3, 3, 6)).astype(np.float32))
+    probability = {}
+    for weight in (0.0, 1.0):
+        trained = network()
+        recipe = Recipe(epochs=12, batch_size=8, mixup=0.0, class_weights=weight)
+        train(trained, training, NOTHING, recipe, seed=0)
+        with torch.no_grad():
+            probability[weight] = float(trained.eval()(looked).softmax(dim=1)[:, 1].mean())
+    assert probability[1.0] > 1.5 * probability[0.0]

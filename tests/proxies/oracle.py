@@ -40,7 +40,7 @@ def build(
     start = start_of(architecture, shape, pool, init)
     network = load(architecture, shape, dtype, start.signed(sign))
     if patches is not None:
-        twin = start.perturb(start.signed(sign))
+        twin = start.perturbed(start.signed(sign))
         network.twin = load(architecture, shape, dtype, twin)
         network.twin_patches = pool.perturbed(patches.to(dtype))
     return network

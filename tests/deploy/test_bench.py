@@ -4,12 +4,15 @@ import dataclasses
 import json
 import subprocess
 import sys
-from functools import partial
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import onnx
+import onnxruntime
 import pytest
+import torch
 from click.testing import CliRunner, Result
 from small_model import Exported, wide_architecture
 
@@ -18,9 +21,10 @@ from hytas.cli.bench import bench as command
 from hytas.deploy.bench import ROUNDS, Setting, _reason, bench, repeat, settings_of
 from hytas.errors import InputError
 from hytas.export.latency import LAYOUTS, conditions, predict, profile
-from hytas.export.latency_parts import Bench, attention, band_tokens, fusion, mlp
+from hytas.export.latency_parts import Bench, layer_parts, trace_parts
 from hytas.export.onnx_file import set_card
 from hytas.model_card import ModelCard
+from hytas.models.network import as_network
 from hytas.spaces import open_space
 
 
@@ -87,27 +91,44 @@ def test_the_command_sets_torch_beside_it(exported: Exported) -> None:
 
 def made_up(monkeypatch: pytest.MonkeyPatch) -> None:
     """Times of parts that can be added up by hand, in ms."""
-    monkeypatch.setattr(Bench, "ends", lambda self, embed, side, tokens: 1.0 + 0.1 * side)
 
-    def part(self: Bench, build: object, shape: tuple[int, int], *, beside: bool = False) -> float:
-        given = build.keywords  # type: ignore[attr-defined]
-        if "sizes" in given:
-            return 0.01 * given["sizes"][2] / given["sizes"][3]
-        if "tokens" in given:
+    def ends(self: Bench, architectures: Sequence[Mapping[str, object]]) -> list[float]:
+        return [end(one, self.card.patch_size) for one in architectures]
+
+    def end(one: Mapping[str, Any], side: int) -> float:
+        """1.5 that every model has; .1 for pixel tokens; band tokens by area, width and stride."""
+        tokens = one.get("tokens", "band")
+        pixels = 0.1 if tokens != "band" else 0.0
+        if one["space"] == "hytas":
+            return 1.5 + 0.02 * side
+        bands = 0.01 * one["band_width"] * one["patch"] ** 2 / one["band_stride"]
+        return 1.5 + pixels + (bands if tokens != "pixel" else 0.0)
+
+    def part(self: Bench, graph: Any, **sizes: int) -> float:
+        kind, value, last = graph
+        if kind == "fusion":
             return 0.5
-        if "heads" in given:
-            return 0.1 * given["heads"] * (0.25 if beside else 1.0)
-        return 0.24 * given["ratio"] * (0.1 if shape[0] == 1 else 1.0)
+        if kind == "attention":
+            return 0.1 * value * (0.25 if last else 1.0)
+        return 0.01 * value * (0.1 if sizes["T"] == 1 else 1.0)
 
+    monkeypatch.setattr(Bench, "models", ends)
+    monkeypatch.setattr(Bench, "layers", lambda self, one, stream: Itself())
+    monkeypatch.setattr(Bench, "fusion", lambda self, tokens: ("fusion", tokens, False))
     monkeypatch.setattr(Bench, "part", part)
+    # A chain takes twice what its parts take alone.
+    monkeypatch.setattr(
+        Bench,
+        "chain",
+        lambda self, graphs, **sizes: 2 * sum(part(self, g, **sizes) for g in graphs),
+    )
 
-    def whole(self: Bench, build: object, shape: tuple[int, int]) -> float:
-        """A stream takes what its parts take."""
-        given = build.keywords  # type: ignore[attr-defined]
-        layer = 0.1 * given["heads"] + 0.24 * given["ratio"]
-        return given["layers"] * layer + (given["layers"] - 2) * 0.5
 
-    monkeypatch.setattr(Bench, "whole", whole)
+class Itself(dict[Any, Any]):
+    """Every key is its own value."""
+
+    def __missing__(self, key: Any) -> Any:
+        return key
 
 
 def with_architecture(exported: Exported, architecture: dict[str, object]) -> ModelCard:
@@ -123,9 +144,9 @@ def test_the_latency_table_adds_up_to_a_model(
     architecture |= {"num_heads": [3, 4, 5, 6], "mlp_ratio": [1, 2, 3, 4]}
     card = with_architecture(exported, architecture)
     table = profile(card)
-    attention = sum(0.1 * heads * (3 + 0.25) / 4 for heads in (3, 4, 5, 6))
-    mlp = sum(0.24 * ratio * (3 + 0.1) / 4 for ratio in (1, 2, 3, 4))
-    assert predict(table, card) == pytest.approx(1.5 + 2 * 0.5 + attention + mlp, abs=5e-3)
+    attention = sum(2 * 0.1 * heads * (3 + 0.25) / 4 for heads in (3, 4, 5, 6))
+    mlp = sum(2 * 0.32 * ratio * (3 + 0.1) / 4 for ratio in (1, 2, 3, 4))
+    assert predict(table, card) == pytest.approx(1.6 + 2 * 1.0 + attention + mlp, abs=5e-3)
     space = SearchSpace.builtin("hytas", table["variables"]).with_table("t", json.dumps(table))
     assert "latency@t" in space.cost_names
 
@@ -140,13 +161,14 @@ def wide_table(exported: Exported) -> dict[str, object]:
 @pytest.mark.parametrize(
     ("tokens", "pooling", "expected"),
     [
-        # ends 1 + .1 * 5; band tokens .01 * 7 / 4; a fusion a stream; layers of heads 2, 4, 8 or
-        # 4, 2, 4 and of ratios 1, 2, 3 or 2, 1, 4, the last a quarter or a tenth of its own.
-        ("band", "class", 1.5 + 0.0175 + 0.5 + 1.4 * 2.25 / 3 + 1.44 * 2.1 / 3),
-        ("band", "mean", 1.5 + 0.0175 + 0.5 + 1.4 + 1.44),
-        ("pixel", "centre", 1.5 + 0.5 + 1.0 * 2.25 / 3 + 1.68 * 2.1 / 3),
-        ("parallel", "mean", 1.5 + 0.0175 + 1.0 + 1.4 + 1.44 + 1.0 + 1.68),
-        ("series", "mean", 1.5 + 0.0175 + 1.0 + 1.4 * 2.25 / 3 + 1.44 * 2.1 / 3 + 1.0 + 1.68),
+        # ends 1.5 and .1 for pixels; band tokens .01 * 7 * 25 / 4; a fusion (2 * .5) a stream;
+        # layers of heads 2, 4, 8 or 4, 2, 4 (.2 each) and of ratios 1, 2, 3 or 2, 1, 4 (.64 each),
+        # the last a quarter or a tenth of its own.
+        ("band", "class", 1.5 + 0.4375 + 1 + 2.8 * 2.25 / 3 + 3.84 * 2.1 / 3),
+        ("band", "mean", 1.5 + 0.4375 + 1 + 2.8 + 3.84),
+        ("pixel", "centre", 1.6 + 1 + 2.0 * 2.25 / 3 + 4.48 * 2.1 / 3),
+        ("parallel", "mean", 1.6 + 0.4375 + 2 + 2.8 + 3.84 + 2.0 + 4.48),
+        ("series", "mean", 1.6 + 0.4375 + 2 + 2.8 * 2.25 / 3 + 3.84 * 2.1 / 3 + 2.0 + 4.48),
     ],
 )
 def test_the_table_of_the_wide_space_adds_up(
@@ -180,20 +202,44 @@ def test_a_space_of_other_layers_has_no_table(exported: Exported) -> None:
         profile(with_architecture(exported, {"space": "s3"}))
 
 
+def answer_of(graph: onnx.ModelProto, *inputs: Any) -> Any:
+    session = onnxruntime.InferenceSession(graph.SerializeToString())
+    names = [source.name for source in session.get_inputs()]
+    return session.run(None, dict(zip(names, inputs, strict=True)))[0]
+
+
+def test_parts_are_those_of_the_network(exported: Exported) -> None:
+    """Cut apart and put together again, they compute what a layer of the network does."""
+    architecture = {"space": "hytas", "embed_dim": 32, "num_heads": [4, 3], "mlp_ratio": [2, 1]}
+    here = Bench(exported.card, threads=1, batch=3, seconds=0.01)
+    network = as_network(here.network(architecture), "test")
+    first, second = network.token_streams["band"].blocks
+    tokens = torch.randn(3, 9, 32)
+    graphs = trace_parts(layer_parts([first, second], torch.zeros(2, 5, 32)))
+    for block, heads, width in ((first, 4, 64), (second, 3, 32)):
+        for read in (None, slice(0, 1)):
+            attended = answer_of(graphs["attention", heads, read is not None], tokens.numpy())
+            found = answer_of(graphs["mlp", width, False], attended)
+            with torch.no_grad():
+                assert np.allclose(found, block(tokens, read).numpy(), atol=1e-5)
+
+
 def test_parts_take_longer_when_they_are_larger(exported: Exported) -> None:
-    bench_here = Bench(exported.card, threads=1, batch=8, seconds=0.05)
-    small, large = (
-        bench_here.part(partial(mlp, embed=64, ratio=ratio), (24, 64)) for ratio in (1, 6)
-    )
+    here = Bench(exported.card, threads=1, batch=8, seconds=0.05)
+    architecture = {"space": "hytas", "embed_dim": 64, "num_heads": [4, 4], "mlp_ratio": [1, 6]}
+    graphs = here.layers(architecture, "band")
+    small, large = (here.part(graphs["mlp", width, False], T=24) for width in (64, 384))
     assert 0 < small < large
-    for tokens in ("none", "band", "pixel"):
-        assert bench_here.ends(32, 5, tokens) > 0
-    sizes = (bench_here.bands, 25, 7, 4)
-    build = partial(band_tokens, embed=32, sizes=sizes)
-    assert bench_here.part(build, (25, bench_here.bands), beside=True) > 0
-    build = partial(attention, embed=32, heads=4)
-    assert bench_here.part(partial(build, last=True), (24, 32), beside=True) >= 0
-    assert bench_here.part(partial(fusion, tokens=24), (24, 32)) > 0
+    one, all_tokens = (here.part(graphs["attention", 4, last], T=24) for last in (True, False))
+    assert one < all_tokens
+    layer = [graphs["attention", 4, False], graphs["mlp", 64, False]]
+    assert here.chain(layer, T=24) < here.chain(layer * 4, T=24)
+    assert here.part(here.fusion(24), E=64) > 0
+    shallow = {"space": "hytas-wide", "embed_dim": 32, "pooling": "class", "fusion": "no"}
+    shallow |= {"patch": 5, "band_width": 7, "band_stride": 4, "band_heads": [], "band_mlp": []}
+    shallow |= {"pixel_heads": [], "pixel_mlp": []}
+    times = here.models([shallow | {"tokens": tokens} for tokens in ("band", "parallel")])
+    assert 0 < times[0] < times[1]
 
 
 def made_up_run(setting: Setting) -> dict[str, object]:
@@ -249,7 +295,7 @@ def test_a_table_written_before_is_set_beside_the_model(
     assert found["predicted_ms"] == pytest.approx(predict(wide_table, card))
     assert (found["threads"], found["batch"]) == conditions(wide_table) == (1, 1)
     assert found["error"] == pytest.approx(found["predicted_ms"] / 0.1 - 1)
-    assert "table.json predicts 4.08 ms for this model, measured 0.100 ms (" in compare().output
+    assert "table.json predicts 7.73 ms for this model, measured 0.100 ms (" in compare().output
     assert conditions({**wide_table, "conditions": {"threads": 2, "batch": 32}}) == (2, 32)
     assert conditions({}) == (1, 1)
     for changed, message in (

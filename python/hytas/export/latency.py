@@ -1,16 +1,17 @@
 """The latency table of a search space on this device, measured layer by layer in onnxruntime.
 
-A model's time is a sum over what its genes decide: everything before and after the layers, fusions,
-and for every layer an attention part and an MLP part. Where the head reads one token, the exported
-last layer follows that token alone; a table does not know which layer is last, so each layer of
+The parts are modules of real networks, traced as an export traces them. A model's time is a sum
+over what its genes decide: everything before and after the layers, fusions, and for every layer an
+attention part and an MLP part. Where the head reads one token, the last layer follows that token
+alone; a table does not know which layer is last, so each layer of
 depth d counts (d - 1) / d of a full layer and 1 / d of a last one, which is right on average over
 the order of the layers.
 """
 
+import itertools
 import json
 import platform
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,13 +19,16 @@ import onnxruntime
 
 from hytas._engine import SearchSpace
 from hytas.errors import InputError
-from hytas.export.latency_parts import Bench, attention, band_tokens, fusion, mlp, stream
+from hytas.export.latency_parts import Bench, Graphs
 from hytas.model_card import ModelCard
 from hytas.models import InputShape
+from hytas.models.spectral import BAND, PIXEL
+from hytas.spaces import mlp_width
 
 Progress = Callable[[int, int], None]
-Genes = Mapping[str, Sequence[Any]]
+Genes = Mapping[str, Any]
 Row = dict[str, Any]
+STREAMS = (BAND, PIXEL)
 
 
 class Rows(NamedTuple):
@@ -100,32 +104,38 @@ def profile(
 
 def _hytas(bench: Bench, embed: int, genes: Genes) -> Rows:
     """A width of `hytas`: band tokens, always fused, read at the class token."""
-    outside = bench.ends(embed, bench.card.patch_size, "band")
-    depths, names = genes["depth"], ("num_heads", "mlp_ratio")
-    parts = _stream_parts(bench, embed, bench.bands + 1, genes, names, depths)
+    plain = {"space": "hytas", "embed_dim": embed}
+    kinds = {gene: genes[gene] for gene in ("num_heads", "mlp_ratio")}
+    depths = genes["depth"]
+    (outside,) = bench.models([plain | {gene: [] for gene in kinds}])
+    graphs = bench.layers(plain | _filled(kinds), "band")
+    costs = _stream(bench, graphs, embed, bench.bands + 1, kinds, depths)
     whole = [
-        _row(outside + (depth - 2) * parts.fusion, embed_dim=embed, depth=depth) for depth in depths
+        _row(outside + (depth - 2) * costs.fusion, embed_dim=embed, depth=depth) for depth in depths
     ]
     layers: list[Row] = []
-    for gene, full, last in parts.layers:
+    for gene, full, last in costs.layers:
         layers += _by_depth(depths, "depth", embed, full, last, gene)
     return Rows(whole, {"depth": layers})
 
 
 def _wide(bench: Bench, embed: int, genes: Genes) -> Rows:
     """A width of `hytas-wide`: streams of band tokens and of pixel tokens."""
-    whole = [
-        _row(cost, embed_dim=embed, tokens=tokens, patch=side)
-        for side in genes["patch"]
-        for tokens, cost in _wide_ends(bench, embed, side, genes).items()
-    ]
+    named = {s: {gene: genes[gene] for gene in (f"{s}_heads", f"{s}_mlp")} for s in STREAMS}
+    plain = {"space": "hytas-wide", "embed_dim": embed, "pooling": "class", "fusion": "no"}
+    plain |= {gene: [] for kinds in named.values() for gene in kinds}
+    plain |= {gene: genes[gene][0] for gene in ("patch", "band_width", "band_stride")}
+    # Layers of either stream are alike: those of one have the genes of both.
+    both = {f"band_{part}": _union(genes, part) for part in ("heads", "mlp")}
+    graphs = bench.layers(plain | {"tokens": "band"} | _filled(both), "band")
+    whole = _wide_ends(bench, plain, genes)
     layers: dict[str, list[Row]] = {"band_depth": [], "pixel_depth": []}
     depths = genes["band_depth"]
     for stride in genes["band_stride"]:
         count, sizes = -(-bench.bands // stride) + 1, {"band_stride": stride}
-        parts = _stream_parts(bench, embed, count, genes, ("band_heads", "band_mlp"), depths)
-        whole += _wide_fusions(parts.fusion, embed, genes, "band_depth", "pixel", sizes)
-        for gene, full, last in parts.layers:
+        costs = _stream(bench, graphs, embed, count, named["band"], depths)
+        whole += _wide_fusions(costs.fusion, embed, genes, "band_depth", "pixel", sizes)
+        for gene, full, last in costs.layers:
             for tokens in genes["tokens"]:
                 for pooling in genes["pooling"]:
                     # In series the pixels' stream gets the class token; a mean needs every token.
@@ -137,10 +147,9 @@ def _wide(bench: Bench, embed: int, genes: Genes) -> Rows:
     depths = genes["pixel_depth"]
     for side in genes["patch"]:
         count, sizes = side * side + 1, {"patch": side}
-        whole += _wide_bands(bench, embed, side, genes)
-        parts = _stream_parts(bench, embed, count, genes, ("pixel_heads", "pixel_mlp"), depths)
-        whole += _wide_fusions(parts.fusion, embed, genes, "pixel_depth", "band", sizes)
-        for gene, full, last in parts.layers:
+        costs = _stream(bench, graphs, embed, count, named["pixel"], depths)
+        whole += _wide_fusions(costs.fusion, embed, genes, "pixel_depth", "band", sizes)
+        for gene, full, last in costs.layers:
             for pooling in genes["pooling"]:
                 short = full if pooling == "mean" else last
                 keys = {"pooling": pooling, **sizes, **gene}
@@ -148,33 +157,59 @@ def _wide(bench: Bench, embed: int, genes: Genes) -> Rows:
     return Rows(whole, layers)
 
 
-def _wide_ends(bench: Bench, embed: int, side: int, genes: Genes) -> dict[str, float]:
-    """Everything but layers, fusions and band tokens, by the kind of tokens."""
-    plain, pixels = (bench.ends(embed, side, kind) for kind in ("none", "pixel"))
-    return {tokens: plain if tokens == "band" else pixels for tokens in genes["tokens"]}
+def _wide_ends(bench: Bench, plain: Genes, genes: Genes) -> list[Row]:
+    """Everything but layers and fusions: models without a layer, by what their tokens are.
 
-
-def _wide_bands(bench: Bench, embed: int, side: int, genes: Genes) -> list[Row]:
-    """Band tokens of every width and stride; the width between is interpolated."""
-    area, widths = side * side, genes["band_width"]
+    Band tokens are measured of the smallest and largest patch and width. What lies between is
+    interpolated, for the work of their map grows with the patch's area and with the width.
+    """
+    embed, sides, strides = plain["embed_dim"], genes["patch"], genes["band_stride"]
+    grid = [
+        {"patch": side, "band_width": width}
+        for side in (sides[0], sides[-1])
+        for width in (genes["band_width"][0], genes["band_width"][-1])
+    ]
+    shared = [{"tokens": "parallel", **corner} for corner in (grid[0], grid[2])]
+    asked = [{"tokens": "pixel", "patch": side} for side in sides] + shared
+    asked += [{"tokens": "band", "band_stride": s, **corner} for s in strides for corner in grid]
+    costs = bench.models([{**plain, **genes_set} for genes_set in asked])
+    pixel = dict(zip(sides, costs[: len(sides)], strict=True))
+    band = np.reshape(costs[len(sides) + 2 :], (len(strides), 2, 2))
+    # Of two kinds of tokens in one model, scaling, head and call are paid once.
+    once = [
+        pixel[side] + float(band[0, corner, 0]) - costs[len(sides) + corner]
+        for corner, side in enumerate((sides[0], sides[-1]))
+    ]
     rows = []
-    for stride in genes["band_stride"]:
-        measured = [
-            bench.part(
-                partial(band_tokens, embed=embed, sizes=(bench.bands, area, width, stride)),
-                (area, bench.bands),
-                beside=True,
-            )
-            for width in (widths[0], widths[-1])
-        ]
-        for width in widths:
-            cost = float(np.interp(width, (widths[0], widths[-1]), measured))
-            for tokens in genes["tokens"]:
-                keys = {"patch": side, "band_stride": stride, "band_width": width}
-                rows.append(
-                    _row(0.0 if tokens == "pixel" else cost, embed_dim=embed, tokens=tokens, **keys)
-                )
+    for side, number, width in itertools.product(sides, range(len(strides)), genes["band_width"]):
+        area = [float(np.interp(width, _ends(genes["band_width"]), ends)) for ends in band[number]]
+        alone = _over_area(side, sides, area)
+        beside = max(pixel[side] + alone - _over_area(side, sides, once), pixel[side])
+        for tokens in genes["tokens"]:
+            cost = {"pixel": pixel[side], "band": alone}.get(tokens, beside)
+            keys = {"patch": side, "band_stride": strides[number], "band_width": width}
+            rows.append(_row(cost, embed_dim=embed, tokens=tokens, **keys))
     return rows
+
+
+def _over_area(side: int, sides: Sequence[int], values: Sequence[float]) -> float:
+    """Between the values of the smallest and the largest patch, by area."""
+    return float(np.interp(side**2, [edge**2 for edge in _ends(sides)], values))
+
+
+def _ends(values: Sequence[int]) -> tuple[int, int]:
+    return values[0], values[-1]
+
+
+def _union(genes: Genes, part: str) -> list[Any]:
+    """The values of a gene of the layers, of either stream."""
+    return sorted({value for stream in STREAMS for value in genes[f"{stream}_{part}"]})
+
+
+def _filled(kinds: Genes) -> dict[str, list[Any]]:
+    """Genes of as many layers as the longest has values; a shorter one begins again."""
+    count = max(map(len, kinds.values()))
+    return {name: [values[i % len(values)] for i in range(count)] for name, values in kinds.items()}
 
 
 def _wide_fusions(
@@ -208,55 +243,46 @@ LAYOUTS = {
 }
 
 
-class StreamParts(NamedTuple):
+class StreamCosts(NamedTuple):
     """Costs in ms: of a fusion, and of the parts of a layer (gene, in full, for one token)."""
 
     fusion: float
     layers: list[tuple[dict[str, Any], float, float]]
 
 
-def _stream_parts(
-    bench: Bench,
-    embed: int,
-    tokens: int,
-    genes: Genes,
-    names: tuple[str, str],
-    depths: Sequence[int],
-) -> StreamParts:
-    """The parts of layers over `tokens` tokens.
+def _stream(
+    bench: Bench, graphs: Graphs, embed: int, tokens: int, kinds: Genes, depths: Sequence[int]
+) -> StreamCosts:
+    """The parts of layers over `tokens` tokens; `kinds` are the genes of heads and of MLP ratio.
 
     A part that is repeated alone stays in the cache with its weights; in a network the others drive
-    it out. So a whole stream of middling genes is measured too, and all parts are scaled by what it
-    takes over the sum of its parts.
+    it out. So a chain of layers of middling genes is measured too, and all parts are scaled by what
+    it takes over the sum of its parts.
     """
-    shape, layers = (tokens, embed), sorted(depths)[len(depths) // 2] + 2
-    mix = bench.part(partial(fusion, tokens=tokens), shape)
-    found: list[tuple[dict[str, Any], float, float]] = []
-    middle: list[float] = []
-    values = [genes[name] for name in names]
-    builds = [
-        [partial(attention, embed=embed, heads=value) for value in values[0]],
-        [partial(mlp, embed=embed, ratio=value) for value in values[1]],
-    ]
-    for name, kinds, parts in zip(names, values, builds, strict=True):
-        times = [bench.part(build, shape) for build in parts]
-        middle.append(times[len(times) // 2])
-        for value, build, full in zip(kinds, parts, times, strict=True):
-            found.append(({name: value}, full, _one_token(bench, build, shape)))
-    heads, ratio = (kinds[len(kinds) // 2] for kinds in values)
-    chain = partial(stream, embed=embed, tokens=tokens, layers=layers, heads=heads, ratio=ratio)
-    alone = layers * sum(middle) + (layers - 2) * mix
-    factor = bench.whole(chain, shape) / alone if alone > 0 else 1.0
-    return StreamParts(
-        factor * mix, [(gene, factor * full, factor * last) for gene, full, last in found]
+    (heads, counts), (ratio, ratios) = kinds.items()
+    full, last = {}, {}
+    for count in counts:
+        key = ("attention", count)
+        full[heads, count] = bench.part(graphs[(*key, False)], T=tokens)
+        last[heads, count] = bench.part(graphs[(*key, True)], T=tokens)
+    for value in ratios:
+        graph = graphs["mlp", mlp_width(embed, value), False]
+        full[ratio, value], last[ratio, value] = (bench.part(graph, T=t) for t in (tokens, 1))
+    middling = [_middle(counts), _middle(ratios)]
+    layer = [graphs["attention", middling[0], False]]
+    layer.append(graphs["mlp", mlp_width(embed, middling[1]), False])
+    layers = _middle(depths) + 2
+    alone = layers * (full[heads, middling[0]] + full[ratio, middling[1]])
+    factor = bench.chain(layer * layers, T=tokens) / alone if alone > 0 else 1.0
+    mix = bench.part(bench.fusion(tokens), E=embed)
+    return StreamCosts(
+        factor * mix,
+        [({g: value}, factor * full[g, value], factor * last[g, value]) for g, value in full],
     )
 
 
-def _one_token(bench: Bench, build: Any, shape: tuple[int, int]) -> float:
-    """A part of the last layer, where one token is read."""
-    if build.func is mlp:
-        return bench.part(build, (1, shape[1]))
-    return bench.part(partial(build, last=True), shape, beside=True)
+def _middle(values: Sequence[Any]) -> Any:
+    return sorted(values)[len(values) // 2]
 
 
 def _by_depth(

@@ -111,18 +111,18 @@ def example_patches(model: SensorModel, card: ModelCard) -> torch.Tensor:
 
 def trace(
     model: nn.Module,
-    example: torch.Tensor,
-    dynamic: dict[int, Any],
+    example: Any,
+    dynamic: Any,
     names: tuple[list[str], list[str]],
     opset: int,
 ) -> onnx.ModelProto:
-    """Trace a module of one float32 input into ONNX.
+    """Trace a module of one argument into ONNX.
 
     Args:
         model: on the CPU, in evaluation mode.
-        example: an input.
-        dynamic: the input's axes of free size, as `torch.export.Dim`.
-        names: of the input and of the outputs.
+        example: the argument: a float32 tensor, or lists of them.
+        dynamic: its axes of free size, as `torch.export.Dim`; nested as `example` is.
+        names: of the inputs and of the outputs.
         opset: ONNX operator set.
     """
     with quiet(), torch.no_grad(), attention_written_out():

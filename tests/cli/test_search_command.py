@@ -276,7 +276,7 @@ def test_train_takes_an_architecture_of_ones_own(scene: Path, tmp_path: Path, hy
         "mlp_ratio": [1, 2, 1, 1],
     }
     chosen = tmp_path / "mine.json"
-    chosen.write_text(json.dumps(genes))
+    chosen.write_text(json.dumps(genes | {"costs": {"params": 1}}))  # as `space sample` prints it
     out = tmp_path / "mine"
     done = hytas(
         "train", "--arch", chosen, "--data", scene, "--out", out, "--epochs", "1", "--json"

@@ -7,8 +7,8 @@ from numpy.typing import NDArray
 
 from hytas.analysis.tables import RankingTable
 from hytas.errors import InputError
-from hytas.proxies.baselines import balance_of, draw_of
 from hytas.proxies.combine import rank_mean
+from hytas.proxies.no_pass import balance_of, draw_of
 
 Floats = NDArray[np.float64]
 

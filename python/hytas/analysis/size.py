@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hytas.proxies import baselines
+from hytas.proxies import no_pass
 from hytas.spaces.costs import cost
 from hytas.spaces.shape import InputShape
 
@@ -57,7 +57,7 @@ def find_size(
     """
     named = [scene for scene in SCENES if name.lower().startswith(scene)]
     known = shape or (SCENES[named[0]] if named else None)
-    macs = None if known is None else _each(baselines.macs, architectures, known)
+    macs = None if known is None else _each(no_pass.macs, architectures, known)
     counts = {key: values for key, values in counts.items() if np.isfinite(values).any()}
     fusions = counts["params_with_caf"] - counts["params"] if len(counts) == 2 else np.empty(0)
     if shape is None and np.isfinite(fusions).any():
@@ -67,7 +67,7 @@ def find_size(
         return Size(counts["params"] + fused * fusion, source, macs)
     if known is not None:
         source = "the shape given" if shape is not None else f"the shape of {named[0]}"
-        return Size(_each(baselines.params, architectures, known), f"genes and {source}", macs)
+        return Size(_each(no_pass.params, architectures, known), f"genes and {source}", macs)
     if "params" not in counts:
         return None
     left_out = ", which leaves fusion out" if _is_reference(counts["params"], architectures) else ""

@@ -90,8 +90,8 @@ def scene_options(required: bool) -> Callable[[Command], Command]:
             required=required,
             default=None if required else "synthetic",
             show_default=not required,
-            help="Scene: a file (MATLAB, ENVI, GeoTIFF, HDF5, NumPy), a name such as indian_pines, "
-            "or `synthetic`.",
+            help="Scene: a file (MATLAB, ENVI, GeoTIFF, HDF5, NetCDF, NumPy), a name such as "
+            "indian_pines, or `synthetic`.",
         ),
         click.option("--labels", help="File of the label map, if it is not in the scene's."),
         click.option("--data-dir", help="Folder with the files of a scene known by name."),

@@ -94,6 +94,7 @@ def _start(arch: str | None, settings: dict[str, Any], console: Any) -> tuple[An
     if arch is None or out is None:
         raise InputError("train: give RUN, or --arch and --out (and --data)")
     architecture = read_json(Path(arch))
+    architecture.pop("costs", None)  # which `hytas space sample` prints beside the genes
     config = RunConfig(
         space=space_of(architecture),
         recipe=recipe,

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from hytas.proxies import baselines, formulas
+from hytas.proxies import formulas, no_pass
 from hytas.proxies.combine import rank_mean
 
 # Which pass a proxy reads; proxies of one pass share its forward and its backward.
@@ -107,11 +107,11 @@ PROXIES: dict[str, Proxy] = {
     "zico_pp": Proxy(formulas.zico_pp, options={"std": ("magnitude", "signed")}),
     "croze": Proxy(formulas.croze, extra=PERTURBED, all_tokens=True),
     "t_cet": Proxy(formulas.t_cet, kinds=("fc1",), all_tokens=True),
-    "params": Proxy(baselines.params, NO_PASS),
-    "macs": Proxy(baselines.macs, NO_PASS),
-    "depth-embed": Proxy(baselines.depth_embed, NO_PASS),
-    "balance": Proxy(baselines.balance, NO_PASS),
-    "random": Proxy(baselines.random, NO_PASS),
+    "params": Proxy(no_pass.params, NO_PASS),
+    "macs": Proxy(no_pass.macs, NO_PASS),
+    "depth-embed": Proxy(no_pass.depth_embed, NO_PASS),
+    "balance": Proxy(no_pass.balance, NO_PASS),
+    "random": Proxy(no_pass.random, NO_PASS),
 }
 
 COMBINATIONS: dict[str, Callable[..., Any]] = {"rank-mean": rank_mean}

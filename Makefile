@@ -11,7 +11,7 @@ SOURCES := $(shell find engine csrc python -type f -not -name '*.pyc' 2>/dev/nul
            CMakeLists.txt pyproject.toml constraints.txt README.md
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test ctest pytest docs lint format stubs bench gpu clean
+.PHONY: help install demo test ctest pytest docs lint format stubs bench gpu torture clean
 
 help:
 	@echo "make demo     search, train, export and map the synthetic scene"
@@ -23,6 +23,7 @@ help:
 	@echo "make bench    the benchmarks of docs/benchmarks.md"
 	@echo "make gpu      tests and benchmarks on a GPU, one table in runs/; DEVICE=cpu rehearses it,"
 	@echo "              VENV= takes the packages of PYTHON and needs no network, TABLE=FILE, DATA=SCENE"
+	@echo "make torture  kill hytas at 100 random moments and break its disk; KILLS=, FAULTS=, SEED="
 	@echo "make clean    remove builds; $(VENV) and runs stay"
 
 $(BIN)/python:
@@ -97,6 +98,13 @@ $(HERE)/built: $(SOURCES)
 
 gpu: $(if $(strip $(VENV)),install,$(HERE)/built)
 	$(GPU_PYTHON) benchmarks/gpu.py --device $(DEVICE) $(if $(DATA),--data $(DATA)) $(if $(TABLE),--out $(TABLE))
+
+KILLS ?= 100
+FAULTS ?= 20
+SEED ?= 0
+
+torture: install
+	$(BIN)/python tests/torture/torture.py --kills $(KILLS) --faults $(FAULTS) --seed $(SEED)
 
 clean:
 	rm -rf build dist

@@ -1,0 +1,281 @@
+"""Kill hytas at random moments, break its disk, run it twice at once: the results stay the same.
+
+    python tests/torture/torture.py [--kills 100] [--faults 20] [--seed 0] [--keep FOLDER]
+
+Each job is a command whose result is known from one undisturbed run. After every disturbance the
+same command runs again, and what it leaves must equal that result to the byte. A command that fails
+must end with status 2 and one line. The exit status is 1 if anything differs; its folder is kept.
+"""
+
+import argparse
+import csv
+import hashlib
+import json
+import random
+import shutil
+import signal
+import sqlite3
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import scipy.io
+
+FAULTY = Path(__file__).with_name("faulty.py")
+RUN = [sys.executable, "-c", "from hytas.cli.main import run; run()"]
+SHORT = ["--population", "6", "--generations", "2", "--race-steps", "20", "--epochs", "6"]
+# What tells seconds, or which process worked.
+VARYING = {".lock", "evaluations.sqlite"}
+GIVE_UP = 600.0
+
+
+@dataclass(frozen=True)
+class Job:
+    """A command that writes into a folder of its own.
+
+    Attributes:
+        name: in the report.
+        arguments: of the command, from the folder of the scene and the job's own folder.
+        prepared: whether the folder begins as a copy of the finished search.
+    """
+
+    name: str
+    arguments: Callable[[Path, Path], Sequence[object]]
+    prepared: bool = False
+
+
+def _search(finalists: int) -> Callable[[Path, Path], Sequence[object]]:
+    def arguments(scene: Path, out: Path) -> Sequence[object]:
+        where = ["--data", scene / "field.mat", "--out", out / "run"]
+        return ["search", *where, "--budget", "60K-params", "--finalists", finalists, *SHORT]
+
+    return arguments
+
+
+def _export(scene: Path, out: Path) -> Sequence[object]:
+    formats = ["--formats", "onnx,torchscript,onnx-fp16,onnx-scene"]
+    return ["export", out / "run", "--data", scene / "field.mat", *formats]
+
+
+def _classify(scene: Path, out: Path) -> Sequence[object]:
+    maps = ["--out", out / "map.png", "--confidence", out / "confidence.tif"]
+    return ["classify", out / "run" / "model.onnx", scene / "large.npy", *maps]
+
+
+def _score(scene: Path, out: Path) -> Sequence[object]:
+    where = ["--data", scene / "field.mat", "--archs", scene / "archs.jsonl"]
+    return ["score", *where, "--proxy", "dss,snip", "--out", out / "scores.csv"]
+
+
+JOBS = (
+    Job("search without a race", _search(1)),
+    Job("search, race and training", _search(4)),
+    Job("export", _export, prepared=True),
+    Job("classify", _classify, prepared=True),
+    Job("score", _score),
+)
+
+
+def write_scene(folder: Path) -> None:
+    """A small scene, a large one of the same sensor, and architectures to score."""
+    random = np.random.default_rng(0)
+    labels = np.zeros((24, 20), np.uint8)
+    labels[1:7, 1:19], labels[9:15, 1:19], labels[17:23, 1:19] = 2, 5, 9
+    spectra = random.integers(500, 3000, (10, 16))
+    cube = (spectra[labels] + random.normal(0, 150, (24, 20, 16))).astype(np.int16)
+    scipy.io.savemat(folder / "field.mat", {"cube": cube, "gt": labels})
+    np.save(folder / "large.npy", np.tile(cube, (20, 20, 1)))
+    sample = ["space", "sample", "--variable", "bands=16", "--budget", "60K-params", "-n", "200"]
+    done = subprocess.run([*RUN, *sample], capture_output=True, check=True)
+    (folder / "archs.jsonl").write_bytes(done.stdout)
+
+
+def what_is_there(folder: Path) -> dict[str, Any]:
+    """Return the files of a folder -> digests, and what a store tells beside seconds."""
+    found: dict[str, Any] = {}
+    for path in sorted(folder.rglob("*")):
+        if path.name in VARYING or path.is_dir():
+            continue
+        content = path.read_bytes()
+        if path.suffix == ".csv":
+            content = b"\n".join(sorted(_without_seconds(path)))
+        found[str(path.relative_to(folder))] = hashlib.sha256(content).hexdigest()
+    for path in sorted(folder.rglob("evaluations.sqlite")):
+        with sqlite3.connect(f"file:{path}?mode=ro", uri=True) as store:
+            rows = store.execute("SELECT id, architecture, costs, scores FROM evaluations")
+            found["evaluated"] = [json.dumps(row) for row in rows.fetchall()]
+    return found
+
+
+def _without_seconds(path: Path) -> list[bytes]:
+    lines = path.read_text().splitlines()
+    names = lines[0].split(",")
+    kept = [place for place, name in enumerate(names) if "second" not in name]
+    return [",".join(row[place] for place in kept).encode() for row in csv.reader(lines)]
+
+
+class Torture:
+    """Runs jobs, disturbs them, and compares.
+
+    Args:
+        folder: for scenes, references and trials; trials that went wrong stay in it.
+        seed: of the moments.
+    """
+
+    def __init__(self, folder: Path, seed: int) -> None:
+        self.folder, self.random = folder, random.Random(seed)
+        self.scene = folder / "scene"
+        self.scene.mkdir(parents=True)
+        write_scene(self.scene)
+        self.references: dict[str, tuple[dict[str, Any], float]] = {}
+        self.failures: list[str] = []
+        self.trials = 0
+
+    def reference(self, job: Job) -> tuple[dict[str, Any], float]:
+        """Return what an undisturbed run leaves, and its seconds."""
+        if job.name not in self.references:
+            out = self._fresh(job)
+            started = time.monotonic()
+            done = self._run(job, out)
+            if done.returncode != 0:
+                raise RuntimeError(f"{job.name}, undisturbed: {done.stderr}")
+            self.references[job.name] = (what_is_there(out), time.monotonic() - started)
+            if job is JOBS[1]:
+                shutil.copytree(out, self.folder / "finished", dirs_exist_ok=True)
+        return self.references[job.name]
+
+    def kill(self, job: Job, most: int = 5) -> int:
+        """Kill a job at up to `most` random moments, then let it end; return the kills."""
+        _, seconds = self.reference(job)
+        out, kills = self._fresh(job), 0
+        for _ in range(most):
+            process = self._start(job, out)
+            try:
+                process.communicate(timeout=self.random.uniform(0.3, seconds))
+                break
+            except subprocess.TimeoutExpired:
+                process.send_signal(signal.SIGKILL)
+                process.communicate()
+                kills += 1
+        self._compare(job, out, f"killed {kills} times")
+        return kills
+
+    def fault(self, job: Job, point: str) -> None:
+        """Let a call of the file system fail, then run the job on a whole disk."""
+        self.reference(job)
+        out = self._fresh(job)
+        done = self._run(job, out, point)
+        self._judge(job, done, point)
+        self._compare(job, out, point)
+
+    def twice(self, job: Job) -> None:
+        """Run a job in two processes on one folder: one does it, the other refuses or agrees."""
+        self.reference(job)
+        out = self._fresh(job)
+        both = [self._start(job, out) for _ in range(2)]
+        for process in both:
+            _, errors = process.communicate(timeout=GIVE_UP)
+            done = subprocess.CompletedProcess([], process.returncode, "", errors)
+            self._judge(job, done, "twice at once")
+        if all(process.returncode != 0 for process in both):
+            self._fail(job, out, "twice at once: neither did it")
+        self._compare(job, out, "twice at once")
+
+    def _fresh(self, job: Job) -> Path:
+        self.trials += 1
+        out = self.folder / f"trial {self.trials}"
+        if job.prepared:
+            self.reference(JOBS[1])
+            shutil.copytree(self.folder / "finished", out)
+        else:
+            out.mkdir()
+        return out
+
+    def _start(self, job: Job, out: Path, point: str = "") -> subprocess.Popen[str]:
+        run = [sys.executable, str(FAULTY), point] if point else RUN
+        arguments = map(str, job.arguments(self.scene, out))
+        return subprocess.Popen(
+            [*run, *arguments], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
+        )
+
+    def _run(self, job: Job, out: Path, point: str = "") -> subprocess.CompletedProcess[str]:
+        process = self._start(job, out, point)
+        _, errors = process.communicate(timeout=GIVE_UP)
+        return subprocess.CompletedProcess([], process.returncode, "", errors)
+
+    def _judge(self, job: Job, done: subprocess.CompletedProcess[str], what: str) -> None:
+        """A disturbed run ends well, or with status 2 and one line that is no traceback."""
+        if done.returncode not in (0, 2):
+            self._fail(job, None, f"{what}: status {done.returncode}: {done.stderr[-2000:]}")
+        elif done.returncode == 2:
+            told = [line for line in done.stderr.splitlines() if line.startswith("error: ")]
+            if len(told) != 1 or "Traceback" in done.stderr:
+                self._fail(job, None, f"{what}: does not say what failed: {done.stderr[-2000:]}")
+
+    def _compare(self, job: Job, out: Path, what: str) -> None:
+        done = self._run(job, out)
+        if done.returncode != 0:
+            self._fail(job, out, f"{what}, then run again: {done.stderr[-2000:]}")
+            return
+        expected, _ = self.references[job.name]
+        found = what_is_there(out)
+        names = sorted(expected.keys() | found.keys())
+        differing = [name for name in names if expected.get(name) != found.get(name)]
+        if differing:
+            self._fail(job, out, f"{what}: other {', '.join(differing)}")
+        else:
+            shutil.rmtree(out)
+
+    def _fail(self, job: Job, out: Path | None, what: str) -> None:
+        where = "" if out is None else f" (kept in {out})"
+        self.failures.append(f"{job.name}: {what}{where}")
+        print(f"FAILED {self.failures[-1]}", flush=True)
+
+
+def fault_points(count: int, chooser: random.Random) -> list[str]:
+    """Return fault points of every kind, in turn."""
+    points = []
+    for number in range(count):
+        kind = ("fsync", "rename", "write")[number % 3]
+        high = 60_000 if kind == "write" else 12
+        points.append(f"{kind}:{chooser.randint(1, high)}")
+    return points
+
+
+def main() -> int:
+    """Torture, and say what came of it."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--kills", type=int, default=100)
+    parser.add_argument("--faults", type=int, default=20)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--keep", type=Path, help="folder that stays; else a temporary one")
+    options = parser.parse_args()
+    folder = options.keep or Path(tempfile.mkdtemp(prefix="torture"))
+    torture = Torture(folder, options.seed)
+    kills = turn = 0
+    while kills < options.kills:
+        job = JOBS[turn % len(JOBS)]
+        kills += torture.kill(job, min(5, options.kills - kills))
+        turn += 1
+        print(f"{job.name}: {kills}/{options.kills} kills", flush=True)
+    for turn, point in enumerate(fault_points(options.faults, torture.random)):
+        job = JOBS[turn % len(JOBS)]
+        torture.fault(job, point)
+        print(f"{job.name}: {point}", flush=True)
+    for job in JOBS:
+        torture.twice(job)
+        print(f"{job.name}: twice at once", flush=True)
+    print(f"{kills} kills, {options.faults} faults, {len(torture.failures)} failures")
+    if not torture.failures and options.keep is None:
+        shutil.rmtree(folder)
+    return 1 if torture.failures else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from hytas.data.contents import Array, Contents, Variable, reading
+from hytas.data.limits import listed
 from hytas.errors import InputError
 
 # Names of a training and a test map that come as a pair, in lower case.
@@ -21,7 +22,7 @@ SPLIT_NAMES = (
 def load(variable: Variable, contents: Contents, argument: str) -> Array:
     """Read a variable, in the machine's byte order."""
     with reading(argument, contents.path, f"{contents.format} file"):
-        array = variable.read()
+        array = variable.values()
     if not array.dtype.isnative:
         array = array.astype(array.dtype.newbyteorder("="))
     return array
@@ -74,7 +75,7 @@ def find_cube(
         fitting = [v for v in numeric if any(fits(m.shape, v.shape) for m in numbers(maps))]
         numeric = fitting if len(fitting) == 1 else numeric
     if len(numeric) > 1:
-        names = ", ".join(map(str, numeric))
+        names = listed(numeric, len(numeric))
         raise InputError(
             f"{argument}: {contents.path} holds several cubes ({names}): name one with --cube-key"
         )
@@ -88,7 +89,7 @@ def find_cube(
         raise InputError(
             f"{argument}: {one_band[0]} in {contents.path} has one band, a scene needs at least 2"
         )
-    names = ", ".join(map(str, contents.variables)) or "nothing"
+    names = listed(contents.variables, len(contents.variables))
     raise InputError(
         f"{argument}: {contents.path} is not a scene: it holds {names}, and no numeric cube of "
         "three axes (height, width, bands)"
@@ -131,13 +132,13 @@ def find_maps(
     if pair:
         return [_load_map(variable, contents, argument, unlabelled) for variable in pair]
     if not maps:
-        names = ", ".join(map(str, contents.variables)) or "nothing"
+        names = listed(contents.variables, len(contents.variables))
         if unfit := of_map_shape(contents.variables):
             _require_number(unfit[0], contents, argument)
         raise InputError(f"{argument}: no label map in {contents.path}, which holds {names}")
     fitting = [v for v in maps if cube_shape is None or fits(v.shape, cube_shape)]
     if not fitting and cube_shape is not None:
-        names = ", ".join(map(str, maps))
+        names = listed(maps, len(maps))
         raise InputError(
             f"{argument}: {names} in {contents.path} must have the cube's height and width, "
             f"which is {' x '.join(map(str, cube_shape))}"
@@ -149,7 +150,7 @@ def find_maps(
     if len(fit) == 1:
         return fit
     # Which of several is meant, only the user knows.
-    names = ", ".join(map(str, fitting))
+    names = listed(fitting, len(fitting))
     raise InputError(
         f"{argument}: {contents.path} holds several maps ({names}): name one with --labels-key"
     )

@@ -5,8 +5,8 @@ from typing import Any
 
 import numpy as np
 
-from hytas.data.contents import Array, Contents, Variable, kind_of, nanometres
-from hytas.data.formats.matlab_layout import check_v5
+from hytas.data.contents import Array, Contents, Variable, kind_of, wavelength_list
+from hytas.data.formats.matlab_layout import Values, check
 
 _KINDS = {"char": "text", "cell": "other", "struct": "other", "object": "other"}
 _KINDS |= {"function": "other", "opaque": "other", "sparse": "other", "unknown": "other"}
@@ -21,17 +21,20 @@ def read_v5(path: Path) -> Contents:
     """List the variables of a version 4 or 5 file; each is decompressed when it is read."""
     from scipy.io import loadmat, whosmat
 
-    def variable(name: str, shape: tuple[int, ...], kind: str) -> Variable:
+    def variable(name: str, shape: tuple[int, ...], kind: str, values: Values) -> Variable:
         def read() -> Array:
             return np.asarray(loadmat(path, variable_names=[name])[name])
 
-        shape = tuple(map(int, shape))
-        return Variable(name, shape, kind, _KINDS.get(kind, "number"), read)
+        known = "complex" if values.is_complex else _KINDS.get(kind, "number")
+        return Variable(name, shape, kind, known, read, size=values.size, stored=values.stored)
 
     if path.stat().st_size < 128 and not path.read_bytes()[:4].count(0):
         raise ValueError("the header is incomplete")
-    check_v5(path)
-    variables = tuple(variable(*entry) for entry in whosmat(path))
+    sizes = check(path)
+    variables = tuple(
+        variable(name, tuple(map(int, shape)), kind, values)
+        for (name, shape, kind), values in zip(whosmat(path), sizes, strict=True)
+    )
     return Contents(path, "MATLAB v5", variables, _wavelengths(variables))
 
 
@@ -76,9 +79,7 @@ def read_v73(path: Path) -> Contents:
 
 def _wavelengths(variables: tuple[Variable, ...]) -> dict[str, Any]:
     for variable in variables:
-        vector = len(variable.shape) <= 2 and max(variable.shape, default=0) > 1
-        vector = vector and np.prod(variable.shape) == max(variable.shape)
-        if variable.kind == "number" and vector and "wave" in variable.name.lower():
-            found = nanometres(variable.read())
-            return {} if found is None else {"wavelengths": found}
+        found = wavelength_list(variable)
+        if found is not None:
+            return {"wavelengths": found}
     return {}

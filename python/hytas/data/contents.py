@@ -186,7 +186,8 @@ def reading(argument: str, path: Path, what: str) -> Iterator[None]:
     except InputError as error:
         if str(error).startswith(f"{argument}:"):
             raise
-        raise InputError(f"{argument}: {error}") from error
+        named = str(error) if path.name in str(error) else f"{path}: {error}"
+        raise InputError(f"{argument}: {named}") from error
     except Exception as error:
         # h5py raises OSError without errno for a truncated file; the system's own carry one. A
         # place that no file can have, which damage makes up, is an invalid argument.

@@ -6,6 +6,8 @@ from typing import Any
 import numpy as np
 
 from hytas.data.contents import Array, Contents, Variable, kind_of, wavelength_list
+from hytas.data.formats.hdf5_guard import check_first
+from hytas.data.formats.hdf5_walk import Dataset, datasets
 from hytas.data.formats.matlab_layout import Values, check
 
 _KINDS = {"char": "text", "cell": "other", "struct": "other", "object": "other"}
@@ -50,31 +52,43 @@ def read_v73(path: Path) -> Contents:
 
     MATLAB stores column-major arrays, which HDF5 tells row-major: (H, W, B) comes as (B, W, H).
     """
+    check_first(path, "matlab")
+    return read_v73_here(path)
+
+
+def read_v73_here(path: Path) -> Contents:
+    """List the datasets as `read_v73` does, without a look in a child process first."""
     import h5py
 
-    variables: list[Variable] = []
-
-    def visit(name: str, item: Any) -> None:
-        # A shape of None holds no value.
-        if not isinstance(item, h5py.Dataset) or item.shape is None or name.startswith("#"):
-            return
-
-        def read() -> Array:
-            with h5py.File(path, "r") as file:
-                return np.asarray(file[name][()]).transpose()
-
-        def window(rows: slice, columns: slice) -> Array:
-            with h5py.File(path, "r") as file:
-                return np.asarray(file[name][..., columns, rows]).transpose()
-
-        text = item.attrs.get("MATLAB_class", b"")
-        kind = "text" if text == b"char" else kind_of(item.dtype)
-        kind = "complex" if item.dtype.names == ("real", "imag") else kind
-        variables.append(Variable(name, item.shape[::-1], str(item.dtype), kind, read, window))
-
     with h5py.File(path, "r") as file:
-        file.visititems(visit)
-    return Contents(path, "MATLAB v7.3", tuple(variables), _wavelengths(tuple(variables)))
+        variables = tuple(_dataset(path, dataset) for dataset in datasets(file))
+    return Contents(path, "MATLAB v7.3", variables, _wavelengths(variables))
+
+
+def _dataset(path: Path, dataset: Dataset) -> Variable:
+    import h5py
+
+    name, item, dtype, size, stored = dataset
+
+    def read() -> Array:
+        with h5py.File(path, "r") as file:
+            return np.asarray(file[name][()]).transpose()
+
+    def window(rows: slice, columns: slice) -> Array:
+        with h5py.File(path, "r") as file:
+            return np.asarray(file[name][..., columns, rows]).transpose()
+
+    shape = tuple(map(int, item.shape[::-1]))
+    kind = "text" if _is_text(item) else kind_of(dtype)
+    kind = "complex" if dtype.names == ("real", "imag") else kind
+    return Variable(name, shape, str(dtype), kind, read, window, size=size, stored=stored)
+
+
+def _is_text(item: Any) -> bool:
+    """Whether MATLAB says that it wrote a text."""
+    # Not ==, which of a text and of what damage made of it warns or gives an array.
+    said = item.attrs.get("MATLAB_class", b"")
+    return isinstance(said, bytes) and said == b"char"
 
 
 def _wavelengths(variables: tuple[Variable, ...]) -> dict[str, Any]:

@@ -6,10 +6,11 @@ import tempfile
 import zipfile
 import zlib
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from random import Random
 from typing import Any
+from unittest.mock import patch
 
 import h5py
 import numpy as np
@@ -17,7 +18,7 @@ import tifffile
 from fuzz_mutator import Sample
 from scipy.io import netcdf_file, savemat
 
-from hytas.data import load_cube, load_scene, open_cube, open_file
+from hytas.data import load_cube, load_maps, load_scene, open_cube, open_file
 from hytas.errors import InputError
 
 _HEIGHT, _WIDTH, _BANDS = 7, 6, 5
@@ -29,11 +30,22 @@ def look(path: Path) -> None:
     with suppress(InputError):
         load_scene(path)
     with suppress(InputError):
+        load_maps(path)
+    with suppress(InputError):
         load_cube(path)
     cube = open_cube(path)
     height, width, _ = cube.shape
     cube.read(0, min(3, height), 0, min(3, width))
     cube.read(height - 1, height, 0, width)
+
+
+def look_without_child(path: Path) -> None:
+    """Do the same, with HDF5 read in this process at once."""
+    nothing = {"hytas.data.formats.hdf5.check_first", "hytas.data.formats.matlab.check_first"}
+    with ExitStack() as stack:
+        for name in nothing:
+            stack.enter_context(patch(name, lambda path, reader: None))
+        look(path)
 
 
 def _arrays() -> tuple[Any, Any, Any]:
@@ -172,6 +184,7 @@ def geotiff() -> list[Sample]:
         (np.moveaxis(cube, 2, 0), {"planarconfig": "separate", "photometric": "minisblack"}),
         (np.tile(cube, (3, 3, 1)), {"tile": (16, 16), "bigtiff": True, "compression": "zlib"}),
         (labels, {}),
+        (np.moveaxis(cube, 2, 0), {"imagej": True}),
     ]
     return [
         _written("scene.tif", lambda path, a=a, o=o: tifffile.imwrite(path, a, **o))

@@ -25,8 +25,8 @@ def inputs(target: str, seed: int) -> Iterator[Sample]:
 
     Each has a generator of its own, so that the n-th input is the same however many are asked for.
     """
-    corpus, _, finish = TARGETS[target]
-    whole = corpus()
+    finish = TARGETS[target].finish
+    whole = TARGETS[target].corpus()
     for number, sample in enumerate(whole):
         yield finish(sample, Random(f"{target} whole {number}"))
     number = 0

@@ -138,10 +138,12 @@ def _inflated_head(file: BinaryIO, element: _Element, order: str) -> tuple[Binar
     except zlib.error as error:
         raise ValueError(f"the element at byte {element.start - 8}: {error}") from None
     stream = io.BytesIO(head)
-    matrix = next(_elements(stream, 0, 2**32, order, pad=False), None)
-    if matrix is None or matrix.kind != _MATRIX:
-        kind = "nothing" if matrix is None else f"an element of type {matrix.kind}"
-        raise ValueError(f"the element at byte {element.start - 8} holds {kind}, no matrix")
+    matrix = next(_elements(stream, 0, 2**33, order, pad=False))
+    if matrix.kind != _MATRIX:
+        raise ValueError(
+            f"the element at byte {element.start - 8} holds an element of type {matrix.kind}, no "
+            "matrix"
+        )
     return stream, matrix
 
 

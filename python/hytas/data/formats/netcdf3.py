@@ -8,7 +8,10 @@ import numpy as np
 
 from hytas.data.contents import Array, Contents, Variable, kind_of, nanometres
 from hytas.data.formats.hdf5 import band_axis, fill_value, place
-from hytas.data.limits import MOST_WAVELENGTHS, check_count
+from hytas.data.limits import MOST_WAVELENGTHS, check_count, shown
+
+MOST_NAMES = 50_000
+MOST_DIMENSIONS = 32
 
 
 class _Header(NamedTuple):
@@ -76,4 +79,19 @@ def _variable(
 def _open(path: Path) -> Any:
     from scipy.io import netcdf_file
 
-    return netcdf_file(path, "r", mmap=True)
+    class Bounded(netcdf_file):  # type: ignore[misc] # scipy has no types
+        """A file whose header is refused where it would keep scipy busy for minutes."""
+
+        names = 0
+
+        def _unpack_string(self) -> bytes:
+            self.__dict__["names"] = self.names + 1
+            check_count(self.names, "dimensions, attributes and variables", MOST_NAMES)
+            return bytes(super()._unpack_string())
+
+        def _read_var(self) -> tuple[Any, ...]:
+            variable: tuple[Any, ...] = super()._read_var()
+            check_count(len(variable[1]), f"dimensions of {shown(variable[0])}", MOST_DIMENSIONS)
+            return variable
+
+    return Bounded(path, "r", mmap=True)

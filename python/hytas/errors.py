@@ -9,7 +9,11 @@ class InputError(ValueError):
     """Bad input from the user; its one-line message names the argument, its value and the rule.
 
     The command line prints it as `error: <message>` and exits with status 2, without a traceback.
+    What names of files hold of controls is escaped, for a message may end on a terminal.
     """
+
+    def __init__(self, message: object = "") -> None:
+        super().__init__(escaped(str(message)))
 
 
 def is_out_of_memory(failure: str) -> bool:

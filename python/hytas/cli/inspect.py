@@ -22,13 +22,16 @@ Finding = dict[str, Any]
 @click.option("--labels", type=click.Path(path_type=Path), help="Ground truth of a scene.")
 @options.bands_option
 @options.unlabelled_option
+@options.zero_option
 @options.nodata_option
 @click.option("--json", "as_json", is_flag=True, help="Print the findings as JSON.")
 def inspect(path: Path, as_json: bool, **reading: Any) -> None:
     """Tell what PATH holds: a scene, an exported model, or a run folder."""
     if str(path) != "synthetic" and not path.exists():
         raise InputError(f"path: no such file or folder: {path}")
-    given = {name: value for name, value in reading.items() if value is not None}
+    given = {
+        name: value for name, value in reading.items() if value is not None and value is not False
+    }
     found = _reader(path, given)()
     if as_json:
         click.echo(json.dumps(found, indent=2))

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import click
 
 from hytas.cli import options
-from hytas.cli.progress import bar
+from hytas.cli.progress import bar, echo
 from hytas.errors import InputError
 
 if TYPE_CHECKING:
@@ -118,7 +118,7 @@ def classify(
         if confidence is not None:
             write_confidence(confidence, result, deployed.card, source.geo)
             report["confidence"] = str(confidence)
-    click.echo(json.dumps(report, indent=2) if as_json else _text(report))
+    echo(json.dumps(report, indent=2) if as_json else _text(report))
 
 
 def _check_outputs(

@@ -99,6 +99,19 @@ def test_two_matlab_variables_of_one_name(tmp_path: Path) -> None:
     refused(lambda: load_maps(tmp_path / "a.mat"), "holds an array of shape (3, 4, 2)")
 
 
+def test_hdf5_groups_in_groups_without_end(tmp_path: Path) -> None:
+    with h5py.File(tmp_path / "a.h5", "w", libver="latest") as file:
+        group = file
+        for _ in range(500):
+            group = group.create_group("g")
+    refused(lambda: open_file(tmp_path / "a.h5"), "holds more than 64 levels of groups")
+    with h5py.File(tmp_path / "ring.h5", "w") as file:
+        file["c"] = np.ones((4, 5, 6))
+        file["again"] = file
+        file["elsewhere"] = h5py.ExternalLink("/etc/secret.h5", "c")
+    assert [each.name for each in open_file(tmp_path / "ring.h5").variables] == ["c"]
+
+
 def bomb_mat(path: Path) -> Path:
     """2 MB that become 2 GB: one block of zeros, packed once and repeated."""
     body = matrix(9, (2**14, 2**7, 2**7), 2**31)[8:-64]
@@ -214,7 +227,7 @@ def small(tmp_path: Path) -> Path:
     ("work", "words"),
     [
         ("import os; os.abort()", "the HDF5 library crashes on it (SIGABRT)"),
-        ("import os, signal; os.kill(os.getpid(), signal.SIGXCPU)", "takes more than 4 s or 768"),
+        ("import os, signal; os.kill(os.getpid(), signal.SIGXCPU)", "takes more than 3 s or 768"),
         ("import time; time.sleep(60)", "no end of reading it after 1 s"),
     ],
 )
@@ -300,22 +313,6 @@ def test_a_tiff_that_inflates(tmp_path: Path) -> None:
     struct.pack_into("<I", data, count, len(strip))
     path.write_bytes(data + strip)
     refused(lambda: load_cube(path), "unpacks to more than")
-
-
-def test_a_tiff_that_needs_imagecodecs_says_how_to_get_it(tmp_path: Path) -> None:
-    path = tmp_path / "a.tif"
-    cube = np.ones((4, 5, 6), np.uint8)
-    tifffile.imwrite(path, cube, compression="zlib", planarconfig="contig")
-    data = bytearray(path.read_bytes())
-    with tifffile.TiffFile(path) as file:
-        at = file.pages[0].tags[259].valueoffset
-    struct.pack_into("<H", data, at, 50000)  # Zstandard
-    path.write_bytes(data)
-    try:
-        import imagecodecs  # noqa: F401
-    except ImportError:
-        words = f"{path} is compressed with ZSTD", "pip install imagecodecs"
-        refused(lambda: load_cube(path), *words)
 
 
 def test_an_envi_header_of_many_lines_is_read_once(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ import numpy as np
 
 from hytas.data.contents import Array, Contents, Variable, kind_of, nanometres, wavelength_list
 from hytas.data.formats.hdf5_guard import check_first
-from hytas.data.formats.hdf5_walk import Dataset, datasets
+from hytas.data.formats.hdf5_walk import Dataset, address, datasets
 from hytas.data.geo import Geo
 
 _MAGIC = b"\x89HDF\r\n\x1a\n"
@@ -36,19 +36,21 @@ def read_here(path: Path) -> Contents:
         found = datasets(file)
         wavelengths = _wavelengths(found)
         places = {dataset.name: dataset.item.attrs for dataset in found}
-        variables = tuple(_variable(path, dataset, wavelengths, places) for dataset in found)
+        # The library takes milliseconds to tell a name, for it searches the file.
+        scales = {address(each.item): each.name for each in found if len(each.item.shape) < 2}
+        axes = [_band_axis(each.item, wavelengths, scales) for each in found]
+        variables = tuple(
+            _variable(path, each, axis, places) for each, axis in zip(found, axes, strict=True)
+        )
     meta = {} if wavelengths is None else {"wavelengths": wavelengths}
     return Contents(path, "HDF5", variables, meta)
 
 
-def _variable(
-    path: Path, dataset: Dataset, wavelengths: Array | None, places: Mapping[str, Any]
-) -> Variable:
+def _variable(path: Path, dataset: Dataset, axis: int, places: Mapping[str, Any]) -> Variable:
     import h5py
 
     name, item, dtype, size, stored = dataset
     shape = tuple(int(length) for length in item.shape)
-    axis = _band_axis(item, wavelengths) if len(shape) == 3 else 0
     order = None if len(shape) != 3 else (*(i for i in range(3) if i != axis), axis)
 
     def window(rows: slice, columns: slice) -> Array:
@@ -79,10 +81,13 @@ def _variable(
     )
 
 
-def _band_axis(item: Any, wavelengths: Array | None) -> int:
+def _band_axis(item: Any, wavelengths: Array | None, scales: Mapping[int, str]) -> int:
+    if len(item.shape) != 3:
+        return 0
     names = []
     for dimension in item.dims:
-        texts = (dimension.label, *(scale.name or "" for scale in dimension.values()))
+        own = (scales.get(address(scale), "") for scale in dimension.values())
+        texts = (dimension.label, *own)
         names.append(" ".join(text.rsplit("/", 1)[-1] for text in texts))
     return band_axis(item.shape, names, wavelengths)
 

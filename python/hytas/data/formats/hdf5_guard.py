@@ -20,7 +20,7 @@ from hytas.errors import InputError
 
 # Of the child, beside the start of Python: a listing takes milliseconds, and reading the values of
 # TOUCHED_BYTES less than a second.
-CPU_SECONDS = 4
+CPU_SECONDS = 3
 WALL_SECONDS = 60.0
 MOST_BYTES = 768 * 2**20
 TOUCHED_BYTES = 64 * 2**20

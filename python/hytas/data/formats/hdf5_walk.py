@@ -12,6 +12,8 @@ from hytas.errors import InputError
 MOST_OBJECTS = 50_000
 """Groups and datasets that are visited; MATLAB keeps the parts of cells in a group of their own."""
 
+MOST_DEPTH = 64
+"""Levels of groups: to visit each takes the time of its whole path."""
 MOST_CHUNKS = 200_000
 """Chunks of a dataset whose sizes are looked at."""
 MOST_DEFLATED = 1032
@@ -37,22 +39,30 @@ def datasets(file: Any) -> list[Dataset]:
     return [_dataset(file, name) for name in _names(file) if file[name].shape is not None]
 
 
+def address(item: Any) -> int:
+    """Where an object lies in its file, which tells whether two are the same."""
+    import h5py
+
+    return int(h5py.h5o.get_info(item.id).addr)
+
+
 def _names(file: Any) -> list[bytes]:
     import h5py
 
     found: list[bytes] = []
-    visited = 0
+    visited = depth = 0
 
     # By type alone, without opening each: a visit that returns anything but None ends.
     def visit(name: bytes, info: Any) -> bool | None:
-        nonlocal visited
-        visited += 1
+        nonlocal visited, depth
+        visited, depth = visited + 1, max(depth, name.count(b"/"))
         if info.type == h5py.h5o.TYPE_DATASET and not name.startswith(b"#"):
             found.append(name)
-        return True if visited > MOST_OBJECTS else None
+        return True if visited > MOST_OBJECTS or depth > MOST_DEPTH else None
 
     h5py.h5o.visit(file.id, visit, info=True)
     check_count(visited, "groups and datasets", MOST_OBJECTS)
+    check_count(depth, "levels of groups", MOST_DEPTH)
     check_count(len(found), "datasets")
     return found
 

@@ -157,10 +157,9 @@ def _decode(key: Any, data: bytes, index: int) -> Array | None:
 
 
 def _packing(key: Any) -> str:
-    """What a page is packed with, as people know it."""
+    """What a page is packed with: its compression, or without one the differences of pixels."""
     compression = str(getattr(key.compression, "name", key.compression))
-    predictor = getattr(key.predictor, "name", key.predictor)
-    return compression if int(key.predictor) <= 1 else f"{compression}, predictor {predictor}"
+    return compression if compression != "NONE" else f"predictor {int(key.predictor)}"
 
 
 def _meta(tags: dict[int, Tag], bands: int) -> dict[str, Any]:

@@ -16,8 +16,6 @@ constexpr int most_crossings = 4;
 constexpr int most_variations = 6;
 // Attempts at a new draw before the remaining architectures are listed one by one.
 constexpr int most_attempts = 64;
-// Listing walks through all of them, which takes a minute for so many; an exact set this large is never close to exhausted.
-constexpr std::size_t most_listed = std::size_t{1} << 27;
 // Proposals that are under way together, so that the look-up of one waits for memory while others are varied.
 constexpr std::size_t most_lanes = 16;
 

@@ -104,9 +104,11 @@ class StateWriter {
 
 class StateReader {
   public:
-    StateReader(Evolution& run, ByteReader& in) : run_(run), in_(in) {}
+    // `bytes` are those of the whole state.
+    StateReader(Evolution& run, ByteReader& in, std::size_t bytes) : run_(run), in_(in), bytes_(bytes) {}
 
     void read() {
+        check_work();
         Rng::State words{};
         for (std::uint64_t& word : words) word = in_.number();
         require(std::any_of(words.begin(), words.end(), [](std::uint64_t word) { return word != 0; }), "generator");
@@ -117,7 +119,8 @@ class StateReader {
         run_.size_ = in_.number();
         // A generation is planned whole, or, before the first ask, not at all.
         const bool planned = run_.known() - run_.first_ == run_.size_;
-        require(run_.first_ <= run_.asked_ && run_.size_ <= (std::size_t{1} << 32) && (planned || run_.known() == 0), "generation");
+        require(run_.first_ <= run_.asked_ && run_.generation_ <= run_.asked_, "generation");
+        require(planned || (run_.known() == 0 && run_.size_ == run_.settings_.population), "generation");
         read_population();
         read_endgame();
         require(in_.done(), "end");
@@ -126,6 +129,14 @@ class StateReader {
   private:
     static void require(bool sound, const std::string& what) {
         if (!sound) throw Error("state: is damaged: its " + what + " does not make sense");
+    }
+
+    // Settings of a few bytes can ask for the work of minutes. A large generation that is under way has left its bytes.
+    void check_work() const {
+        const EvolutionSettings& settings = run_.settings_;
+        const Wide draws = static_cast<Wide>(std::max<std::size_t>(1, settings.retries + 1)) * (run_.strategy_->elite ? 1 : settings.parents);
+        const Wide work = draws * std::max(settings.population, settings.offspring);
+        require(work <= std::max<Wide>(most_work, bytes_), "settings ask for more than it holds: their number of draws");
     }
 
     void read_evaluations() {
@@ -152,7 +163,12 @@ class StateReader {
 
     void read_population() {
         for (std::size_t left = in_.count(8); left > 0; --left) run_.population_.push_back(in_.number());
-        for (const std::size_t id : run_.population_) require(id < run_.first_ && run_.told(id), "population");
+        require(run_.population_.size() <= run_.settings_.population, "population");
+        std::vector<bool> seen(run_.first_);
+        for (const std::size_t id : run_.population_) {
+            require(id < run_.first_ && run_.told(id) && !seen[id], "population");
+            seen[id] = true;
+        }
         for (std::size_t id = 0; id < run_.first_; ++id) require(run_.told(id), "scores");
         for (std::size_t left = in_.count(16); left > 0; --left) {
             run_.rank_.push_back(in_.number());
@@ -165,14 +181,34 @@ class StateReader {
         run_.endgame_ = in_.number();
         const std::size_t next = in_.number();
         if (run_.endgame_ == 0) return;
-        require(run_.endgame_ <= run_.known() + 1, "end of the search");
+        require(run_.endgame_ <= run_.known() + 1 && is_near_the_end(), "end of the search");
         run_.list_remaining();
         require(next <= run_.remaining_.size() && next % run_.length_ == 0, "end of the search");
         run_.next_remaining_ = next;
     }
 
+    // The rest is listed once draws find nothing new, so most architectures were known then. To list the rest of a set
+    // of which few are known would take minutes, and the memory of the set.
+    bool is_near_the_end() const {
+        const Feasible& feasible = *run_.feasible_;
+        const std::size_t before = run_.endgame_ - 1;
+        if (feasible.at_most() > Evolution::most_listed || before == 0) return false;
+        if (feasible.exact()) return feasible.count() <= 8 * static_cast<Wide>(before);
+        Rng rng(run_.settings_.seed);
+        Genome genome(run_.length_);
+        for (int draw = 0; draw < most_probes; ++draw) {
+            feasible.sample(rng, Uniform::architectures, genome);
+            if (run_.set_.find(run_.set_.hash(genome.data()), genome.data(), run_.genomes_.data()) < before) return true;
+        }
+        return false;
+    }
+
+    static constexpr Wide most_work = Wide{1} << 22;
+    static constexpr int most_probes = 24;
+
     Evolution& run_;
     ByteReader& in_;
+    std::size_t bytes_;
 };
 
 std::string Evolution::state() const {
@@ -192,7 +228,7 @@ Evolution Evolution::restore(std::shared_ptr<const Feasible> feasible, const std
         throw Error("state: belongs to another space, other variables or another budget than " + feasible->space().name() + " with " +
                     (feasible->budget().bounds().empty() ? "no budget" : feasible->budget().text()));
     Evolution run(std::move(feasible), read_settings(in));
-    StateReader(run, in).read();
+    StateReader(run, in, state.size()).read();
     return run;
 }
 

@@ -45,6 +45,12 @@ std::string small_state() {
     return run.state();
 }
 
+// A state with the number at `at` replaced, and the checksum that belongs to it.
+std::string forged(std::string state, std::size_t at, std::uint64_t number) {
+    for (std::size_t i = 0; i < 8; ++i) state[at + i] = static_cast<char>((number >> (8 * i)) & 0xff);
+    return with_checksum(state);
+}
+
 }  // namespace
 
 TEST_CASE("damaged budgets are read or refused") {
@@ -93,4 +99,36 @@ TEST_CASE("every truncated, edited, newer or foreign state is refused with its r
     const auto other = std::make_shared<const Feasible>(builtin("hytas"), Budget());
     CHECK(error_of([&] { Evolution::restore(other, whole); }).find("belongs to another space, other variables or another budget than hytas with no budget") !=
           std::string::npos);
+}
+
+TEST_CASE("a state of few bytes does not ask for the work or the memory of many") {
+    const auto feasible = std::make_shared<const Feasible>(builtin("hytas"), Budget());
+    EvolutionSettings settings;
+    settings.strategy = "ageing";
+    settings.population = 10;
+    Evolution run(feasible, settings);
+    const std::string fresh = run.state();
+    std::vector<Gene8> genomes;
+    const std::size_t first = run.ask(0, genomes);
+    for (std::size_t id = first; id < run.asked(); ++id) {
+        const double score[] = {static_cast<double>(id)};
+        run.tell({id}, score, 1);
+    }
+    run.ask(0, genomes);
+    const std::string whole = run.state();
+    const auto refused = [&](const std::string& state) { return error_of([&] { Evolution::restore(feasible, state); }); };
+    CHECK(refused(whole).empty());
+    // Magic, version, length, fingerprint and the strategy's name come before the sizes.
+    const std::size_t sizes = 12 + 8 + 8 + 8 + 8 + settings.strategy.size();
+    const std::size_t retries = sizes + 3 * 8 + 8 + (8 + settings.mutation.size()) + 8 + (8 + settings.uniform.size());
+    const std::uint64_t many = std::uint64_t{1} << 24;
+    for (const std::string& state : {fresh, whole}) {
+        CHECK(forged(state, sizes, 10) == state);
+        CHECK(forged(state, retries, settings.retries) == state);
+        for (const std::size_t at : {sizes, sizes + 8, sizes + 16, retries})
+            CHECK(refused(forged(state, at, many)).find("state: is damaged: its settings ask for more than it holds") == 0);
+    }
+    CHECK(refused(forged(fresh, fresh.size() - 8 - 8 * 5 - 8, std::uint64_t{1} << 32)).find("its generation does not make sense") != std::string::npos);
+    // The end of the search: all that is left of billions would be listed.
+    for (const std::uint64_t known : {1, 11, 12}) CHECK(refused(forged(whole, whole.size() - 24, known)).find("its end of the search") != std::string::npos);
 }

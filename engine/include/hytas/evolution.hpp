@@ -106,6 +106,8 @@ class Evolution {
     bool draw_new(Gene8* child);
     bool draw_remaining(Gene8* child);
     void list_remaining();
+    // Listing walks through all of them, which takes a minute for so many; an exact set this large is never close to exhausted.
+    static constexpr std::size_t most_listed = std::size_t{1} << 27;
     void append(const Gene8* genome, std::uint64_t hash);
     std::size_t known() const { return told_.size(); }
     bool all_known() const { return feasible_->exact() && feasible_->count() == known(); }

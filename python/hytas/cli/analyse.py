@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from hytas.cli.progress import echo
 from hytas.errors import InputError
 
 
@@ -85,7 +86,7 @@ def ranking(
         predictor_sizes=sizes,
         progress=lambda text: click.echo(text, err=True),
     )
-    click.echo(json.dumps(found, indent=1, allow_nan=False) if as_json else _text(found))
+    echo(json.dumps(found, indent=1, allow_nan=False) if as_json else _text(found))
 
 
 def _sizes(text: str) -> list[int]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from hytas.cli.options import MOST_THREADS
-from hytas.cli.progress import bar
+from hytas.cli.progress import bar, echo
 from hytas.errors import InputError
 from hytas.files import check_folder
 
@@ -125,7 +125,7 @@ def bench(
             found["profile"] = _compare(deployed, written, profile_table)
         if table is not None:
             found["table"] = _compare(deployed, _read_table(table), table)
-    click.echo(json.dumps(found, indent=2) if as_json else _text(found))
+    echo(json.dumps(found, indent=2) if as_json else _text(found))
 
 
 def _check_table(path: Path, model: Path) -> None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import click
 
 from hytas.cli import options
-from hytas.cli.progress import bar
+from hytas.cli.progress import bar, echo
 from hytas.errors import InputError
 
 if TYPE_CHECKING:
@@ -47,6 +47,7 @@ if TYPE_CHECKING:
 @click.option("--cube-key", help="The cube's name in its file.")
 @click.option("--labels-key", help="The label map's name in its file.")
 @options.unlabelled_option
+@options.zero_option
 @options.nodata_option
 @click.option("--provider", default="auto", show_default=True, help="auto, cpu or cuda.")
 @click.option(
@@ -69,6 +70,7 @@ def classify(
     cube_key: str | None,
     labels_key: str | None,
     unlabelled: int | None,
+    zero_is_a_class: bool,
     nodata: float | None,
     provider: str,
     threads: int,
@@ -87,9 +89,8 @@ def classify(
     source = _open_source(scene, cube_key, deployed.card.bands)
     height, width, bands = source.cube.shape
     deployed.check_scene(bands, source.wavelengths, str(scene), size=(height, width))
-    truth = (
-        None if labels is None else _read_truth(labels, labels_key, source.cube.shape, unlabelled)
-    )
+    marks = {"unlabelled": unlabelled, "zero_is_a_class": zero_is_a_class}
+    truth = None if labels is None else _read_truth(labels, labels_key, source.cube.shape, **marks)
     if truth is not None:
         check_truth(truth.scored, deployed.card)
     read = {"the scene": source.files, "the labels": () if truth is None else truth.files}
@@ -117,7 +118,7 @@ def classify(
         if confidence is not None:
             write_confidence(confidence, result, deployed.card, source.geo)
             report["confidence"] = str(confidence)
-    click.echo(json.dumps(report, indent=2) if as_json else _text(report))
+    echo(json.dumps(report, indent=2) if as_json else _text(report))
 
 
 def _check_outputs(
@@ -225,9 +226,7 @@ def _open_source(path: Path, key: str | None, bands: int) -> Source:
     return Source(cube, cube.wavelengths, cube.nodata, cube.geo, cube.contents.files, notes)
 
 
-def _read_truth(
-    path: Path, key: str | None, shape: tuple[int, ...], unlabelled: int | None
-) -> Truth:
+def _read_truth(path: Path, key: str | None, shape: tuple[int, ...], **marks: Any) -> Truth:
     import numpy as np
 
     from hytas.data import load_maps, open_file, synthetic_scene
@@ -237,7 +236,7 @@ def _read_truth(
         assert scene.test is not None  # the synthetic scene has its own split
         return Truth(scene.labels, scene.test, "pixels of the test map")
     files = open_file(path, "labels").files
-    maps = [values.astype(np.int32) for _, values in load_maps(path, key, shape, unlabelled)]
+    maps = [values.astype(np.int32) for _, values in load_maps(path, key, shape, **marks)]
     if len(maps) == 2:
         both = np.where(maps[1] > 0, maps[1], maps[0])
         return Truth(both, maps[1], "pixels of the test map", files)

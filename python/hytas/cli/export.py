@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from hytas.cli import options
+from hytas.cli.progress import echo
 from hytas.errors import InputError
 
 if TYPE_CHECKING:
@@ -58,7 +59,7 @@ def export(
         console.close()
     outcome = replace(outcome, architecture=_as_written(run, outcome))
     if as_json:
-        click.echo(json.dumps({**outcome.to_dict(), "further": further}, indent=1))
+        echo(json.dumps({**outcome.to_dict(), "further": further}, indent=1))
         return
     print_outcome(outcome, config.data)
     for name, figures in further.items():
@@ -67,7 +68,7 @@ def export(
             for key, value in figures.items()
             if key != "file"
         )
-        click.echo(f"{name}: {figures['file']} ({facts})")
+        echo(f"{name}: {figures['file']} ({facts})")
 
 
 def _moved(config: "RunConfig", data: str | None, labels: str | None) -> dict[str, Any]:

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from hytas.cli import options
-from hytas.errors import InputError
+from hytas.cli.progress import echo
+from hytas.errors import InputError, escaped
 
 if TYPE_CHECKING:
     from hytas.data import Contents
@@ -22,18 +23,21 @@ Finding = dict[str, Any]
 @click.option("--labels", type=click.Path(path_type=Path), help="Ground truth of a scene.")
 @options.bands_option
 @options.unlabelled_option
+@options.zero_option
 @options.nodata_option
 @click.option("--json", "as_json", is_flag=True, help="Print the findings as JSON.")
 def inspect(path: Path, as_json: bool, **reading: Any) -> None:
     """Tell what PATH holds: a scene, an exported model, or a run folder."""
     if str(path) != "synthetic" and not path.exists():
         raise InputError(f"path: no such file or folder: {path}")
-    given = {name: value for name, value in reading.items() if value is not None}
+    given = {
+        name: value for name, value in reading.items() if value is not None and value is not False
+    }
     found = _reader(path, given)()
     if as_json:
-        click.echo(json.dumps(found, indent=2))
+        echo(json.dumps(found, indent=2))
     else:
-        click.echo("\n".join(_lines(found)))
+        echo("\n".join(_lines(found)))
 
 
 def _reader(path: Path, given: Mapping[str, Any]) -> Callable[[], Finding]:
@@ -159,16 +163,19 @@ def _range(wavelengths: Any) -> str | None:
 
 def _lines(found: Finding, indent: int = 0) -> list[str]:
     """A finding as aligned lines, mappings and lists one level deeper; empty ones are left out."""
-    widest = max((len(str(key)) for key in found), default=0)
+    widest = max((len(escaped(str(key))) for key in found), default=0)
     lines: list[str] = []
     for key, value in found.items():
-        head = f"{' ' * indent}{key!s:<{widest}}"
+        head = f"{' ' * indent}{escaped(str(key)):<{widest}}"
         if value is None or value == [] or value == {}:
             continue
         if isinstance(value, dict):
             lines += [head.rstrip(), *_lines(value, indent + 2)]
         elif isinstance(value, list) and any(isinstance(item, str | dict) for item in value):
-            lines += [head.rstrip(), *(f"{' ' * (indent + 2)}{item}" for item in value)]
+            lines += [
+                head.rstrip(),
+                *(f"{' ' * (indent + 2)}{escaped(str(item))}" for item in value),
+            ]
         else:
-            lines.append(f"{head}  {value}")
+            lines.append(f"{head}  {escaped(str(value))}")
     return lines

@@ -4,10 +4,12 @@ import importlib
 import os
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
+from traceback import walk_tb
 
 import click
 
-from hytas.errors import InputError, is_out_of_memory, one_line
+from hytas.errors import InputError, escaped, is_out_of_memory, one_line
 
 # command -> (module, function, short help). A new command is one file and one line here.
 COMMANDS = {
@@ -47,6 +49,8 @@ FORMER = {"baselines": "references"}
 # How often a thread of torch's looks for work before it sleeps. libgomp looks for milliseconds;
 # where another program holds a core, the threads then wait for each other most of the time.
 SPIN_COUNT = "3000"
+MOST_SAID = 4000
+"""Characters of a message."""
 INTERRUPTED = "interrupted: the same command resumes from what was written"
 
 
@@ -89,21 +93,21 @@ def run(arguments: Sequence[str] | None = None) -> None:
         click.echo(INTERRUPTED, err=True)
         sys.exit(130)
     except click.ClickException as error:
+        error.message = _short(error.message)  # type: ignore[misc] # before it is shown
         error.show()
         sys.exit(error.exit_code)
     except KeyboardInterrupt:
         click.echo(INTERRUPTED, err=True)
         sys.exit(130)
     except (InputError, OSError) as error:
-        click.echo(f"error: {_spoken(error)}", err=True)
+        _complain(f"error: {_spoken(error)}")
         sys.exit(2)
     except (MemoryError, RuntimeError) as error:
         if not is_out_of_memory(one_line(error)):
             raise
-        click.echo(
+        _complain(
             f"error: out of memory ({str(error).splitlines()[0] if str(error) else 'no details'}); "
-            "where a GPU is short, --device cpu takes the machine's; what was written stays",
-            err=True,
+            "where a GPU is short, --device cpu takes the machine's; what was written stays"
         )
         sys.exit(1)
     sys.exit(status if isinstance(status, int) else 0)
@@ -113,7 +117,34 @@ def _spoken(error: Exception) -> str:
     """What is wrong; of the system's errors without their numbers."""
     if isinstance(error, OSError) and error.filename is not None and error.strerror:
         return f"{error.filename}: {error.strerror}"
+    if isinstance(error, OSError) and error.strerror:
+        return f"{'standard output: ' if _is_output_lost(error) else ''}{error.strerror}"
     return str(error)
+
+
+def _is_output_lost(error: OSError) -> bool:
+    """Whether it was printing that failed, as on a full disk; then standard output is let go.
+
+    Python would try again when it ends, and say so in words of its own.
+    """
+    frames = (frame.f_code for frame, _ in walk_tb(error.__traceback__))
+    if click.echo.__code__ not in frames:
+        return False
+    with suppress(OSError, ValueError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return True
+
+
+def _short(text: str) -> str:
+    """A message as one line that moves no cursor, and that a terminal shows at once."""
+    line = escaped(text)
+    return line if len(line) <= MOST_SAID else f"{line[:MOST_SAID]} ..."
+
+
+def _complain(text: str) -> None:
+    """Print a message, where standard error takes it."""
+    with suppress(OSError):
+        click.echo(_short(text), err=True)
 
 
 def _share_cores() -> None:

@@ -81,6 +81,12 @@ unlabelled_option = click.option(
     "--unlabelled", type=int, help="Label that marks unlabelled pixels, as 0 does; such as 255."
 )
 
+zero_option = click.option(
+    "--zero-is-a-class",
+    is_flag=True,
+    help="0 labels a class, as in a map of 0 and 1; ids are then one more than the labels.",
+)
+
 
 def scene_options(required: bool) -> Callable[[Command], Command]:
     """--data, --labels and the names of variables in them."""
@@ -100,6 +106,7 @@ def scene_options(required: bool) -> Callable[[Command], Command]:
             "--labels-key", help="Variable of the label map; `TRAIN,TEST` for a fixed split."
         ),
         unlabelled_option,
+        zero_option,
         nodata_option,
     )
 

@@ -7,7 +7,14 @@ from contextlib import contextmanager
 
 import click
 
+from hytas.errors import escaped
+
 LOG_SECONDS = 5.0
+
+
+def echo(text: str) -> None:
+    """Print a result, of which names in files may be a part: its lines move no cursor."""
+    click.echo("\n".join(map(escaped, text.split("\n"))))
 
 
 class Live:
@@ -22,11 +29,11 @@ class Live:
     def line(self, text: str) -> None:
         """Print a fact on a line of its own."""
         self.close()
-        click.echo(text, err=True)
+        click.echo(escaped(text), err=True)
 
     def show(self, work: str, text: str, last: bool = False) -> None:
         """Show where `work` stands; a log keeps the first and the last of it in any case."""
-        now = time.monotonic()
+        now, text = time.monotonic(), escaped(text)
         if self._live:
             click.echo(f"\r\x1b[2K{text}", nl=False, err=True)
             self._shown = True

@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from hytas.cli import options
-from hytas.cli.progress import Live
+from hytas.cli.progress import Live, echo
 from hytas.errors import InputError
 from hytas.files import check_folder
 
@@ -97,7 +97,7 @@ def references(
         )
     finally:
         console.close()
-    click.echo(json.dumps(found, indent=1, allow_nan=False) if as_json else _text(found))
+    echo(json.dumps(found, indent=1, allow_nan=False) if as_json else _text(found))
 
 
 def _shower(console: Live) -> Callable[[str, int, str, int, int], None]:

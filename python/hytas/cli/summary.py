@@ -3,8 +3,7 @@
 import re
 from collections.abc import Callable
 
-import click
-
+from hytas.cli.progress import echo
 from hytas.pictures import font_note
 from hytas.run import Outcome, describe_architecture
 
@@ -13,36 +12,36 @@ def print_outcome(outcome: Outcome, data: str) -> None:
     """Print accuracy, architecture, costs against the budget, files, and the next command."""
     if outcome.metrics is not None:
         _print_accuracy(outcome)
-    click.echo(f"\narchitecture  {describe_architecture(outcome.architecture)}")
+    echo(f"\narchitecture  {describe_architecture(outcome.architecture)}")
     bounds = {name: (lower, upper) for name, lower, upper in outcome.bounds}
     for name, cost in outcome.costs.items():
         if name in bounds or name in ("params", "macs"):
             shown = _unit_of(name, outcome.budget or "")
-            click.echo(f"{name:<13} {shown(cost)}{_against(cost, bounds.get(name), shown)}")
-    click.echo(f"\nfiles in {outcome.folder}/")
+            echo(f"{name:<13} {shown(cost)}{_against(cost, bounds.get(name), shown)}")
+    echo(f"\nfiles in {outcome.folder}/")
     for name, size in outcome.files.items():
-        click.echo(f"  {name:<22} {_bytes(size):>9}")
-    click.echo(f"\nnext: {_next_command(outcome, data)}")
+        echo(f"  {name:<22} {_bytes(size):>9}")
+    echo(f"\nnext: {_next_command(outcome, data)}")
 
 
 def _print_accuracy(outcome: Outcome) -> None:
     assert outcome.metrics is not None
     test, parity = outcome.metrics["test"], outcome.metrics["parity"]
     worst = max(item["max_difference"] for item in parity["formats"].values())
-    click.echo(f"\naccuracy of model.onnx on {test['pixels']} test pixels")
+    echo(f"\naccuracy of model.onnx on {test['pixels']} test pixels")
     for name, value in test["per_class"].items():
         shown = "   -  " if value is None else f"{value:.4f}"
-        click.echo(f"  {name:<30} {shown}  ({test['support'][name]} pixels)")
+        echo(f"  {name:<30} {shown}  ({test['support'][name]} pixels)")
     seeds = outcome.metrics.get("seeds", {})
     for name in ("OA", "AA", "kappa", "ECE"):
         spread = ""
         if name in seeds:
             found = seeds[name]
             spread = f"  ({len(seeds['of'])} seeds: {found['mean']:.4f} +- {found['std']:.4f})"
-        click.echo(f"  {name:<30} {test[name]:.4f}{spread}")
-    click.echo(f"torch, ONNX and TorchScript agree on all of them: largest difference {worst:.1e}")
+        echo(f"  {name:<30} {test[name]:.4f}{spread}")
+    echo(f"torch, ONNX and TorchScript agree on all of them: largest difference {worst:.1e}")
     if note := font_note(list(test["per_class"])):
-        click.echo(f"note: {note}")
+        echo(f"note: {note}")
 
 
 def _unit_of(name: str, budget: str) -> Callable[[int], str]:

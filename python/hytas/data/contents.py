@@ -1,6 +1,7 @@
 """What a file holds, told without reading its pixels."""
 
 import errno
+import math
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -11,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hytas.data.geo import Geo
+from hytas.data.limits import MOST_WAVELENGTHS, check_inflated, listed, shown
 from hytas.errors import InputError
 
 Array = npt.NDArray[Any]
@@ -46,6 +48,8 @@ class Variable:
         window: reads part of it, where the format can; holds no memory afterwards.
         nodata: the value that the file names for no data in this array, or None.
         geo: where the file says that it lies, or None.
+        size: bytes that `read` takes in memory; 0 where the values lie in the file as they are.
+        stored: bytes that they take in the file, at most.
     """
 
     name: str
@@ -56,9 +60,33 @@ class Variable:
     window: Window | None = None
     nodata: float | None = None
     geo: Geo | None = None
+    size: int = 0
+    stored: int = 0
 
     def __str__(self) -> str:
-        return f"{self.name} ({' x '.join(map(str, self.shape))} {self.dtype})"
+        shape = " x ".join(map(str, self.shape))
+        return f"{shown(self.name)} ({shape} {shown(self.dtype)})"
+
+    def check_size(self) -> None:
+        """Refuse to read what is much larger in memory than in the file.
+
+        Raises:
+            InputError: it is, which tells names and sizes.
+        """
+        check_inflated(self.name, self.size, self.stored)
+
+    def values(self) -> Array:
+        """Read it whole, if its size is in proportion and as told.
+
+        Raises:
+            InputError: much larger in memory than in the file.
+            ValueError: the array in the file is not of the shape that its header tells.
+        """
+        self.check_size()
+        array = self.read()
+        if array.shape != self.shape:
+            raise ValueError(f"{self} holds an array of shape {array.shape}")
+        return array
 
 
 @dataclass(frozen=True)
@@ -89,7 +117,7 @@ class Contents:
         for variable in self.variables:
             if variable.name == name:
                 return variable
-        names = ", ".join(str(variable) for variable in self.variables) or "nothing"
+        names = listed(self.variables, len(self.variables))
         raise InputError(f"{argument}: no variable {name!r} in {self.path}, which holds {names}")
 
 
@@ -132,6 +160,19 @@ def nanometres(values: Array, bands: int | None = None) -> Array | None:
     return wavelengths * 1000.0 if wavelengths.max() < 100 else wavelengths
 
 
+def wavelength_list(variable: Variable) -> Array | None:
+    """Return the wavelengths in nm that a variable named like wavelengths lists, or None.
+
+    Only a list that may belong to a cube is read: a long one costs memory, and fits none.
+    """
+    long = max(variable.shape, default=0)
+    name = variable.name.rsplit("/", 1)[-1].lower()
+    is_list = 1 < long <= MOST_WAVELENGTHS and math.prod(variable.shape) == long
+    if variable.kind != "number" or not is_list or "wave" not in name or "width" in name:
+        return None
+    return nanometres(variable.values())
+
+
 @contextmanager
 def reading(argument: str, path: Path, what: str) -> Iterator[None]:
     """Turn whatever a format's library raises on a broken file into one line.
@@ -145,7 +186,8 @@ def reading(argument: str, path: Path, what: str) -> Iterator[None]:
     except InputError as error:
         if str(error).startswith(f"{argument}:"):
             raise
-        raise InputError(f"{argument}: {error}") from error
+        named = str(error) if path.name in str(error) else f"{path}: {error}"
+        raise InputError(f"{argument}: {named}") from error
     except Exception as error:
         # h5py raises OSError without errno for a truncated file; the system's own carry one. A
         # place that no file can have, which damage makes up, is an invalid argument.

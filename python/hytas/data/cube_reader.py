@@ -112,6 +112,7 @@ class FileCube:
         rows, columns = slice(row0, row1), slice(col0, col1)
         if self.variable.window is not None and self.band_axis == 2:
             with reading("scene", self.contents.path, f"{self.contents.format} file"):
+                self.variable.check_size()
                 pixels = self.variable.window(rows, columns)
             return np.ascontiguousarray(pixels, dtype=pixels.dtype.newbyteorder("="))
         if self._whole is None:

@@ -1,10 +1,13 @@
 """Finding the cube and the label maps among a file's variables, whatever their names."""
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 
 from hytas.data.contents import Array, Contents, Variable, reading
+from hytas.data.labels import check_map
+from hytas.data.limits import listed, shown
 from hytas.errors import InputError
 
 # Names of a training and a test map that come as a pair, in lower case.
@@ -21,7 +24,7 @@ SPLIT_NAMES = (
 def load(variable: Variable, contents: Contents, argument: str) -> Array:
     """Read a variable, in the machine's byte order."""
     with reading(argument, contents.path, f"{contents.format} file"):
-        array = variable.read()
+        array = variable.values()
     if not array.dtype.isnative:
         array = array.astype(array.dtype.newbyteorder("="))
     return array
@@ -74,7 +77,7 @@ def find_cube(
         fitting = [v for v in numeric if any(fits(m.shape, v.shape) for m in numbers(maps))]
         numeric = fitting if len(fitting) == 1 else numeric
     if len(numeric) > 1:
-        names = ", ".join(map(str, numeric))
+        names = listed(numeric, len(numeric))
         raise InputError(
             f"{argument}: {contents.path} holds several cubes ({names}): name one with --cube-key"
         )
@@ -88,7 +91,7 @@ def find_cube(
         raise InputError(
             f"{argument}: {one_band[0]} in {contents.path} has one band, a scene needs at least 2"
         )
-    names = ", ".join(map(str, contents.variables)) or "nothing"
+    names = listed(contents.variables, len(contents.variables))
     raise InputError(
         f"{argument}: {contents.path} is not a scene: it holds {names}, and no numeric cube of "
         "three axes (height, width, bands)"
@@ -105,6 +108,7 @@ def find_maps(
     cube_shape: tuple[int, ...] | None,
     argument: str,
     unlabelled: int | None = None,
+    zero_is_a_class: bool = False,
 ) -> list[tuple[str, Array]]:
     """Return the label map, or the training and the test map, of a file, each (H, W).
 
@@ -114,42 +118,52 @@ def find_maps(
         cube_shape: the shape of the cube as stored, which maps must fit on two axes; None fits any.
         argument: what the user calls the file.
         unlabelled: the value that stands for 0, or None; in the maps returned it is 0.
+        zero_is_a_class: whether 0 is a class like others; ids are then one more than in the file.
 
     Raises:
         InputError: no map, none that fits, or several and no key.
     """
+
+    def read(variables: Sequence[Variable]) -> list[tuple[str, Array]]:
+        if zero_is_a_class and len(variables) == 2:
+            names = " and ".join(shown(variable.name) for variable in variables)
+            raise InputError(
+                f"zero is a class: one label map needed, not {names}: what is 0 there?"
+            )
+        marks = _Marks(unlabelled, zero_is_a_class)
+        return [_load_map(variable, contents, argument, marks) for variable in variables]
+
     if key is not None:
         keys = [name.strip() for name in key.split(",")]
         if len(keys) > 2:
             raise InputError(f"--labels-key: {key!r} names {len(keys)} maps, one or two needed")
         if len(set(keys)) < len(keys):
             raise InputError(f"--labels-key: {key!r} names one map twice")
-        named = [contents.get(name, argument) for name in keys]
-        return [_load_map(variable, contents, argument, unlabelled) for variable in named]
+        return read([contents.get(name, argument) for name in keys])
     maps = numbers(contents.variables)
     pair = _split_pair(maps)
     if pair:
-        return [_load_map(variable, contents, argument, unlabelled) for variable in pair]
+        return read(pair)
     if not maps:
-        names = ", ".join(map(str, contents.variables)) or "nothing"
+        names = listed(contents.variables, len(contents.variables))
         if unfit := of_map_shape(contents.variables):
             _require_number(unfit[0], contents, argument)
         raise InputError(f"{argument}: no label map in {contents.path}, which holds {names}")
     fitting = [v for v in maps if cube_shape is None or fits(v.shape, cube_shape)]
     if not fitting and cube_shape is not None:
-        names = ", ".join(map(str, maps))
+        names = listed(maps, len(maps))
         raise InputError(
             f"{argument}: {names} in {contents.path} must have the cube's height and width, "
             f"which is {' x '.join(map(str, cube_shape))}"
         )
-    loaded = [_load_map(variable, contents, argument, unlabelled) for variable in fitting]
+    loaded = [each for variable in fitting for each in read([variable])]
     if len(loaded) == 1:
         return loaded
     fit = [(name, values) for name, values in loaded if _may_be_ground_truth(values)]
     if len(fit) == 1:
         return fit
     # Which of several is meant, only the user knows.
-    names = ", ".join(map(str, fitting))
+    names = listed(fitting, len(fitting))
     raise InputError(
         f"{argument}: {contents.path} holds several maps ({names}): name one with --labels-key"
     )
@@ -177,19 +191,33 @@ def _may_be_ground_truth(values: Array) -> bool:
     return bool(ids[0] >= 0 and (ids > 0).sum() >= 2)
 
 
+class _Marks(NamedTuple):
+    """What the user says of labels: which stands for none, and whether 0 is a class."""
+
+    unlabelled: int | None
+    zero_is_a_class: bool
+
+
 def _load_map(
-    variable: Variable, contents: Contents, argument: str, unlabelled: int | None
+    variable: Variable, contents: Contents, argument: str, marks: _Marks
 ) -> tuple[str, Array]:
     _require_number(variable, contents, argument)
+    unlabelled = marks.unlabelled
     if unlabelled is not None and not -(2**63) <= unlabelled < 2**63:
         raise InputError(f"unlabelled {unlabelled}: must be a label, a whole number of 64 bits")
+    if unlabelled == 0 and marks.zero_is_a_class:
+        raise InputError("unlabelled 0: 0 is no label of unlabelled pixels where zero is a class")
     shape = map_shape(variable.shape)
     if shape is None:
         raise InputError(f"{argument}: {variable} in {contents.path} is no map: two axes needed")
     values = load(variable, contents, argument).reshape(shape)
+    empty = np.zeros(shape, np.bool_)
     for mark in (variable.nodata, unlabelled):
         if mark is not None:
-            values = np.where(np.isnan(values) if np.isnan(mark) else values == mark, 0, values)
+            empty |= np.isnan(values) if np.isnan(mark) else values == mark
+    values = np.where(empty, 0, values)
+    if marks.zero_is_a_class:
+        values = np.where(empty, 0, check_map(variable.name, values, argument) + 1)
     return variable.name, values
 
 

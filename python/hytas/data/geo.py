@@ -163,6 +163,7 @@ def _transform_of_map_info(
         angle = math.radians(float(turn))
     except ValueError:
         angle = 0.0
+    angle = angle if math.isfinite(angle) else 0.0
     cosine, sine = math.cos(angle), math.sin(angle)
     # The reference pixel is counted from 1, at its upper left corner. The signs of a rotation, and
     # that it does not turn the way to the reference pixel, are GDAL's reading of the header.

@@ -73,7 +73,8 @@ def join(maps: Sequence[tuple[str, Array]], argument: str = "labels") -> Labels:
         raise InputError(f"{argument}: {names} holds no labelled pixel: all values are 0")
     if ids.size == 1:
         raise InputError(
-            f"{argument}: {names} holds the single class {ids[0]}: at least 2 classes needed"
+            f"{argument}: {names} holds the single class {ids[0]}: at least 2 classes needed; "
+            "--zero-is-a-class takes 0 for one, too"
         )
     if ids[-1] in USUAL_MARKS and ids[-1] > ids[-2] + 1:
         notes.append(

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hytas.data import find
-from hytas.data.contents import Array
+from hytas.data.contents import Array, Contents
 from hytas.data.cube_reader import band_axis, valid_pixels
 from hytas.data.datasets import SCENES, locate
 from hytas.data.fill import check_mark
@@ -54,6 +54,7 @@ class Use:
     bands: str | None = None
     nodata: float | None = None
     unlabelled: int | None = None
+    zero_is_a_class: bool = False
 
     def mark(self, own: float | None, cube: Array) -> float | None:
         """The value for no data of a cube whose file names `own`.
@@ -74,6 +75,7 @@ def load_scene(
     bands: str | None = None,
     nodata: float | None = None,
     unlabelled: int | None = None,
+    zero_is_a_class: bool = False,
 ) -> Scene:
     """Read a scene: one file with cube and labels, two files, or one by name.
 
@@ -88,18 +90,21 @@ def load_scene(
             finite in these; None is all bands but those that the file marks as bad.
         nodata: the value that stands for no data; None is the file's own, if it names one.
         unlabelled: the label that marks unlabelled pixels, as 0 does.
+        zero_is_a_class: whether 0 labels a class, as in a map of 0 and 1. The scene's ids are then
+            one more than the file's labels, for 0 stays the id of what is unlabelled.
 
     Raises:
         InputError: whatever keeps the input from being a scene, in one line.
     """
-    use = Use(bands, nodata, unlabelled)
+    use = Use(bands, nodata, unlabelled, zero_is_a_class)
     if str(data) != "synthetic" and str(data) not in SCENES:
         if data_dir is not None:
             raise InputError(f"data dir: only for the scenes {', '.join(SCENES)}, not for {data}")
         others = () if labels is None else (labels,)
         return _read(data, others, (cube_key, labels_key), use)
     given = {"labels": labels, "cube key": cube_key, "labels key": labels_key}
-    _refuse_companions(str(data), {**given, "unlabelled": unlabelled})
+    zero = {"zero is a class": zero_is_a_class or None}
+    _refuse_companions(str(data), {**given, "unlabelled": unlabelled, **zero})
     if data != "synthetic":
         return _named(str(data), data_dir, use)
     if nodata is not None:
@@ -126,7 +131,9 @@ def _read(
     maps = [
         found
         for other in others
-        for found in find.find_maps(other, labels_key, variable.shape, argument, use.unlabelled)
+        for found in find.find_maps(
+            other, labels_key, variable.shape, argument, use.unlabelled, use.zero_is_a_class
+        )
     ]
     cube, notes = _turn(find.load(variable, contents, "data"), maps[0][1].shape, str(variable))
     if cube.nbytes <= IN_MEMORY_BYTES:
@@ -140,15 +147,38 @@ def _read(
         test=maps[1][1] if len(maps) == 2 else None,
         name=contents.path.stem,
         wavelengths=contents.meta.get("wavelengths"),
-        class_names=others[0].meta.get("class_names"),
+        class_names=_class_names(others[0], maps, use),
         sources=sources,
-        notes=[*contents.meta.get("notes", ()), *notes],
-        class_colours=others[0].meta.get("class_colours"),
+        notes=[*contents.meta.get("notes", ()), *notes, *_zero_note(use)],
+        class_colours=_by_id(others[0].meta.get("class_colours"), use),
         map_names=tuple(name for name, _ in maps),
         nodata=use.mark(variable.nodata, cube),
         bad_bands=contents.meta.get("bad_bands", ()),
         bands=use.bands,
     )
+
+
+def _by_id(facts: Mapping[int, Any] | None, use: Use) -> Mapping[int, Any] | None:
+    """What a file says by label, by the id that the scene has for it."""
+    if facts is None or not use.zero_is_a_class:
+        return facts
+    return {label + 1: fact for label, fact in facts.items()}
+
+
+def _class_names(
+    contents: Contents, maps: Sequence[tuple[str, Array]], use: Use
+) -> Mapping[int, str] | None:
+    names: Mapping[int, str] | None = _by_id(contents.meta.get("class_names"), use)
+    if not use.zero_is_a_class:
+        return names
+    ids = (int(number) for _, values in maps for number in np.unique(values))
+    return {number: (names or {}).get(number) or f"label {number - 1}" for number in ids}
+
+
+def _zero_note(use: Use) -> tuple[str, ...]:
+    if not use.zero_is_a_class:
+        return ()
+    return ("0 is a class: ids in maps and tables are one more than the labels of the file",)
 
 
 def _refuse_companions(data: str, given: Mapping[str, Any]) -> None:
@@ -204,6 +234,7 @@ def load_maps(
     labels_key: str | None = None,
     shape: tuple[int, ...] | None = None,
     unlabelled: int | None = None,
+    zero_is_a_class: bool = False,
 ) -> list[tuple[str, npt.NDArray[np.int64]]]:
     """Read the label map, or the training and the test map, of a file, ids as the file has them.
 
@@ -212,9 +243,10 @@ def load_maps(
         labels_key: the map's name, or "training,test" names of two.
         shape: the cube's, to find the map that fits; None takes any.
         unlabelled: the label that marks unlabelled pixels, as 0 does.
+        zero_is_a_class: whether 0 labels a class; ids are then one more than the file's labels.
     """
     contents = open_file(path, "labels")
-    maps = find.find_maps(contents, labels_key, shape, "labels", unlabelled)
+    maps = find.find_maps(contents, labels_key, shape, "labels", unlabelled, zero_is_a_class)
     return [(name, check_map(name, values)) for name, values in maps]
 
 

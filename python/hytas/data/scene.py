@@ -320,13 +320,16 @@ def _names(names: Mapping[int, str] | Sequence[str] | None, labels: Labels) -> t
 
 def _apart(names: Sequence[str]) -> tuple[str, ...]:
     """The names, numbered from the second on where several classes have the same."""
-    found: list[str] = []
+    taken = set(names)
+    found: dict[str, None] = {}
+    numbers: dict[str, int] = {}
     for name in names:
-        number, own = 1, name
-        while own in found or (number > 1 and own in names):
+        number, own = numbers.get(name, 1), name
+        while own in found or (number > 1 and own in taken):
             number += 1
             own = f"{name} ({number})"
-        found.append(own)
+        numbers[name] = number
+        found[own] = None
     return tuple(found)
 
 

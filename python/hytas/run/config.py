@@ -64,6 +64,7 @@ class RunConfig:
         bands: bands to start from, as "1-103,110-148"; None for all.
         nodata: the value that stands for no data; None is the file's own, if it names one.
         unlabelled: the label that marks unlabelled pixels, as 0 does.
+        zero_is_a_class: whether 0 labels a class.
         scaling: standard or minmax.
         recipe: of the race and the final training.
         retrain_on: old name of `final_training_on`.
@@ -94,6 +95,7 @@ class RunConfig:
     bands: str | None = None
     nodata: float | None = None
     unlabelled: int | None = None
+    zero_is_a_class: bool = False
     scaling: str = "standard"
     recipe: Recipe = field(default_factory=Recipe)
     retrain_on: InitVar[str | None] = None
@@ -196,6 +198,7 @@ class RunConfig:
             bands=self.bands,
             nodata=self.nodata,
             unlabelled=self.unlabelled,
+            zero_is_a_class=self.zero_is_a_class,
         )
 
     def with_epochs(self, epochs: int | None) -> "RunConfig":

@@ -9,6 +9,7 @@ import numpy as np
 from hytas.data.contents import Array, Contents, Variable, header_nanometres, kind_of
 from hytas.data.formats.raw import LAYOUTS, read_window
 from hytas.data.geo import Geo
+from hytas.data.limits import shown
 from hytas.errors import InputError
 
 # https://www.nv5geospatialsoftware.com/docs/enviheaderfiles.html, "data type"
@@ -16,6 +17,8 @@ _DTYPES = {1: "u1", 2: "i2", 3: "i4", 4: "f4", 5: "f8", 6: "c8", 9: "c16"}
 _DTYPES |= {12: "u2", 13: "u4", 14: "i8", 15: "u8"}
 # The axes (lines, samples, bands) as stored.
 _INTERLEAVES = {"bsq": "bls", "bil": "lbs", "bip": "lsb"}
+MOST_HEADER = 2**24
+"""Bytes of a header; a list of 10,000 wavelengths takes a hundredth."""
 DATA_SUFFIXES = ("", ".img", ".dat", ".raw", ".bsq", ".bil", ".bip", ".bin", ".lan", ".envi")
 
 
@@ -88,6 +91,8 @@ def _split(text: str) -> str | list[str]:
 
 def _fields(path: Path) -> dict[str, str]:
     """The fields as written, a braced value with its braces, on one line."""
+    if path.stat().st_size > MOST_HEADER:
+        raise InputError(f"{path}: an ENVI header has at most {MOST_HEADER} bytes")
     text = path.read_text(encoding="utf-8-sig", errors="replace")
     lines = text.splitlines()
     if not lines or not lines[0].strip().startswith("ENVI"):
@@ -100,11 +105,13 @@ def _fields(path: Path) -> dict[str, str]:
             continue
         name, value = " ".join(name.lower().split()), value.strip()
         if value.startswith("{"):
-            while "}" not in value:
+            parts = [value]
+            while "}" not in parts[-1]:
                 more = next(rest, None)
                 if more is None:
-                    raise InputError(f"{path}: the brace of {name!r} is never closed")
-                value += "" if more.startswith(";") else " " + more.strip()
+                    raise InputError(f"{path}: the brace of {shown(name)!r} is never closed")
+                parts.append("" if more.startswith(";") else more.strip())
+            value = " ".join(filter(None, parts))
             value = value[: value.rindex("}") + 1]
         fields[name] = value
     return fields

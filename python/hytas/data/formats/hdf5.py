@@ -2,12 +2,15 @@
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from hytas.data.contents import Array, Contents, Variable, kind_of, nanometres
+from hytas.data.contents import Array, Contents, Variable, kind_of, nanometres, wavelength_list
+from hytas.data.formats.hdf5_guard import check_first
+from hytas.data.formats.hdf5_walk import Dataset, address, datasets
 from hytas.data.geo import Geo
 
 _MAGIC = b"\x89HDF\r\n\x1a\n"
@@ -21,31 +24,33 @@ def matches(head: bytes, path: Path) -> bool:
 
 def read(path: Path) -> Contents:
     """List the datasets of a file, the band axis put last where names or wavelengths tell it."""
+    check_first(path, "hdf5")
+    return read_here(path)
+
+
+def read_here(path: Path) -> Contents:
+    """List the datasets as `read` does, without a look at the file in a child process first."""
     import h5py
 
-    found: list[tuple[str, Any]] = []
     with h5py.File(path, "r") as file:
-        file.visititems(
-            lambda name, item: (
-                found.append((name, item))
-                if isinstance(item, h5py.Dataset) and item.shape is not None  # None: no value
-                else None
-            )
-        )
+        found = datasets(file)
         wavelengths = _wavelengths(found)
-        places = {name: item.attrs for name, item in found}
-        variables = tuple(_variable(path, name, item, wavelengths, places) for name, item in found)
+        places = {dataset.name: dataset.item.attrs for dataset in found}
+        # The library takes milliseconds to tell a name, for it searches the file.
+        scales = {address(each.item): each.name for each in found if len(each.item.shape) < 2}
+        axes = [_band_axis(each.item, wavelengths, scales) for each in found]
+        variables = tuple(
+            _variable(path, each, axis, places) for each, axis in zip(found, axes, strict=True)
+        )
     meta = {} if wavelengths is None else {"wavelengths": wavelengths}
     return Contents(path, "HDF5", variables, meta)
 
 
-def _variable(
-    path: Path, name: str, item: Any, wavelengths: Array | None, places: Mapping[str, Any]
-) -> Variable:
+def _variable(path: Path, dataset: Dataset, axis: int, places: Mapping[str, Any]) -> Variable:
     import h5py
 
-    shape = tuple(int(size) for size in item.shape)
-    axis = _band_axis(item, wavelengths) if len(shape) == 3 else 0
+    name, item, dtype, size, stored = dataset
+    shape = tuple(int(length) for length in item.shape)
     order = None if len(shape) != 3 else (*(i for i in range(3) if i != axis), axis)
 
     def window(rows: slice, columns: slice) -> Array:
@@ -62,16 +67,27 @@ def _variable(
             array = np.asarray(file[name][()])
             return array if order is None else array.transpose(order)
 
-    shown = shape if order is None else tuple(shape[i] for i in order)
-    can_window = window if len(shape) in (2, 3) else None
-    kind, mark, geo = kind_of(item.dtype), fill_value(item.attrs), place(item.attrs, places)
-    return Variable(name, shown, str(item.dtype), kind, whole, can_window, mark, geo)
+    return Variable(
+        name,
+        shape if order is None else tuple(shape[i] for i in order),
+        str(dtype),
+        kind_of(dtype),
+        whole,
+        window if len(shape) in (2, 3) else None,
+        fill_value(item.attrs),
+        place(item.attrs, places),
+        size,
+        stored,
+    )
 
 
-def _band_axis(item: Any, wavelengths: Array | None) -> int:
+def _band_axis(item: Any, wavelengths: Array | None, scales: Mapping[int, str]) -> int:
+    if len(item.shape) != 3:
+        return 0
     names = []
     for dimension in item.dims:
-        texts = (dimension.label, *(scale.name or "" for scale in dimension.values()))
+        own = (scales.get(address(scale), "") for scale in dimension.values())
+        texts = (dimension.label, *own)
         names.append(" ".join(text.rsplit("/", 1)[-1] for text in texts))
     return band_axis(item.shape, names, wavelengths)
 
@@ -88,18 +104,24 @@ def band_axis(shape: Sequence[int], names: Sequence[str], wavelengths: Array | N
     return 2
 
 
-def _wavelengths(found: list[tuple[str, Any]]) -> Array | None:
-    for name, item in found:
-        last = name.rsplit("/", 1)[-1].lower()
-        if "wave" in last and "width" not in last and len(item.shape) == 1 and item.size > 1:
-            values = nanometres(item[()]) if kind_of(item.dtype) == "number" else None
-            if values is not None:
-                return values
-    for _, item in found:
+def _wavelengths(found: list[Dataset]) -> Array | None:
+    for dataset in found:
+        values = wavelength_list(_as_it_lies(dataset)) if len(dataset.item.shape) == 1 else None
+        if values is not None:
+            return values
+    for _, item, *_ in found:
         for key in ("wavelengths", "wavelength"):
             if len(item.shape) == 3 and key in item.attrs:
                 return nanometres(item.attrs[key])
     return None
+
+
+def _as_it_lies(dataset: Dataset) -> Variable:
+    """A dataset of a file that is open."""
+    name, item, dtype, size, stored = dataset
+    read = partial(item.__getitem__, ())
+    kind = kind_of(dtype)
+    return Variable(name, item.shape, str(dtype), kind, read, size=size, stored=stored)
 
 
 def place(variable: Mapping[str, Any], variables: Mapping[str, Mapping[str, Any]]) -> Geo | None:

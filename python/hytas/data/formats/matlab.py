@@ -5,8 +5,10 @@ from typing import Any
 
 import numpy as np
 
-from hytas.data.contents import Array, Contents, Variable, kind_of, nanometres
-from hytas.data.formats.matlab_layout import check_v5
+from hytas.data.contents import Array, Contents, Variable, kind_of, wavelength_list
+from hytas.data.formats.hdf5_guard import check_first
+from hytas.data.formats.hdf5_walk import Dataset, datasets
+from hytas.data.formats.matlab_layout import Values, check
 
 _KINDS = {"char": "text", "cell": "other", "struct": "other", "object": "other"}
 _KINDS |= {"function": "other", "opaque": "other", "sparse": "other", "unknown": "other"}
@@ -21,17 +23,20 @@ def read_v5(path: Path) -> Contents:
     """List the variables of a version 4 or 5 file; each is decompressed when it is read."""
     from scipy.io import loadmat, whosmat
 
-    def variable(name: str, shape: tuple[int, ...], kind: str) -> Variable:
+    def variable(name: str, shape: tuple[int, ...], kind: str, values: Values) -> Variable:
         def read() -> Array:
             return np.asarray(loadmat(path, variable_names=[name])[name])
 
-        shape = tuple(map(int, shape))
-        return Variable(name, shape, kind, _KINDS.get(kind, "number"), read)
+        known = "complex" if values.is_complex else _KINDS.get(kind, "number")
+        return Variable(name, shape, kind, known, read, size=values.size, stored=values.stored)
 
     if path.stat().st_size < 128 and not path.read_bytes()[:4].count(0):
         raise ValueError("the header is incomplete")
-    check_v5(path)
-    variables = tuple(variable(*entry) for entry in whosmat(path))
+    sizes = check(path)
+    variables = tuple(
+        variable(name, tuple(map(int, shape)), kind, values)
+        for (name, shape, kind), values in zip(whosmat(path), sizes, strict=True)
+    )
     return Contents(path, "MATLAB v5", variables, _wavelengths(variables))
 
 
@@ -47,38 +52,48 @@ def read_v73(path: Path) -> Contents:
 
     MATLAB stores column-major arrays, which HDF5 tells row-major: (H, W, B) comes as (B, W, H).
     """
+    check_first(path, "matlab")
+    return read_v73_here(path)
+
+
+def read_v73_here(path: Path) -> Contents:
+    """List the datasets as `read_v73` does, without a look in a child process first."""
     import h5py
 
-    variables: list[Variable] = []
-
-    def visit(name: str, item: Any) -> None:
-        # A shape of None holds no value.
-        if not isinstance(item, h5py.Dataset) or item.shape is None or name.startswith("#"):
-            return
-
-        def read() -> Array:
-            with h5py.File(path, "r") as file:
-                return np.asarray(file[name][()]).transpose()
-
-        def window(rows: slice, columns: slice) -> Array:
-            with h5py.File(path, "r") as file:
-                return np.asarray(file[name][..., columns, rows]).transpose()
-
-        text = item.attrs.get("MATLAB_class", b"")
-        kind = "text" if text == b"char" else kind_of(item.dtype)
-        kind = "complex" if item.dtype.names == ("real", "imag") else kind
-        variables.append(Variable(name, item.shape[::-1], str(item.dtype), kind, read, window))
-
     with h5py.File(path, "r") as file:
-        file.visititems(visit)
-    return Contents(path, "MATLAB v7.3", tuple(variables), _wavelengths(tuple(variables)))
+        variables = tuple(_dataset(path, dataset) for dataset in datasets(file))
+    return Contents(path, "MATLAB v7.3", variables, _wavelengths(variables))
+
+
+def _dataset(path: Path, dataset: Dataset) -> Variable:
+    import h5py
+
+    name, item, dtype, size, stored = dataset
+
+    def read() -> Array:
+        with h5py.File(path, "r") as file:
+            return np.asarray(file[name][()]).transpose()
+
+    def window(rows: slice, columns: slice) -> Array:
+        with h5py.File(path, "r") as file:
+            return np.asarray(file[name][..., columns, rows]).transpose()
+
+    shape = tuple(map(int, item.shape[::-1]))
+    kind = "text" if _is_text(item) else kind_of(dtype)
+    kind = "complex" if dtype.names == ("real", "imag") else kind
+    return Variable(name, shape, str(dtype), kind, read, window, size=size, stored=stored)
+
+
+def _is_text(item: Any) -> bool:
+    """Whether MATLAB says that it wrote a text."""
+    # Not ==, which of a text and of what damage made of it warns or gives an array.
+    said = item.attrs.get("MATLAB_class", b"")
+    return isinstance(said, bytes) and said == b"char"
 
 
 def _wavelengths(variables: tuple[Variable, ...]) -> dict[str, Any]:
     for variable in variables:
-        vector = len(variable.shape) <= 2 and max(variable.shape, default=0) > 1
-        vector = vector and np.prod(variable.shape) == max(variable.shape)
-        if variable.kind == "number" and vector and "wave" in variable.name.lower():
-            found = nanometres(variable.read())
-            return {} if found is None else {"wavelengths": found}
+        found = wavelength_list(variable)
+        if found is not None:
+            return {"wavelengths": found}
     return {}

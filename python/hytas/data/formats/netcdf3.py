@@ -8,6 +8,10 @@ import numpy as np
 
 from hytas.data.contents import Array, Contents, Variable, kind_of, nanometres
 from hytas.data.formats.hdf5 import band_axis, fill_value, place
+from hytas.data.limits import MOST_WAVELENGTHS, check_count, shown
+
+MOST_NAMES = 50_000
+MOST_DIMENSIONS = 32
 
 
 class _Header(NamedTuple):
@@ -26,6 +30,7 @@ def matches(head: bytes, path: Path) -> bool:
 def read(path: Path) -> Contents:
     """List the variables of a file, the band axis put last where names or wavelengths tell it."""
     with _open(path) as file:
+        check_count(len(file.variables), "variables")
         headers = {name: _header(name, item) for name, item in file.variables.items()}
     lists = [header.values for header in headers.values() if header.values is not None]
     wavelengths = nanometres(lists[0]) if lists else None
@@ -38,6 +43,7 @@ def read(path: Path) -> Contents:
 def _header(name: str, item: Any) -> _Header:
     # Copies throughout: nothing may refer to the file's memory map when it is closed.
     listed = "wave" in name.lower() and "width" not in name.lower() and len(item.shape) == 1
+    listed = listed and item.shape[0] is not None and item.shape[0] <= MOST_WAVELENGTHS
     return _Header(
         tuple(int(size) for size in item.data.shape),
         tuple(item.dimensions),
@@ -73,4 +79,19 @@ def _variable(
 def _open(path: Path) -> Any:
     from scipy.io import netcdf_file
 
-    return netcdf_file(path, "r", mmap=True)
+    class Bounded(netcdf_file):  # type: ignore[misc] # scipy has no types
+        """A file whose header is refused where it would keep scipy busy for minutes."""
+
+        names = 0
+
+        def _unpack_string(self) -> bytes:
+            self.__dict__["names"] = self.names + 1
+            check_count(self.names, "dimensions, attributes and variables", MOST_NAMES)
+            return bytes(super()._unpack_string())
+
+        def _read_var(self) -> tuple[Any, ...]:
+            variable: tuple[Any, ...] = super()._read_var()
+            check_count(len(variable[1]), f"dimensions of {shown(variable[0])}", MOST_DIMENSIONS)
+            return variable
+
+    return Bounded(path, "r", mmap=True)

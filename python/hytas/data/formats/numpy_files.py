@@ -1,12 +1,17 @@
 """NumPy files: .npy memory-mapped, .npz by member. Pickled objects are refused."""
 
+import io
 import zipfile
 from pathlib import Path
 from typing import IO, Any
 
 import numpy as np
 
-from hytas.data.contents import Array, Contents, Variable, kind_of, nanometres
+from hytas.data.contents import Array, Contents, Variable, kind_of, wavelength_list
+from hytas.data.limits import bytes_of, check_count
+
+MOST_HEADER = 2**16
+"""Bytes of an array's header; numpy itself refuses texts of more than 10,000."""
 
 
 def matches_npy(head: bytes, path: Path) -> bool:
@@ -41,34 +46,41 @@ def matches_npz(head: bytes, path: Path) -> bool:
 def read_npz(path: Path) -> Contents:
     """Describe the arrays of a .npz file by their headers; each is read when asked for."""
     variables = []
-    meta: dict[str, Any] = {}
     with zipfile.ZipFile(path) as archive:
-        members = [name for name in archive.namelist() if name.endswith(".npy")]
+        members = [item for item in archive.infolist() if item.filename.endswith(".npy")]
+        check_count(len(members), "arrays")
         for member in members:
             with archive.open(member) as stream:
                 shape, dtype = _header(stream)
-            variables.append(_member(path, member.removesuffix(".npy"), shape, dtype))
-    for variable in variables:
-        if "wave" in variable.name.lower() and len(variable.shape) == 1:
-            found = nanometres(variable.read()) if variable.kind == "number" else None
-            meta |= {} if found is None else {"wavelengths": found}
+            stored = min(member.compress_size, path.stat().st_size)
+            variables.append(_member(path, member.filename, shape, dtype, stored))
+    found = (wavelength_list(variable) for variable in variables if len(variable.shape) == 1)
+    wavelengths = next((values for values in found if values is not None), None)
+    meta = {} if wavelengths is None else {"wavelengths": wavelengths}
     return Contents(path, "NumPy npz", tuple(variables), meta)
 
 
 def _member(
-    path: Path, name: str, shape: tuple[int, ...], dtype: "np.dtype[np.generic]"
+    path: Path, member: str, shape: tuple[int, ...], dtype: np.dtype[Any], stored: int
 ) -> Variable:
+    name = member.removesuffix(".npy")
+
     def read() -> Array:
         with np.load(path, allow_pickle=False) as archive:
             return np.asarray(archive[name])
 
-    return Variable(name, shape, str(dtype), kind_of(dtype), read)
+    size = bytes_of(shape, dtype.itemsize)
+    return Variable(name, shape, str(dtype), kind_of(dtype), read, size=size, stored=stored)
 
 
-def _header(stream: IO[bytes]) -> "tuple[tuple[int, ...], np.dtype[np.generic]]":
-    version = np.lib.format.read_magic(stream)
+def _header(stream: IO[bytes]) -> tuple[tuple[int, ...], np.dtype[Any]]:
+    # A header may claim, and a zip make, gigabytes of text.
+    head = io.BytesIO(stream.read(MOST_HEADER))
+    version = np.lib.format.read_magic(head)
     if version == (1, 0):
-        shape, _, dtype = np.lib.format.read_array_header_1_0(stream)
+        shape, _, dtype = np.lib.format.read_array_header_1_0(head)
     else:
-        shape, _, dtype = np.lib.format.read_array_header_2_0(stream)
+        shape, _, dtype = np.lib.format.read_array_header_2_0(head)
+    if any(length < 0 for length in shape):
+        raise ValueError(f"its shape is {shape}")
     return shape, dtype

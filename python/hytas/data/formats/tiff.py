@@ -10,10 +10,14 @@ import numpy as np
 
 from hytas.data.contents import Array, Contents, Variable, kind_of, nanometres
 from hytas.data.formats.raw import read_window
+from hytas.data.formats.tiff_layout import check_pages, check_segment
 from hytas.data.geo import TAGS, Geo, Tag
+from hytas.data.limits import bytes_of
 from hytas.errors import InputError
 
 _GDAL_METADATA, _GDAL_NODATA = 42112, 42113
+# Kinds of pages, beside vendors', and the one vendor whose many bands are one page.
+_KINDS = {"frame", "gdal", "geotiff", "imagej", "multipage", "shaped", "uniform", "virtual"}
 
 
 def matches(head: bytes, path: Path) -> bool:
@@ -23,11 +27,10 @@ def matches(head: bytes, path: Path) -> bool:
 
 def read(path: Path) -> Contents:
     """Describe the first image of a file: one page of many samples, or one page a band."""
-    import tifffile
-
     # It logs every oddity of a tag; what matters arrives as an exception.
     logging.getLogger("tifffile").setLevel(logging.CRITICAL)
-    with tifffile.TiffFile(path) as file:
+    check_pages(path)
+    with _open(path) as file:
         series = file.series[0]
         page = series.keyframe
         axes = series.axes
@@ -52,7 +55,7 @@ def read(path: Path) -> Contents:
 
     def window(rows: slice, columns: slice) -> Array:
         if offset is None:
-            with tifffile.TiffFile(path) as file:
+            with _open(path) as file:
                 return _segments(file.series[0], rows, columns, len(shape) == 2)
         size = (full[0], full[1], full[2] if len(full) == 3 else 1)
         layout = "bls" if order[0] == 1 else "lsb"
@@ -71,8 +74,20 @@ def read(path: Path) -> Contents:
         window,
         meta.pop("nodata", None),
         meta.pop("geo", None),
+        bytes_of(full, dtype.itemsize),
+        path.stat().st_size,
     )
     return Contents(path, "GeoTIFF", (variable,), meta)
+
+
+def _open(path: Path) -> Any:
+    """The file by tifffile, as plain pages: some vendors' files name others, which are not read."""
+    import tifffile
+
+    vendors: dict[str, Any] = dict.fromkeys(
+        (f"is_{kind}" for kind in tifffile.TIFF.FILE_FLAGS - _KINDS), False
+    )
+    return tifffile.TiffFile(path, **vendors)
 
 
 def _colours(page: Any) -> dict[str, Any]:
@@ -128,17 +143,23 @@ def _touched(page: Any, rows: slice, columns: slice) -> Iterator[tuple[int, int,
 
 
 def _decode(key: Any, data: bytes, index: int) -> Array | None:
+    check_segment(key, data)
     try:
         pixels: Array | None = key.decode(data, index)[0]
     except (ImportError, ValueError) as error:
         if isinstance(error, ImportError) or "imagecodecs" in str(error):
-            name = getattr(key.compression, "name", key.compression)
             raise InputError(
-                f"{key.parent.filename} is compressed with {name}, which needs the package "
-                "imagecodecs: pip install imagecodecs"
+                f"{key.parent.filehandle.path} is compressed with {_packing(key)}, which needs the "
+                "package imagecodecs: pip install imagecodecs"
             ) from error
         raise
     return pixels
+
+
+def _packing(key: Any) -> str:
+    """What a page is packed with: its compression, or without one the differences of pixels."""
+    compression = str(getattr(key.compression, "name", key.compression))
+    return compression if compression != "NONE" else f"predictor {int(key.predictor)}"
 
 
 def _meta(tags: dict[int, Tag], bands: int) -> dict[str, Any]:

@@ -1,0 +1,143 @@
+"""Looking at an HDF5 file in a child process first, where a crash of the library does no harm.
+
+The HDF5 library may end its process on a damaged file. The child opens the file and reads what its
+parent will read, as far as that is quick. Only a file that it came through is opened by the parent.
+"""
+
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+from hytas.data.formats.hdf5_walk import touch
+from hytas.errors import InputError
+
+# Of the child, beside the start of Python: a listing takes milliseconds, and reading the values of
+# TOUCHED_BYTES less than a second.
+CPU_SECONDS = 3
+WALL_SECONDS = 60.0
+MOST_BYTES = 768 * 2**20
+TOUCHED_BYTES = 64 * 2**20
+
+_CHILD = (
+    "import json, sys; sys.path[:] = json.loads(sys.argv[1]); "
+    "from hytas.data.formats.hdf5_guard import look; look(sys.argv[2], sys.argv[3])"
+)
+_seen: set[tuple[str, int, int, int, int]] = set()
+
+
+def check_first(path: Path, reader: str) -> None:
+    """Let a child process read the file, once a process and state of the file.
+
+    Args:
+        path: the file.
+        reader: a name of READERS.
+
+    Raises:
+        InputError: the child was refused the file.
+        OSError: the system failed the child.
+        ValueError: the child crashed, took too long, too much memory, or found the file broken.
+    """
+    state = path.stat()
+    key = (reader, state.st_dev, state.st_ino, state.st_size, state.st_mtime_ns)
+    if key in _seen:
+        return
+    _ask_child(path, reader)
+    _seen.add(key)
+
+
+def _ask_child(path: Path, reader: str) -> None:
+    # One thread is enough, and a pool of them is slow to start.
+    few = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
+    command = [sys.executable, "-c", _CHILD, json.dumps(sys.path), str(path), reader]
+    try:
+        done = subprocess.run(
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            env={**os.environ, **few},
+            timeout=WALL_SECONDS,
+            check=False,
+        )
+    except subprocess.TimeoutExpired:
+        raise ValueError(f"no end of reading it after {WALL_SECONDS:g} s") from None
+    except OSError:
+        return  # no process can be started here: the file is read as it is
+    if done.returncode < 0:
+        raise ValueError(_why(-done.returncode))
+    with suppress(json.JSONDecodeError):  # an interpreter that cannot start answers nothing
+        _raise(json.loads(done.stdout))
+
+
+def _why(signal: int) -> str:
+    import signal as names
+
+    if signal in (names.SIGXCPU, names.SIGKILL):
+        return f"reading it takes more than {CPU_SECONDS} s or {MOST_BYTES >> 20} MB"
+    return f"the HDF5 library crashes on it ({names.Signals(signal).name})"
+
+
+def _raise(answer: dict[str, Any]) -> None:
+    kind, text = answer.get("kind"), str(answer.get("text"))
+    if kind == "InputError":
+        raise InputError(text)
+    if kind == "OSError":
+        raise OSError(answer["errno"], text, answer["file"])
+    if kind is not None:
+        raise ValueError(text)
+
+
+def look(path: str, reader: str) -> None:
+    """Read a file under limits of time and memory, and print how that went: the child's work."""
+    answer: dict[str, Any] = {}
+    try:
+        read = _reader(reader)
+        _limit()
+        read(Path(path))
+        touch(Path(path), TOUCHED_BYTES)
+    except InputError as error:
+        answer = {"kind": "InputError", "text": str(error)}
+    except OSError as error:
+        plain = {"errno": error.errno, "text": error.strerror, "file": error.filename}
+        answer = {"kind": "ValueError", "text": str(error)}
+        if error.errno is not None and error.filename is not None:
+            answer = {"kind": "OSError", **plain}
+    except MemoryError:
+        text = f"its values are damaged, or take over {MOST_BYTES >> 20} MB to read"
+        answer = {"kind": "ValueError", "text": text}
+    except Exception as error:
+        answer = {"kind": "ValueError", "text": f"{type(error).__name__}: {error}"}
+    print(json.dumps(answer), flush=True)
+    os._exit(0)  # what is damaged in memory is not taken down step by step
+
+
+def _reader(name: str) -> Callable[[Path], Any]:
+    import_module("h5py")  # before the limits: its own memory is not the file's
+    from hytas.data.formats import hdf5, matlab
+
+    return {"hdf5": hdf5.read_here, "matlab": matlab.read_v73_here}[name]
+
+
+def _limit() -> None:
+    import resource
+
+    pages = 0
+    with suppress(OSError, ValueError):
+        pages = int(Path("/proc/self/statm").read_text().split()[0])
+    most = pages * resource.getpagesize() + MOST_BYTES
+    seconds = int(time.process_time()) + 1 + CPU_SECONDS
+    limits = [(resource.RLIMIT_CORE, 0), (resource.RLIMIT_CPU, seconds)]
+    # Where the memory in use is unknown, so is a limit that leaves enough.
+    limits += [(resource.RLIMIT_AS, most)] if pages else []
+    for what, limit in limits:
+        with suppress(OSError, ValueError):
+            hard = resource.getrlimit(what)[1]
+            own = limit if hard == resource.RLIM_INFINITY else min(limit, hard)
+            resource.setrlimit(what, (own, hard))

@@ -1,0 +1,70 @@
+"""How much of a file is looked at: a small file must not cost minutes or gigabytes."""
+
+import math
+from collections.abc import Iterable
+from itertools import islice
+from typing import Any
+
+from hytas.errors import InputError, escaped
+
+MOST_VARIABLES = 2000
+"""Arrays, members or datasets that are listed of one file; pages have a limit of their own."""
+MOST_WAVELENGTHS = 2**16
+MOST_NAMED = 10
+"""Names in one message."""
+MOST_SHOWN = 200
+"""Characters of a name in a message."""
+
+# Deflate packs zeros 1000 times; scenes, 2 to 20 times. Small arrays are read at any rate.
+ALWAYS_READ = 64 * 2**20
+MOST_INFLATED = 100
+
+
+def check_count(count: int, what: str, most: int = MOST_VARIABLES) -> None:
+    """Refuse a file that holds more things than are listed.
+
+    Raises:
+        InputError: `count` of `what` are more than `most`.
+    """
+    if count > most:
+        raise InputError(
+            f"the file holds more than {most} {what}, the most that is listed: put the cube and "
+            "its labels into a file of their own"
+        )
+
+
+def check_inflated(name: str, size: int, stored: int) -> None:
+    """Refuse an array that is much larger in memory than in its file.
+
+    Args:
+        name: the array's.
+        size: bytes in memory.
+        stored: bytes in the file, at most.
+
+    Raises:
+        InputError: it is larger than ALWAYS_READ, and than MOST_INFLATED times `stored`.
+    """
+    if size > max(ALWAYS_READ, MOST_INFLATED * stored):
+        raise InputError(
+            f"{shown(name)} takes {size} bytes of memory and at most {stored} bytes of the file: "
+            f"arrays over {ALWAYS_READ} bytes may take {MOST_INFLATED} times their bytes in the "
+            "file; store it again without compression to read it"
+        )
+
+
+def bytes_of(shape: Iterable[int], itemsize: int) -> int:
+    """Bytes of an array in memory; of no overflow, as numpy's product has."""
+    return math.prod(map(int, shape)) * itemsize
+
+
+def shown(name: str) -> str:
+    """A name of a file as part of a message: one line, and not endless."""
+    text = escaped(name)
+    return text if len(text) <= MOST_SHOWN else f"{text[:MOST_SHOWN]}..."
+
+
+def listed(items: Iterable[Any], count: int) -> str:
+    """The first of `count` items as one text, and how many there are more."""
+    named = ", ".join(str(item) for item in islice(items, MOST_NAMED))
+    more = count - MOST_NAMED
+    return f"{named} and {more} more" if more > 0 else named or "nothing"

@@ -1,0 +1,331 @@
+"""Files made to crash, to fill memory, to take minutes, or to read what is none of theirs."""
+
+import io
+import os
+import resource
+import struct
+import subprocess
+import sys
+import time
+import zipfile
+import zlib
+from collections.abc import Callable
+from pathlib import Path
+
+import h5py
+import numpy as np
+import pytest
+import tifffile
+from scipy.io import savemat
+
+from hytas.data import load_cube, load_maps, load_scene, open_cube, open_file
+from hytas.data.formats import hdf5_guard
+from hytas.errors import InputError
+
+
+def refused(read: Callable[[], object], *words: str) -> str:
+    """The message of a refusal, which takes little time and is one line."""
+    start = time.process_time()
+    with pytest.raises(InputError) as caught:
+        read()
+    assert time.process_time() - start < 3
+    message = str(caught.value)
+    assert "\n" not in message
+    for word in words:
+        assert word in message
+    return message
+
+
+def packed(path: Path, element: bytes) -> Path:
+    """A MATLAB v5 file of one compressed element."""
+    head = b"MATLAB 5.0 MAT-file".ljust(124) + struct.pack("<H", 0x100) + b"IM"
+    body = zlib.compress(element)
+    path.write_bytes(head + struct.pack("<II", 15, len(body)) + body)
+    return path
+
+
+def matrix(kind: int = 2, shape: tuple[int, ...] = (2, 3, 2), size: int = 12) -> bytes:
+    """The element of a numeric matrix whose data are of type `kind` and of `size` bytes."""
+    flags = struct.pack("<IIII", 6, 8, 9, 0)
+    dims = struct.pack(f"<II{len(shape)}i", 5, 4 * len(shape), *shape)
+    dims += bytes(-len(dims) % 8)
+    body = flags + dims + struct.pack("<HH4s", 1, 1, b"c") + struct.pack("<II", kind, size)
+    body += bytes(min(size, 64))
+    return struct.pack("<II", 14, len(body)) + body
+
+
+@pytest.mark.parametrize("kind", [0, 8, 10, 11, 20, 255, 65535])
+def test_compressed_matlab_data_of_a_type_that_crashes_scipy(tmp_path: Path, kind: int) -> None:
+    path = packed(tmp_path / "a.mat", matrix(kind))
+    refused(lambda: load_cube(path), "truncated or corrupt", f"data of type {kind}")
+
+
+def test_compressed_matlab_matrices_that_make_no_sense(tmp_path: Path) -> None:
+    path = tmp_path / "a.mat"
+    assert load_cube(packed(path, matrix())).cube.shape == (2, 3, 2)
+    for element, words in (
+        (matrix(shape=(2, -3, -2)), "its size is (2, -3, -2)"),
+        (matrix(size=13), "is not of its size"),
+        (matrix(shape=(2,)), "has no dimensions"),
+        (matrix(shape=(1,) * 33), "has no dimensions"),
+        (b"", "the file ends inside"),
+        (struct.pack("<II", 15, 0), "holds an element of type 15"),
+        (matrix()[:40], "the file ends inside"),
+    ):
+        refused(lambda e=element: load_cube(packed(path, e)), words)
+    head = path.read_bytes()[:128]
+    path.write_bytes(head + struct.pack("<II", 15, 8) + b"no zlib!")
+    refused(lambda: load_cube(path), "incorrect header check")
+    # scipy takes a zero among the first bytes for version 4, whatever mark follows.
+    path.write_bytes(b"\0" + head[1:] + matrix(255))
+    refused(lambda: load_cube(path), "truncated or corrupt")
+
+
+def test_matlab_v4_sizes_that_lead_backwards(tmp_path: Path) -> None:
+    savemat(tmp_path / "a.mat", {"gt": np.ones((3, 4))}, format="4")
+    assert load_maps(tmp_path / "a.mat")[0][0] == "gt"
+    data = bytearray((tmp_path / "a.mat").read_bytes())
+    struct.pack_into("<ii", data, 4, -1, 3)
+    (tmp_path / "a.mat").write_bytes(data)
+    refused(lambda: open_file(tmp_path / "a.mat"), "is not of its size (-1, 3)")
+
+
+def test_two_matlab_variables_of_one_name(tmp_path: Path) -> None:
+    savemat(tmp_path / "a.mat", {"c": np.ones((3, 4, 2)), "d": np.ones((3, 4))})
+    data = (tmp_path / "a.mat").read_bytes()
+    (tmp_path / "a.mat").write_bytes(data.replace(b"\1\0\1\0d", b"\1\0\1\0c"))
+    contents = open_file(tmp_path / "a.mat")
+    assert [variable.name for variable in contents.variables] == ["c", "c"]
+    refused(lambda: load_maps(tmp_path / "a.mat"), "holds an array of shape (3, 4, 2)")
+
+
+def test_hdf5_groups_in_groups_without_end(tmp_path: Path) -> None:
+    with h5py.File(tmp_path / "a.h5", "w", libver="latest") as file:
+        group = file
+        for _ in range(500):
+            group = group.create_group("g")
+    refused(lambda: open_file(tmp_path / "a.h5"), "holds more than 64 levels of groups")
+    with h5py.File(tmp_path / "ring.h5", "w") as file:
+        file["c"] = np.ones((4, 5, 6))
+        file["again"] = file
+        file["elsewhere"] = h5py.ExternalLink("/etc/secret.h5", "c")
+    assert [each.name for each in open_file(tmp_path / "ring.h5").variables] == ["c"]
+
+
+def bomb_mat(path: Path) -> Path:
+    """2 MB that become 2 GB: one block of zeros, packed once and repeated."""
+    body = matrix(9, (2**14, 2**7, 2**7), 2**31)[8:-64]
+    pack = zlib.compressobj(9)
+    head = pack.compress(struct.pack("<II", 14, len(body) + 2**31) + body)
+    head += pack.flush(zlib.Z_FULL_FLUSH)
+    block = pack.compress(bytes(2**24)) + pack.flush(zlib.Z_FULL_FLUSH)
+    element = head + block * 2**7 + pack.flush()
+    start = b"MATLAB 5.0 MAT-file".ljust(124) + struct.pack("<H", 0x100) + b"IM"
+    path.write_bytes(start + struct.pack("<II", 15, len(element)) + element)
+    return path
+
+
+def test_inspect_of_a_bomb_is_small_and_quick(tmp_path: Path) -> None:
+    path = bomb_mat(tmp_path / "bomb.mat")
+    assert path.stat().st_size < 3e6
+    refused(lambda: load_cube(path), "2147483648 bytes of memory")
+    limit = "import resource; resource.setrlimit(resource.RLIMIT_DATA, (600 * 2**20,) * 2); "
+    code = f"{limit}from hytas.cli.main import run; run(['inspect', {str(path)!r}])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert "2147483648 bytes of memory" in done.stdout
+
+
+def test_a_vector_named_like_wavelengths_is_not_read_to_list_a_file(tmp_path: Path) -> None:
+    long, cube = np.zeros(2**23), np.ones((3, 4, 5))
+    savemat(tmp_path / "a.mat", {"wavelengths": long, "c": cube}, do_compression=True)
+    np.savez_compressed(tmp_path / "a.npz", wavelengths=long, c=cube)
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        file.create_dataset("wavelengths", (2**30,), "f8", chunks=(2**20,), compression="gzip")
+        file["c"] = cube
+    for name in ("a.mat", "a.npz", "a.h5"):
+        before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        assert "wavelengths" not in open_file(tmp_path / name).meta
+        assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 40_000
+        assert load_cube(tmp_path / name).cube.shape == (3, 4, 5)
+
+
+def test_arrays_that_inflate_beyond_measure(tmp_path: Path) -> None:
+    shape = (512, 512, 512)
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        file.create_dataset("c", shape, "f4", chunks=(64, 64, 64), compression="gzip")
+    stream = io.BytesIO()
+    np.lib.format.write_array_header_1_0(
+        stream, {"descr": "<f4", "fortran_order": False, "shape": shape}
+    )
+    with zipfile.ZipFile(tmp_path / "a.npz", "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("c.npy", stream.getvalue() + bytes(2**24))
+    for name in ("a.h5", "a.npz"):
+        path = tmp_path / name
+        refused(lambda p=path: load_cube(p), "c takes 536870912 bytes of memory and at most")
+        refused(lambda p=path: open_cube(p).read(0, 1, 0, 1), "536870912 bytes of memory")
+
+
+def test_a_header_in_a_zip_that_inflates(tmp_path: Path) -> None:
+    with zipfile.ZipFile(tmp_path / "a.npz", "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("c.npy", b"\x93NUMPY\x02\x00" + struct.pack("<I", 2**28) + bytes(2**28))
+    refused(lambda: open_file(tmp_path / "a.npz"), "truncated or corrupt")
+
+
+def test_files_of_very_many_arrays(tmp_path: Path) -> None:
+    with h5py.File(tmp_path / "a.h5", "w", libver="latest") as file:
+        for number in range(2500):
+            file[f"d{number}"] = number
+    with zipfile.ZipFile(tmp_path / "a.npz", "w") as archive:
+        for number in range(2500):
+            archive.writestr(f"d{number}.npy", b"")
+    savemat(tmp_path / "a.mat", {f"d{number}": number for number in range(2500)})
+    for name, what in (("a.h5", "datasets"), ("a.npz", "arrays"), ("a.mat", "variables")):
+        path = tmp_path / name
+        refused(lambda p=path: open_file(p), str(path), f"holds more than 2000 {what}")
+
+
+def test_a_message_names_a_few_arrays(tmp_path: Path) -> None:
+    np.savez(tmp_path / "a.npz", **{f"d{number}": np.ones(3) for number in range(300)})
+    message = refused(lambda: load_scene(tmp_path / "a.npz"), "d9 (3 float64) and 290 more")
+    assert "d10" not in message
+    refused(lambda: load_cube(tmp_path / "a.npz", "x"), "no variable 'x'", "and 290 more")
+
+
+@pytest.mark.parametrize("name", ["a.h5", "a.mat"])
+def test_hdf5_values_in_other_files(tmp_path: Path, name: str) -> None:
+    path, secret = tmp_path / name, tmp_path / "secret.bin"
+    secret.write_bytes(bytes(range(120)))
+    with h5py.File(path, "w") as file:
+        file.create_dataset("cube", (4, 5, 6), "u1", external=[(str(secret), 0, 120)])
+    refused(lambda: open_file(path), str(path), "the values of cube", "secret.bin", "external")
+    with h5py.File(tmp_path / "other.h5", "w") as file:
+        file["c"] = np.ones((4, 5, 6))
+    layout = h5py.VirtualLayout((4, 5, 6), "f8")
+    layout[:] = h5py.VirtualSource(str(tmp_path / "other.h5"), "c", (4, 5, 6))
+    with h5py.File(path, "w") as file:
+        file.create_virtual_dataset("cube", layout)
+    refused(lambda: open_file(path), str(path), "the values of cube", "other.h5", "virtual")
+
+
+def test_a_chunk_that_unpacks_to_gigabytes(tmp_path: Path) -> None:
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        cube = file.create_dataset("c", (9, 9, 9), "u1", chunks=(9, 9, 9), compression="gzip")
+        cube.id.write_direct_chunk((0, 0, 0), zlib.compress(bytes(2**28)))
+    refused(lambda: load_cube(tmp_path / "a.h5"), "a chunk of c takes")
+
+
+@pytest.fixture
+def small(tmp_path: Path) -> Path:
+    """A whole HDF5 file."""
+    with h5py.File(tmp_path / "small.h5", "w") as file:
+        file["c"] = np.ones((4, 5, 6))
+    return tmp_path / "small.h5"
+
+
+@pytest.mark.parametrize(
+    ("work", "words"),
+    [
+        ("import os; os.abort()", "the HDF5 library crashes on it (SIGABRT)"),
+        ("import os, signal; os.kill(os.getpid(), signal.SIGXCPU)", "takes more than 3 s or 768"),
+        ("import time; time.sleep(60)", "no end of reading it after 1 s"),
+    ],
+)
+def test_a_child_that_does_not_come_through(
+    small: Path, monkeypatch: pytest.MonkeyPatch, work: str, words: str
+) -> None:
+    monkeypatch.setattr(hdf5_guard, "_CHILD", work)
+    monkeypatch.setattr(hdf5_guard, "WALL_SECONDS", 1.0)
+    refused(lambda: open_file(small), str(small), "truncated or corrupt", words)
+
+
+def test_limits_of_the_child(small: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    limited = "import sys; sys.path[:] = __import__('json').loads(sys.argv[1])\n"
+    limited += "from hytas.data.formats import hdf5_guard as g\n"
+    large = "g._reader = lambda name: lambda path: bytearray(2**31)\n"
+    endless = "g.CPU_SECONDS = 0\ndef spin(path):\n    while True: pass\n"
+    endless += "g._reader = lambda name: spin\n"
+    for work, words in ((large, "take over 768 MB to read"), (endless, "takes more than")):
+        code = limited + work + "g.look(sys.argv[2], sys.argv[3])"
+        monkeypatch.setattr(hdf5_guard, "_CHILD", code)
+        refused(lambda: open_file(small), words)
+
+
+def test_a_file_is_looked_at_once(small: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    open_file(small)
+    monkeypatch.setattr(hdf5_guard, "_CHILD", "import os; os.abort()")
+    assert load_cube(small).cube.shape == (4, 5, 6)
+    os.utime(small, (1, 1))  # another state of the file is another file
+    refused(lambda: open_file(small), "crashes")
+
+
+def test_the_system_s_errors_come_through_the_child(
+    small: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    answer = '{"kind": "OSError", "errno": 13, "text": "Permission denied", "file": "x"}'
+    monkeypatch.setattr(hdf5_guard, "_CHILD", f"print({answer!r})")
+    with pytest.raises(PermissionError):
+        open_file(small)
+    monkeypatch.setattr(hdf5_guard, "_CHILD", "import no_such_module")
+    assert open_file(small).variables[0].name == "c"
+
+
+def ifd(entries: list[tuple[int, int, int, int]], following: int) -> bytes:
+    data = struct.pack("<H", len(entries))
+    return data + b"".join(struct.pack("<HHII", *e) for e in entries) + struct.pack("<I", following)
+
+
+def tags(width: int = 4) -> list[tuple[int, int, int, int]]:
+    codes = ((256, width), (257, 4), (258, 8), (259, 1), (262, 1), (273, 8), (277, 1), (278, 4))
+    return [(code, 4, 1, value) for code, value in (*codes, (279, 16))]
+
+
+def test_pages_of_a_tiff_that_do_not_end(tmp_path: Path) -> None:
+    path, page = tmp_path / "a.tif", len(ifd(tags(), 0))
+    head = struct.pack("<2sHI", b"II", 42, 8)
+    path.write_bytes(head + ifd(tags(), 8 + page) + ifd(tags(), 8))
+    refused(lambda: open_file(path), "its pages lie in a ring: the one at byte 8")
+    # Pages that overlap: each begins within the last, so that few bytes make many of them.
+    chained = bytearray(head + bytes(8000))
+    for at in range(8, 7000, 2):
+        chained[at : at + 2] = b"\1\0"
+    path.write_bytes(chained)
+    refused(lambda: open_file(path), "truncated or corrupt")
+    many = head + b"".join(ifd(tags(), 8 + page * (n + 1)) for n in range(4001))
+    path.write_bytes(many + ifd(tags(), 0))
+    refused(lambda: open_file(path), "holds more than 4000 pages")
+    shared = [(273, 4, 50_000, 8)]
+    path.write_bytes(head + b"".join(ifd(shared, 8 + 18 * (n + 1)) for n in range(9)) + bytes(200))
+    refused(lambda: open_file(path), "list more values than the file holds")
+
+
+def test_a_tiff_that_inflates(tmp_path: Path) -> None:
+    path = tmp_path / "a.tif"
+    cube = np.zeros((5, 512, 512), np.uint8)
+    tifffile.imwrite(path, cube, compression="zlib", photometric="minisblack", rowsperstrip=512)
+    assert load_cube(path).cube.shape == (512, 512, 5)
+    strip = zlib.compress(bytes(2**28), 1)
+    data = bytearray(path.read_bytes())
+    with tifffile.TiffFile(path) as file:
+        page = file.pages[0].tags
+        offset, count = page[273].valueoffset, page[279].valueoffset
+    struct.pack_into("<I", data, offset, len(data))
+    struct.pack_into("<I", data, count, len(strip))
+    path.write_bytes(data + strip)
+    refused(lambda: load_cube(path), "unpacks to more than")
+
+
+def test_an_envi_header_of_many_lines_is_read_once(tmp_path: Path) -> None:
+    (tmp_path / "c.img").write_bytes(b"12")
+    (tmp_path / "c.hdr").write_text("ENVI\ndescription = {\n" + "x\n" * 300_000)
+    refused(lambda: open_file(tmp_path / "c.hdr"), "the brace of 'description' is never closed")
+    (tmp_path / "c.hdr").write_text("ENVI\n" + "x" * 2**24)
+    refused(lambda: open_file(tmp_path / "c.hdr"), "an ENVI header has at most 16777216 bytes")
+
+
+def test_a_map_of_very_many_classes(tmp_path: Path) -> None:
+    labels = np.arange(250 * 250).reshape(250, 250)
+    np.savez(tmp_path / "a.npz", c=np.ones((250, 250, 2), np.uint8), gt=labels)
+    start = time.process_time()
+    assert load_scene(tmp_path / "a.npz").classes == 62499
+    assert time.process_time() - start < 2

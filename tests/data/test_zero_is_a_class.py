@@ -1,0 +1,69 @@
+"""A map of 0 and 1, where 0 is a class and not what is unlabelled."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from hytas.data import load_maps, load_scene
+from hytas.errors import InputError
+from hytas.run import RunConfig
+
+
+@pytest.fixture
+def target(tmp_path: Path, cube: np.ndarray) -> Path:
+    """A cube (9, 11, 6) and a target map of 0 and 1, with a mark for unlabelled pixels."""
+    gt = np.random.default_rng(1).integers(0, 2, (9, 11))
+    gt[0] = 255
+    np.savez(tmp_path / "t.npz", c=cube, gt=gt)
+    return tmp_path / "t.npz"
+
+
+def test_zero_becomes_a_class(target: Path) -> None:
+    gt = np.load(target)["gt"]
+    scene = load_scene(target, unlabelled=255, zero_is_a_class=True)
+    np.testing.assert_array_equal(scene.labels, np.where(gt == 255, 0, gt + 1))
+    assert scene.class_names == ("label 0", "label 1")
+    assert scene.class_ids == (1, 2)
+    assert any(note.startswith("0 is a class: ids in maps") for note in scene.notes)
+    ((name, values),) = load_maps(target, unlabelled=255, zero_is_a_class=True)
+    assert name == "gt"
+    np.testing.assert_array_equal(values, scene.labels)
+
+
+def test_the_refusal_names_the_option(target: Path) -> None:
+    with pytest.raises(InputError, match=r"the single class 1: at least 2 .*; --zero-is-a-class"):
+        load_scene(target, unlabelled=255)
+
+
+def test_names_of_the_file_stay_with_their_labels(tmp_path: Path, cube: np.ndarray) -> None:
+    labels = np.arange(99).reshape(9, 11) % 2
+    labels.astype(np.uint8).tofile(tmp_path / "gt.img")
+    (tmp_path / "gt.hdr").write_text(
+        "ENVI\nsamples = 11\nlines = 9\nbands = 1\ndata type = 1\nclass names = {Rock, Ore}\n"
+        "class lookup = {9, 9, 9, 255, 0, 0}\n"
+    )
+    np.save(tmp_path / "c.npy", cube)
+    scene = load_scene(tmp_path / "c.npy", tmp_path / "gt.hdr", zero_is_a_class=True)
+    assert scene.class_names == ("Rock", "Ore")
+    assert scene.class_colours == ((9, 9, 9), (255, 0, 0))
+
+
+def test_what_leaves_no_meaning_to_zero_is_refused(mat, cube, labels, target: Path) -> None:
+    with pytest.raises(InputError, match="unlabelled 0: 0 is no label"):
+        load_scene(target, unlabelled=0, zero_is_a_class=True)
+    both = mat(input=cube, TR=labels, TE=labels)
+    with pytest.raises(InputError, match="zero is a class: one label map needed, not TR and TE"):
+        load_scene(both, zero_is_a_class=True)
+    with pytest.raises(InputError, match="zero is a class: True given, but the scene 'synthetic'"):
+        load_scene("synthetic", zero_is_a_class=True)
+    with pytest.raises(InputError, match="labels must be whole numbers"):
+        load_scene(mat(c=cube, gt=labels + 0.5), zero_is_a_class=True)
+
+
+def test_a_run_keeps_the_choice(target: Path) -> None:
+    config = RunConfig(data=str(target), unlabelled=255, zero_is_a_class=True)
+    again = RunConfig.from_dict(config.to_dict())
+    assert again.load_scene().class_names == ("label 0", "label 1")
+    older = {name: value for name, value in config.to_dict().items() if name != "zero_is_a_class"}
+    assert RunConfig.from_dict(older).zero_is_a_class is False

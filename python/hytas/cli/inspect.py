@@ -56,6 +56,7 @@ def _model(path: Path) -> Finding:
         "what": "model",
         "path": str(path),
         "bytes": path.stat().st_size,
+        "sha256": model.checksum,
         "hytas version": card.version,
         "graph": card.graph,
         "precision": card.precision + (", forced past its accuracy check" if card.forced else ""),
@@ -68,6 +69,7 @@ def _model(path: Path) -> Finding:
         "architecture": dict(card.architecture),
         "classes": dict(zip(card.class_names, card.class_ids, strict=True)),
         "provider": model.provider,
+        "notes": list(model.notes),
     }
 
 

@@ -143,10 +143,9 @@ def _run(path: Path) -> Finding:
 
 
 def _json(path: Path) -> Any:
-    try:
-        return json.loads(path.read_text(encoding="utf-8"))
-    except (UnicodeDecodeError, json.JSONDecodeError) as error:
-        raise InputError(f"path: {path} is not JSON: {error}") from error
+    from hytas.files import parse_json
+
+    return parse_json(path.read_bytes(), f"path: {path}")
 
 
 def _variables(contents: "Contents") -> list[str]:

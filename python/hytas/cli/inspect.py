@@ -131,6 +131,8 @@ def _unlabelled(path: Path, reason: str) -> Finding:
 
 def _run(path: Path) -> Finding:
     files = sorted(file for file in path.iterdir() if file.is_file() and file.name[0] != ".")
+    from hytas.manifest import Manifest
+
     found: Finding = {"what": "run folder", "path": str(path)}
     found["files"] = {file.name: file.stat().st_size for file in files}
     for name in ("config", "architecture", "metrics"):
@@ -139,7 +141,10 @@ def _run(path: Path) -> Finding:
             found[name] = _json(file)
     if not any(name in found for name in ("config", "architecture", "metrics")):
         raise InputError(f"path: {path} is not a run folder: it holds no config.json")
-    return found
+    manifest = Manifest(path)
+    problems = ["manifest.json: damaged"] if manifest.damaged else []
+    problems += [f"{name}: {fault}" for name, fault in manifest.faults().items()]
+    return found | ({"problems": problems} if problems else {})
 
 
 def _json(path: Path) -> Any:

@@ -1,5 +1,6 @@
 # make demo: all set-up, then the main job on the embedded synthetic scene.
 # make test: all set-up, then all tests (ctest and pytest).
+# make fuzz: damaged inputs for an hour, in all that reads files.
 # make docs: the pages and the API as a site in build/site.
 
 PYTHON ?= python3
@@ -11,11 +12,12 @@ SOURCES := $(shell find engine csrc python -type f -not -name '*.pyc' 2>/dev/nul
            CMakeLists.txt pyproject.toml constraints.txt README.md
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test ctest pytest docs lint format stubs bench gpu clean
+.PHONY: help install demo test ctest pytest fuzz docs lint format stubs bench gpu clean
 
 help:
 	@echo "make demo     search, train, export and map the synthetic scene"
 	@echo "make test     all tests: the engine's (ctest) and the package's (pytest)"
+	@echo "make fuzz     damaged inputs in all that reads files; SECONDS=3600, failures in build/"
 	@echo "make docs     the pages and the API as a site in build/site, links checked"
 	@echo "make lint     ruff, mypy, clang-format"
 	@echo "make format   rewrite the sources in the house's format"
@@ -53,6 +55,12 @@ pytest: install
 	PATH="$(abspath $(BIN)):$$PATH" OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --dist loadfile
 
 test: ctest pytest
+
+# An hour over all targets; a failing input is kept in build/fuzz-failures.
+SECONDS ?= 3600
+SEED ?= $(shell date +%s)
+fuzz: install
+	OMP_NUM_THREADS=1 $(BIN)/python tests/fuzz/run_fuzz.py --seconds $(SECONDS) --seed $(SEED)
 
 $(VENV)/documenting: $(VENV)/installed
 	$(PIP) install --constraint constraints.txt '.[docs]'

@@ -1,0 +1,49 @@
+"""What is fuzzed: one function and one line of TARGETS each.
+
+A target has three parts.
+
+- `corpus()` returns whole inputs, each a `Sample`: the bytes of its files by name, the first file
+  being the one that is opened. It is made by code, at most once a process, and is deterministic.
+  A folder (a run) is a sample of several files.
+- `look(path)` does with the first file what a user's command would; the other files of the sample
+  lie beside it, so that a target of run folders takes `path.parent`. It may return anything, or
+  raise `InputError` or `OSError`. All else is a failure: see fuzz_judge.py.
+- `finish(sample, rng)` makes a file of what was damaged, where a format packs or checks its bytes
+  (a zip, a checksum); most targets need none.
+
+To add a target, write `corpus` and `look` in a module of their own, and one line in TARGETS. The
+short test in test_fuzz.py, `run_fuzz.py` and `make fuzz` take it from there.
+"""
+
+from collections.abc import Callable
+from pathlib import Path
+from random import Random
+from typing import NamedTuple
+
+import fuzz_scenes
+from fuzz_mutator import Sample
+
+
+def _as_it_is(sample: Sample, rng: Random) -> Sample:
+    return sample
+
+
+class Target(NamedTuple):
+    """A target: whole inputs, what is done with one, and how damaged parts become a file."""
+
+    corpus: Callable[[], list[Sample]]
+    look: Callable[[Path], object]
+    finish: Callable[[Sample, Random], Sample] = _as_it_is
+
+
+TARGETS = {
+    "matlab-v5": Target(fuzz_scenes.matlab_v5, fuzz_scenes.look, fuzz_scenes.compress_elements),
+    "matlab-v4": Target(fuzz_scenes.matlab_v4, fuzz_scenes.look),
+    "matlab-v73": Target(fuzz_scenes.matlab_v73, fuzz_scenes.look),
+    "hdf5": Target(fuzz_scenes.hdf5, fuzz_scenes.look),
+    "netcdf3": Target(fuzz_scenes.netcdf3, fuzz_scenes.look),
+    "envi": Target(fuzz_scenes.envi, fuzz_scenes.look),
+    "geotiff": Target(fuzz_scenes.geotiff, fuzz_scenes.look),
+    "npy": Target(fuzz_scenes.npy, fuzz_scenes.look),
+    "npz": Target(fuzz_scenes.npz, fuzz_scenes.look, fuzz_scenes.zip_members),
+}

@@ -77,7 +77,7 @@ class DeployedModel:
         path = Path(name)
         chosen = choose(providers)
         file = examine(content, path)
-        card = _read_card(file, path)
+        card = read_card(file, path)
         _check_signature(file.ends, card, path)
         session = _open(content, path, chosen, threads)
         check_chosen(providers, session)
@@ -254,7 +254,12 @@ def _open(
         raise InputError(f"model: {path} is not an ONNX model that runs here ({reason})") from error
 
 
-def _read_card(file: ModelFile, path: Path) -> ModelCard:
+def read_card(file: ModelFile, path: Path) -> ModelCard:
+    """The card of a file, with all in it that is read again while a scene is classified.
+
+    Raises:
+        InputError: it is not the card of a model of hytas, or one of impossible values.
+    """
     card = ModelCard.from_properties(file.properties, source=str(path))
     _check_preprocessing(card, path)
     mark, dtype = card.nodata, card.numpy_dtype

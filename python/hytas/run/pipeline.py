@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from hytas.data import Scene
-from hytas.errors import InputError, one_line
+from hytas.errors import InputError
 from hytas.run.config import RunConfig
 from hytas.run.context import Run, RunContext, open_run
 from hytas.run.damage import check_trained
@@ -206,7 +206,9 @@ def check_architecture(
     try:
         context.space.cost(dict(architecture))
     except (ValueError, TypeError, OverflowError) as error:
-        raise InputError(f"{source}: {one_line(error).removeprefix('genome: ')}") from None
+        raise InputError(
+            f"{source}: {' '.join(str(error).split()).removeprefix('genome: ')}"
+        ) from None
 
 
 def _finish(run: Run) -> None:

@@ -10,10 +10,12 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from hytas.errors import InputError
-from hytas.files import parse_json
+from hytas.files import legible, parse_json
 
 Row = TypeVar("Row")
 
+# SQLite quotes what it found in a damaged file, and Python cannot always read that as text.
+_UNREADABLE = (sqlite3.DatabaseError, UnicodeDecodeError)
 SCHEMA_VERSION = 6
 SCHEMA = """
 CREATE TABLE IF NOT EXISTS evaluations (
@@ -125,7 +127,7 @@ class EvaluationStore:
         self.path = Path(path)
         try:
             self._connection = _connect(self.path, read_only)
-        except sqlite3.DatabaseError as error:
+        except _UNREADABLE as error:
             raise _translate(error, self.path) from None
         try:
             self._open(read_only)
@@ -151,7 +153,7 @@ class EvaluationStore:
                     self._connection.executescript(
                         f"BEGIN; {SCHEMA} PRAGMA user_version={SCHEMA_VERSION}; COMMIT"
                     )
-        except sqlite3.DatabaseError as error:
+        except _UNREADABLE as error:
             raise _translate(error, self.path) from None
 
     def __enter__(self) -> "EvaluationStore":
@@ -173,7 +175,7 @@ class EvaluationStore:
         except BaseException as error:
             if self._connection.in_transaction:
                 self._connection.execute("ROLLBACK")
-            if isinstance(error, sqlite3.DatabaseError):
+            if isinstance(error, _UNREADABLE):
                 raise _translate(error, self.path) from None
             raise
 
@@ -181,11 +183,11 @@ class EvaluationStore:
         """What `make` makes of the rows of a table; a damaged one is told from a failing disk."""
         try:
             rows = self._connection.execute(f"SELECT * FROM {table} ORDER BY {order}").fetchall()
-        except sqlite3.DatabaseError as error:
+        except _UNREADABLE as error:
             raise _translate(error, self.path) from None
         try:
             return [make(row) for row in rows]
-        except (ValueError, TypeError, AttributeError, OverflowError) as error:
+        except (ValueError, TypeError, AttributeError, LookupError, OverflowError) as error:
             raise InputError(f"{self.path}: damaged, in {table}: {error}") from None
 
     def add(self, evaluations: Iterable[Evaluation]) -> None:
@@ -326,9 +328,9 @@ def _numbers(values: Mapping[str, float | None]) -> dict[str, float]:
     }
 
 
-def _translate(error: sqlite3.DatabaseError, path: Path) -> Exception:
+def _translate(error: Exception, path: Path) -> Exception:
     """SQLite's errors in the user's terms: a failing disk is an OSError, a wrong file bad input."""
-    text = str(error)
+    text = legible(str(error))
     if isinstance(error, sqlite3.OperationalError | sqlite3.IntegrityError):
         return OSError(f"{path}: {text}")
     return InputError(f"{path}: damaged, or not an evaluation store ({text})")

@@ -16,6 +16,8 @@ PACKAGE = Path(hytas.__file__).parent
 RANK = {
     "errors": -1,
     "files": 0,
+    "manifest": 1,
+    "tensors": 1,
     "machine": 0,
     "settings": 0,
     "_engine": 0,

@@ -14,7 +14,7 @@
 namespace onboard {
 namespace {
 
-std::string property(const SceneModel& model, const std::string& key) {
+std::string property(const ModelFile& model, const std::string& key) {
     const auto found = model.metadata("hytas." + key);
     if (!found) throw Error("model: has no hytas metadata (hytas." + key + "): it was not written by `hytas export`");
     return *found;
@@ -90,10 +90,25 @@ void check_wavelengths(const Card& card, const EnviCube& cube) {
                     " nm) apart allowed");
 }
 
+// Refuse a graph that does not take and give what its metadata say.
+void check_ends(const ModelFile& model, const Card& card) {
+    constexpr std::uint64_t int32_element = 6, float_element = 1;
+    const auto is = [](const End& end, const char* name, std::uint64_t element, const std::vector<std::int64_t>& sizes) {
+        return end.name == name && end.element == element && end.sizes == sizes;
+    };
+    const std::vector<End>&inputs = model.ends.inputs, &outputs = model.ends.outputs;
+    if (outputs.size() == 2 && outputs[0].element != int32_element)
+        throw Error("model: its class ids are not of type int32: it was not written by `hytas export`");
+    if (inputs.size() != 1 || !is(inputs[0], "tile", static_cast<std::uint64_t>(card.type->onnx), {-1, -1, card.bands}) || outputs.size() != 2 ||
+        !is(outputs[0], "classes", int32_element, {-1, -1}) || !is(outputs[1], "confidence", float_element, {-1, -1}))
+        throw Error("model: its graph does not take and give what its metadata say: it was not written by `hytas export`");
+}
+
 }  // namespace
 
-Card::Card(const SceneModel& model) {
-    if (property(model, "format") != "1") throw Error("model: is of hytas format " + property(model, "format") + ", this program reads format 1");
+Card::Card(const ModelFile& model) {
+    if (const std::string format = property(model, "format"); format != "1" && format != "2")
+        throw Error("model: is of hytas format " + format + ", this program reads formats 1 and 2");
     if (property(model, "graph") != "scene")
         throw Error("model: is a " + property(model, "graph") + " graph; this program takes the scene graph (hytas export --formats onnx-scene)");
     patch_size = parse_integer(property(model, "patch_size"), "patch_size");
@@ -103,6 +118,9 @@ Card::Card(const SceneModel& model) {
         throw Error("model: its metadata are broken: patch_size is " + std::to_string(patch_size) + ", must be a positive odd number");
     if (bands < 1) throw Error("model: its metadata are broken: bands is " + std::to_string(bands) + ", must be at least 1");
     type = &element_type_of_name(property(model, "dtype"));
+    constexpr std::int64_t most_patch_values = 1 << 24;  // as in hytas/model_card.py
+    if (patch_size > most_patch_values || bands > most_patch_values || patch_size * patch_size > most_patch_values / bands)
+        throw Error("model: its metadata are broken: a patch has more than " + std::to_string(most_patch_values) + " values");
     ids = parse_integers(property(model, "class_ids"), "class_ids");
     palette = parse_integers(property(model, "palette"), "palette");
     names = parse_strings(property(model, "class_names"), "class_names");
@@ -129,6 +147,7 @@ Card::Card(const SceneModel& model) {
         if (wavelengths.size() != static_cast<std::size_t>(bands))
             throw Error("model: its metadata are broken: " + std::to_string(wavelengths.size()) + " wavelengths for " + std::to_string(bands) + " bands");
     }
+    check_ends(model, *this);
 }
 
 Classifier::Classifier(const SceneModel& model, const Card& card, EnviCube& cube) : model_(model), card_(card), cube_(cube) {
@@ -187,6 +206,8 @@ std::vector<std::int32_t> Classifier::line(std::int64_t number) {
     }
     std::vector<std::int32_t> classes = model_.run({tile_.data(), card_.type, card_.patch_size, columns, card_.bands});
     if (classes.size() != valid.size()) throw Error("model: gave " + std::to_string(classes.size()) + " pixels for a line of " + std::to_string(valid.size()));
+    for (const std::int32_t number : classes)
+        if (std::find(card_.ids.begin(), card_.ids.end(), number) == card_.ids.end()) throw Error("model: gives classes that its metadata do not name");
     for (std::size_t sample = 0; sample < valid.size(); ++sample)
         if (!valid[sample]) classes[sample] = 0;
     return classes;

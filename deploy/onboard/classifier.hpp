@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "envi.hpp"
+#include "model_file.hpp"
 #include "ort.hpp"
 
 namespace onboard {
@@ -21,7 +22,7 @@ struct Card {
     std::optional<double> nodata;     // what the model takes for no data
     std::vector<double> empty;        // without that, what each band of whole numbers has in its place; empty in older files
 
-    explicit Card(const SceneModel& model);
+    explicit Card(const ModelFile& model);
     std::int64_t margin() const { return patch_size / 2; }
 };
 

@@ -9,6 +9,7 @@
 #include <fstream>
 #include <iostream>
 #include <limits>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -17,6 +18,7 @@
 #include "classifier.hpp"
 #include "envi.hpp"
 #include "error.hpp"
+#include "model_file.hpp"
 #include "ort.hpp"
 
 namespace onboard {
@@ -24,6 +26,15 @@ namespace {
 
 constexpr int most_threads = 1024;  // each takes memory, and a slip of the keyboard should not take it all
 constexpr const char* usage = "usage: hytas-onboard MODEL.onnx CUBE.hdr MAP.hdr [--library libonnxruntime.so] [--threads N]";
+
+constexpr const char* help =
+    "usage: hytas-onboard MODEL.onnx CUBE.hdr MAP.hdr [--library libonnxruntime.so] [--threads N]\n\n"
+    "Classifies an ENVI cube line by line with a scene graph (hytas export RUN --formats onnx-scene).\n\n"
+    "  MODEL.onnx   the scene graph\n"
+    "  CUBE.hdr     the header of the cube; the data lie beside it\n"
+    "  MAP.hdr      the header of the map to write; its data get the ending .img\n"
+    "  --library    onnxruntime's library (default: libonnxruntime.so.1)\n"
+    "  --threads    processor threads, 1 to 1024 (default: 1)\n";
 
 struct Options {
     std::string model, cube, map, library = "libonnxruntime.so.1";
@@ -137,12 +148,16 @@ class Whole {
 };
 
 void run(const Options& options) {
-    const SceneModel model(options.library, options.model, options.threads);
-    const Card card(model);
+    std::optional<ModelFile> file(options.model);
+    const Card card(*file);
     EnviCube cube(options.cube);
+    const SceneModel model(options.library, options.model, file->bytes, options.threads);
+    const std::string remark = file->note;
+    file.reset();  // onnxruntime has its own copy, and memory is short on board
     Classifier classifier(model, card, cube);
     const std::filesystem::path header(options.map);
     check_apart(header, options, cube);
+    if (!remark.empty()) std::cerr << "note: " << remark << "\n";
     if (!cube.note().empty()) std::cerr << "note: " << cube.note() << "\n";
     Whole data(std::filesystem::path(header).replace_extension(".img"));
     const std::size_t width = width_of(card);
@@ -169,7 +184,12 @@ void run(const Options& options) {
 
 int main(int count, char** arguments) {
     try {
-        onboard::run(onboard::parse(std::vector<std::string>(arguments + 1, arguments + count)));
+        const std::vector<std::string> words(arguments + 1, arguments + count);
+        if (std::any_of(words.begin(), words.end(), [](const std::string& word) { return word == "--help" || word == "-h"; })) {
+            std::cout << onboard::help;
+            return 0;
+        }
+        onboard::run(onboard::parse(words));
     } catch (const std::exception& error) {
         std::cerr << "error: " << error.what() << "\n";
         return 2;

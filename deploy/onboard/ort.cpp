@@ -14,7 +14,7 @@ namespace {
 enum Slot : std::size_t {
     get_error_message = 2,
     create_env = 3,
-    create_session = 7,
+    create_session_from_array = 8,
     run_session = 9,
     create_session_options = 10,
     disable_cpu_mem_arena = 19,
@@ -27,8 +27,6 @@ enum Slot : std::size_t {
     get_dimensions = 62,
     get_tensor_shape = 65,
     create_cpu_memory_info = 69,
-    allocator_free = 76,
-    get_default_allocator = 78,
     release_env = 92,
     release_status = 93,
     release_memory_info = 94,
@@ -36,9 +34,6 @@ enum Slot : std::size_t {
     release_value = 96,
     release_shape = 99,
     release_session_options = 100,
-    session_get_metadata = 111,
-    metadata_lookup = 116,
-    release_metadata = 118,
 };
 
 constexpr std::uint32_t interface_version = 2;
@@ -86,7 +81,7 @@ void SceneModel::call(std::size_t slot, Arguments... arguments) const {
     throw Error("onnxruntime: " + message);
 }
 
-SceneModel::SceneModel(const std::string& library, const std::string& model, int threads) {
+SceneModel::SceneModel(const std::string& library, const std::string& name, const std::string& bytes, int threads) {
     library_ = dlopen(library.c_str(), RTLD_NOW | RTLD_LOCAL);
     if (library_ == nullptr) throw Error("library: " + std::string(dlerror()));
     using GetBase = const ApiBase* (*)();
@@ -102,14 +97,13 @@ SceneModel::SceneModel(const std::string& library, const std::string& model, int
     // Rows are all of one size, and memory kept for the largest moment of each operator is memory lost on a small computer.
     call(disable_cpu_mem_arena, options);
     try {
-        call(create_session, environment_, model.c_str(), static_cast<const void*>(options), &session_);
+        call(create_session_from_array, environment_, static_cast<const void*>(bytes.data()), bytes.size(), static_cast<const void*>(options), &session_);
     } catch (const Error& error) {
         release(release_session_options, options);
-        throw Error("model: " + model + " is not an ONNX model that runs here (" + error.what() + ")");
+        throw Error("model: " + name + " is not an ONNX model that runs here (" + error.what() + ")");
     }
     release(release_session_options, options);
     call(create_cpu_memory_info, 1, 0, &memory_);  // arena allocator, default memory: for tensors of our own
-    call(get_default_allocator, &allocator_);
 }
 
 SceneModel::~SceneModel() {
@@ -117,20 +111,6 @@ SceneModel::~SceneModel() {
     if (session_ != nullptr) release(release_session, session_);
     if (environment_ != nullptr) release(release_env, environment_);
     // The library stays open: it runs code of its own when it is closed.
-}
-
-std::optional<std::string> SceneModel::metadata(const std::string& key) const {
-    void* metadata = nullptr;
-    char* text = nullptr;
-    call(session_get_metadata, static_cast<const void*>(session_), &metadata);
-    call(metadata_lookup, static_cast<const void*>(metadata), allocator_, key.c_str(), &text);
-    std::optional<std::string> found;
-    if (text != nullptr) {
-        found = text;
-        call(allocator_free, allocator_, static_cast<void*>(text));
-    }
-    release(release_metadata, metadata);
-    return found;
 }
 
 std::vector<std::int32_t> SceneModel::run(const Tile& tile) const {

@@ -4,7 +4,6 @@
 // The interface is a table of function pointers to which versions only append, so the place of a function in it is fixed.
 
 #include <cstdint>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -30,12 +29,12 @@ struct Tile {
 // A scene graph: a tile with its margin in, class ids out.
 class SceneModel {
   public:
-    SceneModel(const std::string& library, const std::string& model, int threads);
+    // `bytes` is the content of the file `name`.
+    SceneModel(const std::string& library, const std::string& name, const std::string& bytes, int threads);
     ~SceneModel();
     SceneModel(const SceneModel&) = delete;
     SceneModel& operator=(const SceneModel&) = delete;
 
-    std::optional<std::string> metadata(const std::string& key) const;
     std::vector<std::int32_t> run(const Tile& tile) const;
 
   private:
@@ -49,7 +48,6 @@ class SceneModel {
     void* environment_ = nullptr;
     void* session_ = nullptr;
     void* memory_ = nullptr;
-    void* allocator_ = nullptr;
 };
 
 }  // namespace onboard

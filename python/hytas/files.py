@@ -3,9 +3,10 @@
 import csv
 import fcntl
 import io
+import json
 import os
 import unicodedata
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any
@@ -118,21 +119,33 @@ def turn(folder: Path) -> Iterator[None]:
         os.close(handle)
 
 
-def write_tensors(path: str | Path, tensors: Mapping[str, Any], metadata: dict[str, str]) -> None:
-    """Write torch tensors as a safetensors file, whole or not at all.
+MOST_DEPTH = 100
+"""Of objects and lists of JSON inside each other; what hytas writes has six."""
+
+
+def parse_json(text: str | bytes, source: str | Path) -> Any:
+    """What a JSON text says; `source` is what messages call it.
 
     Raises:
-        OSError: the folder is missing or read-only, or the disk is full.
+        InputError: it is not JSON, or nested too deeply.
     """
-    from safetensors import SafetensorError
-    from safetensors.torch import save_file
+    try:
+        values = json.loads(text)
+    except RecursionError:
+        raise InputError(f"{source}: nested more than {MOST_DEPTH} deep") from None
+    except ValueError as error:  # of UnicodeDecodeError and JSONDecodeError both
+        raise InputError(f"{source}: not JSON ({error})") from None
+    level = [values]
+    for _ in range(MOST_DEPTH):
+        level = [inner for outer in level for inner in _inside(outer)]
+        if not level:
+            return values
+    raise InputError(f"{source}: nested more than {MOST_DEPTH} deep")
 
-    contiguous = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
-    with atomic_write(path) as temporary:
-        try:
-            save_file(contiguous, temporary, metadata=metadata)
-        except SafetensorError as error:
-            raise OSError(f"{path}: {error}") from None
+
+def _inside(value: Any) -> list[Any]:
+    inside = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    return [item for item in inside if isinstance(item, dict | list)]
 
 
 def _umask() -> int:

@@ -9,8 +9,16 @@ from typing import Any
 import numpy as np
 
 from hytas.errors import InputError
+from hytas.files import legible
 
-FORMAT = "1"
+FORMAT = "2"
+UNCHECKED_FORMATS = ("1",)
+"""Earlier formats that are still read; their ONNX files have no checksum."""
+CHECKSUM = "hytas.sha256"
+"""Name of the entry with the SHA-256 of the file without that entry."""
+MOST_PATCH_VALUES = 2**24
+"""In one patch: what a card may say before memory is reserved for it."""
+MOST_CLASSES = 2**16
 GRAPHS = ("patch", "scene")
 # Element types of a cube that an exported model may take.
 DTYPES = tuple(f"{kind}int{bits}" for bits in (8, 16, 32, 64) for kind in ("", "u"))
@@ -62,6 +70,13 @@ class ModelCard:
             )
         if self.patch_size < 1 or self.patch_size % 2 == 0:
             raise InputError(f"patch_size: {self.patch_size} is not a positive odd number")
+        if self.bands < 1 or self.patch_size**2 * self.bands > MOST_PATCH_VALUES:
+            raise InputError(
+                f"bands: {self.bands} in patches of {self.patch_size} x {self.patch_size}: must be "
+                f"1 or more, and a patch at most {MOST_PATCH_VALUES} values"
+            )
+        if not 1 <= classes <= MOST_CLASSES:
+            raise InputError(f"class_names: {classes} classes, must be 1 to {MOST_CLASSES}")
         if self.dtype not in DTYPES:
             raise InputError(f"dtype: {self.dtype} is not one of {', '.join(DTYPES)}")
         if self.graph not in GRAPHS:
@@ -135,16 +150,16 @@ class ModelCard:
             raise InputError(
                 f"model: {source} has no hytas metadata: it was not written by `hytas export`"
             )
-        if properties["hytas.format"] != FORMAT:
+        if properties["hytas.format"] not in (FORMAT, *UNCHECKED_FORMATS):
             raise InputError(
-                f"model: {source} is of hytas format {properties['hytas.format']}, "
-                f"this version reads format {FORMAT}"
+                f"model: {source} is of hytas format {legible(str(properties['hytas.format']))}, "
+                f"this version reads format {FORMAT} and older ones"
             )
         try:
             return cls(**_parse(properties))
         except InputError as error:
             raise InputError(f"model: {source} has broken metadata: {error}") from error
-        except (KeyError, TypeError, ValueError) as error:
+        except (KeyError, TypeError, ValueError, OverflowError, RecursionError) as error:
             reason = f"{type(error).__name__}: {error}"
             raise InputError(f"model: {source} has broken metadata ({reason})") from error
 

@@ -17,9 +17,13 @@ from small_model import Exported
 
 from hytas.cli.bench import bench
 from hytas.deploy import DeployedModel, classify_scene
-from hytas.deploy.protobuf import uses_external_data
+from hytas.deploy.graph import check_graph
+from hytas.deploy.model_file import checksum_of, examine
+from hytas.deploy.protobuf import Fields
 from hytas.deploy.providers import check_chosen
 from hytas.errors import InputError
+from hytas.export.onnx_file import seal
+from hytas.model_card import CHECKSUM
 
 
 def rewritten(exported: Exported, path: Path, **properties: str) -> Path:
@@ -27,6 +31,7 @@ def rewritten(exported: Exported, path: Path, **properties: str) -> Path:
     for entry in list(graph.metadata_props):
         if entry.key.removeprefix("hytas.") in properties:
             entry.value = properties[entry.key.removeprefix("hytas.")]
+    seal(graph)
     onnx.save(graph, path)
     return path
 
@@ -53,7 +58,7 @@ def test_files_that_are_no_model(exported: Exported, tmp_path: Path) -> None:
     refused(text, "not an ONNX")
     empty = tmp_path / "empty.onnx"
     empty.write_bytes(b"")
-    refused(empty, "not an ONNX model")
+    refused(empty, "no hytas metadata")
     content = exported.onnx.read_bytes()
     for size in (100, len(content) // 2, len(content) - 5):
         text.write_bytes(content[:size])
@@ -62,7 +67,9 @@ def test_files_that_are_no_model(exported: Exported, tmp_path: Path) -> None:
     del graph.metadata_props[:]
     onnx.save(graph, text)
     refused(text, "no hytas metadata: it was not written by `hytas export`")
-    refused(rewritten(exported, text, format="7"), "hytas format 7, this version reads format 1")
+    refused(
+        rewritten(exported, text, format="7"), "hytas format 7, this version reads format 2 and"
+    )
     refused(rewritten(exported, text, class_ids="[1, 2"), "broken metadata")
     refused(rewritten(exported, text, patch_size="8"), "patch_size: 8 is not a positive odd")
     refused(rewritten(exported, text, patch_size="7"), "its metadata say")
@@ -73,52 +80,66 @@ def test_weights_outside_the_file_are_refused(exported: Exported, tmp_path: Path
     graph = onnx.load(exported.onnx)
     path = tmp_path / "inner" / "model.onnx"
     onnx.save(graph, path, save_as_external_data=True, location="weights.bin", size_threshold=64)
+    apart = onnx.load(path, load_external_data=False)
+    seal(apart)
+    path.write_bytes(apart.SerializeToString())
     with pytest.raises(InputError, match="keeps weights in another file"):
         DeployedModel.load(path)
-    outside = onnx.load(path, load_external_data=False)
-    for tensor in outside.graph.initializer:
+    for tensor in apart.graph.initializer:
         if external_data_helper.uses_external_data(tensor):
             tensor.external_data[0].value = "../../../secret"
-    path.write_bytes(outside.SerializeToString())
+    seal(apart)
+    path.write_bytes(apart.SerializeToString())
     with pytest.raises(InputError, match="keeps weights in another file"):
         DeployedModel.load(path)
 
 
-def test_external_data_in_a_constant_of_a_branch_is_found(exported: Exported) -> None:
-    tensor = onnx.helper.make_tensor("w", onnx.TensorProto.FLOAT, [1], [0.0])
-    tensor.ClearField("float_data")
-    tensor.data_location = onnx.TensorProto.EXTERNAL
-    tensor.external_data.add(key="location", value="elsewhere")
-    constant = onnx.helper.make_node("Constant", [], ["c"], value=tensor)
-    value = onnx.helper.make_tensor_value_info("c", onnx.TensorProto.FLOAT, [1])
-    branch = onnx.helper.make_graph([constant], "branch", [], [value])
-    node = onnx.helper.make_node("If", ["flag"], ["out"], then_branch=branch, else_branch=branch)
-    model = onnx.helper.make_model(onnx.helper.make_graph([node], "main", [], [value]))
-    assert uses_external_data(memoryview(model.SerializeToString()))
-    assert not uses_external_data(memoryview(exported.onnx.read_bytes()))
-
-
-@pytest.mark.parametrize("place", ["function", "sparse", "training"])
-def test_external_data_are_found_wherever_a_file_can_have_them(place: str) -> None:
+def outside() -> onnx.TensorProto:
+    """A tensor whose values lie in another file."""
     tensor = onnx.TensorProto(name="w", data_type=onnx.TensorProto.FLOAT, dims=[1])
     tensor.data_location = onnx.TensorProto.EXTERNAL
-    model = onnx.ModelProto(ir_version=10)
-    for entries in (0, 1):
-        if entries:
-            tensor.external_data.add(key="location", value="../elsewhere")
-        constant = onnx.helper.make_node("Constant", [], ["c"], value=tensor)
-        if place == "function":
-            imports = [onnx.helper.make_opsetid("", 20)]
-            made = onnx.helper.make_function("own", "f", [], ["c"], [constant], imports)
-            model.functions.append(made)
-        elif place == "sparse":
-            model.graph.sparse_initializer.add().values.CopyFrom(tensor)
-        else:
-            model.training_info.add().algorithm.node.append(constant)
-        assert uses_external_data(memoryview(model.SerializeToString())) == bool(entries)
+    tensor.external_data.add(key="location", value="../elsewhere")
+    return tensor
 
 
-def test_graphs_nested_without_end_are_no_model(tmp_path: Path) -> None:
+def test_external_data_in_a_constant_of_a_branch_is_found() -> None:
+    constant = onnx.helper.make_node("Constant", [], ["c"], value=outside())
+    value = onnx.helper.make_tensor_value_info("c", onnx.TensorProto.FLOAT, [1])
+    branch = onnx.helper.make_graph([constant], "branch", [], [value])
+    node = onnx.helper.make_node("Loop", ["trips"], ["out"], body=branch)
+    graph = onnx.helper.make_graph([node], "main", [], [value])
+    with pytest.raises(ValueError, match="keeps weights in another file"):
+        check_graph(Fields(), memoryview(graph.SerializeToString()))
+
+
+@pytest.mark.parametrize(
+    ("place", "message"),
+    [
+        ("function", "has functions of its own, which hytas never writes"),
+        ("training", "has a training graph, which hytas never writes"),
+        ("sparse", "has sparse tensors, which hytas never writes"),
+    ],
+)
+def test_places_where_no_model_of_hytas_has_anything(
+    exported: Exported, place: str, message: str
+) -> None:
+    model = onnx.load(exported.onnx)
+    constant = onnx.helper.make_node("Constant", [], ["c"], value=outside())
+    if place == "function":
+        imports = [onnx.helper.make_opsetid("", 20)]
+        model.functions.append(
+            onnx.helper.make_function("own", "f", [], ["c"], [constant], imports)
+        )
+    elif place == "sparse":
+        model.graph.sparse_initializer.add().values.CopyFrom(outside())
+    else:
+        model.training_info.add().algorithm.node.append(constant)
+    seal(model)
+    with pytest.raises(InputError, match=message):
+        examine(model.SerializeToString(), Path("m.onnx"))
+
+
+def test_graphs_nested_without_end_are_no_model(exported: Exported, tmp_path: Path) -> None:
     def field(number: int, content: bytes) -> bytes:
         size, head = len(content), bytearray([number << 3 | 2])
         while size > 127:
@@ -128,10 +149,16 @@ def test_graphs_nested_without_end_are_no_model(tmp_path: Path) -> None:
 
     graph = b""
     for _ in range(2000):  # a graph in an attribute of a node
-        graph = field(1, field(5, field(6, graph)))
+        graph = field(1, field(4, b"Loop") + field(5, field(6, graph)))
     path = tmp_path / "deep.onnx"
-    path.write_bytes(field(7, graph))
-    with pytest.raises(InputError, match="is not an ONNX model that runs here"):
+    content = onnx.load(exported.onnx)
+    content.ClearField("graph")
+    (entry,) = (entry for entry in content.metadata_props if entry.key == CHECKSUM)
+    content.metadata_props.remove(entry)
+    whole = content.SerializeToString() + field(7, graph)
+    digest = checksum_of(whole).encode()
+    path.write_bytes(whole + field(14, field(1, CHECKSUM.encode()) + field(2, digest)))
+    with pytest.raises(InputError, match="has graphs nested more than 4 deep"):
         DeployedModel.load(path)
 
 

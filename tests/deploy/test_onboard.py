@@ -1,85 +1,18 @@
 """The C++ onboard runner against `hytas classify`: the same bytes, in little memory."""
 
-import dataclasses
 import json
-import shutil
-import subprocess
-import sys
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import onnx
-import onnxruntime
 import pytest
-from small_model import Exported, small_model, small_scene
+from onboard_program import Run
+from small_model import Exported, small_scene
 from test_rasters import holed, hytas, write_cube
 
 from hytas.data import open_file
 from hytas.data.formats.envi import parse_header
-from hytas.deploy import DeployedModel
-from hytas.export import export_formats
-from hytas.export.onnx_file import set_card, take_dtype
-
-SOURCE = Path(__file__).parents[2] / "deploy" / "onboard"
-MEASURE = (
-    "import resource, subprocess, sys; subprocess.run(sys.argv[1:], check=True);"
-    "print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)"
-)
-Run = Callable[..., subprocess.CompletedProcess[str]]
-
-
-@pytest.fixture(scope="module")
-def onboard(tmp_path_factory: pytest.TempPathFactory) -> Run:
-    """The program, built here, with the library of the installed onnxruntime."""
-    if shutil.which("cmake") is None or shutil.which("c++") is None:
-        pytest.skip("no cmake or no C++ compiler")
-    build = tmp_path_factory.mktemp("onboard")
-    for command in (["cmake", "-S", SOURCE, "-B", build], ["cmake", "--build", build]):
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
-        assert done.returncode == 0, done.stdout + done.stderr
-    folder = Path(onnxruntime.__file__).parent / "capi"
-    library = next((path for path in folder.glob("libonnxruntime.*") if path.is_file()), None)
-    if library is None:
-        pytest.skip(f"no libonnxruntime in {folder}")
-
-    def run(*arguments: object, measured: bool = False) -> subprocess.CompletedProcess[str]:
-        command = [build / "hytas-onboard", *arguments, "--library", library]
-        if measured:  # by a parent that is small itself, as a child starts as its copy
-            command = [sys.executable, "-S", "-c", MEASURE, *command]
-        return subprocess.run(
-            list(map(str, command)), capture_output=True, text=True, check=False, timeout=120
-        )
-
-    return run
-
-
-@pytest.fixture(scope="module")
-def models(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Exported]:
-    """Scene graphs for cubes of float32 and two other types: one export, its input retyped."""
-    folder = tmp_path_factory.mktemp("models")
-    scene = small_scene("float32")
-    model, card = small_model(scene)
-    real = export_formats(model, folder, card, ["onnx-scene"])
-    found = DeployedModel.load(real["onnx-scene"]).card
-    retyped = {}
-    for dtype in ("uint16", "float64"):
-        graph = onnx.load(real["onnx-scene"])
-        take_dtype(graph, dtype)
-        set_card(graph, dataclasses.replace(found, dtype=dtype))
-        files = {"onnx-scene": folder / f"{dtype}.onnx"}
-        onnx.save(graph, files["onnx-scene"])
-        retyped[dtype] = Exported(small_scene(dtype), model, card, folder, files)
-    # One more that was trained beside ground without data, marked -1.
-    marked = dataclasses.replace(scene, nodata=-1.0)
-    aware, aware_card = small_model(marked)
-    (folder / "aware").mkdir()
-    aware_files = export_formats(aware, folder / "aware", aware_card, ["onnx-scene"])
-    return {
-        **retyped,
-        "float32": Exported(scene, model, card, folder, real),
-        "aware": Exported(marked, aware, aware_card, folder, aware_files),
-    }
+from hytas.export.onnx_file import seal
 
 
 @pytest.mark.parametrize(
@@ -146,6 +79,14 @@ def test_the_same_map_where_the_scene_has_another_mark_for_no_data(
     assert len(set(maps)) == 1
 
 
+def test_it_helps_who_asks(onboard: Run) -> None:
+    for word in ("--help", "-h"):
+        done = onboard(word)
+        assert (done.returncode, done.stderr) == (0, "")
+        assert done.stdout.startswith("usage: hytas-onboard MODEL.onnx CUBE.hdr MAP.hdr")
+        assert all(len(line) < 100 for line in done.stdout.splitlines())
+
+
 def test_little_memory(onboard: Run, models: dict[str, Exported], tmp_path: Path) -> None:
     scene = write_cube(tmp_path / "scene", small_scene("uint16", 40, 200).cube, "bil", "<")
     done = onboard(models["uint16"].files["onnx-scene"], scene, tmp_path / "map.hdr", measured=True)
@@ -201,7 +142,7 @@ def test_what_it_refuses(
         ((model, headers["huge"], out), "is truncated"),
         ((model, headers["negative"], out), "'bands' is -24, must be an integer of at least 1"),
         ((model, tmp_path / "none.hdr", out), "no such file"),
-        ((scene, scene, out), "is not an ONNX model that runs here"),
+        ((scene, scene, out), "is not an ONNX file (protobuf"),
         ((model, scene, tmp_path / "absent" / "map.hdr"), "map: cannot write"),
         ((model, scene), "usage: hytas-onboard"),
         ((model, scene, out, "--threads", "0"), "--threads: 0 must be 1 to 1024"),
@@ -222,6 +163,12 @@ def with_properties(exported: Exported, path: Path, **properties: object) -> Pat
     for entry in graph.metadata_props:
         name = entry.key.removeprefix("hytas.")
         entry.value = json.dumps(properties[name]) if name in properties else entry.value
+    if isinstance(ids := properties.get("class_ids"), list):
+        (loop,) = (node for node in graph.graph.node if node.op_type == "Loop")
+        known = np.array(exported.card.class_ids, np.int32).tobytes()
+        (given,) = (one for one in loop.attribute[0].g.initializer if one.raw_data == known)
+        given.raw_data = np.array(ids, np.int32).tobytes()
+    seal(graph)
     onnx.save(graph, path)
     return path
 
@@ -255,6 +202,7 @@ def test_metadata_that_lie_are_refused(
     narrow = onnx.helper.make_node("Cast", ["wide"], ["classes"], to=onnx.TensorProto.UINT8)
     graph.graph.node.append(narrow)
     graph.graph.output[0].type.tensor_type.elem_type = onnx.TensorProto.UINT8
+    seal(graph)
     onnx.save(graph, model)
     refused("its class ids are not of type int32")
     assert not list(tmp_path.glob("map*"))

@@ -156,7 +156,7 @@ def test_a_killed_run_goes_on_and_ends_the_same(exported: Exported, tmp_path: Pa
     child = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     journal = tmp_path / ".map.npz.partial"
     deadline = time.monotonic() + 60
-    while not (journal.exists() and journal.stat().st_size > 4096 + 40 * 320):
+    while not (journal.exists() and journal.stat().st_size > 4096 + 40 * 336):
         assert time.monotonic() < deadline
         assert child.poll() is None, "it ended before it could be killed"
         time.sleep(0.01)

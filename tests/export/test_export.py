@@ -23,7 +23,7 @@ from hytas.export import (
     export_formats,
     export_onnx,
 )
-from hytas.export.onnx_file import take_dtype
+from hytas.export.onnx_file import seal, take_dtype
 from hytas.model_card import DTYPES, ModelCard
 
 
@@ -73,6 +73,7 @@ def test_every_element_type_of_a_cube(exported: Exported, dtype: str, tmp_path: 
     del graph.metadata_props[:]
     for name, text in card.to_properties().items():
         graph.metadata_props.add(key=name, value=text)
+    seal(graph)
     onnx.save(graph, tmp_path / "model.onnx")
     deployed = DeployedModel.load(tmp_path / "model.onnx", "cpu")
     assert np.abs(deployed.predict_patches(patches) - expected).max() < 1e-5

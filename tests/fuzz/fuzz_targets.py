@@ -22,6 +22,8 @@ from pathlib import Path
 from random import Random
 from typing import NamedTuple
 
+import fuzz_models
+import fuzz_runs
 import fuzz_scenes
 from fuzz_mutator import Sample
 
@@ -51,4 +53,8 @@ TARGETS = {
     "geotiff": Target(fuzz_scenes.geotiff, fuzz_scenes.look),
     "npy": Target(fuzz_scenes.npy, fuzz_scenes.look),
     "npz": Target(fuzz_scenes.npz, fuzz_scenes.look, fuzz_scenes.zip_members),
+    "model": Target(fuzz_models.corpus, fuzz_models.run),
+    "model-sealed": Target(fuzz_models.corpus, fuzz_models.examined, fuzz_models.sealed),
+    "run-folder": Target(fuzz_runs.folders, fuzz_runs.look, fuzz_runs.recorded),
+    "store": Target(fuzz_runs.stores, fuzz_runs.look_at_store),
 }

@@ -15,6 +15,7 @@ from hytas.data import Scene, Split, SplitSettings, overlap_fraction, scene_from
 from hytas.deploy import DeployedModel, classify_scene
 from hytas.errors import InputError
 from hytas.export import FORMATS
+from hytas.manifest import Manifest
 from hytas.models import count_parameters
 from hytas.run import RunConfig, RunFolder, export_run, run_pipeline, training
 from hytas.run.context import prepare
@@ -155,6 +156,7 @@ def test_a_run_goes_on_with_the_split_that_it_began_with(scene: Scene, tmp_path:
     drawn = Split.load(tmp_path / "run" / "split.npz")
     other = replace(drawn, train=drawn.validation, validation=drawn.train)
     other.save(tmp_path / "run" / "split.npz")
+    (tmp_path / "run" / "manifest.json").unlink()  # which would call it damaged
     run_pipeline(config.with_epochs(1), scene, tmp_path / "run", device="cpu")
     card = DeployedModel.load(tmp_path / "run" / "model.onnx").card
     spectra = scene.cube.reshape(-1, 14)[other.train][:, card.preprocessing["bands"]]
@@ -452,7 +454,9 @@ def test_exporting_again_keeps_what_the_other_seeds_reached(scene: Scene, tmp_pa
     config = replace(TRAINED, seeds=2)
     first = run_pipeline(config, scene, tmp_path / "run", device="cpu")
     trained_elsewhere = {**first.metrics, "device": "cuda"}
-    (tmp_path / "run" / "metrics.json").write_text(json.dumps(trained_elsewhere))
+    metrics = tmp_path / "run" / "metrics.json"
+    metrics.write_text(json.dumps(trained_elsewhere))
+    Manifest(tmp_path / "run").record([metrics])
     again, _ = export_run(config, scene, tmp_path / "run")
     assert first.metrics is not None
     assert again.metrics == trained_elsewhere

@@ -153,6 +153,6 @@ def test_damage_is_told_wherever_it_lies(tmp_path: Path) -> None:
         connection.execute("UPDATE evaluations SET scores = '[1' WHERE id = 7")
     with (
         EvaluationStore(path) as store,
-        pytest.raises(InputError, match="damaged, in evaluations: Expecting"),
+        pytest.raises(InputError, match="damaged, in evaluations: a column: not JSON"),
     ):
         store.evaluations()

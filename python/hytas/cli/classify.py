@@ -97,7 +97,7 @@ def classify(
     check_apart(outputs, {"the model": [model], **read})
     nodata = source.nodata if nodata is None else check_mark(nodata, source.cube.dtype)
     identity: dict[str, Any] = {
-        "model": file_identity(model),
+        "model": {**file_identity(model), "sha256": deployed.checksum},
         "scene": [file_identity(file) for file in source.files],
         "nodata": nodata,
         "cube": cube_key,
@@ -106,11 +106,13 @@ def classify(
     }
     report: dict[str, Any] = {"model": str(model), "scene": str(scene), "out": str(out)}
     report["notes"] = [
+        *deployed.notes,
         *source.notes,
         *_filled(source.cube, nodata, deployed),
         *_undrawn(outputs.values(), deployed),
     ]
     with open_journal(out, identity, (height, width)) as journal:
+        report["notes"] += _damage(journal)
         report |= _run(deployed, source._replace(nodata=nodata), journal, tile_rows, as_json)
         result = journal.class_map()
         report |= _count(deployed, result)
@@ -159,6 +161,14 @@ def _undrawn(outputs: Iterable[Path], model: "DeployedModel") -> list[str]:
         return []
     note = font_note(model.card.class_names)
     return [] if note is None else [note]
+
+
+def _damage(journal: "Journal") -> list[str]:
+    if not journal.damaged:
+        return []
+    return [
+        f"the rows from {journal.done} on that an earlier run left were damaged: classified again"
+    ]
 
 
 def _run(

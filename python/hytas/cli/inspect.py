@@ -60,6 +60,7 @@ def _model(path: Path) -> Finding:
         "what": "model",
         "path": str(path),
         "bytes": path.stat().st_size,
+        "sha256": model.checksum,
         "hytas version": card.version,
         "graph": card.graph,
         "precision": card.precision + (", forced past its accuracy check" if card.forced else ""),
@@ -72,6 +73,7 @@ def _model(path: Path) -> Finding:
         "architecture": dict(card.architecture),
         "classes": dict(zip(card.class_names, card.class_ids, strict=True)),
         "provider": model.provider,
+        "notes": list(model.notes),
     }
 
 
@@ -133,6 +135,8 @@ def _unlabelled(path: Path, reason: str) -> Finding:
 
 def _run(path: Path) -> Finding:
     files = sorted(file for file in path.iterdir() if file.is_file() and file.name[0] != ".")
+    from hytas.manifest import Manifest
+
     found: Finding = {"what": "run folder", "path": str(path)}
     found["files"] = {file.name: file.stat().st_size for file in files}
     for name in ("config", "architecture", "metrics"):
@@ -141,14 +145,16 @@ def _run(path: Path) -> Finding:
             found[name] = _json(file)
     if not any(name in found for name in ("config", "architecture", "metrics")):
         raise InputError(f"path: {path} is not a run folder: it holds no config.json")
-    return found
+    manifest = Manifest(path)
+    problems = ["manifest.json: damaged"] if manifest.damaged else []
+    problems += [f"{name}: {fault}" for name, fault in manifest.faults().items()]
+    return found | ({"problems": problems} if problems else {})
 
 
 def _json(path: Path) -> Any:
-    try:
-        return json.loads(path.read_text(encoding="utf-8"))
-    except (UnicodeDecodeError, json.JSONDecodeError) as error:
-        raise InputError(f"path: {path} is not JSON: {error}") from error
+    from hytas.files import parse_json
+
+    return parse_json(path.read_bytes(), f"path: {path}")
 
 
 def _variables(contents: "Contents") -> list[str]:

@@ -18,22 +18,32 @@ from hytas.errors import InputError
 from hytas.files import lock
 
 _HEADER_BYTES = 4096
+_CHECK_BYTES = 16
+_VERIFIED_BYTES = 2**22
+"""Of a journal at a time, when it is opened."""
 
 
 class Journal:
     """The rows done of one class map: a header that says of what, then the rows one after another.
 
-    A row is `labels` (W int32) and `confidence` (W float32). A kill can leave half a row at the
-    end, which the next run cuts off.
+    A row is `labels` (W int32), `confidence` (W float32) and the beginning of the SHA-256 of the
+    header, of its number and of these. A kill can leave half a row at the end, and a disk can
+    damage others: the next run keeps the rows before the first such one, and makes the rest again.
+
+    Attributes:
+        done: rows that it holds.
+        damaged: whether rows of an earlier run were not what that run wrote.
     """
 
-    def __init__(self, file: FileIO, shape: tuple[int, int], done: int) -> None:
-        self._file, self._shape, self.done = file, shape, done
+    def __init__(
+        self, file: FileIO, header: bytes, shape: tuple[int, int], found: "_Found"
+    ) -> None:
+        self._file, self._header, self._shape = file, header, shape
+        self.done, self.damaged = found
 
     @property
     def _row(self) -> np.dtype[Any]:
-        width = self._shape[1]
-        return np.dtype([("labels", "<i4", (width,)), ("confidence", "<f4", (width,))])
+        return _row_type(self._shape)
 
     def append(self, strip: Strip) -> None:
         """Write the next rows; they survive a kill from here on.
@@ -46,6 +56,7 @@ class Journal:
             raise ValueError(f"strip: starts at row {strip.top}, {self.done} rows are done")
         rows = np.empty(len(strip.labels), self._row)
         rows["labels"], rows["confidence"] = strip.labels, strip.confidence
+        rows["check"] = _checks(self._header, strip.top, rows)
         write_all(self._file, rows.tobytes())
         self.done += len(rows)
 
@@ -118,12 +129,12 @@ def open_journal(
     path = Path(out).with_name(f".{Path(out).name}.partial")
     header = _header(identity, shape)
     with _open_alone(path, out) as file:
-        done = _rows_done(path, header, shape)
-        file.truncate(_HEADER_BYTES + done * _row_bytes(shape) if done else 0)
-        if not done:
+        found = _rows_done(path, header, shape)
+        file.truncate(_HEADER_BYTES + found.done * _row_type(shape).itemsize if found.done else 0)
+        if not found.done:
             write_all(file, header)
         try:
-            yield Journal(file, shape, done)
+            yield Journal(file, header, shape, found)
         except InputError:
             path.unlink(missing_ok=True)
             raise
@@ -174,20 +185,57 @@ def file_identity(path: str | Path) -> dict[str, Any]:
     return {"path": str(path.resolve()), "bytes": state.st_size, "changed": state.st_mtime_ns}
 
 
-def _row_bytes(shape: tuple[int, int]) -> int:
-    return 8 * shape[1]
+class _Found(NamedTuple):
+    """Rows that an earlier run left, and whether the next one is damaged."""
+
+    done: int
+    damaged: bool = False
+
+
+def _row_type(shape: tuple[int, int]) -> np.dtype[Any]:
+    width = (shape[1],)
+    check = ("check", np.uint8, (_CHECK_BYTES,))
+    return np.dtype([("labels", "<i4", width), ("confidence", "<f4", width), check])
+
+
+def _checks(header: bytes, first: int, rows: npt.NDArray[Any]) -> npt.NDArray[np.uint8]:
+    """The checks (n, 16) of rows whose first has the number `first`."""
+    start = hashlib.sha256(header)
+    found = np.empty((len(rows), _CHECK_BYTES), np.uint8)
+    for index in range(len(rows)):
+        digest = start.copy()
+        digest.update((first + index).to_bytes(8, "little"))
+        digest.update(rows["labels"][index].tobytes())
+        digest.update(rows["confidence"][index].tobytes())
+        found[index] = np.frombuffer(digest.digest()[:_CHECK_BYTES], np.uint8)
+    return found
 
 
 def _header(identity: Mapping[str, Any], shape: tuple[int, int]) -> bytes:
     text = json.dumps({**identity, "shape": list(shape)}, sort_keys=True)
     digest = hashlib.sha256(text.encode()).hexdigest()
-    return f"hytas class map in progress\n{digest}\n".encode().ljust(_HEADER_BYTES, b"\0")
+    return f"hytas class map in progress, checked rows\n{digest}\n".encode().ljust(
+        _HEADER_BYTES, b"\0"
+    )
 
 
-def _rows_done(path: Path, header: bytes, shape: tuple[int, int]) -> int:
+def _rows_done(path: Path, header: bytes, shape: tuple[int, int]) -> _Found:
     if not path.is_file():
-        return 0
+        return _Found(0)
+    row = _row_type(shape)
+    step = max(1, _VERIFIED_BYTES // row.itemsize)
+    done = 0
     with path.open("rb") as file:
         if file.read(_HEADER_BYTES) != header:
-            return 0
-    return min(shape[0], (path.stat().st_size - _HEADER_BYTES) // _row_bytes(shape))
+            return _Found(0)
+        while done < shape[0]:
+            wanted = min(step, shape[0] - done)
+            content = file.read(wanted * row.itemsize)
+            rows = np.frombuffer(content[: len(content) // row.itemsize * row.itemsize], row)
+            whole = (rows["check"] == _checks(header, done, rows)).all(axis=1)
+            if not whole.all():
+                return _Found(done + int(whole.argmin()), damaged=True)
+            done += len(rows)
+            if len(rows) < wanted:
+                break
+    return _Found(done)

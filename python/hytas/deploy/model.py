@@ -9,7 +9,8 @@ import numpy as np
 import numpy.typing as npt
 import onnxruntime
 
-from hytas.deploy.protobuf import uses_external_data
+from hytas.deploy.graph import Ends
+from hytas.deploy.model_file import ModelFile, examine, read_model
 from hytas.deploy.providers import check_chosen, choose
 from hytas.errors import InputError
 from hytas.files import legible
@@ -20,6 +21,9 @@ Array = npt.NDArray[Any]
 
 MICRO_BATCH = {"CPUExecutionProvider": 8, "CUDAExecutionProvider": 512}
 """Patches at a time: 32 leave a processor's cache, and a pixel takes 1.4 times as long."""
+_ELEMENTS = {1: "float", 2: "uint8", 3: "int8", 4: "uint16", 5: "int16", 6: "int32", 7: "int64"}
+_ELEMENTS |= {10: "float16", 11: "double", 12: "uint32", 13: "uint64"}
+"""ONNX's names of element types, by its numbers."""
 _ONNX_NAMES = {"float32": "float", "float64": "double"}
 """Element types that ONNX calls otherwise than numpy does."""
 
@@ -32,18 +36,22 @@ class DeployedModel:
         path: of the file.
         card: what the file says about itself.
         provider: the onnxruntime execution provider that runs it.
+        checksum: SHA-256 of the file without its checksum entry.
+        notes: what the user should know of the file.
     """
 
     path: Path
     card: ModelCard
     provider: str
     _session: onnxruntime.InferenceSession
+    checksum: str = ""
+    notes: tuple[str, ...] = ()
 
     @classmethod
     def load(
         cls, path: str | Path, providers: str = "auto", *, threads: int = 0
     ) -> "DeployedModel":
-        """Open an exported ONNX file.
+        """Open an exported ONNX file, once its checksum and its graph are found in order.
 
         Args:
             path: the file.
@@ -51,15 +59,12 @@ class DeployedModel:
             threads: CPU threads; 0 takes every core this process may use.
 
         Raises:
-            InputError: the file is missing, not ONNX, not ours, or keeps weights in another file.
+            InputError: the file is missing, not ONNX, not ours, damaged, or has what no model of
+                hytas has.
             OSError: it cannot be read.
         """
         path = Path(path)
-        if not path.exists():
-            raise InputError(f"model: no such file: {path}")
-        if path.is_dir():
-            raise InputError(f"model: {path} is a folder, an exported .onnx file needed")
-        return cls.from_bytes(path.read_bytes(), path, providers, threads=threads)
+        return cls.from_bytes(read_model(path), path, providers, threads=threads)
 
     @classmethod
     def from_bytes(
@@ -70,12 +75,15 @@ class DeployedModel:
         Arguments and errors are those of `load`.
         """
         path = Path(name)
-        session = _open(content, path, choose(providers), threads)
+        chosen = choose(providers)
+        file = examine(content, path)
+        card = read_card(file, path)
+        _check_signature(file.ends, card, path)
+        session = _open(content, path, chosen, threads)
         check_chosen(providers, session)
-        card = _read_card(session, path)
-        _check_signature(session, card, path)
         card = replace(card, class_names=tuple(map(legible, card.class_names)))
-        return cls(path, card, session.get_providers()[0], session)
+        provider = session.get_providers()[0]
+        return cls(path, card, provider, session, file.checksum, file.notes)
 
     @property
     def micro_batch(self) -> int:
@@ -84,13 +92,33 @@ class DeployedModel:
 
     def run(self, patches: Array) -> Probabilities:
         """One micro-batch: (N, P, P, bands) of the card's dtype -> (N, C) probabilities."""
-        (probabilities,) = self._session.run(None, {"patches": patches})
+        (probabilities,) = self._answers(["probabilities"], {"patches": patches})
+        self._check_answer(probabilities, (len(patches), len(self.card.class_ids)))
         return np.asarray(probabilities, dtype=np.float32)
 
     def run_tile(self, tile: Array) -> tuple[Array, Array]:
         """One tile with its margin, of the card's dtype -> class ids and confidence, (H, W)."""
-        classes, confidence = self._session.run(["classes", "confidence"], {"tile": tile})
+        classes, confidence = self._answers(["classes", "confidence"], {"tile": tile})
+        margin = 2 * self.card.margin
+        for answer in (classes, confidence):
+            self._check_answer(answer, (tile.shape[0] - margin, tile.shape[1] - margin))
+        if not np.isin(classes, self.card.class_ids).all():
+            raise InputError(f"model: {self.path} gives classes that its metadata do not name")
         return np.asarray(classes), np.asarray(confidence)
+
+    def _answers(self, names: list[str], given: dict[str, Array]) -> list[Any]:
+        try:
+            return list(self._session.run(names, given))
+        except Exception as error:  # onnxruntime raises a dozen types without a common base
+            reason = " ".join(str(error).split())[:160]
+            raise InputError(f"model: {self.path} fails while it runs ({reason})") from error
+
+    def _check_answer(self, answer: Array, shape: tuple[int, int]) -> None:
+        if answer.shape != shape:
+            raise InputError(
+                f"model: {self.path} gave an answer of shape {answer.shape}, its metadata say "
+                f"{shape}"
+            )
 
     def predict_patches(self, patches: Array) -> Probabilities:
         """Class probabilities of any number of patches, in micro-batches.
@@ -216,14 +244,6 @@ def _place(index: tuple[int, ...], origin: tuple[int, int]) -> str:
 def _open(
     content: bytes, path: Path, providers: list[tuple[str, dict[str, Any]]], threads: int
 ) -> onnxruntime.InferenceSession:
-    try:
-        external = uses_external_data(memoryview(content))
-    except ValueError as error:
-        raise InputError(f"model: {path} is not an ONNX file ({error})") from error
-    if external:
-        raise InputError(
-            f"model: {path} keeps weights in another file; a model of hytas is one file"
-        )
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = threads or available_cores()
     options.log_severity_level = 4  # errors come back as exceptions; nothing else is for the user
@@ -234,12 +254,14 @@ def _open(
         raise InputError(f"model: {path} is not an ONNX model that runs here ({reason})") from error
 
 
-def _read_card(session: onnxruntime.InferenceSession, path: Path) -> ModelCard:
-    properties = session.get_modelmeta().custom_metadata_map
-    try:
-        card = ModelCard.from_properties(properties, source=str(path))
-    except (OverflowError, RecursionError) as error:  # 1e999 bands, or lists without end
-        raise InputError(f"model: {path} has broken metadata ({error})") from error
+def read_card(file: ModelFile, path: Path) -> ModelCard:
+    """The card of a file, with all in it that is read again while a scene is classified.
+
+    Raises:
+        InputError: it is not the card of a model of hytas, or one of impossible values.
+    """
+    card = ModelCard.from_properties(file.properties, source=str(path))
+    _check_preprocessing(card, path)
     mark, dtype = card.nodata, card.numpy_dtype
     if mark is not None and not _holds(dtype, mark):
         raise InputError(
@@ -247,6 +269,20 @@ def _read_card(session: onnxruntime.InferenceSession, path: Path) -> ModelCard:
             f"of type {dtype} can be"
         )
     return card
+
+
+def _check_preprocessing(card: ModelCard, path: Path) -> None:
+    """Read once what is read again while a scene is classified."""
+    try:
+        kept, empty = card.kept_bands, card.empty_values
+    except (KeyError, TypeError, ValueError, OverflowError) as error:
+        reason = f"{type(error).__name__}: {error}"
+        raise InputError(f"model: {path} has broken metadata: preprocessing ({reason})") from None
+    if not kept or not all(0 <= band < card.bands for band in kept) or len(empty) != card.bands:
+        raise InputError(
+            f"model: {path} has broken metadata: preprocessing: bands must be some of 0 to "
+            f"{card.bands - 1}"
+        )
 
 
 def _holds(dtype: np.dtype[Any], value: float) -> bool:
@@ -263,24 +299,24 @@ def available_cores() -> int:
     return os.cpu_count() or 1
 
 
-def _check_signature(session: onnxruntime.InferenceSession, card: ModelCard, path: Path) -> None:
+def _check_signature(ends: Ends, card: ModelCard, path: Path) -> None:
     """The graph must take and give what its metadata say."""
     side, bands, classes = card.patch_size, card.bands, len(card.class_ids)
     taken = f"tensor({_ONNX_NAMES.get(card.dtype, card.dtype)})"
     wanted = {
         "patch": [
-            ("patches", taken, [side, side, bands]),
-            ("probabilities", "tensor(float)", [classes]),
+            ("patches", taken, [None, side, side, bands]),
+            ("probabilities", "tensor(float)", [None, classes]),
         ],
         "scene": [
-            ("tile", taken, [bands]),
-            ("classes", "tensor(int32)", []),
-            ("confidence", "tensor(float)", []),
+            ("tile", taken, [None, None, bands]),
+            ("classes", "tensor(int32)", [None, None]),
+            ("confidence", "tensor(float)", [None, None]),
         ],
     }[card.graph]
     found = [
-        (value.name, value.type, [size for size in value.shape if isinstance(size, int)])
-        for value in (*session.get_inputs(), *session.get_outputs())
+        (end.name, f"tensor({_ELEMENTS.get(end.element, end.element)})", list(end.sizes))
+        for end in (*ends.inputs, *ends.outputs)
     ]
     if found != wanted:
-        raise InputError(f"model: {path} has the ends {found}, its metadata say {wanted}")
+        raise InputError(f"model: {path} has the ends {found}, its metadata say {wanted}"[:600])

@@ -13,15 +13,15 @@ from onnx import TensorProto, helper
 from onnxscript import optimizer
 from torch import nn
 
+from hytas.deploy.model_file import OPSETS, checksum_of
 from hytas.errors import InputError
 from hytas.export.quiet import quiet
 from hytas.files import atomic_write
-from hytas.model_card import ModelCard
+from hytas.model_card import CHECKSUM, ModelCard
 from hytas.models import SensorModel
 from hytas.models.layers import attention_written_out
 
 OPSET = 20
-OPSETS = range(18, 25)
 _ANY_SIZE = 2**62
 
 
@@ -70,10 +70,22 @@ def finish(graph: onnx.ModelProto, card: ModelCard, kind: str) -> onnx.ModelProt
 
 
 def set_card(graph: onnx.ModelProto, card: ModelCard) -> None:
-    """Make `card` the metadata of an ONNX model."""
+    """Make `card` the metadata of an ONNX model, and seal it; whoever changes it later seals it."""
     del graph.metadata_props[:]
     for name, text in card.to_properties().items():
         graph.metadata_props.add(key=name, value=text)
+    seal(graph)
+
+
+def seal(graph: onnx.ModelProto) -> None:
+    """Write the SHA-256 of all that a model's file will hold but this entry into its metadata."""
+    others = [entry for entry in graph.metadata_props if entry.key != CHECKSUM]
+    kept = [(entry.key, entry.value) for entry in others]
+    del graph.metadata_props[:]
+    for key, value in kept:
+        graph.metadata_props.add(key=key, value=value)
+    digest = checksum_of(graph.SerializeToString(deterministic=True))
+    graph.metadata_props.add(key=CHECKSUM, value=digest)
 
 
 def inference_copy(model: SensorModel, card: ModelCard | None = None) -> SensorModel:

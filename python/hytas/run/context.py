@@ -134,10 +134,35 @@ def prepare(
 
 
 def _kept_split(folder: RunFolder, scene: Scene) -> Split | None:
-    """The split of a run of this scene that is in the folder already."""
+    """The split of a run of this scene that is in the folder already, unless it is damaged."""
     if not (folder.config.exists() and folder.split.exists()):
         return None
+    if folder.manifest.fault(folder.split) is not None:
+        return None
     return Split.load(folder.split) if folder.read_config()[1] == scene.fingerprint else None
+
+
+def _keep_split(folder: RunFolder, split: Split, report: Report) -> None:
+    """Write the split of a new run, or that of an older one anew if its file is damaged.
+
+    Raises:
+        InputError: this version draws another split than the run began with.
+    """
+    fault = folder.manifest.fault(folder.split)
+    if folder.split.exists() and fault is None:
+        folder.manifest.record([folder.split])
+        return
+    split.save(folder.split)
+    if fault is None:
+        folder.manifest.record([folder.split])
+        return
+    if folder.manifest.fault(folder.split) is not None:
+        folder.split.unlink()
+        raise InputError(
+            f"{folder.split}: {fault}; it cannot be made again, as this version draws another "
+            "split: put a copy back, or choose another folder"
+        )
+    report.line(f"{folder.split.name}: {fault}: made again")
 
 
 @contextmanager
@@ -167,6 +192,5 @@ def open_run(
     check(context)
     with RunFolder(out) as folder:
         folder.claim(config, scene)
-        if not folder.split.exists():
-            context.data.split.save(folder.split)
+        _keep_split(folder, context.data.split, report)
         yield Run(context, folder, report)

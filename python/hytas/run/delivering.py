@@ -143,7 +143,11 @@ def further_formats(run: Run, formats: Sequence[str], force: bool) -> dict[str, 
         data.split.test,
         data.targets(data.split.test),
     )
-    return export_checked(run.folder.path, model.card, names, evidence, force=force)
+    files = [run.folder.path / FORMATS[name].file for name in names]
+    run.folder.manifest.forget(files)
+    found = export_checked(run.folder.path, model.card, names, evidence, force=force)
+    run.folder.manifest.record(files)
+    return found
 
 
 def _batches(data: PreparedScene, patch_size: int, report: Report) -> Iterator[NDArray[Any]]:

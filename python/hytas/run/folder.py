@@ -11,8 +11,9 @@ from types import TracebackType
 from typing import Any, TextIO
 
 from hytas.data import Scene
-from hytas.errors import InputError
-from hytas.files import lock, write_text
+from hytas.errors import InputError, one_line
+from hytas.files import lock, parse_json, write_text
+from hytas.manifest import Manifest
 from hytas.run.config import RunConfig
 from hytas.spaces import file_digests, with_files
 
@@ -48,6 +49,7 @@ class RunFolder:
         self.map = self.path / "map.png"
         self.front = self.path / "pareto.csv"
         self.front_picture = self.path / "pareto.png"
+        self.manifest = Manifest(self.path)
         self._lock: TextIO | None = None
 
     def __enter__(self) -> "RunFolder":
@@ -69,6 +71,7 @@ class RunFolder:
                 "wait for it or choose another"
             )
         self._remove_leftovers()
+        self.manifest = Manifest(self.path)  # as it is now that nobody else writes it
         self._lock.truncate(0)
         self._lock.write(str(os.getpid()))
         self._lock.flush()
@@ -142,7 +145,10 @@ class RunFolder:
             "versions": versions,
             "config": config.to_dict(),
         }
-        write_json(self.config, card)
+        if not self.config.exists() or read_json(self.config) != json.loads(json.dumps(card)):
+            self.manifest.forget([self.config])
+            write_json(self.config, card)
+        self.manifest.record([self.config])
 
     def read_config(self) -> tuple[RunConfig, str]:
         """The folder's configuration and its scene's fingerprint.
@@ -152,11 +158,26 @@ class RunFolder:
         """
         if self.path.is_dir() and not self.config.exists():
             raise InputError(f"{self.path}: is no run folder: it holds no config.json")
-        values = read_json(self.config)
+        values = self._whole_config()
         try:
             return RunConfig.from_dict(values["config"]), str(values["scene"])
-        except KeyError as error:
-            raise InputError(f"{self.config}: not a run's configuration ({error})") from None
+        except (KeyError, TypeError) as error:
+            raise InputError(
+                f"{self.config}: not a run's configuration ({one_line(error)})"
+            ) from None
+
+    def _whole_config(self) -> dict[str, Any]:
+        """The content of `config.json`.
+
+        Raises:
+            InputError: it is missing or damaged, and nothing else tells what was asked for.
+        """
+        if fault := self.manifest.fault(self.config):
+            raise InputError(
+                f"{self.config}: {fault}; it cannot be made again from other files: put a copy "
+                "back, or choose another folder"
+            )
+        return read_json(self.config)
 
 
 def _moved(config: RunConfig) -> RunConfig:
@@ -182,11 +203,9 @@ def read_json(path: Path) -> dict[str, Any]:
         InputError: the file is missing or holds no JSON object.
     """
     try:
-        values = json.loads(path.read_text(encoding="utf-8"))
+        values = parse_json(path.read_bytes(), path)
     except FileNotFoundError:
         raise InputError(f"{path}: no such file") from None
-    except (UnicodeDecodeError, json.JSONDecodeError) as error:
-        raise InputError(f"{path}: not JSON ({error})") from None
     if not isinstance(values, dict):
         raise InputError(f"{path}: must hold a JSON object")
     return values

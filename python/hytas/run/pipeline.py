@@ -9,11 +9,23 @@ from hytas.data import Scene
 from hytas.errors import InputError
 from hytas.run.config import RunConfig
 from hytas.run.context import Run, RunContext, open_run
+from hytas.run.damage import check_trained
 from hytas.run.delivering import further_formats
 from hytas.run.folder import read_json, write_json
 from hytas.run.report import SILENT, Report
 from hytas.run.searching import check_search
-from hytas.run.stages import CHARTS, CHOOSING, EXPORT, FINISHING, MAP, run_stages
+from hytas.run.stages import (
+    CHARTS,
+    CHOOSING,
+    EXPORT,
+    FINISHING,
+    MAP,
+    do_stage,
+    mend,
+    mend_further,
+    record_all,
+    run_stages,
+)
 from hytas.run.weights import load_weights
 from hytas.search import EvaluationStore
 
@@ -81,8 +93,10 @@ def run_pipeline(
     """
     with open_run(out, config, scene, device, report, check_search) as run:
         _introduce(run)
+        mend(run)
         run_stages(CHOOSING, run)
         architecture = read_json(run.folder.architecture)
+        check_architecture(run.context, architecture, str(run.folder.architecture))
         report.line(f"winner: {describe_architecture(architecture)}")
         if config.recipe.epochs != 0:
             _finish(run)
@@ -120,6 +134,8 @@ def train_architecture(
 
     with open_run(out, config, scene, device, report, check) as run:
         folder = run.folder
+        _introduce(run)
+        mend(run)
         if not folder.architecture.exists():
             write_json(folder.architecture, chosen)
         elif read_json(folder.architecture) != chosen:
@@ -127,7 +143,6 @@ def train_architecture(
                 f"--out {folder.path}: holds another architecture "
                 f"({describe_architecture(read_json(folder.architecture))}); choose another folder"
             )
-        _introduce(run)
         _finish(run)
         return _outcome(run, chosen)
 
@@ -160,33 +175,40 @@ def export_run(
         OSError: `out` cannot be written.
     """
     with open_run(out, config, scene, "cpu", report) as run:
+        check_trained(run.folder)
+        mend(run, needs_store=False)
         for stage in (EXPORT, CHARTS, MAP):
-            stage.work(run)
+            do_stage(stage, run)
         further = further_formats(run, formats, force)
+        mend_further(run)
+        record_all(run)
         architecture = load_weights(run.folder.weights).card.architecture
         return _outcome(run, dict(architecture)), further
 
 
-def check_architecture(context: RunContext, architecture: Mapping[str, Any]) -> None:
-    """Refuse genes that the space does not have.
+def check_architecture(
+    context: RunContext, architecture: Mapping[str, Any], source: str = "architecture"
+) -> None:
+    """Refuse genes that the space does not have; `source` is what messages call them.
 
     Raises:
         InputError: naming the gene, its value and the rule.
     """
     if "space" not in architecture:
         raise InputError(
-            'architecture: has no "space": an architecture names its space beside its genes, as '
+            f'{source}: has no "space": an architecture names its space beside its genes, as '
             "a run's architecture.json does"
         )
     if architecture["space"] != context.space.name:
         raise InputError(
-            f"architecture: of space {architecture['space']!r}, "
-            f"the run searches {context.space.name}"
+            f"{source}: of space {architecture['space']!r}, the run searches {context.space.name}"
         )
     try:
         context.space.cost(dict(architecture))
-    except ValueError as error:
-        raise InputError(f"architecture: {str(error).removeprefix('genome: ')}") from None
+    except (ValueError, TypeError, OverflowError) as error:
+        raise InputError(
+            f"{source}: {' '.join(str(error).split()).removeprefix('genome: ')}"
+        ) from None
 
 
 def _finish(run: Run) -> None:
@@ -194,6 +216,7 @@ def _finish(run: Run) -> None:
     # Fail before training if the file is not an evaluation store.
     EvaluationStore(run.folder.evaluations).close()
     run_stages(FINISHING, run)
+    mend_further(run)
 
 
 def describe_architecture(architecture: dict[str, Any]) -> str:
@@ -225,6 +248,7 @@ def _introduce(run: Run) -> None:
 
 def _outcome(run: Run, architecture: dict[str, Any]) -> Outcome:
     """What the folder now holds."""
+    record_all(run)
     context, folder = run.context, run.folder
     files = [
         folder.onnx,

@@ -1,10 +1,22 @@
-"""The stages of a run, in their order: what each reads and writes, and what is there already."""
+"""The stages of a run, in their order: what each reads and writes, and what is there already.
+
+A stage's files are forgotten by the folder's manifest before it works and recorded afterwards."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from hytas.errors import InputError
+from hytas.export import FORMATS
 from hytas.run.context import Run
-from hytas.run.delivering import charts_stage, export_stage, map_stage
+from hytas.run.damage import (
+    check_store,
+    drop,
+    find_faults,
+    further_files,
+    known_files,
+    restore_architecture,
+)
+from hytas.run.delivering import charts_stage, export_stage, further_formats, map_stage
 from hytas.run.folder import RunFolder
 from hytas.run.searching import race_stage, search_stage
 from hytas.run.training import seeds_stage, train_stage
@@ -39,16 +51,81 @@ def run_stages(stages: Sequence[Stage], run: Run) -> None:
     """Do the stages whose files are not there yet, in their order."""
     for stage in stages:
         if not stage.is_done(run.folder):
-            stage.work(run)
+            do_stage(stage, run)
+
+
+def do_stage(stage: Stage, run: Run) -> None:
+    """Do a stage, whether its files are there or not."""
+    files = known_files(run.folder, stage.writes)
+    run.folder.manifest.forget(files)
+    stage.work(run)
+    run.folder.manifest.record(files)
+
+
+def mend(run: Run, *, needs_store: bool = True) -> None:
+    """Find what is damaged in the folder, say it, and remove it so that stages make it again.
+
+    Raises:
+        InputError: what is damaged cannot be made again, and is needed.
+    """
+    folder, tell = run.folder, run.report.line
+    if folder.manifest.damaged:
+        tell(f"{folder.manifest.path.name}: damaged: made again from the files as they are")
+    try:
+        check_store(folder, tell)
+    except InputError as error:
+        if needs_store:
+            raise
+        tell(str(error))
+    faults = find_faults(folder)
+    told = faults.get("architecture")
+    if told is not None and "weights" not in faults and restore_architecture(folder):
+        tell(f"{folder.architecture.name}: {told}: made again from {folder.weights.name}")
+        del faults["architecture"]
+    drop(folder, faults, tell)
+    if {"front", "front_picture"} & set(faults) and SEARCH.is_done(folder):
+        do_stage(SEARCH, run)  # all is scored already: it draws what it found
+
+
+def mend_further(run: Run) -> None:
+    """Write again what is damaged of the further export formats, once the weights are whole."""
+    for path in further_files(run.folder):
+        if (fault := run.folder.manifest.fault(path)) is None:
+            continue
+        (name,) = (name for name, entry in FORMATS.items() if entry.file == path.name)
+        try:
+            further_formats(run, [name], force=False)
+        except InputError as error:
+            run.report.line(f"{path.name}: {fault}, and could not be made again: {error}")
+            continue
+        run.report.line(f"{path.name}: {fault}: made again")
+
+
+def record_all(run: Run) -> None:
+    """Record the files of an older run, of which nothing was recorded when they were written."""
+    names = [name for stage in (*CHOOSING, *FINISHING) for name in stage.writes]
+    files = known_files(run.folder, dict.fromkeys(names))
+    run.folder.manifest.record(path for path in files if path not in run.folder.manifest)
 
 
 def _seeds(run: Run) -> None:
-    seeds_stage(run, lambda inner: run_stages((TRAIN, EXPORT), inner))
+    seeds_stage(run, _train_seed)
+
+
+def _train_seed(inner: Run) -> None:
+    mend(inner)
+    if not inner.folder.metrics.exists() or not EXPORT.is_done(inner.folder):
+        run_stages((TRAIN, EXPORT), inner)
+    record_all(inner)
 
 
 # The store grows until the race has a winner.
-SEARCH = Stage("search", search_stage, (), ("evaluations",), done_by=("architecture",))
-RACE = Stage("race", race_stage, ("evaluations",), ("architecture",))
+SEARCH = Stage(
+    "search", search_stage, (), ("evaluations", "front", "front_picture"), ("architecture",)
+)
+RACE = Stage(
+    "race", race_stage, ("evaluations",), ("evaluations", "architecture"), ("architecture",)
+)
 TRAIN = Stage("final training", train_stage, ("architecture",), ("weights",))
 EXPORT = Stage("export", export_stage, ("weights",), ("onnx", "torchscript", "metrics"))
 CHARTS = Stage("charts", charts_stage, ("metrics",), ("learning_curve", "confusion"))

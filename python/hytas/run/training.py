@@ -3,12 +3,14 @@
 from collections.abc import Callable
 from typing import Any
 
+from hytas.errors import InputError
 from hytas.export import describe
 from hytas.metrics import summarise
 from hytas.run.context import Run
 from hytas.run.folder import read_json, write_json
 from hytas.run.weights import TrainedModel, save_weights
 from hytas.search import EvaluationStore, FinalTraining
+from hytas.tensors import read_tensors
 from hytas.train import DivergedError, train
 
 
@@ -24,6 +26,7 @@ def train_stage(run: Run) -> None:
     context, folder, data = run.context, run.folder, run.context.data
     architecture = read_json(folder.architecture)
     network = context.network(architecture)
+    _forget_damaged(run)
     learnt, watching = context.final_pixels
     try:
         result = train(
@@ -42,6 +45,18 @@ def train_stage(run: Run) -> None:
     card = describe(data.scene, data.preprocessing, architecture, data.shape)
     save_weights(folder.weights, TrainedModel(network, card, result.to_dict()))
     folder.checkpoint.unlink(missing_ok=True)
+
+
+def _forget_damaged(run: Run) -> None:
+    """Remove a checkpoint that is not what was written: the training then begins again."""
+    path = run.folder.checkpoint
+    if not path.exists():
+        return
+    try:
+        read_tensors(path)
+    except InputError as error:
+        run.report.line(f"{error}: the training begins again")
+        path.unlink()
 
 
 def seeds_stage(run: Run, train_and_check: Callable[[Run], None]) -> None:
@@ -70,8 +85,9 @@ def seeds_stage(run: Run, train_and_check: Callable[[Run], None]) -> None:
         inner = run.of_seed(seed)
         if not inner.folder.metrics.exists():
             run.report.line(f"final training with seed {seed}")
+        if not inner.folder.architecture.exists():
             write_json(inner.folder.architecture, read_json(folder.architecture))
-            train_and_check(inner)
+        train_and_check(inner)
         metrics = read_json(inner.folder.metrics)
         _record(run, inner, metrics)
         reports.append(metrics["test"])

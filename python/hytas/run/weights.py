@@ -1,19 +1,17 @@
 """Trained weights and what they are, in one safetensors file."""
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from safetensors import SafetensorError, safe_open
 from torch import nn
 
 from hytas.data import Preprocessing
-from hytas.errors import InputError
-from hytas.files import write_tensors
-from hytas.model_card import ModelCard
+from hytas.errors import InputError, one_line
+from hytas.model_card import FORMAT, ModelCard
 from hytas.models import InputShape, SensorModel, build_network
+from hytas.tensors import CHECKSUM, read_tensors, write_tensors
 
 TRAINING = "hytas.training"
 
@@ -36,34 +34,30 @@ class TrainedModel:
 def save_weights(path: Path, model: TrainedModel) -> None:
     """Write weights, card and training history, whole or not at all."""
     facts = {**model.card.to_properties(), TRAINING: model.training}
-    # One entry: the format keeps several in an order of its own, another in every process.
-    write_tensors(path, model.network.state_dict(), {"hytas": json.dumps(facts)})
+    write_tensors(path, model.network.state_dict(), facts)
 
 
 def load_weights(path: Path) -> TrainedModel:
     """Rebuild the network that `save_weights` wrote.
 
     Raises:
-        InputError: the file is missing, broken or not ours.
+        InputError: the file is missing, damaged or not ours.
     """
     if not path.exists():
         raise InputError(f"{path}: no such file; `hytas train` writes it")
-    try:
-        with safe_open(path, "pt") as file:
-            facts = json.loads((file.metadata() or {}).get("hytas", "{}"))
-            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-    except (SafetensorError, ValueError) as error:
-        raise InputError(f"{path}: not a whole safetensors file ({error})") from None
+    facts, tensors = read_tensors(path)
+    if facts.get("hytas.format") == FORMAT and CHECKSUM not in facts:
+        raise InputError(f"{path}: damaged or changed: it has lost its checksum")
     card = ModelCard.from_properties(facts, source=str(path))
     shape = InputShape(
         len(card.preprocessing["bands"]), len(card.class_names), card.patch_size, card.band_group
     )
-    network = build_network(card.architecture, shape)
     try:
+        network = build_network(card.architecture, shape)
         network.load_state_dict(tensors)
         training = facts[TRAINING]
-    except (RuntimeError, KeyError, ValueError) as error:
+    except (RuntimeError, LookupError, TypeError, ValueError) as error:
         raise InputError(
-            f"{path}: its weights are not those of its architecture ({error})"
+            f"{path}: its weights are not those of its architecture ({one_line(error)})"
         ) from None
     return TrainedModel(network, card, training)

@@ -10,9 +10,12 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from hytas.errors import InputError
+from hytas.files import legible, parse_json
 
 Row = TypeVar("Row")
 
+# SQLite quotes what it found in a damaged file, and Python cannot always read that as text.
+_UNREADABLE = (sqlite3.DatabaseError, UnicodeDecodeError)
 SCHEMA_VERSION = 6
 SCHEMA = """
 CREATE TABLE IF NOT EXISTS evaluations (
@@ -124,7 +127,7 @@ class EvaluationStore:
         self.path = Path(path)
         try:
             self._connection = _connect(self.path, read_only)
-        except sqlite3.DatabaseError as error:
+        except _UNREADABLE as error:
             raise _translate(error, self.path) from None
         try:
             self._open(read_only)
@@ -146,10 +149,11 @@ class EvaluationStore:
             if not read_only:
                 self._connection.execute("PRAGMA journal_mode=WAL")
                 self._connection.execute("PRAGMA synchronous=NORMAL")
-                self._connection.executescript(
-                    f"BEGIN; {SCHEMA} PRAGMA user_version={SCHEMA_VERSION}; COMMIT"
-                )
-        except sqlite3.DatabaseError as error:
+                if version == 0:  # a store that is only looked at keeps its bytes
+                    self._connection.executescript(
+                        f"BEGIN; {SCHEMA} PRAGMA user_version={SCHEMA_VERSION}; COMMIT"
+                    )
+        except _UNREADABLE as error:
             raise _translate(error, self.path) from None
 
     def __enter__(self) -> "EvaluationStore":
@@ -171,7 +175,7 @@ class EvaluationStore:
         except BaseException as error:
             if self._connection.in_transaction:
                 self._connection.execute("ROLLBACK")
-            if isinstance(error, sqlite3.DatabaseError):
+            if isinstance(error, _UNREADABLE):
                 raise _translate(error, self.path) from None
             raise
 
@@ -179,11 +183,11 @@ class EvaluationStore:
         """What `make` makes of the rows of a table; a damaged one is told from a failing disk."""
         try:
             rows = self._connection.execute(f"SELECT * FROM {table} ORDER BY {order}").fetchall()
-        except sqlite3.DatabaseError as error:
+        except _UNREADABLE as error:
             raise _translate(error, self.path) from None
         try:
             return [make(row) for row in rows]
-        except (ValueError, TypeError, AttributeError) as error:
+        except (ValueError, TypeError, AttributeError, LookupError, OverflowError) as error:
             raise InputError(f"{self.path}: damaged, in {table}: {error}") from None
 
     def add(self, evaluations: Iterable[Evaluation]) -> None:
@@ -265,18 +269,51 @@ def _connect(path: Path, read_only: bool) -> sqlite3.Connection:
 
 def _evaluation(row: tuple[Any, ...]) -> Evaluation:
     """A row of `evaluations`."""
-    architecture, costs, scores, reasons = (json.loads(text) for text in row[2:6])
-    return Evaluation(row[0], row[1], architecture, costs, _numbers(scores), reasons, row[6])
+    architecture, costs, scores, reasons = map(_object, row[2:6])
+    for name, cost in costs.items():
+        _whole(cost, name)
+    number, generation = _whole(row[0], "id"), _whole(row[1], "generation")
+    seconds = _number(row[6], "seconds")
+    return Evaluation(number, generation, architecture, costs, _numbers(scores), reasons, seconds)
 
 
 def _final_training(row: tuple[Any, ...]) -> FinalTraining:
-    return FinalTraining(json.loads(row[0]), *row[1:])
+    names = ("seed", "epochs", "pixels", "test_oa", "test_aa", "test_kappa")
+    counts = [_whole(value, name) for name, value in zip(names, row[1:4], strict=False)]
+    figures = [_number(value, name) for name, value in zip(names[3:], row[4:7], strict=True)]
+    return FinalTraining(_object(row[0]), counts[0], counts[1], counts[2], *figures)
 
 
 def _training(row: tuple[Any, ...]) -> Training:
     """A row of `trainings`."""
-    number, steps, fold, pixels, figures, seconds, reason = row
-    return Training(number, steps, fold, pixels, _numbers(json.loads(figures)), seconds, reason)
+    names = ("id", "steps", "fold", "pixels")
+    number, steps, fold, pixels = (
+        _whole(value, name) for name, value in zip(names, row[:4], strict=True)
+    )
+    figures, seconds = _numbers(_object(row[4])), _number(row[5], "seconds")
+    if not isinstance(row[6], str):
+        raise TypeError(f"reason is {row[6]!r}, a text needed")
+    return Training(number, steps, fold, pixels, figures, seconds, row[6])
+
+
+def _object(text: Any) -> dict[str, Any]:
+    """The JSON object in a column of text."""
+    values = parse_json(text, "a column") if isinstance(text, str) else text
+    if not isinstance(values, dict):
+        raise TypeError(f"{str(values)[:40]!r} is not a JSON object")
+    return values
+
+
+def _whole(value: Any, name: str) -> int:
+    if not isinstance(value, int) or isinstance(value, bool):
+        raise TypeError(f"{name} is {str(value)[:40]!r}, a whole number needed")
+    return value
+
+
+def _number(value: Any, name: str) -> float:
+    if not isinstance(value, int | float) or isinstance(value, bool):
+        raise TypeError(f"{name} is {str(value)[:40]!r}, a number needed")
+    return value
 
 
 def _finite_or_null(values: Mapping[str, float]) -> dict[str, float | None]:
@@ -286,12 +323,14 @@ def _finite_or_null(values: Mapping[str, float]) -> dict[str, float | None]:
 
 def _numbers(values: Mapping[str, float | None]) -> dict[str, float]:
     """Numbers by name, as `_finite_or_null` wrote them; null is NaN."""
-    return {name: math.nan if value is None else value for name, value in values.items()}
+    return {
+        name: math.nan if value is None else _number(value, name) for name, value in values.items()
+    }
 
 
-def _translate(error: sqlite3.DatabaseError, path: Path) -> Exception:
+def _translate(error: Exception, path: Path) -> Exception:
     """SQLite's errors in the user's terms: a failing disk is an OSError, a wrong file bad input."""
-    text = str(error)
+    text = legible(str(error))
     if isinstance(error, sqlite3.OperationalError | sqlite3.IntegrityError):
         return OSError(f"{path}: {text}")
     return InputError(f"{path}: damaged, or not an evaluation store ({text})")

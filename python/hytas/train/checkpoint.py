@@ -1,14 +1,12 @@
 """The state of training in one safetensors file: whole or absent, and no pickle."""
 
-import json
 from dataclasses import asdict
 from pathlib import Path
 
 import torch
-from safetensors import SafetensorError, safe_open
 
 from hytas.errors import InputError, one_line
-from hytas.files import write_tensors
+from hytas.tensors import read_tensors, write_tensors
 from hytas.train.state import Epoch, TrainingState
 
 
@@ -27,26 +25,25 @@ def save_checkpoint(path: Path, state: TrainingState) -> None:
         "history": [asdict(epoch) for epoch in state.history],
         "best_epoch": state.best_epoch,
     }
-    write_tensors(path, tensors, {"hytas": json.dumps(facts)})
+    write_tensors(path, tensors, facts)
 
 
 def load_checkpoint(path: Path, state: TrainingState) -> None:
     """Bring `state` to where `save_checkpoint` left it.
 
     Raises:
-        InputError: the file is no checkpoint of this network.
+        InputError: the file is damaged, or no checkpoint of this network.
     """
     parts: dict[str, dict[str, torch.Tensor]] = {}
+    facts, tensors = read_tensors(path)
     try:
-        with safe_open(path, "pt") as file:
-            facts = json.loads(file.metadata()["hytas"])
-            for key in file.keys():  # noqa: SIM118 (safe_open is no mapping)
-                part, name = key.split(".", 1)
-                parts.setdefault(part, {})[name] = file.get_tensor(key)
+        for key, tensor in tensors.items():
+            part, name = key.split(".", 1)
+            parts.setdefault(part, {})[name] = tensor
         for part in ("network", "average", "best"):
             getattr(state, part).load_state_dict(parts[part])
         history, best_epoch = [Epoch(**epoch) for epoch in facts["history"]], facts["best_epoch"]
-    except (SafetensorError, KeyError, TypeError, RuntimeError, ValueError) as error:
+    except (KeyError, TypeError, RuntimeError, ValueError) as error:
         raise InputError(f"{path}: not a checkpoint of this network ({one_line(error)})") from None
     moments: dict[int, dict[str, torch.Tensor]] = {}
     for key, tensor in parts.get("optimizer", {}).items():

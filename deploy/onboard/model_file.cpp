@@ -1,0 +1,126 @@
+#include "model_file.hpp"
+
+#include <cstdint>
+#include <filesystem>
+#include <fstream>
+#include <string_view>
+#include <utility>
+
+#include "error.hpp"
+#include "protobuf.hpp"
+#include "sha256.hpp"
+
+namespace onboard {
+namespace {
+
+// The same bounds and names as in hytas/deploy/model_file.py.
+constexpr std::uintmax_t most_bytes = std::uintmax_t{1} << 29;
+constexpr std::uint64_t most_fields = 1'000'000;
+constexpr std::uint64_t lowest_opset = 18, highest_opset = 24;
+constexpr const char* checksum_key = "hytas.sha256";
+constexpr const char* format_key = "hytas.format";
+enum TopLevel : std::uint64_t { graph_field = 7, opset_field = 8, metadata_field = 14, training_field = 20, function_field = 25 };
+
+std::string read(const std::string& path) {
+    const std::filesystem::path place(path);
+    std::error_code failed;
+    if (!std::filesystem::exists(place, failed)) throw Error("model: no such file: " + path);
+    if (!std::filesystem::is_regular_file(place, failed)) throw Error("model: " + path + " is no plain file, an exported .onnx file needed");
+    if (std::filesystem::file_size(place, failed) > most_bytes) throw Error("model: " + path + " is larger than any model: at most 512 MiB allowed");
+    std::ifstream file(path, std::ios::binary);
+    std::string bytes(static_cast<std::size_t>(std::filesystem::file_size(place, failed)), '\0');
+    if (!file.read(bytes.data(), static_cast<std::streamsize>(bytes.size()))) throw Error("model: cannot read " + path);
+    return bytes;
+}
+
+// Whether a text is UTF-8, as Python has it: no overlong forms, no surrogates, nothing above 10FFFF.
+bool is_utf8(std::string_view text) {
+    for (std::size_t at = 0; at < text.size();) {
+        const auto lead = static_cast<unsigned char>(text[at++]);
+        if (lead < 0x80) continue;
+        const int more = lead >= 0xC2 && lead < 0xE0 ? 1 : lead >= 0xE0 && lead < 0xF0 ? 2 : lead >= 0xF0 && lead < 0xF5 ? 3 : 0;
+        if (more == 0 || text.size() - at < static_cast<std::size_t>(more)) return false;
+        unsigned code = lead & (0x3Fu >> more);
+        for (int step = 0; step < more; ++step) {
+            const auto next = static_cast<unsigned char>(text[at++]);
+            if ((next & 0xC0) != 0x80) return false;
+            code = code << 6 | (next & 0x3Fu);
+        }
+        if ((more == 2 && (code < 0x800 || (code >= 0xD800 && code < 0xE000))) || (more == 3 && (code < 0x10000 || code > 0x10FFFF))) return false;
+    }
+    return true;
+}
+
+std::pair<std::string, std::string> property(std::string_view message, std::uint64_t& left) {
+    std::string key, text;
+    Fields fields(message, left);
+    while (const auto field = fields.next()) {
+        if (field->number == 1) key = field->bytes;
+        if (field->number == 2) text = field->bytes;
+    }
+    if (!is_utf8(key) || !is_utf8(text)) throw Error("its metadata are not UTF-8");
+    return {key, text};
+}
+
+void check_opset(std::string_view message, std::uint64_t& left) {
+    std::string_view domain;
+    std::uint64_t version = 0;
+    Fields fields(message, left);
+    while (const auto field = fields.next()) {
+        if (field->number == 1) domain = field->bytes;
+        if (field->number == 2) version = field->value;
+    }
+    if (!domain.empty() && domain != "ai.onnx") throw Error("needs operators of another domain than ONNX's");
+    if (version < lowest_opset || version > highest_opset) throw Error("is of operator set " + std::to_string(version) + ", must be 18 to 24");
+}
+
+}  // namespace
+
+ModelFile::ModelFile(const std::string& place) : path(place), bytes(read(place)) {
+    std::uint64_t left = most_fields;
+    std::size_t first = bytes.size(), behind = bytes.size();  // of the checksum's entry
+    std::string_view graph;
+    int graphs = 0, opsets = 0;
+    std::string foreign;
+    try {
+        Fields fields(bytes, left);
+        while (const auto field = fields.next()) {
+            if (field->number == graph_field) graph = field->bytes, ++graphs;
+            if (field->number == training_field || field->number == function_field) foreign = "has functions or training, which hytas never writes";
+            if (field->number == opset_field) ++opsets;
+            if (field->number != metadata_field) continue;
+            const auto [key, text] = property(field->bytes, left);
+            if (!properties.emplace(key, text).second) throw Error("its metadata have an entry twice");
+            if (key == checksum_key) first = field->first, behind = field->behind;
+        }
+    } catch (const Error& error) {
+        throw Error("model: " + path + " is not an ONNX file (" + error.what() + ")");
+    }
+    const auto told = metadata(checksum_key), format = metadata(format_key);
+    if (!told && !format) throw Error("model: has no hytas metadata (hytas.format): it was not written by `hytas export`");
+    Sha256 digest;
+    digest.add(std::string_view(bytes).substr(0, first));
+    digest.add(std::string_view(bytes).substr(behind));
+    if (told && *told != digest.finish())
+        throw Error("model: " + path + " is damaged or was changed: its SHA-256 is not that of its metadata; write it again with `hytas export`");
+    if (!told && *format == "2") throw Error("model: " + path + " is damaged or was changed: it has lost its checksum");
+    if (!told) note = "the model is of an older hytas and has no checksum: damage would go unnoticed; `hytas export` writes it again with one";
+    if (foreign.empty() && graphs != 1) foreign = "has " + std::to_string(graphs) + " graphs, one needed";
+    if (foreign.empty() && opsets == 0) foreign = "names no operator set";
+    try {
+        if (!foreign.empty()) throw Error(foreign);
+        Fields fields(bytes, left);
+        while (const auto field = fields.next())
+            if (field->number == opset_field) check_opset(field->bytes, left);
+        ends = check_graph(graph, left);
+    } catch (const Error& error) {
+        throw Error("model: " + path + " " + error.what());
+    }
+}
+
+std::optional<std::string> ModelFile::metadata(const std::string& key) const {
+    const auto found = properties.find(key);
+    return found == properties.end() ? std::nullopt : std::optional(found->second);
+}
+
+}  // namespace onboard

@@ -1,0 +1,196 @@
+"""What an ONNX file says, read and checked before onnxruntime sees a byte of it."""
+
+import hashlib
+import os
+import stat
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
+
+from hytas.deploy.graph import Ends, GraphError, check_graph
+from hytas.deploy.protobuf import Fields, Value
+from hytas.errors import InputError
+from hytas.model_card import CHECKSUM, FORMAT, UNCHECKED_FORMATS
+
+MOST_BYTES = 2**29
+"""Of a model file; the largest networks of the spaces take a fiftieth of that."""
+OPSETS = range(18, 25)
+"""ONNX operator sets that hytas writes and reads."""
+_OPSET_IMPORT, _GRAPH, _METADATA, _TRAINING, _FUNCTION = 8, 7, 14, 20, 25
+
+
+@dataclass(frozen=True)
+class ModelFile:
+    """What was found in a file.
+
+    Attributes:
+        properties: its metadata.
+        ends: its inputs and outputs.
+        checksum: SHA-256 of the file without its checksum entry, as hexadecimal digits.
+        notes: what the user should know of the file.
+    """
+
+    properties: Mapping[str, str]
+    ends: Ends
+    checksum: str
+    notes: tuple[str, ...]
+
+
+class _Parts(NamedTuple):
+    """The top level of a file; `entry` is where its checksum lies, its first byte and the next."""
+
+    properties: dict[str, str]
+    entry: tuple[int, int] | None
+    opsets: list[tuple[bytes, int]]
+    graphs: list[memoryview]
+    foreign: str | None
+
+
+def read_model(path: Path) -> bytes:
+    """The bytes of a model file.
+
+    Raises:
+        InputError: no such file, no plain file, or one that is too large for a model.
+        OSError: it cannot be read.
+    """
+    if not path.exists():
+        raise InputError(f"model: no such file: {path}")
+    if path.is_dir():
+        raise InputError(f"model: {path} is a folder, an exported .onnx file needed")
+    with open(path, "rb", opener=_without_waiting) as file:
+        state = os.fstat(file.fileno())
+        if not stat.S_ISREG(state.st_mode):
+            raise InputError(f"model: {path} is a device or a pipe, an exported .onnx file needed")
+        if state.st_size > MOST_BYTES:
+            raise InputError(
+                f"model: {path} has {state.st_size} bytes: at most {MOST_BYTES} allowed"
+            )
+        return file.read(MOST_BYTES)
+
+
+def _without_waiting(path: str, flags: int) -> int:
+    return os.open(path, flags | getattr(os, "O_NONBLOCK", 0))  # a pipe would wait for its writer
+
+
+def examine(content: bytes, path: Path) -> ModelFile:
+    """Check the file `content`, which messages call `path`, from its checksum to its tensors.
+
+    Raises:
+        InputError: it is no ONNX file, not one of hytas, damaged, or none that could be run safely.
+    """
+    fields = Fields()
+    try:
+        parts = _parts(fields, memoryview(content))
+    except ValueError as error:
+        raise InputError(f"model: {path} is not an ONNX file ({error})") from error
+    checksum, notes = _check_sum(content, parts, path)
+    _check_opsets(parts, path)
+    try:
+        ends = check_graph(fields, parts.graphs[0])
+    except GraphError as error:
+        raise InputError(f"model: {path} {error}") from error
+    except ValueError as error:
+        raise InputError(f"model: {path} is not an ONNX file ({error})") from error
+    return ModelFile(parts.properties, ends, checksum, notes)
+
+
+def checksum_of(content: bytes) -> str:
+    """SHA-256 of an ONNX file without its checksum entry, as hexadecimal digits.
+
+    Raises:
+        ValueError: the bytes are not a protobuf message, or have two such entries.
+    """
+    return _digest(content, _parts(Fields(), memoryview(content)).entry)
+
+
+def _digest(content: bytes, entry: tuple[int, int] | None) -> str:
+    first, behind = entry or (len(content), len(content))
+    digest = hashlib.sha256(memoryview(content)[:first])
+    digest.update(memoryview(content)[behind:])
+    return digest.hexdigest()
+
+
+def _parts(fields: Fields, content: memoryview) -> _Parts:
+    parts, entry, foreign = _Parts({}, None, [], [], None), None, None
+    for number, value, first, behind in fields.placed(content):
+        if number == _GRAPH:
+            parts.graphs.append(_message(number, value))
+        elif number == _OPSET_IMPORT:
+            parts.opsets.append(_opset(fields, _message(number, value)))
+        elif number == _METADATA:
+            key, text = _property(fields, _message(number, value))
+            if key in parts.properties:
+                raise ValueError(f"its metadata have {key!r} twice")
+            parts.properties[key] = text
+            entry = (first, behind) if key == CHECKSUM else entry
+        elif number in (_TRAINING, _FUNCTION):
+            foreign = "a training graph" if number == _TRAINING else "functions of its own"
+    return parts._replace(entry=entry, foreign=foreign)
+
+
+def _message(number: int, value: Value) -> memoryview:
+    if isinstance(value, int):
+        raise ValueError(f"protobuf field {number} is a number, a message needed")
+    return value
+
+
+def _property(fields: Fields, message: memoryview) -> tuple[str, str]:
+    held = {number: _message(number, value) for number, value in fields.of(message)}
+    try:
+        key, text = (bytes(held.get(number, b"")).decode() for number in (1, 2))
+    except UnicodeDecodeError as error:
+        raise ValueError(f"its metadata are not UTF-8: {error}") from None
+    return key, text
+
+
+def _opset(fields: Fields, message: memoryview) -> tuple[bytes, int]:
+    domain, version = b"", 0
+    for number, value in fields.of(message):
+        if number == 1:
+            domain = bytes(_message(number, value))
+        elif number == 2 and isinstance(value, int):
+            version = value
+    return domain, version
+
+
+def _check_sum(content: bytes, parts: _Parts, path: Path) -> tuple[str, tuple[str, ...]]:
+    """The file's checksum, and a note where it says none to compare with."""
+    if "hytas.format" not in parts.properties and CHECKSUM not in parts.properties:
+        raise InputError(
+            f"model: {path} has no hytas metadata: it was not written by `hytas export`"
+        )
+    found = _digest(content, parts.entry)
+    told = parts.properties.get(CHECKSUM)
+    if told is not None and told != found:
+        raise InputError(
+            f"model: {path} is damaged or was changed: its SHA-256 is {found[:12]}..., its "
+            f"metadata say {told[:12]!r}...; write it again with `hytas export`"
+        )
+    if told is not None:
+        return found, ()
+    if parts.properties["hytas.format"] in UNCHECKED_FORMATS:
+        note = "the model is of an older hytas and has no checksum: damage would go unnoticed"
+        return found, (f"{note}; `hytas export` writes it again with one",)
+    if parts.properties["hytas.format"] == FORMAT:
+        raise InputError(f"model: {path} is damaged or was changed: it has lost its checksum")
+    return found, ()  # of a later format, which the card refuses by name
+
+
+def _check_opsets(parts: _Parts, path: Path) -> None:
+    if len(parts.graphs) != 1:
+        raise InputError(f"model: {path} has {len(parts.graphs)} graphs, one needed")
+    if parts.foreign is not None:
+        raise InputError(f"model: {path} has {parts.foreign}, which hytas never writes")
+    for domain, version in parts.opsets:
+        if domain not in (b"", b"ai.onnx"):
+            raise InputError(
+                f"model: {path} needs operators of domain {bytes(domain[:60])!r}, hytas writes "
+                "those of ONNX alone"
+            )
+        if version not in OPSETS:
+            raise InputError(
+                f"model: {path} is of operator set {version}, must be {OPSETS[0]} to {OPSETS[-1]}"
+            )
+    if not parts.opsets:
+        raise InputError(f"model: {path} names no operator set")

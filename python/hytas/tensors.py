@@ -1,0 +1,86 @@
+"""Tensors in a safetensors file that knows its own checksum; no pickle."""
+
+import hashlib
+import json
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from hytas.errors import InputError, one_line
+from hytas.files import atomic_write, parse_json
+
+CHECKSUM = "sha256"
+_ENTRY = "hytas"
+_EMPTY = "0" * 64
+# The facts are JSON inside the JSON of the header, where quotes are escaped.
+_PLACE = re.compile(rb'\\"sha256\\": \\"([0-9a-f]{64})\\"')
+
+
+def write_tensors(path: str | Path, tensors: Mapping[str, Any], facts: Mapping[str, Any]) -> None:
+    """Write torch tensors and JSON facts as a safetensors file, whole or not at all.
+
+    The file holds the SHA-256 of its bytes, taken with zeros in the checksum's place.
+
+    Raises:
+        OSError: the folder is missing or read-only, or the disk is full.
+    """
+    from safetensors import SafetensorError
+    from safetensors.torch import save_file
+
+    contiguous = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
+    # One entry: the format keeps several in an order of its own, another in every process.
+    metadata = {_ENTRY: json.dumps({**facts, CHECKSUM: _EMPTY})}
+    with atomic_write(path) as temporary:
+        try:
+            save_file(contiguous, temporary, metadata=metadata)
+        except SafetensorError as error:
+            raise OSError(f"{path}: {error}") from None
+        content = temporary.read_bytes()
+        place = _place(content)
+        assert place is not None
+        with temporary.open("r+b") as file:
+            file.seek(place)
+            file.write(hashlib.sha256(content).hexdigest().encode())
+
+
+def read_tensors(path: Path) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The facts and the torch tensors of a file of `write_tensors`.
+
+    Facts of an older file have no "sha256": it had no checksum, and damage goes unnoticed.
+
+    Raises:
+        InputError: the file is damaged, or none of these.
+        OSError: it cannot be read.
+    """
+    from safetensors import SafetensorError
+    from safetensors.torch import load
+
+    content = path.read_bytes()
+    place = _place(content)
+    if place is not None:
+        told = content[place : place + len(_EMPTY)]
+        plain = content[:place] + _EMPTY.encode() + content[place + len(_EMPTY) :]
+        if hashlib.sha256(plain).hexdigest().encode() != told:
+            raise InputError(f"{path}: damaged or changed: its checksum is not that of its content")
+    try:
+        header = parse_json(content[8 : 8 + _header_bytes(content)], path)
+        facts = parse_json(header["__metadata__"][_ENTRY], path)
+        tensors = load(content)
+    except (SafetensorError, KeyError, TypeError, ValueError) as error:
+        raise InputError(f"{path}: not a whole safetensors file ({one_line(error)})") from None
+    if not isinstance(facts, dict):
+        raise InputError(f"{path}: its metadata are no JSON object")
+    if CHECKSUM in facts and place is None:
+        raise InputError(f"{path}: damaged or changed: it has lost its checksum")
+    return facts, tensors
+
+
+def _header_bytes(content: bytes) -> int:
+    return min(int.from_bytes(content[:8], "little"), len(content))
+
+
+def _place(content: bytes) -> int | None:
+    """Where the digits of the checksum lie in the header, if they stand there once."""
+    found = list(_PLACE.finditer(content, 8, 8 + _header_bytes(content)))
+    return found[0].start(1) if len(found) == 1 else None

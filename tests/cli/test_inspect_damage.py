@@ -1,0 +1,50 @@
+"""`hytas inspect` on folders and models that are not what was written."""
+
+import json
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from hytas.cli.inspect import inspect
+from hytas.errors import InputError
+from hytas.manifest import Manifest
+
+
+def looked_at(path: Path) -> Result:
+    return CliRunner().invoke(inspect, [str(path), "--json"])
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"[" * 100_000, "nested more than 100 deep"),
+        (b'{"a":' * 300 + b"1" + b"}" * 300, "nested more than 100 deep"),
+        (b"", "not JSON"),
+        (b"\xff\xff", "not JSON"),
+        (b"9" * 5000, "not JSON"),
+    ],
+)
+@pytest.mark.parametrize("name", ["config", "architecture", "metrics"])
+def test_json_that_is_none(tmp_path: Path, name: str, content: bytes, message: str) -> None:
+    (tmp_path / f"{name}.json").write_bytes(content)
+    error = looked_at(tmp_path).exception
+    assert isinstance(error, InputError)
+    assert message in str(error)
+    assert "\n" not in str(error)
+
+
+def test_files_that_are_not_what_was_written(tmp_path: Path) -> None:
+    (tmp_path / "config.json").write_text("{}")
+    (tmp_path / "model.onnx").write_bytes(b"1234")
+    (tmp_path / "map.png").write_bytes(b"1234")
+    Manifest(tmp_path).record(tmp_path.glob("*.*"))
+    assert "problems" not in json.loads(looked_at(tmp_path).stdout)
+    (tmp_path / "model.onnx").write_bytes(b"")
+    (tmp_path / "map.png").unlink()
+    assert json.loads(looked_at(tmp_path).stdout)["problems"] == [
+        "map.png: missing",
+        "model.onnx: damaged (0 bytes, 4 were written)",
+    ]
+    (tmp_path / "manifest.json").write_text('{"files": {"a": [[]]}, "sha256": 1}')
+    assert json.loads(looked_at(tmp_path).stdout)["problems"] == ["manifest.json: damaged"]

@@ -1,0 +1,316 @@
+"""Finished runs whose files were damaged: made again and said, or named and refused."""
+
+import json
+import re
+import shutil
+import sqlite3
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from hytas.data import Scene, scene_from_arrays
+from hytas.errors import InputError
+from hytas.manifest import Manifest
+from hytas.run import Outcome, RunConfig, export_run, run_pipeline
+from hytas.run.report import Silent
+from hytas.run.weights import load_weights
+from hytas.tensors import read_tensors
+from hytas.train import Recipe
+
+CONFIG = RunConfig(
+    budget="40K..70K-params",
+    space="hytas",
+    proxy="params",
+    population=4,
+    generations=2,
+    finalists=1,
+    pareto="params,score",
+    recipe=Recipe(epochs=1),
+    validation_fraction=0.3,
+)
+Damage = Callable[[bytes], bytes]
+
+
+def emptied(content: bytes) -> bytes:
+    return b""
+
+
+def truncated(content: bytes) -> bytes:
+    return content[: len(content) * 2 // 3]
+
+
+def flipped(content: bytes) -> bytes:
+    place = len(content) // 2
+    return content[:place] + bytes([content[place] ^ 1]) + content[place + 1 :]
+
+
+class Told(Silent):
+    """A report that keeps its lines."""
+
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+
+    def line(self, text: str) -> None:
+        self.lines.append(text)
+
+
+@pytest.fixture(scope="module")
+def scene() -> Scene:
+    generator = np.random.default_rng(1)
+    labels = np.zeros((18, 26), np.int16)
+    for number in range(5):
+        labels[1:17, 1 + 5 * number : 5 + 5 * number] = number + 1
+    spectra = generator.uniform(0, 1, (6, 14))
+    cube = (spectra[labels] + generator.normal(0, 0.02, (18, 26, 14))).astype(np.float32)
+    return scene_from_arrays(cube, labels, name="strips")
+
+
+@pytest.fixture(scope="module")
+def whole(scene: Scene, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("whole") / "run"
+    run_pipeline(CONFIG, scene, folder, device="cpu")
+    return folder
+
+
+@pytest.fixture
+def run(whole: Path, tmp_path: Path) -> Path:
+    return Path(shutil.copytree(whole, tmp_path / "run"))
+
+
+def again(scene: Scene, folder: Path, **changed: Any) -> tuple[Outcome, list[str]]:
+    """The same command once more: its outcome, and what it said of damage."""
+    told = Told()
+    config = replace(CONFIG, **changed)
+    outcome = run_pipeline(config, scene, folder, device="cpu", report=told)
+    return outcome, [line for line in told.lines if "damaged" in line or "missing" in line]
+
+
+def change(path: Path, damage: Damage) -> None:
+    content = path.read_bytes()
+    path.write_bytes(damage(content))
+    assert path.read_bytes() != content
+
+
+def test_a_manifest_names_every_file(whole: Path) -> None:
+    names = {path.name for path in whole.iterdir()} - {".lock", "manifest.json"}
+    manifest = Manifest(whole)
+    assert set(manifest.names()) == names
+    assert manifest.faults() == {}
+    entry = json.loads((whole / "manifest.json").read_text())["files"]["model.onnx"]
+    assert entry["bytes"] == (whole / "model.onnx").stat().st_size
+
+
+def test_a_whole_run_is_left_as_it_is(scene: Scene, run: Path) -> None:
+    before = {path.name: path.stat().st_mtime_ns for path in run.iterdir()}
+    _, said = again(scene, run)
+    assert said == []
+    after = {path.name: path.stat().st_mtime_ns for path in run.iterdir()}
+    moved = {name for name, time in after.items() if before.get(name) != time}
+    assert moved <= {".lock", "manifest.json", "evaluations.sqlite", "metrics.json"}
+
+
+@pytest.mark.parametrize(
+    ("name", "damage"),
+    [
+        ("model.onnx", emptied),
+        ("model.pt", flipped),
+        ("metrics.json", truncated),
+    ],
+)
+def test_exported_files_are_made_again(
+    scene: Scene, run: Path, whole: Path, name: str, damage: Damage
+) -> None:
+    change(run / name, damage)
+    outcome, said = again(scene, run)
+    assert [line.split(":")[0] for line in said] == [name]
+    assert said[0].endswith("made again")
+    for file in ("model.onnx", "weights.safetensors"):
+        assert (run / file).read_bytes() == (whole / file).read_bytes()
+    torch.jit.load(str(run / "model.pt"))  # whose bytes are others in each process
+    assert outcome.metrics == json.loads((whole / "metrics.json").read_text())
+    assert Manifest(run).faults() == {}
+
+
+@pytest.mark.parametrize(
+    ("name", "damage"),
+    [
+        ("map.png", emptied),
+        ("confusion.svg", truncated),
+        ("learning-curve.svg", flipped),
+        ("pareto.csv", emptied),
+        ("pareto.png", flipped),
+        ("split.npz", truncated),
+        ("architecture.json", emptied),
+        ("architecture.json", flipped),
+    ],
+)
+def test_what_is_cheap_is_made_again_to_the_byte(
+    scene: Scene, run: Path, whole: Path, name: str, damage: Damage
+) -> None:
+    change(run / name, damage)
+    _, said = again(scene, run)
+    assert len(said) == 1
+    assert said[0].startswith(f"{name}: damaged (")
+    assert "made again" in said[0]
+    assert (run / name).read_bytes() == (whole / name).read_bytes()
+    for file in ("weights.safetensors", "model.onnx"):
+        assert (run / file).read_bytes() == (whole / file).read_bytes()
+
+
+def test_damaged_weights_are_trained_again_with_all_that_came_of_them(
+    scene: Scene, run: Path, whole: Path
+) -> None:
+    change(run / "weights.safetensors", flipped)
+    with pytest.raises(InputError, match="its SHA-256 is not that of what was written"):
+        export_run(CONFIG, scene, run)
+    _, said = again(scene, run)
+    assert said == [
+        "weights.safetensors: damaged (its SHA-256 is not that of what was written): made again"
+    ]
+    trained, before = (load_weights(path / "weights.safetensors") for path in (run, whole))
+    for name, tensor in before.network.state_dict().items():
+        assert np.array_equal(tensor, trained.network.state_dict()[name])
+    assert (run / "model.onnx").read_bytes() == (whole / "model.onnx").read_bytes()
+
+
+@pytest.mark.parametrize("name", ["config.json", "evaluations.sqlite"])
+@pytest.mark.parametrize("damage", [emptied, truncated, flipped])
+def test_what_cannot_be_made_again_is_named(
+    scene: Scene, run: Path, name: str, damage: Damage
+) -> None:
+    change(run / name, damage)
+    left = {path.name: path.read_bytes() for path in run.iterdir()}
+    with pytest.raises(InputError, match="it cannot be made again from other files") as caught:
+        again(scene, run)
+    assert str(caught.value).startswith(f"{run / name}: damaged (")
+    assert "\n" not in str(caught.value)
+    assert {path.name: path.read_bytes() for path in run.iterdir()} == left | {
+        ".lock": (run / ".lock").read_bytes()
+    }
+
+
+def test_a_store_that_was_deleted_is_said(scene: Scene, run: Path) -> None:
+    (run / "evaluations.sqlite").unlink()
+    _, said = again(scene, run)
+    assert said == ["evaluations.sqlite: missing: what the search scored is not there any more"]
+    assert again(scene, run)[1] == []
+
+
+def test_a_damaged_manifest_is_made_again(scene: Scene, run: Path, whole: Path) -> None:
+    for damage in (emptied, truncated, flipped):
+        change(run / "manifest.json", damage)
+        _, said = again(scene, run)
+        assert said == ["manifest.json: damaged: made again from the files as they are"]
+    assert set(Manifest(run).names()) == set(Manifest(whole).names())
+    assert Manifest(run).faults() == {}
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("map.png", b""),
+        ("confusion.svg", b"<svg>"),
+        ("metrics.json", b'{"test": {}}'),
+        ("model.onnx", b"\x08"),
+        ("model.pt", b"PK"),
+    ],
+)
+def test_runs_of_older_versions_are_looked_at_file_by_file(
+    whole: Path, tmp_path: Path, name: str, content: bytes
+) -> None:
+    from hytas.run.damage import find_faults
+    from hytas.run.folder import RunFolder
+
+    run = Path(shutil.copytree(whole, tmp_path / "run"))
+    (run / "manifest.json").unlink()
+    assert find_faults(RunFolder(run)) == {}
+    (run / name).write_bytes(content)
+    ((_, fault),) = find_faults(RunFolder(run)).items()
+    assert fault.startswith("damaged (")
+
+
+def test_files_of_further_formats_are_made_again(scene: Scene, run: Path) -> None:
+    export_run(CONFIG, scene, run, formats=["onnx-fp16"], force=True)
+    content = (run / "model.fp16.onnx").read_bytes()
+    change(run / "model.fp16.onnx", truncated)
+    _, said = again(scene, run)
+    assert len(said) == 1
+    assert said[0].startswith("model.fp16.onnx: damaged (")
+    made = said[0].endswith(": made again")
+    assert not made or (run / "model.fp16.onnx").read_bytes() == content
+
+
+def test_no_flipped_bit_of_the_weights_goes_unnoticed(whole: Path, tmp_path: Path) -> None:
+    content = (whole / "weights.safetensors").read_bytes()
+    head = 8 + int.from_bytes(content[:8], "little")
+    rng, path = np.random.default_rng(2), tmp_path / "weights.safetensors"
+    for place in (*rng.integers(0, len(content), 60), *rng.integers(0, head, 60), *range(8)):
+        damaged = bytearray(content)
+        damaged[int(place)] ^= 1 << int(rng.integers(8))
+        path.write_bytes(damaged)
+        with pytest.raises(InputError) as caught:
+            load_weights(path)
+        assert "\n" not in str(caught.value)
+    path.write_bytes(content)
+    assert read_tensors(path)[0]["hytas.format"] == "2"
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ('{"space": "hytas", "depth": 3, "colour": 7}', "architecture.json: "),
+        ('{"depth": 3}', 'architecture.json: has no "space"'),
+        ("[" * 100_000, "nested more than 100 deep"),
+        ('{"a":' * 500 + "1" + "}" * 500, "nested more than 100 deep"),
+        ("[1]", "must hold a JSON object"),
+        (b"\xff\xfe", "not JSON"),
+        ("1" * 5000, "not JSON"),
+    ],
+)
+def test_an_architecture_that_is_none(
+    scene: Scene, run: Path, content: str | bytes, message: str
+) -> None:
+    """As an older version may have left it: nothing else knows the architecture."""
+    for path in run.iterdir():
+        if path.name not in ("config.json", "split.npz", "evaluations.sqlite"):
+            path.unlink()
+    data = content if isinstance(content, bytes) else content.encode()
+    (run / "architecture.json").write_bytes(data)
+    told = Told()
+    with suppress(InputError):  # genes can be told wrong, what is no JSON can be made again
+        run_pipeline(CONFIG.with_epochs(0), scene, run, device="cpu", report=told)
+        assert any(message in line for line in told.lines)
+        assert "space" in json.loads((run / "architecture.json").read_text())
+        return
+    with pytest.raises(InputError, match=re.escape(message)) as caught:
+        run_pipeline(CONFIG.with_epochs(0), scene, run, device="cpu")
+    assert "\n" not in str(caught.value)
+
+
+def test_a_damaged_checkpoint_begins_the_training_again(
+    scene: Scene, run: Path, whole: Path
+) -> None:
+    (run / "weights.safetensors").unlink()
+    shutil.copy(whole / "weights.safetensors", run / "checkpoint.safetensors")
+    change(run / "checkpoint.safetensors", flipped)
+    _, said = again(scene, run)
+    assert any("checkpoint.safetensors: " in line for line in said)
+    assert not (run / "checkpoint.safetensors").exists()
+
+
+def test_sqlite_pages_that_are_damaged(whole: Path, tmp_path: Path) -> None:
+    from hytas.search import EvaluationStore
+
+    path = tmp_path / "evaluations.sqlite"
+    shutil.copy(whole / "evaluations.sqlite", path)
+    with sqlite3.connect(path) as connection:
+        connection.execute("UPDATE evaluations SET seconds = 'soon' WHERE id = 1")
+    connection.close()
+    with EvaluationStore(path) as store, pytest.raises(InputError, match="damaged, in eval"):
+        store.evaluations()

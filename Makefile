@@ -109,7 +109,7 @@ gpu: $(if $(strip $(VENV)),install,$(HERE)/built)
 
 KILLS ?= 100
 FAULTS ?= 20
-SEED ?= 0
+
 
 torture: install
 	$(BIN)/python tests/torture/torture.py --kills $(KILLS) --faults $(FAULTS) --seed $(SEED)

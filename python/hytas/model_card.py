@@ -44,6 +44,7 @@ class ModelCard:
         graph: "patch" ((N, P, P, bands) -> probabilities) or "scene" (tile -> class map).
         precision: of the weights and products: "float32", "float16", "int8" ...
         forced: whether the file was written although it failed its accuracy check.
+        temperature: what the model divides its logits by; 1 where it was not calibrated.
     """
 
     class_names: tuple[str, ...]
@@ -60,6 +61,7 @@ class ModelCard:
     graph: str = "patch"
     precision: str = "float32"
     forced: bool = False
+    temperature: float = 1.0
 
     def __post_init__(self) -> None:
         classes = len(self.class_names)
@@ -81,6 +83,8 @@ class ModelCard:
             raise InputError(f"dtype: {self.dtype} is not one of {', '.join(DTYPES)}")
         if self.graph not in GRAPHS:
             raise InputError(f"graph: {self.graph!r} is not one of {', '.join(GRAPHS)}")
+        if not 0 < self.temperature < math.inf:
+            raise InputError(f"temperature: {self.temperature} must be finite and more than 0")
         _check_values(self)
         if self.wavelengths is not None and len(self.wavelengths) != self.bands:
             raise InputError(
@@ -199,4 +203,12 @@ def _parse(properties: Mapping[str, str]) -> dict[str, Any]:
         "graph": properties["hytas.graph"],
         "precision": properties["hytas.precision"],
         "forced": bool(value("forced")),
+        # A file of an older hytas says none: its logits are not divided.
+        "temperature": _number(json.loads(properties.get("hytas.temperature", "1.0"))),
     }
+
+
+def _number(value: Any) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise TypeError(f"{value!r} is not a number")
+    return float(value)

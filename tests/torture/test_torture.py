@@ -1,8 +1,7 @@
 """The torture at its smallest: one job, one kill, one fault of each kind, two processes at once."""
 
-from pathlib import Path
-
 import pytest
+
 from torture import JOBS, Torture, fault_points, what_is_there
 
 SCORE = JOBS[-1]

@@ -64,6 +64,7 @@ def _model(path: Path) -> Finding:
         "hytas version": card.version,
         "graph": card.graph,
         "precision": card.precision + (", forced past its accuracy check" if card.forced else ""),
+        "temperature": card.temperature,
         "input": _ends(card)[0],
         "output": _ends(card)[1],
         "bands kept": f"{kept} of {card.bands}",

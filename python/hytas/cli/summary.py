@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable
+from typing import Any
 
 from hytas.cli.progress import echo
 from hytas.pictures import font_note
@@ -38,10 +39,26 @@ def _print_accuracy(outcome: Outcome) -> None:
         if name in seeds:
             found = seeds[name]
             spread = f"  ({len(seeds['of'])} seeds: {found['mean']:.4f} +- {found['std']:.4f})"
+        if name == "ECE" and "ECE_before" in test:
+            spread = f"{spread}  (before calibration: {test['ECE_before']:.4f})"
         echo(f"  {name:<30} {test[name]:.4f}{spread}")
+    _print_calibration(outcome.metrics.get("calibration"))
     echo(f"torch, ONNX and TorchScript agree on all of them: largest difference {worst:.1e}")
     if note := font_note(list(test["per_class"])):
         echo(f"note: {note}")
+
+
+def _print_calibration(found: dict[str, Any] | None) -> None:
+    """Say whence the confidence is, or that it must not be trusted."""
+    if found is None:
+        return
+    if found["reason"]:
+        echo(f"note: the confidence is not calibrated: {found['reason']}")
+    else:
+        echo(
+            f"confidence calibrated on {found['pixels']} validation pixels: temperature "
+            f"{found['temperature']:g}"
+        )
 
 
 def _unit_of(name: str, budget: str) -> Callable[[int], str]:

@@ -23,7 +23,8 @@ def main(argument: str) -> None:
     preprocessing = Preprocessing.from_dict(card.preprocessing)
     kept, classes = len(preprocessing.bands), len(card.class_ids)
     shape = InputShape(kept, classes, card.patch_size, card.band_group)
-    model = SensorModel(build_network(card.architecture, shape), preprocessing).eval()
+    network = build_network(card.architecture, shape)
+    model = SensorModel(network, preprocessing, card.temperature).eval()
     device = "cuda" if setting.provider == "cuda" else "cpu"
     model.to(device)
     raw = example(deployed, (setting.batch, card.patch_size, card.patch_size, card.bands))

@@ -14,8 +14,9 @@ def describe(
     preprocessing: Preprocessing,
     architecture: Mapping[str, Any],
     shape: InputShape,
+    temperature: float = 1.0,
 ) -> ModelCard:
-    """The card of a model of `architecture` trained on `scene`."""
+    """The card of a model of `architecture` trained on `scene`, with the temperature it needs."""
     wavelengths = scene.wavelengths
     return ModelCard(
         class_names=tuple(scene.class_names),
@@ -29,4 +30,5 @@ def describe(
         palette=tuple((int(r), int(g), int(b)) for r, g, b in scene.palette),
         wavelengths=None if wavelengths is None else tuple(float(w) for w in wavelengths),
         version=version("hytas"),
+        temperature=temperature,
     )

@@ -14,6 +14,7 @@ from hytas.errors import InputError
 from hytas.export.onnx_file import inference_copy
 from hytas.export.quiet import quiet
 from hytas.models import SensorModel
+from hytas.models.layers import probabilities
 
 TOLERANCE = 1e-4
 TIE = 1e-5  # ten times the largest difference seen between torch and onnxruntime
@@ -48,12 +49,14 @@ class Parity:
         differences: of each format.
         predicted: (pixels,) class indices that the first format gives.
         confidence: (pixels,) probabilities that it gives to those.
+        uncalibrated: (pixels,) probabilities that torch gives its own choices at temperature 1.
     """
 
     pixels: int
     differences: Mapping[str, Difference]
     predicted: npt.NDArray[np.int64]
     confidence: npt.NDArray[np.float32]
+    uncalibrated: npt.NDArray[np.float32]
 
     def to_dict(self) -> dict[str, Any]:
         """JSON form, without the predictions."""
@@ -137,14 +140,18 @@ def check_parity(
     Raises:
         ExportError: a probability differs by the tolerance or more, or a label differs.
     """
-    reference = open_torch(model)
+    reference = inference_copy(model)
     runs = {name: open_exported(path) for name, path in files.items()}
     largest = dict.fromkeys(runs, 0.0)
     changed = dict.fromkeys(runs, 0)
     predicted = [np.empty(0, np.int64)]
     confidence = [np.empty(0, np.float32)]
+    uncalibrated = [np.empty(0, np.float32)]
     for patches in batches:
-        expected = reference(patches)
+        with torch.no_grad():
+            logits = reference.logits(torch.from_numpy(patches))
+            expected = probabilities(logits, reference.temperature).numpy()
+            uncalibrated.append(probabilities(logits).amax(dim=1).numpy())
         answers = {name: run(patches) for name, run in runs.items()}
         for name, answer in answers.items():
             gap = np.abs(answer - expected)
@@ -158,7 +165,8 @@ def check_parity(
     joined = np.concatenate(predicted)
     differences = {name: Difference(largest[name], changed[name]) for name in runs}
     _refuse_drift(differences, files, len(joined), tolerance)
-    return Parity(len(joined), differences, joined, np.concatenate(confidence))
+    sure, unsure = np.concatenate(confidence), np.concatenate(uncalibrated)
+    return Parity(len(joined), differences, joined, sure, unsure)
 
 
 def _changed_labels(answer: Array, expected: Array) -> int:

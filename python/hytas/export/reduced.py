@@ -36,10 +36,12 @@ class HalfModel(nn.Module):
     def __init__(self, model: SensorModel) -> None:
         super().__init__()
         self.scaling, self.network = model.scaling, model.network.half()
+        self.temperature = model.temperature
 
     def forward(self, patches: Tensor) -> Tensor:
         """(N, P, P, sensor bands) float32 -> (N, classes) float32."""
-        return probabilities(self.network(self.scaling(patches).half()).float())
+        logits = self.network(self.scaling(patches).half()).float()
+        return probabilities(logits, self.temperature)
 
 
 def to_half(model: SensorModel, card: ModelCard) -> onnx.ModelProto:

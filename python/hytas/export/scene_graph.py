@@ -55,11 +55,12 @@ class StripModel(nn.Module):
     def __init__(self, model: SensorModel, card: ModelCard) -> None:
         super().__init__()
         self.row = as_network(model.network, "scene graph").strips().row
+        self.temperature = model.temperature
         self.register_buffer("class_ids", torch.tensor(card.class_ids, dtype=torch.int32))
 
     def forward(self, strip: Tensor) -> tuple[Tensor, Tensor]:
         """(P, W + P - 1, features) -> class ids (W) int32, confidence (W)."""
-        chances = probabilities(self.row(strip))
+        chances = probabilities(self.row(strip), self.temperature)
         return self.class_ids.index_select(0, chances.argmax(dim=1)), chances.amax(dim=1)
 
 

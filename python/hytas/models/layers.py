@@ -61,9 +61,14 @@ def attend(query: Tensor, key: Tensor, value: Tensor) -> Tensor:
     return F.scaled_dot_product_attention(query, key, value, scale=1.0)
 
 
-def probabilities(logits: Tensor) -> Tensor:
-    """Return class probabilities (N, C) for logits (N, C)."""
-    return torch.softmax(logits, dim=1)
+def probabilities(logits: Tensor, temperature: float = 1.0) -> Tensor:
+    """Return class probabilities (N, C) for logits (N, C).
+
+    Args:
+        logits: of a network.
+        temperature: what they are divided by first. The order of the classes stays.
+    """
+    return torch.softmax(logits if temperature == 1.0 else logits / temperature, dim=1)
 
 
 def repeat_ends(pixels: Tensor, margin: int) -> Tensor:

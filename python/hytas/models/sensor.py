@@ -75,13 +75,25 @@ class SensorModel(nn.Module):
 
     Input: patches (N, P, P, sensor bands) as the sensor gives them, any real dtype.
     Output: probabilities (N, classes), float32.
+
+    Attributes:
+        temperature: what the logits are divided by, so that the probabilities are those that
+            validation pixels bear out (`hytas.train.fit_temperature`).
     """
 
-    def __init__(self, network: nn.Module, preprocessing: Preprocessing) -> None:
+    def __init__(
+        self, network: nn.Module, preprocessing: Preprocessing, temperature: float = 1.0
+    ) -> None:
         super().__init__()
         self.scaling = Scaling(preprocessing)
         self.network = network
+        self.temperature = temperature
+
+    def logits(self, patches: Tensor) -> Tensor:
+        """(N, P, P, sensor bands) -> (N, classes), before the temperature."""
+        found: Tensor = self.network(self.scaling(patches.to(torch.float32)))
+        return found
 
     def forward(self, patches: Tensor) -> Tensor:
         """(N, P, P, sensor bands) -> (N, classes)."""
-        return probabilities(self.network(self.scaling(patches.to(torch.float32))))
+        return probabilities(self.logits(patches), self.temperature)

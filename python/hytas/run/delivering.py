@@ -19,16 +19,18 @@ from hytas.export import (
     export_checked,
     export_formats,
 )
-from hytas.metrics import accuracy_report
+from hytas.metrics import accuracy_report, calibration
 from hytas.models.table import patch_size_of
 from hytas.pictures import draw_confusion, draw_learning_curve
+from hytas.run.calibrating import Calibration
 from hytas.run.context import Run, RunContext
 from hytas.run.folder import read_json, write_json
 from hytas.run.prepared import PreparedScene
 from hytas.run.report import Report
-from hytas.run.weights import TrainedModel, load_weights
+from hytas.run.weights import CALIBRATION, TrainedModel, load_weights
 
 PARITY_BATCH = 64
+_UNKNOWN = Calibration(reason="an older hytas trained the model").to_dict()
 MAIN_FORMATS = ("onnx", "torchscript")  # what every run ends with
 
 
@@ -70,9 +72,13 @@ def _metrics(context: RunContext, model: TrainedModel, parity: Parity) -> dict[s
     """Accuracy of the ONNX model on the test pixels, and what it was trained on."""
     split, card = context.data.split, model.card
     truth = context.data.targets(split.test)
+    test = accuracy_report(truth, parity.predicted, card.class_names, parity.confidence)
+    before = calibration(truth, parity.predicted, parity.uncalibrated)["ECE"]
+    training = dict(model.training)
     learnt, _ = context.final_pixels
     return {
-        "test": accuracy_report(truth, parity.predicted, card.class_names, parity.confidence),
+        "test": {**test, "ECE_before": before},
+        "calibration": training.pop(CALIBRATION, _UNKNOWN),
         "parity": parity.to_dict(),
         "split": {
             "kind": split.kind,
@@ -87,7 +93,7 @@ def _metrics(context: RunContext, model: TrainedModel, parity: Parity) -> dict[s
         "costs": context.space.cost(dict(card.architecture)),
         "seed": context.config.seed,
         "device": str(context.device),
-        "training": dict(model.training),
+        "training": training,
     }
 
 

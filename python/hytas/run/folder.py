@@ -40,6 +40,7 @@ class RunFolder:
         self.evaluations = self.path / "evaluations.sqlite"
         self.architecture = self.path / "architecture.json"
         self.checkpoint = self.path / "checkpoint.safetensors"
+        self.calibration = self.path / "calibration.json"
         self.weights = self.path / "weights.safetensors"
         self.onnx = self.path / "model.onnx"
         self.torchscript = self.path / "model.pt"
@@ -131,7 +132,7 @@ class RunFolder:
                     f"--out {self.path}: belongs to another scene ({stored.data}); "
                     "choose another folder"
                 )
-            trained = self.checkpoint.exists() or self.weights.exists()
+            trained = self._training_began()
             compared = stored if trained else stored.with_length_of(config)
             free = ("recipe",) if self.architecture.exists() and not trained else ()
             if lines := _moved(config).differences(_moved(compared), (*WHERE, "seeds", *free)):
@@ -149,6 +150,19 @@ class RunFolder:
             self.manifest.forget([self.config])
             write_json(self.config, card)
         self.manifest.record([self.config])
+
+    def calibration_checkpoint(self, fold: int) -> Path:
+        """The checkpoint of the training for the calibration that leaves out a fold."""
+        return self.path / f"calibration-{fold}.safetensors"
+
+    def calibration_checkpoints(self) -> list[Path]:
+        """Those that are there."""
+        return sorted(self.path.glob("calibration-*.safetensors"))
+
+    def _training_began(self) -> bool:
+        """Whether something is there that the recipe decided, after the race."""
+        files = (self.checkpoint, self.weights, self.calibration)
+        return any(file.exists() for file in files) or bool(self.calibration_checkpoints())
 
     def read_config(self) -> tuple[RunConfig, str]:
         """The folder's configuration and its scene's fingerprint.

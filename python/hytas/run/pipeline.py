@@ -60,6 +60,7 @@ class Outcome:
             "budget": self.budget,
             "test": test,
             "seeds": self.metrics.get("seeds") if self.metrics else None,
+            "calibration": self.metrics.get("calibration") if self.metrics else None,
             "parity": self.metrics["parity"] if self.metrics else None,
             "folder": str(self.folder),
             "files": self.files,

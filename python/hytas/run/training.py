@@ -6,9 +6,10 @@ from typing import Any
 from hytas.errors import InputError
 from hytas.export import describe
 from hytas.metrics import summarise
+from hytas.run.calibrating import calibrate_by_folds, calibrate_own, forget_calibration
 from hytas.run.context import Run
 from hytas.run.folder import read_json, write_json
-from hytas.run.weights import TrainedModel, save_weights
+from hytas.run.weights import CALIBRATION, TrainedModel, save_weights
 from hytas.search import EvaluationStore, FinalTraining
 from hytas.tensors import read_tensors
 from hytas.train import DivergedError, train
@@ -18,7 +19,8 @@ def train_stage(run: Run) -> None:
     """Train the architecture of the run and write its weights.
 
     It learns training and, unless they are kept apart, validation pixels: nothing is left to choose
-    but the weights, and where pixels are few each is worth more in the training.
+    but the weights, and where pixels are few each is worth more in the training. Its temperature
+    comes from validation pixels all the same (`hytas.run.calibrating`).
 
     Raises:
         DivergedError: the training leaves the range of numbers.
@@ -28,11 +30,13 @@ def train_stage(run: Run) -> None:
     network = context.network(architecture)
     _forget_damaged(run)
     learnt, watching = context.final_pixels
+    held_out = data.labelled(watching)
     try:
+        calibrated = None if len(watching) else calibrate_by_folds(run, architecture)
         result = train(
             network,
             data.labelled(learnt),
-            data.labelled(watching),
+            held_out,
             context.config.recipe,
             seed=context.config.seed,
             device=context.device,
@@ -41,9 +45,16 @@ def train_stage(run: Run) -> None:
         )
     except DivergedError:
         folder.checkpoint.unlink(missing_ok=True)  # the folder is free for another recipe
+        forget_calibration(folder)
         raise
-    card = describe(data.scene, data.preprocessing, architecture, data.shape)
-    save_weights(folder.weights, TrainedModel(network, card, result.to_dict()))
+    if calibrated is None:
+        calibrated = calibrate_own(network, held_out, context.device)
+    run.report.line(calibrated.describe())
+    card = describe(
+        data.scene, data.preprocessing, architecture, data.shape, calibrated.temperature
+    )
+    training = {**result.to_dict(), CALIBRATION: calibrated.to_dict()}
+    save_weights(folder.weights, TrainedModel(network, card, training))
     folder.checkpoint.unlink(missing_ok=True)
 
 
@@ -87,6 +98,8 @@ def seeds_stage(run: Run, train_and_check: Callable[[Run], None]) -> None:
             run.report.line(f"final training with seed {seed}")
         if not inner.folder.architecture.exists():
             write_json(inner.folder.architecture, read_json(folder.architecture))
+            if folder.calibration.exists():  # of the same recipe, pixels and architecture
+                write_json(inner.folder.calibration, read_json(folder.calibration))
         train_and_check(inner)
         metrics = read_json(inner.folder.metrics)
         _record(run, inner, metrics)

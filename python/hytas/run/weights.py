@@ -14,6 +14,8 @@ from hytas.models import InputShape, SensorModel, build_network
 from hytas.tensors import CHECKSUM, read_tensors, write_tensors
 
 TRAINING = "hytas.training"
+CALIBRATION = "calibration"
+"""Entry of a training that says how its temperature was found; older files have none."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,7 +29,7 @@ class TrainedModel:
     def sensor_model(self) -> SensorModel:
         """The model as it ships, on the CPU, in evaluation mode."""
         preprocessing = Preprocessing.from_dict(self.card.preprocessing)
-        model = SensorModel(self.network.cpu(), preprocessing)
+        model = SensorModel(self.network.cpu(), preprocessing, self.card.temperature)
         return model.eval()
 
 

@@ -5,6 +5,7 @@ from hytas.train.loop import DivergedError, TrainingResult, train
 from hytas.train.pixels import LabelledPixels
 from hytas.train.recipe import Recipe
 from hytas.train.state import Epoch
+from hytas.train.temperature import fit_temperature
 
 __all__ = [
     "DivergedError",
@@ -13,5 +14,6 @@ __all__ = [
     "Recipe",
     "TrainingResult",
     "augmented_accuracy",
+    "fit_temperature",
     "train",
 ]

@@ -1,0 +1,212 @@
+"""Calibration: the temperature of a model, from pixels that its network was not trained on."""
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import nn
+
+from hytas.errors import InputError
+from hytas.machine import arithmetic
+from hytas.metrics import calibration
+from hytas.models.layers import probabilities
+from hytas.race import ENOUGH_PIXELS
+from hytas.run.context import Run
+from hytas.run.folder import RunFolder, read_json, write_json
+from hytas.run.prepared import Pixels
+from hytas.train import LabelledPixels, fit_temperature, train
+
+LEAST_PIXELS = 10
+"""Validation pixels that a temperature needs; the fewer, the nearer to doubt it is kept."""
+MOST_PIXELS = 5000  # of a fold: one number needs no more
+
+
+@dataclass(frozen=True)
+class Calibration:
+    """The temperature of a model, and how it was found.
+
+    Attributes:
+        temperature: what the logits are divided by; 1 where it was not calibrated.
+        pixels: that it was fitted on.
+        folds: networks that were trained for it, each without its validation pixels; 0 where the
+            model's own network was not trained on them.
+        ECE_before, ECE_after: expected calibration error on those pixels, without and with it.
+        reason: why the model was not calibrated; empty where it was.
+    """
+
+    temperature: float = 1.0
+    pixels: int = 0
+    folds: int = 0
+    ECE_before: float | None = None
+    ECE_after: float | None = None
+    reason: str = ""
+
+    def to_dict(self) -> dict[str, Any]:
+        """The JSON form."""
+        return asdict(self)
+
+    def describe(self) -> str:
+        """Return one line to print."""
+        if self.reason:
+            return f"the confidence is not calibrated: {self.reason}"
+        return (
+            f"confidence calibrated on {self.pixels} validation pixels: temperature "
+            f"{self.temperature:g}, ECE there {self.ECE_before:.3f} before and "
+            f"{self.ECE_after:.3f} after"
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class _Answers:
+    """Logits (n, C) of a network for pixels that it was not trained on, and their classes."""
+
+    pixels: Pixels
+    targets: NDArray[np.int64]
+    logits: NDArray[np.float32]
+
+    def to_dict(self) -> dict[str, Any]:
+        return {name: value.tolist() for name, value in vars(self).items()}
+
+
+def calibrate_own(
+    network: nn.Module, held_out: LabelledPixels, device: torch.device
+) -> Calibration:
+    """Calibrate a trained network on validation pixels that were kept from its training."""
+    return _calibration([_answers(network, _some(held_out), device)], trained=0)
+
+
+def calibrate_by_folds(run: Run, architecture: Mapping[str, Any]) -> Calibration:
+    """Calibrate an architecture whose final training leaves no pixel out.
+
+    A network is no guide to how sure it may be of pixels that it has learnt. So the architecture is
+    trained once more by the same recipe, without the validation pixels; once a fold where these are
+    few, so that other pixels validate in turn, as in the race. The answers are kept in the folder:
+    a run that was stopped trains no fold twice, and further seeds share the temperature. No test
+    pixel is read.
+
+    Raises:
+        DivergedError: a training leaves the range of numbers.
+        InputError: what the folder keeps are not the answers of this run.
+    """
+    data = run.context.data
+    folds = data.split.folds(data.scene, ENOUGH_PIXELS)
+    found = _kept(run, folds)
+    if (total := sum(len(held_out) for _, held_out in folds)) < LEAST_PIXELS:
+        return _too_few(total)
+    for number, (learnt, held_out) in enumerate(folds):
+        checkpoint = run.folder.calibration_checkpoint(number)
+        if number >= len(found):
+            found.append(_train_without(run, architecture, learnt, held_out, number))
+            write_json(run.folder.calibration, {"folds": [fold.to_dict() for fold in found]})
+        checkpoint.unlink(missing_ok=True)
+    return _calibration(found, trained=len(folds))
+
+
+def _train_without(
+    run: Run, architecture: Mapping[str, Any], learnt: Pixels, held_out: Pixels, number: int
+) -> _Answers:
+    context, data = run.context, run.context.data
+    judged = _some(data.labelled(held_out))
+    run.report.line(
+        f"calibration: training on {len(learnt)} pixels, to see how sure to be of others"
+    )
+    network = context.network(architecture)
+    train(
+        network,
+        data.labelled(learnt),
+        data.labelled(held_out[:0]),
+        context.config.recipe,
+        seed=context.config.seed,
+        device=context.device,
+        checkpoint=run.folder.calibration_checkpoint(number),
+        progress=lambda epoch: run.report.pixels(
+            "calibrate", epoch.epoch * len(learnt), epoch.epochs * len(learnt)
+        ),
+    )
+    return _answers(network, judged, context.device)
+
+
+def forget_calibration(folder: RunFolder) -> None:
+    """Remove what the folder keeps of a calibration."""
+    for path in (folder.calibration, *folder.calibration_checkpoints()):
+        path.unlink(missing_ok=True)
+
+
+def _some(held_out: LabelledPixels) -> LabelledPixels:
+    """At most `MOST_PIXELS` of the pixels, evenly spread."""
+    if len(held_out) <= MOST_PIXELS:
+        return held_out
+    chosen = np.linspace(0, len(held_out) - 1, MOST_PIXELS).astype(np.int64)
+    return held_out.subset(held_out.pixels[chosen])
+
+
+@torch.no_grad()
+def _answers(network: nn.Module, held_out: LabelledPixels, device: torch.device) -> _Answers:
+    network = network.to(device).eval()
+    parts = [np.empty((0, held_out.classes), np.float32)]
+    with arithmetic("float32", device):
+        for chosen in held_out.positions() if len(held_out) else []:
+            parts.append(network(held_out.batch(chosen, device)[0]).float().cpu().numpy())
+    return _Answers(held_out.pixels, held_out.targets, np.concatenate(parts))
+
+
+def _calibration(found: list[_Answers], trained: int) -> Calibration:
+    logits = np.concatenate([fold.logits for fold in found])
+    targets = np.concatenate([fold.targets for fold in found])
+    if len(targets) < LEAST_PIXELS:
+        return _too_few(len(targets))
+    temperature = fit_temperature(logits, targets)
+    before, after = (_error(logits, targets, number) for number in (1.0, temperature))
+    return Calibration(temperature, len(targets), trained, before, after)
+
+
+def _too_few(pixels: int) -> Calibration:
+    have = f"{pixels} validation pixels" if pixels else "no validation pixels"
+    return Calibration(
+        pixels=pixels, reason=f"the split has {have}; at least {LEAST_PIXELS} are needed"
+    )
+
+
+def _error(logits: NDArray[np.float32], targets: NDArray[np.int64], temperature: float) -> float:
+    chances = probabilities(torch.from_numpy(logits).double(), temperature).numpy()
+    return float(calibration(targets, logits.argmax(axis=1), chances)["ECE"])
+
+
+def _kept(run: Run, folds: list[tuple[Pixels, Pixels]]) -> list[_Answers]:
+    """The answers of the first folds, which the folder may hold."""
+    path, data = run.folder.calibration, run.context.data
+    if not path.exists():
+        return []
+    wanted = [_some(data.labelled(held_out)) for _, held_out in folds]
+    try:
+        held = read_json(path)["folds"]
+        found = [
+            _Answers(
+                np.array(fold["pixels"], np.int64),
+                np.array(fold["targets"], np.int64),
+                np.array(fold["logits"], np.float32),
+            )
+            for fold in held
+        ]
+    except (KeyError, TypeError, ValueError, OverflowError):
+        found = [None]
+    fits = len(found) <= len(wanted) and all(
+        item is not None and _same(item, held_out)
+        for item, held_out in zip(found, wanted, strict=False)
+    )
+    if not fits:
+        raise InputError(f"{path}: not the answers of this run; remove it, and they are made again")
+    return found
+
+
+def _same(found: _Answers, held_out: LabelledPixels) -> bool:
+    shape = (len(held_out), held_out.classes)
+    return (
+        np.array_equal(found.pixels, held_out.pixels)
+        and np.array_equal(found.targets, held_out.targets)
+        and found.logits.shape == shape
+        and bool(np.isfinite(found.logits).all())
+    )

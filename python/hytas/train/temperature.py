@@ -1,0 +1,74 @@
+"""Temperature scaling: the one number that makes the confidence of a network honest."""
+
+import math
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from hytas.errors import InputError
+
+LIMITS = (0.01, 100.0)
+"""Of a temperature. A smaller one would lift the rounding of logits into the probabilities."""
+HALVINGS = 60
+DIGITS = 4  # what is kept of a temperature, so that a card stays readable
+
+
+def fit_temperature(logits: ArrayLike, targets: ArrayLike) -> float:
+    """Return the temperature at which the negative log likelihood of labelled pixels is least.
+
+    The pixels must not be those that the network was trained on. Where all of them are classified
+    without an error, the likelihood is greatest for a certainty that so few pixels cannot prove.
+    So the true class of each counts (n + 1/2) / (n + 1) and the others share the rest: the estimate
+    of a share by the prior of Jeffreys, as Platt's scaling does it by that of Laplace.
+
+    Sources: Guo et al., On Calibration of Modern Neural Networks, ICML 2017, section 4.2; Platt,
+    Probabilistic outputs for support vector machines, 1999.
+
+    Args:
+        logits: (n, C) of a network.
+        targets: (n,) class indices.
+
+    Returns:
+        A number within `LIMITS`; 1 where the logits do not tell the classes apart.
+
+    Raises:
+        InputError: there is no pixel, or a logit is not finite.
+    """
+    values, classes = np.asarray(logits, np.float64), np.asarray(targets)
+    if values.ndim != 2 or not len(values) or values.shape[:1] != classes.shape:
+        raise InputError(
+            f"logits of shape {values.shape}: must be one row for each of {classes.size} targets"
+        )
+    if not np.isfinite(values).all():
+        raise InputError("logits: must all be finite numbers")
+    values = values - values.max(axis=1, keepdims=True)
+    if not values.any():
+        return 1.0
+    wanted = float((values * _shares(classes, *values.shape)).sum())
+    # The loss is convex in the inverse temperature, so its slope has one root at most.
+    low, high = (-math.log(limit) for limit in reversed(LIMITS))
+    for _ in range(HALVINGS):
+        middle = (low + high) / 2
+        if _expected(values, math.exp(middle)) > wanted:
+            high = middle
+        else:
+            low = middle
+    return float(f"{math.exp(-(low + high) / 2):.{DIGITS}g}")
+
+
+def _shares(classes: NDArray[np.int64], count: int, total: int) -> NDArray[np.float64]:
+    """Return the smoothed targets (n, C)."""
+    doubt = 0.5 / (count + 1)
+    shares = np.full((count, total), doubt / max(1, total - 1))
+    shares[np.arange(count), classes] = 1 - doubt
+    return shares
+
+
+def _expected(values: NDArray[np.float64], inverse: float) -> float:
+    """Return the sum of the logits, each weighed with the probability of its class.
+
+    Less the sum that the targets give, it is the slope of the loss in the inverse temperature.
+    """
+    chances = np.exp(inverse * values)
+    chances /= chances.sum(axis=1, keepdims=True)
+    return float((chances * values).sum())

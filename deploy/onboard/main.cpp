@@ -191,7 +191,10 @@ int main(int count, char** arguments) {
         }
         onboard::run(onboard::parse(words));
     } catch (const std::exception& error) {
-        std::cerr << "error: " << error.what() << "\n";
+        std::string text = error.what();
+        for (char& letter : text)  // what a file says must stay one line, and not speak to the terminal
+            if (static_cast<unsigned char>(letter) < 0x20 || letter == 0x7F) letter = ' ';
+        std::cerr << "error: " << text << "\n";
         return 2;
     }
     return 0;

@@ -97,6 +97,12 @@ def test_a_sealed_file_is_looked_through_before_it_runs(
     refused(lambda m: m.graph.input[0].CopyFrom(size), tile)
     refused(lambda m: None, "library: ")
 
+    def later(m: onnx.ModelProto) -> None:
+        (entry,) = (entry for entry in m.metadata_props if entry.key == "hytas.format")
+        entry.value = "9\n\x1b[2J"
+
+    refused(later, "is of hytas format 9  [2J, this program reads formats 1 and 2")
+
 
 def test_the_digest_of_every_length(tmp_path: Path) -> None:
     """The program's SHA-256 against Python's, around the ends of its blocks."""

@@ -33,6 +33,7 @@ class Stage:
         writes: files that it leaves.
         done_by: files that show that it is done; None takes `writes`. Without any the stage looks
             for itself what is there, each time.
+        at_times: files that it leaves as well, where the run asks for them.
     """
 
     name: str
@@ -40,6 +41,7 @@ class Stage:
     reads: tuple[str, ...]
     writes: tuple[str, ...]
     done_by: tuple[str, ...] | None = None
+    at_times: tuple[str, ...] = ()
 
     def is_done(self, folder: RunFolder) -> bool:
         """Return whether the folder holds what the stage would bring."""
@@ -56,7 +58,7 @@ def run_stages(stages: Sequence[Stage], run: Run) -> None:
 
 def do_stage(stage: Stage, run: Run) -> None:
     """Do a stage, whether its files are there or not."""
-    files = known_files(run.folder, stage.writes)
+    files = known_files(run.folder, (*stage.writes, *stage.at_times))
     run.folder.manifest.forget(files)
     stage.work(run)
     run.folder.manifest.record(files)
@@ -103,7 +105,7 @@ def mend_further(run: Run) -> None:
 
 def record_all(run: Run) -> None:
     """Record the files of an older run, of which nothing was recorded when they were written."""
-    names = [name for stage in (*CHOOSING, *FINISHING) for name in stage.writes]
+    names = [name for stage in (*CHOOSING, *FINISHING) for name in (*stage.writes, *stage.at_times)]
     files = known_files(run.folder, dict.fromkeys(names))
     run.folder.manifest.record(path for path in files if path not in run.folder.manifest)
 
@@ -121,7 +123,7 @@ def _train_seed(inner: Run) -> None:
 
 # The store grows until the race has a winner.
 SEARCH = Stage(
-    "search", search_stage, (), ("evaluations", "front", "front_picture"), ("architecture",)
+    "search", search_stage, (), ("evaluations",), ("architecture",), ("front", "front_picture")
 )
 RACE = Stage(
     "race", race_stage, ("evaluations",), ("evaluations", "architecture"), ("architecture",)

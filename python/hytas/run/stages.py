@@ -49,7 +49,9 @@ def _seeds(run: Run) -> None:
 # The store grows until the race has a winner.
 SEARCH = Stage("search", search_stage, (), ("evaluations",), done_by=("architecture",))
 RACE = Stage("race", race_stage, ("evaluations",), ("architecture",))
-TRAIN = Stage("final training", train_stage, ("architecture",), ("weights",))
+TRAIN = Stage(
+    "final training", train_stage, ("architecture",), ("weights", "calibration"), ("weights",)
+)
 EXPORT = Stage("export", export_stage, ("weights",), ("onnx", "torchscript", "metrics"))
 CHARTS = Stage("charts", charts_stage, ("metrics",), ("learning_curve", "confusion"))
 MAP = Stage("map", map_stage, ("onnx",), ("map",))

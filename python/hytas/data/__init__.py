@@ -19,6 +19,7 @@ from hytas.data.preprocessing import Preprocessing
 from hytas.data.readers import FORMATS, open_file
 from hytas.data.scene import Scene, scene_from_arrays
 from hytas.data.splits import (
+    AT_ONE_END,
     Split,
     SplitSettings,
     check_seed,
@@ -29,6 +30,7 @@ from hytas.data.splits import (
 from hytas.data.synthetic import synthetic_scene
 
 __all__ = [
+    "AT_ONE_END",
     "FORMATS",
     "SCENES",
     "UNLABELLED_COLOUR",

@@ -82,17 +82,17 @@ def calibrate_by_folds(run: Run, architecture: Mapping[str, Any]) -> Calibration
     """Calibrate an architecture whose final training leaves no pixel out.
 
     A network is no guide to how sure it may be of pixels that it has learnt. So the architecture is
-    trained once more by the same recipe, without the validation pixels; once a fold where these are
-    few, so that other pixels validate in turn, as in the race. The answers are kept in the folder:
-    a run that was stopped trains no fold twice, and further seeds share the temperature. No test
-    pixel is read.
+    trained again by the same recipe, without the pixels of a fold (`Split.folds_like_test`). The
+    answers are kept in the folder: a run that was stopped trains no fold twice, and further seeds
+    share the temperature. No test pixel is read.
 
     Raises:
         DivergedError: a training leaves the range of numbers.
         InputError: what the folder keeps are not the answers of this run.
     """
     data = run.context.data
-    folds = data.split.folds(data.scene, ENOUGH_PIXELS)
+    block = run.context.config.split.block
+    folds = data.split.folds_like_test(data.scene, block, ENOUGH_PIXELS)
     found = _kept(run, folds)
     if (total := sum(len(held_out) for _, held_out in folds)) < LEAST_PIXELS:
         return _too_few(total)
@@ -191,15 +191,12 @@ def _kept(run: Run, folds: list[tuple[Pixels, Pixels]]) -> list[_Answers]:
             )
             for fold in held
         ]
+        pairs = zip(found, wanted, strict=False)
+        if len(found) <= len(wanted) and all(_same(*pair) for pair in pairs):
+            return found
     except (KeyError, TypeError, ValueError, OverflowError):
-        found = [None]
-    fits = len(found) <= len(wanted) and all(
-        item is not None and _same(item, held_out)
-        for item, held_out in zip(found, wanted, strict=False)
-    )
-    if not fits:
-        raise InputError(f"{path}: not the answers of this run; remove it, and they are made again")
-    return found
+        pass
+    raise InputError(f"{path}: not the answers of this run; remove it, and they are made again")
 
 
 def _same(found: _Answers, held_out: LabelledPixels) -> bool:

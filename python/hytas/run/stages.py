@@ -128,7 +128,9 @@ SEARCH = Stage(
 RACE = Stage(
     "race", race_stage, ("evaluations",), ("evaluations", "architecture"), ("architecture",)
 )
-TRAIN = Stage("final training", train_stage, ("architecture",), ("weights",))
+TRAIN = Stage(
+    "final training", train_stage, ("architecture",), ("weights", "calibration"), ("weights",)
+)
 EXPORT = Stage("export", export_stage, ("weights",), ("onnx", "torchscript", "metrics"))
 CHARTS = Stage("charts", charts_stage, ("metrics",), ("learning_curve", "confusion"))
 MAP = Stage("map", map_stage, ("onnx",), ("map",))

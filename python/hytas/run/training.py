@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
+from hytas.data import AT_ONE_END
 from hytas.errors import InputError
 from hytas.export import describe
 from hytas.metrics import summarise
@@ -32,7 +33,8 @@ def train_stage(run: Run) -> None:
     learnt, watching = context.final_pixels
     held_out = data.labelled(watching)
     try:
-        calibrated = None if len(watching) else calibrate_by_folds(run, architecture)
+        own = len(watching) > 0 and data.split.kind not in AT_ONE_END
+        calibrated = None if own else calibrate_by_folds(run, architecture)
         result = train(
             network,
             data.labelled(learnt),

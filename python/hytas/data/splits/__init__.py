@@ -2,9 +2,10 @@
 
 from hytas.data.splits.make import check_seed, make_split, overlap_fraction
 from hytas.data.splits.settings import SplitSettings, takes_split_options
-from hytas.data.splits.split import Split
+from hytas.data.splits.split import AT_ONE_END, Split
 
 __all__ = [
+    "AT_ONE_END",
     "Split",
     "SplitSettings",
     "check_seed",

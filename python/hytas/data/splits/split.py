@@ -9,6 +9,7 @@ import numpy as np
 
 from hytas.data.contents import reading
 from hytas.data.scene import Scene
+from hytas.data.splits.apart import folds_apart
 from hytas.data.splits.validation import Pixels, further_folds
 from hytas.errors import InputError
 from hytas.files import atomic_write
@@ -60,6 +61,27 @@ class Split:
         pair = self.train, self.validation
         generator = np.random.default_rng([self.seed, FOLDS_STREAM])
         return [pair, *further_folds(scene, *pair, enough, self.kind in AT_ONE_END, generator)]
+
+    def folds_like_test(self, scene: Scene, block: int, enough: int) -> list[tuple[Pixels, Pixels]]:
+        """Pairs of `learnable` pixels whose second parts lie as the test pixels lie.
+
+        Of a split by blocks these are whole blocks beyond a guard band, where there are any: what
+        lies beside the pixels that are learnt is classified far better than what is tested. Else
+        they are those of `folds`. There is no pair without validation pixels.
+
+        Args:
+            scene: that was split.
+            block: side of the blocks.
+            enough: held-out pixels of all pairs together.
+        """
+        if not self.validation.size:
+            return []
+        if self.kind in AT_ONE_END:
+            guard = self.patch_size // 2
+            pairs = folds_apart(scene, self.learnable, block, guard, self.seed, enough)
+            if pairs:
+                return pairs
+        return self.folds(scene, enough)
 
     def describe(self) -> str:
         """Return one line to print, with the overlap, and whether figures will be optimistic."""

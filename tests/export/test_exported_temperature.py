@@ -1,0 +1,76 @@
+"""The temperature inside every file: the same labels, another confidence."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from small_model import small_model, small_scene
+
+from hytas.data import extract_patches
+from hytas.deploy import DeployedModel
+from hytas.errors import InputError
+from hytas.export import check_parity, export_formats
+from hytas.export.parity import open_exported
+from hytas.model_card import ModelCard
+
+SCENE = small_scene()
+PATCHES = extract_patches(SCENE.cube, np.arange(0, SCENE.labels.size, 5), 5)
+
+
+def answers(folder: Path, temperature: float, name: str) -> Any:
+    """What a file of this format gives: probabilities, or labels and confidence of the scene."""
+    model, card = small_model(SCENE)
+    model.temperature, card = temperature, replace(card, temperature=temperature)
+    (path,) = export_formats(model, folder, card, [name]).values()
+    if name != "onnx-scene":
+        return open_exported(path)(PATCHES)
+    deployed = DeployedModel.load(path, "cpu")
+    assert deployed.card.temperature == temperature
+    return deployed.run_tile(SCENE.cube[:12, :14])
+
+
+@pytest.mark.parametrize("name", ["onnx", "torchscript", "pt2", "onnx-fp16", "onnx-int8"])
+def test_every_patch_format_divides_its_logits(name: str, tmp_path: Path) -> None:
+    plain, cooled = (answers(tmp_path, number, name).astype(float) for number in (1.0, 0.4))
+    np.testing.assert_array_equal(plain.argmax(1), cooled.argmax(1))
+    expected = plain ** (1 / 0.4)
+    expected /= expected.sum(1, keepdims=True)
+    assert np.abs(cooled - expected).max() < 1e-4
+    assert np.abs(cooled - plain).max() > 0.05
+
+
+def test_the_scene_graph_divides_its_logits(tmp_path: Path) -> None:
+    plain, warmed = (answers(tmp_path, number, "onnx-scene") for number in (1.0, 3.0))
+    np.testing.assert_array_equal(plain[0], warmed[0])
+    assert (warmed[1] < plain[1]).all()
+    assert warmed[1].mean() < plain[1].mean() - 0.05
+
+
+def test_parity_knows_the_confidence_before(tmp_path: Path) -> None:
+    model, card = small_model(SCENE)
+    before = model(torch.from_numpy(PATCHES)).amax(1).detach().numpy()
+    model.temperature = 0.5
+    files = export_formats(model, tmp_path, replace(card, temperature=0.5), ["onnx"])
+    parity = check_parity(model, files, [PATCHES])
+    assert np.abs(parity.uncalibrated - before).max() < 1e-5
+    assert (parity.confidence >= parity.uncalibrated - 1e-5).all()
+
+
+def test_the_card_of_an_older_file_has_the_temperature_1() -> None:
+    card = replace(small_model(SCENE)[1], temperature=0.7)
+    properties = card.to_properties()
+    assert ModelCard.from_properties(properties) == card
+    del properties["hytas.temperature"]
+    assert ModelCard.from_properties(properties).temperature == 1.0
+
+
+@pytest.mark.parametrize("value", [0, -1, "x", None, True, [1], float("inf"), float("nan")])
+def test_a_temperature_that_is_none_is_refused(value: Any) -> None:
+    properties = small_model(SCENE)[1].to_properties()
+    properties["hytas.temperature"] = json.dumps(value)
+    with pytest.raises(InputError, match="broken metadata"):
+        ModelCard.from_properties(properties)

@@ -81,7 +81,7 @@ def classify(
     from hytas.data import check_mark
     from hytas.deploy import DeployedModel
     from hytas.deploy.accuracy import check_truth
-    from hytas.deploy.journal import file_identity, open_journal
+    from hytas.deploy.journal import open_journal
     from hytas.deploy.outputs import check_apart, write_confidence
 
     outputs = _check_outputs(out, confidence, confusion, labels, labels_key)
@@ -96,14 +96,8 @@ def classify(
     read = {"the scene": source.files, "the labels": () if truth is None else truth.files}
     check_apart(outputs, {"the model": [model], **read})
     nodata = source.nodata if nodata is None else check_mark(nodata, source.cube.dtype)
-    identity: dict[str, Any] = {
-        "model": {**file_identity(model), "sha256": deployed.checksum},
-        "scene": [file_identity(file) for file in source.files],
-        "nodata": nodata,
-        "cube": cube_key,
-        "provider": deployed.provider,
-        "version": deployed.card.version,
-    }
+    source = source._replace(nodata=nodata)
+    identity = _identity(model, deployed, source, cube_key)
     report: dict[str, Any] = {"model": str(model), "scene": str(scene), "out": str(out)}
     report["notes"] = [
         *deployed.notes,
@@ -113,7 +107,7 @@ def classify(
     ]
     with open_journal(out, identity, (height, width)) as journal:
         report["notes"] += _damage(journal)
-        report |= _run(deployed, source._replace(nodata=nodata), journal, tile_rows, as_json)
+        report |= _run(deployed, source, journal, tile_rows, as_json)
         result = journal.class_map()
         report |= _count(deployed, result)
         report |= _write(deployed, result, out, truth, confusion, source.geo)
@@ -121,6 +115,22 @@ def classify(
             write_confidence(confidence, result, deployed.card, source.geo)
             report["confidence"] = str(confidence)
     echo(json.dumps(report, indent=2) if as_json else _text(report))
+
+
+def _identity(
+    model: Path, deployed: "DeployedModel", source: "Source", cube_key: str | None
+) -> dict[str, Any]:
+    """What must be the same for a map that was begun to go on."""
+    from hytas.deploy.journal import file_identity
+
+    return {
+        "model": {**file_identity(model), "sha256": deployed.checksum},
+        "scene": [file_identity(file) for file in source.files],
+        "nodata": source.nodata,
+        "cube": cube_key,
+        "provider": deployed.provider,
+        "version": deployed.card.version,
+    }
 
 
 def _check_outputs(

@@ -144,18 +144,7 @@ def find_maps(
     pair = _split_pair(maps)
     if pair:
         return read(pair)
-    if not maps:
-        names = listed(contents.variables, len(contents.variables))
-        if unfit := of_map_shape(contents.variables):
-            _require_number(unfit[0], contents, argument)
-        raise InputError(f"{argument}: no label map in {contents.path}, which holds {names}")
-    fitting = [v for v in maps if cube_shape is None or fits(v.shape, cube_shape)]
-    if not fitting and cube_shape is not None:
-        names = listed(maps, len(maps))
-        raise InputError(
-            f"{argument}: {names} in {contents.path} must have the cube's height and width, "
-            f"which is {' x '.join(map(str, cube_shape))}"
-        )
+    fitting = _fitting(maps, contents, cube_shape, argument)
     loaded = [each for variable in fitting for each in read([variable])]
     if len(loaded) == 1:
         return loaded
@@ -167,6 +156,28 @@ def find_maps(
     raise InputError(
         f"{argument}: {contents.path} holds several maps ({names}): name one with --labels-key"
     )
+
+
+def _fitting(
+    maps: Sequence[Variable],
+    contents: Contents,
+    cube_shape: tuple[int, ...] | None,
+    argument: str,
+) -> list[Variable]:
+    """The maps of a file that fit the cube; refuses a file without any."""
+    if not maps:
+        names = listed(contents.variables, len(contents.variables))
+        if unfit := of_map_shape(contents.variables):
+            _require_number(unfit[0], contents, argument)
+        raise InputError(f"{argument}: no label map in {contents.path}, which holds {names}")
+    found = [v for v in maps if cube_shape is None or fits(v.shape, cube_shape)]
+    if not found and cube_shape is not None:
+        names = listed(maps, len(maps))
+        raise InputError(
+            f"{argument}: {names} in {contents.path} must have the cube's height and width, "
+            f"which is {' x '.join(map(str, cube_shape))}"
+        )
+    return found
 
 
 def fits(labels: tuple[int, ...], cube: tuple[int, ...]) -> bool:

@@ -19,6 +19,7 @@ TOP = {
     "README.md": "index.md",
     "CONTRIBUTING.md": "CONTRIBUTING.md",
     "CHANGELOG.md": "CHANGELOG.md",
+    "SECURITY.md": "SECURITY.md",
 }
 """File of the root -> page of the site."""
 NOTEBOOK = "examples/quickstart.ipynb"

@@ -432,14 +432,14 @@ def test_a_score_table_of_the_wide_space_is_ranked(tmp_path: Path) -> None:
     ]
     path = tmp_path / "wide.csv"
     path.write_text("\n".join([head, *rows]))
-    with pytest.raises(InputError, match="no column OA.*add the accuracy of each network"):
+    with pytest.raises(InputError, match=r"no column OA.*add the accuracy of each network"):
         read_table(path)
     path.write_text("\n".join([head + ",OA", *(f"{row},0.{n}" for n, row in enumerate(rows, 5))]))
     table = read_table(path)
     assert [one["embed_dim"] for one in table.architectures] == [32, 48, 64]
     assert analyse_table(table, predictor_sizes=())["scores"]["dss"]["all"]["spearman"] == 1.0
     path.write_text(path.read_text().replace(",mean,", ",sideways,", 1))
-    with pytest.raises(InputError, match="line 2: .*sideways"):
+    with pytest.raises(InputError, match=r"line 2: .*sideways"):
         read_table(path)
 
 

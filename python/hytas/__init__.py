@@ -12,6 +12,7 @@ _PUBLIC = {
     "Evolution": "hytas._engine",
     "Feasible": "hytas._engine",
     "SearchSpace": "hytas._engine",
+    "BlockSplit": "hytas.data",
     "Preprocessing": "hytas.data",
     "Scene": "hytas.data",
     "Split": "hytas.data",

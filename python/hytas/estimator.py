@@ -2,10 +2,12 @@
 
 import hashlib
 import json
+import re
 import shutil
 import tempfile
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Self
@@ -16,7 +18,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from hytas.data import PatchReader, Scene, SplitSettings, holds_data, scene_from_arrays
+from hytas.data import CubePixels, PatchReader, Scene, SplitSettings, holds_data, scene_from_arrays
 from hytas.deploy import DeployedModel, classify_scene
 from hytas.errors import InputError
 from hytas.export import FORMATS, Evidence, check_formats, export_file
@@ -31,6 +33,12 @@ from hytas.train import Recipe
 
 Array = npt.NDArray[Any]
 DEVICES = ("auto", "cpu", "cuda")
+_OPTION = re.compile(r"--([a-z][a-z-]*)")
+_OF_ROWS = ("patch size", "smaller than", "single class", "at least 2 classes", "no pixel")
+_ROWS = (
+    "; a cube cannot be cut into rows: for cross_val_score or GridSearchCV give "
+    "hytas.BlockSplit.samples(cube, labels) and cv=hytas.BlockSplit()"
+)
 _REAL = (int, float, np.integer, np.floating)
 # Names of settings, the types they may have, and the rule in words.
 _KINDS: tuple[tuple[tuple[str, ...], tuple[type, ...], str], ...] = (
@@ -135,12 +143,13 @@ class HSIClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.work_dir = work_dir
         self.verbose = verbose
 
-    def fit(self, cube: Array, labels: Array) -> Self:
+    def fit(self, cube: Array | CubePixels, labels: Array) -> Self:
         """Search the budget for the best architecture, train it, export it and check the file.
 
         Args:
-            cube: (H, W, bands), as the sensor gives it, any real type.
-            labels: (H, W) class ids, 0 unlabelled.
+            cube: (H, W, bands), as the sensor gives it, any real type; or pixels of
+                `hytas.BlockSplit.samples`, which `predict` and `score` take as well.
+            labels: (H, W) class ids, 0 unlabelled; or (n,), one for each of these pixels.
 
         Raises:
             InputError: arrays that are no scene, or settings that do not fit it.
@@ -148,8 +157,13 @@ class HSIClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             OSError: the work folder cannot be written.
         """
         self._check_kinds()
+        if isinstance(cube, CubePixels):
+            labels, cube = cube.label_map(labels), cube.cube
         cube, labels = np.asarray(cube), np.asarray(labels)
-        scene = scene_from_arrays(cube, labels, name="cube", nodata=self.nodata, bands=self.bands)
+        with _in_python():
+            scene = scene_from_arrays(
+                cube, labels, name="cube", nodata=self.nodata, bands=self.bands
+            )
         # Whoever calls `fit` has split already: all pixels train, and the file is checked on them.
         scene = replace(scene, train=scene.labels, test=scene.labels)
         seed = _seed(self.random_state)
@@ -157,7 +171,8 @@ class HSIClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         folder, forget = self._folder(config, scene)
         report: Report = Lines() if self.verbose else Silent()
         try:
-            outcome = run_pipeline(config, scene, folder, device=self.device, report=report)
+            with _in_python():
+                outcome = run_pipeline(config, scene, folder, device=self.device, report=report)
         except BaseException:  # what was fitted before stays
             forget()
             raise
@@ -182,7 +197,9 @@ class HSIClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             InputError: another band count, a cube smaller than a patch, or values that the fitted
                 cube's type cannot hold.
         """
-        return classify_scene(self._model(), _cube(cube)).labels.astype(self.classes_.dtype)
+        pixels, cube = _parts(cube)
+        found = classify_scene(self._model(), cube).labels.astype(self.classes_.dtype)
+        return found if pixels is None else found.ravel()[pixels]
 
     def predict_proba(self, cube: Array) -> npt.NDArray[np.float32]:
         """Probabilities (H, W, C) of the classes `classes_`; NaN where the cube holds no data.
@@ -191,7 +208,7 @@ class HSIClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             NotFittedError: as in `predict`.
             InputError: as in `predict`.
         """
-        model, cube = self._model(), _cube(cube)
+        model, (pixels, cube) = self._model(), _parts(cube)
         model.check_scene(cube.shape[2], name="the cube")
         fitting = model.fit_dtype(cube)
         read = PatchReader(fitting, model.card.patch_size)
@@ -200,7 +217,7 @@ class HSIClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         for row, valid in enumerate(holds_data(fitting, model.card.nodata, model.card.kept_bands)):
             columns = np.flatnonzero(valid)
             answers[row, columns] = model.predict_patches(read(row * width + columns))
-        return answers
+        return answers if pixels is None else answers.reshape(-1, answers.shape[2])[pixels]
 
     def score(self, cube: Array, labels: Array, sample_weight: Array | None = None) -> float:
         """Share of the labelled pixels (`labels` not 0) whose class is predicted: OA.
@@ -213,6 +230,8 @@ class HSIClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         Raises:
             InputError: height or width differ, or no pixel is labelled; and as `predict`.
         """
+        if isinstance(cube, CubePixels):
+            return float(super().score(cube, labels, sample_weight))
         cube, labels = _cube(cube), np.asarray(labels)
         if labels.shape != cube.shape[:2]:
             raise InputError(
@@ -373,6 +392,32 @@ def _cube(cube: Array) -> Array:
             "numbers needed"
         )
     return cube
+
+
+def _parts(cube: Any) -> tuple[Array | None, Array]:
+    """The pixels asked for, None for all, and the cube."""
+    if isinstance(cube, CubePixels):
+        return cube.pixels, _cube(cube.cube)
+    return None, _cube(cube)
+
+
+@contextmanager
+def _in_python() -> Iterator[None]:
+    """Name arguments of the estimator where a message names options of the command line."""
+    try:
+        yield
+    except InputError as error:
+        text = _OPTION.sub(lambda found: _named(found[1]), str(error))
+        if any(word in text for word in _OF_ROWS):
+            text += _ROWS
+        if text == str(error):
+            raise
+        raise type(error)(text) from None
+
+
+def _named(option: str) -> str:
+    name = option.replace("-", "_")
+    return {"out": "work_dir", "unlabelled": "labels: set them to 0:"}.get(name, name)
 
 
 def _by(shape: tuple[int, ...]) -> str:

@@ -24,6 +24,7 @@ from hytas.errors import InputError
 from hytas.models import InputShape, build_network, count_parameters
 from hytas.proxies.combine import rank_mean
 from hytas.proxies.no_pass import balance_of
+from hytas.spaces.architectures import read_architectures
 
 Row = dict[str, Any]
 Write = Callable[..., Path]
@@ -420,3 +421,30 @@ def test_a_column_that_leaves_fusion_out_is_known_for_it(name: str) -> None:
     expected = "column params" + (", which leaves fusion out" if name != "params" else "")
     assert found.source == expected
     np.testing.assert_array_equal(found.params, params)
+
+
+def test_a_score_table_of_the_wide_space_is_ranked(tmp_path: Path) -> None:
+    genes = ["space,tokens,patch,band_width,band_stride,pooling,fusion,embed_dim,band_depth"]
+    head = genes[0] + ",pixel_depth,band_heads,band_mlp,pixel_heads,pixel_mlp,dss,seconds,reasons"
+    rows = [
+        f"hytas-wide,pixel,{patch},3,2,mean,no,{width},0,1,[],[],[4],[2],{score},0.1,"
+        for patch, width, score in ((3, 32, 1.0), (5, 48, 2.0), (7, 64, 3.0))
+    ]
+    path = tmp_path / "wide.csv"
+    path.write_text("\n".join([head, *rows]))
+    with pytest.raises(InputError, match=r"no column OA.*add the accuracy of each network"):
+        read_table(path)
+    path.write_text("\n".join([head + ",OA", *(f"{row},0.{n}" for n, row in enumerate(rows, 5))]))
+    table = read_table(path)
+    assert [one["embed_dim"] for one in table.architectures] == [32, 48, 64]
+    assert analyse_table(table, predictor_sizes=())["scores"]["dss"]["all"]["spearman"] == 1.0
+    path.write_text(path.read_text().replace(",mean,", ",sideways,", 1))
+    with pytest.raises(InputError, match=r"line 2: .*sideways"):
+        read_table(path)
+
+
+def test_json_lines_are_told_of_json(tmp_path: Path) -> None:
+    path = tmp_path / "a.jsonl"
+    path.write_text('depth: 3\n{"depth": 3}\n')
+    with pytest.raises(InputError, match=r"a\.jsonl, line 1: Expecting value"):
+        read_architectures(path)

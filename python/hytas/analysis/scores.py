@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from hytas.analysis.tables import RankingTable
 from hytas.errors import InputError
 from hytas.proxies.combine import rank_mean
-from hytas.proxies.no_pass import balance_of, draw_of
+from hytas.proxies.no_pass import balance_of, depth_and_width, draw_of
 
 Floats = NDArray[np.float64]
 
@@ -31,15 +31,18 @@ def training_free_scores(
 
     Of the rank means those are left out whose members the table has not.
     """
-    depth = np.array([float(len(item["num_heads"])) for item in table.architectures])
-    width = np.array([float(item["embed_dim"]) for item in table.architectures])
+    sizes = [depth_and_width("depth-embed", item) for item in table.architectures]
+    depth, width = np.array(sizes).T
     free = {
         "depth": depth,
         "embed_dim": width,
         "depth-embed": depth * width,
         "balance": balance_of(depth, width),
-        "mlp_ratio": np.array([float(np.mean(item["mlp_ratio"])) for item in table.architectures]),
-        "num_heads": np.array([float(np.mean(item["num_heads"])) for item in table.architectures]),
+        **{
+            name: np.array([float(np.mean(item[name])) for item in table.architectures])
+            for name in ("mlp_ratio", "num_heads")
+            if all(name in item for item in table.architectures)
+        },
         "random": np.array([draw_of(item, seed=0) for item in table.architectures]),
     }
     if table.size is not None:

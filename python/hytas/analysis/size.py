@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from hytas.proxies import no_pass
 from hytas.spaces.costs import cost
+from hytas.spaces.names import PAPER_SPACE, space_of
 from hytas.spaces.shape import InputShape
 
 Floats = NDArray[np.float64]
@@ -60,7 +61,8 @@ def find_size(
     macs = None if known is None else _each(no_pass.macs, architectures, known)
     counts = {key: values for key, values in counts.items() if np.isfinite(values).any()}
     fusions = counts["params_with_caf"] - counts["params"] if len(counts) == 2 else np.empty(0)
-    if shape is None and np.isfinite(fusions).any():
+    paper = all(space_of(item) == PAPER_SPACE for item in architectures)
+    if paper and shape is None and np.isfinite(fusions).any():
         fusion = np.nanmedian(fusions) / RELEASED_FUSIONS
         fused = np.array([max(0, len(item["num_heads"]) - 2) for item in architectures])
         source = "columns params and params_with_caf"
@@ -70,7 +72,8 @@ def find_size(
         return Size(_each(no_pass.params, architectures, known), f"genes and {source}", macs)
     if "params" not in counts:
         return None
-    left_out = ", which leaves fusion out" if _is_reference(counts["params"], architectures) else ""
+    reference = paper and _is_reference(counts["params"], architectures)
+    left_out = ", which leaves fusion out" if reference else ""
     return Size(counts["params"], f"column params{left_out}")
 
 

@@ -1,6 +1,7 @@
 """Tables of trained networks: genes, the accuracy of each, and what proxies said of it."""
 
 import difflib
+import json
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -14,9 +15,10 @@ from hytas.analysis.size import Size, find_size
 from hytas.errors import InputError
 from hytas.files import read_csv
 from hytas.proxies.table import COMBINATIONS, PROXIES
-from hytas.spaces import PAPER_SPACE
+from hytas.spaces import PAPER_SPACE, space_of
 from hytas.spaces.architectures import one_width, read_gene
-from hytas.spaces.checks import PAPER_GENES, check_genes
+from hytas.spaces.checks import PAPER_GENES, check_genes, check_listed
+from hytas.spaces.genes import gene_names
 from hytas.spaces.keys import architecture_key
 from hytas.spaces.shape import InputShape
 
@@ -24,6 +26,7 @@ Floats = NDArray[np.float64]
 _Row = tuple[int, dict[str, str]]  # its line, and its fields
 
 TARGET = "OA"
+SPACE = "space"
 MOST_COLLAPSED = 0.1
 """Share of networks that may reach 1 % or less, where accuracies are in percent."""
 # Names of the authors' own files (results/*_2000_new_all.csv of the HyTAS repository), lower case.
@@ -125,8 +128,9 @@ def read_table(
 ) -> RankingTable:
     """Read one CSV table.
 
-    Its columns are OA, the genes (depth, embed_dim, num_heads, mlp_ratio), scores by the names of
-    `hytas proxies` or of the published tables, and bookkeeping. Rows with a `suspect` other than 0
+    Its columns are OA, the genes (depth, embed_dim, num_heads, mlp_ratio; or a column space and the
+    genes of that space, as `hytas score` writes them), scores by the names of `hytas proxies` or of
+    the published tables, and bookkeeping. Rows with a `suspect` other than 0
     and rows without an OA are left out, and a note says how many.
 
     Args:
@@ -167,7 +171,8 @@ def read_table(
         values = (_number(path, row, name, columns) for row in trained)
         return np.array([math.nan if value is None else value for value in values])
 
-    known = [name for name in columns if name not in (*PAPER_GENES, TARGET, *OTHER)]
+    genes = _genes_of(rows)
+    known = [name for name in columns if name not in (*PAPER_GENES, *genes, TARGET, *OTHER)]
     scores = {name: column(name) for name in known}
     counted: tuple[str, ...] = ("params", "params_with_caf")
     counts = {name: column(name) for name in counted if name in columns}
@@ -218,16 +223,18 @@ def _read_rows(
     for number, row in rows:
         if None in row or None in row.values():
             raise InputError(f"{path}, line {number}: not as many fields as columns")
+    genes = _genes_of(rows)
     texts = [
         name
         for name in header
-        if name not in {*scores, *ignored}
+        if name not in {*scores, *ignored, *genes}
         and _known_name(name) is None
         and not any(_is_number(row[name]) for _, row in rows)
     ]
     columns: dict[str, str] = {}
     for name in header:
-        ours = name if name in scores else _our_name(path, name, {*ignored, *texts})
+        own = name in scores or (name in genes and name not in ignored)
+        ours = name if own else _our_name(path, name, {*ignored, *texts})
         if ours is None:
             continue
         if ours in columns:
@@ -235,11 +242,31 @@ def _read_rows(
         columns[ours] = name
     for name in sorted((scores | ignored) - set(header)):
         raise InputError(f"{path}: no column {name!r}; its columns are {', '.join(header)}")
-    for name in (TARGET, *PAPER_GENES):
+    _check_needed(path, header, columns, genes)
+    return rows, columns, [name for name in texts if name != SPACE]
+
+
+def _genes_of(rows: Sequence[_Row]) -> list[str]:
+    """The genes, for columns, of the spaces that the rows name; none where they name no space.
+
+    Every gene of a space may be empty in some row, such as the heads of a stream that is not there.
+    """
+    spaces = {space_of(row) for _, row in rows if row.get(SPACE)}
+    if spaces <= {PAPER_SPACE}:
+        return []
+    return list(dict.fromkeys(gene for space in sorted(spaces) for gene in gene_names(space)))
+
+
+def _check_needed(
+    path: Path, header: Sequence[str], columns: Mapping[str, str], genes: Sequence[str]
+) -> None:
+    for name in (TARGET, *(genes or PAPER_GENES)):
         if name not in columns:
             found = ", ".join(header) or "none"
-            raise InputError(f"{path}: no column {name}, which is needed; its columns are {found}")
-    return rows, columns, texts
+            hint = "; add the accuracy of each network once it is trained" if name == TARGET else ""
+            raise InputError(
+                f"{path}: no column {name}, which is needed; its columns are {found}{hint}"
+            )
 
 
 def _is_number(text: str) -> bool:
@@ -295,6 +322,8 @@ def _architecture(
     path: Path, row: tuple[int, dict[str, str]], columns: Mapping[str, str]
 ) -> dict[str, Any]:
     try:
+        if (space := space_of({k: v for k, v in row[1].items() if v})) != PAPER_SPACE:
+            return _of_space(space, row[1], columns)
         genes = one_width(
             {name: read_gene(columns[name], row[1][columns[name]]) for name in PAPER_GENES}
         )
@@ -302,3 +331,20 @@ def _architecture(
     except (InputError, TypeError, ValueError) as error:
         raise InputError(f"{path}, line {row[0]}: {error}") from None
     return {"space": PAPER_SPACE, **genes}
+
+
+def _of_space(space: str, row: Mapping[str, str], columns: Mapping[str, str]) -> dict[str, Any]:
+    """The architecture of a row as `hytas score` writes it: JSON, but for text, which is bare."""
+    names = gene_names(space)
+    if not names:
+        raise InputError(f"space {space!r}: is none that hytas knows")
+    genes: dict[str, Any] = {}
+    for name in names:
+        text = row[columns[name]].strip()
+        try:
+            genes[name] = json.loads(text)
+        except ValueError:
+            genes[name] = text
+    architecture = {"space": space, **{k: v for k, v in genes.items() if v != ""}}
+    check_listed(architecture, InputShape(bands=200, classes=2))
+    return architecture

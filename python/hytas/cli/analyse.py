@@ -56,10 +56,11 @@ def ranking(
 ) -> None:
     """Print how every score of the tables ranks their networks by accuracy.
 
-    A table has a column OA, the genes (depth, embed_dim, num_heads, mlp_ratio), and scores by the
-    names of `hytas proxies`. Figures: Spearman's rho and Kendall's tau over all networks and
-    inside bands of true size, and the regret of the first one and the first ten favourites:
-    accuracy of the best of ten random networks (expected) less theirs, so below zero is good.
+    A table has a column OA, the genes (depth, embed_dim, num_heads, mlp_ratio; or the column space
+    and its genes, as `hytas score` writes them), and scores by the names of `hytas proxies`.
+    Figures: Spearman's rho and Kendall's tau over all networks and inside bands of true size, and
+    the regret of the first one and the first ten favourites: accuracy of the best of ten random
+    networks (expected) less theirs, so below zero is good.
 
     \b
     hytas analyse ranking --tables results/

@@ -20,6 +20,8 @@ from hytas.data.readers import FORMATS, open_file
 from hytas.data.scene import Scene, scene_from_arrays
 from hytas.data.splits import (
     AT_ONE_END,
+    BlockSplit,
+    CubePixels,
     Split,
     SplitSettings,
     check_seed,
@@ -34,8 +36,10 @@ __all__ = [
     "FORMATS",
     "SCENES",
     "UNLABELLED_COLOUR",
+    "BlockSplit",
     "Contents",
     "Cube",
+    "CubePixels",
     "CubeReader",
     "FileCube",
     "Geo",

@@ -45,7 +45,7 @@ def depth_embed(architecture: Mapping[str, Any], shape: InputShape, seed: int) -
     an architecture to a number. Cost: none. The depth is that of all streams or stages together:
     the sum of the genes `depth`, `depth_1`, `band_depth` and the like.
     """
-    depth, width = _depth_and_width("depth-embed", architecture)
+    depth, width = depth_and_width("depth-embed", architecture)
     return depth * width
 
 
@@ -56,7 +56,7 @@ def balance(architecture: Mapping[str, Any], shape: InputShape, seed: int) -> fl
     an architecture to a number. Cost: none. A power mean of depth and width with exponent -2, up to
     a monotone map; depth-embed is the one with exponent 0.
     """
-    return float(balance_of(*_depth_and_width("balance", architecture)))
+    return float(balance_of(*depth_and_width("balance", architecture)))
 
 
 def balance_of(depth: Any, width: Any) -> Any:
@@ -64,7 +64,8 @@ def balance_of(depth: Any, width: Any) -> Any:
     return -((MIDDLE_DEPTH / depth) ** 2) - (MIDDLE_WIDTH / width) ** 2
 
 
-def _depth_and_width(proxy: str, architecture: Mapping[str, Any]) -> tuple[float, float]:
+def depth_and_width(proxy: str, architecture: Mapping[str, Any]) -> tuple[float, float]:
+    """Return the layers of all streams together and the width, for `proxy`."""
     depths = [
         sum(value) if hasattr(value, "__len__") else value
         for name, value in architecture.items()

@@ -18,6 +18,7 @@ from hytas.run.context import Run
 from hytas.run.folder import RunFolder, read_json, write_json
 from hytas.run.prepared import Pixels
 from hytas.train import LabelledPixels, fit_temperature, train
+from hytas.train.temperature import LIMITS
 
 LEAST_PIXELS = 10
 """Validation pixels that a temperature needs; the fewer, the nearer to doubt it is kept."""
@@ -159,6 +160,9 @@ def _calibration(found: list[_Answers], trained: int) -> Calibration:
     if len(targets) < LEAST_PIXELS:
         return _too_few(len(targets))
     temperature = fit_temperature(logits, targets)
+    if temperature >= LIMITS[1]:
+        why = "a training so short does no better than chance on pixels that were held out"
+        return Calibration(pixels=len(targets), folds=trained, reason=why)
     before, after = (_error(logits, targets, number) for number in (1.0, temperature))
     return Calibration(temperature, len(targets), trained, before, after)
 

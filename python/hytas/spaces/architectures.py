@@ -10,6 +10,8 @@ from hytas.spaces.checks import PAPER_GENES, check_genes
 from hytas.spaces.genes import genes_only
 from hytas.spaces.names import PAPER_SPACE, space_of
 
+JSON_SUFFIXES = (".json", ".jsonl", ".ndjson")
+
 
 def read_architectures(path: str | Path) -> list[dict[str, Any]]:
     """Return the architectures of a CSV file (depth, embed_dim, num_heads, mlp_ratio) or of JSON.
@@ -27,7 +29,7 @@ def read_architectures(path: str | Path) -> list[dict[str, Any]]:
         text = path.read_text(encoding="utf-8-sig")
     except UnicodeDecodeError:
         raise InputError(f"{path}: is neither CSV nor JSON lines: it is not UTF-8 text") from None
-    is_json = text.lstrip().startswith(("{", "["))
+    is_json = text.lstrip().startswith(("{", "[")) or path.suffix.lower() in JSON_SUFFIXES
     rows = _json_rows(path, text) if is_json else _csv_rows(path, text)
     if not rows:
         raise InputError(f"{path}: holds no architecture")

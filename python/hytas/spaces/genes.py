@@ -46,3 +46,8 @@ def _genes(space: str) -> dict[str, str | None]:
     if space not in builtin_spaces():
         return {}
     return {gene["name"]: gene["per"] for gene in SearchSpace.builtin(space, {}).genes}
+
+
+def gene_names(space: str) -> list[str]:
+    """Return the genes of a built-in space; none of another one."""
+    return list(_genes(space))

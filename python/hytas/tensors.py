@@ -64,8 +64,8 @@ def read_tensors(path: Path) -> tuple[dict[str, Any], dict[str, Any]]:
         if hashlib.sha256(plain).hexdigest().encode() != told:
             raise InputError(f"{path}: damaged or changed: its checksum is not that of its content")
     try:
-        header = parse_json(content[8 : 8 + _header_bytes(content)], path)
-        facts = parse_json(header["__metadata__"][_ENTRY], path)
+        header = parse_json(content[8 : 8 + _header_bytes(content)], "its header")
+        facts = parse_json(header["__metadata__"][_ENTRY], "its header")
         tensors = load(content)
     except (SafetensorError, KeyError, TypeError, ValueError) as error:
         raise InputError(f"{path}: not a whole safetensors file ({one_line(error)})") from None

@@ -21,10 +21,12 @@ from hytas.cli.options import absolute_paths
 
 FILES = [
     "architecture.json",
+    "calibration.json",
     "config.json",
     "confusion.svg",
     "evaluations.sqlite",
     "learning-curve.svg",
+    "manifest.json",
     "map.png",
     "metrics.json",
     "model.onnx",

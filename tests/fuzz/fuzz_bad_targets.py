@@ -15,7 +15,7 @@ def _abort(path: Path) -> None:
 
 def _spin(path: Path) -> None:
     start = time.process_time()
-    while time.process_time() - start < 0.2:
+    while time.process_time() - start < 1.0:
         pass
 
 

@@ -47,7 +47,7 @@ def test_the_same_seed_gives_the_same_inputs(target: str) -> None:
 def test_the_judge_notices(
     target: str, kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(fuzz_judge, "SECONDS", 0.1)
+    monkeypatch.setattr(fuzz_judge, "SECONDS", 0.5)
     monkeypatch.setattr(fuzz_judge, "MEGABYTES", 50)
     with Judge("fuzz_bad_targets") as judge:
         assert judge(target, tmp_path).kind == kind

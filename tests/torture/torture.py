@@ -30,8 +30,8 @@ import scipy.io
 FAULTY = Path(__file__).with_name("faulty.py")
 RUN = [sys.executable, "-c", "from hytas.cli.main import run; run()"]
 SHORT = ["--population", "6", "--generations", "2", "--race-steps", "20", "--epochs", "6"]
-# What tells seconds, or which process worked.
-VARYING = {".lock", "evaluations.sqlite"}
+# What tells seconds, or which process worked; the manifest has the digest of the store.
+VARYING = {".lock", "evaluations.sqlite", "manifest.json"}
 GIVE_UP = 600.0
 
 

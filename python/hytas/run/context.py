@@ -62,11 +62,13 @@ class Run:
         context: what it works on.
         folder: its files; this process holds its lock.
         report: receives the progress.
+        command: that does the work, for the record; empty from Python.
     """
 
     context: RunContext
     folder: RunFolder
     report: Report
+    command: str = ""
 
     def of_seed(self, seed: int) -> Self:
         """Return the same run with another seed, in a folder of its own inside this one."""
@@ -173,6 +175,7 @@ def open_run(
     device: str,
     report: Report,
     check: Callable[[RunContext], object] = lambda _: None,
+    command: str = "",
 ) -> Iterator[Run]:
     """Prepare a run and hold its folder: nothing is written before all is known to fit.
 
@@ -183,6 +186,7 @@ def open_run(
         device: cpu, cuda or auto.
         report: receives the progress.
         check: refuses, with an `InputError`, what the run could not do; the folder is not held.
+        command: that does the work, for the record.
 
     Raises:
         InputError: as `prepare`, and where the folder belongs to another run.
@@ -193,4 +197,4 @@ def open_run(
     with RunFolder(out) as folder:
         folder.claim(config, scene)
         _keep_split(folder, context.data.split, report)
-        yield Run(context, folder, report)
+        yield Run(context, folder, report, command)

@@ -14,14 +14,14 @@ from hytas.search import EvaluationStore
 from hytas.tensors import read_tensors
 
 # Attributes of `RunFolder`: what stages write, the store apart, whose damage nothing mends.
-_PICTURES = ("learning_curve", "confusion", "map", "front", "front_picture")
+_PICTURES = ("learning_curve", "confusion", "map", "pixels", "front", "front_picture", "report")
 MENDED = ("architecture", "weights", "onnx", "torchscript", "metrics", *_PICTURES)
 # What is made from what; the maps and charts of a seed's folder are never made.
 _MADE_FROM = {
     "architecture": ("weights",),
     "weights": ("onnx", "torchscript", "metrics"),
     "metrics": ("learning_curve", "confusion"),
-    "onnx": ("map",),
+    "onnx": ("map", "pixels"),
 }
 
 
@@ -172,6 +172,8 @@ _LOOKS: dict[str, Callable[[Path], object]] = {
     "onnx": lambda path: examine(read_model(path), path),
     "torchscript": _archive,
     "map": _ends(b"IEND\xaeB`\x82"),
+    "pixels": _archive,
+    "report": _ends(b"</html>"),
     "front_picture": _ends(b"IEND\xaeB`\x82"),
     "learning_curve": _ends(b"</svg>"),
     "confusion": _ends(b"</svg>"),

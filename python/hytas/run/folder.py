@@ -48,6 +48,9 @@ class RunFolder:
         self.learning_curve = self.path / "learning-curve.svg"
         self.confusion = self.path / "confusion.svg"
         self.map = self.path / "map.png"
+        self.pixels = self.path / "pixels.npz"
+        self.report = self.path / "report.html"
+        self.times = self.path / "times.json"
         self.front = self.path / "pareto.csv"
         self.front_picture = self.path / "pareto.png"
         self.manifest = Manifest(self.path)

@@ -136,6 +136,11 @@ def _fitness(config: RunConfig) -> Ranks:
     return lambda items: fitness(leading, [item.scores for item in items])
 
 
+def leading_scores(config: RunConfig, items: Sequence[Evaluation]) -> NDArray[np.float64]:
+    """Return what the search ranks candidates by, (n,): NaN where the proxy failed."""
+    return _fitness(config)(items)
+
+
 def _ranked(items: Sequence[Evaluation], ranks: Ranks) -> list[Evaluation]:
     """Those with a score, the best first; the earlier one of equals."""
     scored = [(value, item) for value, item in zip(ranks(items), items, strict=True)]

@@ -2,6 +2,7 @@
 
 A stage's files are forgotten by the folder's manifest before it works and recorded afterwards."""
 
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -18,7 +19,9 @@ from hytas.run.damage import (
 )
 from hytas.run.delivering import charts_stage, export_stage, further_formats, map_stage
 from hytas.run.folder import RunFolder
+from hytas.run.reporting import report_stage
 from hytas.run.searching import race_stage, search_stage
+from hytas.run.times import keep_time
 from hytas.run.training import seeds_stage, train_stage
 
 
@@ -59,8 +62,14 @@ def run_stages(stages: Sequence[Stage], run: Run) -> None:
 def do_stage(stage: Stage, run: Run) -> None:
     """Do a stage, whether its files are there or not."""
     files = known_files(run.folder, (*stage.writes, *stage.at_times))
+    looks_itself = stage.done_by == ()
+    if not looks_itself:
+        files.append(run.folder.times)
     run.folder.manifest.forget(files)
+    start = time.perf_counter()
     stage.work(run)
+    if not looks_itself:
+        keep_time(run.folder.times, stage.name, time.perf_counter() - start, run.command)
     run.folder.manifest.record(files)
 
 
@@ -133,8 +142,10 @@ TRAIN = Stage(
 )
 EXPORT = Stage("export", export_stage, ("weights",), ("onnx", "torchscript", "metrics"))
 CHARTS = Stage("charts", charts_stage, ("metrics",), ("learning_curve", "confusion"))
-MAP = Stage("map", map_stage, ("onnx",), ("map",))
+MAP = Stage("map", map_stage, ("onnx",), ("map", "pixels"))
 SEEDS = Stage("seeds", _seeds, ("architecture", "metrics"), ("metrics", "evaluations"), done_by=())
+# Last, for it tells of all that is there.
+REPORT = Stage("report", report_stage, ("metrics", "pixels"), ("report",), done_by=())
 
 CHOOSING = (SEARCH, RACE)
-FINISHING = (TRAIN, EXPORT, CHARTS, MAP, SEEDS)
+FINISHING = (TRAIN, EXPORT, CHARTS, MAP, SEEDS, REPORT)

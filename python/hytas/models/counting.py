@@ -20,12 +20,14 @@ class LayerCost:
 
     Attributes:
         name: of its module; "" for the parameters that belong to no part.
+        stream: the stream of tokens that it is of; "" for what comes after all streams.
         about: what it is, in words.
         params: parameters.
         macs: multiply-accumulates of its matrix products for one patch.
     """
 
     name: str
+    stream: str
     about: str
     params: int
     macs: int
@@ -61,21 +63,33 @@ def counted_layers(architecture: Mapping[str, Any], shape: InputShape) -> list[L
     counts = _counter(network, shape).flop_counts
     root = type(network).__name__
 
-    def cost(name: str, module: nn.Module) -> LayerCost:
-        flops = sum(counts.get(f"{root}.{name}", {}).values())
-        return LayerCost(name, _about(module), count_parameters(module), flops // 2)
-
     found: list[LayerCost] = []
-    for name, module in network.named_children():
+    for of, name, module in _parts(network, streams):
         if isinstance(module, TokenStream):
             own = sum(parameter.numel() for parameter in module.parameters(recurse=False))
-            found.append(LayerCost(name, "class token and positions, added", own, 0))
-            found += [cost(f"{name}.{part}", layer) for part, layer in _layers(module)]
-        else:
-            found.append(cost(name, module))
+            found.append(LayerCost(name, of, "class token and positions, added", own, 0))
+            continue
+        flops = sum(counts.get(f"{root}.{name}", {}).values())
+        params = count_parameters(module)
+        found.append(LayerCost(name, of, _about(module), params, flops // 2))
     if rest := count_parameters(network) - sum(part.params for part in found):
-        found.append(LayerCost("", "other parameters", rest, 0))
+        found.append(LayerCost("", "", "other parameters", rest, 0))
     return found
+
+
+def _parts(
+    network: nn.Module, streams: Mapping[str, TokenStream]
+) -> Iterator[tuple[str, str, nn.Module]]:
+    """Stream, name and module of each part; what comes before a stream leads into it."""
+    waiting = list(network.named_children())
+    for stream, module in streams.items():
+        while waiting:
+            name, part = waiting.pop(0)
+            yield stream, name, part
+            if part is module:
+                yield from ((stream, f"{name}.{own}", layer) for own, layer in _layers(module))
+                break
+    yield from (("", name, part) for name, part in waiting)
 
 
 def _counter(network: nn.Module, shape: InputShape) -> FlopCounterMode:
@@ -85,7 +99,8 @@ def _counter(network: nn.Module, shape: InputShape) -> FlopCounterMode:
     """
     with torch.device("meta"):
         patch = torch.empty(1, shape.patch_size, shape.patch_size, shape.bands)
-        with torch.no_grad(), FlopCounterMode(display=False) as counter:
+        counter = FlopCounterMode(display=False)
+        with torch.no_grad(), counter:
             network(patch)
     return counter
 

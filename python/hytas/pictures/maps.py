@@ -60,7 +60,7 @@ def map_png(ids: Ids, legend: Legend) -> bytes:
     colours = colour_map(ids, legend)
     picture = np.dstack([colours, np.where(known, 255, 0).astype(np.uint8)])
     content = io.BytesIO()
-    imsave(content, picture, format="png", metadata={"Software": None})
+    imsave(content, picture, format="png")
     return content.getvalue()
 
 

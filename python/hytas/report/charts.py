@@ -20,10 +20,12 @@ Numbers = NDArray[np.float64]
 
 def short(value: float) -> str:
     """Return a number in few characters: 1.5M, 20K, 0.93."""
-    for size, sign in ((1e9, "G"), (1e6, "M"), (1e3, "K")):
-        if abs(value) >= size:
-            return f"{value / size:.4g}{sign}"
-    return f"{value:.4g}"
+    if abs(value) < 1e4:
+        return f"{value:.4g}"
+    size, sign = next(
+        pair for pair in ((1e9, "G"), (1e6, "M"), (1e3, "K")) if abs(value) >= pair[0]
+    )
+    return f"{value / size:.4g}{sign}"
 
 
 @dataclass(frozen=True)
@@ -152,7 +154,7 @@ def score_panel(
 
     def mark(place: int, label: str) -> Mark:
         text = f"{label}: {names[0]} {costs[place]:,.0f}, {names[1]} {scores[place]:.6g}"
-        return Mark(*spot(place), label, text, place)
+        return Mark(*spot(place), label.removeprefix("finalist "), text, place)
 
     corners = [spot(place) for place in front_of(costs, scores)]
     marks = [mark(item.place, f"finalist {n}") for n, item in enumerate(finalists, 1)]
@@ -172,10 +174,7 @@ def score_panel(
 def accuracy_panel(
     candidates: Candidates, finalists: Sequence[Finalist], drawn: Sequence[int], cost: str
 ) -> Panel:
-    """Draw what finalists reached on validation pixels, in the longest rung of each, over a cost.
-
-    The number beside a mark is how many rungs it trained in.
-    """
+    """Draw what finalists reached on validation pixels in their longest rung, over a cost."""
     trained = [item for item in finalists if any(item.rungs.values())]
     reached = []
     for item in trained:
@@ -189,7 +188,7 @@ def accuracy_panel(
         number = list(finalists).index(item) + 1
         text = f"finalist {number}: {cost} {price:,.0f}, accuracy {accuracy:.4f} in {steps} steps"
         spot = round(across.place(price), 1), round(up.place(accuracy), 1)
-        mark = Mark(*spot, str(len([f for f in item.rungs.values() if f])), text, item.place)
+        mark = Mark(*spot, str(number), text, item.place)
         if item.place == candidates.winner:
             winner = mark
         else:
@@ -285,11 +284,13 @@ def reliability(found: Mapping[str, Sequence[float | None]]) -> Reliability | No
 
 @dataclass(frozen=True)
 class SpectraChart:
-    """Mean spectra of the classes: paths by class, and what places a spectrum beside them."""
+    """Mean spectra of the classes: paths by class, where the numbers of the classes stand on them,
+    and what places a spectrum beside them."""
 
     x_ticks: Sequence[tuple[float, str]]
     y_ticks: Sequence[tuple[float, str]]
     paths: Sequence[str]
+    spots: Sequence[tuple[float, float] | None]
     xs: Sequence[float]
     up: Axis
 
@@ -310,10 +311,13 @@ def spectra_chart(pixels: Pixels) -> SpectraChart | None:
     seen.append(np.percentile(values, [0.5, 99.5]))
     up = axis(np.concatenate([part.ravel() for part in seen]), _BOTTOM, _TOP, linear=True)
     xs = [round(across.place(band), 1) for band in bands]
-    paths = [
-        ""
-        if np.isnan(mean).any()
-        else "M" + "L".join(f"{x:g} {up.place(v):.1f}" for x, v in zip(xs, mean, strict=True))
-        for mean in pixels.means
-    ]
-    return SpectraChart(across.ticks, up.ticks, paths, xs, up)
+    paths: list[str] = []
+    numbers: list[tuple[float, float] | None] = []
+    for number, mean in enumerate(pixels.means, 1):
+        known_here = not np.isnan(mean).any()
+        spots = [(x, round(up.place(value), 1)) for x, value in zip(xs, mean, strict=True)]
+        paths.append("M" + "L".join(f"{x:g} {y:g}" for x, y in spots) if known_here else "")
+        # Each number stands elsewhere on its line: so fewer of them meet.
+        at = number * len(xs) // (len(pixels.means) + 1)
+        numbers.append(spots[at] if known_here else None)
+    return SpectraChart(across.ticks, up.ticks, paths, numbers, xs, up)

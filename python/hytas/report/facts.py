@@ -52,9 +52,13 @@ class Finalist:
 
 @dataclass(frozen=True)
 class Layer:
-    """A part of the winner: its name, what it is, its parameters and multiply-accumulates."""
+    """A part of the winner: name, stream of tokens, what it is, parameters, multiply-accumulates.
+
+    The stream of what comes after all streams is "".
+    """
 
     name: str
+    stream: str
     about: str
     params: int
     macs: int

@@ -136,6 +136,7 @@ class View:
     most: Mapping[str, int]
     steps: Sequence[tuple[str, str]]
     curves: Mapping[int, str]
+    streams: Sequence[str]
     settings: Sequence[tuple[str, Any]]
     commands: Sequence[str]
     data: Mapping[str, Any]
@@ -167,6 +168,7 @@ def _view(run: RunFacts, key: str, blobs: Blobs) -> View:
         },
         steps=words.next_steps(run),
         curves=dict(list(run.curves.items())[:_MOST_CURVES]),
+        streams=[name for name in dict.fromkeys(layer.stream for layer in run.layers) if name],
         settings=sorted(_leaves(run.config)),
         commands=list(dict.fromkeys(str(command) for command in times if command)),
         data={
@@ -336,7 +338,7 @@ def _figure(value: float | None) -> str:
 
 def _setting(value: Any) -> str:
     if isinstance(value, list):
-        return "-".join(map(str, value))
+        return "-".join(map(str, value)) or "none"
     if value is None or isinstance(value, bool):
         return {None: "not set", True: "yes", False: "no"}[value]
     return f"{value:g}" if isinstance(value, float) else str(value)

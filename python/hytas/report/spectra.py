@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 CODE_BYTES = 400_000
 """One byte a component and pixel: so many together at most."""
-MOST_COMPONENTS, LEAST_COMPONENTS = 20, 6
+MOST_COMPONENTS, LEAST_COMPONENTS = 32, 6
 MOST_BANDS = 256
 _SAMPLE = 20_000
 _OUTLIERS = (0.05, 99.95)
@@ -73,7 +73,9 @@ class Spectra:
         Raises:
             KeyError, TypeError, ValueError: they are not those of spectra.
         """
-        given = {item.name: np.asarray(arrays[f"spectra_{item.name}"]) for item in fields(cls)}
+        given: dict[str, Any] = {
+            item.name: np.asarray(arrays[f"spectra_{item.name}"]) for item in fields(cls)
+        }
         plain = {"in_nm": bool, "merged": int, "stride": int, "error": float, "cut": float}
         given |= {name: kind(given[name]) for name, kind in plain.items()}
         components, (length,) = len(given["basis"]), given["centre"].shape

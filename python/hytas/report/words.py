@@ -98,13 +98,19 @@ def next_steps(run: RunFacts) -> list[tuple[str, str]]:
     split = run.metrics.get("split", {})
     budget = run.config.get("budget")
     search = f"hytas search {scene} --budget {shlex.quote(str(budget))}" if budget else ""
+    commands = [str(entry.get("command", "")) for entry in run.times.values()]
+    same = next((text for text in commands if text.startswith("hytas search")), "")
     if search and (split.get("overlap_of_model") or 0) > 0.05:
         steps.append(
             ("See how good it is far from training pixels.", f"{search} --split blocks --out NEW")
         )
     if search and "seeds" not in run.metrics:
         steps.append(
-            ("See how much chance decides: train the winner three times.", f"{search} --seeds 3")
+            (
+                "See how much chance decides: give the same command with --seeds 3, and the winner "
+                "is trained three times.",
+                f"{same} --seeds 3" if same else "",
+            )
         )
     weak = weakest(run.metrics)
     if weak:

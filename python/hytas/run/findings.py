@@ -3,6 +3,7 @@
 import hashlib
 import tempfile
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -118,7 +119,7 @@ def _candidates(
 
 
 def _text(value: Any) -> str:
-    return "-".join(map(str, value)) if isinstance(value, list) else str(value)
+    return "-".join(map(str, value)) or "none" if isinstance(value, list) else str(value)
 
 
 def _finalists(evaluations: Sequence[Evaluation], trainings: Sequence[Training]) -> list[Finalist]:
@@ -151,7 +152,7 @@ def _layers(architecture: Mapping[str, Any] | None, shape: InputShape | None) ->
     if architecture is None or shape is None:
         return []
     layers = counted_layers(architecture, shape)
-    return [Layer(layer.name, layer.about, layer.params, layer.macs) for layer in layers]
+    return [Layer(**asdict(layer)) for layer in layers]
 
 
 def _shape(model: Path) -> InputShape:

@@ -1,6 +1,5 @@
 """Which command did which stage of a run, when, and how long it took: `times.json`."""
 
-from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -18,7 +17,7 @@ def read_times(path: Path) -> dict[str, dict[str, Any]]:
         values = read_json(path)
     except (InputError, OSError):
         return {}
-    return {name: value for name, value in values.items() if isinstance(value, Mapping)}
+    return {name: value for name, value in values.items() if isinstance(value, dict)}
 
 
 def keep_time(path: Path, stage: str, seconds: float, command: str) -> None:

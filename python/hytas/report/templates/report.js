@@ -114,13 +114,14 @@ class ClassMap {
     const parts = [[where, false]];
     if (found) {
       const sure = (this.confidence[at] / 255).toFixed(2);
-      parts.push([`${found} ${this.names[found - 1]}`, true], [`with confidence ${sure}.`, false]);
-    } else parts.push(["no data.", false]);
+      parts.push([`${found} ${this.names[found - 1]}`, true], [`with confidence ${sure};`, false]);
+    } else parts.push(["no data;", false]);
     if (truth) {
       const right = found ? (truth === found ? "✓ right, " : "✗ wrong, ") : "";
       parts.push([`${right}the truth is`, false], [`${truth} ${this.names[truth - 1]}`, true]);
     }
-    parts.push([`(${ROLES[this.roles[at]]}).`, false]);
+    if (truth) parts.push([`(${ROLES[this.roles[at]]}).`, false]);
+    else parts.push(["no truth is known here.", false]);
     say(this.out, parts);
     this.cross.hidden = false;
     const area = this.article.querySelector(".plane.found .frame");

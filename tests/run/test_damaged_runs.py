@@ -145,6 +145,8 @@ def test_exported_files_are_made_again(
         ("learning-curve.svg", flipped),
         ("pareto.csv", emptied),
         ("pareto.png", flipped),
+        ("pixels.npz", flipped),
+        ("report.html", truncated),
         ("split.npz", truncated),
         ("architecture.json", emptied),
         ("architecture.json", flipped),

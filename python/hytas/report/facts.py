@@ -70,7 +70,6 @@ class RunFacts:
 
     Attributes:
         name: of its folder.
-        folder: as the user gave it.
         config: settings by name, plain values of JSON.
         versions: of the packages that decide the numbers.
         fingerprint: of the scene.
@@ -93,7 +92,6 @@ class RunFacts:
     """
 
     name: str
-    folder: str
     config: Mapping[str, Any]
     versions: Mapping[str, str]
     fingerprint: str

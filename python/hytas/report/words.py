@@ -81,11 +81,10 @@ def taken_for(test: Mapping[str, Any]) -> list[str]:
 def next_steps(run: RunFacts) -> list[tuple[str, str]]:
     """Return what to do next: a sentence and a command, which may be empty."""
     data = str(run.config.get("data", "synthetic"))
-    folder = run.folder
     if run.metrics is None:
-        command = f"hytas train {shlex.quote(folder)}" if run.architecture else ""
+        command = f"hytas train {shlex.quote(run.name)}" if run.architecture else ""
         return [("Go on: the run is not finished. Its own command goes on, too.", command)]
-    model = shlex.quote(f"{folder.rstrip('/')}/model.onnx")
+    model = shlex.quote(f"{run.name}/model.onnx")
     steps = [
         ("Make the map of a scene.", f"hytas classify {model} {shlex.quote(data)} --out map.tif"),
         ("Measure the speed on the machine that will run the model.", f"hytas bench {model}"),

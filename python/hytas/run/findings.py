@@ -57,7 +57,6 @@ def run_facts(
     seeds = (metrics or {}).get("seeds", {}).get("of", [])[1:]
     return RunFacts(
         name=folder.path.resolve().name,
-        folder=str(folder.path),
         config=config.to_dict(),
         versions=read_json(folder.config).get("versions", {}),
         fingerprint=fingerprint,

@@ -77,11 +77,11 @@ def _environment() -> Environment:
         loader=PackageLoader("hytas.report"),
         autoescape=True,
         undefined=StrictUndefined,
+        finalize=_one_line,
         trim_blocks=True,
         lstrip_blocks=True,
     )
     environment.filters |= {
-        "legible": legible,
         "short": charts.short,
         "share": words.share,
         "figure": _figure,
@@ -90,6 +90,13 @@ def _environment() -> Environment:
         "setting": _setting,
     }
     return environment
+
+
+def _one_line(value: Any) -> Any:
+    """A text without controls and ends of lines, whichever file it came from."""
+    if type(value) is not str or (value.isascii() and value.isprintable()):
+        return value
+    return legible(value)
 
 
 def _resource(name: str) -> str:

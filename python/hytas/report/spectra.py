@@ -141,7 +141,8 @@ def merge_bands(values: NDArray[np.float32], merged: int) -> NDArray[np.float32]
 def _components(values: NDArray[np.float32], known: NDArray[np.bool_]) -> dict[str, Any]:
     spectra = values[known].astype(np.float64)  # (n, b)
     sample = spectra[:: -(-len(spectra) // _SAMPLE)]
-    low, high = np.percentile(sample, _OUTLIERS, axis=0)
+    low = np.percentile(sample, _OUTLIERS[0], axis=0, method="higher")
+    high = np.percentile(sample, _OUTLIERS[1], axis=0, method="lower")
     near = np.clip(spectra, low, high)
     cut = float(np.mean(near != spectra))
     centre = near.mean(axis=0)

@@ -204,6 +204,15 @@ def test_a_store_that_was_deleted_is_said(scene: Scene, run: Path) -> None:
     assert again(scene, run)[1] == []
 
 
+def test_times_that_are_damaged_are_forgotten(scene: Scene, run: Path) -> None:
+    change(run / "times.json", truncated)
+    _, said = again(scene, run)
+    assert len(said) == 1
+    assert said[0].endswith("how long the stages took is not known any more")
+    assert again(scene, run)[1] == []
+    assert Manifest(run).faults() == {}
+
+
 def test_a_damaged_manifest_is_made_again(scene: Scene, run: Path, whole: Path) -> None:
     for damage in (emptied, truncated, flipped):
         change(run / "manifest.json", damage)

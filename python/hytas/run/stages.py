@@ -88,6 +88,10 @@ def mend(run: Run, *, needs_store: bool = True) -> None:
         if needs_store:
             raise
         tell(str(error))
+    if fault := folder.manifest.fault(folder.times):
+        tell(f"{folder.times.name}: {fault}: how long the stages took is not known any more")
+        folder.times.unlink(missing_ok=True)
+        folder.manifest.forget([folder.times])
     faults = find_faults(folder)
     told = faults.get("architecture")
     if told is not None and "weights" not in faults and restore_architecture(folder):
@@ -115,7 +119,7 @@ def mend_further(run: Run) -> None:
 def record_all(run: Run) -> None:
     """Record the files of an older run, of which nothing was recorded when they were written."""
     names = [name for stage in (*CHOOSING, *FINISHING) for name in (*stage.writes, *stage.at_times)]
-    files = known_files(run.folder, dict.fromkeys(names))
+    files = known_files(run.folder, dict.fromkeys([*names, "times"]))
     run.folder.manifest.record(path for path in files if path not in run.folder.manifest)
 
 

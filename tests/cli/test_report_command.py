@@ -8,7 +8,9 @@ from pathlib import Path
 import pytest
 from small_run import Run
 
+from hytas.errors import InputError
 from hytas.manifest import Manifest
+from hytas.run.reporting import report_runs
 
 
 def test_a_run_ends_with_its_report(finished: Path) -> None:
@@ -86,6 +88,29 @@ def test_the_report_in_the_folder_is_known_to_it(
     assert done.returncode == 0, done.stderr
     assert Manifest(run).faults() == {}
     assert (run / "report.html").read_bytes() != (finished / "report.html").read_bytes()
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"test": {}},
+        {"test": {"OA": "good", "per_class": []}},
+        {"split": 3},
+        {"parity": {"pixels": 9}},
+        {"seeds": {"of": ["a"]}},
+        {"costs": {"params": None}},
+    ],
+)
+def test_values_that_no_run_has_are_one_line(
+    finished: Path, tmp_path: Path, changed: dict[str, object]
+) -> None:
+    run = Path(shutil.copytree(finished, tmp_path / "run"))
+    metrics = json.loads((run / "metrics.json").read_text())
+    (run / "metrics.json").write_text(json.dumps({**metrics, **changed}))
+    with pytest.raises(InputError) as caught:
+        report_runs([run], tmp_path / "page.html")
+    assert "\n" not in str(caught.value)
+    assert not (tmp_path / "page.html").exists()
 
 
 @pytest.mark.parametrize(

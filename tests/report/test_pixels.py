@@ -112,7 +112,7 @@ def test_a_file_gives_back_the_pixels(tmp_path: Path) -> None:
 def test_a_broken_file_is_named(tmp_path: Path, content: bytes) -> None:
     path = tmp_path / "pixels.npz"
     path.write_bytes(content)
-    with pytest.raises(InputError, match="not the pixels of a run"):
+    with pytest.raises(InputError, match="is truncated or corrupt: not a readable file of a run"):
         Pixels.load(path)
 
 
@@ -124,4 +124,13 @@ def test_planes_of_several_shapes_are_refused(tmp_path: Path) -> None:
     for name in ("truth", "palette", "spectra_basis"):
         np.savez(path, **{**held, name: held[name][1:]})
         with pytest.raises(InputError, match="of no one shape"):
+            Pixels.load(path)
+    for name, value, message in (
+        ("found", np.full((HEIGHT, WIDTH), 9, np.uint16), "classes without a colour"),
+        ("roles", np.full((HEIGHT, WIDTH), 9, np.uint8), "parts that a split does not have"),
+        ("confidence", np.zeros((HEIGHT, WIDTH)), "planes of other types"),
+        ("more", np.zeros(9_000_000), "at most 67108864 are read"),
+    ):
+        np.savez_compressed(path, **{**held, name: value})
+        with pytest.raises(InputError, match=message):
             Pixels.load(path)

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from jinja2 import Environment, PackageLoader, StrictUndefined
+from jinja2 import Environment, PackageLoader, StrictUndefined, UndefinedError
 from numpy.typing import NDArray
 
 from hytas.errors import InputError
@@ -21,7 +21,7 @@ from hytas.metrics import FIGURES, mean_and_deviation
 from hytas.pictures import Legend, map_png
 from hytas.report import charts, words
 from hytas.report.facts import Candidates, RunFacts
-from hytas.report.pixels import ROLES, Pixels, spots
+from hytas.report.pixels import Pixels, spots
 
 _SHOWN_COSTS = ("params", "macs")
 _MOST_CURVES = 4
@@ -50,25 +50,28 @@ def write_report(path: str | Path, runs: Sequence[RunFacts]) -> bool:
 
 
 def render(runs: Sequence[RunFacts]) -> str:
-    """Return the page as HTML."""
+    """Return the page as HTML.
+
+    Raises:
+        LookupError, TypeError, ValueError: the facts lack what those of a run have.
+    """
     script = _resource("report.js")
     blobs = Blobs()
     views = [_view(run, f"r{number}", blobs) for number, run in enumerate(runs, 1)]
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
-    return (
-        _environment()
-        .get_template("page.html")
-        .render(
-            runs=views,
-            compare=_compare(runs) if len(runs) > 1 else None,
-            blobs=blobs.held,
-            script=script,
-            style=_resource("report.css"),
-            script_digest=digest,
-            charts=charts,
-            roles=ROLES,
-        )
-    )
+    shown = {
+        "runs": views,
+        "compare": _compare(runs) if len(runs) > 1 else None,
+        "blobs": blobs.held,
+        "script": script,
+        "style": _resource("report.css"),
+        "script_digest": digest,
+        "charts": charts,
+    }
+    try:
+        return _environment().get_template("page.html").render(shown)
+    except UndefinedError as error:
+        raise LookupError(str(error)) from None
 
 
 @cache

@@ -1,6 +1,7 @@
 """What a report shows of every pixel: class, confidence, truth, part in the split, spectrum."""
 
 import zipfile
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
@@ -8,6 +9,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from hytas.data.contents import reading
 from hytas.errors import InputError
 from hytas.files import atomic_write
 from hytas.report.spectra import Spectra, merge_bands, reduce_spectra
@@ -16,6 +18,8 @@ ROLES = ("not labelled", "a training pixel", "a validation pixel", "a test pixel
 """What a pixel is in the split, by its number in `Pixels.roles`."""
 MOST_SIDE = 1200
 MOST_PIXELS = 600_000
+MOST_BYTES = 64 * 2**20
+"""Of a file's arrays; those that hytas writes have a few MB."""
 Plane = NDArray[np.uint16]
 
 
@@ -61,28 +65,43 @@ class Pixels:
         Raises:
             InputError: the file is broken.
         """
-        try:
+        with reading("pixels", path, "file of a run's pixels"):
+            with zipfile.ZipFile(path) as archive:
+                size = sum(entry.file_size for entry in archive.infolist())
+            if size > MOST_BYTES:
+                raise InputError(f"holds {size} bytes, at most {MOST_BYTES} are read")
             with np.load(path, allow_pickle=False) as file:
-                held = {name: file[name] for name in file.files}
-            spectra = Spectra.from_arrays(held) if "spectra_codes" in held else None
-            height, width = (int(side) for side in held["size"])
-            planes = {name: held[name] for name in ("found", "truth", "confidence", "roles")}
-            shape = planes["found"].shape
-            if len(shape) != 2 or any(plane.shape != shape for plane in planes.values()):
-                raise ValueError("planes of no one shape")
-            means, palette = held["means"], held["palette"]
-            if means.ndim != 2 or palette.shape != (len(means), 3):
-                raise ValueError("means and colours of no one shape")
-            return cls(
-                **planes,
-                means=means,
-                palette=palette,
-                size=(height, width),
-                stride=int(held["stride"]),
-                spectra=spectra,
-            )
-        except (OSError, KeyError, TypeError, ValueError, EOFError, zipfile.BadZipFile) as error:
-            raise InputError(f"{path}: not the pixels of a run ({error})") from None
+                return cls._checked({name: file[name] for name in file.files})
+
+    @classmethod
+    def _checked(cls, held: Mapping[str, Any]) -> Self:
+        """What the arrays of a file say.
+
+        Raises:
+            KeyError, TypeError, ValueError: they are not those of pixels.
+        """
+        names = {"found": np.uint16, "truth": np.uint16, "confidence": np.uint8, "roles": np.uint8}
+        planes = {name: np.asarray(held[name]) for name in names}
+        shape, classes = planes["found"].shape, len(held["palette"])
+        if len(shape) != 2 or any(plane.shape != shape for plane in planes.values()):
+            raise ValueError("planes of no one shape")
+        if any(planes[name].dtype != kind for name, kind in names.items()):
+            raise ValueError("planes of other types")
+        if held["means"].ndim != 2 or len(held["means"]) != classes:
+            raise ValueError("means and colours of no one shape")
+        if max(planes["found"].max(), planes["truth"].max()) > classes:
+            raise ValueError("classes without a colour")
+        if planes["roles"].max() >= len(ROLES) or int(held["stride"]) < 1:
+            raise ValueError("parts that a split does not have")
+        height, width = (int(side) for side in held["size"])
+        return cls(
+            **planes,
+            means=held["means"],
+            palette=held["palette"].astype(np.uint8),
+            size=(height, width),
+            stride=int(held["stride"]),
+            spectra=Spectra.from_arrays(held) if "spectra_codes" in held else None,
+        )
 
 
 def usual_stride(height: int, width: int) -> int:

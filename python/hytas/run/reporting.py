@@ -1,6 +1,7 @@
 """The report of runs: the stage that ends a run, and reports of runs that are there."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
@@ -47,6 +48,31 @@ def report_runs(
     """
     if not runs:
         raise InputError("runs: none given; a report needs at least one")
+    with _told(runs):
+        _report(runs, out, data, labels, report)
+
+
+@contextmanager
+def _told(runs: Sequence[str | Path]) -> Iterator[None]:
+    """Turn what files with other values than hytas writes lead to into one line."""
+    try:
+        yield
+    except (InputError, OSError):
+        raise
+    except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError) as error:
+        names = ", ".join(map(str, runs))
+        raise InputError(
+            f"{names}: files with values that no run has ({one_line(error)})"
+        ) from None
+
+
+def _report(
+    runs: Sequence[str | Path],
+    out: str | Path,
+    data: str | None,
+    labels: str | None,
+    report: Report,
+) -> None:
     folders = [RunFolder(path) for path in runs]
     first, _ = folders[0].read_config()
     facts = []

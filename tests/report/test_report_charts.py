@@ -1,5 +1,7 @@
 """Places in the page's charts, against plain computations."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -63,6 +65,7 @@ def test_a_panel_has_a_point_a_candidate() -> None:
     assert panel.winner is not None
     assert spots[7] == f"{panel.winner.x:g} {panel.winner.y:g}"
     assert {mark.label for mark in panel.finalists} == {"2", "3"}
+    assert panel.winner.label == "winner"
 
 
 def test_measured_accuracy_is_that_of_the_longest_rung() -> None:
@@ -77,7 +80,7 @@ def test_measured_accuracy_is_that_of_the_longest_rung() -> None:
 def test_a_race_has_a_line_a_finalist_that_trained() -> None:
     lines = charts.race_lines(finalists(), 7, "augmented_accuracy")
     assert lines is not None
-    assert [label for _, _, label, _, _ in lines.lines] == ["1", "2"]
+    assert [label for _, _, _, label, _, _ in lines.lines] == ["1", "2"]
     assert [won for *_, won in lines.lines] == [True, False]
     assert charts.race_lines([], None, "augmented_accuracy") is None
 
@@ -100,3 +103,24 @@ def test_mean_spectra_have_a_path_a_class() -> None:
     assert chart is not None
     assert [path.count("L") for path in chart.paths] == [len(chart.xs) - 1] * 3
     assert not chart.up.log
+
+
+def test_labels_of_marks_do_not_meet() -> None:
+    known = candidates()
+    crowd = [replace(finalists()[0], place=at) for at in range(4, 24)]
+    panel = charts.score_panel(known, crowd, range(len(known.ids)), ("params", "dss"), "params")
+    shown = [mark for mark in [*panel.finalists, panel.winner] if mark and mark.beside]
+    assert len(shown) > 8
+    boxes = [charts.label_box(mark) for mark in shown]
+    for at, one in enumerate(boxes):
+        for other in boxes[at + 1 :]:
+            across = one[0] < other[2] and other[0] < one[2]
+            assert not (across and one[1] < other[3] and other[1] < one[3])
+
+
+def test_labels_of_a_race_stand_a_line_apart() -> None:
+    same = [replace(item, rungs={100: {"augmented_accuracy": 0.8}}) for item in finalists()[:2]]
+    lines = charts.race_lines(same, 7, "augmented_accuracy")
+    assert lines is not None
+    heights = [height for _, _, height, *_ in lines.lines]
+    assert abs(heights[0] - heights[1]) >= 11

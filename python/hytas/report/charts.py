@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -73,13 +73,17 @@ def axis(values: Numbers, start: float, end: float, *, linear: bool = False) -> 
 
 @dataclass(frozen=True)
 class Mark:
-    """A mark in a chart, with what it says."""
+    """A mark in a chart: its label, what it says, and where the label stands beside it.
+
+    `beside` is (x, y, anchor of the text); None leaves the label out where there is no room.
+    """
 
     x: float
     y: float
     label: str
     text: str
     place: int
+    beside: tuple[float, float, str] | None = None
 
 
 @dataclass(frozen=True)
@@ -158,6 +162,9 @@ def score_panel(
 
     corners = [spot(place) for place in front_of(costs, scores)]
     marks = [mark(item.place, f"finalist {n}") for n, item in enumerate(finalists, 1)]
+    marks = [item for item in marks if item.x > 0 and item.place != candidates.winner]
+    winner = None if candidates.winner is None else mark(candidates.winner, "winner")
+    marks, winner = _with_labels(marks, winner)
     return Panel(
         f"{names[0]} and {names[1]}",
         f"{names[0]} ({unit})" if unit not in ("", names[0]) else names[0],
@@ -166,8 +173,8 @@ def score_panel(
         up.ticks,
         "".join("M{:g} {:g}h0".format(*spot(place)) for place in drawn),
         _steps(corners),
-        [item for item in marks if item.x > 0 and item.place != candidates.winner],
-        None if candidates.winner is None else mark(candidates.winner, "winner"),
+        marks,
+        winner,
     )
 
 
@@ -193,6 +200,7 @@ def accuracy_panel(
             winner = mark
         else:
             marks.append(mark)
+    marks, winner = _with_labels(marks, winner)
     order = {place: number for number, place in enumerate(drawn)}
     ends = [*marks, winner] if winner else marks
     return Panel(
@@ -209,6 +217,56 @@ def accuracy_panel(
     )
 
 
+_BESIDE = ((9, 4, "start"), (-9, 4, "end"), (0, -10, "middle"), (0, 17, "middle"))
+_LETTER, _LINE = 6.6, 11
+
+
+def _with_labels(marks: Sequence[Mark], winner: Mark | None) -> tuple[list[Mark], Mark | None]:
+    """The marks with labels that meet neither each other nor another mark; the winner's first."""
+    everyone = [*([winner] if winner else []), *marks]
+    taken = [(mark.x - 6, mark.y - 7, mark.x + 6, mark.y + 5) for mark in everyone]
+    placed = []
+    for mark in everyone:
+        text = "winner" if mark is winner else mark.label
+        chosen = None
+        for x, y, anchor in _BESIDE:
+            box = _box(mark.x + x, mark.y + y, len(text) * _LETTER, anchor)
+            inside = box[0] > _LEFT and box[2] < WIDTH - 2 and box[1] > 2 and box[3] < _BOTTOM
+            if inside and not any(_meet(box, other) for other in taken):
+                chosen = (round(mark.x + x, 1), round(mark.y + y, 1), anchor)
+                taken.append(box)
+                break
+        placed.append(replace(mark, label=text, beside=chosen))
+    return (placed[1:], placed[0]) if winner else (placed, None)
+
+
+def label_box(mark: Mark) -> tuple[float, float, float, float]:
+    """Return the left, upper, right and lower end of a label that is there."""
+    assert mark.beside is not None
+    x, y, anchor = mark.beside
+    return _box(x, y, len(mark.label) * _LETTER, anchor)
+
+
+def _box(x: float, y: float, width: float, anchor: str) -> tuple[float, float, float, float]:
+    left = {"start": x, "end": x - width, "middle": x - width / 2}[anchor]
+    return left, y - _LINE + 2, left + width, y + 2
+
+
+def _meet(one: Sequence[float], other: Sequence[float]) -> bool:
+    across = one[0] < other[2] and other[0] < one[2]
+    return across and one[1] < other[3] and other[1] < one[3]
+
+
+def _apart(places: Sequence[float]) -> list[float]:
+    """Heights of labels near `places`, at least a line apart, in the same order."""
+    order = sorted(range(len(places)), key=lambda at: -places[at])
+    found, lowest = [0.0] * len(places), math.inf
+    for at in order:
+        lowest = min(places[at], lowest - _LINE)
+        found[at] = lowest
+    return found
+
+
 def _steps(corners: Sequence[tuple[float, float]]) -> str:
     """A stair through the corners of a front."""
     if not corners:
@@ -218,11 +276,11 @@ def _steps(corners: Sequence[tuple[float, float]]) -> str:
 
 @dataclass(frozen=True)
 class Lines:
-    """A chart of lines: `lines` are (path, last place, label, text, whether it won)."""
+    """A chart of lines: `lines` are (path, last place, height of the label, label, text, won)."""
 
     x_ticks: Sequence[tuple[float, str]]
     y_ticks: Sequence[tuple[float, str]]
-    lines: Sequence[tuple[str, tuple[float, float], str, str, bool]]
+    lines: Sequence[tuple[str, tuple[float, float], float, str, str, bool]]
 
 
 def race_lines(finalists: Sequence[Finalist], winner: int | None, figure: str) -> Lines | None:
@@ -234,7 +292,7 @@ def race_lines(finalists: Sequence[Finalist], winner: int | None, figure: str) -
     values = [f[figure] for item in known for f in item.rungs.values() if figure in f]
     up = axis(np.array(values, np.float64), _BOTTOM, _TOP)
     across = Axis(-0.3, len(rungs) - 0.6, _LEFT, _RIGHT)
-    lines = []
+    found = []
     for number, item in enumerate(finalists, 1):
         spots = [
             (round(across.place(at), 1), round(up.place(item.rungs[steps][figure]), 1))
@@ -245,7 +303,16 @@ def race_lines(finalists: Sequence[Finalist], winner: int | None, figure: str) -
             path = "M" + "L".join(f"{x:g} {y:g}" for x, y in spots)
             reached = [f"{item.rungs[s][figure]:.4f}" for s in rungs if item.rungs.get(s)]
             text = f"finalist {number}: {', '.join(reached)}"
-            lines.append((path, spots[-1], str(number), text, item.place == winner))
+            found.append((path, spots[-1], str(number), text, item.place == winner))
+    heights: dict[int, float] = {}
+    for x in {spot[0] for _, spot, *_ in found}:
+        chosen = [at for at, line in enumerate(found) if line[1][0] == x]
+        places = _apart([found[at][1][1] for at in chosen])
+        heights |= dict(zip(chosen, places, strict=True))
+    lines = [
+        (path, spot, round(heights[at] + 4, 1), label, text, won)
+        for at, (path, spot, label, text, won) in enumerate(found)
+    ]
     ticks = [(round(across.place(at), 1), f"{steps} steps") for at, steps in enumerate(rungs)]
     return Lines(ticks, up.ticks, lines)
 

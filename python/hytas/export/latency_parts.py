@@ -25,7 +25,8 @@ from hytas.deploy.bench import repeat
 from hytas.export.onnx_file import OPSET, inference_copy, take_dtype, trace
 from hytas.model_card import ModelCard
 from hytas.models import Architecture, InputShape, SensorModel, build_network
-from hytas.models.layers import Block, CrossLayerFusion
+from hytas.models.blocks import Block
+from hytas.models.layers import CrossLayerFusion
 from hytas.models.network import as_network
 from hytas.models.table import patch_size_of
 

@@ -4,6 +4,7 @@
 of a supernet. A network runs with the mapping name -> tensor by `torch.func.functional_call`.
 """
 
+import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from math import isqrt
@@ -13,6 +14,7 @@ import torch
 from torch import Tensor
 
 from hytas.errors import InputError
+from hytas.models.blocks import Drop
 from hytas.models.table import NETWORKS
 from hytas.spaces.opening import builtin_space
 from hytas.spaces.shape import InputShape
@@ -28,7 +30,7 @@ RULES: dict[str, tuple[str, ...]] = {
     "qkv.weight": (THIRDS,),
     "qkv.bias": (THIRDS,),
     "band_embed.project.weight": (PREFIX, GRID, CENTRE),
-    "pixel_embed.near.weight": (PREFIX, PREFIX, CENTRE, CENTRE),
+    "near.weight": (PREFIX, PREFIX, CENTRE, CENTRE),
     "pixel_stream.position": (PREFIX, TOKENS),
 }
 # The same for the fusions of the pixels' stream, by number of axes: weight (2, T, T), bias (T,).
@@ -65,7 +67,7 @@ def rules_of(name: str, axes: int) -> tuple[str, ...]:
         rules = FUSIONS[axes]
     else:
         rules = next((found for end, found in RULES.items() if name.endswith(end)), ())
-    return (*rules, *(PREFIX for _ in range(axes - len(rules))))
+    return (*rules[:axes], *(PREFIX for _ in range(axes - len(rules))))
 
 
 def _cut(full: Tensor, axis: int, size: int, rule: str) -> Tensor:
@@ -104,7 +106,7 @@ def full_sizes(space: str, shape: InputShape) -> Mapping[str, torch.Size]:
     largest: dict[str, torch.Size] = {}
     for architecture in _extremes(opened.genes):
         with torch.device("meta"):
-            network = NETWORKS[space]({"space": space, **architecture}, shape, 0.0)
+            network = NETWORKS[space]({"space": space, **architecture}, shape, Drop())
         for name, parameter in network.named_parameters():
             known = largest.get(name, parameter.shape)
             largest[name] = torch.Size(map(max, known, parameter.shape))
@@ -112,15 +114,20 @@ def full_sizes(space: str, shape: InputShape) -> Mapping[str, torch.Size]:
 
 
 def _extremes(genes: Sequence[Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
-    """Yield the architecture with every gene at its largest value, and those with one gene changed.
+    """Yield the architecture with every gene at its largest value, and those that differ from it.
 
-    A gene of numbers changes to its smallest value, a gene of labels to each of its labels.
+    A gene of numbers changes alone, to its smallest value. Genes of labels change to each of their
+    labels, two at a time: what a layer is made of may depend on two of them.
     """
     top = {gene["name"]: _ends(gene)[-1] for gene in genes}
-    for gene in genes:
-        for value in _ends(gene):
-            chosen = {**top, gene["name"]: value}
-            yield {each["name"]: _of_layers(each, chosen) for each in genes}
+    changes = [{gene["name"]: value} for gene in genes for value in _ends(gene)]
+    labels = [gene for gene in genes if isinstance(top[gene["name"]], str)]
+    for one, other in itertools.combinations(labels, 2):
+        for values in itertools.product(one["values"], other["values"]):
+            changes.append(dict(zip((one["name"], other["name"]), values, strict=True)))
+    for change in changes:
+        chosen = top | change
+        yield {each["name"]: _of_layers(each, chosen) for each in genes}
 
 
 def _ends(gene: Mapping[str, Any]) -> list[Any]:

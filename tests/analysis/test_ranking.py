@@ -424,10 +424,12 @@ def test_a_column_that_leaves_fusion_out_is_known_for_it(name: str) -> None:
 
 
 def test_a_score_table_of_the_wide_space_is_ranked(tmp_path: Path) -> None:
-    genes = ["space,tokens,patch,band_width,band_stride,pooling,fusion,embed_dim,band_depth"]
-    head = genes[0] + ",pixel_depth,band_heads,band_mlp,pixel_heads,pixel_mlp,dss,seconds,reasons"
+    genes = "tokens,patch,band_width,band_stride,pooling,fusion,embed_dim,band_depth,pixel_depth"
+    layers = "band_mixer,band_gate,band_heads,band_mlp,pixel_mixer,pixel_gate,pixel_heads,pixel_mlp"
+    head = f"space,{genes},{layers},dss,seconds,reasons"
+    plain = "attention,no,2,[],attention,no,4,[2]"
     rows = [
-        f"hytas-wide,pixel,{patch},3,2,mean,no,{width},0,1,[],[],[4],[2],{score},0.1,"
+        f"hytas-wide,pixel,{patch},3,2,mean,no,{width},0,1,{plain},{score},0.1,"
         for patch, width, score in ((3, 32, 1.0), (5, 48, 2.0), (7, 64, 3.0))
     ]
     path = tmp_path / "wide.csv"

@@ -236,8 +236,10 @@ def test_parts_take_longer_when_they_are_larger(exported: Exported) -> None:
     assert here.chain(layer, T=24) < here.chain(layer * 4, T=24)
     assert here.part(here.fusion(24), E=64) > 0
     shallow = {"space": "hytas-wide", "embed_dim": 32, "pooling": "class", "fusion": "no"}
-    shallow |= {"patch": 5, "band_width": 7, "band_stride": 4, "band_heads": [], "band_mlp": []}
-    shallow |= {"pixel_heads": [], "pixel_mlp": []}
+    shallow |= {"patch": 5, "band_width": 7, "band_stride": 4, "band_heads": 2, "band_mlp": []}
+    shallow |= {"pixel_heads": 2, "pixel_mlp": []}
+    shallow |= {f"{stream}_mixer": "attention" for stream in ("band", "pixel")}
+    shallow |= {f"{stream}_gate": "no" for stream in ("band", "pixel")}
     times = here.models([shallow | {"tokens": tokens} for tokens in ("band", "parallel")])
     assert 0 < times[0] < times[1]
 

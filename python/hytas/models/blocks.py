@@ -35,6 +35,9 @@ class Drop(NamedTuple):
     values: float = 0.0
 
 
+NO_DROP = Drop()
+
+
 class Layers(NamedTuple):
     """The layers of a stream.
 
@@ -79,9 +82,7 @@ class Layer(nn.Module):
 class Block(Layer):
     """A pre-norm transformer layer: attention, then a GELU MLP of width floor(E * mlp_ratio)."""
 
-    def __init__(
-        self, embed_dim: int, heads: int, mlp_ratio: float, drop: Drop = Drop()
-    ) -> None:
+    def __init__(self, embed_dim: int, heads: int, mlp_ratio: float, drop: Drop = NO_DROP) -> None:
         super().__init__(drop)
         hidden = mlp_width(embed_dim, mlp_ratio)
         self.norm1 = nn.LayerNorm(embed_dim)
@@ -132,7 +133,7 @@ class MixerBlock(Layer):
         heads: int,
         expansion: float,
         grid: Sequence[int],
-        drop: Drop = Drop(),
+        drop: Drop = NO_DROP,
     ) -> None:
         super().__init__(drop)
         if mixer not in MIXERS:
@@ -169,7 +170,7 @@ class MixerBlock(Layer):
 
 
 def layer_of(
-    layers: Layers, index: int, embed_dim: int, grid: Sequence[int], drop: Drop = Drop()
+    layers: Layers, index: int, embed_dim: int, grid: Sequence[int], drop: Drop = NO_DROP
 ) -> Block | MixerBlock:
     """Return one layer of a stream.
 

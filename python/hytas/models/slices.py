@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from hytas.errors import InputError
-from hytas.models.blocks import Drop
+from hytas.models.blocks import NO_DROP
 from hytas.models.table import NETWORKS
 from hytas.spaces.opening import builtin_space
 from hytas.spaces.shape import InputShape
@@ -106,7 +106,7 @@ def full_sizes(space: str, shape: InputShape) -> Mapping[str, torch.Size]:
     largest: dict[str, torch.Size] = {}
     for architecture in _extremes(opened.genes):
         with torch.device("meta"):
-            network = NETWORKS[space]({"space": space, **architecture}, shape, Drop())
+            network = NETWORKS[space]({"space": space, **architecture}, shape, NO_DROP)
         for name, parameter in network.named_parameters():
             known = largest.get(name, parameter.shape)
             largest[name] = torch.Size(map(max, known, parameter.shape))

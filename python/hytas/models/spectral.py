@@ -85,9 +85,9 @@ class SpectralTransformer(Network):
             self.pixel_embed = PixelEmbedding(shape.bands, patch_size, embed_dim, pixels.attends)
             square, read = (patch_size, patch_size), self._read(PIXEL, pixels.attends)
             self.pixel_stream = TokenStream(square, embed_dim, pixels, fusion, drop, read)
-        joined = embed_dim * (2 if tokens == PARALLEL else 1)
-        self.norm = nn.LayerNorm(joined)
-        self.head = nn.Linear(joined, shape.classes)
+        heard = self.streams if tokens == PARALLEL else self.streams[-1:]
+        self.norms = nn.ModuleDict({name: nn.LayerNorm(embed_dim) for name in heard})
+        self.head = nn.Linear(embed_dim * len(heard), shape.classes)
         initialise(self)
 
     @property
@@ -133,9 +133,11 @@ class SpectralTransformer(Network):
                 continue
             context = read.pop() if self.tokens == SERIES and read else None
             left: Tensor = getattr(self, f"{name}_stream")(embedded, context)
+            if name in self.norms:  # before the mean, so that every token counts alike
+                left = self.norms[name](left)
             read.append(left if left.shape[1] == 1 else left.mean(dim=1, keepdim=True))
         joined = torch.cat(read, dim=2) if len(read) > 1 else read[0]
-        logits: Tensor = self.head(self.norm(joined[:, 0]))
+        logits: Tensor = self.head(joined[:, 0])
         return logits
 
     def _read(self, stream: str, attends: bool) -> slice:

@@ -45,10 +45,10 @@ def linear_weights(network: nn.Module) -> frozenset[str]:
 def layers_of(network: nn.Module, classes: int) -> Iterator[Layer]:
     """Yield the layers that the proxies see, in the order in which they are registered.
 
-    A convolution, and what lies in a part with "embed" in its name, is "embed". A layer whose name
-    is in `NAMED` is of the kind given there. Of an attention (a part with "att" in its name), the last layer
-    is "proj" and the others are "qkv". The last layer of all is "head" if it gives the classes. Of
-    any other part, the first layer is "fc1" and the others are "fc2".
+    A convolution, and what lies in a part with "embed" in its name, is "embed". `NAMED` tells the
+    kind of some names. Of an attention (a part with "att" in its name), the last layer is "proj"
+    and the others are "qkv". The last layer of all is "head" if it gives the classes. Of any other
+    part, the first layer is "fc1" and the others are "fc2".
 
     Args:
         network: any network.

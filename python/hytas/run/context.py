@@ -48,9 +48,13 @@ class RunContext:
 
     def network(self, architecture: Mapping[str, Any]) -> nn.Module:
         """Build the untrained network of an architecture; the run's seed decides its weights."""
-        config = self.config
+        recipe = self.config.recipe
         return build_network(
-            architecture, self.data.shape, drop_path=config.recipe.drop_path, seed=config.seed
+            architecture,
+            self.data.shape,
+            drop_path=recipe.drop_path,
+            dropout=recipe.dropout,
+            seed=self.config.seed,
         )
 
 

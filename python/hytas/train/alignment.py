@@ -17,15 +17,16 @@ class Alignment:
     local into global information.
 
     Args:
-        network: whose `token_streams` are watched; while they are, their last layers compute all
-            tokens.
+        network: whose `token_streams` with a class token are watched; while they are, their last
+            layers compute all tokens.
 
     Raises:
         InputError: the network has no such stream.
     """
 
     def __init__(self, network: nn.Module) -> None:
-        self._streams = list(as_network(network, "recipe alignment").token_streams.values())
+        streams = as_network(network, "recipe alignment").token_streams.values()
+        self._streams = [stream for stream in streams if stream.class_token is not None]
         if not self._streams:
             raise InputError(
                 f"recipe alignment: a {type(network).__name__} has no class token to align; use 0"

@@ -9,7 +9,15 @@ from typing import Any
 from hytas.errors import InputError
 from hytas.settings import plain_numbers
 
-SHARES = ("warmup", "label_smoothing", "drop_path", "ema_decay", "band_dropout", "borders")
+SHARES = (
+    "warmup",
+    "label_smoothing",
+    "drop_path",
+    "dropout",
+    "ema_decay",
+    "band_dropout",
+    "borders",
+)
 AMOUNTS = ("weight_decay", "mixup", "band_noise", "illumination", "brightness", "alignment")
 MOST = 1e30
 """Of a rate or an amount; what is computed of more is no float32."""
@@ -38,6 +46,7 @@ class Recipe:
         class_weights: exponent of a class's inverse frequency in the loss: 0 counts every pixel
             alike, 1 every class.
         drop_path: stochastic depth of the last layer.
+        dropout: probability that a value of a layer's branch is set to 0.
         clip_norm: largest norm of the gradient.
         ema_decay: decay of the moving average of the weights, which is what ships.
         mixup: Beta(a, a) parameter of mixup; 0 leaves it out.
@@ -65,6 +74,7 @@ class Recipe:
     label_smoothing: float = 0.0
     class_weights: float = 0.0
     drop_path: float = 0.1
+    dropout: float = 0.0
     clip_norm: float = 1.0
     ema_decay: float = 0.99
     mixup: float = 0.2

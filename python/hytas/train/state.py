@@ -1,9 +1,12 @@
 """Where training stands: what a checkpoint holds."""
 
 from dataclasses import dataclass, field
+from typing import Self
 
 import torch
-from torch import nn
+from torch import Tensor
+
+from hytas.train.learner import Weights
 
 
 @dataclass(frozen=True)
@@ -41,13 +44,49 @@ class Epoch:
         return self.validation_probability
 
 
-@dataclass
-class TrainingState:
-    """All that training goes on from: a checkpoint holds exactly this."""
+@dataclass(eq=False)
+class Moments:
+    """AdamW's moments of one parameter, and how many steps changed it."""
 
-    network: nn.Module
-    average: nn.Module
-    best: nn.Module
-    optimizer: torch.optim.AdamW
+    mean: Tensor
+    square: Tensor
+    steps: Tensor
+
+    @classmethod
+    def of(cls, weight: Tensor) -> Self:
+        """Return the moments of a parameter before the first step."""
+        zeros = torch.zeros_like(weight, requires_grad=False)
+        return cls(zeros, zeros.clone(), torch.zeros(()))
+
+
+@dataclass(eq=False)
+class TrainingState:
+    """All that training goes on from: a checkpoint holds exactly this.
+
+    Attributes:
+        weights: name -> parameter, as the last step left it.
+        average: name -> its moving average.
+        best: name -> the average of the best epoch.
+        moments: name -> moments of the optimiser.
+        history: of all epochs.
+        best_epoch: from 1; 0 before the first.
+    """
+
+    weights: Weights
+    average: Weights
+    best: Weights
+    moments: dict[str, Moments]
     history: list[Epoch] = field(default_factory=list)
     best_epoch: int = 0
+
+    @classmethod
+    def of(cls, weights: Weights) -> Self:
+        """Return the state before the first step."""
+        average = {name: weight.detach().clone() for name, weight in weights.items()}
+        moments = {name: Moments.of(weight) for name, weight in weights.items()}
+        return cls(weights, average, dict(average), moments)
+
+    def keep_best(self) -> None:
+        """Make the average of this epoch the best one."""
+        self.best = {name: average.clone() for name, average in self.average.items()}
+        self.best_epoch = len(self.history)

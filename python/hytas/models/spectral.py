@@ -14,7 +14,7 @@ import torch
 from torch import Tensor, nn
 
 from hytas.errors import InputError
-from hytas.models.blocks import Drop, Layers
+from hytas.models.blocks import NO_DROP, Drop, Layers
 from hytas.models.layers import Law, PixelEmbedding, SpectralEmbedding
 from hytas.models.network import Network, Strips
 from hytas.models.streams import TokenStream, initialise, laws_of
@@ -67,7 +67,7 @@ class SpectralTransformer(Network):
         embed_dim: int,
         bands: Layers = NONE,
         pixels: Layers = NONE,
-        drop: Drop = Drop(),
+        drop: Drop = NO_DROP,
     ) -> None:
         super().__init__()
         for gene, value, known in (("tokens", tokens, TOKENS), ("pooling", pooling, POOLINGS)):

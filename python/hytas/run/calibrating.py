@@ -114,12 +114,13 @@ def _train_without(
     run.report.line(
         f"calibration: training on {len(learnt)} pixels, to see how sure to be of others"
     )
-    network = context.network(architecture)
+    _, recipe = run.recipe
+    network = context.network(architecture, recipe)
     train(
         network,
         data.labelled(learnt),
         data.labelled(held_out[:0]),
-        context.config.recipe,
+        recipe,
         seed=context.config.seed,
         device=context.device,
         checkpoint=run.folder.calibration_checkpoint(number),

@@ -18,7 +18,7 @@ from hytas.errors import InputError
 from hytas.proxies import parse_proxies
 from hytas.settings import plain_numbers
 from hytas.spaces import DEFAULT_SPACE
-from hytas.train import Recipe
+from hytas.train import USUAL_PRESETS, Recipe, preset_names, recipes_of
 
 FRONT_STRATEGIES = tuple(name for name, facts in strategies().items() if facts["several_scores"])
 """The engine's strategies for a front; `pareto` takes the first, unless another is asked for."""
@@ -67,6 +67,9 @@ class RunConfig:
         zero_is_a_class: whether 0 labels a class.
         scaling: standard or minmax.
         recipe: of the race and the final training.
+        presets: names of `hytas.train.PRESETS`, with commas between them. They change the recipe
+            where it was not changed. The race finds out which of them to train by; without a race
+            it is the first.
         retrain_on: old name of `final_training_on`.
     """
 
@@ -83,8 +86,8 @@ class RunConfig:
     population: int = 50
     generations: int = 20
     finalists: int | None = None
-    usual_finalists: int = 16
-    race_steps: int = 100
+    usual_finalists: int = 24
+    race_steps: int = 60
     race_epochs: int | None = None
     seed: int = 0
     split: SplitSettings = field(default_factory=SplitSettings)
@@ -98,6 +101,7 @@ class RunConfig:
     zero_is_a_class: bool = False
     scaling: str = "standard"
     recipe: Recipe = field(default_factory=Recipe)
+    presets: str = ",".join(USUAL_PRESETS)
     retrain_on: InitVar[str | None] = None
 
     def __post_init__(self, retrain_on: str | None) -> None:
@@ -125,6 +129,7 @@ class RunConfig:
         if self.nodata is not None and not math.isfinite(self.nodata):
             raise InputError(f"nodata {self.nodata:g}: must be a finite number or None")
         parse_proxies(self.proxy)
+        preset_names(self.presets)
         if self.strategy not in strategies():
             raise InputError(
                 f"strategy {self.strategy!r}: must be one of {', '.join(strategies())}"
@@ -149,6 +154,11 @@ class RunConfig:
         """The costs of the Pareto front."""
         axes = [] if self.pareto is None else self.pareto.split(",")
         return tuple(name.strip() for name in axes if name.strip() != "score")
+
+    @property
+    def recipes(self) -> dict[str, Recipe]:
+        """The recipes that race: preset -> recipe."""
+        return recipes_of(self.recipe, preset_names(self.presets))
 
     @property
     def selection(self) -> str:

@@ -14,10 +14,11 @@ from hytas.data import Scene, Split
 from hytas.errors import InputError
 from hytas.models import NETWORKS, InputShape, build_network
 from hytas.run.config import RunConfig
-from hytas.run.folder import RunFolder
+from hytas.run.folder import RunFolder, read_json
 from hytas.run.prepared import Pixels, PreparedScene, prepare_scene
 from hytas.run.report import Report
 from hytas.spaces import open_space
+from hytas.train import Recipe
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,9 +47,8 @@ class RunContext:
             return split.learnable, split.validation[:0]
         return split.train, split.validation
 
-    def network(self, architecture: Mapping[str, Any]) -> nn.Module:
+    def network(self, architecture: Mapping[str, Any], recipe: Recipe) -> nn.Module:
         """Build the untrained network of an architecture; the run's seed decides its weights."""
-        recipe = self.config.recipe
         return build_network(
             architecture,
             self.data.shape,
@@ -71,6 +71,19 @@ class Run:
     context: RunContext
     folder: RunFolder
     report: Report
+
+    @property
+    def recipe(self) -> tuple[str, Recipe]:
+        """The preset that the race chose, and its recipe; the first one without a race.
+
+        Raises:
+            InputError: the folder names a preset that the configuration does not.
+        """
+        recipes, path = self.context.config.recipes, self.folder.recipe
+        name = read_json(path).get("preset") if path.exists() else next(iter(recipes))
+        if name not in recipes:
+            raise InputError(f"{path}: preset {name!r}: must be one of {', '.join(recipes)}")
+        return name, recipes[name]
 
     def of_seed(self, seed: int) -> Self:
         """Return the same run with another seed, in a folder of its own inside this one."""

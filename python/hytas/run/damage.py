@@ -15,7 +15,7 @@ from hytas.tensors import read_tensors
 
 # Attributes of `RunFolder`: what stages write, the store apart, whose damage nothing mends.
 _PICTURES = ("learning_curve", "confusion", "map", "front", "front_picture")
-MENDED = ("architecture", "weights", "onnx", "torchscript", "metrics", *_PICTURES)
+MENDED = ("recipe", "architecture", "weights", "onnx", "torchscript", "metrics", *_PICTURES)
 # What is made from what; the maps and charts of a seed's folder are never made.
 _MADE_FROM = {
     "architecture": ("weights",),

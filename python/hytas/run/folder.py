@@ -39,6 +39,8 @@ class RunFolder:
         self.split = self.path / "split.npz"
         self.evaluations = self.path / "evaluations.sqlite"
         self.architecture = self.path / "architecture.json"
+        self.recipe = self.path / "recipe.json"
+        self.race = self.path / "race"
         self.checkpoint = self.path / "checkpoint.safetensors"
         self.calibration = self.path / "calibration.json"
         self.weights = self.path / "weights.safetensors"

@@ -98,7 +98,7 @@ def run_pipeline(
         run_stages(CHOOSING, run)
         architecture = read_json(run.folder.architecture)
         check_architecture(run.context, architecture, str(run.folder.architecture))
-        report.line(f"winner: {describe_architecture(architecture)}")
+        report.line(f"winner: {describe_architecture(architecture)}, {run.recipe[0]} recipe")
         if config.recipe.epochs != 0:
             _finish(run)
         return _outcome(run, architecture)
@@ -260,6 +260,7 @@ def _outcome(run: Run, architecture: dict[str, Any]) -> Outcome:
         folder.learning_curve,
         folder.confusion,
         folder.architecture,
+        folder.recipe,
         folder.evaluations,
         folder.front,
         folder.front_picture,

@@ -1,6 +1,7 @@
 """The stages that choose an architecture: the search by proxies, and the race."""
 
 from collections.abc import Callable, Sequence
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,13 +15,13 @@ from hytas.proxies import (
     parse_proxies,
     proxy_batch,
 )
-from hytas.race import ENOUGH_PIXELS, RaceTask, race
-from hytas.run.config import RunConfig
+from hytas.race import ENOUGH_PIXELS, Racer, RaceTask, race
 from hytas.run.context import Run, RunContext
 from hytas.run.folder import write_json
 from hytas.run.pareto import write_front
 from hytas.run.prepared import PreparedScene
 from hytas.search import Evaluation, EvaluationStore, SearchSettings, search
+from hytas.search.kinds import rank_in_kinds
 
 Ranks = Callable[[Sequence[Evaluation]], NDArray[np.float64]]
 
@@ -56,7 +57,7 @@ def search_stage(run: Run) -> None:
         result = search(
             context.feasible,
             evaluator,
-            _fitness(config),
+            _fitness(context),
             settings,
             store,
             progress=report.search,
@@ -83,26 +84,38 @@ def race_stage(run: Run) -> None:
             "no race: the split has no validation pixels; the proxy's first choice wins"
         )
     with EvaluationStore(run.folder.evaluations) as store:
-        ranked = _ranked(store.evaluations(), _fitness(config))
-        winner = ranked[0]
+        ranked = _ranked(store.evaluations(), _fitness(context))
+        winner = Racer(ranked[0], next(iter(config.recipes)))
         if finalists > 1:
             winner = race(
-                race_task(context),
+                race_task(context, run.folder.race),
                 ranked,
                 store,
                 finalists=finalists,
                 steps=first_steps(context),
                 tell=run.report.line,
             )
-    write_json(run.folder.architecture, winner.architecture)
+    write_json(run.folder.recipe, {"preset": winner.recipe})
+    write_json(run.folder.architecture, winner.finalist.architecture)
 
 
-def race_task(context: RunContext) -> RaceTask:
-    """Return how finalists train: on training and validation pixels, in folds if these are few."""
+def race_task(context: RunContext, folder: Path | None = None) -> RaceTask:
+    """Return how finalists train: on training and validation pixels, in folds if these are few.
+
+    Args:
+        context: of the run.
+        folder: keeps where trainings stand between rungs.
+    """
     config, data = context.config, context.data
-    folds = data.split.folds(data.scene, ENOUGH_PIXELS)
-    labelled = data.labelled(data.split.learnable)
-    return RaceTask(context.network, labelled, folds, config.recipe, config.seed, context.device)
+    return RaceTask(
+        context.network,
+        data.labelled(data.split.learnable),
+        data.split.folds(data.scene, ENOUGH_PIXELS),
+        config.recipes,
+        config.seed,
+        context.device,
+        folder,
+    )
 
 
 def finalist_count(context: RunContext) -> int:
@@ -130,10 +143,21 @@ def first_steps(context: RunContext) -> int:
     return config.race_epochs * config.recipe.steps_per_epoch(len(context.data.split.train))
 
 
-def _fitness(config: RunConfig) -> Ranks:
-    """What the search ranks by: the first proxy, or combination of proxies."""
-    leading = parse_proxies(config.proxy)[0]
-    return lambda items: fitness(leading, [item.scores for item in items])
+def _fitness(context: RunContext) -> Ranks:
+    """What the search ranks by: the first proxy, or combination of proxies.
+
+    If finalists race, candidates are ranked among those of their kind: the race compares kinds.
+    """
+    leading = parse_proxies(context.config.proxy)[0]
+    races = finalist_count(context) > 1 and not context.config.minimised
+
+    def ranks(items: Sequence[Evaluation]) -> NDArray[np.float64]:
+        values = np.asarray(fitness(leading, [item.scores for item in items]), dtype=np.float64)
+        if not races:
+            return values
+        return rank_in_kinds(values, [item.architecture for item in items])
+
+    return ranks
 
 
 def _ranked(items: Sequence[Evaluation], ranks: Ranks) -> list[Evaluation]:

@@ -126,7 +126,11 @@ SEARCH = Stage(
     "search", search_stage, (), ("evaluations",), ("architecture",), ("front", "front_picture")
 )
 RACE = Stage(
-    "race", race_stage, ("evaluations",), ("evaluations", "architecture"), ("architecture",)
+    "race",
+    race_stage,
+    ("evaluations",),
+    ("evaluations", "recipe", "architecture"),
+    ("recipe", "architecture"),
 )
 TRAIN = Stage(
     "final training", train_stage, ("architecture",), ("weights", "calibration"), ("weights",)

@@ -28,7 +28,8 @@ def train_stage(run: Run) -> None:
     """
     context, folder, data = run.context, run.folder, run.context.data
     architecture = read_json(folder.architecture)
-    network = context.network(architecture)
+    preset, recipe = run.recipe
+    network = context.network(architecture, recipe)
     _forget_damaged(run)
     learnt, watching = context.final_pixels
     held_out = data.labelled(watching)
@@ -39,7 +40,7 @@ def train_stage(run: Run) -> None:
             network,
             data.labelled(learnt),
             held_out,
-            context.config.recipe,
+            recipe,
             seed=context.config.seed,
             device=context.device,
             checkpoint=folder.checkpoint,
@@ -55,7 +56,7 @@ def train_stage(run: Run) -> None:
     card = describe(
         data.scene, data.preprocessing, architecture, data.shape, calibrated.temperature
     )
-    training = {**result.to_dict(), CALIBRATION: calibrated.to_dict()}
+    training = {**result.to_dict(), "preset": preset, CALIBRATION: calibrated.to_dict()}
     save_weights(folder.weights, TrainedModel(network, card, training))
     folder.checkpoint.unlink(missing_ok=True)
 
@@ -99,6 +100,7 @@ def seeds_stage(run: Run, train_and_check: Callable[[Run], None]) -> None:
         if not inner.folder.metrics.exists():
             run.report.line(f"final training with seed {seed}")
         if not inner.folder.architecture.exists():
+            write_json(inner.folder.recipe, {"preset": run.recipe[0]})
             write_json(inner.folder.architecture, read_json(folder.architecture))
             if folder.calibration.exists():  # of the same recipe, pixels and architecture
                 write_json(inner.folder.calibration, read_json(folder.calibration))

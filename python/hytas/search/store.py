@@ -16,7 +16,7 @@ Row = TypeVar("Row")
 
 # SQLite quotes what it found in a damaged file, and Python cannot always read that as text.
 _UNREADABLE = (sqlite3.DatabaseError, UnicodeDecodeError)
-SCHEMA_VERSION = 6
+SCHEMA_VERSION = 7
 SCHEMA = """
 CREATE TABLE IF NOT EXISTS evaluations (
     id INTEGER PRIMARY KEY,        -- the engine's number of the architecture, in asking order
@@ -29,13 +29,14 @@ CREATE TABLE IF NOT EXISTS evaluations (
 );
 CREATE TABLE IF NOT EXISTS trainings (
     id INTEGER NOT NULL,           -- of the evaluation
+    recipe TEXT NOT NULL,          -- name of the recipe
     steps INTEGER NOT NULL,        -- optimiser steps
     fold INTEGER NOT NULL,         -- of the validation pixels, from 0
     pixels INTEGER NOT NULL,       -- validation pixels of the fold
     figures TEXT NOT NULL,         -- JSON: name -> what it reached; none where it failed
     seconds REAL NOT NULL,
     reason TEXT NOT NULL,          -- why it failed; empty where it did not
-    PRIMARY KEY (id, steps, fold)
+    PRIMARY KEY (id, recipe, steps, fold)
 );
 CREATE TABLE IF NOT EXISTS final_trainings (
     architecture TEXT NOT NULL,    -- JSON
@@ -73,7 +74,8 @@ class Training:
 
     Attributes:
         id: of its evaluation.
-        steps: optimiser steps.
+        recipe: name of the recipe that it was trained by.
+        steps: optimiser steps, those of earlier rungs among them.
         fold: number of the fold that it was validated on.
         pixels: validation pixels of that fold.
         figures: name -> what it reached on those pixels; empty where it failed.
@@ -82,6 +84,7 @@ class Training:
     """
 
     id: int
+    recipe: str
     steps: int
     fold: int
     pixels: int
@@ -217,9 +220,10 @@ class EvaluationStore:
         return self._read("evaluations", "id", _evaluation)
 
     def add_training(self, training: Training) -> None:
-        """Add a training; one of the same architecture, length and fold is replaced."""
+        """Add a training; one of the same architecture, recipe, length and fold is replaced."""
         row = (
             training.id,
+            training.recipe,
             training.steps,
             training.fold,
             training.pixels,
@@ -228,11 +232,11 @@ class EvaluationStore:
             training.reason,
         )
         with self._transaction() as connection:
-            connection.execute("INSERT OR REPLACE INTO trainings VALUES (?,?,?,?,?,?,?)", row)
+            connection.execute("INSERT OR REPLACE INTO trainings VALUES (?,?,?,?,?,?,?,?)", row)
 
     def trainings(self) -> list[Training]:
         """All trainings, the shortest first."""
-        return self._read("trainings", "steps, id, fold", _training)
+        return self._read("trainings", "steps, id, recipe, fold", _training)
 
     def add_final_training(self, training: FinalTraining) -> None:
         """Add a final training; one of the same architecture and seed is replaced."""
@@ -288,12 +292,13 @@ def _training(row: tuple[Any, ...]) -> Training:
     """A row of `trainings`."""
     names = ("id", "steps", "fold", "pixels")
     number, steps, fold, pixels = (
-        _whole(value, name) for name, value in zip(names, row[:4], strict=True)
+        _whole(value, name) for name, value in zip(names, (row[0], *row[2:5]), strict=True)
     )
-    figures, seconds = _numbers(_object(row[4])), _number(row[5], "seconds")
-    if not isinstance(row[6], str):
-        raise TypeError(f"reason is {row[6]!r}, a text needed")
-    return Training(number, steps, fold, pixels, figures, seconds, row[6])
+    figures, seconds = _numbers(_object(row[5])), _number(row[6], "seconds")
+    for name, value in (("recipe", row[1]), ("reason", row[7])):
+        if not isinstance(value, str):
+            raise TypeError(f"{name} is {value!r}, a text needed")
+    return Training(number, row[1], steps, fold, pixels, figures, seconds, row[7])
 
 
 def _object(text: Any) -> dict[str, Any]:

@@ -25,6 +25,7 @@ from hytas.train.learner import Learner, OneNetwork, Subnet, Weights
 from hytas.train.optimiser import Leaves
 from hytas.train.pixels import EVALUATION_BATCH, LabelledPixels
 from hytas.train.recipe import Recipe
+from hytas.train.schedule import Schedule
 from hytas.train.state import Epoch, TrainingState
 
 WHITENING_PATCHES = 1024
@@ -61,7 +62,9 @@ def train(
     *,
     seed: int,
     device: torch.device | str = "cpu",
+    schedule: Schedule | None = None,
     checkpoint: Path | None = None,
+    keep: bool = False,
     progress: Callable[[Epoch], None] = lambda _: None,
 ) -> TrainingResult:
     """Train `network` in place; it ends with the averaged weights of its best validation epoch.
@@ -74,7 +77,9 @@ def train(
 
     Args:
         network: maps scaled patches (N, P, P, bands) to logits (N, C).
+        schedule: length and learning rates; None is the recipe's.
         checkpoint: file written after epochs (at most every few seconds) and resumed from.
+        keep: write the checkpoint at the end as well, for a longer training to go on from.
         progress: called with each new epoch.
 
     Raises:
@@ -89,7 +94,9 @@ def train(
         recipe,
         seed=seed,
         device=device,
+        schedule=schedule,
         checkpoint=checkpoint,
+        keep=keep,
         progress=progress,
     )
 
@@ -102,7 +109,9 @@ def train_weights(
     *,
     seed: int,
     device: torch.device | str = "cpu",
+    schedule: Schedule | None = None,
     checkpoint: Path | None = None,
+    keep: bool = False,
     progress: Callable[[Epoch], None] = lambda _: None,
 ) -> TrainingResult:
     """Train the weights of a network, or those that many networks share; see `train`.
@@ -119,8 +128,10 @@ def train_weights(
     # A GPU's faster kernels differ from run to run. The caller's generators, of the CPU and of this
     # device, are left as they were.
     with arithmetic("float32", device), torch.random.fork_rng(devices):
-        course = _Course(training, recipe, seed, device)
-        return _train(learner, course, validation, checkpoint, progress)
+        schedule = schedule or recipe.schedule(len(training))
+        course = _Course(training, recipe, schedule, seed, device)
+        result = _train(learner, course, validation, checkpoint, progress, keep)
+    return result
 
 
 @dataclass(frozen=True)
@@ -129,12 +140,13 @@ class _Course:
 
     training: LabelledPixels
     recipe: Recipe
+    schedule: Schedule
     seed: int
     device: torch.device
 
-    @cached_property
+    @property
     def epochs(self) -> int:
-        return self.recipe.epochs_for(len(self.training))
+        return self.schedule.epochs
 
     @cached_property
     def class_weights(self) -> Tensor | None:
@@ -159,6 +171,7 @@ def _train(
     validation: LabelledPixels,
     checkpoint: Path | None,
     progress: Callable[[Epoch], None],
+    keep: bool,
 ) -> TrainingResult:
     training, recipe, device, epochs = course.training, course.recipe, course.device, course.epochs
     if recipe.whitened:
@@ -184,6 +197,8 @@ def _train(
             save_checkpoint(checkpoint, state)
             saved = time.monotonic()
         progress(record)
+    if checkpoint is not None and keep:
+        save_checkpoint(checkpoint, state)
     if state.history and not _gives_numbers(learner.watched(), state.best, training, device):
         raise _diverged(recipe, state.history[-1])  # in its last step
     learner.take(state.best)
@@ -224,12 +239,12 @@ def _train_epoch(learner: Learner, state: TrainingState, course: _Course) -> flo
     # Read once: a GPU need not wait.
     losses = torch.zeros((), dtype=torch.float64, device=course.device)
     for index, subnets in enumerate(learner.subnets(epoch, steps)):
-        done = (epoch * steps + index) / (course.epochs * steps)
+        share = course.schedule.share(epoch * steps + index, course.epochs * steps)
         chosen = order[index * recipe.batch_size : (index + 1) * recipe.batch_size]
         leaves = Leaves.of(learner, state, subnets)
         loss = _backward(learner, subnets, leaves.values, course, chosen, generator)
         losses += len(chosen) * loss.double()
-        leaves.step(recipe, recipe.learning_rate * _schedule(done, recipe.warmup))
+        leaves.step(recipe, recipe.learning_rate * share)
     return float(losses) / len(training)
 
 
@@ -264,13 +279,6 @@ def _backward(
         if learner.soft_labels and subnet is subnets[0]:
             targets = probabilities(logits.detach())
     return total
-
-
-def _schedule(done: float, warmup: float) -> float:
-    """Share of the peak rate when `done` of all steps are done: linear up, then a cosine down."""
-    if done < warmup:
-        return max(done, 1e-3) / warmup
-    return 0.5 * (1.0 + math.cos(math.pi * (done - warmup) / (1.0 - warmup)))
 
 
 @torch.no_grad()

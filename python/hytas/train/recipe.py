@@ -8,6 +8,7 @@ from typing import Any
 
 from hytas.errors import InputError
 from hytas.settings import plain_numbers
+from hytas.train.schedule import Schedule
 
 SHARES = (
     "warmup",
@@ -148,6 +149,12 @@ class Recipe:
             return self.epochs
         epochs = math.ceil(self.steps / self.steps_per_epoch(pixels))
         return epochs if self.most_epochs is None else min(epochs, self.most_epochs)
+
+    def schedule(self, pixels: int) -> Schedule:
+        """How long and at which rates to train on `pixels` training pixels."""
+        epochs = self.epochs_for(pixels)
+        warmup = self.warmup * epochs * self.steps_per_epoch(pixels)
+        return Schedule(epochs, warmup, warmup)
 
     def to_dict(self) -> dict[str, Any]:
         """The JSON form."""

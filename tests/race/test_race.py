@@ -104,7 +104,7 @@ def test_a_ranking_is_a_function_and_a_line(
     assert (
         race(trains_nothing(), ranked(5), store, ranking="wildest", **FIVE).finalist == ranked(5)[4]
     )
-    with pytest.raises(InputError, match="ranking 'best': must be one of .*, wild"):
+    with pytest.raises(InputError, match=r"ranking .best.: must be one of .*, wild"):
         race(trains_nothing(), ranked(5), store, ranking="best", **FIVE)
 
 

@@ -4,7 +4,6 @@
 of a supernet. A network runs with the mapping name -> tensor by `torch.func.functional_call`.
 """
 
-import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from math import isqrt
@@ -114,20 +113,15 @@ def full_sizes(space: str, shape: InputShape) -> Mapping[str, torch.Size]:
 
 
 def _extremes(genes: Sequence[Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
-    """Yield the architecture with every gene at its largest value, and those that differ from it.
+    """Yield the architecture with every gene at its largest value, and those with one gene changed.
 
-    A gene of numbers changes alone, to its smallest value. Genes of labels change to each of their
-    labels, two at a time: what a layer is made of may depend on two of them.
+    A gene of numbers changes to its smallest value, a gene of labels from its last to each other.
     """
     top = {gene["name"]: _ends(gene)[-1] for gene in genes}
-    changes = [{gene["name"]: value} for gene in genes for value in _ends(gene)]
-    labels = [gene for gene in genes if isinstance(top[gene["name"]], str)]
-    for one, other in itertools.combinations(labels, 2):
-        for values in itertools.product(one["values"], other["values"]):
-            changes.append(dict(zip((one["name"], other["name"]), values, strict=True)))
-    for change in changes:
-        chosen = top | change
-        yield {each["name"]: _of_layers(each, chosen) for each in genes}
+    for gene in genes:
+        for value in _ends(gene):
+            chosen = {**top, gene["name"]: value}
+            yield {each["name"]: _of_layers(each, chosen) for each in genes}
 
 
 def _ends(gene: Mapping[str, Any]) -> list[Any]:

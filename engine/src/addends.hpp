@@ -20,18 +20,26 @@ void sum_addends(const Combinations& combinations, const std::vector<Projection>
         for (const Projection::Term& term : addends[i].terms) last = std::max(last, term.slot);
         ending[last].push_back(i);
     }
-    std::vector<Sum> sums(slots + 1, Sum(0));  // of what reads only genes before a slot
+    std::vector<std::size_t> first_step(slots, 0);  // of a change of the slot, among the slots where addends end
+    std::size_t steps = 0;
+    for (std::size_t slot = 0; slot < slots; ++slot) {
+        first_step[slot] = steps;
+        if (ending[slot].empty()) continue;
+        ending[steps] = ending[slot];
+        ++steps;
+    }
+    std::vector<Sum> sums(steps + 1, Sum(0));  // of the addends before a step
     for (std::size_t combination = 0; combination < combinations.size(); ++combination) {
         const Gene8* genes = combinations.genes(combination);
-        std::size_t slot = 0;
+        std::size_t changed = 0;
         if (combination > 0)
-            while (genes[slot] == *(genes + slot - slots)) ++slot;
-        for (; slot < slots; ++slot) {
-            Sum sum = sums[slot];
-            for (const std::size_t i : ending[slot]) sum = sum + value(i, genes);
-            sums[slot + 1] = sum;
+            while (genes[changed] == *(genes + changed - slots)) ++changed;
+        for (std::size_t step = first_step[changed]; step < steps; ++step) {
+            Sum sum = sums[step];
+            for (const std::size_t i : ending[step]) sum = sum + value(i, genes);
+            sums[step + 1] = sum;
         }
-        each(sums[slots]);
+        each(sums[steps]);
     }
 }
 

@@ -62,6 +62,7 @@ std::string SearchSpace::complaint(GenomeView genome) const {
                     return genes_[group.genes[i]].name + " index " + std::to_string(*at) + " of layer " + std::to_string(layer) +
                            (layer < depth ? " is out of range" : " is beyond the depth: must be 0");
     }
+    if (combinations_.of(genome.data()) != Combinations::none) return "";
     for (const Requirement& rule : requirements_)
         if (rule.broken[rule.genes.row(genome.data())]) return complaint(rule, genome);
     return "";

@@ -12,7 +12,7 @@ namespace hytas {
 namespace {
 constexpr std::int64_t most_cost = std::int64_t{1} << 61;  // two of them still add up in 64 bits
 constexpr std::size_t most_entries = std::size_t{1} << 24;
-constexpr std::size_t most_known = std::size_t{1} << 20;
+constexpr std::size_t most_known = std::size_t{1} << 21;  // 48 MB
 }  // namespace
 
 void SpaceReader::read_costs() {
@@ -113,9 +113,12 @@ void SpaceReader::tabulate_global(CostTable& cost, Expressions::Root root, const
     const std::vector<Expressions::Root> addends = expressions_.addends(root);
     std::vector<Projection> genes_of;
     std::vector<std::vector<std::optional<Rational>>> known(addends.size());  // [row]; empty where there are too many rows
+    std::size_t room = most_known;
     for (const Expressions::Root addend : addends) {
         genes_of.push_back(projection_of(addend, -1, what));
-        if (genes_of.back().rows <= most_known) known[genes_of.size() - 1].resize(genes_of.back().rows);
+        if (genes_of.back().rows > room) continue;
+        known[genes_of.size() - 1].resize(genes_of.back().rows);
+        room -= genes_of.back().rows;
     }
     const auto compute = [&](std::size_t i, const Gene8* genes) {
         for (const Projection::Term& term : genes_of[i].terms) set_slot(term.slot, genes[term.slot]);

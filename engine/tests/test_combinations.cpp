@@ -269,10 +269,10 @@ TEST_CASE("hytas-wide with mixers and gates of each stream: 4e7 combinations, ei
         genes += R"({"name": ")" + stream + R"(_mixer", "values": ["attention", "conv3", "conv5", "none"]}, {"name": ")" + stream +
                  R"(_gate", "values": ["no", "yes"]}, )";
     insert(R"({"name": "band_heads")", genes);
-    insert(R"("patch <= patch_size or)", R"("tokens != 'pixel' or (band_mixer == 'attention' and band_gate == 'no')",
-           "tokens != 'band' or (pixel_mixer == 'attention' and pixel_gate == 'no')",
-           "tokens == 'band' or tokens == 'pixel' or (band_mixer == pixel_mixer and band_gate == pixel_gate)", ) ");
-        insert("embedding + rest\",", "(E if band_mixer == 'attention' else 0) + (E if pixel_gate == 'yes' else 0) + ");
+    insert("\"patch <= patch_size or", R"RULES("tokens != 'pixel' or (band_mixer == 'attention' and band_gate == 'no')",
+        "tokens != 'band' or (pixel_mixer == 'attention' and pixel_gate == 'no')",
+        "tokens == 'band' or tokens == 'pixel' or (band_mixer == pixel_mixer and band_gate == pixel_gate)", )RULES");
+    insert("embedding + rest\",", "(E if band_mixer == 'attention' else 0) + (E if pixel_gate == 'yes' else 0) + ");
     const SpacePtr space = open(text);
     const SpacePtr plain = builtin("hytas-wide");
     CHECK(space->combinations().size() == 8 * plain->combinations().size());

@@ -68,7 +68,7 @@ class ModelCard:
         if len(self.class_ids) != classes or len(self.palette) != classes:
             raise InputError(
                 f"class_ids, palette: {len(self.class_ids)} ids and {len(self.palette)} colours "
-                f"for {classes} class names: one each needed"
+                f"for {classes} class names; one for each is needed"
             )
         if self.patch_size < 1 or self.patch_size % 2 == 0:
             raise InputError(f"patch_size: {self.patch_size} is not a positive odd number")
@@ -88,7 +88,8 @@ class ModelCard:
         _check_values(self)
         if self.wavelengths is not None and len(self.wavelengths) != self.bands:
             raise InputError(
-                f"wavelengths: {len(self.wavelengths)} for {self.bands} bands: one each needed"
+                f"wavelengths: {len(self.wavelengths)} for {self.bands} bands; one "
+                "for each is needed"
             )
 
     @property
@@ -180,7 +181,7 @@ def _check_values(card: ModelCard) -> None:
             raise InputError(f"class_ids: {number} is not a whole number of 32 bits")
     mark = card.preprocessing.get("nodata")
     if mark is not None and (isinstance(mark, bool) or not isinstance(mark, int | float)):
-        raise InputError(f"preprocessing: nodata is {mark!r}, a number or null needed")
+        raise InputError(f"preprocessing: nodata is {mark!r}; a number or null is needed")
 
 
 def _parse(properties: Mapping[str, str]) -> dict[str, Any]:

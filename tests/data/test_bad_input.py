@@ -35,7 +35,7 @@ def test_missing_labels_file_is_named_as_such(mat, cube, tmp_path):
 def test_labels_of_text_are_told_from_none(cube, labels, tmp_path):
     np.savez(tmp_path / "scene.npz", c=cube, gt=labels.astype("U5"))
     assert "gt (9 x 11 <U5) in" in refused(tmp_path / "scene.npz")
-    assert refused(tmp_path / "scene.npz").endswith("is text, real numbers needed")
+    assert refused(tmp_path / "scene.npz").endswith("is text; real numbers are needed")
 
 
 @pytest.mark.parametrize(
@@ -133,7 +133,7 @@ def test_not_a_scene(mat, labels, cube):
     message = refused(mat(a=np.zeros((2, 3, 4, 5)), b=labels))
     assert "is not a scene: it holds a (2 x 3 x 4 x 5" in message
     assert "is not a scene: it holds nothing" in refused(mat())
-    assert "real numbers needed" in refused(mat(c=cube + 1j, gt=labels))
+    assert "real numbers are needed" in refused(mat(c=cube + 1j, gt=labels))
     assert "is not a scene" in refused(mat(c=np.array(["abc"]), gt=labels))
 
 
@@ -152,9 +152,9 @@ def test_classes_of_one_name_are_told_apart(cube, labels):
 @pytest.mark.parametrize("dtype", ["c8", "U3", "S2", "M8[s]", "O"])
 def test_types_that_are_no_numbers(tmp_path, labels, dtype):
     np.savez(tmp_path / "s.npz", c=np.zeros((9, 11, 6)).astype(dtype), gt=labels)
-    assert "real numbers needed" in refused(tmp_path / "s.npz")
+    assert "real numbers are needed" in refused(tmp_path / "s.npz")
     np.savez(tmp_path / "t.npz", c=np.ones((9, 11, 6)), gt=labels.astype(dtype))
-    assert "real numbers needed" in refused(tmp_path / "t.npz") or "no label map" in refused(
+    assert "real numbers are needed" in refused(tmp_path / "t.npz") or "no label map" in refused(
         tmp_path / "t.npz"
     )
 
@@ -168,9 +168,9 @@ def test_several_cubes(mat, cube, labels):
     other = mat("one-fits.mat", a=cube, b=np.moveaxis(cube, 0, 1), gt=labels)
     np.testing.assert_array_equal(load_scene(other).cube, cube)
     assert "no variable 'z'" in refused(path, cube_key="z")
-    assert "three axes needed" in refused(path, cube_key="gt")
-    assert "two axes needed" in refused(path, cube_key="a", labels_key="b")
-    assert "one or two needed" in refused(path, cube_key="a", labels_key="b,c,d")
+    assert "three axes are needed" in refused(path, cube_key="gt")
+    assert "two axes are needed" in refused(path, cube_key="a", labels_key="b")
+    assert "one or two are needed" in refused(path, cube_key="a", labels_key="b,c,d")
 
 
 def test_height_and_width_must_agree(mat, cube, labels):

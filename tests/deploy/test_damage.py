@@ -134,7 +134,7 @@ def opset(domain: str, version: int) -> Change:
         (opset("com.evil", 20), "needs operators of domain b'com.evil', hytas writes those of"),
         (opset("", 99), "is of operator set 99, must be 18 to 24"),
         (lambda model: model.ClearField("opset_import"), "names no operator set"),
-        (lambda model: model.ClearField("graph"), "has 0 graphs, one needed"),
+        (lambda model: model.ClearField("graph"), "has 0 graphs; one is needed"),
     ],
 )
 def test_a_sealed_file_is_looked_through_before_it_runs(

@@ -236,7 +236,7 @@ def test_a_card_with_impossible_values_is_refused(exported: Exported, tmp_path: 
     unheld = json.dumps({**exported.card.preprocessing, "nodata": -9999})
     colours = json.dumps([[300, 0, 0], *exported.card.palette[1:]])
     for properties, message in (
-        ({"preprocessing": marked}, "preprocessing: nodata is 'abc', a number or null needed"),
+        ({"preprocessing": marked}, "preprocessing: nodata is 'abc'; a number or null is needed"),
         (
             {"preprocessing": unheld},
             "preprocessing: nodata is -9999, which no value of",
@@ -251,7 +251,7 @@ def test_a_card_with_impossible_values_is_refused(exported: Exported, tmp_path: 
         path = rewritten(exported, tmp_path / "model.onnx", **properties)
         with pytest.raises(InputError, match=r"model.onnx has broken metadata \("):
             DeployedModel.load(path, "cpu")
-    with pytest.raises(InputError, match=r"is a folder, an exported \.onnx file needed"):
+    with pytest.raises(InputError, match=r"is a folder; an exported \.onnx file is needed"):
         DeployedModel.load(tmp_path, "cpu")
 
 

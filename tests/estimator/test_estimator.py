@@ -259,7 +259,7 @@ def test_arrays_that_are_no_scene(fitted: HSIClassifier, halves: tuple[np.ndarra
         ((cube, train * 0), "no labelled pixel"),
         ((cube, (train > 0).astype(int)), "single class 1"),
         ((cube, train - 0.5), "labels must be whole numbers"),
-        ((cube.astype(complex), train), "real numbers needed"),
+        ((cube.astype(complex), train), "real numbers are needed"),
         ((np.where(cube > 500, np.nan, cube), train), "NaN"),
     ):
         with pytest.raises(InputError, match=message):

@@ -136,11 +136,11 @@ _UNITS |= {f"micromet{end}" for end in ("er", "ers", "re", "res")}
 def header_nanometres(values: list[str], bands: int, units: str) -> tuple[Array | None, str]:
     """Return the wavelengths in nm that a header lists, or None and why they cannot be used."""
     if units.strip().lower() not in _UNITS:
-        return None, f"wavelength units = {units}: nanometers or micrometers needed"
+        return None, f"wavelength units = {units}: nanometers or micrometers are needed"
     if len(values) != bands:
         return None, f"{len(values)} values for {bands} bands"
     found = nanometres(np.array(values), bands)
-    return found, "" if found is not None else "positive finite numbers needed"
+    return found, "" if found is not None else "positive finite numbers are needed"
 
 
 def nanometres(values: Array, bands: int | None = None) -> Array | None:

@@ -147,7 +147,7 @@ def open_cube(path: str | Path, cube_key: str | None = None, bands: int | None =
     size = variable.shape[axis]
     if size < 2 or 0 in variable.shape:
         shape = " x ".join(map(str, variable.shape))
-        raise InputError(f"scene: the cube is {shape}: pixels of at least 2 bands needed")
+        raise InputError(f"scene: the cube is {shape}: pixels with at least 2 bands are needed")
     return FileCube(contents, variable, axis)
 
 

@@ -66,7 +66,7 @@ def find_cube(
         _require_number(variable, contents, argument)
         if len(variable.shape) != 3:
             raise InputError(
-                f"{argument}: {variable} in {contents.path} is no cube: three axes needed"
+                f"{argument}: {variable} in {contents.path} is not a cube; three axes are needed"
             )
         return variable
     cubes = [v for v in contents.variables if len(v.shape) == 3 and map_shape(v.shape) is None]
@@ -136,7 +136,7 @@ def find_maps(
     if key is not None:
         keys = [name.strip() for name in key.split(",")]
         if len(keys) > 2:
-            raise InputError(f"--labels-key: {key!r} names {len(keys)} maps, one or two needed")
+            raise InputError(f"--labels-key: {key!r} names {len(keys)} maps; one or two are needed")
         if len(set(keys)) < len(keys):
             raise InputError(f"--labels-key: {key!r} names one map twice")
         return read([contents.get(name, argument) for name in keys])
@@ -220,7 +220,9 @@ def _load_map(
         raise InputError("unlabelled 0: 0 is no label of unlabelled pixels where zero is a class")
     shape = map_shape(variable.shape)
     if shape is None:
-        raise InputError(f"{argument}: {variable} in {contents.path} is no map: two axes needed")
+        raise InputError(
+            f"{argument}: {variable} in {contents.path} is not a map; two axes are needed"
+        )
     values = load(variable, contents, argument).reshape(shape)
     empty = np.zeros(shape, np.bool_)
     for mark in (variable.nodata, unlabelled):
@@ -235,5 +237,5 @@ def _load_map(
 def _require_number(variable: Variable, contents: Contents, argument: str) -> None:
     if variable.kind != "number":
         raise InputError(
-            f"{argument}: {variable} in {contents.path} is {variable.kind}, real numbers needed"
+            f"{argument}: {variable} in {contents.path} is {variable.kind}; real numbers are needed"
         )

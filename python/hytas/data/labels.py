@@ -41,7 +41,7 @@ def check_map(name: str, values: Array, argument: str = "labels") -> npt.NDArray
                 "labels must be whole numbers"
             )
     elif values.dtype.kind not in "iub":
-        raise InputError(f"{argument}: {name} is of type {values.dtype}, whole numbers needed")
+        raise InputError(f"{argument}: {name} is of type {values.dtype}; whole numbers are needed")
     if values.max(initial=0) >= 2**31:  # maps hold 32 bits
         raise InputError(f"{argument}: {name} holds {values.max()}: labels must be below 2^31")
     whole: npt.NDArray[np.int64] = values.astype(np.int64)
@@ -73,7 +73,7 @@ def join(maps: Sequence[tuple[str, Array]], argument: str = "labels") -> Labels:
         raise InputError(f"{argument}: {names} holds no labelled pixel: all values are 0")
     if ids.size == 1:
         raise InputError(
-            f"{argument}: {names} holds the single class {ids[0]}: at least 2 classes needed; "
+            f"{argument}: {names} holds the single class {ids[0]}: at least 2 classes are needed; "
             "--zero-is-a-class takes 0 for one, too"
         )
     if ids[-1] in USUAL_MARKS and ids[-1] > ids[-2] + 1:

@@ -200,17 +200,17 @@ def check_cube(cube: Array, argument: str) -> None:
     """
     shape = " x ".join(map(str, cube.shape))
     if cube.dtype.kind not in "iuf":
-        raise InputError(f"{argument}: the cube is of type {cube.dtype}, real numbers needed")
+        raise InputError(f"{argument}: the cube is of type {cube.dtype}; real numbers are needed")
     if cube.dtype.itemsize > 8:
         raise InputError(f"{argument}: the cube is of type {cube.dtype}, at most 64 bits a value")
     if cube.ndim != 3:
         raise InputError(
-            f"{argument}: the cube is {shape}, three axes (height, width, bands) needed"
+            f"{argument}: the cube is {shape}, three axes (height, width, bands) are needed"
         )
     if 0 in cube.shape:
         raise InputError(f"{argument}: the cube is {shape}: it holds no pixel")
     if cube.shape[2] < 2:
-        raise InputError(f"{argument}: the cube is {shape}: it has one band, at least 2 needed")
+        raise InputError(f"{argument}: the cube is {shape}: it has one band; at least 2 are needed")
 
 
 def fingerprint(

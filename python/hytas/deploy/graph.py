@@ -145,7 +145,7 @@ class _Check:
         if raw is not None and count * ELEMENT_BYTES[element] != len(raw):
             raise GraphError(
                 f"has a tensor of {count} values in {len(raw)} bytes: "
-                f"{count * ELEMENT_BYTES[element]} needed"
+                f"{count * ELEMENT_BYTES[element]} are needed"
             )
         if raw is None and count > held:
             raise GraphError(f"has a tensor of {count} values and holds {held} of them")
@@ -185,7 +185,7 @@ class _Check:
 
 def _bytes(value: Value) -> memoryview:
     if isinstance(value, int):
-        raise ValueError("a protobuf field is a number, a message needed")
+        raise ValueError("a protobuf field is a number; a message is needed")
     return value
 
 

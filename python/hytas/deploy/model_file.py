@@ -57,11 +57,13 @@ def read_model(path: Path) -> bytes:
     if not path.exists():
         raise InputError(f"model: no such file: {path}")
     if path.is_dir():
-        raise InputError(f"model: {path} is a folder, an exported .onnx file needed")
+        raise InputError(f"model: {path} is a folder; an exported .onnx file is needed")
     with open(path, "rb", opener=_without_waiting) as file:
         state = os.fstat(file.fileno())
         if not stat.S_ISREG(state.st_mode):
-            raise InputError(f"model: {path} is a device or a pipe, an exported .onnx file needed")
+            raise InputError(
+                f"model: {path} is a device or a pipe; an exported .onnx file is needed"
+            )
         if state.st_size > MOST_BYTES:
             raise InputError(
                 f"model: {path} has {state.st_size} bytes: at most {MOST_BYTES} allowed"
@@ -131,7 +133,7 @@ def _parts(fields: Fields, content: memoryview) -> _Parts:
 
 def _message(number: int, value: Value) -> memoryview:
     if isinstance(value, int):
-        raise ValueError(f"protobuf field {number} is a number, a message needed")
+        raise ValueError(f"protobuf field {number} is a number; a message is needed")
     return value
 
 
@@ -179,7 +181,7 @@ def _check_sum(content: bytes, parts: _Parts, path: Path) -> tuple[str, tuple[st
 
 def _check_opsets(parts: _Parts, path: Path) -> None:
     if len(parts.graphs) != 1:
-        raise InputError(f"model: {path} has {len(parts.graphs)} graphs, one needed")
+        raise InputError(f"model: {path} has {len(parts.graphs)} graphs; one is needed")
     if parts.foreign is not None:
         raise InputError(f"model: {path} has {parts.foreign}, which hytas never writes")
     for domain, version in parts.opsets:

@@ -103,7 +103,7 @@ def check_output(path: Path, argument: str = "out") -> None:
     check_folder(path, argument)
     for file in files_of(path, argument):
         if file.is_dir():
-            raise InputError(f"{argument}: {file} is a folder, a file name needed")
+            raise InputError(f"{argument}: {file} is a folder; the name of a file is needed")
 
 
 def files_of(path: Path, argument: str = "out") -> tuple[Path, ...]:

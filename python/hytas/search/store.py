@@ -292,7 +292,7 @@ def _training(row: tuple[Any, ...]) -> Training:
     )
     figures, seconds = _numbers(_object(row[4])), _number(row[5], "seconds")
     if not isinstance(row[6], str):
-        raise TypeError(f"reason is {row[6]!r}, a text needed")
+        raise TypeError(f"reason is {row[6]!r}; a text is needed")
     return Training(number, steps, fold, pixels, figures, seconds, row[6])
 
 
@@ -306,13 +306,13 @@ def _object(text: Any) -> dict[str, Any]:
 
 def _whole(value: Any, name: str) -> int:
     if not isinstance(value, int) or isinstance(value, bool):
-        raise TypeError(f"{name} is {str(value)[:40]!r}, a whole number needed")
+        raise TypeError(f"{name} is {str(value)[:40]!r}; a whole number is needed")
     return value
 
 
 def _number(value: Any, name: str) -> float:
     if not isinstance(value, int | float) or isinstance(value, bool):
-        raise TypeError(f"{name} is {str(value)[:40]!r}, a number needed")
+        raise TypeError(f"{name} is {str(value)[:40]!r}; a number is needed")
     return value
 
 

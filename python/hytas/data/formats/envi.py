@@ -216,7 +216,7 @@ def _meta(header: dict[str, Any], bands: int, path: Path) -> dict[str, Any]:
         try:
             meta["nodata"] = float(mark)
         except (TypeError, ValueError):
-            raise InputError(f"{path}: 'data ignore value' is {mark}, a number needed") from None
+            raise InputError(f"{path}: 'data ignore value' is {mark}; a number is needed") from None
     return meta
 
 

@@ -76,7 +76,7 @@ def _page(file: BinaryIO, at: int, layout: _Layout) -> tuple[int, int, int]:
     file.seek(at)
     count = _number(file, layout.length)
     if not 0 < count <= 4096:
-        raise ValueError(f"the page at byte {at} has {count} tags, 1 to 4096 needed")
+        raise ValueError(f"the page at byte {at} has {count} tags; 1 to 4096 are needed")
     data = file.read(count * layout.tag.size)
     if len(data) < count * layout.tag.size:
         raise ValueError(f"the file ends inside the page at byte {at}")

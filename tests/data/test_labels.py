@@ -37,7 +37,7 @@ def test_the_users_mark_is_unlabelled_as_0_is(write, mark, dtype):
 
 
 def test_a_mark_that_nobody_declared_is_told(write):
-    with pytest.raises(InputError, match=r"gt is -1 at row 0, .* --unlabelled -1 takes it for 0$"):
+    with pytest.raises(InputError, match=r"gt is -1 at row 0, .* say --unlabelled -1$"):
         load_scene(write(-1, np.int16), labels_key="gt")
     scene = load_scene(write(255, np.uint8))
     assert scene.notes == (

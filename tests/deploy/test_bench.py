@@ -325,7 +325,7 @@ def test_a_written_table_says_how_to_take_it(
     monkeypatch.setattr("hytas.export.latency.predict", lambda table, card, name: 0.2)
     path = tmp_path / "out.json"
     done = run_bench(monkeypatch, exported.onnx, "--no-torch", "--profile-table", path)
-    assert f"--budget 3ms-latency@{path} takes it" in done.output
+    assert f"use it as --budget 3ms-latency@{path}" in done.output
     assert "--space hytas-wide --variable bands=23 --variable classes=4" in done.output
     assert "predicts 0.200 ms for this model, measured 0.112 ms (+78 %) at batch 8" in done.output
     assert json.loads(path.read_text()) == table

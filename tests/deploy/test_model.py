@@ -287,3 +287,12 @@ def test_bench_looks_at_its_table_first(exported: Exported, tmp_path: Path) -> N
         done = CliRunner().invoke(bench, arguments)
         assert isinstance(done.exception, InputError)
         assert re.search(message, str(done.exception))
+
+
+def test_texts_of_the_card_are_one_line_each(exported: Exported, tmp_path: Path) -> None:
+    evil = "1.0\x1b[2J\nerror: no\u202e"
+    path = rewritten(exported, tmp_path / "model.onnx", version=evil, precision=evil)
+    card = DeployedModel.load(path, "cpu").card
+    assert card.version == card.precision
+    assert card.version.startswith("1.0 ")
+    assert card.version.isprintable()

@@ -128,20 +128,20 @@ def read_table(
 ) -> RankingTable:
     """Read one CSV table.
 
-    Its columns are OA, the genes (depth, embed_dim, num_heads, mlp_ratio; or a column space and the
-    genes of that space, as `hytas score` writes them), scores by the names of `hytas proxies` or of
-    the published tables, and bookkeeping. Rows with a `suspect` other than 0
-    and rows without an OA are left out, and a note says how many.
+    It has a column OA, columns of genes, columns of scores, and bookkeeping. The genes are depth,
+    embed_dim, num_heads and mlp_ratio, or a column space and the genes of that space, as
+    `hytas score` writes them. Scores have the names of `hytas proxies` or of the published tables.
+    Rows without an OA, and rows whose `suspect` is not 0, are left out; a note gives their number.
 
     Args:
-        shape: what the scene fixes, for the true parameter counts; found by itself for the
+        shape: bands, classes and patch of the scene, for the true parameter counts; known for the
             published scenes and tables (`hytas.analysis.size`).
-        score_columns: columns of other names to take for scores.
-        ignored_columns: columns of other names to leave out.
+        score_columns: more columns that hold scores.
+        ignored_columns: more columns to ignore.
 
     Raises:
-        InputError: not a CSV table, a missing or unknown column, or a field that is no number; the
-            message names file, line and column.
+        InputError: not a CSV table, a missing or unknown column, or a field that is not a number;
+            the message names file, line and column.
         OSError: the file cannot be read.
     """
     path = Path(path)
@@ -153,19 +153,7 @@ def read_table(
     trained = [row for row in kept if _number(path, row, TARGET, columns) is not None]
     if len(trained) < len(kept):
         notes.append(f"{len(kept) - len(trained)} rows without an OA left out")
-    once: dict[str, tuple[dict[str, Any], _Row]] = {}
-    for row in trained:
-        architecture = _architecture(path, row, columns)
-        once.setdefault(architecture_key(architecture), (architecture, row))
-    if len(once) < len(trained):
-        notes.append(
-            f"{len(trained) - len(once)} repeated networks left out (the first row of each is kept)"
-        )
-    if len(once) < 3:
-        why = f" ({'; '.join(notes)})" if notes else ""
-        raise InputError(f"{path}: {len(once)} trained networks{why}; at least 3 are needed")
-    architectures = tuple(one for one, _ in once.values())
-    trained = [row for _, row in once.values()]
+    architectures, trained = _without_repeats(path, trained, columns, notes)
 
     def column(name: str) -> Floats:
         values = (_number(path, row, name, columns) for row in trained)
@@ -181,6 +169,28 @@ def read_table(
         notes.append("true parameter counts unknown, so no budget bands: --shape says what scene")
     accuracy = _fractions(path, column(TARGET), notes)
     return RankingTable(path.stem, architectures, accuracy, _oriented(scores), size, tuple(notes))
+
+
+def _without_repeats(
+    path: Path, rows: Sequence[_Row], columns: Mapping[str, str], notes: list[str]
+) -> tuple[tuple[dict[str, Any], ...], list[_Row]]:
+    """Return each architecture once, and its first row; note how many rows were left out.
+
+    Raises:
+        InputError: fewer than 3 architectures.
+    """
+    once: dict[str, tuple[dict[str, Any], _Row]] = {}
+    for row in rows:
+        architecture = _architecture(path, row, columns)
+        once.setdefault(architecture_key(architecture), (architecture, row))
+    if len(once) < len(rows):
+        notes.append(
+            f"{len(rows) - len(once)} repeated networks left out (the first row of each is kept)"
+        )
+    if len(once) < 3:
+        why = f" ({'; '.join(notes)})" if notes else ""
+        raise InputError(f"{path}: {len(once)} trained networks{why}; at least 3 are needed")
+    return tuple(one for one, _ in once.values()), [row for _, row in once.values()]
 
 
 def _fractions(path: Path, accuracy: Floats, notes: list[str]) -> Floats:

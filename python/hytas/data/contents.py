@@ -76,14 +76,20 @@ class Variable:
         check_inflated(self.name, self.size, self.stored)
 
     def values(self) -> Array:
-        """Read it whole, if its size is in proportion and as told.
+        """Read the whole array, after a check of its size.
 
         Raises:
-            InputError: much larger in memory than in the file.
-            ValueError: the array in the file is not of the shape that its header tells.
+            InputError: it is much larger in memory than in the file.
+            MemoryError: there is too little memory; the message names the array and its bytes.
+            ValueError: the array in the file has another shape than its header says.
         """
         self.check_size()
-        array = self.read()
+        try:
+            array = self.read()
+        except MemoryError as error:
+            if not self.size:  # the values lie in the file as they are
+                raise
+            raise MemoryError(f"{self} takes {self.size} bytes of memory") from error
         if array.shape != self.shape:
             raise ValueError(f"{self} holds an array of shape {array.shape}")
         return array
@@ -175,10 +181,10 @@ def wavelength_list(variable: Variable) -> Array | None:
 
 @contextmanager
 def reading(argument: str, path: Path, what: str) -> Iterator[None]:
-    """Turn whatever a format's library raises on a broken file into one line.
+    """Turn any exception that a format's library raises on a broken file into one line.
 
     Raises:
-        InputError: the file is truncated or corrupt.
+        InputError: the file is truncated or corrupt, or there is too little memory to read it.
         OSError: as the system gives it (permission, input/output error).
     """
     try:
@@ -188,9 +194,12 @@ def reading(argument: str, path: Path, what: str) -> Iterator[None]:
             raise
         named = str(error) if path.name in str(error) else f"{path}: {error}"
         raise InputError(f"{argument}: {named}") from error
+    except MemoryError as error:
+        told = " ".join(str(error).split()) or f"the file has {path.stat().st_size} bytes"
+        raise InputError(f"{argument}: memory ran out while reading {path}: {told}") from error
     except Exception as error:
-        # h5py raises OSError without errno for a truncated file; the system's own carry one. A
-        # place that no file can have, which damage makes up, is an invalid argument.
+        # h5py raises OSError without errno for a truncated file; the system's own errors have one.
+        # EINVAL means that a damaged file names a position that no file can have.
         if isinstance(error, OSError) and error.errno not in (None, errno.EINVAL):
             raise
         reason = " ".join(str(error).split()) or type(error).__name__

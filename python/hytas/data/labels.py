@@ -49,8 +49,8 @@ def check_map(name: str, values: Array, argument: str = "labels") -> npt.NDArray
         row, column = (int(i) for i in np.argwhere(whole < 0)[0])
         raise InputError(
             f"{argument}: {name} is {whole[row, column]} at row {row}, column {column}: "
-            f"labels must be 0 (unlabelled) or more; --unlabelled {whole[row, column]} takes it "
-            "for 0"
+            "labels must be 0 (unlabelled) or more; if it marks unlabelled pixels, say "
+            f"--unlabelled {whole[row, column]}"
         )
     return whole
 
@@ -74,7 +74,7 @@ def join(maps: Sequence[tuple[str, Array]], argument: str = "labels") -> Labels:
     if ids.size == 1:
         raise InputError(
             f"{argument}: {names} holds the single class {ids[0]}: at least 2 classes are needed; "
-            "--zero-is-a-class takes 0 for one, too"
+            "if 0 is a class, say --zero-is-a-class"
         )
     if ids[-1] in USUAL_MARKS and ids[-1] > ids[-2] + 1:
         notes.append(

@@ -114,32 +114,29 @@ def scene_from_arrays(
     bad_bands: Sequence[int] = (),
     bands: str | None = None,
 ) -> Scene:
-    """Check arrays and make a scene of them.
+    """Check arrays and return a scene with them.
 
-    Labelled pixels must be finite in the bands in use: those selected, but for the dead ones, which
-    hold a value in no labelled pixel. One that is finite in none is left unlabelled.
+    A band is dead if it has no value in any labelled pixel. A labelled pixel must be finite in all
+    selected bands that are not dead. If it is finite in none of them, it becomes unlabelled.
 
     Args:
         cube: (H, W, B), whole numbers or floats of at most 64 bits.
-        labels: (H, W), 0 unlabelled; or `train` and `test`, a fixed split, instead.
+        labels: (H, W), 0 unlabelled; or give a fixed split as `train` and `test` instead.
         name: of the scene.
         wavelengths: (B,) in nm.
-        class_names: by id, or in the order of the ids found; equal ones are numbered.
-        sources: the files they come from.
+        class_names: by id, or in the order of the ids found; equal names get numbers.
+        sources: the files of the arrays.
         notes: remarks to keep.
         map_names: what messages call the maps.
-        nodata: the value that stands for no data.
-        class_colours: RGB by id; used if every class has one, not black, and no two the same.
+        nodata: the no-data value.
+        class_colours: RGB by id; used if every class has a colour of its own that is not black.
         bad_bands: indices of the bands that the file marks as bad.
-        bands: the selection that will be used, as `parse_bands` reads it; None is all but the bad.
-            The scene keeps all bands: it only tells where to look for NaN.
+        bands: the selection to check for NaN, as `parse_bands` reads it; None: all but the bad.
 
     Raises:
-        InputError: arrays that are no scene, in one line.
+        InputError: the arrays are not a scene; in one line.
     """
-    check_cube(cube, "data")
-    maps = _named_maps(labels, train, test, map_names)
-    _check_shapes(maps, cube)
+    maps = _checked_maps(cube, labels, train, test, map_names)
     nodata = as_held(nodata, cube.dtype)
     joined, valid, remarks = _masked(cube, maps, nodata, (bands, bad_bands))
     return Scene(
@@ -159,6 +156,20 @@ def scene_from_arrays(
         class_colours=_colours(class_colours or {}, joined.ids),
         bad_bands=tuple(bad_bands),
     )
+
+
+def _checked_maps(
+    cube: Array,
+    labels: Array | None,
+    train: Array | None,
+    test: Array | None,
+    names: Sequence[str],
+) -> list[tuple[str, Array]]:
+    """Return the maps with their names, after a check that they and the cube make a scene."""
+    check_cube(cube, "data")
+    maps = _named_maps(labels, train, test, names)
+    _check_shapes(maps, cube)
+    return maps
 
 
 def _masked(

@@ -81,7 +81,7 @@ class DeployedModel:
         _check_signature(file.ends, card, path)
         session = _open(content, path, chosen, threads)
         check_chosen(providers, session)
-        card = replace(card, class_names=tuple(map(legible, card.class_names)))
+        card = _printable(card)
         provider = session.get_providers()[0]
         return cls(path, card, provider, session, file.checksum, file.notes)
 
@@ -239,6 +239,16 @@ def _place(index: tuple[int, ...], origin: tuple[int, int]) -> str:
     row, column = (abs(number + first) for number, first in zip(index[-3:-1], origin, strict=True))
     patch = f"patch {index[0]}, " if len(index) == 4 else ""
     return f"{patch}row {row}, column {column}, band {index[-1] + 1}"
+
+
+def _printable(card: ModelCard) -> ModelCard:
+    """Return the card with free texts on one line, without control characters."""
+    return replace(
+        card,
+        class_names=tuple(map(legible, card.class_names)),
+        version=legible(card.version),
+        precision=legible(card.precision),
+    )
 
 
 def _open(

@@ -101,7 +101,7 @@ def judge_reduced(name: str, path: Path, evidence: Evidence) -> dict[str, Any]:
         raise ExportError(
             f"{name}: {100 * agreement:.2f} % of {len(found)} labels agree with torch (at least "
             f"{100 * AGREEMENT:g} % needed) and OA goes from {reference:.4f} to {accuracy:.4f} "
-            f"(at most {OA_DROP:g} lower allowed); --force writes it, marked"
+            f"(at most {OA_DROP:g} lower allowed); use --force to write it anyway"
         )
     return figures
 

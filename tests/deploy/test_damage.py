@@ -220,7 +220,7 @@ def test_devices_pipes_and_huge_files_are_not_read(tmp_path: Path) -> None:
     huge = tmp_path / "huge.onnx"
     with huge.open("wb") as file:
         file.truncate(MOST_BYTES + 1)
-    with pytest.raises(InputError, match=f"has {MOST_BYTES + 1} bytes: at most {MOST_BYTES}"):
+    with pytest.raises(InputError, match=f"has {MOST_BYTES + 1} bytes; at most {MOST_BYTES}"):
         DeployedModel.load(huge)
 
 

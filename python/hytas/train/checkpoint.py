@@ -1,4 +1,4 @@
-"""The state of training in one safetensors file: whole or absent, and no pickle."""
+"""Keep the state of training in one safetensors file, which is complete or absent."""
 
 from dataclasses import asdict
 from pathlib import Path
@@ -29,10 +29,10 @@ def save_checkpoint(path: Path, state: TrainingState) -> None:
 
 
 def load_checkpoint(path: Path, state: TrainingState) -> None:
-    """Bring `state` to where `save_checkpoint` left it.
+    """Restore `state` from a file that `save_checkpoint` wrote.
 
     Raises:
-        InputError: the file is damaged, or no checkpoint of this network.
+        InputError: the file is damaged, or is not a checkpoint of this network.
     """
     parts: dict[str, dict[str, torch.Tensor]] = {}
     facts, tensors = read_tensors(path)

@@ -1,4 +1,4 @@
-"""Train one network on the training pixels, watched by the validation pixels."""
+"""Train one network on training pixels; validation pixels choose the best epoch."""
 
 import copy
 import math
@@ -27,17 +27,17 @@ from hytas.train.recipe import Recipe
 from hytas.train.state import Epoch, TrainingState
 
 WHITENING_PATCHES = 1024
-CHECKPOINT_SECONDS = 5.0  # what a kill can lose
-LEAST_GAIN = 1e-3  # of the mean probability; less is no reason to go on training
+CHECKPOINT_SECONDS = 5.0  # a kill loses at most this much work
+LEAST_GAIN = 1e-3  # of the mean probability; a smaller gain does not make an epoch better
 
 
 class DivergedError(InputError):
-    """A training whose loss or accuracy is no number any more; the learning rate is too large."""
+    """The loss or the logits are not finite any more; usually the learning rate is too large."""
 
 
 @dataclass(frozen=True)
 class TrainingResult:
-    """The history of all epochs and the 1-based epoch whose weights the network now has."""
+    """The history of all epochs, and the epoch (from 1) whose weights the network now has."""
 
     history: tuple[Epoch, ...]
     best_epoch: int
@@ -65,25 +65,25 @@ def train(
 ) -> TrainingResult:
     """Train `network` in place; it ends with the averaged weights of its best validation epoch.
 
-    Of epochs that differ by less than `LEAST_GAIN` the earlier one is the best.
+    If epochs differ by less than `LEAST_GAIN`, the earlier one is the best. Without validation
+    pixels the last epoch is the best.
 
-    The randomness of an epoch is a function of (seed, epoch), so a run that resumes from its
-    checkpoint equals one that never stopped, on the same machine. Without validation pixels the
-    last epoch is taken.
+    The randomness of an epoch depends on (seed, epoch) only. So, on the same machine, a training
+    that resumes from its checkpoint gives the same result as one that never stopped.
 
     Args:
         network: maps scaled patches (N, P, P, bands) to logits (N, C).
-        checkpoint: file written after epochs (at most every few seconds) and resumed from.
+        checkpoint: file to resume from; it is written after epochs, every few seconds at most.
         progress: called with each new epoch.
 
     Raises:
-        DivergedError: the training leaves the range of numbers.
-        InputError: `checkpoint` is not one of this network.
+        DivergedError: loss or logits are not finite any more.
+        InputError: `checkpoint` does not belong to this network.
     """
     device = torch.device(device)
     devices = [device] if device.type == "cuda" else []
-    # A GPU's faster kernels differ from run to run. The caller's generators, of the CPU and of this
-    # device, are left as they were.
+    # Some faster kernels of a GPU give other results in every run. The caller's random generators,
+    # of the CPU and of this device, keep their states.
     with arithmetic("float32", device), torch.random.fork_rng(devices):
         course = _Course(training, recipe, seed, device)
         return _train(network, course, validation, checkpoint, progress)
@@ -91,7 +91,7 @@ def train(
 
 @dataclass(frozen=True)
 class _Course:
-    """What is the same in every step of a training."""
+    """The values that are the same in every step of a training."""
 
     training: LabelledPixels
     recipe: Recipe
@@ -104,7 +104,7 @@ class _Course:
 
     @cached_property
     def class_weights(self) -> Tensor | None:
-        """Weights (C,) of the classes in the loss, 1 in the mean over the training pixels."""
+        """Return the weights (C,) of the classes in the loss; their mean over the pixels is 1."""
         if not self.recipe.class_weights:
             return None
         training = self.training
@@ -150,7 +150,7 @@ def _train(
             saved = time.monotonic()
         progress(record)
     if state.history and not _gives_numbers(state.best, training, device):
-        raise _diverged(recipe, state.history[-1])  # in its last step
+        raise _diverged(recipe, state.history[-1])  # the last step diverged
     network.load_state_dict(state.best.state_dict())
     return TrainingResult(tuple(state.history), state.best_epoch, len(state.history) < epochs)
 
@@ -158,20 +158,20 @@ def _train(
 def _diverged(recipe: Recipe, epoch: Epoch) -> DivergedError:
     return DivergedError(
         f"recipe learning_rate {recipe.learning_rate:g}: the training diverged in epoch "
-        f"{epoch.epoch} of {epoch.epochs} (loss {epoch.loss:g}); take a smaller one, or less of "
+        f"{epoch.epoch} of {epoch.epochs} (loss {epoch.loss:g}); use a smaller rate, or less "
         "weight_decay, band_noise, illumination, brightness or alignment"
     )
 
 
 @torch.no_grad()
 def _gives_numbers(network: nn.Module, training: LabelledPixels, device: torch.device) -> bool:
-    """Whether the logits of some training pixels are finite."""
+    """Return whether the logits of some training pixels are finite."""
     some = np.arange(min(len(training), EVALUATION_BATCH))
     return bool(torch.isfinite(network(training.batch(some, device)[0])).all())
 
 
 def _some_patches(training: LabelledPixels, seed: int) -> Tensor:
-    """As many training patches (n, P, P, bands) as tell their covariance."""
+    """Return enough training patches (n, P, P, bands) to estimate their covariance."""
     order = np.random.default_rng(seed).permutation(len(training))[:WHITENING_PATCHES]
     return training.batch(np.sort(order), torch.device("cpu"))[0]
 
@@ -189,13 +189,13 @@ def _initial_state(network: nn.Module, recipe: Recipe) -> TrainingState:
 
 
 def _train_epoch(state: TrainingState, course: _Course) -> float:
-    """One pass over the training pixels in a random order; the mean loss."""
+    """Train for one pass over the training pixels in random order; return the mean loss."""
     training, recipe, epoch = course.training, course.recipe, len(state.history)
     generator = torch.Generator().manual_seed(_epoch_seed(course.seed, epoch))
-    torch.manual_seed(_epoch_seed(course.seed, epoch) + 1)  # drop-path draws from the global one
+    torch.manual_seed(_epoch_seed(course.seed, epoch) + 1)  # drop-path uses the global generator
     order = torch.randperm(len(training), generator=generator).numpy()
     steps = recipe.steps_per_epoch(len(training))
-    # Read once: a GPU need not wait.
+    # One transfer at the end: the GPU does not have to wait after every step.
     losses = torch.zeros((), dtype=torch.float64, device=course.device)
     state.network.train()
     for index in range(steps):
@@ -212,7 +212,7 @@ def _train_epoch(state: TrainingState, course: _Course) -> float:
 def _step(
     state: TrainingState, course: _Course, chosen: NDArray[np.int64], generator: torch.Generator
 ) -> Tensor:
-    """One optimiser step on the training pixels at positions `chosen`; the loss."""
+    """Do one optimiser step on the training pixels at positions `chosen`; return the loss."""
     recipe = course.recipe
     patches, classes = course.training.batch(chosen, course.device)
     targets = F.one_hot(classes, course.training.classes).float()
@@ -233,7 +233,7 @@ def _step(
 
 
 def _schedule(done: float, warmup: float) -> float:
-    """Share of the peak rate when `done` of all steps are done: linear up, then a cosine down."""
+    """Return the share of the peak learning rate: linear warm-up, then a cosine down."""
     if done < warmup:
         return max(done, 1e-3) / warmup
     return 0.5 * (1.0 + math.cos(math.pi * (done - warmup) / (1.0 - warmup)))
@@ -241,7 +241,7 @@ def _schedule(done: float, warmup: float) -> float:
 
 @torch.no_grad()
 def _average(state: TrainingState, decay: float, step: int) -> None:
-    """Move the average towards the network; faster in the first steps, when it is still noise."""
+    """Move the averaged weights towards the network, faster in the first steps."""
     weight = 1.0 - min(decay, (1.0 + step) / (10.0 + step))
     pairs = zip(state.average.parameters(), state.network.parameters(), strict=True)
     for average, parameter in pairs:
@@ -252,7 +252,7 @@ def _average(state: TrainingState, decay: float, step: int) -> None:
 def _evaluate(
     network: nn.Module, pixels: LabelledPixels, device: torch.device
 ) -> tuple[float, float, float] | tuple[None, None, None]:
-    """Mean cross-entropy, overall accuracy and mean probability of the true class, if any."""
+    """Return mean cross-entropy, overall accuracy and mean probability of the true class."""
     count = len(pixels)
     if count == 0:
         return None, None, None
@@ -275,12 +275,12 @@ def _keep_best(state: TrainingState, record: Epoch) -> None:
 
 
 def _epoch_seed(seed: int, epoch: int) -> int:
-    """A generator seed of its own for every (seed, epoch)."""
+    """Return a different generator seed for every (seed, epoch)."""
     return int(np.random.SeedSequence([seed, epoch]).generate_state(1, np.uint32)[0])
 
 
 def _without_time(epoch: Epoch) -> dict[str, Any]:
-    """An epoch's facts that a resumed run repeats."""
+    """Return an epoch's figures that a resumed training repeats exactly."""
     values = asdict(epoch)
     del values["seconds"]
     return values

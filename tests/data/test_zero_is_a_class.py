@@ -32,9 +32,7 @@ def test_zero_becomes_a_class(target: Path) -> None:
 
 
 def test_the_refusal_names_the_option(target: Path) -> None:
-    with pytest.raises(
-        InputError, match=r"the single class 1: at least 2 .* say --zero-is-a-class"
-    ):
+    with pytest.raises(InputError, match=r"the single class 1: .* say --zero-is-a-class"):
         load_scene(target, unlabelled=255)
 
 

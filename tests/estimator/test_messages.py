@@ -78,7 +78,7 @@ def test_every_method_translates(method: str, monkeypatch: pytest.MonkeyPatch) -
     model.classes_, model._content, model._deployed, model.outcome_ = [1, 2], b"", None, None
     monkeypatch.setattr(DeployedModel, "from_bytes", fail)
     monkeypatch.setattr("hytas.estimator.classifier.write_onnx", fail)
-    arguments = ["m.onnx"] if method == "export" else [[[1, 2]]]
+    arguments = ["m.onnx"] if method == "export" else [[[[1, 2]]]]
     with pytest.raises(InputError, match=r"cube: no nodata; use force=True"):
         getattr(model, method)(*arguments)
 

@@ -29,7 +29,7 @@ def test_missing_folder_and_empty_file(tmp_path):
 
 def test_missing_labels_file_is_named_as_such(mat, cube, tmp_path):
     assert refused(mat(c=cube), tmp_path / "gt.mat").startswith("labels: no such file")
-    assert "holds no label map: name the file that does with --labels" in refused(mat(c=cube))
+    assert "holds no label map; name its file with --labels" in refused(mat(c=cube))
 
 
 def test_labels_of_text_are_told_from_none(cube, labels, tmp_path):
@@ -129,7 +129,7 @@ def test_corrupt(tmp_path, suffix):
 
 
 def test_not_a_scene(mat, labels, cube):
-    assert "has one band, a scene needs at least 2" in refused(mat(gt=labels))
+    assert "has one band; a scene needs at least 2" in refused(mat(gt=labels))
     message = refused(mat(a=np.zeros((2, 3, 4, 5)), b=labels))
     assert "is not a scene: it holds a (2 x 3 x 4 x 5" in message
     assert "is not a scene: it holds nothing" in refused(mat())

@@ -327,7 +327,7 @@ def test_auto_takes_smaller_blocks_and_else_random_pixels(cube, labels):
     tiny[4, 2:4], tiny[4, 5:7] = 1, 2
     split = make_split(scene_of(tiny), patch_size=7)
     assert split.kind == "random"
-    assert "no blocks part this scene" in split.notes[0]
+    assert "no blocks separate training" in split.notes[0]
     with pytest.raises(InputError, match="block: 0 must be at least 1"):
         make_split(scene, block=0, patch_size=3)
 

@@ -50,7 +50,7 @@ def test_names_of_the_file_stay_with_their_labels(tmp_path: Path, cube: np.ndarr
 
 
 def test_what_leaves_no_meaning_to_zero_is_refused(mat, cube, labels, target: Path) -> None:
-    with pytest.raises(InputError, match="unlabelled 0: 0 is no label"):
+    with pytest.raises(InputError, match="unlabelled 0: cannot be given"):
         load_scene(target, unlabelled=0, zero_is_a_class=True)
     both = mat(input=cube, TR=labels, TE=labels)
     with pytest.raises(InputError, match="zero is a class: one label map needed, not TR and TE"):

@@ -201,7 +201,7 @@ def test_another_sensor_is_refused(exported: Exported) -> None:
         deployed.check_scene(103, None, "other")
     with pytest.raises(InputError, match=r"band 3 of scene lies at 552\.2 nm .* at 452\.2 nm"):
         deployed.check_scene(24, trained + 100.0 * (np.arange(24) == 2))
-    with pytest.raises(InputError, match=r"patches: of shape \(2, 7, 7, 24\), the model takes"):
+    with pytest.raises(InputError, match=r"patches: shape \(2, 7, 7, 24\); the model takes"):
         deployed.predict_patches(np.zeros((2, 7, 7, 24), np.uint16))
     one = dataclasses.replace(deployed.card, bands=1, wavelengths=(550.0,))
     with warnings.catch_warnings():

@@ -74,7 +74,7 @@ def test_perfect_and_opposite_scores(write: Write) -> None:
     assert report["scores"]["snip"]["all"]["top1_regret"] < 0
     assert report["scores"]["dss"]["all"]["top10_regret"] > 0
     assert report["size"] is None
-    assert "no budget bands" in report["notes"][0]
+    assert "no ranges of size" in report["notes"][0]
     json.dumps(report, allow_nan=False)
 
 
@@ -126,7 +126,7 @@ def test_accuracies_in_percent_and_rows_that_repeat(write: Write) -> None:
         write([*percent[2:], {**percent[0], "OA": 0}, {**percent[1], "OA": 0.9}])
     )
     np.testing.assert_allclose(collapsed.accuracy[-2:], [0, 0.009])
-    with pytest.raises(InputError, match=r"OA goes from 0\.\d+ to [\d.]+; must be fractions"):
+    with pytest.raises(InputError, match=r"OA goes from 0\.\d+ to [\d.]+; must all be fractions"):
         read_table(write([*rows[1:], percent[0]]))
     with pytest.raises(InputError, match=r"1 trained networks .*; at least 3 are needed"):
         read_table(write(rows[:1] * 3))

@@ -49,7 +49,7 @@ def test_text_named_mat(tmp_path, text):
 
 def test_other_files(tmp_path):
     (tmp_path / "scene.txt").write_text("hello")
-    assert "of no format that hytas reads (MATLAB v7.3, NumPy" in refused(tmp_path / "scene.txt")
+    assert "has no format that hytas reads (MATLAB v7.3, NumPy" in refused(tmp_path / "scene.txt")
 
 
 @pytest.mark.parametrize("kept", [0.05, 0.3, 0.6, 0.9, 0.99])
@@ -214,7 +214,7 @@ def test_split_maps_out_of_rule(mat, cube, labels):
     message = refused(mat(input=cube, TR=train, TE=test))
     assert "class 5 is in TE but has no pixel to train on in TR" in message
     message = refused(mat(input=cube, TR=labels, TE=labels))
-    assert "pixels of class 2 in TR are in TE too, and what is in both only tests" in message
+    assert "pixels of class 2 in TR are also in TE, and a pixel in both is only tested" in message
     torn = labels.copy()
     row, column = np.argwhere(labels == 2)[0]
     torn[row, column] = 5
@@ -254,7 +254,7 @@ def test_shapes_out_of_rule(labels):
     for shape, rule in (((9, 11), "three axes"), ((9, 0, 5), "no pixel"), ((9, 11, 1), "one band")):
         with pytest.raises(InputError, match=rule):
             scene_from_arrays(np.ones(shape), labels)
-    with pytest.raises(InputError, match="none given"):
+    with pytest.raises(InputError, match="labels: missing"):
         scene_from_arrays(np.ones((9, 11, 3)))
     with pytest.raises(InputError, match="2 given for the 3 classes 2, 5, 7"):
         scene_from_arrays(np.ones((9, 11, 3)), labels, class_names=["a", "b"])
@@ -266,9 +266,9 @@ def test_a_class_with_one_pixel(cube, labels):
     scene = scene_from_arrays(cube, lone)
     split = make_split(scene, kind="random", patch_size=3, train_per_class=5)
     assert split.notes == (
-        "class 5 has one labelled pixel, which trains: it is not tested",
+        "class 5 has one labelled pixel, which is a training pixel: the class is not tested",
         "fewer training pixels than asked for: class 5 1 of 5",
-        "fewer than 3 training pixels, so none to validate on: class 5",
+        "fewer than 3 training pixels, so none for validation: class 5",
     )
     assert 0 in split.train
     pair = np.zeros(labels.shape, np.uint8)
@@ -313,7 +313,7 @@ def test_envi_mistakes(tmp_path):
         ),
         ("data type = 2", "data type = 4", r"needs 96 .*; it would fit 'data type = 2' \(int16\)$"),
         ("lines = 3", "lines = 5", r"needs 80 .*; it would fit 'lines = 3'$"),
-        ("lines = 3", "lines = many", "'lines' is many, must be an integer of at least 1"),
+        ("lines = 3", "lines = many", "'lines' is many; must be an integer of at least 1"),
         ("lines = 3\n", "", "'lines' is 0, must be an integer"),
         ("data type = 2", "data type = 7", "'data type' is 7, must be one of"),
         ("byte order = 0", "byte order = 7", "'byte order' is 7, must be 0"),
@@ -328,5 +328,5 @@ def test_envi_mistakes(tmp_path):
 
 def test_a_usual_mark_among_the_ids_is_named(cube, labels):
     (note,) = scene_from_arrays(cube, np.where(labels == 0, 255, labels)).notes
-    assert note.startswith("255 in labels is taken for a class: if it ")
+    assert note.startswith("255 in labels is read as a class: if it ")
     assert scene_from_arrays(cube, np.where(labels == 7, 100, labels)).notes == ()

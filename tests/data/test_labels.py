@@ -41,7 +41,7 @@ def test_a_mark_that_nobody_declared_is_told(write):
         load_scene(write(-1, np.int16), labels_key="gt")
     scene = load_scene(write(255, np.uint8))
     assert scene.notes == (
-        "255 in gt is taken for a class: if it marks unlabelled pixels, say --unlabelled 255",
+        "255 in gt is read as a class: if it marks unlabelled pixels, say --unlabelled 255",
     )
 
 

@@ -132,7 +132,7 @@ def test_scaling_arguments():
         Preprocessing.fit(spectra * np.nan)
     with pytest.raises(InputError, match="none; scaling needs"):
         Preprocessing.fit(spectra[:0])
-    with pytest.raises(InputError, match="4 given, the scaling was fitted on 3"):
+    with pytest.raises(InputError, match="4 given; the scaling was fitted on 3"):
         Preprocessing.fit(spectra).apply(np.zeros((2, 4)))
 
 

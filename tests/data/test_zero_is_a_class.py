@@ -53,7 +53,9 @@ def test_what_leaves_no_meaning_to_zero_is_refused(mat, cube, labels, target: Pa
     with pytest.raises(InputError, match="unlabelled 0: cannot be given"):
         load_scene(target, unlabelled=0, zero_is_a_class=True)
     both = mat(input=cube, TR=labels, TE=labels)
-    with pytest.raises(InputError, match="zero is a class: one label map needed, not TR and TE"):
+    with pytest.raises(
+        InputError, match="zero is a class: needs a single label map, not TR and TE"
+    ):
         load_scene(both, zero_is_a_class=True)
     with pytest.raises(InputError, match="zero is a class: True given, but the scene 'synthetic'"):
         load_scene("synthetic", zero_is_a_class=True)

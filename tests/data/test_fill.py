@@ -71,7 +71,7 @@ def test_a_cube_without_labels_is_searched_by_rows():
     (note,) = undeclared_in_rows(tall, None, bands)
     assert note == (
         f"48 pixels in 16 of {len(tall)} rows hold -9999 in most bands, unlike the others: if that "
-        "stands for no data, say --nodata -9999"
+        "is a no-data value, say --nodata -9999"
     )
     assert undeclared_in_rows(tall, -9999.0, bands) == ()
     assert undeclared_in_rows(with_border(0.0)[0], None, bands) == ()

@@ -211,7 +211,7 @@ def test_results_resume_and_refuse_other_settings(scene: Scene, tmp_path: Path) 
     with pytest.raises(InputError, match=r"train per class 5 \(there 12\)"):
         Results(path, other.setting(scene))
     path.write_text('{"a": 1}')
-    with pytest.raises(InputError, match="holds no fits of reference methods"):
+    with pytest.raises(InputError, match="holds no results of reference methods"):
         Results(path, setting)
 
 

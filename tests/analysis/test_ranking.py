@@ -137,7 +137,7 @@ def test_accuracies_in_percent_and_rows_that_repeat(write: Write) -> None:
 def test_sizes_that_leave_nothing_to_test_on_are_told(write: Write) -> None:
     said: list[str] = []
     analyse_table(read_table(write(networks())), predictor_sizes=(5000,), progress=said.append)
-    assert any("no predictor on 5000 of" in text for text in said)
+    assert any("no predictor with 5000 of" in text for text in said)
 
 
 def test_an_empty_column_of_parameters_counts_for_nothing(write: Write) -> None:
@@ -275,8 +275,8 @@ def test_columns_of_text_and_numbers_of_rows_are_left_out(write: Write) -> None:
     [
         (lambda row: {**row, "snipp": 1}, "unknown column 'snipp'; did you mean snip"),
         (lambda row: {("accuracy" if k == "OA" else k): v for k, v in row.items()}, "'accuracy'"),
-        (lambda row: {k: v for k, v in row.items() if k != "OA"}, "no column OA"),
-        (lambda row: {k: v for k, v in row.items() if k != "depth"}, "no column depth"),
+        (lambda row: {k: v for k, v in row.items() if k != "OA"}, "the column OA is missing"),
+        (lambda row: {k: v for k, v in row.items() if k != "depth"}, "the column depth is missing"),
         (lambda row: {**row, "snip": "high"}, "line 2: snip 'high' is not a number"),
         (lambda row: {**row, "depth": 3}, "line 2: architecture of depth 3"),
         (lambda row: {**row, "mlp_ratio": "[1, 2"}, "line 2"),
@@ -324,7 +324,7 @@ def test_files_that_are_no_tables(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="not UTF-8"):
         read_tables([tmp_path])
     (tmp_path / "binary.csv").write_text("")
-    with pytest.raises(InputError, match="no column OA"):
+    with pytest.raises(InputError, match="the column OA is missing"):
         read_tables([tmp_path])
 
 
@@ -432,7 +432,9 @@ def test_a_score_table_of_the_wide_space_is_ranked(tmp_path: Path) -> None:
     ]
     path = tmp_path / "wide.csv"
     path.write_text("\n".join([head, *rows]))
-    with pytest.raises(InputError, match=r"no column OA.*add the accuracy of each network"):
+    with pytest.raises(
+        InputError, match=r"the column OA is missing.*add the accuracy of each network"
+    ):
         read_table(path)
     path.write_text("\n".join([head + ",OA", *(f"{row},0.{n}" for n, row in enumerate(rows, 5))]))
     table = read_table(path)

@@ -13,7 +13,7 @@ class Console(Live):
         self.show(
             "search",
             f"search: generation {progress.generation}, "
-            f"evaluations {progress.evaluated}/{progress.evaluations}, "
+            f"candidates {progress.evaluated}/{progress.evaluations}, "
             f"best score {progress.best:.6g}, {progress.rate:.1f}/s, "
             f"{duration(progress.remaining)} left",
             progress.evaluated >= progress.evaluations,

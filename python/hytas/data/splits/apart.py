@@ -17,7 +17,7 @@ def folds_apart(
     """Return pairs of pixels to learn from and held-out pixels, in blocks with a guard band.
 
     If blocks of this size do not separate the pixels, smaller ones are tried, down to a quarter.
-    A fold never holds out all pixels of a class: they then stay out of the fold.
+    If a fold would hold out all pixels of a class, it holds out none of them.
 
     Args:
         scene: of the pixels.

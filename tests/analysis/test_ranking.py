@@ -418,7 +418,7 @@ def test_a_column_that_leaves_fusion_out_is_known_for_it(name: str) -> None:
     params = np.array([float(space.cost(one)[name]) for one in architectures])
     found = find_size("other", architectures, {"params": params}, None)
     assert found is not None
-    expected = "column params" + (", which leaves fusion out" if name != "params" else "")
+    expected = "column params" + (", without fusion" if name != "params" else "")
     assert found.source == expected
     np.testing.assert_array_equal(found.params, params)
 
@@ -432,9 +432,7 @@ def test_a_score_table_of_the_wide_space_is_ranked(tmp_path: Path) -> None:
     ]
     path = tmp_path / "wide.csv"
     path.write_text("\n".join([head, *rows]))
-    with pytest.raises(
-        InputError, match=r"the column OA is missing.*add the accuracy of each network"
-    ):
+    with pytest.raises(InputError, match=r"column OA is missing.*add the accuracy of each"):
         read_table(path)
     path.write_text("\n".join([head + ",OA", *(f"{row},0.{n}" for n, row in enumerate(rows, 5))]))
     table = read_table(path)

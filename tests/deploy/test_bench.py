@@ -301,7 +301,7 @@ def test_a_table_written_before_is_set_beside_the_model(
     for changed, message in (
         ({"conditions": {"threads": "two"}}, '"conditions" is {"threads": "two"}; must hold'),
         ({"variables": {"bands": 99}}, "was measured with bands 99, not 23"),
-        ({"unit": "mJ"}, "its unit is 'mJ', must be time"),
+        ({"unit": "mJ"}, "its unit is 'mJ'; must be time"),
         ({"space": "hytas"}, "is of space 'hytas', not of 'hytas-wide'"),
     ):
         path.write_text(json.dumps({**wide_table, **changed}))

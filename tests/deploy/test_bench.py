@@ -303,7 +303,7 @@ def test_a_table_written_before_is_set_beside_the_model(
     for changed, message in (
         ({"conditions": {"threads": "two"}}, '"conditions" is {"threads": "two"}; must hold'),
         ({"variables": {"bands": 99}}, "was measured with bands 99, not 23"),
-        ({"unit": "mJ"}, "its unit is 'mJ', not one of time"),
+        ({"unit": "mJ"}, "its unit is 'mJ'; must be time"),
         ({"space": "hytas"}, "is of space 'hytas', not of 'hytas-wide'"),
     ):
         path.write_text(json.dumps({**wide_table, **changed}))
@@ -327,7 +327,7 @@ def test_a_written_table_says_how_to_take_it(
     monkeypatch.setattr("hytas.export.latency.predict", lambda table, card, name: 0.2)
     path = tmp_path / "out.json"
     done = run_bench(monkeypatch, exported.onnx, "--no-torch", "--profile-table", path)
-    assert f"--budget 3ms-latency@{path} takes it" in done.output
+    assert f"use it as --budget 3ms-latency@{path}" in done.output
     assert "--space hytas-wide --variable bands=23 --variable classes=4" in done.output
     assert "predicts 0.200 ms for this model, measured 0.112 ms (+78 %) at batch 8" in done.output
     assert json.loads(path.read_text()) == table

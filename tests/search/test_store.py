@@ -52,7 +52,7 @@ def test_a_store_of_another_version_is_refused(version: int, tmp_path: Path) -> 
     path = tmp_path / "store.sqlite"
     with sqlite3.connect(path) as connection:
         connection.execute(f"PRAGMA user_version={version}")
-    with pytest.raises(InputError, match=f"version {version}, this hytas reads version"):
+    with pytest.raises(InputError, match=f"version {version}; this hytas reads version"):
         EvaluationStore(path)
 
 

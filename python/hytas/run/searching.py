@@ -27,18 +27,20 @@ Ranks = Callable[[Sequence[Evaluation]], NDArray[np.float64]]
 
 
 def check_search(context: RunContext) -> None:
-    """Refuse, before any work, what the end of the search could not do.
+    """Refuse, before any work, a race that cannot be done after the search.
 
     Raises:
-        InputError: a race without validation pixels.
+        InputError: a race was asked for, and the split has no validation pixels.
     """
     finalist_count(context)
 
 
 def search_stage(run: Run) -> None:
-    """Score architectures of the budget with proxies; every one is kept in the store."""
+    """Search the architectures that fit the budget with proxies, and keep all in the store."""
     context, config, report = run.context, run.context.config, run.report
-    assert context.feasible is not None  # a run without a budget has its architecture
+    assert (
+        context.feasible is not None
+    )  # a run without a budget gets an architecture and does not search
     evaluator = Evaluator(
         config.proxy,
         context.data.shape,
@@ -69,13 +71,15 @@ def search_stage(run: Run) -> None:
     if config.minimised:
         front, picture = run.folder.front, run.folder.front_picture
         write_front(front, picture, result.front, config.minimised)
-        report.line(f"{len(result.front)} architectures on the front: {front.name}, {picture.name}")
+        report.line(
+            f"Pareto front of {len(result.front)} architectures: {front.name}, {picture.name}"
+        )
 
 
 def race_stage(run: Run) -> None:
     """Let the finalists of the search race on validation pixels, and write the winner.
 
-    With one finalist the search's best wins without a race.
+    With one finalist there is no race: the first choice of the search wins.
     """
     context, config = run.context, run.context.config
     finalists = finalist_count(context)
@@ -130,7 +134,7 @@ def finalist_count(context: RunContext) -> int:
     if (config.finalists or 1) > 1:
         raise InputError(
             f"finalists {config.finalists}: a race ranks on validation pixels, and the split has "
-            "none; ask for --finalists 1"
+            "none; use --finalists 1"
         )
     return 1
 
@@ -161,7 +165,7 @@ def _fitness(context: RunContext) -> Ranks:
 
 
 def _ranked(items: Sequence[Evaluation], ranks: Ranks) -> list[Evaluation]:
-    """Those with a score, the best first; the earlier one of equals."""
+    """Return the candidates with a score, best first; of equals the earlier one first."""
     scored = [(value, item) for value, item in zip(ranks(items), items, strict=True)]
     valid = [pair for pair in scored if not np.isnan(pair[0])]
     return [item for _, item in sorted(valid, key=lambda pair: (-pair[0], pair[1].id))]
@@ -170,7 +174,7 @@ def _ranked(items: Sequence[Evaluation], ranks: Ranks) -> list[Evaluation]:
 def _proxy_batch(
     data: PreparedScene, specs: Sequence[ProxySpec], seed: int
 ) -> tuple[NDArray[np.float32], NDArray[np.int64]] | None:
-    """The labelled patches that the proxies look at, if one of them does."""
+    """Return the labelled patches for the proxies; None if no proxy needs them."""
     if not any(spec.proxy.needs_data for spec in base_proxies(specs)):
         return None
     side = data.shape.patch_size

@@ -1,4 +1,4 @@
-"""Training: a recipe, the loop, its checkpoint."""
+"""Train networks: the recipe, the loop and its checkpoint."""
 
 from hytas.train.augmented import augmented_accuracy
 from hytas.train.loop import DivergedError, TrainingResult, train

@@ -1,4 +1,4 @@
-"""Train one network on the training pixels, watched by the validation pixels."""
+"""Train one network on training pixels; validation pixels choose the best epoch."""
 
 import math
 import time
@@ -29,17 +29,17 @@ from hytas.train.schedule import Schedule
 from hytas.train.state import Epoch, TrainingState
 
 WHITENING_PATCHES = 1024
-CHECKPOINT_SECONDS = 5.0  # what a kill can lose
-LEAST_GAIN = 1e-3  # of the mean probability; less is no reason to go on training
+CHECKPOINT_SECONDS = 5.0  # a kill loses at most this much work
+LEAST_GAIN = 1e-3  # of the mean probability; a smaller gain does not make an epoch better
 
 
 class DivergedError(InputError):
-    """A training whose loss or accuracy is no number any more; the learning rate is too large."""
+    """The loss or the logits are not finite any more; usually the learning rate is too large."""
 
 
 @dataclass(frozen=True)
 class TrainingResult:
-    """The history of all epochs and the 1-based epoch whose weights the network now has."""
+    """The history of all epochs, and the epoch (from 1) whose weights the network now has."""
 
     history: tuple[Epoch, ...]
     best_epoch: int
@@ -69,11 +69,11 @@ def train(
 ) -> TrainingResult:
     """Train `network` in place; it ends with the averaged weights of its best validation epoch.
 
-    Of epochs that differ by less than `LEAST_GAIN` the earlier one is the best.
+    If epochs differ by less than `LEAST_GAIN`, the earlier one is the best. Without validation
+    pixels the last epoch is the best.
 
-    The randomness of an epoch is a function of (seed, epoch), so a run that resumes from its
-    checkpoint equals one that never stopped, on the same machine. Without validation pixels the
-    last epoch is taken.
+    The randomness of an epoch depends on (seed, epoch) only. So, on the same machine, a training
+    that resumes from its checkpoint gives the same result as one that never stopped.
 
     Args:
         network: maps scaled patches (N, P, P, bands) to logits (N, C).
@@ -83,8 +83,8 @@ def train(
         progress: called with each new epoch.
 
     Raises:
-        DivergedError: the training leaves the range of numbers.
-        InputError: `checkpoint` is not one of this network.
+        DivergedError: loss or logits are not finite any more.
+        InputError: `checkpoint` does not belong to this network.
     """
     network.to(torch.device(device))
     return train_weights(
@@ -125,8 +125,8 @@ def train_weights(
     """
     device = torch.device(device)
     devices = [device] if device.type == "cuda" else []
-    # A GPU's faster kernels differ from run to run. The caller's generators, of the CPU and of this
-    # device, are left as they were.
+    # Some faster kernels of a GPU give other results in every run. The caller's random generators,
+    # of the CPU and of this device, keep their states.
     with arithmetic("float32", device), torch.random.fork_rng(devices):
         schedule = schedule or recipe.schedule(len(training))
         course = _Course(training, recipe, schedule, seed, device)
@@ -136,7 +136,7 @@ def train_weights(
 
 @dataclass(frozen=True)
 class _Course:
-    """What is the same in every step of a training."""
+    """The values that are the same in every step of a training."""
 
     training: LabelledPixels
     recipe: Recipe
@@ -150,7 +150,7 @@ class _Course:
 
     @cached_property
     def class_weights(self) -> Tensor | None:
-        """Weights (C,) of the classes in the loss, 1 in the mean over the training pixels."""
+        """Return the weights (C,) of the classes in the loss; their mean over the pixels is 1."""
         if not self.recipe.class_weights:
             return None
         training = self.training
@@ -208,7 +208,7 @@ def _train(
 def _diverged(recipe: Recipe, epoch: Epoch) -> DivergedError:
     return DivergedError(
         f"recipe learning_rate {recipe.learning_rate:g}: the training diverged in epoch "
-        f"{epoch.epoch} of {epoch.epochs} (loss {epoch.loss:g}); take a smaller one, or less of "
+        f"{epoch.epoch} of {epoch.epochs} (loss {epoch.loss:g}); use a smaller rate, or less "
         "weight_decay, band_noise, illumination, brightness or alignment"
     )
 
@@ -224,7 +224,7 @@ def _gives_numbers(
 
 
 def _some_patches(training: LabelledPixels, seed: int) -> Tensor:
-    """As many training patches (n, P, P, bands) as tell their covariance."""
+    """Return enough training patches (n, P, P, bands) to estimate their covariance."""
     order = np.random.default_rng(seed).permutation(len(training))[:WHITENING_PATCHES]
     return training.batch(np.sort(order), torch.device("cpu"))[0]
 
@@ -233,10 +233,10 @@ def _train_epoch(learner: Learner, state: TrainingState, course: _Course) -> flo
     """One pass over the training pixels in a random order; the mean loss."""
     training, recipe, epoch = course.training, course.recipe, len(state.history)
     generator = torch.Generator().manual_seed(_epoch_seed(course.seed, epoch))
-    torch.manual_seed(_epoch_seed(course.seed, epoch) + 1)  # drop-path draws from the global one
+    torch.manual_seed(_epoch_seed(course.seed, epoch) + 1)  # drop-path uses the global generator
     order = torch.randperm(len(training), generator=generator).numpy()
     steps = recipe.steps_per_epoch(len(training))
-    # Read once: a GPU need not wait.
+    # One transfer at the end: the GPU does not have to wait after every step.
     losses = torch.zeros((), dtype=torch.float64, device=course.device)
     for index, subnets in enumerate(learner.subnets(epoch, steps)):
         share = course.schedule.share(epoch * steps + index, course.epochs * steps)
@@ -311,12 +311,12 @@ def _is_best(state: TrainingState, record: Epoch) -> bool:
 
 
 def _epoch_seed(seed: int, epoch: int) -> int:
-    """A generator seed of its own for every (seed, epoch)."""
+    """Return a different generator seed for every (seed, epoch)."""
     return int(np.random.SeedSequence([seed, epoch]).generate_state(1, np.uint32)[0])
 
 
 def _without_time(epoch: Epoch) -> dict[str, Any]:
-    """An epoch's facts that a resumed run repeats."""
+    """Return an epoch's figures that a resumed training repeats exactly."""
     values = asdict(epoch)
     del values["seconds"]
     return values

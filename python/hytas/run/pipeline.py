@@ -1,4 +1,4 @@
-"""The whole run: a scene and a budget in, a checked model out."""
+"""The whole run: from a scene and a budget to a checked model."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -33,15 +33,15 @@ from hytas.search import EvaluationStore
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a run ended with.
+    """The result of a run.
 
     Attributes:
         architecture: the winner.
         costs: its costs, by name.
         bounds: (cost, lower, upper) of the budget; empty without one.
         budget: canonical text, or None.
-        metrics: of `metrics.json`; None when the run stopped after the search.
-        files: those of the folder that a user may want, with their sizes in bytes.
+        metrics: of `metrics.json`; None if the run stopped after the search.
+        files: files of the folder for the user, with their sizes in bytes.
     """
 
     architecture: dict[str, Any]
@@ -53,7 +53,7 @@ class Outcome:
     folder: Path
 
     def to_dict(self) -> dict[str, Any]:
-        """The JSON form."""
+        """Return the JSON form."""
         test = self.metrics["test"] if self.metrics else None
         return {
             "architecture": self.architecture,
@@ -79,12 +79,12 @@ def run_pipeline(
 ) -> Outcome:
     """Search, race, train, export and check a model for a scene under a budget.
 
-    The same call again goes on where a run was stopped: stages whose files `out` holds are left
-    out (`hytas.run.stages`).
+    The same call resumes a run that was stopped: it skips stages whose files are in `out`
+    (`hytas.run.stages`).
 
     Args:
-        config: what is asked for. With a recipe of 0 epochs the run ends with the race.
-        scene: to learn from and to test on.
+        config: the settings. With a recipe of 0 epochs the run ends after the race.
+        scene: to train and to test on.
         out: the run's folder.
         device: cpu, cuda or auto.
         report: receives the progress.
@@ -92,7 +92,7 @@ def run_pipeline(
 
     Raises:
         InputError: bad configuration, or `out` belongs to another run.
-        ExportError: an exported file computes something else than torch.
+        ExportError: an exported file gives other results than torch.
         OSError: `out` cannot be written.
     """
     with open_run(out, config, scene, device, report, check_search, command) as run:
@@ -101,7 +101,7 @@ def run_pipeline(
         run_stages(CHOOSING, run)
         architecture = read_json(run.folder.architecture)
         check_architecture(run.context, architecture, str(run.folder.architecture))
-        report.line(f"winner: {describe_architecture(architecture)}")
+        report.line(f"winner: {describe_architecture(architecture)}, {run.recipe[0]} recipe")
         if config.recipe.epochs != 0:
             _finish(run)
         return _outcome(run, architecture)
@@ -122,15 +122,15 @@ def train_architecture(
     Args:
         architecture: its genes, with its space.
         config: without a budget.
-        scene: to learn from and to test on.
+        scene: to train and to test on.
         out: the run's folder.
         device: cpu, cuda or auto.
         report: receives the progress.
         command: that does the work, for the record.
 
     Raises:
-        InputError: the architecture is not one of its space, or `out` belongs to another run.
-        ExportError: an exported file computes something else than torch.
+        InputError: the architecture is not in its space, or `out` belongs to another run.
+        ExportError: an exported file gives other results than torch.
         OSError: `out` cannot be written.
     """
     chosen = dict(architecture)
@@ -163,23 +163,23 @@ def export_run(
     report: Report = SILENT,
     command: str = "",
 ) -> tuple[Outcome, dict[str, dict[str, Any]]]:
-    """Export, check and picture the trained model of a run again.
+    """Export and check the trained model of a run again, and draw its pictures.
 
     Args:
         config: of the run.
         scene: of the run.
         out: the run's folder.
-        formats: further formats than ONNX and TorchScript, as `hytas.export.FORMATS` names them.
-        force: write a format of reduced precision that fails its check, marked so.
-        report: of the progress.
+        formats: names in `hytas.export.FORMATS`, beside ONNX and TorchScript.
+        force: write a format of reduced precision even if it fails its check.
+        report: receives the progress.
         command: that does the work, for the record.
 
     Returns:
-        The outcome, and for each further format its file, size and the figures it was judged by.
+        The outcome, and for each further format its file, size and the figures of its check.
 
     Raises:
-        InputError: `scene` is not the run's, or `out` holds no trained weights.
-        ExportError: an exported file computes something else than torch.
+        InputError: `scene` is not that of the run, or `out` holds no trained weights.
+        ExportError: an exported file gives other results than torch.
         OSError: `out` cannot be written.
     """
     with open_run(out, config, scene, "cpu", report, command=command) as run:
@@ -197,7 +197,7 @@ def export_run(
 def check_architecture(
     context: RunContext, architecture: Mapping[str, Any], source: str = "architecture"
 ) -> None:
-    """Refuse genes that the space does not have; `source` is what messages call them.
+    """Refuse genes that the space does not have; `source` is their name in messages.
 
     Raises:
         InputError: naming the gene, its value and the rule.
@@ -209,7 +209,7 @@ def check_architecture(
         )
     if architecture["space"] != context.space.name:
         raise InputError(
-            f"{source}: of space {architecture['space']!r}, the run searches {context.space.name}"
+            f"{source}: has space {architecture['space']!r}; the run searches {context.space.name}"
         )
     try:
         context.space.cost(dict(architecture))
@@ -220,7 +220,7 @@ def check_architecture(
 
 
 def _finish(run: Run) -> None:
-    """Train the chosen architecture, export, check and picture it."""
+    """Train, export and check the chosen architecture, and draw its pictures."""
     # Fail before training if the file is not an evaluation store.
     EvaluationStore(run.folder.evaluations).close()
     run_stages(FINISHING, run)
@@ -228,7 +228,7 @@ def _finish(run: Run) -> None:
 
 
 def describe_architecture(architecture: dict[str, Any]) -> str:
-    """One line: the genes, lists written as 3-4-4."""
+    """Return the genes on one line, with lists such as 3-4-4."""
     parts = []
     for name, value in architecture.items():
         text = "-".join(map(str, value)) if isinstance(value, list) else value
@@ -255,7 +255,7 @@ def _introduce(run: Run) -> None:
 
 
 def _outcome(run: Run, architecture: dict[str, Any]) -> Outcome:
-    """What the folder now holds."""
+    """Return the outcome from the files of the folder."""
     record_all(run)
     context, folder = run.context, run.folder
     files = [
@@ -268,6 +268,7 @@ def _outcome(run: Run, architecture: dict[str, Any]) -> Outcome:
         folder.learning_curve,
         folder.confusion,
         folder.architecture,
+        folder.recipe,
         folder.evaluations,
         folder.front,
         folder.front_picture,

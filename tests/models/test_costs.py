@@ -81,7 +81,7 @@ def test_the_layers_of_a_network_add_up_to_its_costs(name: str) -> None:
         cost = space.cost(architecture)
         assert sum(layer.params for layer in layers) == cost["params"]
         assert sum(layer.macs for layer in layers) == cost["macs"]
-        depth = sum(len(value) for gene, value in architecture.items() if gene.endswith("heads"))
+        depth = sum(value for gene, value in architecture.items() if gene.endswith("depth"))
         assert sum(".blocks." in layer.name for layer in layers) == depth
         assert layers[-1].name == "head"
         assert {layer.stream for layer in layers} - {""} <= {"band", "pixel"}

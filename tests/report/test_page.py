@@ -194,7 +194,7 @@ def test_a_run_that_is_not_finished_is_shown() -> None:
 
 
 def test_a_training_without_a_search_is_shown() -> None:
-    text = Reader(render([facts(candidates=None, finalists=[])])).text
+    text = Reader(render([facts(candidates=None, finalists=[], config={"data": "a.mat"})])).text
     assert "No search: the architecture was given." in text
 
 

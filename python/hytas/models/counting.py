@@ -8,8 +8,10 @@ import torch
 from torch import nn
 from torch.utils.flop_counter import FlopCounterMode
 
-from hytas.models.layers import Block, PixelEmbedding, SpectralEmbedding, TokenStream
+from hytas.models.blocks import Block, MixerBlock
+from hytas.models.layers import PixelEmbedding, SpectralEmbedding
 from hytas.models.network import Network
+from hytas.models.streams import TokenStream
 from hytas.models.table import build_network, count_parameters
 from hytas.spaces.shape import InputShape
 
@@ -67,7 +69,8 @@ def counted_layers(architecture: Mapping[str, Any], shape: InputShape) -> list[L
     for of, name, module in _parts(network, streams):
         if isinstance(module, TokenStream):
             own = sum(parameter.numel() for parameter in module.parameters(recurse=False))
-            found.append(LayerCost(name, of, "class token and positions, added", own, 0))
+            about = "class token and positions, added" if own else "GELU"
+            found.append(LayerCost(name, of, about, own, 0))
             continue
         flops = sum(counts.get(f"{root}.{name}", {}).values())
         params = count_parameters(module)
@@ -117,6 +120,8 @@ def _about(module: nn.Module) -> str:
     if isinstance(module, Block):
         heads = module.attention.heads
         return f"attention with {heads} heads, then an MLP of width {module.fc1.out_features}"
+    if isinstance(module, MixerBlock):
+        return _about_mixer(module)
     if isinstance(module, SpectralEmbedding):
         bands, step = module.project.kernel_size[0], module.project.stride[0]
         side = module.patch_size
@@ -126,6 +131,16 @@ def _about(module: nn.Module) -> str:
     if isinstance(module, nn.Linear):
         return f"linear map from {module.in_features} to {module.out_features}"
     return _KINDS.get(type(module).__name__, type(module).__name__)
+
+
+def _about_mixer(module: MixerBlock) -> str:
+    gated = ", gated" if module.gate is not None else ""
+    width = f"{module.fc1.out_features} values a token{gated}"
+    if module.attention is not None:
+        return f"attention with {module.attention.heads} heads over {width}"
+    if module.near is not None:
+        return f"convolution of width {module.near.kernel_size[0]} over {width}"
+    return f"no mixing of tokens, {width}"
 
 
 _KINDS = {

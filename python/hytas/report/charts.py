@@ -161,7 +161,8 @@ def score_panel(
         return Mark(*spot(place), label.removeprefix("finalist "), text, place)
 
     corners = [spot(place) for place in front_of(costs, scores)]
-    marks = [mark(item.place, f"finalist {n}") for n, item in enumerate(finalists, 1)]
+    numbers = {item.place: n for n, item in reversed(list(enumerate(finalists, 1)))}
+    marks = [mark(place, f"finalist {n}") for place, n in sorted(numbers.items())]
     marks = [item for item in marks if item.x > 0 and item.place != candidates.winner]
     winner = None if candidates.winner is None else mark(candidates.winner, "winner")
     marks, winner = _with_labels(marks, winner)
@@ -196,7 +197,7 @@ def accuracy_panel(
         text = f"finalist {number}: {cost} {price:,.0f}, accuracy {accuracy:.4f} in {steps} steps"
         spot = round(across.place(price), 1), round(up.place(accuracy), 1)
         mark = Mark(*spot, str(number), text, item.place)
-        if item.place == candidates.winner:
+        if item.won:
             winner = mark
         else:
             marks.append(mark)
@@ -283,7 +284,7 @@ class Lines:
     lines: Sequence[tuple[str, tuple[float, float], float, str, str, bool]]
 
 
-def race_lines(finalists: Sequence[Finalist], winner: int | None, figure: str) -> Lines | None:
+def race_lines(finalists: Sequence[Finalist], figure: str) -> Lines | None:
     """Draw a figure of every finalist rung by rung; None if no finalist has it."""
     known = [item for item in finalists if any(figure in f for f in item.rungs.values())]
     if not known:
@@ -303,7 +304,7 @@ def race_lines(finalists: Sequence[Finalist], winner: int | None, figure: str) -
             path = "M" + "L".join(f"{x:g} {y:g}" for x, y in spots)
             reached = [f"{item.rungs[s][figure]:.4f}" for s in rungs if item.rungs.get(s)]
             text = f"finalist {number}: {', '.join(reached)}"
-            found.append((path, spots[-1], str(number), text, item.place == winner))
+            found.append((path, spots[-1], str(number), text, item.won))
     heights: dict[int, float] = {}
     for x in {spot[0] for _, spot, *_ in found}:
         chosen = [at for at, line in enumerate(found) if line[1][0] == x]

@@ -33,10 +33,12 @@ class Candidates:
 
 @dataclass(frozen=True, eq=False)
 class Finalist:
-    """A candidate that raced.
+    """A candidate that raced, with one of the recipes.
 
     Attributes:
         place: among the candidates.
+        recipe: name of the recipe.
+        won: whether it won the race.
         rungs: steps -> figures on validation pixels; none in a rung whose training failed.
         standing: what the race ranked it by at its end; None if it failed.
         seconds: of all its trainings.
@@ -44,6 +46,8 @@ class Finalist:
     """
 
     place: int
+    recipe: str
+    won: bool
     rungs: Mapping[int, Mapping[str, float]]
     standing: float | None
     seconds: float
@@ -80,6 +84,7 @@ class RunFacts:
         bounds: (cost, lower, upper) of the budget.
         candidates: of the search.
         finalists: of the race, the best first.
+        preset: name of the recipe of the final training, or "".
         layers: of the winner.
         pixels: of the classified scene.
         figures: title -> SVG of a chart.
@@ -102,6 +107,7 @@ class RunFacts:
     bounds: Sequence[tuple[str, int, int]] = ()
     candidates: Candidates | None = None
     finalists: Sequence[Finalist] = ()
+    preset: str = ""
     layers: Sequence[Layer] = ()
     pixels: Pixels | None = None
     figures: Mapping[str, str] = field(default_factory=dict)

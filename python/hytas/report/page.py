@@ -167,9 +167,7 @@ def _view(run: RunFacts, key: str, blobs: Blobs) -> View:
         map=None if pixels is None else _map(pixels),
         spectra=chart,
         panels=_panels(run, drawn),
-        race=charts.race_lines(
-            run.finalists, None if candidates is None else candidates.winner, "augmented_accuracy"
-        ),
+        race=charts.race_lines(run.finalists, "augmented_accuracy"),
         reliability=charts.reliability(calibration) if calibration else None,
         drawn=len(drawn),
         most={

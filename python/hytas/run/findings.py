@@ -17,12 +17,11 @@ from hytas.errors import InputError, one_line
 from hytas.models import InputShape
 from hytas.models.counting import counted_layers
 from hytas.pictures import draw_learning_curve
-from hytas.proxies import parse_proxies
-from hytas.race import RANKINGS, USUAL_RANKING, rung_results, standing
+from hytas.proxies import fitness, parse_proxies
+from hytas.race import RANKINGS, USUAL_RANKING, RungResult, rung_results, standing
 from hytas.report import Candidates, Finalist, Layer, Pixels, RunFacts
 from hytas.run.config import RunConfig
 from hytas.run.folder import WHERE, RunFolder, read_json
-from hytas.run.searching import leading_scores
 from hytas.run.times import read_times
 from hytas.search import Evaluation, EvaluationStore, Training
 from hytas.spaces import open_space
@@ -54,6 +53,7 @@ def run_facts(
     costs = evaluations[winner].costs if winner is not None else {}
     # What the model holds beside its weights decides no layer; a run of old may have no such file.
     shape = shape or (_shape(folder.onnx) if folder.onnx.exists() and architecture else None)
+    preset = str(read_json(folder.recipe).get("preset", "")) if folder.recipe.exists() else ""
     seeds = (metrics or {}).get("seeds", {}).get("of", [])[1:]
     return RunFacts(
         name=folder.path.resolve().name,
@@ -66,7 +66,8 @@ def run_facts(
         units=_units(config),
         bounds=list(Budget.parse(config.budget).bounds) if config.budget else [],
         candidates=candidates,
-        finalists=_finalists(evaluations, trainings),
+        finalists=_finalists(evaluations, trainings, winner, preset),
+        preset=preset,
         layers=_layers(architecture, shape),
         pixels=Pixels.load(folder.pixels) if folder.pixels.exists() else None,
         figures=_figures(folder),
@@ -96,7 +97,9 @@ def _candidates(
         return None
     genes = [name for name in evaluations[0].architecture if name != "space"]
     names = list(dict.fromkeys(name for item in evaluations for name in item.scores))
-    scores = {str(parse_proxies(config.proxy)[0]): leading_scores(config, evaluations)}
+    leading = parse_proxies(config.proxy)[0]
+    led = fitness(leading, [item.scores for item in evaluations])
+    scores = {str(leading): np.asarray(led, np.float64)}
     for name in names:
         scores.setdefault(
             name, np.array([item.scores.get(name, np.nan) for item in evaluations], np.float64)
@@ -121,18 +124,25 @@ def _text(value: Any) -> str:
     return "-".join(map(str, value)) or "none" if isinstance(value, list) else str(value)
 
 
-def _finalists(evaluations: Sequence[Evaluation], trainings: Sequence[Training]) -> list[Finalist]:
+def _finalists(
+    evaluations: Sequence[Evaluation],
+    trainings: Sequence[Training],
+    winner: int | None,
+    preset: str,
+) -> list[Finalist]:
     """Those that trained, in the order of the race: who came farther, then who stands better."""
     places = {item.id: at for at, item in enumerate(evaluations)}
-    by_id: dict[int, list[Any]] = {}
+    racers: dict[tuple[int, str], list[RungResult]] = {}
     for result in rung_results(item for item in trainings if item.id in places):
-        by_id.setdefault(result.id, []).append(result)
+        racers.setdefault(result.key, []).append(result)
     found = []
-    for number, results in by_id.items():
+    for (number, recipe), results in racers.items():
         merit = standing(results, RANKINGS[USUAL_RANKING])
         found.append(
             Finalist(
                 places[number],
+                recipe,
+                places[number] == winner and recipe == (preset or recipe),
                 {result.steps: result.figures for result in results},
                 merit if np.isfinite(merit) else None,
                 sum(result.seconds for result in results),

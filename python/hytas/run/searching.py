@@ -164,11 +164,6 @@ def _fitness(context: RunContext) -> Ranks:
     return ranks
 
 
-def leading_scores(config: RunConfig, items: Sequence[Evaluation]) -> NDArray[np.float64]:
-    """Return what the search ranks candidates by, (n,): NaN where the proxy failed."""
-    return _fitness(config)(items)
-
-
 def _ranked(items: Sequence[Evaluation], ranks: Ranks) -> list[Evaluation]:
     """Return the candidates with a score, best first; of equals the earlier one first."""
     scored = [(value, item) for value, item in zip(ranks(items), items, strict=True)]

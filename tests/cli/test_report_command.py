@@ -79,7 +79,7 @@ def test_genes_and_a_store_of_another_version_leave_the_rest(
     connection.close()
     report_runs([run], tmp_path / "page.html")
     page = (tmp_path / "page.html").read_text(encoding="utf-8")
-    assert "The layers are not shown: KeyError" in page
+    assert "The layers are not shown: this version builds no network of such genes" in page
     assert "The candidates are not shown:" in page
     assert "evaluation store of version 6" in page
     assert 'class="maps"' in page

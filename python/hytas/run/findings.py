@@ -167,7 +167,8 @@ def _layers(
     try:
         layers = counted_layers(architecture, shape)
     except (LookupError, TypeError, ValueError) as error:
-        return [], [f"The layers are not shown: {one_line(error)}"]
+        reason = "this version builds no network of such genes"
+        return [], [f"The layers are not shown: {reason} ({one_line(error)})"]
     return [Layer(**asdict(layer)) for layer in layers], []
 
 

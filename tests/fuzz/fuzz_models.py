@@ -201,6 +201,8 @@ def _change_attribute(part: AttributeProto, rng: Random) -> None:
 
 def _change_constant(tensor: TensorProto, rng: Random) -> None:
     values = numpy_helper.to_array(tensor).copy()
+    if not values.size:
+        return
     if values.dtype == np.int64:
         values.flat[rng.randrange(values.size)] = rng.choice(_SIZES)
     elif values.dtype == np.float32:

@@ -66,7 +66,7 @@ def _search(finalists: int) -> Callable[[Path, Path], Sequence[object]]:
 
 def _train(scene: Path, out: Path) -> Sequence[object]:
     where = ["--data", scene / "field.mat", "--out", out / "run", "--arch", scene / "arch.json"]
-    return ["train", *where, "--epochs", 80]
+    return ["train", *where, "--epochs", 24]
 
 
 def _export(scene: Path, out: Path) -> Sequence[object]:
@@ -313,7 +313,7 @@ def main() -> int:
     kills = turn = 0
     while kills < options.kills:
         job = JOBS[turn % len(JOBS)]
-        kills += torture.kill(job, min(5, options.kills - kills))
+        kills += torture.kill(job, min(8, options.kills - kills))
         turn += 1
         print(f"{job.name}: {kills}/{options.kills} kills", flush=True)
     for turn, point in enumerate(fault_points(options.faults, torture.random)):

@@ -19,8 +19,8 @@ import sqlite3
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -167,6 +167,19 @@ class Command(SERVER.Process):  # type: ignore[name-defined, misc]
             inject(self.point)
         run(self.arguments)
 
+    def work(self, seconds: float) -> float:
+        """Wait until it took `seconds` of processor time, or ended; return what it took.
+
+        Of the processor, for on a busy machine the time that passes says nothing of the moment.
+        """
+        taken = 0.0
+        while taken < seconds and self.is_alive():
+            with suppress(OSError):
+                fields = Path(f"/proc/{self.pid}/stat").read_text().rpartition(")")[2].split()
+                taken = sum(map(int, fields[11:13])) / os.sysconf("SC_CLK_TCK")
+            self.join(0.01)
+        return taken
+
 
 class Torture:
     """Runs jobs, disturbs them, and compares.
@@ -187,14 +200,15 @@ class Torture:
         SERVER.set_forkserver_preload(IMPORTED)
 
     def reference(self, job: Job) -> tuple[dict[str, Any], float]:
-        """Return what an undisturbed run leaves, and its seconds."""
+        """Return what an undisturbed run leaves, and its seconds of processor time."""
         if job.name not in self.references:
             out = self._fresh(job)
-            started = time.monotonic()
-            done = self._run(job, out)
+            command = self._start(job, out)
+            seconds = command.work(GIVE_UP)
+            done = self._end(command)
             if done.status != 0:
                 raise RuntimeError(f"{job.name}, undisturbed: {done.errors}")
-            self.references[job.name] = (what_is_there(out), time.monotonic() - started)
+            self.references[job.name] = (what_is_there(out), seconds)
             if job is JOBS[1]:
                 shutil.copytree(out, self.folder / "finished", dirs_exist_ok=True)
         return self.references[job.name]
@@ -205,7 +219,7 @@ class Torture:
         out, kills = self._fresh(job), 0
         for _ in range(most):
             process = self._start(job, out)
-            process.join(self.random.uniform(0.1, seconds))
+            process.work(self.random.uniform(0.0, seconds))
             if process.exitcode is not None:
                 break
             process.kill()

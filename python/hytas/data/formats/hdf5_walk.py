@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from hytas.data.formats.hdf5_chunks import packers
 from hytas.data.limits import bytes_of, check_count, listed, shown
 from hytas.errors import InputError
 
@@ -124,12 +125,14 @@ def touch(path: Path, most: int) -> None:
 
 
 def _check_chunks(dataset: Dataset) -> None:
-    """Refuse a chunk that is larger in the file than in memory: packed again, it may be anything.
+    """Refuse chunks that are larger in the file than in memory, or packed twice: they may be bombs.
 
     The library unpacks a chunk to its end, whatever its size should be.
     """
     if dataset.item.chunks is None:
         return
+    if len(packers(dataset.item)) > 1:
+        raise InputError(f"the chunks of {shown(dataset.name)} are packed twice: hytas reads none")
     whole = bytes_of(dataset.item.chunks, dataset.dtype.itemsize)
     sizes: list[int] = []
 

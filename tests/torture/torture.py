@@ -33,9 +33,8 @@ RUN = [sys.executable, "-c", "from hytas.cli.main import run; run()"]
 # A server has imported what takes seconds, and each command is a fork of it: moments to be killed
 # at then lie in the work, not in the imports.
 SERVER = multiprocessing.get_context("forkserver")
-IMPORTED = ["hytas.cli.main", "hytas.run", "hytas.export", "torch.onnx", "sklearn.svm", "tifffile"]
 CHECKPOINT_SECONDS = 0.1
-SHORT = ["--population", "6", "--generations", "2", "--race-steps", "20", "--epochs", "6"]
+SHORT = ["--population", "6", "--generations", "2", "--finalists", "4", "--race-steps", "20"]
 # What tells seconds, or which process worked; the manifest has the digest of the store.
 VARYING = {".lock", "evaluations.sqlite", "manifest.json"}
 GIVE_UP = 600.0
@@ -56,10 +55,10 @@ class Job:
     prepared: bool = False
 
 
-def _search(finalists: int) -> Callable[[Path, Path], Sequence[object]]:
+def _search(epochs: int) -> Callable[[Path, Path], Sequence[object]]:
     def arguments(scene: Path, out: Path) -> Sequence[object]:
-        where = ["--data", scene / "field.mat", "--out", out / "run"]
-        return ["search", *where, "--budget", "60K-params", "--finalists", finalists, *SHORT]
+        where = ["--data", scene / "field.mat", "--out", out / "run", "--budget", "60K-params"]
+        return ["search", *where, *SHORT, "--epochs", epochs]
 
     return arguments
 
@@ -85,8 +84,8 @@ def _score(scene: Path, out: Path) -> Sequence[object]:
 
 
 JOBS = (
-    Job("search without a race", _search(1)),
-    Job("search, race and training", _search(4)),
+    Job("search and race", _search(0)),
+    Job("search, race and training", _search(6)),
     Job("training", _train),
     Job("export", _export, prepared=True),
     Job("classify", _classify, prepared=True),
@@ -197,7 +196,8 @@ class Torture:
         self.references: dict[str, tuple[dict[str, Any], float]] = {}
         self.failures: list[str] = []
         self.trials = self.started = 0
-        SERVER.set_forkserver_preload(IMPORTED)
+        os.environ["PYTHONPATH"] = os.pathsep.join([str(Path(__file__).parent), *sys.path])
+        SERVER.set_forkserver_preload(["warm"])
 
     def reference(self, job: Job) -> tuple[dict[str, Any], float]:
         """Return what an undisturbed run leaves, and its seconds of processor time."""

@@ -21,7 +21,7 @@ SCHEMA_VERSION = 6
 _SUMMED = ("evaluations", "trainings")
 """Tables whose rows choose the winner: `state` holds a checksum of each, by its name."""
 _SUM_BYTES = 32
-_SUMS = 2 ** (8 * _SUM_BYTES)
+_SUMS = 1 << (8 * _SUM_BYTES)
 SCHEMA = """
 CREATE TABLE IF NOT EXISTS evaluations (
     id INTEGER PRIMARY KEY,        -- the engine's number of the architecture, in asking order
@@ -299,17 +299,19 @@ def _connect(path: Path, read_only: bool) -> sqlite3.Connection:
 def _sum_of(connection: sqlite3.Connection, table: str) -> int | None:
     """The sum kept of a table's digests; None if an older version began the table without one."""
     kept = connection.execute("SELECT value FROM state WHERE name = ?", (table,)).fetchone()
-    if kept is not None and not isinstance(kept[0], bytes):
+    if kept is None:
+        return None if connection.execute(f"SELECT 1 FROM {table} LIMIT 1").fetchone() else 0
+    value = kept[0]
+    if not isinstance(value, bytes):
         raise sqlite3.DatabaseError(f"the checksum of {table} is none")
-    if kept is not None:
-        return int.from_bytes(kept[0], "big")
-    return None if connection.execute(f"SELECT 1 FROM {table} LIMIT 1").fetchone() else 0
+    return int.from_bytes(value, "big")
 
 
 def _digest(rows: Iterable[tuple[Any, ...]]) -> int:
     """The sum of the SHA-256 of rows, in any order."""
     texts = (repr(row).encode(errors="surrogatepass") for row in rows)
-    return sum(int.from_bytes(hashlib.sha256(text).digest(), "big") for text in texts) % _SUMS
+    digests = (int.from_bytes(hashlib.sha256(text).digest(), "big") for text in texts)
+    return sum(digests) % _SUMS
 
 
 def _evaluation(row: tuple[Any, ...]) -> Evaluation:

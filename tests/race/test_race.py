@@ -17,14 +17,13 @@ from small_race import (
 from torch import Tensor, nn
 
 from hytas.errors import InputError
-from hytas.race import RANKINGS, RaceTask, race
+from hytas.race import RANKINGS, USUAL_RANKING, RaceTask, race
 from hytas.search import Evaluation, EvaluationStore, Training
 
 FIVE = {"finalists": 5, "steps": 3, "workers": 1}
 
 
-def merit(accuracy: float, probability: float) -> float:
-    return accuracy + 1e-3 * probability
+USUAL = RANKINGS[USUAL_RANKING]
 
 
 @pytest.mark.parametrize("folds", [1, 3])
@@ -33,11 +32,7 @@ def test_the_best_on_validation_pixels_wins(folds: int, store: EvaluationStore) 
     winner = race(race_task(folds), ranked(7), store, tell=told.append, **FIVE)
     done = results(store)
     early, late = (
-        {
-            item.key[0]: merit(item.figures["accuracy"], item.figures["probability"])
-            for item in done
-            if item.steps == steps
-        }
+        {item.key[0]: USUAL(item.figures) for item in done if item.steps == steps}
         for steps in (3, 6)
     )
     assert set(early) == {item.id for item in ranked(5)}
@@ -188,7 +183,7 @@ def test_where_all_of_a_rung_fail_the_next_take_their_place(store: EvaluationSto
         item.key[0]
         for item in sorted(
             early,
-            key=lambda item: -merit(item.figures["accuracy"], item.figures["probability"]),
+            key=lambda item: -USUAL(item.figures),
         )
     ]
     tried = [by_id(ranked(5))[width] for width in counted.widths[5:]]

@@ -223,3 +223,40 @@ def test_the_caller_is_left_as_it_was(store: EvaluationStore) -> None:
     race(task, ranked(2), store, finalists=2, steps=1, workers=1)
     torch.testing.assert_close(first.state_dict(), build({"embed_dim": 4}).state_dict())
     assert torch.get_num_threads() == threads
+
+
+def test_each_finalist_keeps_the_recipe_that_does_best(store: EvaluationStore) -> None:
+    told: list[str] = []
+    task = race_task(epochs=2, recipes=("plain", "full"))
+    winner = race(task, ranked(5), store, tell=told.append, **FIVE)
+    assert told[0] == "race: 5 finalists, 3 steps each, by the recipes plain and full"
+    done = results(store)
+    early = {item.key: USUAL(item.figures) for item in done if item.steps == 3}
+    assert set(early) == {(item.id, name) for item in ranked(5) for name in ("plain", "full")}
+    best = {
+        number: max(("plain", "full"), key=lambda name: early[number, name]) for number, _ in early
+    }
+    late = {item.key for item in done if item.steps > 3}
+    assert all(best[number] == recipe for number, recipe in late)
+    assert winner.key in late
+    assert {recipe.flips for recipe in task.recipes.values()} == {True, False}
+
+
+def test_a_rung_goes_on_where_the_one_before_ended(store: EvaluationStore, tmp_path: Path) -> None:
+    """With checkpoints between the rungs, without, and with a damaged one: the same figures."""
+    whole = race(race_task(epochs=4), ranked(5), store, **FIVE)
+    folder = tmp_path / "race"
+    seen: list[int] = []
+
+    def damaging(line: str) -> None:
+        files = sorted(folder.iterdir()) if folder.exists() else []
+        seen.append(len(files))
+        if line.startswith("race: 2") and files:
+            files[0].write_bytes(files[0].read_bytes()[:-9] + b"different")
+
+    with EvaluationStore(tmp_path / "other.sqlite") as other:
+        task = race_task(epochs=4, folder=folder)
+        assert race(task, ranked(5), other, tell=damaging, **FIVE) == whole
+        assert without_time(other) == without_time(store)
+    assert max(seen) == 5
+    assert not folder.exists()

@@ -1,0 +1,15 @@
+"""Supernets: weights that many networks share, trained once."""
+
+from hytas.supernet.inherited import InheritedScore
+from hytas.supernet.learner import SupernetLearner
+from hytas.supernet.settings import METHODS, UNIFORM, SupernetSettings
+from hytas.supernet.weights import Supernet
+
+__all__ = [
+    "METHODS",
+    "UNIFORM",
+    "InheritedScore",
+    "Supernet",
+    "SupernetLearner",
+    "SupernetSettings",
+]

@@ -67,6 +67,7 @@ STRATEGIES = {name: facts for name, facts in strategies().items() if not facts["
 @click.option(
     "--race-epochs", type=int, help="Passes over the training pixels in that rung, instead."
 )
+@options.supernet_option
 @options.training_options
 @options.preparation_options
 @options.seed_option

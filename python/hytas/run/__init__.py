@@ -1,6 +1,7 @@
 """A run: its configuration, its folder, and the stages that fill it."""
 
 from hytas.run.config import RunConfig
+from hytas.run.family import Member, export_family, train_supernet
 from hytas.run.folder import RunFolder
 from hytas.run.pipeline import (
     Outcome,
@@ -13,12 +14,15 @@ from hytas.run.report import SILENT, Report
 
 __all__ = [
     "SILENT",
+    "Member",
     "Outcome",
     "Report",
     "RunConfig",
     "RunFolder",
     "describe_architecture",
+    "export_family",
     "export_run",
     "run_pipeline",
     "train_architecture",
+    "train_supernet",
 ]

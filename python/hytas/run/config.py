@@ -15,9 +15,11 @@ from hytas.data import (
     takes_split_options,
 )
 from hytas.errors import InputError
-from hytas.proxies import parse_proxies
+from hytas.proxies import base_proxies, parse_proxies
+from hytas.proxies.no_pass import NEEDS_SUPERNET
 from hytas.settings import plain_numbers
 from hytas.spaces import DEFAULT_SPACE
+from hytas.supernet import SupernetSettings
 from hytas.train import Recipe
 
 FRONT_STRATEGIES = tuple(name for name, facts in strategies().items() if facts["several_scores"])
@@ -66,7 +68,9 @@ class RunConfig:
         unlabelled: the label that marks unlabelled pixels, as 0 does.
         zero_is_a_class: whether 0 labels a class.
         scaling: standard or minmax.
-        recipe: of the race and the final training.
+        recipe: of the race and the final training, or of the supernet.
+        supernet: file of a trained supernet, for the proxy "inherited".
+        supernet_settings: how the run trains a supernet; None where it trains none.
         retrain_on: old name of `final_training_on`.
     """
 
@@ -98,6 +102,8 @@ class RunConfig:
     zero_is_a_class: bool = False
     scaling: str = "standard"
     recipe: Recipe = field(default_factory=Recipe)
+    supernet: str | None = None
+    supernet_settings: SupernetSettings | None = None
     retrain_on: InitVar[str | None] = None
 
     def __post_init__(self, retrain_on: str | None) -> None:
@@ -124,7 +130,7 @@ class RunConfig:
         check_patch_side(self.patch_size)
         if self.nodata is not None and not math.isfinite(self.nodata):
             raise InputError(f"nodata {self.nodata:g}: must be a finite number or None")
-        parse_proxies(self.proxy)
+        self._check_supernet()
         if self.strategy not in strategies():
             raise InputError(
                 f"strategy {self.strategy!r}: must be one of {', '.join(strategies())}"
@@ -142,6 +148,17 @@ class RunConfig:
             raise InputError(
                 f"pareto {self.pareto}: selects by {', '.join(FRONT_STRATEGIES)}; strategy "
                 f"{self.strategy} must be one of {', '.join(usual)}"
+            )
+
+    def _check_supernet(self) -> None:
+        """Refuse a supernet that nothing scores with, and a score without one."""
+        needed = any(spec.proxy.needs_supernet for spec in base_proxies(parse_proxies(self.proxy)))
+        if needed and self.supernet is None and self.supernet_settings is None:
+            raise InputError(NEEDS_SUPERNET)
+        if self.supernet is not None and not needed:
+            raise InputError(
+                f"supernet {self.supernet}: only the proxy inherited scores with it, and the "
+                f"proxy is {self.proxy}"
             )
 
     @property
@@ -179,6 +196,8 @@ class RunConfig:
             given.pop("learn_from", None)  # of that strategy alone, and empty for all others
             if isinstance(split := values.get("split"), Mapping):
                 given["split"] = SplitSettings(**split)  # older runs have its parts side by side
+            if isinstance(settings := values.get("supernet_settings"), Mapping):
+                given["supernet_settings"] = SupernetSettings(**settings)
             return cls(**given)
         except (KeyError, TypeError) as error:
             raise InputError(f"config.json: not a configuration of this hytas ({error})") from None
@@ -216,11 +235,13 @@ class RunConfig:
         lines = []
         for name in (item.name for item in fields(self) if item.name not in ignore):
             mine, theirs = getattr(self, name), getattr(other, name)
-            if name == "recipe":
-                lines += [f"recipe {line}" for line in _differences(asdict(mine), asdict(theirs))]
+            if name in ("recipe", "supernet_settings") and mine and theirs:
+                title = name.removesuffix("_settings")
+                found = _differences(asdict(mine), asdict(theirs))
+                lines += [f"{title} {line.replace('_', ' ')}" for line in found]
             elif name == "split":
-                found = _differences(mine.options(), theirs.options())
-                lines += [line.replace("_", " ") for line in found]
+                differing = _differences(mine.options(), theirs.options())
+                lines += [line.replace("_", " ") for line in differing]
             elif mine != theirs:
                 lines.append(f"{name.replace('_', ' ')} {mine} (there {theirs})")
         return lines

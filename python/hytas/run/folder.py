@@ -48,6 +48,11 @@ class RunFolder:
         self.learning_curve = self.path / "learning-curve.svg"
         self.confusion = self.path / "confusion.svg"
         self.map = self.path / "map.png"
+        self.supernet = self.path / "supernet.safetensors"
+        self.family = self.path / "family.csv"
+        self.family_picture = self.path / "family.svg"
+        self.family_weights = self.path / "family.npz"
+        self.family_slices = self.path / "slices.json"
         self.front = self.path / "pareto.csv"
         self.front_picture = self.path / "pareto.png"
         self.manifest = Manifest(self.path)
@@ -95,7 +100,11 @@ class RunFolder:
 
     def of_seed(self, seed: int) -> "RunFolder":
         """The folder, inside this one and under its lock, of a final training with another seed."""
-        inner = RunFolder(self.path / f"seed-{seed}")
+        return self.inside(f"seed-{seed}")
+
+    def inside(self, name: str) -> "RunFolder":
+        """The folder of that name, inside this one and under its lock."""
+        inner = RunFolder(self.path / name)
         inner.path.mkdir(exist_ok=True)
         inner._remove_leftovers()
         return inner
@@ -113,7 +122,7 @@ class RunFolder:
             InputError: the folder belongs to another scene or configuration, or to another state of
                 a file that the configuration names.
         """
-        digests = file_digests(config.space, config.budget)
+        digests = file_digests(config.space, config.budget, config.supernet)
         # By place and name, for a folder of files may move: the digests say what they are.
         files = [[Path(path).name, digest] for path, digest in digests.items()]
         versions = _versions()
@@ -195,9 +204,11 @@ class RunFolder:
 
 
 def _moved(config: RunConfig) -> RunConfig:
-    """The configuration with its space file and latency tables by name, wherever they lie."""
+    """The configuration with its space file, latency tables and supernet by name, wherever they
+    lie."""
     space, budget = with_files(config.space, config.budget, lambda path: Path(path).name)
-    return replace(config, space=space, budget=budget)
+    supernet = None if config.supernet is None else Path(config.supernet).name
+    return replace(config, space=space, budget=budget, supernet=supernet)
 
 
 def _versions() -> dict[str, str]:

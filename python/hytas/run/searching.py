@@ -1,6 +1,7 @@
 """The stages that choose an architecture: the search by proxies, and the race."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +21,7 @@ from hytas.run.context import Run, RunContext
 from hytas.run.folder import write_json
 from hytas.run.pareto import write_front
 from hytas.run.prepared import PreparedScene
+from hytas.run.sharing import inherited_score
 from hytas.search import Evaluation, EvaluationStore, SearchSettings, search
 
 Ranks = Callable[[Sequence[Evaluation]], NDArray[np.float64]]
@@ -29,21 +31,32 @@ def check_search(context: RunContext) -> None:
     """Refuse, before any work, what the end of the search could not do.
 
     Raises:
-        InputError: a race without validation pixels.
+        InputError: a race without validation pixels, or a supernet of something else.
     """
     finalist_count(context)
+    if context.config.supernet is not None:
+        inherited_score(context, context.config.supernet)
 
 
 def search_stage(run: Run) -> None:
     """Score architectures of the budget with proxies; every one is kept in the store."""
-    context, config, report = run.context, run.context.config, run.report
+    context, config = run.context, run.context.config
     assert context.feasible is not None  # a run without a budget has its architecture
+    inherited = None if config.supernet is None else inherited_score(context, config.supernet)
+    search_with(run, inherited)
+
+
+def search_with(run: Run, inherited: Callable[[Mapping[str, Any]], float] | None) -> None:
+    """Score architectures of the budget; `inherited` is the score of the proxy of that name."""
+    context, config, report = run.context, run.context.config, run.report
+    assert context.feasible is not None
     evaluator = Evaluator(
         config.proxy,
         context.data.shape,
         batch=_proxy_batch(context.data, parse_proxies(config.proxy), config.seed),
         device=str(context.device),
         seed=config.seed,
+        inherited=inherited,
     )
     settings = SearchSettings(
         config.selection,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -25,6 +25,7 @@ from hytas.train.slicing import cut, put
 
 FORMAT = "hytas-supernet"
 VERSION = 1
+CPU = torch.device("cpu")
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,6 +43,7 @@ class Supernet:
         weights: name -> what is kept of a parameter.
         facts: what else its file says, JSON-ready: how it was trained, and on what.
         digest: of its file, in hex; empty if it was not read from one.
+        device: where the weights are.
     """
 
     space: str
@@ -50,20 +52,19 @@ class Supernet:
     weights: Weights
     facts: Mapping[str, Any] = field(default_factory=dict)
     digest: str = ""
+    device: torch.device = CPU
 
     @classmethod
     def new(
         cls, space: str, shape: InputShape, seed: int, device: torch.device | str = "cpu"
     ) -> Supernet:
         """Return an untrained supernet, which keeps nothing yet."""
-        made = cls(space, shape, seed, {})
-        made.__dict__["device"] = torch.device(device)
-        return made
+        return cls(space, shape, seed, {}, device=torch.device(device))
 
-    @cached_property
-    def device(self) -> torch.device:
-        """Where the weights are."""
-        return next((weight.device for weight in self.weights.values()), torch.device("cpu"))
+    def to(self, device: torch.device) -> Supernet:
+        """Return the same supernet with its weights on a device."""
+        weights = {name: weight.to(device) for name, weight in self.weights.items()}
+        return replace(self, weights=weights, device=device)
 
     @cached_property
     def _source(self) -> Source:

@@ -45,11 +45,13 @@ STRATEGIES = {name: facts for name, facts in strategies().items() if not facts["
 @click.option("--generations", type=int, help="Generations.  [default: 20]")
 @click.option(
     "--strategy",
-    type=click.Choice(list(STRATEGIES)),
+    type=click.Choice([*STRATEGIES, "supernet"]),
     default="evolution",
     show_default=True,
     help="How the engine selects. "
-    + " ".join(f"{name}: {facts['about']}." for name, facts in STRATEGIES.items()),
+    + " ".join(f"{name}: {facts['about']}." for name, facts in STRATEGIES.items())
+    + " supernet: one rung of the race chooses the kind of network, and a supernet of that kind "
+    "is trained; its best subnet wins (docs/supernets.md).",
 )
 @click.option("--pareto", help="Find a front instead of one best: axes such as params,score.")
 @click.option(

@@ -1,6 +1,6 @@
 """The race: successive halving of finalists on validation pixels."""
 
-from hytas.race.finalists import diverse
+from hytas.race.finalists import diverse, kind_of
 from hytas.race.race import race
 from hytas.race.rankings import RANKINGS, USUAL_RANKING
 from hytas.race.rungs import LEAST_FINALISTS, REDUCTION_FACTOR, Rung, plan_rungs
@@ -20,6 +20,7 @@ __all__ = [
     "Workers",
     "best_first",
     "diverse",
+    "kind_of",
     "plan_rungs",
     "race",
     "rung_results",

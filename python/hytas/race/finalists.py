@@ -42,6 +42,11 @@ def global_genes(architecture: dict[str, Any]) -> tuple[tuple[str, Any], ...]:
     return tuple((k, v) for k, v in sorted(architecture.items()) if not isinstance(v, list))
 
 
+def kind_of(architecture: dict[str, Any]) -> dict[str, Any]:
+    """Return the genes that make an architecture's kind, with their values: no sizes, no lists."""
+    return dict(_kinds(global_genes(architecture)))
+
+
 def _kinds(genes: tuple[tuple[str, Any], ...]) -> list[tuple[str, Any]]:
     return [pair for pair in genes if not _is_size(pair[0])]
 

@@ -24,6 +24,7 @@ from hytas.train import Recipe
 
 FRONT_STRATEGIES = tuple(name for name, facts in strategies().items() if facts["several_scores"])
 """The engine's strategies for a front; `pareto` takes the first, unless another is asked for."""
+SUPERNET_STRATEGY = "supernet"
 MOST = 10**9
 """Of whatever a run counts; more is a typing error."""
 
@@ -45,7 +46,8 @@ class RunConfig:
         data_dir: folder of the files of a scene known by name.
         space: search space.
         proxy: proxies; the first is the fitness, all are recorded.
-        strategy: how the engine selects, a name of its `strategies()`.
+        strategy: how the engine selects, a name of its `strategies()`; or "supernet", which
+            trains a supernet in the kind that wins a short race (`hytas.run.by_supernet`).
         pareto: axes of the front to find, "score" and names of costs; None finds the best score.
         population: architectures a generation.
         generations: generations.
@@ -131,10 +133,8 @@ class RunConfig:
         if self.nodata is not None and not math.isfinite(self.nodata):
             raise InputError(f"nodata {self.nodata:g}: must be a finite number or None")
         self._check_supernet()
-        if self.strategy not in strategies():
-            raise InputError(
-                f"strategy {self.strategy!r}: must be one of {', '.join(strategies())}"
-            )
+        if self.strategy not in (known := [*strategies(), SUPERNET_STRATEGY]):
+            raise InputError(f"strategy {self.strategy!r}: must be one of {', '.join(known)}")
         if self.final_training_on not in ("all", "train"):
             raise InputError(f"final training on {self.final_training_on!r}: must be all or train")
         axes = [] if self.pareto is None else [name.strip() for name in self.pareto.split(",")]
@@ -172,7 +172,7 @@ class RunConfig:
         """The engine's strategy."""
         if self.minimised and self.strategy not in FRONT_STRATEGIES:
             return FRONT_STRATEGIES[0]
-        return self.strategy
+        return RunConfig.strategy if self.strategy == SUPERNET_STRATEGY else self.strategy
 
     def to_dict(self) -> dict[str, Any]:
         """The JSON form."""

@@ -10,18 +10,21 @@ from typing import Any
 from hytas._engine import Budget
 from hytas.data import Scene
 from hytas.errors import InputError
-from hytas.export import describe
 from hytas.files import atomic_write, write_text
 from hytas.pictures import draw_family
-from hytas.run.calibrating import calibrate_own
 from hytas.run.config import RunConfig
-from hytas.run.context import Run, open_feasible, open_run
+from hytas.run.context import Run, open_run
 from hytas.run.folder import read_json, write_json
 from hytas.run.report import SILENT, Report
 from hytas.run.searching import race_stage, search_with
-from hytas.run.sharing import check_supernet, load_supernet, score_with, supernet_stage
+from hytas.run.sharing import (
+    check_supernet,
+    inherit_weights,
+    load_supernet,
+    score_with,
+    supernet_stage,
+)
 from hytas.run.stages import CHARTS, EXPORT, MAP, TRAIN, Stage, mend, record_all, run_stages
-from hytas.run.weights import CALIBRATION, TrainedModel, save_weights
 from hytas.supernet import InheritedScore, Supernet
 from hytas.supernet.family import family_weights, save_family_weights, slice_table
 
@@ -119,9 +122,7 @@ def export_family(
     with open_run(out, config, scene, device, report) as run:
         supernet = _whole_supernet(run)
         score = score_with(run.context, supernet)
-        inner = [
-            _member_run(run, of, name) for of, name in zip(configs, _names(budgets), strict=True)
-        ]
+        inner = [run.inside(name, of) for of, name in zip(configs, _names(budgets), strict=True)]
         members = [_member(each, supernet, score, alone) for each in inner]
         _write_family(run, supernet, members)
         return members
@@ -164,26 +165,6 @@ def _names(budgets: Sequence[str]) -> list[str]:
     return [budget.replace(",", "-").replace("/", "-") for budget in budgets]
 
 
-def _member_run(run: Run, config: RunConfig, name: str) -> Run:
-    """The run of a member, in a folder inside the supernet's.
-
-    Raises:
-        InputError: no subnet meets the budget.
-    """
-    space, feasible = open_feasible(config, run.context.data.shape)
-    context = replace(run.context, config=config, space=space, feasible=feasible)
-    return _inside(run, context, name)
-
-
-def _inside(run: Run, context: Any, name: str) -> Run:
-    folder = run.folder.inside(name)
-    folder.claim(context.config, context.data.scene)
-    if not folder.split.exists():
-        context.data.split.save(folder.split)
-        folder.manifest.record([folder.split])
-    return replace(run, context=context, folder=folder)
-
-
 def _member(run: Run, supernet: Supernet, score: InheritedScore, alone: bool) -> Member:
     """Search, write and check the subnet of one budget."""
 
@@ -191,7 +172,7 @@ def _member(run: Run, supernet: Supernet, score: InheritedScore, alone: bool) ->
         search_with(of, score)
 
     def inherit(of: Run) -> None:
-        _inherit(of, supernet, score)
+        inherit_weights(of, supernet, score)
 
     stages = (
         Stage("search", search, (), ("evaluations",), ("architecture",)),
@@ -219,29 +200,9 @@ def _member(run: Run, supernet: Supernet, score: InheritedScore, alone: bool) ->
     )
 
 
-def _inherit(run: Run, supernet: Supernet, score: InheritedScore) -> None:
-    """Write the weights that the architecture inherits, calibrated on validation pixels."""
-    context, data = run.context, run.context.data
-    architecture = read_json(run.folder.architecture)
-    network = supernet.network(architecture)
-    held_out = data.labelled(data.split.validation)
-    calibrated = calibrate_own(network, held_out, context.device)
-    run.report.line(calibrated.describe())
-    card = describe(
-        data.scene, data.preprocessing, architecture, data.shape, calibrated.temperature
-    )
-    training = {
-        **supernet.facts["training"],
-        CALIBRATION: calibrated.to_dict(),
-        "supernet": supernet.digest,
-        "inherited": score.figures(architecture),
-    }
-    save_weights(run.folder.weights, TrainedModel(network, card, training))
-
-
 def _trained_alone(run: Run, architecture: dict[str, Any]) -> float:
     """Train the architecture alone, by the supernet's recipe; its accuracy on test pixels."""
-    inner = _inside(run, run.context, ALONE)
+    inner = run.inside(ALONE, run.context.config)
     mend(inner)
     if not inner.folder.architecture.exists():
         write_json(inner.folder.architecture, architecture)

@@ -16,7 +16,7 @@ from hytas.proxies import (
     proxy_batch,
 )
 from hytas.race import ENOUGH_PIXELS, RaceTask, race
-from hytas.run.config import RunConfig
+from hytas.run.config import SUPERNET_STRATEGY, RunConfig
 from hytas.run.context import Run, RunContext
 from hytas.run.folder import write_json
 from hytas.run.pareto import write_front
@@ -31,11 +31,16 @@ def check_search(context: RunContext) -> None:
     """Refuse, before any work, what the end of the search could not do.
 
     Raises:
-        InputError: a race without validation pixels, or a supernet of something else.
+        InputError: a race without validation pixels, a supernet of something else, or no race
+            before one is trained.
     """
     finalist_count(context)
     if context.config.supernet is not None:
         inherited_score(context, context.config.supernet)
+    if context.config.strategy == SUPERNET_STRATEGY and finalist_count(context) == 1:
+        raise InputError(
+            "strategy supernet: races the kinds of two finalists or more, on validation pixels"
+        )
 
 
 def search_stage(run: Run) -> None:
@@ -96,7 +101,7 @@ def race_stage(run: Run) -> None:
             "no race: the split has no validation pixels; the proxy's first choice wins"
         )
     with EvaluationStore(run.folder.evaluations) as store:
-        ranked = _ranked(store.evaluations(), _fitness(config))
+        ranked = ranked_evaluations(config, store)
         winner = ranked[0]
         if finalists > 1:
             winner = race(
@@ -108,6 +113,11 @@ def race_stage(run: Run) -> None:
                 tell=run.report.line,
             )
     write_json(run.folder.architecture, winner.architecture)
+
+
+def ranked_evaluations(config: RunConfig, store: EvaluationStore) -> list[Evaluation]:
+    """Return what the search scored, the best by its first proxy first."""
+    return _ranked(store.evaluations(), _fitness(config))
 
 
 def race_task(context: RunContext) -> RaceTask:

@@ -9,7 +9,11 @@ import numpy as np
 
 from hytas._engine import Budget
 from hytas.errors import InputError
+from hytas.export import describe
+from hytas.run.calibrating import calibrate_own
 from hytas.run.context import Run, RunContext
+from hytas.run.folder import read_json
+from hytas.run.weights import CALIBRATION, TrainedModel, save_weights
 from hytas.supernet import InheritedScore, Supernet, SupernetLearner
 from hytas.train import DivergedError, train_weights
 
@@ -112,6 +116,26 @@ def score_with(context: RunContext, supernet: Supernet) -> InheritedScore:
     """
     validation = context.data.labelled(context.data.split.validation)
     return InheritedScore(supernet.to(context.device), validation, context.config.seed)
+
+
+def inherit_weights(run: Run, supernet: Supernet, score: InheritedScore) -> None:
+    """Write the weights that the architecture inherits, calibrated on validation pixels."""
+    context, data = run.context, run.context.data
+    architecture = read_json(run.folder.architecture)
+    network = supernet.network(architecture)
+    held_out = data.labelled(data.split.validation)
+    calibrated = calibrate_own(network, held_out, context.device)
+    run.report.line(calibrated.describe())
+    card = describe(
+        data.scene, data.preprocessing, architecture, data.shape, calibrated.temperature
+    )
+    training = {
+        **supernet.facts["training"],
+        CALIBRATION: calibrated.to_dict(),
+        "supernet": supernet.digest,
+        "inherited": score.figures(architecture),
+    }
+    save_weights(run.folder.weights, TrainedModel(network, card, training))
 
 
 def _learner(context: RunContext, supernet: Supernet) -> SupernetLearner:

@@ -120,9 +120,19 @@ def train(
 @click.option(
     "--alone", is_flag=True, help="Train each architecture alone, too, for as many steps."
 )
+@click.option("--population", type=int, help="Architectures a generation.  [default: 50]")
+@click.option("--generations", type=int, help="Generations of each search.  [default: 20]")
 @options.device_option
 @options.json_option
-def export(folder: str, budgets: tuple[str, ...], alone: bool, device: str, as_json: bool) -> None:
+def export(
+    folder: str,
+    budgets: tuple[str, ...],
+    alone: bool,
+    population: int | None,
+    generations: int | None,
+    device: str,
+    as_json: bool,
+) -> None:
     """Export the best subnet of each budget from the supernet in FOLDER.
 
     Each is an ordinary run in a folder of its own. family.csv and family.svg compare them.
@@ -145,6 +155,8 @@ def export(folder: str, budgets: tuple[str, ...], alone: bool, device: str, as_j
                 folder,
                 chosen,
                 alone=alone,
+                population=population,
+                generations=generations,
                 device=device,
                 report=console,
             )

@@ -96,6 +96,8 @@ def export_family(
     budgets: Sequence[str],
     *,
     alone: bool = False,
+    population: int | None = None,
+    generations: int | None = None,
     device: str = "auto",
     report: Report = SILENT,
 ) -> list[Member]:
@@ -109,7 +111,9 @@ def export_family(
         scene: of the run.
         out: the folder of `train_supernet`.
         budgets: each narrows that of the supernet.
-        alone: train each architecture alone, too, on the same pixels.
+        alone: train each architecture alone, too, on the same pixels, for as many steps.
+        population: architectures a generation of each search; None takes that of `config`.
+        generations: of each search; None takes those of `config`.
         device: cpu, cuda or auto.
         report: receives the progress.
 
@@ -118,7 +122,12 @@ def export_family(
         ExportError: an exported file computes something else than torch.
         OSError: `out` cannot be written.
     """
-    configs = [_member_config(config, budget) for budget in budgets]
+    searching = replace(
+        config,
+        population=population or config.population,
+        generations=generations or config.generations,
+    )
+    configs = [_member_config(searching, budget) for budget in budgets]
     with open_run(out, config, scene, device, report) as run:
         supernet = _whole_supernet(run)
         score = score_with(run.context, supernet)

@@ -13,6 +13,7 @@ from hytas.export import describe
 from hytas.run.calibrating import calibrate_own
 from hytas.run.context import Run, RunContext
 from hytas.run.folder import read_json
+from hytas.run.training import forget_damaged
 from hytas.run.weights import CALIBRATION, TrainedModel, save_weights
 from hytas.supernet import InheritedScore, Supernet, SupernetLearner
 from hytas.train import DivergedError, train_weights
@@ -43,6 +44,7 @@ def supernet_stage(run: Run) -> None:
     config = context.config
     supernet = Supernet.new(context.space.name, data.shape, config.seed, context.device)
     checkpoint = folder.checkpoint
+    forget_damaged(run)
     try:
         result = train_weights(
             _learner(context, supernet),

@@ -29,7 +29,7 @@ def train_stage(run: Run) -> None:
     context, folder, data = run.context, run.folder, run.context.data
     architecture = read_json(folder.architecture)
     network = context.network(architecture)
-    _forget_damaged(run)
+    forget_damaged(run)
     learnt, watching = context.final_pixels
     held_out = data.labelled(watching)
     try:
@@ -60,7 +60,7 @@ def train_stage(run: Run) -> None:
     folder.checkpoint.unlink(missing_ok=True)
 
 
-def _forget_damaged(run: Run) -> None:
+def forget_damaged(run: Run) -> None:
     """Remove a checkpoint that is not what was written: the training then begins again."""
     path = run.folder.checkpoint
     if not path.exists():

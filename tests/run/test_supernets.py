@@ -177,9 +177,8 @@ def test_a_supernet_of_something_else_is_refused(
     tmp_path: Path,
 ) -> None:
     file = str(trained / "supernet.safetensors")
-    other = replace(
-        config, budget="20K..60K-params", supernet=file, supernet_settings=None, **changed
-    )
+    usual = {"budget": "20K..60K-params", "supernet": file, "supernet_settings": None}
+    other = replace(config, **{**usual, **changed})
     with pytest.raises(InputError, match=f"supernet {re.escape(file)}: .*{message}"):
         run_pipeline(other, scene, tmp_path / "run", device="cpu")
     assert not (tmp_path / "run").exists()

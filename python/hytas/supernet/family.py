@@ -1,12 +1,7 @@
 """A family of subnets in one file of weights, and a table of slices that cuts each of them.
 
-The table is plain JSON, so that a program without hytas can cut a subnet:
-
-    table = json.load(open("slices.json"))
-    full = np.load("family.npz")
-    places = lambda axes: np.ix_(*(np.r_[tuple(slice(*run) for run in axis)] for axis in axes))
-    cut = table["subnets"]["50K-params"]["slices"]
-    subnet = {name: full[name][places(axes)] for name, axes in cut.items()}
+The table is plain JSON, so that a program without hytas can cut a subnet: docs/supernets.md has the
+lines.
 """
 
 from collections.abc import Mapping

@@ -1,6 +1,7 @@
 """A run: its configuration, its folder, and the stages that fill it."""
 
 from hytas.run.config import RunConfig
+from hytas.run.evolving import Evolved, evolve_space
 from hytas.run.family import Member, export_family, train_supernet
 from hytas.run.folder import RunFolder
 from hytas.run.pipeline import (
@@ -14,12 +15,14 @@ from hytas.run.report import SILENT, Report
 
 __all__ = [
     "SILENT",
+    "Evolved",
     "Member",
     "Outcome",
     "Report",
     "RunConfig",
     "RunFolder",
     "describe_architecture",
+    "evolve_space",
     "export_family",
     "export_run",
     "run_pipeline",

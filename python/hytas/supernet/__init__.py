@@ -3,11 +3,13 @@
 from hytas.supernet.inherited import InheritedScore
 from hytas.supernet.learner import SupernetLearner
 from hytas.supernet.settings import METHODS, UNIFORM, SupernetSettings
+from hytas.supernet.space_error import EvolutionSettings
 from hytas.supernet.weights import Supernet
 
 __all__ = [
     "METHODS",
     "UNIFORM",
+    "EvolutionSettings",
     "InheritedScore",
     "Supernet",
     "SupernetLearner",

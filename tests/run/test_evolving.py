@@ -45,6 +45,7 @@ def config(tmp_path: Path) -> RunConfig:
         budget="5K..90K-params",
         proxy="inherited",
         supernet_settings=SupernetSettings(),
+        presets="full",
         patch_size=3,
         split="random",
         train_per_class=20,

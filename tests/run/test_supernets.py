@@ -26,6 +26,7 @@ CONFIG = RunConfig(
     budget="10K..120K-params",
     proxy="inherited",
     supernet_settings=SupernetSettings(),
+    presets="full",
     population=6,
     generations=2,
     patch_size=3,

@@ -9,6 +9,7 @@ import numpy as np
 
 from hytas._engine import Budget, Feasible, SearchSpace, builtin_space_text
 from hytas.models import InputShape
+from hytas.models.blocks import Drop
 from hytas.supernet import Supernet, SupernetLearner, SupernetSettings
 from hytas.train import Epoch, LabelledPixels, Recipe, TrainingResult, train_weights
 
@@ -51,7 +52,7 @@ def trained(
 ) -> tuple[Supernet, TrainingResult]:
     supernet = Supernet.new("hytas-wide", SHAPE, seed=3)
     learner = SupernetLearner(
-        supernet, among, settings or SupernetSettings(), seed=3, drop_path=0.1
+        supernet, among, settings or SupernetSettings(), seed=3, drop=Drop(0.1)
     )
     result = train_weights(
         learner,

@@ -11,6 +11,7 @@ from small_supernet import RECIPE, SHAPE, feasible, pixels, trained
 from torch import Tensor
 
 from hytas.errors import InputError
+from hytas.models.blocks import Drop
 from hytas.models.slices import slice_of
 from hytas.supernet import InheritedScore, Supernet, SupernetLearner, SupernetSettings
 from hytas.train import Epoch, Subnet, train
@@ -56,8 +57,12 @@ def test_a_supernet_of_one_architecture_trains_as_a_network_alone() -> None:
         "embed_dim": [32],
         "band_depth": [1],
         "pixel_depth": [2],
-        "band_heads": [2],
+        "band_mixer": ["attention"],
+        "band_gate": ["no"],
+        "band_heads": [4],
         "band_mlp": [1],
+        "pixel_mixer": ["attention"],
+        "pixel_gate": ["no"],
         "pixel_heads": [4],
         "pixel_mlp": [2],
     }
@@ -67,9 +72,10 @@ def test_a_supernet_of_one_architecture_trains_as_a_network_alone() -> None:
     supernet, result = trained(among, recipe=recipe)
     architecture = among.unrank(0)
     start = Supernet.new("hytas-wide", SHAPE, seed=3)
-    alone = start.network(architecture).requires_grad_(True)
-    for block in [*alone.band_stream.blocks, *alone.pixel_stream.blocks]:
-        block.drop_path = 0.1 if block is alone.pixel_stream.blocks[1] else 0.0
+    subnet = start.subnet(architecture, Drop(0.1))
+    values = {name: value.clone() for name, value in start.values(subnet).items()}
+    alone = subnet.network.requires_grad_(True)
+    alone.load_state_dict(values, assign=True)
     expected = train(alone, pixels(24, 0), pixels(12, 1), recipe, seed=3)
     assert [e.loss for e in result.history] == [e.loss for e in expected.history]
     for name, value in alone.named_parameters():
@@ -93,9 +99,7 @@ def gradients_by_autograd(
 def test_fused_gradients_are_those_of_whole_weights_and_only_what_is_used_changes() -> None:
     supernet, _ = trained(feasible(), SANDWICH, replace(RECIPE, epochs=1))
     before = {name: value.clone() for name, value in supernet.weights.items()}
-    learner = SupernetLearner(
-        supernet, feasible(), SupernetSettings("sandwich"), seed=8, drop_path=0.0
-    )
+    learner = SupernetLearner(supernet, feasible(), SupernetSettings("sandwich"), seed=8)
     subnets = list(next(learner.subnets(0, 1)))
     assert len(subnets) == 4
     counts = [sum(size.numel() for size in subnet.sizes.values()) for subnet in subnets]
@@ -154,7 +158,7 @@ def test_inherited_weights_classify_what_was_never_drawn() -> None:
 def test_every_step_draws_inside_the_budget() -> None:
     among = feasible("20K..40K-params")
     learner = SupernetLearner(
-        Supernet.new("hytas-wide", SHAPE, seed=0), among, SupernetSettings(), seed=0, drop_path=0.0
+        Supernet.new("hytas-wide", SHAPE, seed=0), among, SupernetSettings(), seed=0
     )
     sizes = [
         sum(size.numel() for size in subnet.sizes.values())

@@ -66,6 +66,12 @@ def supernet() -> None:
     metavar="NAME=VALUE",
     help="Setting of the training, as mixup=0.4; repeat for several.",
 )
+@click.option(
+    "--presets",
+    default="full",
+    show_default=True,
+    help="Named recipe to begin from: full, light or plain.",
+)
 @options.preparation_options
 @options.seed_option
 @options.device_option

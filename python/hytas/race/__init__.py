@@ -1,7 +1,8 @@
 """The race: successive halving of finalists on validation pixels."""
 
-from hytas.race.finalists import diverse, kind_of
+from hytas.race.finalists import diverse
 from hytas.race.race import race
+from hytas.race.racers import Racer
 from hytas.race.rankings import RANKINGS, USUAL_RANKING
 from hytas.race.rungs import LEAST_FINALISTS, REDUCTION_FACTOR, Rung, plan_rungs
 from hytas.race.standings import RungResult, best_first, rung_results, standing
@@ -15,12 +16,12 @@ __all__ = [
     "REDUCTION_FACTOR",
     "USUAL_RANKING",
     "RaceTask",
+    "Racer",
     "Rung",
     "RungResult",
     "Workers",
     "best_first",
     "diverse",
-    "kind_of",
     "plan_rungs",
     "race",
     "rung_results",

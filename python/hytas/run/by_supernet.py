@@ -1,9 +1,11 @@
 """The strategy "supernet": a short race of kinds, then a supernet of the kind that won it."""
 
+from collections.abc import Mapping
 from dataclasses import replace
+from typing import Any
 
 from hytas.files import write_text
-from hytas.race import kind_of, race
+from hytas.race import race
 from hytas.run.config import SUPERNET_STRATEGY
 from hytas.run.context import Run
 from hytas.run.folder import read_json, write_json
@@ -23,6 +25,7 @@ from hytas.run.sharing import (
     supernet_stage,
 )
 from hytas.search import EvaluationStore
+from hytas.spaces.genes import active
 from hytas.spaces.narrowing import with_values
 from hytas.supernet import InheritedScore, Supernet, SupernetSettings
 from hytas.train import train
@@ -35,8 +38,8 @@ LONGER = 2
 def choose_by_supernet(run: Run) -> None:
     """Race one rung, train a supernet of the winner's kind, and write its best subnet.
 
-    A kind is the value of every gene that is no size: tokens, patch, pooling and the like. Each of
-    the parts is kept in the folder `supernet`, so a run that was stopped goes on.
+    A kind is the value of every gene of labels, and the patch: tokens, mixer, pooling and so on.
+    Each part is kept in the folder `supernet`, so a run that was stopped goes on.
     """
     inner = _inner(run)
     if not inner.folder.supernet.exists():
@@ -62,11 +65,12 @@ def inherit_if_better(run: Run) -> bool:
     inner = _inner(run)
     supernet, score = _score(inner)
     architecture, data = read_json(run.folder.architecture), context.data
+    _, recipe = run.recipe
     result = train(
-        context.network(architecture),
+        context.network(architecture, recipe),
         data.labelled(data.split.train),
         data.labelled(data.split.validation),
-        context.config.recipe,
+        recipe,
         seed=context.config.seed,
         device=context.device,
         checkpoint=inner.folder.checkpoint,
@@ -95,9 +99,10 @@ def _inner(run: Run) -> Run:
     config = run.context.config
     path = run.folder.path / f"{FOLDER}.json"  # beside the folder: it is no file of that run
     if not path.exists():
-        kind = _winning_kind(run)
+        kind, preset = _winning_kind(run)
+        write_json(run.folder.recipe, {"preset": preset})
         write_text(path, with_values(config.space, {name: [v] for name, v in kind.items()}))
-    recipe = replace(config.recipe, patience=1.0)
+    recipe = replace(run.recipe[1], patience=1.0)
     if recipe.epochs is None:
         recipe = replace(recipe, steps=LONGER * recipe.steps, most_epochs=None)
     else:
@@ -114,24 +119,38 @@ def _inner(run: Run) -> Run:
             supernet=None,
             supernet_settings=SupernetSettings(),
             recipe=recipe,
+            presets="full",  # which changes nothing of it
         ),
     )
 
 
-def _winning_kind(run: Run) -> dict[str, object]:
-    """The kind of the finalist that is best after the first rung."""
-    context, task = run.context, race_task(run.context)
-    recipe = replace(task.recipe, steps=first_steps(context), epochs=None, most_epochs=None)
-    task = replace(task, recipe=recipe)
+def _winning_kind(run: Run) -> tuple[dict[str, object], str]:
+    """The kind of the finalist that is best after the first rung, and its preset."""
+    context, task = run.context, race_task(run.context, run.folder.race)
+    steps = first_steps(context)
+    recipes = {
+        name: replace(recipe, steps=steps, epochs=None, most_epochs=None)
+        for name, recipe in task.recipes.items()
+    }
+    task = replace(task, recipes=recipes)
     with EvaluationStore(run.folder.evaluations) as store:
         winner = race(
             task,
-            ranked_evaluations(context.config, store),
+            ranked_evaluations(context, store),
             store,
             finalists=finalist_count(context),
             steps=task.final_steps,  # whole epochs, so that no second rung follows
             tell=run.report.line,
         )
-    kind = kind_of(winner.architecture)
+    kind = kind_of(winner.finalist.architecture)
     run.report.line("kind: " + ", ".join(f"{name} {value}" for name, value in kind.items()))
-    return kind
+    return kind, winner.recipe
+
+
+def kind_of(architecture: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the genes that a supernet of one kind fixes: its labels and its patch, by name."""
+    return {
+        name: value
+        for name, value in active(architecture).items()
+        if name == "patch" or (isinstance(value, str) and name != "space")
+    }

@@ -10,13 +10,14 @@ import numpy as np
 from hytas._engine import Budget
 from hytas.errors import InputError
 from hytas.export import describe
+from hytas.models.blocks import Drop
 from hytas.run.calibrating import calibrate_own
 from hytas.run.context import Run, RunContext
 from hytas.run.folder import read_json
 from hytas.run.training import forget_damaged
 from hytas.run.weights import CALIBRATION, TrainedModel, save_weights
 from hytas.supernet import InheritedScore, Supernet, SupernetLearner
-from hytas.train import DivergedError, train_weights
+from hytas.train import DivergedError, Recipe, train_weights
 
 
 def check_supernet(context: RunContext) -> None:
@@ -31,7 +32,8 @@ def check_supernet(context: RunContext) -> None:
             f"validation fraction {context.config.split.validation_fraction:g}: subnets are "
             "chosen on validation pixels, and the split has none"
         )
-    _learner(context, Supernet.new(context.space.name, context.data.shape, context.config.seed))
+    supernet = Supernet.new(context.space.name, context.data.shape, context.config.seed)
+    _learner(context, supernet, context.config.recipe)
 
 
 def supernet_stage(run: Run) -> None:
@@ -41,16 +43,16 @@ def supernet_stage(run: Run) -> None:
         DivergedError: the training leaves the range of numbers.
     """
     context, folder, data = run.context, run.folder, run.context.data
-    config = context.config
+    config, (preset, recipe) = context.config, run.recipe
     supernet = Supernet.new(context.space.name, data.shape, config.seed, context.device)
     checkpoint = folder.checkpoint
     forget_damaged(run)
     try:
         result = train_weights(
-            _learner(context, supernet),
+            _learner(context, supernet, recipe),
             data.labelled(data.split.train),
             data.labelled(data.split.validation),
-            config.recipe,
+            recipe,
             seed=config.seed,
             device=context.device,
             checkpoint=checkpoint,
@@ -64,8 +66,8 @@ def supernet_stage(run: Run) -> None:
         **_origin(context),
         "budget": config.budget,
         "settings": config.supernet_settings.to_dict(),
-        "recipe": config.recipe.to_dict(),
-        "training": result.to_dict(),
+        "recipe": recipe.to_dict(),
+        "training": {**result.to_dict(), "preset": preset},
     }
     Supernet(supernet.space, supernet.shape, supernet.seed, supernet.weights, facts).save(
         folder.supernet
@@ -140,7 +142,7 @@ def inherit_weights(run: Run, supernet: Supernet, score: InheritedScore) -> None
     save_weights(run.folder.weights, TrainedModel(network, card, training))
 
 
-def _learner(context: RunContext, supernet: Supernet) -> SupernetLearner:
+def _learner(context: RunContext, supernet: Supernet, recipe: Recipe) -> SupernetLearner:
     config = context.config
     assert context.feasible is not None
     assert config.supernet_settings is not None
@@ -149,7 +151,7 @@ def _learner(context: RunContext, supernet: Supernet) -> SupernetLearner:
         context.feasible,
         config.supernet_settings,
         seed=config.seed,
-        drop_path=config.recipe.drop_path,
+        drop=Drop(recipe.drop_path, recipe.dropout),
     )
 
 

@@ -8,6 +8,7 @@ from torch import Tensor
 
 from hytas._engine import Feasible
 from hytas.errors import InputError
+from hytas.models.blocks import NO_DROP, Drop
 from hytas.models.network import as_network
 from hytas.models.slices import full_sizes
 from hytas.models.whitening import whitening
@@ -30,7 +31,7 @@ class SupernetLearner:
         feasible: the architectures that are drawn.
         settings: how they are drawn.
         seed: of the draws.
-        drop_path: of the subnets, as of a network that is trained alone.
+        drop: what training drops at random, as of a network that is trained alone.
     """
 
     def __init__(
@@ -40,10 +41,10 @@ class SupernetLearner:
         settings: SupernetSettings,
         *,
         seed: int,
-        drop_path: float,
+        drop: Drop = NO_DROP,
     ) -> None:
         self.supernet, self.feasible, self.settings = supernet, feasible, settings
-        self.seed, self.drop_path = seed, drop_path
+        self.seed, self.drop = seed, drop
         self.soft_labels = settings.soft_labels
         self._watched = [supernet.subnet(each) for each in self._draw("watched", WATCHED)]
         self._ends = self._largest_and_smallest() if settings.method == "sandwich" else []
@@ -101,7 +102,7 @@ class SupernetLearner:
         self.weights.update(taken)
 
     def _subnet(self, architecture: Mapping[str, Any]) -> Subnet:
-        return self.supernet.subnet(architecture, self.drop_path)
+        return self.supernet.subnet(architecture, self.drop)
 
     def _draw(self, what: str, count: int) -> list[dict[str, Any]]:
         seed = stable_hash(self.seed, "subnets", what)

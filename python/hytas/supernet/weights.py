@@ -13,6 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from hytas.errors import InputError
+from hytas.models.blocks import NO_DROP, Drop
 from hytas.models.network import Network
 from hytas.models.slices import full_sizes
 from hytas.models.table import NETWORKS
@@ -71,8 +72,8 @@ class Supernet:
         pool = Pool(self.seed, self.device, torch.float32)
         return Source(pool, full_sizes(self.space, self.shape))
 
-    def subnet(self, architecture: Mapping[str, Any], drop_path: float = 0.0) -> Subnet:
-        """Return the network of an architecture, without numbers.
+    def subnet(self, architecture: Mapping[str, Any], drop: Drop = NO_DROP) -> Subnet:
+        """Return the network of an architecture, without numbers; `drop` is what training drops.
 
         Raises:
             InputError: the architecture is of another space, or its network cannot be sliced.
@@ -81,7 +82,7 @@ class Supernet:
             raise InputError(f"architecture of the space {of}: the supernet is of {self.space}")
         check_architecture(architecture)
         with torch.device("meta"):
-            network = NETWORKS[self.space](architecture, self.shape, drop_path)
+            network = NETWORKS[self.space](architecture, self.shape, drop)
         return Subnet.of(_sliceable(network, self.space).requires_grad_(False))
 
     def initial(self, name: str, size: torch.Size, subnet: Subnet) -> Tensor:

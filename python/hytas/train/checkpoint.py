@@ -1,4 +1,4 @@
-"""The state of training in one safetensors file: whole or absent, and no pickle."""
+"""Keep the state of training in one safetensors file, which is complete or absent."""
 
 from dataclasses import asdict
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Train one network on the training pixels, watched by the validation pixels."""
+"""Train one network on training pixels; validation pixels choose the best epoch."""
 
 import math
 import time
@@ -25,20 +25,21 @@ from hytas.train.learner import Learner, OneNetwork, Subnet, Weights
 from hytas.train.optimiser import Leaves, cover
 from hytas.train.pixels import EVALUATION_BATCH, LabelledPixels
 from hytas.train.recipe import Recipe
+from hytas.train.schedule import Schedule
 from hytas.train.state import Epoch, TrainingState
 
 WHITENING_PATCHES = 1024
-CHECKPOINT_SECONDS = 5.0  # what a kill can lose
-LEAST_GAIN = 1e-3  # of the mean probability; less is no reason to go on training
+CHECKPOINT_SECONDS = 5.0  # a kill loses at most this much work
+LEAST_GAIN = 1e-3  # of the mean probability; a smaller gain does not make an epoch better
 
 
 class DivergedError(InputError):
-    """A training whose loss or accuracy is no number any more; the learning rate is too large."""
+    """The loss or the logits are not finite any more; usually the learning rate is too large."""
 
 
 @dataclass(frozen=True)
 class TrainingResult:
-    """The history of all epochs and the 1-based epoch whose weights the network now has."""
+    """The history of all epochs, and the epoch (from 1) whose weights the network now has."""
 
     history: tuple[Epoch, ...]
     best_epoch: int
@@ -61,25 +62,29 @@ def train(
     *,
     seed: int,
     device: torch.device | str = "cpu",
+    schedule: Schedule | None = None,
     checkpoint: Path | None = None,
+    keep: bool = False,
     progress: Callable[[Epoch], None] = lambda _: None,
 ) -> TrainingResult:
     """Train `network` in place; it ends with the averaged weights of its best validation epoch.
 
-    Of epochs that differ by less than `LEAST_GAIN` the earlier one is the best.
+    If epochs differ by less than `LEAST_GAIN`, the earlier one is the best. Without validation
+    pixels the last epoch is the best.
 
-    The randomness of an epoch is a function of (seed, epoch), so a run that resumes from its
-    checkpoint equals one that never stopped, on the same machine. Without validation pixels the
-    last epoch is taken.
+    The randomness of an epoch depends on (seed, epoch) only. So, on the same machine, a training
+    that resumes from its checkpoint gives the same result as one that never stopped.
 
     Args:
         network: maps scaled patches (N, P, P, bands) to logits (N, C).
+        schedule: length and learning rates; None is the recipe's.
         checkpoint: file written after epochs (at most every few seconds) and resumed from.
+        keep: write the checkpoint at the end as well, for a longer training to go on from.
         progress: called with each new epoch.
 
     Raises:
-        DivergedError: the training leaves the range of numbers.
-        InputError: `checkpoint` is not one of this network.
+        DivergedError: loss or logits are not finite any more.
+        InputError: `checkpoint` does not belong to this network.
     """
     network.to(torch.device(device))
     return train_weights(
@@ -89,7 +94,9 @@ def train(
         recipe,
         seed=seed,
         device=device,
+        schedule=schedule,
         checkpoint=checkpoint,
+        keep=keep,
         progress=progress,
     )
 
@@ -102,7 +109,9 @@ def train_weights(
     *,
     seed: int,
     device: torch.device | str = "cpu",
+    schedule: Schedule | None = None,
     checkpoint: Path | None = None,
+    keep: bool = False,
     progress: Callable[[Epoch], None] = lambda _: None,
 ) -> TrainingResult:
     """Train the weights of a network, or those that many networks share; see `train`.
@@ -116,29 +125,32 @@ def train_weights(
     """
     device = torch.device(device)
     devices = [device] if device.type == "cuda" else []
-    # A GPU's faster kernels differ from run to run. The caller's generators, of the CPU and of this
-    # device, are left as they were.
+    # Some faster kernels of a GPU give other results in every run. The caller's random generators,
+    # of the CPU and of this device, keep their states.
     with arithmetic("float32", device), torch.random.fork_rng(devices):
-        course = _Course(training, recipe, seed, device)
-        return _train(learner, course, validation, checkpoint, progress)
+        schedule = schedule or recipe.schedule(len(training))
+        course = _Course(training, recipe, schedule, seed, device)
+        result = _train(learner, course, validation, checkpoint, progress, keep)
+    return result
 
 
 @dataclass(frozen=True)
 class _Course:
-    """What is the same in every step of a training."""
+    """The values that are the same in every step of a training."""
 
     training: LabelledPixels
     recipe: Recipe
+    schedule: Schedule
     seed: int
     device: torch.device
 
-    @cached_property
+    @property
     def epochs(self) -> int:
-        return self.recipe.epochs_for(len(self.training))
+        return self.schedule.epochs
 
     @cached_property
     def class_weights(self) -> Tensor | None:
-        """Weights (C,) of the classes in the loss, 1 in the mean over the training pixels."""
+        """Return the weights (C,) of the classes in the loss; their mean over the pixels is 1."""
         if not self.recipe.class_weights:
             return None
         training = self.training
@@ -159,6 +171,7 @@ def _train(
     validation: LabelledPixels,
     checkpoint: Path | None,
     progress: Callable[[Epoch], None],
+    keep: bool,
 ) -> TrainingResult:
     training, recipe, device, epochs = course.training, course.recipe, course.device, course.epochs
     if recipe.whitened:
@@ -185,6 +198,8 @@ def _train(
             save_checkpoint(checkpoint, state)
             saved = time.monotonic()
         progress(record)
+    if checkpoint is not None and keep:
+        save_checkpoint(checkpoint, state)
     if state.history and not _gives_numbers(learner.watched(), state.best, training, device):
         raise _diverged(recipe, state.history[-1])  # in its last step
     learner.take(state.best)
@@ -194,7 +209,7 @@ def _train(
 def _diverged(recipe: Recipe, epoch: Epoch) -> DivergedError:
     return DivergedError(
         f"recipe learning_rate {recipe.learning_rate:g}: the training diverged in epoch "
-        f"{epoch.epoch} of {epoch.epochs} (loss {epoch.loss:g}); take a smaller one, or less of "
+        f"{epoch.epoch} of {epoch.epochs} (loss {epoch.loss:g}); use a smaller rate, or less "
         "weight_decay, band_noise, illumination, brightness or alignment"
     )
 
@@ -210,7 +225,7 @@ def _gives_numbers(
 
 
 def _some_patches(training: LabelledPixels, seed: int) -> Tensor:
-    """As many training patches (n, P, P, bands) as tell their covariance."""
+    """Return enough training patches (n, P, P, bands) to estimate their covariance."""
     order = np.random.default_rng(seed).permutation(len(training))[:WHITENING_PATCHES]
     return training.batch(np.sort(order), torch.device("cpu"))[0]
 
@@ -219,18 +234,18 @@ def _train_epoch(learner: Learner, state: TrainingState, course: _Course) -> flo
     """One pass over the training pixels in a random order; the mean loss."""
     training, recipe, epoch = course.training, course.recipe, len(state.history)
     generator = torch.Generator().manual_seed(_epoch_seed(course.seed, epoch))
-    torch.manual_seed(_epoch_seed(course.seed, epoch) + 1)  # drop-path draws from the global one
+    torch.manual_seed(_epoch_seed(course.seed, epoch) + 1)  # drop-path uses the global generator
     order = torch.randperm(len(training), generator=generator).numpy()
     steps = recipe.steps_per_epoch(len(training))
-    # Read once: a GPU need not wait.
+    # One transfer at the end: the GPU does not have to wait after every step.
     losses = torch.zeros((), dtype=torch.float64, device=course.device)
     for index, subnets in enumerate(learner.subnets(epoch, steps)):
-        done = (epoch * steps + index) / (course.epochs * steps)
+        share = course.schedule.share(epoch * steps + index, course.epochs * steps)
         chosen = order[index * recipe.batch_size : (index + 1) * recipe.batch_size]
         leaves = Leaves.of(learner, state, subnets)
         loss = _backward(learner, subnets, leaves.values, course, chosen, generator)
         losses += len(chosen) * loss.double()
-        leaves.step(recipe, recipe.learning_rate * _schedule(done, recipe.warmup))
+        leaves.step(recipe, recipe.learning_rate * share)
     return float(losses) / len(training)
 
 
@@ -267,13 +282,6 @@ def _backward(
     return total
 
 
-def _schedule(done: float, warmup: float) -> float:
-    """Share of the peak rate when `done` of all steps are done: linear up, then a cosine down."""
-    if done < warmup:
-        return max(done, 1e-3) / warmup
-    return 0.5 * (1.0 + math.cos(math.pi * (done - warmup) / (1.0 - warmup)))
-
-
 @torch.no_grad()
 def _evaluate(
     subnets: Sequence[Subnet], weights: Weights, pixels: LabelledPixels, device: torch.device
@@ -304,12 +312,12 @@ def _is_best(state: TrainingState, record: Epoch) -> bool:
 
 
 def _epoch_seed(seed: int, epoch: int) -> int:
-    """A generator seed of its own for every (seed, epoch)."""
+    """Return a different generator seed for every (seed, epoch)."""
     return int(np.random.SeedSequence([seed, epoch]).generate_state(1, np.uint32)[0])
 
 
 def _without_time(epoch: Epoch) -> dict[str, Any]:
-    """An epoch's facts that a resumed run repeats."""
+    """Return an epoch's figures that a resumed training repeats exactly."""
     values = asdict(epoch)
     del values["seconds"]
     return values

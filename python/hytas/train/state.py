@@ -1,4 +1,4 @@
-"""Where training stands: what a checkpoint holds."""
+"""The state of a training, which a checkpoint holds."""
 
 from dataclasses import dataclass, field
 from typing import Self
@@ -11,7 +11,7 @@ from hytas.train.learner import Weights
 
 @dataclass(frozen=True)
 class Epoch:
-    """What one epoch brought.
+    """The figures of one epoch.
 
     Attributes:
         epoch: from 1.
@@ -33,11 +33,11 @@ class Epoch:
 
     @property
     def merit(self) -> float:
-        """What the best epoch has most of: the mean probability of the true class.
+        """Return the mean probability of the true class; the best epoch has the largest.
 
-        It is the accuracy of a classifier that draws its answer. With the few validation pixels of
-        this field the accuracy itself jumps by whole pixels, and the cross-entropy is ruled by the
-        few that are most wrong.
+        It is the expected accuracy of a classifier that draws its answer. Validation pixels are few
+        in this field: the accuracy jumps by whole pixels, and a few very wrong pixels dominate the
+        cross-entropy.
         """
         if self.validation_probability is None:
             return float(self.epoch)  # without validation pixels the last epoch is best

@@ -185,7 +185,7 @@ def _member(run: Run, supernet: Supernet, score: InheritedScore, alone: bool) ->
 
     stages = (
         Stage("search", search, (), ("evaluations",), ("architecture",)),
-        Stage("choice", race_stage, ("evaluations",), ("architecture",)),
+        Stage("choice", race_stage, ("evaluations",), ("recipe", "architecture")),
         Stage("inheritance", inherit, ("architecture",), ("weights",)),
         EXPORT,
         CHARTS,

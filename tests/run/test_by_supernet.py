@@ -10,8 +10,8 @@ import pytest
 from hytas._engine import builtin_space_text
 from hytas.data import Scene, scene_from_arrays
 from hytas.errors import InputError
-from hytas.race import kind_of
 from hytas.run import RunConfig, run_pipeline
+from hytas.run.by_supernet import kind_of
 from hytas.run.folder import read_json
 from hytas.search import EvaluationStore
 from hytas.spaces import open_space

@@ -13,10 +13,21 @@ import torch
 from hytas._engine import SearchSpace, builtin_space_text
 from hytas.data import Scene, scene_from_arrays
 from hytas.errors import InputError
-from hytas.run import Member, RunConfig, RunFolder, export_family, run_pipeline, train_supernet
+from hytas.run import (
+    Member,
+    Rank,
+    RunConfig,
+    RunFolder,
+    export_family,
+    rank_subnets,
+    run_pipeline,
+    train_supernet,
+)
 from hytas.run.folder import read_json
+from hytas.run.subnet_ranks import RIVALS
 from hytas.run.weights import load_weights
 from hytas.search import EvaluationStore
+from hytas.search.correlation import spearman
 from hytas.supernet import Supernet, SupernetSettings
 from hytas.train import Recipe
 
@@ -245,3 +256,23 @@ def test_a_folder_of_another_training_is_refused(
     assert again == config
     space = SearchSpace.parse(Path(config.space).read_text(), {"bands": 6})
     assert space.name == "hytas-wide"
+
+
+def test_rankers_stand_beside_each_other(config: RunConfig, scene: Scene, trained: Path) -> None:
+    def ranked() -> tuple[list[dict[str, Any]], list[Rank]]:
+        return rank_subnets(config, scene, trained, "20K..100K-params", 4, device="cpu")
+
+    rows, ranks = ranked()
+    assert len({str(row["architecture"]) for row in rows}) >= 3
+    assert all(20_000 <= row["params"] <= 100_000 for row in rows)
+    assert all(0 <= row[name] <= 1 for row in rows for name in ("inherited_test", "alone_test"))
+    assert [each.ranker for each in ranks] == list(RIVALS)
+    (size,) = (each for each in ranks if each.ranker == "params")
+    truth = [row["alone_test"] for row in rows]
+    assert size.spearman == spearman([row["params"] for row in rows], truth)
+    assert all(each.low <= each.high for each in ranks if each.low is not None)
+    written = (trained / "ranks.json").stat().st_mtime_ns
+    assert ranked() == (rows, ranks)
+    assert (trained / "ranks.json").stat().st_mtime_ns == written
+    with pytest.raises(InputError, match="count 2: must be 3 or more"):
+        rank_subnets(config, scene, trained, "20K..100K-params", 2, device="cpu")

@@ -184,3 +184,51 @@ def _print_family(members: "list[Member]") -> None:
             f"{each.test:.4f}   {alone}"
         )
     echo("\nvalidation pixels chose the subnets; test pixels did not")
+
+
+@supernet.command()
+@click.argument("folder")
+@click.option(
+    "--budget",
+    "budgets",
+    type=options.BudgetType(),
+    multiple=True,
+    required=True,
+    help="Subnets of like size are drawn inside it: 60K..140K-params.",
+)
+@click.option("--count", type=int, default=20, show_default=True, help="Subnets to draw.")
+@options.device_option
+@options.json_option
+def rank(folder: str, budgets: tuple[str, ...], count: int, device: str, as_json: bool) -> None:
+    """Say how well inherited weights rank subnets, beside cheap rivals (AutoFormer's table 1).
+
+    Each subnet is trained alone by the supernet's recipe, which takes as long as COUNT final
+    trainings. The same command again goes on where it was stopped.
+
+    \b
+    hytas supernet rank sup --budget 60K..140K-params --count 5
+    """
+    from hytas.cli.console import Console
+    from hytas.run import RunFolder, rank_subnets
+
+    config, _ = RunFolder(folder).read_config()
+    budget = options.budget_from_the_root(",".join(budgets))
+    console = Console()
+    try:
+        with options.run_argument():
+            rows, ranks = rank_subnets(
+                config, config.load_scene(), folder, budget, count, device=device, report=console
+            )
+    finally:
+        console.close()
+    if as_json:
+        echo(json.dumps({"subnets": rows, "ranks": [asdict(each) for each in ranks]}, indent=1))
+        return
+    echo(f"\n{'params':>10}  inherited  trained alone (test accuracy)")
+    for row in rows:
+        echo(f"{row['params']:>10,.0f}  {row['inherited_test']:>9.4f}  {row['alone_test']:.4f}")
+    echo(f"\n{'ranker':<12} Spearman with trained alone, interval of 90 %")
+    for each in ranks:
+        shown = "-" if each.spearman is None else f"{each.spearman:+.2f}"
+        ends = "" if each.low is None else f"  ({each.low:+.2f} to {each.high:+.2f})"
+        echo(f"{each.ranker:<12} {shown}{ends}")

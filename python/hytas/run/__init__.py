@@ -12,12 +12,14 @@ from hytas.run.pipeline import (
     train_architecture,
 )
 from hytas.run.report import SILENT, Report
+from hytas.run.subnet_ranks import Rank, rank_subnets
 
 __all__ = [
     "SILENT",
     "Evolved",
     "Member",
     "Outcome",
+    "Rank",
     "Report",
     "RunConfig",
     "RunFolder",
@@ -25,6 +27,7 @@ __all__ = [
     "evolve_space",
     "export_family",
     "export_run",
+    "rank_subnets",
     "run_pipeline",
     "train_architecture",
     "train_supernet",

@@ -31,7 +31,7 @@ from hytas.supernet.space_error import (
     space_error,
 )
 
-TRIED = 2000
+TRIED = 500
 """Draws among which a new choice must occur, for it to be possible under the budget."""
 BUILT = 3
 """Networks with a new choice that must be there."""
@@ -190,8 +190,9 @@ def _is_possible(run: Run, space: str, values: Mapping[str, list[Any]]) -> bool:
                 having = [each for each in drawn if value in map(repr, _listed(each[name]))]
                 if len(having) < BUILT:
                     return False
-                for architecture in having[:BUILT]:
-                    supernet.subnet(architecture)
+                subnets = [supernet.subnet(architecture) for architecture in having[:BUILT]]
+                if any(0 in size for subnet in subnets for size in subnet.sizes.values()):
+                    return False  # of a layer without width
     except (InputError, ValueError, RuntimeError):
         return False
     return True

@@ -1,6 +1,6 @@
 """Supernets: weights that many networks share, trained once."""
 
-from hytas.supernet.inherited import InheritedScore
+from hytas.supernet.inherited import InheritedScore, Judge
 from hytas.supernet.learner import SupernetLearner
 from hytas.supernet.settings import METHODS, UNIFORM, SupernetSettings
 from hytas.supernet.space_error import EvolutionSettings
@@ -11,6 +11,7 @@ __all__ = [
     "UNIFORM",
     "EvolutionSettings",
     "InheritedScore",
+    "Judge",
     "Supernet",
     "SupernetLearner",
     "SupernetSettings",

@@ -1,6 +1,6 @@
 """What a subnet is worth with inherited weights, on validation pixels."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -15,6 +15,43 @@ from hytas.train import LabelledPixels
 
 MOST_PIXELS = 1000
 """Validation pixels that a score looks at; they rank as well as all do, and cost less."""
+
+
+class Judge:
+    """Figures of networks on some labelled pixels.
+
+    Args:
+        labelled: pixels, at least one.
+        device: where the networks are.
+        seed: of the choice among more than `MOST_PIXELS`.
+    """
+
+    def __init__(self, labelled: LabelledPixels, device: torch.device, seed: int) -> None:
+        chosen = np.arange(len(labelled))
+        if len(chosen) > MOST_PIXELS:
+            chosen = np.sort(np.random.default_rng(seed).permutation(chosen)[:MOST_PIXELS])
+        part = labelled.subset(labelled.pixels[chosen])
+        self.device = device
+        self._batches = [part.batch(each, device) for each in part.positions()]
+
+    @torch.no_grad()
+    def figures(self, network: Callable[[Tensor], Tensor]) -> dict[str, float]:
+        """Return "probability", the mean one of the true class, and "accuracy".
+
+        Args:
+            network: scaled patches (N, P, P, bands) -> logits (N, C), in evaluation mode.
+        """
+        given: list[Tensor] = []
+        right: list[Tensor] = []
+        with arithmetic("float32", self.device):
+            for patches, classes in self._batches:
+                logits = network(patches)
+                given.append(probabilities(logits).gather(1, classes[:, None]))
+                right.append(logits.argmax(1) == classes)
+        return {
+            "probability": float(torch.cat(given).double().mean()),
+            "accuracy": float(torch.cat(right).double().mean()),
+        }
 
 
 class InheritedScore:
@@ -38,30 +75,15 @@ class InheritedScore:
                 "proxy 'inherited': it looks at validation pixels, and the split has none"
             )
         self.supernet = supernet
-        chosen = np.arange(len(validation))
-        if len(chosen) > MOST_PIXELS:
-            chosen = np.sort(np.random.default_rng(seed).permutation(chosen)[:MOST_PIXELS])
-        part = validation.subset(validation.pixels[chosen])
-        self._batches = [part.batch(each, supernet.device) for each in part.positions()]
+        self._judge = Judge(validation, supernet.device, seed)
 
     def __call__(self, architecture: Mapping[str, Any]) -> float:
         """Return the mean probability of the true class, in 0..1."""
         return self.figures(architecture)["probability"]
 
-    @torch.no_grad()
     def figures(self, architecture: Mapping[str, Any]) -> dict[str, float]:
-        """Return "probability", the mean one of the true class, and "accuracy" on the pixels."""
+        """Return "probability" and "accuracy" on the pixels."""
         subnet = self.supernet.subnet(architecture)
         subnet.network.eval()
         values = self.supernet.values(subnet)
-        given: list[Tensor] = []
-        right: list[Tensor] = []
-        with arithmetic("float32", self.supernet.device):
-            for patches, classes in self._batches:
-                logits = subnet(values, patches)
-                given.append(probabilities(logits).gather(1, classes[:, None]))
-                right.append(logits.argmax(1) == classes)
-        return {
-            "probability": float(torch.cat(given).double().mean()),
-            "accuracy": float(torch.cat(right).double().mean()),
-        }
+        return self._judge.figures(lambda patches: subnet(values, patches))

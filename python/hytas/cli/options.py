@@ -223,6 +223,10 @@ training_options = _together(
     ),
 )
 
+supernet_option = click.option(
+    "--supernet", help="File of a trained supernet, for the proxy `inherited`."
+)
+
 seed_option = click.option(
     "--seed", type=int, default=0, show_default=True, help="Seed of all random numbers."
 )
@@ -287,14 +291,21 @@ def absolute_paths(settings: dict[str, Any]) -> dict[str, Any]:
     known = {*SCENES, "synthetic"}
     named = {
         name: str(Path(settings[name]).resolve())
-        for name in ("data", "labels", "data_dir")
-        if settings[name] is not None and Path(settings[name]).exists()
+        for name in ("data", "labels", "data_dir", "supernet")
+        if settings.get(name) is not None and Path(settings[name]).exists()
         if not (name == "data" and settings[name] in known)
     }
     if "space" in settings:
         space, budget = with_files(settings["space"], settings.get("budget"), _from_the_root)
         return {**settings, **named, "space": space, "budget": budget}
     return {**settings, **named}
+
+
+def budget_from_the_root(budget: str) -> str:
+    """A budget with the paths of its latency tables from the root."""
+    from hytas.spaces import with_files
+
+    return str(with_files("", budget, _from_the_root)[1])
 
 
 def _from_the_root(path: str) -> str:

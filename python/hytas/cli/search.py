@@ -45,11 +45,13 @@ STRATEGIES = {name: facts for name, facts in strategies().items() if not facts["
 @click.option("--generations", type=int, help="Number of generations.  [default: 20]")
 @click.option(
     "--strategy",
-    type=click.Choice(list(STRATEGIES)),
+    type=click.Choice([*STRATEGIES, "supernet"]),
     default="evolution",
     show_default=True,
     help="How the engine selects. "
-    + " ".join(f"{name}: {facts['about']}." for name, facts in STRATEGIES.items()),
+    + " ".join(f"{name}: {facts['about']}." for name, facts in STRATEGIES.items())
+    + " supernet: one rung of the race chooses the kind of network, and a supernet of that kind "
+    "is trained; its best subnet wins (docs/supernets.md).",
 )
 @click.option("--pareto", help="Also find a Pareto front over these axes, such as params,score.")
 @click.option(
@@ -65,6 +67,7 @@ STRATEGIES = {name: facts for name, facts in strategies().items() if not facts["
     "trains twice as long; the last ones are trained to the end.  [default: 60]",
 )
 @click.option("--race-epochs", type=int, help="Epochs of the race's first rung, instead of steps.")
+@options.supernet_option
 @options.training_options
 @options.preparation_options
 @options.seed_option

@@ -30,7 +30,7 @@ def train_stage(run: Run) -> None:
     architecture = read_json(folder.architecture)
     preset, recipe = run.recipe
     network = context.network(architecture, recipe)
-    _forget_damaged(run)
+    forget_damaged(run)
     learnt, watching = context.final_pixels
     held_out = data.labelled(watching)
     try:
@@ -61,7 +61,7 @@ def train_stage(run: Run) -> None:
     folder.checkpoint.unlink(missing_ok=True)
 
 
-def _forget_damaged(run: Run) -> None:
+def forget_damaged(run: Run) -> None:
     """Remove a damaged checkpoint; the training then begins again."""
     path = run.folder.checkpoint
     if not path.exists():

@@ -27,6 +27,7 @@ RANK = {
     "pictures": 1,
     "data": 1,
     "models": 2,
+    "report": 2,
     "proxies": 3,
     "search": 4,
     "train": 4,

@@ -145,6 +145,8 @@ def test_exported_files_are_made_again(
         ("learning-curve.svg", flipped),
         ("pareto.csv", emptied),
         ("pareto.png", flipped),
+        ("pixels.npz", flipped),
+        ("report.html", truncated),
         ("split.npz", truncated),
         ("architecture.json", emptied),
         ("architecture.json", flipped),
@@ -200,6 +202,15 @@ def test_a_store_that_was_deleted_is_said(scene: Scene, run: Path) -> None:
     _, said = again(scene, run)
     assert said == ["evaluations.sqlite: missing: what the search scored is not there any more"]
     assert again(scene, run)[1] == []
+
+
+def test_times_that_are_damaged_are_forgotten(scene: Scene, run: Path) -> None:
+    change(run / "times.json", truncated)
+    _, said = again(scene, run)
+    assert len(said) == 1
+    assert said[0].endswith("how long the stages took is not known any more")
+    assert again(scene, run)[1] == []
+    assert Manifest(run).faults() == {}
 
 
 def test_a_damaged_manifest_is_made_again(scene: Scene, run: Path, whole: Path) -> None:

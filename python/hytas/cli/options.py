@@ -47,6 +47,13 @@ class Renamed(click.Option):
             self.opts = names
 
 
+def command_line() -> str:
+    """Return the command that runs, as a shell takes it; empty inside another program."""
+    context = click.get_current_context(silent=True)
+    command = None if context is None else context.find_object(str)
+    return command or ""
+
+
 def _together(*options: Callable[[Command], Command]) -> Callable[[Command], Command]:
     def decorate(command: Command) -> Command:
         for option in reversed(options):

@@ -124,7 +124,10 @@ def search(
     scene = config.load_scene()
     folder = out or f"runs/{scene.name}-{budget.replace(',', '-').replace('/', '-')}"
     try:
-        outcome = run_pipeline(config, scene, folder, device=device, report=console)
+        command = options.command_line()
+        outcome = run_pipeline(
+            config, scene, folder, device=device, report=console, command=command
+        )
     finally:
         console.close()
     if as_json:

@@ -81,7 +81,14 @@ def _continue(run: str, settings: dict[str, Any], console: Any) -> tuple[Any, st
     config = replace(config, recipe=recipe, presets=presets)
     scene = config.load_scene()
     with options.run_argument():
-        outcome = run_pipeline(config, scene, run, device=settings["device"], report=console)
+        outcome = run_pipeline(
+            config,
+            scene,
+            run,
+            device=settings["device"],
+            report=console,
+            command=options.command_line(),
+        )
     return outcome, config.data
 
 
@@ -105,7 +112,13 @@ def _start(arch: str | None, settings: dict[str, Any], console: Any) -> tuple[An
         **options.absolute_paths(settings),
     )
     outcome = train_architecture(
-        architecture, config, config.load_scene(), out, device=device, report=console
+        architecture,
+        config,
+        config.load_scene(),
+        out,
+        device=device,
+        report=console,
+        command=options.command_line(),
     )
     return outcome, settings["data"]
 

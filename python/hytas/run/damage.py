@@ -14,14 +14,14 @@ from hytas.search import EvaluationStore
 from hytas.tensors import read_tensors
 
 # Attributes of `RunFolder`: files that stages can make again. The store is not one of them.
-_PICTURES = ("learning_curve", "confusion", "map", "front", "front_picture")
+_PICTURES = ("learning_curve", "confusion", "map", "pixels", "front", "front_picture", "report")
 MENDED = ("recipe", "architecture", "weights", "onnx", "torchscript", "metrics", *_PICTURES)
 # File -> files made from it. The folder of a further seed has no maps and charts.
 _MADE_FROM = {
     "architecture": ("weights",),
     "weights": ("onnx", "torchscript", "metrics"),
     "metrics": ("learning_curve", "confusion"),
-    "onnx": ("map",),
+    "onnx": ("map", "pixels"),
 }
 
 
@@ -172,6 +172,8 @@ _LOOKS: dict[str, Callable[[Path], object]] = {
     "onnx": lambda path: examine(read_model(path), path),
     "torchscript": _archive,
     "map": _ends(b"IEND\xaeB`\x82"),
+    "pixels": _archive,
+    "report": _ends(b"</html>"),
     "front_picture": _ends(b"IEND\xaeB`\x82"),
     "learning_curve": _ends(b"</svg>"),
     "confusion": _ends(b"</svg>"),

@@ -27,6 +27,7 @@ from hytas.run.context import Run, RunContext
 from hytas.run.folder import read_json, write_json
 from hytas.run.prepared import PreparedScene
 from hytas.run.report import Report
+from hytas.run.shown import shown_pixels
 from hytas.run.weights import CALIBRATION, TrainedModel, load_weights
 
 PARITY_BATCH = 64
@@ -128,6 +129,7 @@ def map_stage(run: Run) -> None:
     )
     ids = np.concatenate([[0], np.asarray(scene.class_ids)]).astype(np.int32)
     write_map(run.folder.map, result, deployed.card, Extras(ids[scene.labels]))
+    shown_pixels(scene, result, deployed.card, run.context.data.split).save(run.folder.pixels)
 
 
 def further_formats(run: Run, formats: Sequence[str], force: bool) -> dict[str, dict[str, Any]]:

@@ -55,6 +55,9 @@ class RunFolder:
         self.family_picture = self.path / "family.svg"
         self.family_weights = self.path / "family.npz"
         self.family_slices = self.path / "slices.json"
+        self.pixels = self.path / "pixels.npz"
+        self.report = self.path / "report.html"
+        self.times = self.path / "times.json"
         self.front = self.path / "pareto.csv"
         self.front_picture = self.path / "pareto.png"
         self.manifest = Manifest(self.path)

@@ -20,6 +20,7 @@ from hytas.run.stages import (
     EXPORT,
     FINISHING,
     MAP,
+    REPORT,
     do_stage,
     mend,
     mend_further,
@@ -74,6 +75,7 @@ def run_pipeline(
     *,
     device: str = "auto",
     report: Report = SILENT,
+    command: str = "",
 ) -> Outcome:
     """Search, race, train, export and check a model for a scene under a budget.
 
@@ -86,13 +88,14 @@ def run_pipeline(
         out: the run's folder.
         device: cpu, cuda or auto.
         report: receives the progress.
+        command: that does the work, for the record.
 
     Raises:
         InputError: bad configuration, or `out` belongs to another run.
         ExportError: an exported file gives other results than torch.
         OSError: `out` cannot be written.
     """
-    with open_run(out, config, scene, device, report, check_search) as run:
+    with open_run(out, config, scene, device, report, check_search, command) as run:
         _introduce(run)
         mend(run)
         run_stages(CHOOSING, run)
@@ -112,6 +115,7 @@ def train_architecture(
     *,
     device: str = "auto",
     report: Report = SILENT,
+    command: str = "",
 ) -> Outcome:
     """Train, export and check a given architecture, as the end of `run_pipeline` does.
 
@@ -122,6 +126,7 @@ def train_architecture(
         out: the run's folder.
         device: cpu, cuda or auto.
         report: receives the progress.
+        command: that does the work, for the record.
 
     Raises:
         InputError: the architecture is not in its space, or `out` belongs to another run.
@@ -133,7 +138,7 @@ def train_architecture(
     def check(context: RunContext) -> None:
         check_architecture(context, chosen)
 
-    with open_run(out, config, scene, device, report, check) as run:
+    with open_run(out, config, scene, device, report, check, command) as run:
         folder = run.folder
         _introduce(run)
         mend(run)
@@ -156,6 +161,7 @@ def export_run(
     formats: Sequence[str] = (),
     force: bool = False,
     report: Report = SILENT,
+    command: str = "",
 ) -> tuple[Outcome, dict[str, dict[str, Any]]]:
     """Export and check the trained model of a run again, and draw its pictures.
 
@@ -166,6 +172,7 @@ def export_run(
         formats: names in `hytas.export.FORMATS`, beside ONNX and TorchScript.
         force: write a format of reduced precision even if it fails its check.
         report: receives the progress.
+        command: that does the work, for the record.
 
     Returns:
         The outcome, and for each further format its file, size and the figures of its check.
@@ -175,10 +182,10 @@ def export_run(
         ExportError: an exported file gives other results than torch.
         OSError: `out` cannot be written.
     """
-    with open_run(out, config, scene, "cpu", report) as run:
+    with open_run(out, config, scene, "cpu", report, command=command) as run:
         check_trained(run.folder)
         mend(run, needs_store=False)
-        for stage in (EXPORT, CHARTS, MAP):
+        for stage in (EXPORT, CHARTS, MAP, REPORT):
             do_stage(stage, run)
         further = further_formats(run, formats, force)
         mend_further(run)
@@ -252,6 +259,7 @@ def _outcome(run: Run, architecture: dict[str, Any]) -> Outcome:
     record_all(run)
     context, folder = run.context, run.folder
     files = [
+        folder.report,
         folder.onnx,
         folder.torchscript,
         folder.weights,

@@ -2,6 +2,7 @@
 
 import io
 import struct
+import sys
 import tempfile
 import zipfile
 import zlib
@@ -14,6 +15,10 @@ from unittest.mock import patch
 
 import h5py
 import numpy as np
+
+sys.path.append(str(Path(__file__).parents[1] / "data"))
+
+import products_made
 import tifffile
 from fuzz_mutator import Sample
 from scipy.io import netcdf_file, savemat
@@ -130,6 +135,28 @@ def hdf5() -> list[Sample]:
 
     each = ({}, {"libver": "latest"})
     return [_written("scene.h5", lambda path, o=o: write(path, **o)) for o in each]
+
+
+def products() -> list[Sample]:
+    """Products of missions in HDF5."""
+    return [
+        _written("scene.h5", products_made.emit),
+        _written("scene.h5", products_made.prisma),
+        _written("scene.h5", lambda path: products_made.prisma(path, "L1")),
+        _written("scene.h5", products_made.pace),
+        _written("scene.h5", lambda path: products_made.pace(path, "L1B")),
+    ]
+
+
+def product_metadata() -> list[Sample]:
+    """Products of an image and its metadata, which are opened."""
+    samples = []
+    for make in (products_made.enmap, products_made.desis):
+        with tempfile.TemporaryDirectory() as folder:
+            make(Path(folder))
+            files = sorted(Path(folder).iterdir())  # the metadata come first
+            samples.append({file.name: file.read_bytes() for file in files})
+    return samples
 
 
 def netcdf3() -> list[Sample]:

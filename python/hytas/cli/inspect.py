@@ -159,7 +159,7 @@ def _json(path: Path) -> Any:
 
 
 def _variables(contents: "Contents") -> list[str]:
-    return [str(variable) for variable in contents.variables]
+    return [str(variable) for variable in (*contents.variables, *contents.further)]
 
 
 def _range(wavelengths: Any) -> str | None:

@@ -7,6 +7,7 @@ from hytas.data.datasets import SCENES
 from hytas.data.fill import check_mark, holds_data, undeclared_in_rows
 from hytas.data.geo import Geo
 from hytas.data.load import Cube, load_cube, load_maps, load_scene
+from hytas.data.location import Location, Lookup, Orthorectified
 from hytas.data.palette import UNLABELLED_COLOUR, palette
 from hytas.data.patches import (
     PatchReader,
@@ -43,6 +44,9 @@ __all__ = [
     "CubeReader",
     "FileCube",
     "Geo",
+    "Location",
+    "Lookup",
+    "Orthorectified",
     "PatchReader",
     "Preprocessing",
     "Rows",

@@ -98,13 +98,16 @@ class Contents:
         format: the format's name, for people to read.
         variables: every array.
         meta: what else is described: "wavelengths" (B,) in nm, "class_names", "class_colours" (RGB
-            by id), "bad_bands" (indices), "notes" (remarks) ...; absent keys are unknown.
+            by id), "bad_bands" (indices), "notes" (remarks), "location" (a `Location`) ...; absent
+            keys are unknown.
+        further: arrays of a product that are neither cube nor label map; read only by name.
     """
 
     path: Path
     format: str
     variables: tuple[Variable, ...]
     meta: Mapping[str, Any] = field(default_factory=dict)
+    further: tuple[Variable, ...] = ()
 
     @property
     def files(self) -> tuple[Path, ...]:
@@ -114,7 +117,7 @@ class Contents:
 
     def get(self, name: str, argument: str) -> Variable:
         """Return the variable of that name, or refuse it with the names there are."""
-        for variable in self.variables:
+        for variable in (*self.variables, *self.further):
             if variable.name == name:
                 return variable
         names = listed(self.variables, len(self.variables))

@@ -52,6 +52,8 @@ if TYPE_CHECKING:
 )
 @click.option("--cube-key", help="The cube's name in its file.")
 @click.option("--labels-key", help="The label map's name in its file.")
+@options.class_field_option
+@options.labels_crs_option
 @options.unlabelled_option
 @options.zero_option
 @options.nodata_option
@@ -76,6 +78,8 @@ def classify(
     ortho: bool,
     cube_key: str | None,
     labels_key: str | None,
+    class_field: str | None,
+    labels_crs: str | None,
     unlabelled: int | None,
     zero_is_a_class: bool,
     nodata: float | None,
@@ -97,8 +101,9 @@ def classify(
     lookup = _lookup(source, scene, outputs) if ortho else None
     height, width, bands = source.cube.shape
     deployed.check_scene(bands, source.wavelengths, str(scene), size=(height, width))
-    marks = {"unlabelled": unlabelled, "zero_is_a_class": zero_is_a_class}
-    truth = None if labels is None else _read_truth(labels, labels_key, source.cube.shape, **marks)
+    marks: dict[str, Any] = {"unlabelled": unlabelled, "zero_is_a_class": zero_is_a_class}
+    marks |= {"class_field": class_field, "labels_crs": labels_crs}
+    truth = None if labels is None else _read_truth(labels, labels_key, source, deployed, **marks)
     if truth is not None:
         check_truth(truth.scored, deployed.card)
     read = {"the scene": source.files, "the labels": () if truth is None else truth.files}
@@ -274,16 +279,21 @@ def _open_source(path: Path, key: str | None, bands: int) -> Source:
     )
 
 
-def _read_truth(path: Path, key: str | None, shape: tuple[int, ...], **marks: Any) -> Truth:
+def _read_truth(
+    path: Path, key: str | None, source: Source, model: "DeployedModel", **marks: Any
+) -> Truth:
     import numpy as np
 
-    from hytas.data import load_maps, open_file, synthetic_scene
+    from hytas.data import Grid, label_files, load_maps, synthetic_scene
 
     if str(path) == "synthetic":
         scene = synthetic_scene()
         assert scene.test is not None  # the synthetic scene has its own split
         return Truth(scene.labels, scene.test, "pixels of the test map")
-    files = open_file(path, "labels").files
+    shape = source.cube.shape
+    files = label_files(path)
+    marks["grid"] = Grid(shape[0], shape[1], source.geo, source.location)
+    marks["known"] = dict(zip(model.card.class_names, model.card.class_ids, strict=True))
     maps = [values.astype(np.int32) for _, values in load_maps(path, key, shape, **marks)]
     if len(maps) == 2:
         both = np.where(maps[1] > 0, maps[1], maps[0])

@@ -22,6 +22,8 @@ Finding = dict[str, Any]
 @click.argument("path", type=click.Path(path_type=Path))
 @click.option("--labels", type=click.Path(path_type=Path), help="Ground truth of a scene.")
 @options.bands_option
+@options.class_field_option
+@options.labels_crs_option
 @options.unlabelled_option
 @options.zero_option
 @options.nodata_option

@@ -88,6 +88,16 @@ zero_option = click.option(
 )
 
 
+class_field_option = click.option(
+    "--class-field", help="Field of the classes, where --labels names polygons or points."
+)
+
+labels_crs_option = click.option(
+    "--labels-crs",
+    help="Coordinate system of these, such as EPSG:32632, where their file does not say it.",
+)
+
+
 def scene_options(required: bool) -> Callable[[Command], Command]:
     """--data, --labels and the names of variables in them."""
     return _together(
@@ -99,12 +109,18 @@ def scene_options(required: bool) -> Callable[[Command], Command]:
             help="Scene: a file (MATLAB, ENVI, GeoTIFF, HDF5, NetCDF, NumPy), a name such as "
             "indian_pines, or `synthetic`.",
         ),
-        click.option("--labels", help="File of the label map, if it is not in the scene's."),
+        click.option(
+            "--labels",
+            help="File of the label map, if it is not in the scene's; or of polygons or points "
+            "(GeoJSON, GeoPackage, Shapefile, CSV, ENVI ROI).",
+        ),
         click.option("--data-dir", help="Folder with the files of a scene known by name."),
         click.option("--cube-key", help="Variable that holds the cube, where there are several."),
         click.option(
             "--labels-key", help="Variable of the label map; `TRAIN,TEST` for a fixed split."
         ),
+        class_field_option,
+        labels_crs_option,
         unlabelled_option,
         zero_option,
         nodata_option,
@@ -114,12 +130,13 @@ def scene_options(required: bool) -> Callable[[Command], Command]:
 _SPLIT_OPTIONS = _together(
     click.option(
         "--split",
-        type=click.Choice(["auto", "fixed", "random", "blocks", "folds"]),
+        type=click.Choice(["auto", "fixed", "random", "blocks", "folds", "polygons"]),
         default="auto",
         show_default=True,
         help="Training pixels: the file's own maps (fixed), drawn per class (random), or whole "
-        "blocks with a guard band (blocks, folds); auto is fixed where the file has maps, random "
-        "for a scene known by name, else blocks.",
+        "blocks or polygons with a guard band (blocks, folds, polygons); auto is fixed where the "
+        "file has maps, random for a scene known by name, polygons where these are the labels, "
+        "else blocks.",
     ),
     click.option(
         "--train-per-class",

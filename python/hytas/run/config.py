@@ -40,6 +40,8 @@ class RunConfig:
         labels: the file of its labels, where they have one of their own.
         cube_key: variable of the cube, where a file holds several.
         labels_key: variable or variables of the labels, likewise.
+        class_field: field of the classes, where the labels are polygons or points.
+        labels_crs: coordinate system of these, where their file does not say it.
         data_dir: folder of the files of a scene known by name.
         space: search space.
         proxy: proxies; the first is the fitness, all are recorded.
@@ -75,6 +77,8 @@ class RunConfig:
     labels: str | None = None
     cube_key: str | None = None
     labels_key: str | None = None
+    class_field: str | None = None
+    labels_crs: str | None = None
     data_dir: str | None = None
     space: str = DEFAULT_SPACE
     proxy: str = "dss"
@@ -199,6 +203,8 @@ class RunConfig:
             nodata=self.nodata,
             unlabelled=self.unlabelled,
             zero_is_a_class=self.zero_is_a_class,
+            class_field=self.class_field,
+            labels_crs=self.labels_crs,
         )
 
     def with_epochs(self, epochs: int | None) -> "RunConfig":

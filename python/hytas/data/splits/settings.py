@@ -8,7 +8,7 @@ from typing import Any, Self, TypeVar
 from hytas.errors import InputError
 from hytas.settings import plain_numbers
 
-KINDS = ("auto", "fixed", "random", "blocks", "folds")
+KINDS = ("auto", "fixed", "random", "blocks", "folds", "polygons")
 MOST_BLOCK = 2**31 - 1  # pixels of a side: beyond any scene
 Class = TypeVar("Class", bound=type[Any])
 
@@ -22,11 +22,12 @@ class SplitSettings:
             training map; "random" draws pixels of each class, at most half of it (all but one, if
             need be, for published counts), and tests on the rest; "blocks" deals square blocks to
             two sides and leaves a guard band, so that no training patch contains a test pixel;
-            "folds" does so with `folds` parts, of which number `fold` tests; "auto" is "fixed"
-            where the scene has maps, "random" for a scene known by name, whose published split
-            that is, and else "blocks": half or a quarter as large where blocks of the size asked
-            for leave a class on one side only and smaller ones do not, and "random" where no size
-            parts the scene.
+            "folds" does so with `folds` parts, of which number `fold` tests; "polygons" deals the
+            polygons that label the scene, each as a whole, with the same guard band; "auto" is
+            "fixed" where the scene has maps, "random" for a scene known by name, whose published
+            split that is, "polygons" where these label the scene and part it, and else "blocks":
+            half or a quarter as large where blocks of the size asked for leave a class on one side
+            only and smaller ones do not, and "random" where no size parts the scene.
         train_per_class: pixels a class, validation pixels included; None is what was published for
             a named scene, else 50.
         train_fraction: pixels a class, as a fraction of its labelled pixels (of "fixed", of those

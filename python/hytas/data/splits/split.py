@@ -14,7 +14,7 @@ from hytas.data.splits.validation import Pixels, further_folds
 from hytas.errors import InputError
 from hytas.files import atomic_write
 
-AT_ONE_END = ("blocks", "folds")
+AT_ONE_END = ("blocks", "folds", "polygons")
 """Kinds whose validation pixels are taken from one side of each class's area: less like those
 trained on than a random draw would be, although no guard band parts them."""
 FOLDS_STREAM = 5  # beside the seed: another draw than the split's
@@ -28,7 +28,7 @@ class Split:
         train: pixels to fit on.
         validation: taken from the training pixels, to choose on.
         test: pixels to report on, never looked at before.
-        kind: "fixed" (the file's own), "random", "blocks" or "folds".
+        kind: "fixed" (the file's own), "random", "blocks", "folds" or "polygons".
         seed: of the draw.
         patch_size: for which `overlap` was counted.
         overlap: fraction of test pixels inside the patch of a training or validation pixel.
@@ -78,7 +78,8 @@ class Split:
             return []
         if self.kind in AT_ONE_END:
             guard = self.patch_size // 2
-            pairs = folds_apart(scene, self.learnable, block, guard, self.seed, enough)
+            polygons = self.kind == "polygons"
+            pairs = folds_apart(scene, self.learnable, block, guard, self.seed, enough, polygons)
             if pairs:
                 return pairs
         return self.folds(scene, enough)

@@ -14,7 +14,7 @@ from small_model import Exported, small_model, small_scene
 from hytas._engine import Feasible
 from hytas.errors import InputError
 from hytas.export import Evidence, export_checked
-from hytas.export.c_source import FLAGS, FUNCTION, _quoted, export_c, open_c
+from hytas.export.c_source import FLAGS, FUNCTION, _classes, _quoted, export_c, open_c
 from hytas.export.parity import ExportError
 from hytas.models import InputShape
 from hytas.spaces import open_space
@@ -46,26 +46,33 @@ def tiny() -> tuple[Any, Any, Any]:
     return scene, model, card
 
 
+@pytest.fixture(scope="module")
+def written(exported: Exported, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Any]:
+    """The file of the small model, and the figures of its check."""
+    folder = tmp_path_factory.mktemp("c")
+    found = export_checked(folder, exported.card, ["c"], evidence_of(exported))["c"]
+    return folder / "model.c", found
+
+
 def test_a_file_passes_its_check_and_serves_the_example(exported: Exported, tmp_path: Path) -> None:
     found = export_checked(tmp_path, exported.card, ["c"], evidence_of(exported))["c"]
     assert found["pixels"] == 120
     assert found["labels_changed"] == 0
     assert found["max_difference"] < 1e-5
-    text = (tmp_path / "model.c").read_text()
+    text = source.read_text()
     assert len(re.findall(rf"\bvoid {FUNCTION}\(", text)) == 1
     for word in ("malloc", "fopen", "stdio.h"):
         assert word not in text
     program = tmp_path / "classify"
     sizes = ("-DTYPE=uint16_t", "-DSIDE=5", "-DBANDS=24", "-DCLASSES=4")
-    command = ["cc", *FLAGS, *sizes, str(EXAMPLE), str(tmp_path / "model.c"), "-lm"]
+    command = ["cc", *FLAGS, *sizes, str(EXAMPLE), str(source), "-lm"]
     subprocess.run([*command, "-o", str(program)], check=True, capture_output=True)
     patches = exported.patches(40)
     done = subprocess.run([program], input=patches.tobytes(), capture_output=True, check=True)
     lines = [line.split() for line in done.stdout.decode().splitlines()]
     expected = exported.probabilities(patches)
-    assert [int(line[0]) for line in lines] == [
-        exported.card.class_ids[i] for i in expected.argmax(1)
-    ]
+    ids = [exported.card.class_ids[i] for i in expected.argmax(1)]
+    assert [int(line[0]) for line in lines] == ids
     np.testing.assert_allclose([float(line[2]) for line in lines], expected.max(1), atol=1e-4)
 
 
@@ -78,10 +85,16 @@ def test_a_budget_of_5000_parameters(tmp_path: Path) -> None:
     np.testing.assert_allclose(open_c(path)(patches), exported.probabilities(patches), atol=1e-5)
 
 
-def test_names_of_classes_cannot_leave_their_string(exported: Exported, tmp_path: Path) -> None:
+def test_names_of_classes_cannot_leave_their_string(
+    exported: Exported, written: tuple[Path, Any], tmp_path: Path
+) -> None:
     names = ('*/ "a"\\', "wheat ??/", "米\n", "d%s")
     card = replace(exported.card, class_names=names)
-    path = export_c(exported.model, tmp_path / "model.c", card)
+    text = written[0].read_text()
+    assert "grass" not in text[: text.index("hytas_class_names[4]")]
+    path = tmp_path / "model.c"
+    path.write_text(text.replace(_classes(exported.card), _classes(card)))
+    assert "grass" not in path.read_text()
     patches = exported.patches(3)
     np.testing.assert_allclose(open_c(path)(patches), exported.probabilities(patches), atol=1e-5)
     escaped = _quoted(names[2]).encode("ascii").decode("unicode_escape")
@@ -89,11 +102,13 @@ def test_names_of_classes_cannot_leave_their_string(exported: Exported, tmp_path
 
 
 def test_a_file_that_differs_is_refused(
-    exported: Exported, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    exported: Exported,
+    written: tuple[Path, Any],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     def drift(model: Any, path: Path, card: Any) -> Path:
-        export_c(model, path, card)
-        text = path.read_text()
+        text = written[0].read_text()
         first = re.search(r"= *\{[^}]*?(-?0x1\.[0-9a-f]+p[-+]\d+f|-?\d\.\d+e?[-+]?\d*f)", text)
         assert first is not None
         path.write_text(text[: first.start(1)] + "99.0f" + text[first.end(1) :])

@@ -71,7 +71,7 @@ def _about(card: ModelCard) -> str:
     return (
         f"/* A model of hytas {card.version}.\n"
         f"   {FUNCTION}(patches, probabilities): one raw patch [1][{side}][{side}][{bands}] of "
-        f"{card.dtype}\n   -> float probabilities [1][{classes}], in the order of hytas_class_ids.\n"
+        f"{card.dtype}\n   -> float probabilities [1][{classes}], by hytas_class_ids.\n"
         f"   Value of no data: {nodata}. Compile with -lm. */\n"
     )
 

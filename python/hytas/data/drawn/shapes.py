@@ -13,8 +13,10 @@ from hytas.errors import InputError
 Points = npt.NDArray[np.float64]
 Colour = tuple[int, int, int]
 
+MOST_TEXT = 2**26
+"""Bytes of a file of shapes that is text; a polygon of a field takes kilobytes."""
 MOST_FILE = 2**28
-"""Bytes of a file of shapes; a polygon of a field takes kilobytes."""
+"""Bytes of one that is read as a whole, though it is no text."""
 MOST_SHAPES = 1_000_000
 MOST_VERTICES = 5_000_000
 CLASS_FIELDS = ("class", "label", "class_name", "classname", "class_id")

@@ -6,22 +6,24 @@ from typing import NamedTuple
 
 from hytas.data.contents import reading as guarded
 from hytas.data.drawn import envi_roi, geojson, geopackage, points_csv, shapefile
-from hytas.data.drawn.shapes import MOST_FILE, Drawing, Reading
+from hytas.data.drawn.shapes import MOST_FILE, MOST_TEXT, Drawing, Reading
 from hytas.errors import InputError
 
 
 class DrawnFormat(NamedTuple):
-    """A format: its name, whether a file is of it (first kilobyte, path), and its reader."""
+    """A format: its name, whether a file is of it (first kilobyte, path), its reader, and how many
+    bytes this reads at most."""
 
     name: str
     matches: Callable[[bytes, Path], bool]
     read: Callable[[Path, Reading], Drawing]
+    most: int | None = MOST_TEXT
 
 
 DRAWN_FORMATS = (
     DrawnFormat("ENVI ROI", envi_roi.matches, envi_roi.read),
-    DrawnFormat("GeoPackage", geopackage.matches, geopackage.read),
-    DrawnFormat("Shapefile", shapefile.matches, shapefile.read),
+    DrawnFormat("GeoPackage", geopackage.matches, geopackage.read, None),
+    DrawnFormat("Shapefile", shapefile.matches, shapefile.read, MOST_FILE),
     DrawnFormat("GeoJSON", geojson.matches, geojson.read),
     DrawnFormat("CSV", points_csv.matches, points_csv.read),
 )
@@ -44,8 +46,11 @@ def read_drawing(path: Path, reading: Reading, argument: str) -> Drawing:
     """
     entry = format_of(path)
     assert entry is not None  # who asks has looked
-    if path.stat().st_size > MOST_FILE:
-        raise InputError(f"{argument}: {path} has more than {MOST_FILE} bytes")
+    if entry.most is not None and path.stat().st_size > entry.most:
+        raise InputError(
+            f"{argument}: {path} has more than {entry.most} bytes: take the shapes of the scene "
+            "alone, or a GeoPackage"
+        )
     with guarded(argument, path, f"{entry.name} file"):
         drawing = entry.read(path, reading)
         if not drawing.shapes:

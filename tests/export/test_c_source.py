@@ -54,8 +54,10 @@ def written(exported: Exported, tmp_path_factory: pytest.TempPathFactory) -> tup
     return folder / "model.c", found
 
 
-def test_a_file_passes_its_check_and_serves_the_example(exported: Exported, tmp_path: Path) -> None:
-    found = export_checked(tmp_path, exported.card, ["c"], evidence_of(exported))["c"]
+def test_a_file_passes_its_check_and_serves_the_example(
+    exported: Exported, written: tuple[Path, Any], tmp_path: Path
+) -> None:
+    source, found = written
     assert found["pixels"] == 120
     assert found["labels_changed"] == 0
     assert found["max_difference"] < 1e-5

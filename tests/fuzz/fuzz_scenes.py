@@ -18,6 +18,7 @@ import numpy as np
 
 sys.path.append(str(Path(__file__).parents[1] / "data"))
 
+import drawings_made
 import products_made
 import tifffile
 from fuzz_mutator import Sample
@@ -157,6 +158,32 @@ def product_metadata() -> list[Sample]:
             files = sorted(Path(folder).iterdir())  # the metadata come first
             samples.append({file.name: file.read_bytes() for file in files})
     return samples
+
+
+def drawings() -> list[Sample]:
+    """Files of polygons and points, each with the scene that they label."""
+    samples = []
+    fields = drawings_made.FIELDS
+    regions = [("soil", "1, 2, 3", [(0, 0), (5, 5)]), ("water", "3, 2, 1", [(7, 7)])]
+    for name, write in (
+        ("a.geojson", lambda path: drawings_made.geojson(path, fields)),
+        ("a.gpkg", lambda path: drawings_made.geopackage(path, fields)),
+        ("a.txt", lambda path: drawings_made.roi(path, regions)),
+        ("a.csv", lambda path: path.write_text("x,y,class\n600015,5399985,a\n600035,5399985,b\n")),
+    ):
+        with tempfile.TemporaryDirectory() as folder:
+            write(Path(folder) / name)
+            drawings_made.scene(Path(folder))
+            files = sorted(Path(folder).iterdir())  # the drawing comes first
+            samples.append({file.name: file.read_bytes() for file in files})
+    return samples
+
+
+def look_at_drawing(path: Path) -> None:
+    """Label the scene that lies beside a drawing."""
+    load_scene(
+        path.with_name("scene.hdr"), path, class_field="crop" if "g" in path.suffix else None
+    )
 
 
 def netcdf3() -> list[Sample]:

@@ -3,6 +3,7 @@
 #include <map>
 #include <optional>
 
+#include "addends.hpp"
 #include "hytas/error.hpp"
 #include "hytas/search_space.hpp"
 #include "hytas/text.hpp"
@@ -14,6 +15,7 @@ namespace {
 // A time is stored in nanoseconds, any other unit in billionths of itself.
 constexpr std::int64_t parts = 1000000000;
 constexpr std::int64_t most_cost = std::int64_t{1} << 50;
+constexpr std::size_t most_entries = std::size_t{1} << 24;
 
 std::optional<std::int64_t> nanoseconds(const std::string& unit) {
     if (unit == "ns") return 1;
@@ -28,6 +30,12 @@ struct Place {
     const Values* values = nullptr;
     bool layer = false;
     std::size_t slot = 0;  // global: its byte; layer: its place inside a layer
+};
+
+// Rows that name the same genes: a cost for every combination of their values, the last place varying fastest.
+struct Part {
+    std::vector<Place> places;
+    std::vector<std::int64_t> costs;
 };
 
 }  // namespace
@@ -45,12 +53,8 @@ class LatencyReader {
         const auto time = nanoseconds(unit_);
         factor_ = time.value_or(parts);
         cost.unit = time ? "ns" : "1e-9 " + unit_;
-        for (std::size_t slot = 0; slot < space_.global_slots(); ++slot) {
-            cost.projection.terms.push_back({slot, cost.projection.rows});
-            cost.projection.rows *= space_.values_of_slot(slot).size();
-        }
-        cost.global.assign(cost.projection.rows, 0);
-        if (const Json* rows = member(file_, "global", Json::Kind::array, false)) add_rows(*rows, nullptr, cost.projection, cost.global, 1);
+        const Json* global = member(file_, "global", Json::Kind::array, false);
+        add_global(global == nullptr ? std::vector<Part>() : parts_of(*global, nullptr), cost.global);
         const Json* layers = member(file_, "layers", Json::Kind::object, false);
         for (const LayerGroup& group : space_.groups()) {
             LayerCosts costs;
@@ -61,8 +65,10 @@ class LatencyReader {
                 costs.projection.terms.push_back({slot, costs.projection.rows});
                 costs.projection.rows *= space_.values_of_slot(slot).size();
             }
+            if (costs.projection.rows > most_entries / costs.options) fail("has more than 16,777,216 different layers");
             costs.values.assign(costs.projection.rows * costs.options, 0);
-            if (rows != nullptr) add_rows(*rows, &group, costs.projection, costs.values, costs.options);
+            if (rows != nullptr)
+                for (const Part& part : parts_of(*rows, &group)) add_layers(part, group, costs);
             cost.groups.push_back(std::move(costs));
         }
         return cost;
@@ -151,11 +157,9 @@ class LatencyReader {
         return cost;
     }
 
-    using Part = std::map<std::vector<std::size_t>, std::int64_t>;  // value indices -> cost
-
-    // Rows that name the same genes are one part; parts add up. Each must have every combination of its genes once.
-    void add_rows(const Json& rows, const LayerGroup* group, const Projection& projection, std::vector<std::int64_t>& into, std::size_t options) const {
-        std::map<std::vector<std::string>, Part> tables;
+    // Each must have every combination of its genes once.
+    std::vector<Part> parts_of(const Json& rows, const LayerGroup* group) const {
+        std::map<std::vector<std::string>, std::map<std::vector<std::size_t>, std::int64_t>> tables;  // names -> value indices -> cost
         for (const Json& row : rows.items()) {
             std::vector<std::pair<std::string, Json>> when = when_of(row).members();
             std::sort(when.begin(), when.end(), [](const auto& left, const auto& right) { return left.first < right.first; });
@@ -167,34 +171,52 @@ class LatencyReader {
             }
             if (!tables[names].emplace(indices, cost_of(row)).second) fail("two rows have the same \"when\" " + when_of(row).dump());
         }
-        for (const auto& [names, part] : tables) {
-            std::vector<Place> places;
-            std::size_t combinations = 1;
+        std::vector<Part> parts;
+        for (const auto& [names, costs] : tables) {
+            Part part;
+            Wide combinations = 1;
             for (const std::string& name : names) {
-                places.push_back(place_of(name, group));
-                combinations *= places.back().values->size();
+                part.places.push_back(place_of(name, group));
+                combinations *= part.places.back().values->size();
             }
-            if (part.size() != combinations)
-                fail("has " + std::to_string(part.size()) + " of the " + std::to_string(combinations) + " combinations of " +
+            if (costs.size() != combinations)
+                fail("has " + std::to_string(costs.size()) + " of the " + to_text(combinations) + " combinations of " +
                      (names.empty() ? "no gene" : join(names)));
-            spread(places, part, group, projection, into, options);
+            for (const auto& entry : costs) part.costs.push_back(entry.second);
+            parts.push_back(std::move(part));
+        }
+        return parts;
+    }
+
+    void add_global(const std::vector<Part>& parts, std::vector<std::int64_t>& into) const {
+        std::vector<Projection> genes_of;
+        for (const Part& part : parts) {
+            Projection genes;
+            for (std::size_t i = part.places.size(); i-- > 0; genes.rows *= part.places[i].values->size())
+                genes.terms.push_back({part.places[i].slot, genes.rows});
+            genes_of.push_back(std::move(genes));
+        }
+        const auto value = [&](std::size_t i, const Gene8* genes) { return static_cast<Wide>(parts[i].costs[genes_of[i].row(genes)]); };
+        sum_addends<Wide>(space_.combinations(), genes_of, value, [&](Wide sum) {
+            if (sum > static_cast<Wide>(most_cost)) fail("its costs add up to too much");
+            into.push_back(static_cast<std::int64_t>(sum));
+        });
+    }
+
+    void add_layers(const Part& part, const LayerGroup& group, LayerCosts& into) const {
+        for (std::size_t at = 0; at < into.values.size(); ++at) {
+            std::size_t index = 0;
+            for (const Place& place : part.places)
+                index = index * place.values->size() + index_at(place, at / into.options, at % into.options, group, into.projection);
+            into.values[at] += part.costs[index];
+            if (into.values[at] > most_cost) fail("its costs add up to too much");
         }
     }
 
-    void spread(const std::vector<Place>& places, const Part& part, const LayerGroup* group, const Projection& projection, std::vector<std::int64_t>& into,
-                std::size_t options) const {
-        std::vector<std::size_t> key(places.size());
-        for (std::size_t at = 0; at < into.size(); ++at) {
-            for (std::size_t i = 0; i < places.size(); ++i) key[i] = index_at(places[i], at / options, at % options, group, projection);
-            into[at] += part.at(key);
-            if (into[at] > most_cost) fail("its costs add up to too much");
-        }
-    }
-
-    static std::size_t index_at(const Place& place, std::size_t row, std::size_t option, const LayerGroup* group, const Projection& projection) {
+    static std::size_t index_at(const Place& place, std::size_t row, std::size_t option, const LayerGroup& group, const Projection& projection) {
         if (place.layer) {
-            for (std::size_t i = group->radix.size(); i-- > place.slot + 1;) option /= group->radix[i];
-            return option % group->radix[place.slot];
+            for (std::size_t i = group.radix.size(); i-- > place.slot + 1;) option /= group.radix[i];
+            return option % group.radix[place.slot];
         }
         for (const Projection::Term& term : projection.terms)
             if (term.slot == place.slot) return row / term.stride % place.values->size();

@@ -169,6 +169,22 @@ TEST_CASE("a wrong space file is refused") {
     CHECK(error_of([] { SearchSpace::builtin("hytass", {}); }).find("did you mean 'hytas'?") != std::string::npos);
 }
 
+TEST_CASE("definitions may use one another twice each, but not form a chain without end") {
+    const auto chain = [](std::size_t length, const std::string& link) {
+        std::string text = R"({"format": "hytas-space", "version": 1, "name": "chain", "genes": [{"name": "depth", "values": [1]},
+            {"name": "own", "values": [1], "per": "depth"}], "definitions": {"d0": "depth")";
+        for (std::size_t i = 1; i <= length; ++i) {
+            const std::string before = "d" + std::to_string(i - 1);
+            text += ", \"d" + std::to_string(i) + "\": \"" + before + (link.empty() ? "" : link + before) + " + 0\"";
+        }
+        return text + R"(}, "costs": {"params": {"global": "1 * d)" + std::to_string(length) + "\"}}}";
+    };
+    const SearchSpace doubled = SearchSpace::parse(chain(50, " + "), {});
+    CHECK(doubled.cost(0, Genome(doubled.genome_length()).data()) == std::int64_t{1} << 50);
+    CHECK(refusal(chain(4000, "")) == "");
+    CHECK(refusal(chain(6000, "")).find("operations are nested more than 5,000 deep") != std::string::npos);
+}
+
 TEST_CASE("variables are checked") {
     CHECK(error_of([] { SearchSpace::builtin("hytas", {{"bands", 0}}); }) == "variable bands 0: must be 1 to 4096 in space hytas");
     CHECK(error_of([] { SearchSpace::builtin("hytas", {{"band", 5}}); }).find("variable 'band': space hytas has bands") == 0);

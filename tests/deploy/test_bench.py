@@ -236,8 +236,10 @@ def test_parts_take_longer_when_they_are_larger(exported: Exported) -> None:
     assert here.chain(layer, T=24) < here.chain(layer * 4, T=24)
     assert here.part(here.fusion(24), E=64) > 0
     shallow = {"space": "hytas-wide", "embed_dim": 32, "pooling": "class", "fusion": "no"}
-    shallow |= {"patch": 5, "band_width": 7, "band_stride": 4, "band_heads": [], "band_mlp": []}
-    shallow |= {"pixel_heads": [], "pixel_mlp": []}
+    shallow |= {"patch": 5, "band_width": 7, "band_stride": 4, "band_heads": 2, "band_mlp": []}
+    shallow |= {"pixel_heads": 2, "pixel_mlp": []}
+    shallow |= {f"{stream}_mixer": "attention" for stream in ("band", "pixel")}
+    shallow |= {f"{stream}_gate": "no" for stream in ("band", "pixel")}
     times = here.models([shallow | {"tokens": tokens} for tokens in ("band", "parallel")])
     assert 0 < times[0] < times[1]
 
@@ -295,13 +297,13 @@ def test_a_table_written_before_is_set_beside_the_model(
     assert found["predicted_ms"] == pytest.approx(predict(wide_table, card))
     assert (found["threads"], found["batch"]) == conditions(wide_table) == (1, 1)
     assert found["error"] == pytest.approx(found["predicted_ms"] / 0.1 - 1)
-    assert "table.json predicts 7.73 ms for this model, measured 0.100 ms (" in compare().output
+    assert "table.json predicts 7.73 ms for this model; measured 0.100 ms (" in compare().output
     assert conditions({**wide_table, "conditions": {"threads": 2, "batch": 32}}) == (2, 32)
     assert conditions({}) == (1, 1)
     for changed, message in (
         ({"conditions": {"threads": "two"}}, '"conditions" is {"threads": "two"}; must hold'),
         ({"variables": {"bands": 99}}, "was measured with bands 99, not 23"),
-        ({"unit": "mJ"}, "its unit is 'mJ', not one of time"),
+        ({"unit": "mJ"}, "its unit is 'mJ'; must be time"),
         ({"space": "hytas"}, "is of space 'hytas', not of 'hytas-wide'"),
     ):
         path.write_text(json.dumps({**wide_table, **changed}))
@@ -311,7 +313,7 @@ def test_a_table_written_before_is_set_beside_the_model(
     path.write_text("[1]")
     assert "is not a latency table" in str(compare().exception)
     write(dataclasses.replace(card, precision="int8"))
-    assert "is a patch graph in int8, and a table holds for" in str(compare().exception)
+    assert "is a patch graph in int8; a table needs" in str(compare().exception)
 
 
 def test_a_written_table_says_how_to_take_it(
@@ -325,15 +327,15 @@ def test_a_written_table_says_how_to_take_it(
     monkeypatch.setattr("hytas.export.latency.predict", lambda table, card, name: 0.2)
     path = tmp_path / "out.json"
     done = run_bench(monkeypatch, exported.onnx, "--no-torch", "--profile-table", path)
-    assert f"--budget 3ms-latency@{path} takes it" in done.output
+    assert f"use it as --budget 3ms-latency@{path}" in done.output
     assert "--space hytas-wide --variable bands=23 --variable classes=4" in done.output
-    assert "predicts 0.200 ms for this model, measured 0.112 ms (+78 %) at batch 8" in done.output
+    assert "predicts 0.200 ms for this model; measured 0.112 ms (+78 %) at batch 8" in done.output
     assert json.loads(path.read_text()) == table
 
 
 def test_what_bench_refuses(exported: Exported) -> None:
     for arguments, message in (
-        (["--threads", "100000"], "threads: 100000 is more than 1024"),
+        (["--threads", "100000"], "threads 100000: must be at most 1024"),
         (["--threads", "0"], "threads: '0' is not a list of positive numbers"),
         (["--provider", "npu"], "provider: 'npu' is not one of auto, cpu, cuda"),
         (["--table", "none.json"], "table: no such file: none.json"),

@@ -39,9 +39,13 @@ def wide_architecture(tokens: str, pooling: str) -> dict[str, Any]:
         "embed_dim": 32,
         "band_depth": bands,
         "pixel_depth": pixels,
-        "band_heads": [2, 4, 8][:bands],
+        "band_mixer": "attention",
+        "band_gate": "no",
+        "band_heads": 4,
+        "pixel_mixer": "attention",
+        "pixel_gate": "no",
+        "pixel_heads": 4,
         "band_mlp": [1, 2, 3][:bands],
-        "pixel_heads": [4, 2, 4][:pixels],
         "pixel_mlp": [2, 1, 4][:pixels],
     }
 

@@ -1,4 +1,4 @@
-"""`hytas classify`: a model and a scene in, a map out; imports no torch."""
+"""`hytas classify`: make the map of a scene with a model; imports no torch."""
 
 import json
 import time
@@ -35,23 +35,25 @@ if TYPE_CHECKING:
     ".npy, .npz or .mat.",
 )
 @click.option(
-    "--confidence", type=click.Path(path_type=Path), help="Also the confidence, as .tif or .hdr."
+    "--confidence",
+    type=click.Path(path_type=Path),
+    help="Also write the confidence, as .tif or .hdr.",
 )
 @click.option(
-    "--labels", type=click.Path(path_type=Path), help="Ground truth, to say how right the map is."
+    "--labels", type=click.Path(path_type=Path), help="Ground truth, to measure the map's accuracy."
 )
 @click.option(
     "--confusion",
     type=click.Path(path_type=Path),
-    help="Also a picture of the confusion matrix, .svg, .png or .pdf; needs --labels.",
+    help="Also draw the confusion matrix, as .svg, .png or .pdf; needs --labels.",
 )
 @click.option(
     "--ortho",
     is_flag=True,
     help="Write .tif and .hdr on the product's map grid, by its lookup table (EMIT).",
 )
-@click.option("--cube-key", help="The cube's name in its file.")
-@click.option("--labels-key", help="The label map's name in its file.")
+@click.option("--cube-key", help="Name of the cube's variable in its file.")
+@click.option("--labels-key", help="Name of the label map's variable in its file.")
 @options.class_field_option
 @options.labels_crs_option
 @options.unlabelled_option
@@ -62,10 +64,12 @@ if TYPE_CHECKING:
     "--threads",
     type=click.IntRange(0, options.MOST_THREADS),
     default=0,
-    help="CPU threads; 0 takes every core.",
+    help="CPU threads; 0 uses every core.",
 )
 @click.option(
-    "--tile-rows", type=click.IntRange(min=1), help="Rows at a time; the map does not depend on it."
+    "--tile-rows",
+    type=click.IntRange(min=1),
+    help="Rows to classify at a time; the map is the same.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
 def classify(
@@ -133,7 +137,7 @@ def classify(
 def _identity(
     model: Path, deployed: "DeployedModel", source: "Source", cube_key: str | None
 ) -> dict[str, Any]:
-    """What must be the same for a map that was begun to go on."""
+    """Describe the inputs; an unfinished map is continued only if they are the same."""
     from hytas.deploy.journal import file_identity
 
     return {
@@ -153,7 +157,7 @@ def _check_outputs(
     labels: Path | None,
     labels_key: str | None,
 ) -> dict[str, Path]:
-    """Refuse before the work what could not be written after it; returns the outputs asked for."""
+    """Return the requested outputs; refuse now what could not be written after the work."""
     from hytas.deploy.outputs import check_output
 
     given = {"out": out, "confidence": confidence, "confusion": confusion}
@@ -178,7 +182,7 @@ def _lookup(source: "Source", scene: Path, outputs: Mapping[str, Path]) -> "Look
 
 
 def _filled(cube: "Rows", nodata: float | None, model: "DeployedModel") -> tuple[str, ...]:
-    """A remark on what looks like an undeclared value for no data."""
+    """Return a note if the cube has values that look like an undeclared no-data value."""
     import numpy as np
 
     from hytas.data import undeclared_in_rows
@@ -188,7 +192,7 @@ def _filled(cube: "Rows", nodata: float | None, model: "DeployedModel") -> tuple
 
 
 def _undrawn(outputs: Iterable[Path], model: "DeployedModel") -> list[str]:
-    """What pictures among the outputs cannot show of the class names."""
+    """Return a note if a picture is written and its font lacks characters of the class names."""
     from hytas.pictures import PICTURES, font_note
 
     if not any(path.suffix.lower() in PICTURES for path in outputs):
@@ -201,7 +205,7 @@ def _damage(journal: "Journal") -> list[str]:
     if not journal.damaged:
         return []
     return [
-        f"the rows from {journal.done} on that an earlier run left were damaged: classified again"
+        f"an earlier run left damaged rows, from row {journal.done} on: these were classified again"
     ]
 
 
@@ -212,7 +216,7 @@ def _run(
     tile_rows: int | None,
     hidden: bool,
 ) -> dict[str, Any]:
-    """Classify the rows that the journal lacks; returns how fast."""
+    """Classify the rows that the journal lacks, and return the figures of that work."""
     from hytas.deploy import classify_strips
 
     height, width, bands = source.cube.shape
@@ -240,7 +244,7 @@ def _run(
 
 
 class Source(NamedTuple):
-    """A cube and what its file says about it."""
+    """A cube, and the facts that its file gives about it."""
 
     cube: "Rows"
     wavelengths: "npt.NDArray[np.float64] | None"
@@ -252,7 +256,7 @@ class Source(NamedTuple):
 
 
 class Truth(NamedTuple):
-    """Ground truth: every labelled pixel, and those that the accuracy is computed on."""
+    """Ground truth: all labelled pixels, and the pixels that the accuracy is computed on."""
 
     all: "npt.NDArray[np.int32]"
     scored: "npt.NDArray[np.int32]"
@@ -298,7 +302,7 @@ def _read_truth(
     if len(maps) == 2:
         both = np.where(maps[1] > 0, maps[1], maps[0])
         return Truth(both, maps[1], "pixels of the test map", files)
-    return Truth(maps[0], maps[0], "labelled pixels, those trained on among them", files)
+    return Truth(maps[0], maps[0], "labelled pixels, training pixels included", files)
 
 
 def _write(
@@ -309,7 +313,7 @@ def _write(
     confusion: Path | None,
     place: "tuple[Geo | None, Lookup | None]",
 ) -> dict[str, Any]:
-    """Write the map, and what it confuses; returns its accuracy where there is a ground truth."""
+    """Write the map and the confusion matrix; return the accuracy if there is a ground truth."""
     from hytas.deploy.accuracy import measure
     from hytas.deploy.outputs import Extras, write_map
     from hytas.pictures import draw_confusion
@@ -320,7 +324,7 @@ def _write(
         return {}
     try:
         accuracy = measure(result.labels[:], truth.scored, model.card)
-    except InputError:  # the labels lie where there is no data: no fault of the map
+    except InputError:  # all labels lie on pixels without data; the map is still right
         write_map(out, result, model.card, extras)
         raise
     title = f"classified, OA {accuracy['OA']:.4f}"
@@ -331,7 +335,7 @@ def _write(
 
 
 def _count(model: "DeployedModel", result: "MapRows") -> dict[str, Any]:
-    """Pixels of each class, counted block by block."""
+    """Count the pixels of each class, block by block."""
     import numpy as np
 
     from hytas.deploy.scene import row_blocks
@@ -357,8 +361,8 @@ def _text(report: dict[str, Any]) -> str:
         f"scene     {report['scene']}: {report['height']} x {report['width']} pixels, "
         f"{report['bands']} bands",
         f"model     {report['model']}: {report['graph']} graph, {report['precision']}"
-        + (", forced past its accuracy check" if report["forced"] else ""),
-        f"speed     {report['pixels_per_second']:.0f} pixels a second on {report['provider']} "
+        + (", written with --force: it failed its accuracy check" if report["forced"] else ""),
+        f"speed     {report['pixels_per_second']:.0f} pixels per second on {report['provider']} "
         f"({report['seconds']:.1f} s)",
     ]
     lines += [f"note      {note}" for note in report["notes"]]

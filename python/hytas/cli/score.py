@@ -1,4 +1,4 @@
-"""`hytas score`: scores of given architectures, into a table."""
+"""`hytas score`: score a file of architectures, and write a table."""
 
 import hashlib
 import time
@@ -9,7 +9,7 @@ import click
 from hytas.cli import options
 from hytas.errors import InputError
 
-CHUNK = 16  # architectures between two writes; what a kill can lose
+CHUNK = 16  # architectures between two writes; a kill can lose this many scores
 
 
 @click.command()
@@ -21,14 +21,16 @@ CHUNK = 16  # architectures between two writes; what a kill can lose
 )
 @click.option("--proxy", default="snip,dss", show_default=True, help="Proxies, comma-separated.")
 @click.option(
-    "--space", help="Space, or space file, that they are of.  [default: as they say themselves]"
+    "--space", help="Their space, or its file.  [default: the space that the architectures name]"
 )
 @options.scene_options(required=False)
-@click.option("--out", required=True, help="CSV file of the scores; an unfinished one is resumed.")
+@click.option(
+    "--out", required=True, help="CSV file of the scores; an unfinished file is continued."
+)
 @click.option(
     "--workers",
     type=click.IntRange(min=1),
-    help="Networks side by side on a CPU.  [default: all cores]",
+    help="Networks to score at the same time on a CPU.  [default: all cores]",
 )
 @click.option(
     "--precision",
@@ -50,13 +52,13 @@ CHUNK = 16  # architectures between two writes; what a kill can lose
 def score(
     archs: str, proxy: str, out: str, device: str, space: str | None, **settings: Any
 ) -> None:
-    """Score given architectures with one or more proxies.
+    """Score a file of architectures with one or more proxies.
 
     \b
     hytas score --archs archs.csv --proxy snip,dss --data scene.mat --out scores.csv
     hytas score --archs archs.jsonl --proxy "rank-mean(snip,zico_pp)" --out scores.csv
 
-    A combination ranks an architecture among those of the file, once all are scored.
+    A combination ranks the architectures of the file against each other, once all are scored.
     """
     from hytas.proxies import Evaluator, base_proxies, parse_proxies, proxy_batch
     from hytas.proxies.score_table import ScoreTable
@@ -105,7 +107,7 @@ def score(
 
 
 def _fingerprint(arrays: Any) -> str:
-    """Of the labelled patches that the scores look at: whatever drew them, scales them, ..."""
+    """Return a digest of the labelled patches that the scores depend on."""
     digest = hashlib.sha256()
     for array in arrays:
         digest.update(array.tobytes())
@@ -115,7 +117,7 @@ def _fingerprint(arrays: Any) -> str:
 def _check_genes(
     path: str, architectures: list[dict[str, Any]], shape: Any, space: str | None
 ) -> None:
-    """Refuse architectures that their space, or the given one, does not have."""
+    """Refuse architectures that are not in their space, or not in the given one."""
     from hytas.proxies import check_architecture
     from hytas.spaces import open_space
     from hytas.spaces.checks import check_listed
@@ -130,10 +132,10 @@ def _check_genes(
 
 
 def _score_rest(evaluator: Any, architectures: list[dict[str, Any]], table: Any) -> None:
-    """Score what the table lacks."""
+    """Score the architectures that the table lacks."""
     started, first = time.monotonic(), table.done
     if first:
-        click.echo(f"resuming: {first} of {len(architectures)} are there", err=True)
+        click.echo(f"resuming: {first} of {len(architectures)} are scored already", err=True)
     for start in range(first, len(architectures), CHUNK):
         chunk = architectures[start : start + CHUNK]
         table.append(chunk, evaluator.score(chunk))

@@ -1,4 +1,4 @@
-"""The block that ends a run."""
+"""The summary that is printed at the end of a run."""
 
 import re
 from collections.abc import Callable
@@ -43,13 +43,13 @@ def _print_accuracy(outcome: Outcome) -> None:
             spread = f"{spread}  (before calibration: {test['ECE_before']:.4f})"
         echo(f"  {name:<30} {test[name]:.4f}{spread}")
     _print_calibration(outcome.metrics.get("calibration"))
-    echo(f"torch, ONNX and TorchScript agree on all of them: largest difference {worst:.1e}")
+    echo(f"torch, ONNX and TorchScript agree on all test pixels: largest difference {worst:.1e}")
     if note := font_note(list(test["per_class"])):
         echo(f"note: {note}")
 
 
 def _print_calibration(found: dict[str, Any] | None) -> None:
-    """Say whence the confidence is, or that it must not be trusted."""
+    """Print how the confidence was calibrated, or why it was not."""
     if found is None:
         return
     if found["reason"]:
@@ -62,9 +62,10 @@ def _print_calibration(found: dict[str, Any] | None) -> None:
 
 
 def _unit_of(name: str, budget: str) -> Callable[[int], str]:
-    """How to write a cost: a latency in ms, or in its table's own unit if the budget names none.
+    """Return the function that writes a cost.
 
-    The engine counts nanoseconds, or billionths of the table's unit.
+    It writes a latency in ms, or in the table's own unit if the budget names no unit. The engine
+    counts nanoseconds, or billionths of the table's unit.
     """
     if not name.startswith("latency@"):
         return lambda cost: f"{cost:,}"

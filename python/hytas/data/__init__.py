@@ -1,4 +1,4 @@
-"""Scenes: reading, checking, splitting, scaling, cutting into patches. No torch here."""
+"""Read, check, split and scale scenes, and cut them into patches; imports no torch."""
 
 from hytas.data.bands import parse_bands
 from hytas.data.contents import Contents, Rows, Variable

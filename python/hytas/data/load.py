@@ -1,4 +1,4 @@
-"""How files become scenes and cubes."""
+"""Read scenes and cubes from files."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -24,7 +24,7 @@ from hytas.data.scene import Scene, check_cube, scene_from_arrays, wavelengths_o
 from hytas.data.synthetic import synthetic_scene
 from hytas.errors import InputError
 
-# A larger cube stays as its reader gave it, which may be a memory map.
+# A larger cube stays as its reader returned it, which may be a memory map.
 IN_MEMORY_BYTES = 2**31
 
 
@@ -36,10 +36,10 @@ class Cube:
         cube: (H, W, B) in the sensor's own type, native byte order; may be a memory map.
         wavelengths: (B,) band centres in nm, or None.
         valid: (H, W), False where a band is NaN or infinite.
-        name: the file's, without its suffix.
-        nodata: the value that the file names for no data, or None.
-        meta: what else the file says ("class_names", "bad_bands", ...).
-        notes: one-line remarks on what was put right.
+        name: of the file, without its suffix.
+        nodata: the no-data value that the file names, or None.
+        meta: other facts of the file ("class_names", "bad_bands", ...).
+        notes: one-line remarks on corrections.
     """
 
     cube: Array
@@ -63,10 +63,10 @@ class Use:
     labels_crs: str | None = None
 
     def mark(self, own: float | None, cube: Array) -> float | None:
-        """The value for no data of a cube whose file names `own`.
+        """Return the no-data value of a cube: the user's, or `own`, which the file names.
 
         Raises:
-            InputError: the user's is none that the cube can hold.
+            InputError: the cube cannot hold the user's value.
         """
         return own if self.nodata is None else check_mark(self.nodata, cube.dtype)
 
@@ -90,26 +90,26 @@ def load_scene(
     Args:
         data: the file with the cube; "synthetic" is the embedded demonstration scene, and
             "indian_pines", "salinas", "houston2013", "pavia_u" and "ksc" are downloaded.
-        labels: the file with the label map (or maps), when `data` does not hold it.
-        cube_key: the cube's name in its file; found by itself when there is one cube.
-        labels_key: the map's name, or "training,test" names of two.
-        data_dir: a folder with the files of a scene by name, which is then not downloaded.
-        bands: the selection that will be used, as `parse_bands` reads it: labelled pixels must be
-            finite in these; None is all bands but those that the file marks as bad.
-        nodata: the value that stands for no data; None is the file's own, if it names one.
-        unlabelled: the label that marks unlabelled pixels, as 0 does.
-        zero_is_a_class: whether 0 labels a class, as in a map of 0 and 1. The scene's ids are then
-            one more than the file's labels, for 0 stays the id of what is unlabelled.
-        class_field: the field of the classes, where `labels` is a file of polygons or points.
-        labels_crs: the coordinate system of these, where their file does not say it.
+        labels: the file with the label map (or maps), if it is not `data`.
+        cube_key: the cube's name in its file; not needed if there is one cube.
+        labels_key: the map's name, or two names "training,test".
+        data_dir: a folder with the files of a scene known by name, which is then not downloaded.
+        bands: a selection that `parse_bands` reads; labelled pixels must be finite in these bands.
+            None means all bands except those that the file marks as bad.
+        nodata: the no-data value; None uses the one that the file names.
+        unlabelled: another label of unlabelled pixels, beside 0.
+        zero_is_a_class: whether 0 is a class, as in a map of 0 and 1. The scene's ids are then one
+            more than the file's labels, because id 0 means unlabelled.
+        class_field: the field of the classes, if `labels` is a file of polygons or points.
+        labels_crs: the coordinate system of these, if their file names none.
 
     Raises:
-        InputError: whatever keeps the input from being a scene, in one line.
+        InputError: the input is not a scene; the message is one line.
     """
     use = Use(bands, nodata, unlabelled, zero_is_a_class, class_field, labels_crs)
     if str(data) != "synthetic" and str(data) not in SCENES:
         if data_dir is not None:
-            raise InputError(f"data dir: only for the scenes {', '.join(SCENES)}, not for {data}")
+            raise InputError(f"data dir: is only for the scenes {', '.join(SCENES)}, not {data}")
         others = () if labels is None else (labels,)
         return _read(data, others, (cube_key, labels_key), use)
     given = {"labels": labels, "cube key": cube_key, "labels key": labels_key}
@@ -129,7 +129,7 @@ def _read(
     keys: tuple[str | None, str | None],
     use: Use,
 ) -> Scene:
-    """A scene of one file, of a cube's and a label file, or of a cube's and two maps' files."""
+    """Read a scene from one file, or from a file of the cube and one or two files of labels."""
     cube_key, labels_key = keys
     contents = open_file(data, "data")
     drawn = len(labels) == 1 and format_of(Path(labels[0])) is not None
@@ -142,9 +142,7 @@ def _read(
         others, use = [_drawn(labels[0], labels_key, contents, variable, use)], _plain(use)
         labels_key = None
     if not labels and labels_key is None and not find.of_map_shape(contents.variables):
-        raise InputError(
-            f"data: {contents.path} holds no label map: name the file that does with --labels"
-        )
+        raise InputError(f"data: {contents.path} holds no label map; name its file with --labels")
     maps = [
         found
         for other in others
@@ -154,7 +152,8 @@ def _read(
     ]
     cube, notes = _turn(find.load(variable, contents, "data"), maps[0][1].shape, str(variable))
     if cube.nbytes <= IN_MEMORY_BYTES:
-        # Pixel by pixel, so that a patch is a few long reads: MATLAB stores band by band.
+        # Store the bands of a pixel together, so that a patch is a few long reads. MATLAB stores
+        # band by band.
         cube = np.ascontiguousarray(cube)
     sources = tuple(dict.fromkeys(str(item.path) for item in (contents, *others)))
     scene = scene_from_arrays(
@@ -216,7 +215,7 @@ def _remarks(labels: Contents) -> tuple[str, ...]:
 
 
 def _by_id(facts: Mapping[int, Any] | None, use: Use) -> Mapping[int, Any] | None:
-    """What a file says by label, by the id that the scene has for it."""
+    """Return facts that a file gives for each label, with the scene's ids as keys."""
     if facts is None or not use.zero_is_a_class:
         return facts
     return {label + 1: fact for label, fact in facts.items()}
@@ -239,7 +238,7 @@ def _zero_note(use: Use) -> tuple[str, ...]:
 
 
 def _refuse_companions(data: str, given: Mapping[str, Any]) -> None:
-    """What only a file needs is refused beside a scene's name."""
+    """Refuse arguments for files together with the name of a scene."""
     for argument, value in given.items():
         if value is not None:
             raise InputError(f"{argument}: {value} given, but the scene {data!r} has its own")
@@ -262,15 +261,15 @@ def _named(name: str, data_dir: str | Path | None, use: Use) -> Scene:
 
 
 def load_cube(path: str | Path, cube_key: str | None = None, bands: int | None = None) -> Cube:
-    """Read a whole cube to classify, labels or none (`open_cube` reads one by windows).
+    """Read a whole cube, with or without labels (`open_cube` reads it by windows).
 
     Args:
         path: the file.
-        cube_key: the cube's name in it; found by itself when there is one cube.
-        bands: the number expected, which tells the band axis of a (B, H, W) array.
+        cube_key: the cube's name in the file; not needed if there is one cube.
+        bands: the expected number of bands, which finds the band axis of a (B, H, W) array.
 
     Raises:
-        InputError: the file is missing, broken, or holds no cube (or several and no key).
+        InputError: the file is missing or broken, holds no cube, or several cubes without a key.
     """
     contents = open_file(path, "scene")
     variable = find.find_cube(contents, cube_key, "scene")
@@ -298,14 +297,14 @@ def load_maps(
     labels_crs: str | None = None,
     known: Mapping[str, int] | None = None,
 ) -> list[tuple[str, npt.NDArray[np.int64]]]:
-    """Read the label map, or the training and the test map, of a file, ids as the file has them.
+    """Read the label map, or the training and the test map, of a file, with the file's ids.
 
     Args:
         path: the file.
-        labels_key: the map's name, or "training,test" names of two.
-        shape: the cube's, to find the map that fits; None takes any.
-        unlabelled: the label that marks unlabelled pixels, as 0 does.
-        zero_is_a_class: whether 0 labels a class; ids are then one more than the file's labels.
+        labels_key: the map's name, or two names "training,test".
+        shape: of the cube, to find the map that fits; None accepts any map.
+        unlabelled: another label of unlabelled pixels, beside 0.
+        zero_is_a_class: whether 0 is a class; the ids are then one more than the file's labels.
         grid: the scene's pixels, which polygons and points need.
         class_field, labels_crs: of polygons and points, as for `load_scene`.
         known: ids of classes by name, for polygons and points whose classes are texts.
@@ -342,11 +341,9 @@ def label_files(path: str | Path) -> tuple[Path, ...]:
 
 
 def _turn(cube: Array, shape: tuple[int, ...], name: str) -> tuple[Array, list[str]]:
-    """Bring the axes of a cube to (H, W, B), as far as the shape of its label map tells them."""
+    """Bring the axes of a cube into the order (H, W, B) that fits the shape of its label map."""
     for axes, source in (((0, 1), 2), ((1, 2), 0), ((0, 2), 1)):
         if shape == (cube.shape[axes[0]], cube.shape[axes[1]]):
-            note = (
-                f"{name} has its bands on axis {source + 1}: put in the order height, width, bands"
-            )
+            note = f"{name} has its bands on axis {source + 1}: turned to height, width, bands"
             return np.moveaxis(cube, source, 2), [] if source == 2 else [note]
     return cube, []

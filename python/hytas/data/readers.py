@@ -1,4 +1,4 @@
-"""The table of file formats: one file a format, one line of registration here."""
+"""The table of file formats: each format has its own file, and one line here."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -12,14 +12,14 @@ from hytas.errors import InputError
 
 
 class Format(NamedTuple):
-    """A format: its name, whether a file is of it (first kilobyte, path), and its reader."""
+    """A format: its name, a test for a file (first kilobyte, path), and its reader."""
 
     name: str
     matches: Callable[[bytes, Path], bool]
     read: Callable[[Path], Contents]
 
 
-# The first that matches reads; content counts before the suffix.
+# The first format that matches reads the file. Content is tested before the suffix.
 FORMATS = (
     Format("MATLAB v7.3", matlab.matches_v73, matlab.read_v73),
     Format("NumPy npy", numpy_files.matches_npy, numpy_files.read_npy),
@@ -34,14 +34,14 @@ FORMATS = (
 
 
 def open_file(path: str | Path, argument: str = "data") -> Contents:
-    """Tell what a file holds, without reading its pixels.
+    """Describe the arrays of a file, without reading its pixels.
 
     Args:
         path: the file.
-        argument: what the user calls it, for messages.
+        argument: name of the file in messages.
 
     Raises:
-        InputError: there is no such file, it is of no known format, or it is broken.
+        InputError: the file is missing, has no known format, or is broken.
     """
     path = Path(path)
     if not path.exists():
@@ -62,4 +62,4 @@ def open_file(path: str | Path, argument: str = "data") -> Contents:
             f"{path.stem}.hdr"
         )
     known = ", ".join(entry.name for entry in FORMATS)
-    raise InputError(f"{argument}: {path} is of no format that hytas reads ({known})")
+    raise InputError(f"{argument}: {path} has no format that hytas reads ({known})")

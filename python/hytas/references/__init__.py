@@ -1,4 +1,4 @@
-"""Reference methods, which a searched network has to beat on the same pixels."""
+"""Reference methods: a searched network has to beat them on the same pixels."""
 
 from hytas.references.results import Results
 from hytas.references.runner import ReferenceSettings, run_references

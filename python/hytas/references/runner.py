@@ -1,4 +1,4 @@
-"""Every method on every seed's split."""
+"""Fit every method to the split of every seed."""
 
 import time
 from collections.abc import Callable, Sequence
@@ -15,9 +15,9 @@ from hytas.references.task import Task
 @takes_split_options
 @dataclass(frozen=True)
 class ReferenceSettings:
-    """What decides a fit beside its method and seed: the split, and the options of patches.
+    """Settings of a fit beside its method and seed: the split, and options for patches.
 
-    The parts of `split` may be given by themselves: `ReferenceSettings(split="blocks", block=8)`.
+    The fields of `split` can be given directly: `ReferenceSettings(split="blocks", block=8)`.
     """
 
     split: SplitSettings = field(default_factory=SplitSettings)
@@ -28,7 +28,7 @@ class ReferenceSettings:
     steps: int | None = None
 
     def make_split(self, scene: Scene, seed: int) -> Split:
-        """The split of `seed`.
+        """Return the split of `seed`.
 
         Raises:
             InputError: the settings do not fit the scene.
@@ -36,10 +36,10 @@ class ReferenceSettings:
         return make_split(scene, self.split, seed=seed, patch_size=self.patch_size)
 
     def setting(self, scene: Scene) -> dict[str, Any]:
-        """For `Results`: whose scene they are for, and those settings that decide a fit."""
+        """Return the setting for `Results`: the scene, and all settings that decide a fit."""
         own = {item.name: getattr(self, item.name) for item in fields(self)}
         decisive = {**own, **self.split.options()}
-        del decisive["validation_fraction"]  # these pixels are fitted on, too
+        del decisive["validation_fraction"]  # validation pixels are training pixels here
         return {"scene": scene.fingerprint, **decisive}
 
 
@@ -54,18 +54,18 @@ def run_references(
     progress: Callable[[str, int, str, int, int], None] = lambda *_: None,
     line: Callable[[str], None] = lambda _: None,
 ) -> dict[str, Any]:
-    """Fit what `results` lacks, and sum up.
+    """Do the fits that `results` lacks, and summarise all.
 
-    A seed decides the split, where one is drawn, and the training. All methods fit on the same
-    pixels, the validation pixels among them, for none of them needs any.
+    A seed decides the training, and the split if it is drawn. All methods are fitted on the same
+    pixels. These include the validation pixels, because no method needs validation.
 
     Args:
         progress: called with method, seed, work, done, total.
-        line: called with facts worth a line.
+        line: called with each fact for the user.
 
     Returns:
-        "scene", "seeds", "splits" (one a seed), and "methods": for each its title, what
-        `summarise` gives over the seeds, "seconds" and "runs".
+        "scene", "seeds", "splits" (one for each seed), and "methods": for each its title, the
+        result of `summarise` over the seeds, "seconds" and "runs".
 
     Raises:
         InputError: the settings do not fit the scene.

@@ -1,4 +1,4 @@
-"""A run: its configuration, its folder, and the stages that fill it."""
+"""Run a search from scene to model: configuration, folder, and the stages that fill it."""
 
 from hytas.run.config import RunConfig
 from hytas.run.folder import RunFolder

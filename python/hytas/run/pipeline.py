@@ -1,4 +1,4 @@
-"""The whole run: a scene and a budget in, a checked model out."""
+"""The whole run: from a scene and a budget to a checked model."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -32,15 +32,15 @@ from hytas.search import EvaluationStore
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a run ended with.
+    """The result of a run.
 
     Attributes:
         architecture: the winner.
         costs: its costs, by name.
         bounds: (cost, lower, upper) of the budget; empty without one.
         budget: canonical text, or None.
-        metrics: of `metrics.json`; None when the run stopped after the search.
-        files: those of the folder that a user may want, with their sizes in bytes.
+        metrics: of `metrics.json`; None if the run stopped after the search.
+        files: files of the folder for the user, with their sizes in bytes.
     """
 
     architecture: dict[str, Any]
@@ -52,7 +52,7 @@ class Outcome:
     folder: Path
 
     def to_dict(self) -> dict[str, Any]:
-        """The JSON form."""
+        """Return the JSON form."""
         test = self.metrics["test"] if self.metrics else None
         return {
             "architecture": self.architecture,
@@ -77,19 +77,19 @@ def run_pipeline(
 ) -> Outcome:
     """Search, race, train, export and check a model for a scene under a budget.
 
-    The same call again goes on where a run was stopped: stages whose files `out` holds are left
-    out (`hytas.run.stages`).
+    The same call resumes a run that was stopped: it skips stages whose files are in `out`
+    (`hytas.run.stages`).
 
     Args:
-        config: what is asked for. With a recipe of 0 epochs the run ends with the race.
-        scene: to learn from and to test on.
+        config: the settings. With a recipe of 0 epochs the run ends after the race.
+        scene: to train and to test on.
         out: the run's folder.
         device: cpu, cuda or auto.
         report: receives the progress.
 
     Raises:
         InputError: bad configuration, or `out` belongs to another run.
-        ExportError: an exported file computes something else than torch.
+        ExportError: an exported file gives other results than torch.
         OSError: `out` cannot be written.
     """
     with open_run(out, config, scene, device, report, check_search) as run:
@@ -98,7 +98,7 @@ def run_pipeline(
         run_stages(CHOOSING, run)
         architecture = read_json(run.folder.architecture)
         check_architecture(run.context, architecture, str(run.folder.architecture))
-        report.line(f"winner: {describe_architecture(architecture)}")
+        report.line(f"winner: {describe_architecture(architecture)}, {run.recipe[0]} recipe")
         if config.recipe.epochs != 0:
             _finish(run)
         return _outcome(run, architecture)
@@ -118,14 +118,14 @@ def train_architecture(
     Args:
         architecture: its genes, with its space.
         config: without a budget.
-        scene: to learn from and to test on.
+        scene: to train and to test on.
         out: the run's folder.
         device: cpu, cuda or auto.
         report: receives the progress.
 
     Raises:
-        InputError: the architecture is not one of its space, or `out` belongs to another run.
-        ExportError: an exported file computes something else than torch.
+        InputError: the architecture is not in its space, or `out` belongs to another run.
+        ExportError: an exported file gives other results than torch.
         OSError: `out` cannot be written.
     """
     chosen = dict(architecture)
@@ -157,22 +157,22 @@ def export_run(
     force: bool = False,
     report: Report = SILENT,
 ) -> tuple[Outcome, dict[str, dict[str, Any]]]:
-    """Export, check and picture the trained model of a run again.
+    """Export and check the trained model of a run again, and draw its pictures.
 
     Args:
         config: of the run.
         scene: of the run.
         out: the run's folder.
-        formats: further formats than ONNX and TorchScript, as `hytas.export.FORMATS` names them.
-        force: write a format of reduced precision that fails its check, marked so.
-        report: of the progress.
+        formats: names in `hytas.export.FORMATS`, beside ONNX and TorchScript.
+        force: write a format of reduced precision even if it fails its check.
+        report: receives the progress.
 
     Returns:
-        The outcome, and for each further format its file, size and the figures it was judged by.
+        The outcome, and for each further format its file, size and the figures of its check.
 
     Raises:
-        InputError: `scene` is not the run's, or `out` holds no trained weights.
-        ExportError: an exported file computes something else than torch.
+        InputError: `scene` is not that of the run, or `out` holds no trained weights.
+        ExportError: an exported file gives other results than torch.
         OSError: `out` cannot be written.
     """
     with open_run(out, config, scene, "cpu", report) as run:
@@ -190,7 +190,7 @@ def export_run(
 def check_architecture(
     context: RunContext, architecture: Mapping[str, Any], source: str = "architecture"
 ) -> None:
-    """Refuse genes that the space does not have; `source` is what messages call them.
+    """Refuse genes that the space does not have; `source` is their name in messages.
 
     Raises:
         InputError: naming the gene, its value and the rule.
@@ -202,7 +202,7 @@ def check_architecture(
         )
     if architecture["space"] != context.space.name:
         raise InputError(
-            f"{source}: of space {architecture['space']!r}, the run searches {context.space.name}"
+            f"{source}: has space {architecture['space']!r}; the run searches {context.space.name}"
         )
     try:
         context.space.cost(dict(architecture))
@@ -213,7 +213,7 @@ def check_architecture(
 
 
 def _finish(run: Run) -> None:
-    """Train the chosen architecture, export, check and picture it."""
+    """Train, export and check the chosen architecture, and draw its pictures."""
     # Fail before training if the file is not an evaluation store.
     EvaluationStore(run.folder.evaluations).close()
     run_stages(FINISHING, run)
@@ -221,7 +221,7 @@ def _finish(run: Run) -> None:
 
 
 def describe_architecture(architecture: dict[str, Any]) -> str:
-    """One line: the genes, lists written as 3-4-4."""
+    """Return the genes on one line, with lists such as 3-4-4."""
     parts = []
     for name, value in architecture.items():
         text = "-".join(map(str, value)) if isinstance(value, list) else value
@@ -248,7 +248,7 @@ def _introduce(run: Run) -> None:
 
 
 def _outcome(run: Run, architecture: dict[str, Any]) -> Outcome:
-    """What the folder now holds."""
+    """Return the outcome from the files of the folder."""
     record_all(run)
     context, folder = run.context, run.folder
     files = [
@@ -260,6 +260,7 @@ def _outcome(run: Run, architecture: dict[str, Any]) -> Outcome:
         folder.learning_curve,
         folder.confusion,
         folder.architecture,
+        folder.recipe,
         folder.evaluations,
         folder.front,
         folder.front_picture,

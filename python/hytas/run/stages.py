@@ -1,6 +1,6 @@
-"""The stages of a run, in their order: what each reads and writes, and what is there already.
+"""The stages of a run in order: what each stage reads and writes, and whether it is done.
 
-A stage's files are forgotten by the folder's manifest before it works and recorded afterwards."""
+The manifest forgets the files of a stage before it works, and records them afterwards."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -28,12 +28,12 @@ class Stage:
 
     Attributes:
         name: of the stage.
-        work: does it.
-        reads: files that an earlier stage wrote.
-        writes: files that it leaves.
-        done_by: files that show that it is done; None takes `writes`. Without any the stage looks
-            for itself what is there, each time.
-        at_times: files that it leaves as well, where the run asks for them.
+        work: the function that does it.
+        reads: files of earlier stages that it needs.
+        writes: files that it writes.
+        done_by: files that exist once it is done; None means `writes`. If empty, the stage runs
+            every time and checks for itself what exists.
+        at_times: files that it writes only if the run asks for them.
     """
 
     name: str
@@ -44,20 +44,20 @@ class Stage:
     at_times: tuple[str, ...] = ()
 
     def is_done(self, folder: RunFolder) -> bool:
-        """Return whether the folder holds what the stage would bring."""
+        """Return whether the folder holds the files of the stage."""
         files = self.writes if self.done_by is None else self.done_by
         return bool(files) and all(getattr(folder, name).exists() for name in files)
 
 
 def run_stages(stages: Sequence[Stage], run: Run) -> None:
-    """Do the stages whose files are not there yet, in their order."""
+    """Do the stages whose files are missing, in order."""
     for stage in stages:
         if not stage.is_done(run.folder):
             do_stage(stage, run)
 
 
 def do_stage(stage: Stage, run: Run) -> None:
-    """Do a stage, whether its files are there or not."""
+    """Do a stage, even if its files exist."""
     files = known_files(run.folder, (*stage.writes, *stage.at_times))
     run.folder.manifest.forget(files)
     stage.work(run)
@@ -65,10 +65,10 @@ def do_stage(stage: Stage, run: Run) -> None:
 
 
 def mend(run: Run, *, needs_store: bool = True) -> None:
-    """Find what is damaged in the folder, say it, and remove it so that stages make it again.
+    """Find and report damaged files, and remove them so that stages make them again.
 
     Raises:
-        InputError: what is damaged cannot be made again, and is needed.
+        InputError: a damaged file is needed and cannot be made again.
     """
     folder, tell = run.folder, run.report.line
     if folder.manifest.damaged:
@@ -86,11 +86,11 @@ def mend(run: Run, *, needs_store: bool = True) -> None:
         del faults["architecture"]
     drop(folder, faults, tell)
     if {"front", "front_picture"} & set(faults) and SEARCH.is_done(folder):
-        do_stage(SEARCH, run)  # all is scored already: it draws what it found
+        do_stage(SEARCH, run)  # all candidates are scored already, so it only draws the front
 
 
 def mend_further(run: Run) -> None:
-    """Write again what is damaged of the further export formats, once the weights are whole."""
+    """Write damaged files of further export formats again, from undamaged weights."""
     for path in further_files(run.folder):
         if (fault := run.folder.manifest.fault(path)) is None:
             continue
@@ -104,7 +104,7 @@ def mend_further(run: Run) -> None:
 
 
 def record_all(run: Run) -> None:
-    """Record the files of an older run, of which nothing was recorded when they were written."""
+    """Record the files of an older run that had no manifest."""
     names = [name for stage in (*CHOOSING, *FINISHING) for name in (*stage.writes, *stage.at_times)]
     files = known_files(run.folder, dict.fromkeys(names))
     run.folder.manifest.record(path for path in files if path not in run.folder.manifest)
@@ -126,7 +126,11 @@ SEARCH = Stage(
     "search", search_stage, (), ("evaluations",), ("architecture",), ("front", "front_picture")
 )
 RACE = Stage(
-    "race", race_stage, ("evaluations",), ("evaluations", "architecture"), ("architecture",)
+    "race",
+    race_stage,
+    ("evaluations",),
+    ("evaluations", "recipe", "architecture"),
+    ("recipe", "architecture"),
 )
 TRAIN = Stage(
     "final training", train_stage, ("architecture",), ("weights", "calibration"), ("weights",)

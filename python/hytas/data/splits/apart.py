@@ -1,4 +1,4 @@
-"""Folds of training pixels as far apart as training and test pixels of a split by blocks."""
+"""Folds of training pixels with a guard band, as between training and test pixels."""
 
 import numpy as np
 
@@ -7,9 +7,9 @@ from hytas.data.scene import Scene
 from hytas.data.splits.blocks import Sides, split_blocks, split_polygons
 from hytas.data.splits.validation import Pixels
 
-PARTS = 5  # that the blocks are dealt to
-FOLDS = 3  # of these parts that are held out in turn; each costs a training
-LEAST_LEFT = 0.5  # of the pixels that a fold must leave to learn from
+PARTS = 5  # number of parts that blocks are dealt to
+FOLDS = 3  # number of parts that are held out in turn; each costs a training
+LEAST_LEFT = 0.5  # share of the pixels that must stay to learn from in a fold
 
 
 def folds_apart(
@@ -21,18 +21,18 @@ def folds_apart(
     enough: int,
     by_polygons: bool = False,
 ) -> list[tuple[Pixels, Pixels]]:
-    """Return pairs of pixels to learn from and pixels held out, of whole blocks, `guard` apart.
+    """Return pairs of pixels to learn from and held-out pixels, in blocks with a guard band.
 
-    Blocks become smaller, down to a quarter, where those of the size given do not part the pixels.
-    Pixels of a class that a fold leaves nothing of to learn from are not held out in it.
+    If blocks of this size do not separate the pixels, smaller ones are tried, down to a quarter.
+    If a fold would hold out all pixels of a class, it holds out none of them.
 
     Args:
         scene: of the pixels.
-        pixels: flat indices, all that may be learnt from.
+        pixels: flat indices of all pixels that may be learnt from.
         block: side of the blocks.
-        guard: rows and columns that must lie between.
-        seed: of the deal.
-        enough: held-out pixels of all pairs together; with fewer there is no pair.
+        guard: rows and columns between held-out pixels and pixels to learn from.
+        seed: of the random deal of blocks.
+        enough: least number of held-out pixels in all pairs; with fewer there is no pair.
         by_polygons: whether to try the polygons that label the scene before blocks.
     """
     labels = np.zeros_like(scene.labels)

@@ -95,6 +95,17 @@ zero_option = click.option(
 )
 
 
+class_field_option = click.option(
+    "--class-field", help="Field of the classes, if --labels names polygons or points."
+)
+
+labels_crs_option = click.option(
+    "--labels-crs",
+    help="Coordinate system of the polygons or points, such as EPSG:32632, if their file names "
+    "none.",
+)
+
+
 def scene_options(required: bool) -> Callable[[Command], Command]:
     """Return the options --data, --labels and those that say how to read them."""
     return _together(
@@ -106,13 +117,19 @@ def scene_options(required: bool) -> Callable[[Command], Command]:
             help="Scene: a file (MATLAB, ENVI, GeoTIFF, HDF5, NetCDF, NumPy), a name such as "
             "indian_pines, or `synthetic`.",
         ),
-        click.option("--labels", help="File of the label map, if it is another file."),
+        click.option(
+            "--labels",
+            help="File of the label map, if it is another file; or of polygons or points (GeoJSON, "
+            "GeoPackage, Shapefile, CSV, ENVI ROI).",
+        ),
         click.option("--data-dir", help="Folder with the files of a scene that is known by name."),
         click.option("--cube-key", help="Variable that holds the cube, if several could."),
         click.option(
             "--labels-key",
             help="Variable that holds the label map; `TRAIN,TEST` for a fixed split.",
         ),
+        class_field_option,
+        labels_crs_option,
         unlabelled_option,
         zero_option,
         nodata_option,
@@ -122,12 +139,13 @@ def scene_options(required: bool) -> Callable[[Command], Command]:
 _SPLIT_OPTIONS = _together(
     click.option(
         "--split",
-        type=click.Choice(["auto", "fixed", "random", "blocks", "folds"]),
+        type=click.Choice(["auto", "fixed", "random", "blocks", "folds", "polygons"]),
         default="auto",
         show_default=True,
         help="How to choose training pixels: the file's own maps (fixed), a draw from each class "
-        "(random), or whole blocks with a guard band (blocks, folds). auto means fixed if the file "
-        "has maps, random for a scene that is known by name, else blocks.",
+        "(random), or whole blocks or polygons with a guard band (blocks, folds, polygons). auto "
+        "means fixed if the file has maps, random for a scene that is known by name, polygons if "
+        "these are the labels, else blocks.",
     ),
     click.option(
         "--train-per-class",

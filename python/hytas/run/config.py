@@ -43,6 +43,8 @@ class RunConfig:
         labels: the file of its labels, if it is another file.
         cube_key: variable of the cube, if a file holds several.
         labels_key: variable or variables of the labels, if a file holds several.
+        class_field: field of the classes, if the labels are polygons or points.
+        labels_crs: coordinate system of these, if their file names none.
         data_dir: folder with the files of a scene that is known by name.
         space: search space.
         proxy: proxies; the first is the fitness, all are recorded.
@@ -84,6 +86,8 @@ class RunConfig:
     labels: str | None = None
     cube_key: str | None = None
     labels_key: str | None = None
+    class_field: str | None = None
+    labels_crs: str | None = None
     data_dir: str | None = None
     space: str = DEFAULT_SPACE
     proxy: str = "dss"
@@ -229,6 +233,8 @@ class RunConfig:
             nodata=self.nodata,
             unlabelled=self.unlabelled,
             zero_is_a_class=self.zero_is_a_class,
+            class_field=self.class_field,
+            labels_crs=self.labels_crs,
         )
 
     def with_epochs(self, epochs: int | None) -> "RunConfig":

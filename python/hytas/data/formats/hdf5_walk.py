@@ -36,7 +36,7 @@ def datasets(file: Any) -> list[Dataset]:
     Raises:
         InputError: there are too many, or the values of one are in other files.
     """
-    return [_dataset(file, name) for name in _names(file) if file[name].shape is not None]
+    return [described(file, name) for name in _names(file) if file[name].shape is not None]
 
 
 def address(item: Any) -> int:
@@ -67,7 +67,12 @@ def _names(file: Any) -> list[bytes]:
     return found
 
 
-def _dataset(file: Any, key: bytes) -> Dataset:
+def described(file: Any, key: bytes) -> Dataset:
+    """Describe one dataset of an open file.
+
+    Raises:
+        InputError: its values lie in other files.
+    """
     item = file[key]
     name = key.decode("utf-8", "surrogateescape")
     others = list(dict.fromkeys(_other_files(item)))

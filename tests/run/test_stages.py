@@ -9,7 +9,17 @@ import hytas
 from hytas.data import Scene, scene_from_arrays
 from hytas.run import SILENT, RunConfig, RunFolder, run_pipeline
 from hytas.run.context import open_run
-from hytas.run.stages import CHARTS, CHOOSING, EXPORT, FINISHING, MAP, SEARCH, SEEDS, TRAIN
+from hytas.run.stages import (
+    CHARTS,
+    CHOOSING,
+    EXPORT,
+    FINISHING,
+    MAP,
+    REFERENCES,
+    SEARCH,
+    SEEDS,
+    TRAIN,
+)
 from hytas.train import Recipe
 
 STAGES = (*CHOOSING, *FINISHING)
@@ -87,6 +97,7 @@ def test_what_is_there_is_not_done_again(scene: Scene, finished: Path) -> None:
         ((), ()),
         (("architecture",), CHOOSING),
         (("weights",), (TRAIN,)),
+        (("references",), (REFERENCES,)),
         (("onnx",), (EXPORT,)),
         (("torchscript",), (EXPORT,)),
         (("metrics",), (EXPORT,)),

@@ -20,6 +20,7 @@ from hytas.run.stages import (
     EXPORT,
     FINISHING,
     MAP,
+    REFERENCES,
     do_stage,
     mend,
     mend_further,
@@ -60,6 +61,7 @@ class Outcome:
             "budget": self.budget,
             "test": test,
             "seeds": self.metrics.get("seeds") if self.metrics else None,
+            "references": self.metrics.get("references") if self.metrics else None,
             "calibration": self.metrics.get("calibration") if self.metrics else None,
             "parity": self.metrics["parity"] if self.metrics else None,
             "folder": str(self.folder),
@@ -74,6 +76,7 @@ def run_pipeline(
     *,
     device: str = "auto",
     report: Report = SILENT,
+    references: bool = True,
 ) -> Outcome:
     """Search, race, train, export and check a model for a scene under a budget.
 
@@ -86,6 +89,7 @@ def run_pipeline(
         out: the run's folder.
         device: cpu, cuda or auto.
         report: receives the progress.
+        references: fit reference methods on the same pixels, and compare the winner with them.
 
     Raises:
         InputError: bad configuration, or `out` belongs to another run.
@@ -100,7 +104,7 @@ def run_pipeline(
         check_architecture(run.context, architecture, str(run.folder.architecture))
         report.line(f"winner: {describe_architecture(architecture)}, {run.recipe[0]} recipe")
         if config.recipe.epochs != 0:
-            _finish(run)
+            _finish(run, references)
         return _outcome(run, architecture)
 
 
@@ -178,6 +182,7 @@ def export_run(
     with open_run(out, config, scene, "cpu", report) as run:
         check_trained(run.folder)
         mend(run, needs_store=False)
+        run_stages([REFERENCES], run)
         for stage in (EXPORT, CHARTS, MAP):
             do_stage(stage, run)
         further = further_formats(run, formats, force)
@@ -212,11 +217,11 @@ def check_architecture(
         ) from None
 
 
-def _finish(run: Run) -> None:
+def _finish(run: Run, references: bool = True) -> None:
     """Train, export and check the chosen architecture, and draw its pictures."""
     # Fail before training if the file is not an evaluation store.
     EvaluationStore(run.folder.evaluations).close()
-    run_stages(FINISHING, run)
+    run_stages([stage for stage in FINISHING if references or stage is not REFERENCES], run)
     mend_further(run)
 
 
@@ -256,6 +261,7 @@ def _outcome(run: Run, architecture: dict[str, Any]) -> Outcome:
         folder.torchscript,
         folder.weights,
         folder.metrics,
+        folder.references,
         folder.map,
         folder.learning_curve,
         folder.confusion,

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from hytas.errors import InputError
 from hytas.export import FORMATS
+from hytas.run.comparing import references_stage
 from hytas.run.context import Run
 from hytas.run.damage import (
     check_store,
@@ -135,10 +136,18 @@ RACE = Stage(
 TRAIN = Stage(
     "final training", train_stage, ("architecture",), ("weights", "calibration"), ("weights",)
 )
+# Its figures are in the metrics too; a run of an older version has metrics already.
+REFERENCES = Stage(
+    "reference methods",
+    references_stage,
+    ("weights",),
+    ("references",),
+    at_times=("metrics",),
+)
 EXPORT = Stage("export", export_stage, ("weights",), ("onnx", "torchscript", "metrics"))
 CHARTS = Stage("charts", charts_stage, ("metrics",), ("learning_curve", "confusion"))
 MAP = Stage("map", map_stage, ("onnx",), ("map",))
 SEEDS = Stage("seeds", _seeds, ("architecture", "metrics"), ("metrics", "evaluations"), done_by=())
 
 CHOOSING = (SEARCH, RACE)
-FINISHING = (TRAIN, EXPORT, CHARTS, MAP, SEEDS)
+FINISHING = (TRAIN, REFERENCES, EXPORT, CHARTS, MAP, SEEDS)

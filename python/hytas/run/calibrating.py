@@ -9,12 +9,13 @@ import torch
 from numpy.typing import NDArray
 from torch import nn
 
+from hytas.data import AT_ONE_END
 from hytas.errors import InputError
 from hytas.machine import arithmetic
 from hytas.metrics import calibration
 from hytas.models.layers import probabilities
 from hytas.race import ENOUGH_PIXELS
-from hytas.run.context import Run
+from hytas.run.context import Run, RunContext
 from hytas.run.folder import RunFolder, read_json, write_json
 from hytas.run.prepared import Pixels
 from hytas.train import LabelledPixels, fit_temperature, train
@@ -129,6 +130,41 @@ def _train_without(
         ),
     )
     return _answers(network, judged, context.device)
+
+
+def held_out_answers(
+    run: Run, network: nn.Module
+) -> list[tuple[Pixels, Pixels, NDArray[np.int64]]]:
+    """Return predictions for pixels that the predicting network was not trained on.
+
+    Args:
+        run: its final training must be done.
+        network: the one that was trained.
+
+    Returns:
+        For each network: the pixels that it was trained on, the held-out pixels (n,), and their
+        predicted class indices (n,). Empty if the folder holds none, or if they are too few.
+    """
+    context, data = run.context, run.context.data
+    if calibrates_own(context):
+        learnt, watching = context.final_pixels
+        pairs = [(learnt, watching)]
+        found = [_answers(network, _some(data.labelled(watching)), context.device)]
+    else:
+        pairs = data.split.folds_like_test(data.scene, context.config.split.block, ENOUGH_PIXELS)
+        found = _kept(run, pairs)
+    if len(found) < len(pairs) or sum(len(one.pixels) for one in found) < LEAST_PIXELS:
+        return []
+    return [
+        (learnt, one.pixels, one.logits.argmax(axis=1).astype(np.int64))
+        for (learnt, _), one in zip(pairs, found, strict=True)
+    ]
+
+
+def calibrates_own(context: RunContext) -> bool:
+    """Return whether the final training leaves out validation pixels that lie like test pixels."""
+    _, watching = context.final_pixels
+    return len(watching) > 0 and context.data.split.kind not in AT_ONE_END
 
 
 def forget_calibration(folder: RunFolder) -> None:

@@ -44,6 +44,7 @@ class RunFolder:
         self.checkpoint = self.path / "checkpoint.safetensors"
         self.calibration = self.path / "calibration.json"
         self.weights = self.path / "weights.safetensors"
+        self.references = self.path / "references.json"
         self.onnx = self.path / "model.onnx"
         self.torchscript = self.path / "model.pt"
         self.metrics = self.path / "metrics.json"

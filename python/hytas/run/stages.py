@@ -10,6 +10,7 @@ from hytas.errors import InputError
 from hytas.export import FORMATS
 from hytas.run.by_supernet import choose_by_supernet, inherit_if_better
 from hytas.run.config import SUPERNET_STRATEGY
+from hytas.run.comparing import references_stage
 from hytas.run.context import Run
 from hytas.run.damage import (
     check_store,
@@ -158,6 +159,14 @@ RACE = Stage(
     ("recipe", "architecture"),
 )
 TRAIN = Stage("final training", _train, ("architecture",), ("weights", "calibration"), ("weights",))
+# Its figures are in the metrics too; a run of an older version has metrics already.
+REFERENCES = Stage(
+    "reference methods",
+    references_stage,
+    ("weights",),
+    ("references",),
+    at_times=("metrics",),
+)
 EXPORT = Stage("export", export_stage, ("weights",), ("onnx", "torchscript", "metrics"))
 CHARTS = Stage("charts", charts_stage, ("metrics",), ("learning_curve", "confusion"))
 MAP = Stage("map", map_stage, ("onnx",), ("map", "pixels"))
@@ -166,4 +175,4 @@ SEEDS = Stage("seeds", _seeds, ("architecture", "metrics"), ("metrics", "evaluat
 REPORT = Stage("report", report_stage, ("metrics", "pixels"), ("report",), done_by=())
 
 CHOOSING = (SEARCH, RACE)
-FINISHING = (TRAIN, EXPORT, CHARTS, MAP, SEEDS, REPORT)
+FINISHING = (TRAIN, REFERENCES, EXPORT, CHARTS, MAP, SEEDS, REPORT)

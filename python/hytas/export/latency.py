@@ -1,10 +1,11 @@
 """Measure the latency table of a search space on this device, layer by layer in onnxruntime.
 
 The parts are modules of real networks, traced as in an export. The time of a model is a sum over
-its parts: everything before and after the layers, fusions, and for each layer an attention part and
-an MLP part. If the head reads one token, the last layer computes only this token. A table does not
-know which layer is last. So at depth d each layer counts as (d - 1) / d of a full layer plus 1 / d
-of a last one, which is right on average over the order of the layers.
+its parts: everything before and after the layers, fusions, and the layers. A layer of `hytas` is an
+attention part and an MLP part; `latency_wide.py` has the layers of `hytas-wide`. If the head reads
+one token, the last layer computes only this token. A table does not know which layer is last. So at
+depth d each layer counts as (d - 1) / d of a full layer plus 1 / d of a last one, which is right on
+average over the order of the layers.
 """
 
 import json

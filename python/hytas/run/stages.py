@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from hytas.errors import InputError
 from hytas.export import FORMATS
 from hytas.run.by_supernet import choose_by_supernet, inherit_if_better
-from hytas.run.config import SUPERNET_STRATEGY
 from hytas.run.comparing import references_stage
+from hytas.run.config import SUPERNET_STRATEGY
 from hytas.run.context import Run
 from hytas.run.damage import (
     check_store,

@@ -1,4 +1,4 @@
-"""From a scene and a trained model's parts to the card its exported files carry."""
+"""Make the card of exported files from a scene and a trained model."""
 
 from collections.abc import Mapping
 from importlib.metadata import version
@@ -16,7 +16,7 @@ def describe(
     shape: InputShape,
     temperature: float = 1.0,
 ) -> ModelCard:
-    """The card of a model of `architecture` trained on `scene`, with the temperature it needs."""
+    """Return the card of a model of `architecture` that was trained on `scene`."""
     wavelengths = scene.wavelengths
     return ModelCard(
         class_names=tuple(scene.class_names),

@@ -1,10 +1,10 @@
-"""The scene graph: a raw tile in, its class map out, no patch copied.
+"""The scene graph: it maps a raw tile to its class map without copying patches.
 
-What is the same in every patch that a pixel lies in is computed once: scaling, and for pixel tokens
-the projection of the bands. The group-wise spectral embedding is a linear map of a P x P x c
-neighbourhood; on a strip of P rows it is a convolution over (column, band) whose channels are the
-rows, so the tokens of a row of pixels come from the strip as it lies. A loop inside the graph runs
-over pieces of rows, so the memory of attention does not grow with the tile.
+Work that is the same in all patches of a pixel is done once: scaling and, for pixel tokens, the
+projection of the bands. The group-wise spectral embedding is a linear map of a P x P x c
+neighbourhood. On a strip of P rows it is a convolution over (column, band) with the rows as
+channels, which gives the tokens of a row of pixels directly. A loop inside the graph runs over
+pieces of rows, so that the memory of attention does not grow with the tile.
 """
 
 from pathlib import Path
@@ -30,11 +30,11 @@ from hytas.models import SensorModel, as_network
 from hytas.models.layers import probabilities
 
 PIECE = 8
-"""Pixels of a row at a time: more leave the processor's cache (attention is T x T for each)."""
+"""Pixels of a row at a time; more do not fit the CPU's cache (attention is T x T for each)."""
 
 
 class TileModel(nn.Module):
-    """What is computed once a pixel of the tile, whatever the number of patches that it lies in."""
+    """The part that is computed once for each pixel of the tile, not once for each patch."""
 
     def __init__(self, model: SensorModel) -> None:
         super().__init__()
@@ -42,7 +42,7 @@ class TileModel(nn.Module):
         self.pixels = as_network(model.network, "scene graph").strips().pixels
 
     def forward(self, tile: Tensor) -> Tensor:
-        """(rows, columns, sensor bands) float32 -> (rows, columns, features)."""
+        """Map (rows, columns, sensor bands) float32 to (rows, columns, features)."""
         features: Tensor = self.pixels(self.scaling(tile))
         return features
 
@@ -59,7 +59,7 @@ class StripModel(nn.Module):
         self.register_buffer("class_ids", torch.tensor(card.class_ids, dtype=torch.int32))
 
     def forward(self, strip: Tensor) -> tuple[Tensor, Tensor]:
-        """(P, W + P - 1, features) -> class ids (W) int32, confidence (W)."""
+        """Map (P, W + P - 1, features) to class ids (W) int32 and confidence (W)."""
         chances = probabilities(self.row(strip), self.temperature)
         return self.class_ids.index_select(0, chances.argmax(dim=1)), chances.amax(dim=1)
 
@@ -72,7 +72,7 @@ def export_scene(
     The outputs are `classes` (class ids, int32) and `confidence` (float32).
 
     Raises:
-        InputError: a network without such a form, an unknown operator set, or a wrong card.
+        InputError: the network has no such form, the operator set is unknown, or the card is wrong.
         OSError: the file cannot be written.
     """
     graph = to_scene_onnx(model, card, opset=opset)
@@ -82,8 +82,8 @@ def export_scene(
 
 
 def to_scene_onnx(model: SensorModel, card: ModelCard, *, opset: int = OPSET) -> onnx.ModelProto:
-    """The ONNX model that `export_scene` writes."""
-    example_patches(model, card)  # refuses a card that is not the model's
+    """Return the ONNX model that `export_scene` writes."""
+    example_patches(model, card)  # refuses a card of another model
     plain = inference_copy(model, card)
     strip = StripModel(plain, card).eval()
     tile = TileModel(plain).eval()
@@ -106,7 +106,7 @@ def to_scene_onnx(model: SensorModel, card: ModelCard, *, opset: int = OPSET) ->
 def _trace_strip(
     strip: StripModel, tile: TileModel, card: ModelCard, opset: int
 ) -> onnx.ModelProto:
-    """The strip's model in ONNX, for strips of any width."""
+    """Return the model of a strip in ONNX, for strips of any width."""
     side = card.patch_size
     with torch.no_grad():
         example = tile(torch.zeros(side, side + 8, card.bands))
@@ -146,14 +146,14 @@ def _constants(side: int) -> list[onnx.TensorProto]:
 
 
 def _around(body: onnx.GraphProto) -> list[onnx.NodeProto]:
-    """The graph around the loop: how many pieces there are, and putting them together."""
+    """Return the nodes around the loop, which compute the number of pieces and join them."""
     steps = [
         ("Shape", ["tile"], "tile_shape"),
         ("Slice", ["tile_shape", "zero", "one"], "rows_in"),
         ("Slice", ["tile_shape", "one", "two"], "columns_in"),
         ("Sub", ["rows_in", "margins"], "height"),
         ("Sub", ["columns_in", "margins"], "width"),
-        # As few pieces of at most PIECE columns as there can be, all of one width.
+        # The smallest number of pieces with at most PIECE columns, all of the same width.
         ("Add", ["width", "piece_less_one"], "width_up"),
         ("Div", ["width_up", "piece"], "pieces"),
         ("Add", ["width", "pieces"], "width_pieces"),
@@ -178,9 +178,9 @@ def _around(body: onnx.GraphProto) -> list[onnx.NodeProto]:
 
 
 def _body(traced: onnx.GraphProto) -> onnx.GraphProto:
-    """The loop's body: cut the piece's strip out of the tile, and run the traced model on it.
+    """Return the loop's body: cut a piece out of the tile, and run the traced model on it.
 
-    A piece that runs past the tile repeats its last column; what comes of it is cut away.
+    A piece that goes beyond the tile repeats its last column; these results are cut off.
     """
     steps = [
         ("Reshape", ["trip", "one"], "at"),

@@ -48,6 +48,11 @@ TARGETS = {
         fuzz_scenes.matlab_v73, fuzz_scenes.look_without_child, shield=fuzz_scenes.look
     ),
     "hdf5": Target(fuzz_scenes.hdf5, fuzz_scenes.look_without_child, shield=fuzz_scenes.look),
+    "products": Target(
+        fuzz_scenes.products, fuzz_scenes.look_without_child, shield=fuzz_scenes.look
+    ),
+    "product-metadata": Target(fuzz_scenes.product_metadata, fuzz_scenes.look),
+    "drawings": Target(fuzz_scenes.drawings, fuzz_scenes.look_at_drawing),
     "netcdf3": Target(fuzz_scenes.netcdf3, fuzz_scenes.look),
     "envi": Target(fuzz_scenes.envi, fuzz_scenes.look),
     "geotiff": Target(fuzz_scenes.geotiff, fuzz_scenes.look),
@@ -55,6 +60,7 @@ TARGETS = {
     "npz": Target(fuzz_scenes.npz, fuzz_scenes.look, fuzz_scenes.zip_members),
     "model": Target(fuzz_models.corpus, fuzz_models.run),
     "model-sealed": Target(fuzz_models.corpus, fuzz_models.examined, fuzz_models.sealed),
+    "model-forged": Target(fuzz_models.wide_corpus, fuzz_models.run, fuzz_models.forged),
     "run-folder": Target(fuzz_runs.folders, fuzz_runs.look, fuzz_runs.recorded),
     "store": Target(fuzz_runs.stores, fuzz_runs.look_at_store),
 }

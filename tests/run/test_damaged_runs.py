@@ -140,6 +140,7 @@ def test_exported_files_are_made_again(
 @pytest.mark.parametrize(
     ("name", "damage"),
     [
+        ("references.json", flipped),
         ("map.png", emptied),
         ("confusion.svg", truncated),
         ("learning-curve.svg", flipped),
@@ -228,6 +229,7 @@ def test_a_damaged_manifest_is_made_again(scene: Scene, run: Path, whole: Path) 
         ("map.png", b""),
         ("confusion.svg", b"<svg>"),
         ("metrics.json", b'{"test": {}}'),
+        ("references.json", b"{}"),
         ("model.onnx", b"\x08"),
         ("model.pt", b"PK"),
     ],

@@ -2,7 +2,8 @@
 
 import json
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
-    from hytas.data import Geo, Rows
+    from hytas.data import Geo, Location, Lookup, Rows
     from hytas.deploy import DeployedModel
     from hytas.deploy.journal import Journal
     from hytas.deploy.scene import MapRows
@@ -46,8 +47,15 @@ if TYPE_CHECKING:
     type=click.Path(path_type=Path),
     help="Also draw the confusion matrix, as .svg, .png or .pdf; needs --labels.",
 )
+@click.option(
+    "--ortho",
+    is_flag=True,
+    help="Write .tif and .hdr on the product's map grid, by its lookup table (EMIT).",
+)
 @click.option("--cube-key", help="Name of the cube's variable in its file.")
 @click.option("--labels-key", help="Name of the label map's variable in its file.")
+@options.class_field_option
+@options.labels_crs_option
 @options.unlabelled_option
 @options.zero_option
 @options.nodata_option
@@ -71,8 +79,11 @@ def classify(
     confidence: Path | None,
     labels: Path | None,
     confusion: Path | None,
+    ortho: bool,
     cube_key: str | None,
     labels_key: str | None,
+    class_field: str | None,
+    labels_crs: str | None,
     unlabelled: int | None,
     zero_is_a_class: bool,
     nodata: float | None,
@@ -91,10 +102,12 @@ def classify(
     outputs = _check_outputs(out, confidence, confusion, labels, labels_key)
     deployed = DeployedModel.load(model, provider, threads=threads)
     source = _open_source(scene, cube_key, deployed.card.bands)
+    lookup = _lookup(source, scene, outputs) if ortho else None
     height, width, bands = source.cube.shape
     deployed.check_scene(bands, source.wavelengths, str(scene), size=(height, width))
-    marks = {"unlabelled": unlabelled, "zero_is_a_class": zero_is_a_class}
-    truth = None if labels is None else _read_truth(labels, labels_key, source.cube.shape, **marks)
+    marks: dict[str, Any] = {"unlabelled": unlabelled, "zero_is_a_class": zero_is_a_class}
+    marks |= {"class_field": class_field, "labels_crs": labels_crs}
+    truth = None if labels is None else _read_truth(labels, labels_key, source, deployed, **marks)
     if truth is not None:
         check_truth(truth.scored, deployed.card)
     read = {"the scene": source.files, "the labels": () if truth is None else truth.files}
@@ -114,9 +127,9 @@ def classify(
         report |= _run(deployed, source, journal, tile_rows, as_json)
         result = journal.class_map()
         report |= _count(deployed, result)
-        report |= _write(deployed, result, out, truth, confusion, source.geo)
+        report |= _write(deployed, result, out, truth, confusion, (source.geo, lookup))
         if confidence is not None:
-            write_confidence(confidence, result, deployed.card, source.geo)
+            write_confidence(confidence, result, deployed.card, source.geo, lookup)
             report["confidence"] = str(confidence)
     echo(json.dumps(report, indent=2) if as_json else _text(report))
 
@@ -155,6 +168,17 @@ def _check_outputs(
         if value is not None and labels is None:
             raise InputError(f"{argument}: {value} needs the ground truth; name it with --labels")
     return outputs
+
+
+def _lookup(source: "Source", scene: Path, outputs: Mapping[str, Path]) -> "Lookup":
+    """The lookup table of a scene; refuses --ortho where there is none, or nothing to place."""
+    from hytas.deploy.outputs import RASTERS
+
+    if not any(path.suffix.lower() in RASTERS for path in outputs.values()):
+        raise InputError(f"ortho: --out {outputs['out']}: must end in {', '.join(RASTERS)}")
+    if source.location is None or source.location.lookup is None:
+        raise InputError(f"ortho: {scene} has no lookup table to a map grid, as EMIT products do")
+    return source.location.lookup
 
 
 def _filled(cube: "Rows", nodata: float | None, model: "DeployedModel") -> tuple[str, ...]:
@@ -228,6 +252,7 @@ class Source(NamedTuple):
     geo: "Geo | None" = None
     files: tuple[Path, ...] = ()
     notes: tuple[str, ...] = ()
+    location: "Location | None" = None
 
 
 class Truth(NamedTuple):
@@ -247,19 +272,32 @@ def _open_source(path: Path, key: str | None, bands: int) -> Source:
         return Source(scene.cube, scene.wavelengths)
     cube = open_cube(path, key, bands)
     notes = tuple(cube.meta.get("notes", ()))
-    return Source(cube, cube.wavelengths, cube.nodata, cube.geo, cube.contents.files, notes)
+    return Source(
+        cube,
+        cube.wavelengths,
+        cube.nodata,
+        cube.geo,
+        cube.contents.files,
+        notes,
+        cube.meta.get("location"),
+    )
 
 
-def _read_truth(path: Path, key: str | None, shape: tuple[int, ...], **marks: Any) -> Truth:
+def _read_truth(
+    path: Path, key: str | None, source: Source, model: "DeployedModel", **marks: Any
+) -> Truth:
     import numpy as np
 
-    from hytas.data import load_maps, open_file, synthetic_scene
+    from hytas.data import Grid, label_files, load_maps, synthetic_scene
 
     if str(path) == "synthetic":
         scene = synthetic_scene()
         assert scene.test is not None  # the synthetic scene has its own split
         return Truth(scene.labels, scene.test, "pixels of the test map")
-    files = open_file(path, "labels").files
+    shape = source.cube.shape
+    files = label_files(path)
+    marks["grid"] = Grid(shape[0], shape[1], source.geo, source.location)
+    marks["known"] = dict(zip(model.card.class_names, model.card.class_ids, strict=True))
     maps = [values.astype(np.int32) for _, values in load_maps(path, key, shape, **marks)]
     if len(maps) == 2:
         both = np.where(maps[1] > 0, maps[1], maps[0])
@@ -273,23 +311,24 @@ def _write(
     out: Path,
     truth: "Truth | None",
     confusion: Path | None,
-    geo: "Geo | None",
+    place: "tuple[Geo | None, Lookup | None]",
 ) -> dict[str, Any]:
     """Write the map and the confusion matrix; return the accuracy if there is a ground truth."""
     from hytas.deploy.accuracy import measure
     from hytas.deploy.outputs import Extras, write_map
     from hytas.pictures import draw_confusion
 
+    extras = Extras(geo=place[0], lookup=place[1])
     if truth is None:
-        write_map(out, result, model.card, Extras(geo=geo))
+        write_map(out, result, model.card, extras)
         return {}
     try:
         accuracy = measure(result.labels[:], truth.scored, model.card)
     except InputError:  # all labels lie on pixels without data; the map is still right
-        write_map(out, result, model.card, Extras(geo=geo))
+        write_map(out, result, model.card, extras)
         raise
     title = f"classified, OA {accuracy['OA']:.4f}"
-    write_map(out, result, model.card, Extras(truth.all, title, geo))
+    write_map(out, result, model.card, replace(extras, truth=truth.all, title=title))
     if confusion is not None:
         draw_confusion(confusion, accuracy)
     return {"accuracy": {**accuracy, "scored": truth.what}}

@@ -22,6 +22,8 @@ Finding = dict[str, Any]
 @click.argument("path", type=click.Path(path_type=Path))
 @click.option("--labels", type=click.Path(path_type=Path), help="Ground truth of a scene.")
 @options.bands_option
+@options.class_field_option
+@options.labels_crs_option
 @options.unlabelled_option
 @options.zero_option
 @options.nodata_option
@@ -160,7 +162,7 @@ def _json(path: Path) -> Any:
 
 
 def _variables(contents: "Contents") -> list[str]:
-    return [str(variable) for variable in contents.variables]
+    return [str(variable) for variable in (*contents.variables, *contents.further)]
 
 
 def _range(wavelengths: Any) -> str | None:

@@ -25,6 +25,11 @@ COMMANDS = {
         "export",
         "Export a trained run to ONNX and TorchScript, checked against torch.",
     ),
+    "supernet": (
+        "supernet",
+        "supernet",
+        "Train one set of weights for all networks of a budget, and export its subnets.",
+    ),
     "references": (
         "references",
         "references",

@@ -95,6 +95,17 @@ zero_option = click.option(
 )
 
 
+class_field_option = click.option(
+    "--class-field", help="Field of the classes, if --labels names polygons or points."
+)
+
+labels_crs_option = click.option(
+    "--labels-crs",
+    help="Coordinate system of the polygons or points, such as EPSG:32632, if their file names "
+    "none.",
+)
+
+
 def scene_options(required: bool) -> Callable[[Command], Command]:
     """Return the options --data, --labels and those that say how to read them."""
     return _together(
@@ -106,13 +117,19 @@ def scene_options(required: bool) -> Callable[[Command], Command]:
             help="Scene: a file (MATLAB, ENVI, GeoTIFF, HDF5, NetCDF, NumPy), a name such as "
             "indian_pines, or `synthetic`.",
         ),
-        click.option("--labels", help="File of the label map, if it is another file."),
+        click.option(
+            "--labels",
+            help="File of the label map, if it is another file; or of polygons or points (GeoJSON, "
+            "GeoPackage, Shapefile, CSV, ENVI ROI).",
+        ),
         click.option("--data-dir", help="Folder with the files of a scene that is known by name."),
         click.option("--cube-key", help="Variable that holds the cube, if several could."),
         click.option(
             "--labels-key",
             help="Variable that holds the label map; `TRAIN,TEST` for a fixed split.",
         ),
+        class_field_option,
+        labels_crs_option,
         unlabelled_option,
         zero_option,
         nodata_option,
@@ -122,12 +139,13 @@ def scene_options(required: bool) -> Callable[[Command], Command]:
 _SPLIT_OPTIONS = _together(
     click.option(
         "--split",
-        type=click.Choice(["auto", "fixed", "random", "blocks", "folds"]),
+        type=click.Choice(["auto", "fixed", "random", "blocks", "folds", "polygons"]),
         default="auto",
         show_default=True,
         help="How to choose training pixels: the file's own maps (fixed), a draw from each class "
-        "(random), or whole blocks with a guard band (blocks, folds). auto means fixed if the file "
-        "has maps, random for a scene that is known by name, else blocks.",
+        "(random), or whole blocks or polygons with a guard band (blocks, folds, polygons). auto "
+        "means fixed if the file has maps, random for a scene that is known by name, polygons if "
+        "these are the labels, else blocks.",
     ),
     click.option(
         "--train-per-class",
@@ -225,8 +243,13 @@ training_options = _together(
         multiple=True,
         metavar="NAME=VALUE",
         help="Setting of the race and the final training, such as mixup=0.4 or class_weights=1; "
-        "repeatable.",
+        "or a preset of augmentation: plain, light or full. Repeatable: of several presets, the "
+        "race finds the best.  [default: plain and full]",
     ),
+)
+
+supernet_option = click.option(
+    "--supernet", help="File of a trained supernet, for the proxy `inherited`."
 )
 
 seed_option = click.option(
@@ -244,15 +267,22 @@ device_option = click.option(
 json_option = click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
 
 
-def recipe_of(usual: "Recipe", settings: Sequence[str], epochs: int | None) -> "Recipe":
-    """Return the recipe `usual`, changed by the values of --recipe and --epochs.
+def recipe_of(
+    usual: "Recipe", presets: str, settings: Sequence[str], epochs: int | None
+) -> tuple["Recipe", str]:
+    """Return the recipe `usual` and the presets, changed by the values of --recipe and --epochs.
 
     Raises:
         InputError: both say how long to train, or a setting is not known.
     """
+    from hytas.train import PRESETS
+
+    named = [setting.strip() for setting in settings if setting.strip() in PRESETS]
+    presets = ",".join(dict.fromkeys(named)) or presets
+    settings = [setting for setting in settings if setting.strip() not in PRESETS]
     recipe = usual.changed(settings)
     if epochs is None:
-        return recipe
+        return recipe, presets
     if epochs < 0:
         raise InputError(f"epochs {epochs}: must be 0 or more")
     names = [setting.partition("=")[0].strip() for setting in settings]
@@ -261,7 +291,7 @@ def recipe_of(usual: "Recipe", settings: Sequence[str], epochs: int | None) -> "
             raise InputError(
                 f"epochs {epochs}: --recipe {name}=... also sets the length; give one of them"
             )
-    return recipe.with_epochs(epochs)
+    return recipe.with_epochs(epochs), presets
 
 
 @contextmanager
@@ -286,14 +316,21 @@ def absolute_paths(settings: dict[str, Any]) -> dict[str, Any]:
     known = {*SCENES, "synthetic"}
     named = {
         name: str(Path(settings[name]).resolve())
-        for name in ("data", "labels", "data_dir")
-        if settings[name] is not None and Path(settings[name]).exists()
+        for name in ("data", "labels", "data_dir", "supernet")
+        if settings.get(name) is not None and Path(settings[name]).exists()
         if not (name == "data" and settings[name] in known)
     }
     if "space" in settings:
         space, budget = with_files(settings["space"], settings.get("budget"), _from_the_root)
         return {**settings, **named, "space": space, "budget": budget}
     return {**settings, **named}
+
+
+def budget_from_the_root(budget: str) -> str:
+    """A budget with the paths of its latency tables from the root."""
+    from hytas.spaces import with_files
+
+    return str(with_files("", budget, _from_the_root)[1])
 
 
 def _from_the_root(path: str) -> str:

@@ -105,13 +105,16 @@ class Contents:
         format: the format's name, for messages.
         variables: all arrays.
         meta: other facts: "wavelengths" (B,) in nm, "class_names", "class_colours" (RGB by id),
-            "bad_bands" (indices), "notes" and others. Unknown facts have no key.
+            "bad_bands" (indices), "notes", "location" (a `Location`) and others. Unknown facts
+            have no key.
+        further: arrays of a product that are neither cube nor label map; read only by name.
     """
 
     path: Path
     format: str
     variables: tuple[Variable, ...]
     meta: Mapping[str, Any] = field(default_factory=dict)
+    further: tuple[Variable, ...] = ()
 
     @property
     def files(self) -> tuple[Path, ...]:
@@ -121,7 +124,7 @@ class Contents:
 
     def get(self, name: str, argument: str) -> Variable:
         """Return the variable of that name; the error lists the names in the file."""
-        for variable in self.variables:
+        for variable in (*self.variables, *self.further):
             if variable.name == name:
                 return variable
         names = listed(self.variables, len(self.variables))

@@ -9,9 +9,13 @@ import numpy as np
 import numpy.typing as npt
 
 from hytas.data import find
-from hytas.data.contents import Array, Contents
+from hytas.data.contents import Array, Contents, Variable
 from hytas.data.cube_reader import band_axis, valid_pixels
 from hytas.data.datasets import SCENES, locate
+from hytas.data.drawn.burn import Grid
+from hytas.data.drawn.labels import drawn_labels
+from hytas.data.drawn.shapes import Reading
+from hytas.data.drawn.table import format_of
 from hytas.data.fill import check_mark
 from hytas.data.known import CLASS_NAMES
 from hytas.data.labels import check_map
@@ -55,6 +59,8 @@ class Use:
     nodata: float | None = None
     unlabelled: int | None = None
     zero_is_a_class: bool = False
+    class_field: str | None = None
+    labels_crs: str | None = None
 
     def mark(self, own: float | None, cube: Array) -> float | None:
         """Return the no-data value of a cube: the user's, or `own`, which the file names.
@@ -76,6 +82,8 @@ def load_scene(
     nodata: float | None = None,
     unlabelled: int | None = None,
     zero_is_a_class: bool = False,
+    class_field: str | None = None,
+    labels_crs: str | None = None,
 ) -> Scene:
     """Read a scene: one file with cube and labels, two files, or one by name.
 
@@ -92,17 +100,20 @@ def load_scene(
         unlabelled: another label of unlabelled pixels, beside 0.
         zero_is_a_class: whether 0 is a class, as in a map of 0 and 1. The scene's ids are then one
             more than the file's labels, because id 0 means unlabelled.
+        class_field: the field of the classes, if `labels` is a file of polygons or points.
+        labels_crs: the coordinate system of these, if their file names none.
 
     Raises:
         InputError: the input is not a scene; the message is one line.
     """
-    use = Use(bands, nodata, unlabelled, zero_is_a_class)
+    use = Use(bands, nodata, unlabelled, zero_is_a_class, class_field, labels_crs)
     if str(data) != "synthetic" and str(data) not in SCENES:
         if data_dir is not None:
             raise InputError(f"data dir: is only for the scenes {', '.join(SCENES)}, not {data}")
         others = () if labels is None else (labels,)
         return _read(data, others, (cube_key, labels_key), use)
     given = {"labels": labels, "cube key": cube_key, "labels key": labels_key}
+    given |= {"class field": class_field, "labels crs": labels_crs}
     zero = {"zero is a class": zero_is_a_class or None}
     _refuse_companions(str(data), {**given, "unlabelled": unlabelled, **zero})
     if data != "synthetic":
@@ -121,9 +132,15 @@ def _read(
     """Read a scene from one file, or from a file of the cube and one or two files of labels."""
     cube_key, labels_key = keys
     contents = open_file(data, "data")
-    others = [open_file(path, "labels") for path in labels] or [contents]
+    drawn = len(labels) == 1 and format_of(Path(labels[0])) is not None
+    _refuse_without_shapes(use, labels, drawn)
+    others = [] if drawn else [open_file(path, "labels") for path in labels] or [contents]
     argument = "labels" if labels else "data"
-    variable = find.find_cube(contents, cube_key, "data", others[0].variables)
+    maps_near = others[0].variables if others else ()
+    variable = find.find_cube(contents, cube_key, "data", maps_near)
+    if drawn:
+        others, use = [_drawn(labels[0], labels_key, contents, variable, use)], _plain(use)
+        labels_key = None
     if not labels and labels_key is None and not find.of_map_shape(contents.variables):
         raise InputError(f"data: {contents.path} holds no label map; name its file with --labels")
     maps = [
@@ -139,7 +156,7 @@ def _read(
         # band by band.
         cube = np.ascontiguousarray(cube)
     sources = tuple(dict.fromkeys(str(item.path) for item in (contents, *others)))
-    return scene_from_arrays(
+    scene = scene_from_arrays(
         cube,
         maps[0][1] if len(maps) == 1 else None,
         train=maps[0][1] if len(maps) == 2 else None,
@@ -148,13 +165,53 @@ def _read(
         wavelengths=contents.meta.get("wavelengths"),
         class_names=_class_names(others[0], maps, use),
         sources=sources,
-        notes=[*contents.meta.get("notes", ()), *notes, *_zero_note(use)],
+        notes=[*contents.meta.get("notes", ()), *notes, *_zero_note(use), *_remarks(others[0])],
         class_colours=_by_id(others[0].meta.get("class_colours"), use),
         map_names=tuple(name for name, _ in maps),
         nodata=use.mark(variable.nodata, cube),
         bad_bands=contents.meta.get("bad_bands", ()),
         bands=use.bands,
     )
+    polygons = others[0].meta.get("polygons")
+    return scene if polygons is None else scene.with_polygons(polygons)
+
+
+def _refuse_without_shapes(use: Use, labels: Sequence[str | Path], drawn: bool) -> None:
+    given = {"class field": use.class_field, "labels crs": use.labels_crs}
+    for argument, value in given.items():
+        if value is not None and not drawn:
+            where = labels[0] if labels else "no file of labels"
+            raise InputError(
+                f"{argument}: {value} is for polygons and points (GeoJSON, GeoPackage, Shapefile, "
+                f"CSV, ENVI ROI), and --labels names {where}"
+            )
+
+
+def _drawn(
+    path: str | Path, layer: str | None, scene: Contents, cube: Variable, use: Use
+) -> Contents:
+    """The label map of a file of shapes."""
+    return drawn_labels(
+        Path(path),
+        Reading(use.class_field, use.labels_crs, layer),
+        grid_of(scene, cube, cube.shape),
+        unlabelled=use.unlabelled,
+        zero_is_a_class=use.zero_is_a_class,
+    )
+
+
+def grid_of(scene: Contents, cube: Variable, shape: Sequence[int]) -> Grid:
+    """Return the pixels of a cube (H, W, B), and where they lie."""
+    return Grid(shape[0], shape[1], cube.geo, scene.meta.get("location"))
+
+
+def _plain(use: Use) -> Use:
+    """The use of a map that was drawn: what the user says of labels is in it already."""
+    return replace(use, unlabelled=None, zero_is_a_class=False)
+
+
+def _remarks(labels: Contents) -> tuple[str, ...]:
+    return tuple(labels.meta["notes"]) if "polygons" in labels.meta else ()
 
 
 def _by_id(facts: Mapping[int, Any] | None, use: Use) -> Mapping[int, Any] | None:
@@ -234,6 +291,11 @@ def load_maps(
     shape: tuple[int, ...] | None = None,
     unlabelled: int | None = None,
     zero_is_a_class: bool = False,
+    *,
+    grid: Grid | None = None,
+    class_field: str | None = None,
+    labels_crs: str | None = None,
+    known: Mapping[str, int] | None = None,
 ) -> list[tuple[str, npt.NDArray[np.int64]]]:
     """Read the label map, or the training and the test map, of a file, with the file's ids.
 
@@ -243,10 +305,39 @@ def load_maps(
         shape: of the cube, to find the map that fits; None accepts any map.
         unlabelled: another label of unlabelled pixels, beside 0.
         zero_is_a_class: whether 0 is a class; the ids are then one more than the file's labels.
+        grid: the scene's pixels, which polygons and points need.
+        class_field, labels_crs: of polygons and points, as for `load_scene`.
+        known: ids of classes by name, for polygons and points whose classes are texts.
     """
+    drawn = grid is not None and format_of(Path(path)) is not None
+    _refuse_without_shapes(Use(class_field=class_field, labels_crs=labels_crs), (path,), drawn)
+    if grid is not None and drawn:
+        how = Reading(class_field, labels_crs, labels_key)
+        burnt = drawn_labels(
+            Path(path),
+            how,
+            grid,
+            unlabelled=unlabelled,
+            zero_is_a_class=zero_is_a_class,
+            known=known,
+        )
+        return [("classes", np.asarray(burnt.variables[0].values(), np.int64))]
     contents = open_file(path, "labels")
     maps = find.find_maps(contents, labels_key, shape, "labels", unlabelled, zero_is_a_class)
     return [(name, check_map(name, values)) for name, values in maps]
+
+
+def label_files(path: str | Path) -> tuple[Path, ...]:
+    """Return every file that labels are read from: maps, and shapes with what lies beside them.
+
+    Raises:
+        InputError: no such file, or it is of no known format.
+    """
+    path = Path(path)
+    if format_of(path) is None:
+        return open_file(path, "labels").files
+    beside = (path.with_suffix(end) for end in (".dbf", ".prj", ".cpg"))
+    return path, *(file for file in beside if path.suffix.lower() == ".shp" and file.is_file())
 
 
 def _turn(cube: Array, shape: tuple[int, ...], name: str) -> tuple[Array, list[str]]:

@@ -6,6 +6,8 @@ from typing import NamedTuple
 
 from hytas.data.contents import Contents, reading
 from hytas.data.formats import envi, hdf5, matlab, netcdf3, numpy_files, tiff
+from hytas.data.products import dlr
+from hytas.data.products.table import refined
 from hytas.errors import InputError
 
 
@@ -24,6 +26,7 @@ FORMATS = (
     Format("NumPy npz", numpy_files.matches_npz, numpy_files.read_npz),
     Format("GeoTIFF", tiff.matches, tiff.read),
     Format("HDF5", hdf5.matches, hdf5.read),
+    Format("EnMAP or DESIS metadata", dlr.matches_metadata, dlr.read_image),
     Format("NetCDF-3", netcdf3.matches, netcdf3.read),
     Format("ENVI", envi.matches, envi.read),
     Format("MATLAB v5", matlab.matches_v5, matlab.read_v5),
@@ -52,7 +55,7 @@ def open_file(path: str | Path, argument: str = "data") -> Contents:
     for entry in FORMATS:
         if entry.matches(head, path):
             with reading(argument, path, f"{entry.name} file"):
-                return entry.read(path)
+                return refined(entry.read(path))
     if path.suffix.lower() in envi.DATA_SUFFIXES[1:]:
         raise InputError(
             f"{argument}: {path} has no ENVI header beside it: looked for {path.name}.hdr and "

@@ -2,8 +2,8 @@
 
 import hashlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -41,6 +41,8 @@ class Scene:
         nodata: the no-data value, or None. A pixel with this value in all bands is not valid, and
             is unlabelled.
         class_colours: RGB of the classes 1..C from the label file, or None.
+        polygons: (H, W) number of the polygon or point that labels a pixel, from 1; None if the
+            labels are a map.
     """
 
     name: str
@@ -59,6 +61,7 @@ class Scene:
     bad_bands: tuple[int, ...] = ()
     nodata: float | None = None
     class_colours: tuple[tuple[int, int, int], ...] | None = None
+    polygons: LabelMap | None = None
 
     @property
     def height(self) -> int:
@@ -86,6 +89,12 @@ class Scene:
         if self.class_colours is not None:
             return np.array(self.class_colours, np.uint8)
         return palette(self.classes)
+
+    def with_polygons(self, polygons: LabelMap) -> Self:
+        """Return the scene with the numbers (H, W) of the shapes that label its pixels."""
+        parts = f"{self.fingerprint} {_digest(polygons, np.int32)}"
+        changed = hashlib.sha256(parts.encode()).hexdigest()
+        return replace(self, polygons=polygons, fingerprint=changed)
 
     def targets(self, pixels: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
         """Return class indices (n,), 0-based, of flat pixel indices (n,); unlabelled: -1."""

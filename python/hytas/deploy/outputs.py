@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from hytas.data import Geo, Rows
+from hytas.data import Geo, Lookup, Orthorectified, Rows
 from hytas.deploy.rasters import names_file, write_envi, write_geotiff
 from hytas.deploy.scene import MapRows, row_blocks
 from hytas.errors import InputError
@@ -25,11 +25,19 @@ class Extras:
         truth: (H, W) class ids of the ground truth, or None.
         title: of a picture.
         geo: position of the scene on the earth, or None.
+        lookup: rasters are written on the map grid of this table, instead of the scene's.
     """
 
     truth: npt.NDArray[np.int32] | None = None
     title: str = ""
     geo: Geo | None = None
+    lookup: Lookup | None = None
+
+    def placed(self, values: Rows) -> tuple[Rows, Geo | None]:
+        """Return a map (H, W) as rasters have it, and where it lies then."""
+        if self.lookup is None:
+            return values, self.geo
+        return Orthorectified(values, self.lookup), self.lookup.geo
 
 
 def write_picture(path: Path, result: MapRows, card: ModelCard, extras: Extras) -> None:
@@ -74,7 +82,8 @@ RASTERS: dict[str, Raster] = {
 def write_raster(path: Path, result: MapRows, card: ModelCard, extras: Extras) -> None:
     """Write class ids as a georeferenced raster with names and colours."""
     write, dtype = RASTERS[path.suffix.lower()], smallest_type(card)
-    write(path, result.labels, dtype, card, extras.geo, True)
+    labels, geo = extras.placed(result.labels)
+    write(path, labels, dtype, card, geo, True)
 
 
 # suffix -> writer. A new output is one function and one line here.
@@ -160,7 +169,11 @@ def write_map(
 
 
 def write_confidence(
-    path: str | Path, result: MapRows, card: ModelCard, geo: Geo | None = None
+    path: str | Path,
+    result: MapRows,
+    card: ModelCard,
+    geo: Geo | None = None,
+    lookup: Lookup | None = None,
 ) -> Path:
     """Write the confidence, float32, as a GeoTIFF or ENVI raster.
 
@@ -171,7 +184,8 @@ def write_confidence(
     path = Path(path)
     check_output(path, "confidence")
     write = RASTERS[path.suffix.lower()]
-    write(path, result.confidence, np.dtype(np.float32), card, geo, False)
+    confidence, geo = Extras(geo=geo, lookup=lookup).placed(result.confidence)
+    write(path, confidence, np.dtype(np.float32), card, geo, False)
     return path
 
 

@@ -10,6 +10,7 @@ import onnx
 from hytas.deploy import DeployedModel
 from hytas.errors import InputError
 from hytas.export import reduced
+from hytas.export.c_source import export_c
 from hytas.export.evidence import Evidence, judge_exact, judge_reduced, judge_scene
 from hytas.export.exported_program import export_program
 from hytas.export.onnx_file import export_onnx, set_card
@@ -55,6 +56,7 @@ FORMATS: dict[str, Format] = {
     "onnx-int8": Format("model.int8.onnx", _graph(reduced.to_int8), judge_reduced),
     "torchscript": Format("model.pt", export_torchscript, judge_exact),
     "pt2": Format("model.pt2", export_program, judge_exact),
+    "c": Format("model.c", export_c, judge_exact),
 }
 
 

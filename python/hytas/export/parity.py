@@ -11,6 +11,7 @@ import torch
 
 from hytas.deploy import DeployedModel
 from hytas.errors import InputError
+from hytas.export.c_source import open_c
 from hytas.export.onnx_file import inference_copy
 from hytas.export.quiet import quiet
 from hytas.models import SensorModel
@@ -114,6 +115,7 @@ OPENERS: dict[str, Callable[[str | Path], Run]] = {
     ".onnx": open_onnx,
     ".pt": open_torchscript,
     ".pt2": open_program,
+    ".c": open_c,
 }
 
 

@@ -3,7 +3,7 @@
 matplotlib is imported when something is drawn.
 """
 
-from hytas.pictures.charts import draw_confusion, draw_front, draw_learning_curve
+from hytas.pictures.charts import draw_confusion, draw_family, draw_front, draw_learning_curve
 from hytas.pictures.fonts import font_note
 from hytas.pictures.maps import Legend, colour_map, draw_map, map_png
 from hytas.pictures.style import PICTURES
@@ -13,6 +13,7 @@ __all__ = [
     "Legend",
     "colour_map",
     "draw_confusion",
+    "draw_family",
     "draw_front",
     "draw_learning_curve",
     "draw_map",

@@ -93,6 +93,22 @@ class Run:
         context = replace(self.context, config=config)
         return replace(self, context=context, folder=self.folder.of_seed(seed))
 
+    def inside(self, name: str, config: RunConfig) -> Self:
+        """Return a run on the same pixels with another configuration, in a folder of this one.
+
+        Raises:
+            InputError: no architecture fits its budget, or the folder holds another run.
+        """
+        data = self.context.data
+        space, feasible = open_feasible(config, data.shape)
+        context = replace(self.context, config=config, space=space, feasible=feasible)
+        folder = self.folder.inside(name)
+        folder.claim(config, data.scene)
+        if not folder.split.exists():
+            data.split.save(folder.split)
+            folder.manifest.record([folder.split])
+        return replace(self, context=context, folder=folder)
+
 
 def choose_device(name: str) -> torch.device:
     """Return the torch device; "auto" uses a GPU if there is one.

@@ -44,6 +44,8 @@ def export_stage(run: Run) -> None:
     model = load_weights(run.folder.weights)
     parity = _export(run, model)
     metrics = _metrics(run.context, model, parity)
+    if run.folder.references.exists():  # further seeds have none
+        metrics["references"] = read_json(run.folder.references)
     if run.folder.metrics.exists():  # exported again: the figures of the trainings stay
         before = read_json(run.folder.metrics)
         metrics |= {name: before[name] for name in ("seeds", "device") if name in before}

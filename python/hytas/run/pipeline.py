@@ -20,6 +20,7 @@ from hytas.run.stages import (
     EXPORT,
     FINISHING,
     MAP,
+    REFERENCES,
     REPORT,
     do_stage,
     mend,
@@ -61,6 +62,7 @@ class Outcome:
             "budget": self.budget,
             "test": test,
             "seeds": self.metrics.get("seeds") if self.metrics else None,
+            "references": self.metrics.get("references") if self.metrics else None,
             "calibration": self.metrics.get("calibration") if self.metrics else None,
             "parity": self.metrics["parity"] if self.metrics else None,
             "folder": str(self.folder),
@@ -76,6 +78,7 @@ def run_pipeline(
     device: str = "auto",
     report: Report = SILENT,
     command: str = "",
+    references: bool = True,
 ) -> Outcome:
     """Search, race, train, export and check a model for a scene under a budget.
 
@@ -89,6 +92,7 @@ def run_pipeline(
         device: cpu, cuda or auto.
         report: receives the progress.
         command: that does the work, for the record.
+        references: fit reference methods on the same pixels, and compare the winner with them.
 
     Raises:
         InputError: bad configuration, or `out` belongs to another run.
@@ -103,7 +107,7 @@ def run_pipeline(
         check_architecture(run.context, architecture, str(run.folder.architecture))
         report.line(f"winner: {describe_architecture(architecture)}, {run.recipe[0]} recipe")
         if config.recipe.epochs != 0:
-            _finish(run)
+            _finish(run, references)
         return _outcome(run, architecture)
 
 
@@ -185,6 +189,7 @@ def export_run(
     with open_run(out, config, scene, "cpu", report, command=command) as run:
         check_trained(run.folder)
         mend(run, needs_store=False)
+        run_stages([REFERENCES], run)
         for stage in (EXPORT, CHARTS, MAP, REPORT):
             do_stage(stage, run)
         further = further_formats(run, formats, force)
@@ -219,11 +224,11 @@ def check_architecture(
         ) from None
 
 
-def _finish(run: Run) -> None:
+def _finish(run: Run, references: bool = True) -> None:
     """Train, export and check the chosen architecture, and draw its pictures."""
     # Fail before training if the file is not an evaluation store.
     EvaluationStore(run.folder.evaluations).close()
-    run_stages(FINISHING, run)
+    run_stages([stage for stage in FINISHING if references or stage is not REFERENCES], run)
     mend_further(run)
 
 
@@ -264,6 +269,7 @@ def _outcome(run: Run, architecture: dict[str, Any]) -> Outcome:
         folder.torchscript,
         folder.weights,
         folder.metrics,
+        folder.references,
         folder.map,
         folder.learning_curve,
         folder.confusion,

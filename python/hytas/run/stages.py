@@ -8,6 +8,9 @@ from dataclasses import dataclass
 
 from hytas.errors import InputError
 from hytas.export import FORMATS
+from hytas.run.by_supernet import choose_by_supernet, inherit_if_better
+from hytas.run.comparing import references_stage
+from hytas.run.config import SUPERNET_STRATEGY
 from hytas.run.context import Run
 from hytas.run.damage import (
     check_store,
@@ -123,6 +126,16 @@ def record_all(run: Run) -> None:
     run.folder.manifest.record(path for path in files if path not in run.folder.manifest)
 
 
+def _choose(run: Run) -> None:
+    by_supernet = run.context.config.strategy == SUPERNET_STRATEGY
+    (choose_by_supernet if by_supernet else race_stage)(run)
+
+
+def _train(run: Run) -> None:
+    if not inherit_if_better(run):
+        train_stage(run)
+
+
 def _seeds(run: Run) -> None:
     seeds_stage(run, _train_seed)
 
@@ -140,13 +153,19 @@ SEARCH = Stage(
 )
 RACE = Stage(
     "race",
-    race_stage,
+    _choose,
     ("evaluations",),
     ("evaluations", "recipe", "architecture"),
     ("recipe", "architecture"),
 )
-TRAIN = Stage(
-    "final training", train_stage, ("architecture",), ("weights", "calibration"), ("weights",)
+TRAIN = Stage("final training", _train, ("architecture",), ("weights", "calibration"), ("weights",))
+# Its figures are in the metrics too; a run of an older version has metrics already.
+REFERENCES = Stage(
+    "reference methods",
+    references_stage,
+    ("weights",),
+    ("references",),
+    at_times=("metrics",),
 )
 EXPORT = Stage("export", export_stage, ("weights",), ("onnx", "torchscript", "metrics"))
 CHARTS = Stage("charts", charts_stage, ("metrics",), ("learning_curve", "confusion"))
@@ -156,4 +175,4 @@ SEEDS = Stage("seeds", _seeds, ("architecture", "metrics"), ("metrics", "evaluat
 REPORT = Stage("report", report_stage, ("metrics", "pixels"), ("report",), done_by=())
 
 CHOOSING = (SEARCH, RACE)
-FINISHING = (TRAIN, EXPORT, CHARTS, MAP, SEEDS, REPORT)
+FINISHING = (TRAIN, REFERENCES, EXPORT, CHARTS, MAP, SEEDS, REPORT)

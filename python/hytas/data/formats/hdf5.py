@@ -3,17 +3,22 @@
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from functools import partial
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from hytas.data.contents import Array, Contents, Variable, kind_of, nanometres, wavelength_list
+from hytas.data.formats.hdf5_chunks import ChunkCheck
 from hytas.data.formats.hdf5_guard import check_first
-from hytas.data.formats.hdf5_walk import Dataset, address, datasets
+from hytas.data.formats.hdf5_walk import Dataset, address, datasets, described
 from hytas.data.geo import Geo
+from hytas.data.limits import MOST_VARIABLES
 
 _MAGIC = b"\x89HDF\r\n\x1a\n"
+MOST_ATTRIBUTE = 2**19
+"""Bytes of an attribute that is read; a list of wavelengths takes kilobytes."""
 _BAND_NAMES = ("band", "wave", "spectral", "channel")
 
 
@@ -34,6 +39,7 @@ def read_here(path: Path) -> Contents:
 
     with h5py.File(path, "r") as file:
         found = datasets(file)
+        attributes = _attributes(file)
         wavelengths = _wavelengths(found)
         places = {dataset.name: dataset.item.attrs for dataset in found}
         # The library searches the file for a name, which takes milliseconds.
@@ -43,7 +49,40 @@ def read_here(path: Path) -> Contents:
             _variable(path, each, axis, places) for each, axis in zip(found, axes, strict=True)
         )
     meta = {} if wavelengths is None else {"wavelengths": wavelengths}
-    return Contents(path, "HDF5", variables, meta)
+    return Contents(path, "HDF5", variables, {**meta, "attributes": attributes})
+
+
+def open_variable(path: Path, name: str, axis: int) -> Variable:
+    """Describe a dataset of a file that was listed before, whose band axis is known."""
+    import h5py
+
+    with h5py.File(path, "r") as file:
+        return _variable(path, described(file, name.encode("utf-8", "surrogateescape")), axis, {})
+
+
+def dataset_attributes(path: Path, name: str) -> dict[str, Any]:
+    """Return the numbers and texts that a dataset of a file has as attributes."""
+    import h5py
+
+    with h5py.File(path, "r") as file:
+        return _attributes(file[name.encode("utf-8", "surrogateescape")])
+
+
+def _attributes(item: Any) -> dict[str, Any]:
+    """The attributes that are numbers or texts, and not large, by name."""
+    import h5py
+
+    found: dict[str, Any] = {}
+    for name in islice(item.attrs, MOST_VARIABLES):
+        with suppress(OSError, TypeError, ValueError, RuntimeError):
+            kept = h5py.h5a.open(item.id, name.encode("utf-8", "surrogateescape"))
+            if kept.get_storage_size() > MOST_ATTRIBUTE:
+                continue
+            value = item.attrs[name]
+            whole = value.reshape(-1)[0] if isinstance(value, np.ndarray) and value.size else value
+            is_text = isinstance(whole, bytes | str)
+            found[name] = _text(value) if is_text else np.asarray(value)
+    return found
 
 
 def _variable(path: Path, dataset: Dataset, axis: int, places: Mapping[str, Any]) -> Variable:
@@ -51,20 +90,24 @@ def _variable(path: Path, dataset: Dataset, axis: int, places: Mapping[str, Any]
 
     name, item, dtype, size, stored = dataset
     shape = tuple(int(length) for length in item.shape)
+    check = ChunkCheck(name)
     order = None if len(shape) != 3 else (*(i for i in range(3) if i != axis), axis)
 
     def window(rows: slice, columns: slice) -> Array:
         with h5py.File(path, "r") as file:
             data = file[name]
-            if order is None:
-                return np.asarray(data[rows, columns])
-            key: list[slice] = [slice(None)] * 3
-            key[order[0]], key[order[1]] = rows, columns
-            return np.asarray(data[tuple(key)]).transpose(order)
+            key: list[slice] = [slice(None)] * len(shape)
+            first, second = (0, 1) if order is None else order[:2]
+            key[first], key[second] = rows, columns
+            check(data, key)
+            array = np.asarray(data[tuple(key)])
+            return array if order is None else array.transpose(order)
 
     def whole() -> Array:
         with h5py.File(path, "r") as file:
-            array = np.asarray(file[name][()])
+            data = file[name]
+            check(data)
+            array = np.asarray(data[()])
             return array if order is None else array.transpose(order)
 
     return Variable(

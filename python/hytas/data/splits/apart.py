@@ -2,8 +2,9 @@
 
 import numpy as np
 
+from hytas.data.labels import LabelMap
 from hytas.data.scene import Scene
-from hytas.data.splits.blocks import split_blocks
+from hytas.data.splits.blocks import Sides, split_blocks, split_polygons
 from hytas.data.splits.validation import Pixels
 
 PARTS = 5  # number of parts that blocks are dealt to
@@ -12,7 +13,13 @@ LEAST_LEFT = 0.5  # share of the pixels that must stay to learn from in a fold
 
 
 def folds_apart(
-    scene: Scene, pixels: Pixels, block: int, guard: int, seed: int, enough: int
+    scene: Scene,
+    pixels: Pixels,
+    block: int,
+    guard: int,
+    seed: int,
+    enough: int,
+    by_polygons: bool = False,
 ) -> list[tuple[Pixels, Pixels]]:
     """Return pairs of pixels to learn from and held-out pixels, in blocks with a guard band.
 
@@ -26,13 +33,13 @@ def folds_apart(
         guard: rows and columns between held-out pixels and pixels to learn from.
         seed: of the random deal of blocks.
         enough: least number of held-out pixels in all pairs; with fewer there is no pair.
+        by_polygons: whether to try the polygons that label the scene before blocks.
     """
     labels = np.zeros_like(scene.labels)
     labels.ravel()[pixels] = scene.labels.ravel()[pixels]
-    for size in dict.fromkeys((block, block // 2, block // 4)):
-        if size < 1:
-            break
-        sides = [split_blocks(labels, size, guard, PARTS, part, seed, 1) for part in range(FOLDS)]
+    sizes = [size for size in dict.fromkeys((block, block // 2, block // 4)) if size >= 1]
+    for size in (None, *sizes) if by_polygons else sizes:
+        sides = [_side(scene, labels, size, guard, part, seed) for part in range(FOLDS)]
         pairs = [
             (side.candidates, side.test[side.trained[labels.ravel()[side.test] - 1]])
             for side in sides
@@ -41,3 +48,13 @@ def folds_apart(
         if whole and sum(len(held_out) for _, held_out in pairs) >= enough:
             return pairs
     return []
+
+
+def _side(
+    scene: Scene, labels: LabelMap, size: int | None, guard: int, part: int, seed: int
+) -> Sides:
+    """One part of the blocks of a size, or of the polygons of the scene, without a size."""
+    if size is None:
+        assert scene.polygons is not None  # the split was one by polygons
+        return split_polygons(labels, scene.polygons, guard, PARTS, part, seed, 1)
+    return split_blocks(labels, size, guard, PARTS, part, seed, 1)

@@ -4,6 +4,7 @@ A patch contains neighbours of its pixel. In a random split training patches the
 pixels, which flatters every model of patches. Here no training patch contains a test pixel.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -12,6 +13,7 @@ import numpy.typing as npt
 from hytas.data.labels import LabelMap
 
 Pixels = npt.NDArray[np.int64]
+Units = npt.NDArray[np.integer]
 
 DRAWS = 20
 """Random deals of the blocks to try until every class is on both sides."""
@@ -49,10 +51,40 @@ def split_blocks(
     Returns:
         The two sides, from the deal with most classes on both.
     """
+
+    def blocks(generator: np.random.Generator) -> Units:
+        height, width = labels.shape
+        top, left = generator.integers(0, block, size=2)
+        rows, columns = (np.arange(height) + top) // block, (np.arange(width) + left) // block
+        index: Units = rows[:, None] * (int(columns[-1]) + 1) + columns[None, :]
+        return index
+
+    return _split(labels, blocks, guard, parts, part, seed, draws)
+
+
+def split_polygons(
+    labels: LabelMap, polygons: Units, guard: int, parts: int, part: int, seed: int, draws: int
+) -> Sides:
+    """Part the labelled pixels by the polygons (H, W) that label them, as `split_blocks` does."""
+    _, units = np.unique(polygons, return_inverse=True)
+    units = units.reshape(polygons.shape)
+    return _split(labels, lambda _: units, guard, parts, part, seed, draws)
+
+
+def _split(
+    labels: LabelMap,
+    units: Callable[[np.random.Generator], Units],
+    guard: int,
+    parts: int,
+    part: int,
+    seed: int,
+    draws: int,
+) -> Sides:
+    """Part the labelled pixels by units (H, W), of which each deal may have others."""
     generator = np.random.default_rng(seed)
     best = None
     for _ in range(draws):
-        dealt = _deal(labels, block, parts, generator)
+        dealt = _deal(labels, units(generator), parts, generator)
         sides = _sides(labels, dealt == part, guard)
         if best is None or sides.score > best.score:
             best = sides
@@ -77,18 +109,13 @@ def near(mask: npt.NDArray[np.bool_], reach: int) -> npt.NDArray[np.bool_]:
 
 
 def _deal(
-    labels: LabelMap, block: int, parts: int, generator: np.random.Generator
+    labels: LabelMap, index: Units, parts: int, generator: np.random.Generator
 ) -> npt.NDArray[np.int64]:
     """Return the part (H, W) of every pixel; all parts get similar shares of each class.
 
-    The deal is greedy, as in stratified group k-fold. Blocks with the rarest classes come first. A
-    block goes to the part that has least of the block's classes.
+    The deal is greedy, as in stratified group k-fold. Units (blocks or polygons) with the rarest
+    classes come first. A unit goes to the part that has least of the unit's classes.
     """
-    height, width = labels.shape
-    top, left = generator.integers(0, block, size=2)
-    rows, columns = (np.arange(height) + top) // block, (np.arange(width) + left) // block
-    across = int(columns[-1]) + 1
-    index = rows[:, None] * across + columns[None, :]
     blocks = int(index.max()) + 1
     classes = int(labels.max())
     held = np.zeros((blocks, classes + 1))

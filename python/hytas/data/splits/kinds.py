@@ -4,7 +4,7 @@ import numpy as np
 
 from hytas.data.labels import LabelMap
 from hytas.data.scene import Scene
-from hytas.data.splits.blocks import DRAWS, split_blocks
+from hytas.data.splits.blocks import DRAWS, Units, split_blocks, split_polygons
 from hytas.data.splits.settings import SplitSettings
 from hytas.data.splits.validation import Pixels
 from hytas.errors import InputError
@@ -84,22 +84,31 @@ def by_blocks(
 ) -> tuple[Pixels, Pixels, tuple[str, ...]]:
     """Return random pixels of training blocks, all pixels of test blocks, and notes.
 
+    Polygons take the place of blocks where the settings say so.
+
     Raises:
         InputError: there are more folds than pixels, or fewer than two classes on both sides.
     """
-    two = settings.kind == "blocks"
+    two = settings.kind in ("blocks", "polygons")
     block, draws = settings.block, DRAWS if two else 1
     parts, part = (2, 0) if two else (settings.folds, settings.fold)
     pixels = int((scene.labels > 0).sum())
     if parts > pixels:
         raise InputError(f"folds: {parts} must be at most {pixels}, the labelled pixels")
     guard = patch_size // 2
-    sides = split_blocks(scene.labels, block, guard, parts, part, seed, draws)
+    if settings.kind == "polygons":
+        units = _polygons_of(scene)
+        sides = split_polygons(scene.labels, units, guard, parts, part, seed, draws)
+    else:
+        sides = split_blocks(scene.labels, block, guard, parts, part, seed, draws)
     if (sides.trained & sides.tested).sum() < 2:
         dealt = f"block: {block}" if two else f"folds: {parts} of blocks of {block}"
+        remedy = f"use {'fewer, or ' if parts > 2 else ''}another size"
+        if settings.kind == "polygons":
+            dealt, remedy = "split: 'polygons'", "draw more polygons of each class, or use blocks"
         raise InputError(
             f"{dealt} leaves fewer than 2 classes of {scene.name} both to train and to test on, "
-            f"with a guard band of {guard}: use {'fewer, or ' if parts > 2 else ''}another size"
+            f"with a guard band of {guard}: {remedy}"
         )
     labels = scene.labels.ravel()
     notes = []
@@ -127,6 +136,15 @@ def by_blocks(
     untrained = np.flatnonzero(~sides.trained) + 1
     test = sides.test[~np.isin(labels[sides.test], untrained)]
     return _draw(scene, sides.candidates, counts, generator), test, tuple(notes)
+
+
+def _polygons_of(scene: Scene) -> Units:
+    if scene.polygons is None:
+        raise InputError(
+            "split: 'polygons' needs labels drawn as polygons or points (GeoJSON, GeoPackage, "
+            f"Shapefile), {scene.name} has a label map"
+        )
+    return scene.polygons
 
 
 def _draw(

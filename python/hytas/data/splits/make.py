@@ -7,7 +7,7 @@ import numpy as np
 
 from hytas.data.patches import check_patch_size
 from hytas.data.scene import Scene
-from hytas.data.splits.blocks import DRAWS, near, split_blocks
+from hytas.data.splits.blocks import DRAWS, near, split_blocks, split_polygons
 from hytas.data.splits.kinds import at_random, by_blocks, class_totals, from_maps
 from hytas.data.splits.settings import SplitSettings
 from hytas.data.splits.split import AT_ONE_END, Split
@@ -79,6 +79,11 @@ def _usual(
         return replace(settings, kind="fixed"), ()
     if scene.train_counts is not None:
         return replace(settings, kind="random"), ()
+    if scene.polygons is not None:
+        guard = patch_size // 2
+        sides = split_polygons(scene.labels, scene.polygons, guard, 2, 0, seed, DRAWS)
+        if (sides.trained & sides.tested).sum() >= 2:
+            return replace(settings, kind="polygons"), ()
     most, chosen, block = 0, 0, settings.block
     for size in (block, block // 2, block // 4):
         if size < 1:

@@ -8,7 +8,7 @@ from typing import Any, Self, TypeVar
 from hytas.errors import InputError
 from hytas.settings import plain_numbers
 
-KINDS = ("auto", "fixed", "random", "blocks", "folds")
+KINDS = ("auto", "fixed", "random", "blocks", "folds", "polygons")
 MOST_BLOCK = 2**31 - 1  # pixels of a side; larger than any scene
 Class = TypeVar("Class", bound=type[Any])
 
@@ -26,8 +26,10 @@ class SplitSettings:
     - "blocks" deals square blocks to two sides with a guard band, so that no training patch
       contains a test pixel.
     - "folds" deals blocks to `folds` parts; part number `fold` tests.
+    - "polygons" deals the polygons that label the scene, each as a whole, with the same guard band.
     - "auto" is "fixed" if the scene has maps, and "random" for a scene that is known by name, as in
-      its published split. Otherwise it is "blocks". If these leave a class on one side only, and
+      its published split. It is "polygons" if these label the scene and leave two classes on both
+      sides. Otherwise it is "blocks". If these leave a class on one side only, and
       blocks of half or a quarter of the side do not, it uses the smaller ones. If no size
       separates the scene, it is "random".
 

@@ -14,7 +14,7 @@ from hytas.data.splits.validation import Pixels, further_folds
 from hytas.errors import InputError
 from hytas.files import atomic_write
 
-AT_ONE_END = ("blocks", "folds")
+AT_ONE_END = ("blocks", "folds", "polygons")
 """Kinds whose validation pixels lie on one side of each class's area. They resemble the training
 pixels less than a random draw, although there is no guard band."""
 FOLDS_STREAM = 5  # joins the seed, so that folds are another draw than the split
@@ -28,7 +28,7 @@ class Split:
         train: pixels to fit on.
         validation: pixels taken from the training pixels, to choose models on.
         test: pixels for the final report; nothing else uses them.
-        kind: "fixed" (the file's own), "random", "blocks" or "folds".
+        kind: "fixed" (the file's own), "random", "blocks", "folds" or "polygons".
         seed: of the draw.
         patch_size: side of the patches for `overlap`.
         overlap: fraction of test pixels inside the patch of a training or validation pixel.
@@ -78,7 +78,8 @@ class Split:
             return []
         if self.kind in AT_ONE_END:
             guard = self.patch_size // 2
-            pairs = folds_apart(scene, self.learnable, block, guard, self.seed, enough)
+            polygons = self.kind == "polygons"
+            pairs = folds_apart(scene, self.learnable, block, guard, self.seed, enough, polygons)
             if pairs:
                 return pairs
         return self.folds(scene, enough)

@@ -1,4 +1,4 @@
-// Adds a cost to a space from a table of measured costs: one row a combination of the genes that it depends on.
+// Adds a cost to a space from a table of measured costs: a row holds for combinations of the genes that it depends on.
 #include <algorithm>
 #include <map>
 #include <optional>
@@ -16,6 +16,7 @@ namespace {
 constexpr std::int64_t parts = 1000000000;
 constexpr std::int64_t most_cost = std::int64_t{1} << 50;
 constexpr std::size_t most_entries = std::size_t{1} << 24;
+constexpr std::size_t most_steps = std::size_t{1} << 28;
 
 std::optional<std::int64_t> nanoseconds(const std::string& unit) {
     if (unit == "ns") return 1;
@@ -37,6 +38,15 @@ struct Part {
     std::vector<Place> places;
     std::vector<std::int64_t> costs;
 };
+
+// A row: for each place the indices of the values that it holds for.
+struct Row {
+    const Json* when = nullptr;
+    std::vector<std::vector<std::size_t>> indices;
+    std::int64_t cost = 0;
+};
+
+constexpr std::int64_t no_cost = -1;
 
 }  // namespace
 
@@ -64,11 +74,14 @@ class LatencyReader {
             for (const std::size_t slot : used) {
                 costs.projection.terms.push_back({slot, costs.projection.rows});
                 costs.projection.rows *= space_.values_of_slot(slot).size();
+                if (costs.projection.rows > most_entries / costs.options) fail("has more than 16,777,216 different layers");
             }
-            if (costs.projection.rows > most_entries / costs.options) fail("has more than 16,777,216 different layers");
             costs.values.assign(costs.projection.rows * costs.options, 0);
-            if (rows != nullptr)
-                for (const Part& part : parts_of(*rows, &group)) add_layers(part, group, costs);
+            if (rows != nullptr) {
+                const std::vector<Part> parts = parts_of(*rows, &group);
+                check_steps(parts.size(), costs.values.size());
+                for (const Part& part : parts) add_layers(part, group, costs);
+            }
             cost.groups.push_back(std::move(costs));
         }
         return cost;
@@ -157,38 +170,96 @@ class LatencyReader {
         return cost;
     }
 
+    // The values that an entry of a row names: one, or a list without repetition.
+    std::vector<std::size_t> indices_in(const Values& values, const std::string& name, const Json& entry) const {
+        if (!entry.is(Json::Kind::array)) return {index_in(values, name, entry)};
+        if (entry.items().empty()) fail("\"when\": the list of " + name + " is empty");
+        std::vector<std::size_t> indices;
+        std::vector<bool> named(values.size(), false);
+        for (const Json& value : entry.items()) {
+            indices.push_back(index_in(values, name, value));
+            if (named[indices.back()]) fail("\"when\": the list of " + name + " has " + value.dump() + " twice");
+            named[indices.back()] = true;
+        }
+        return indices;
+    }
+
     // Each must have every combination of its genes once.
-    std::vector<Part> parts_of(const Json& rows, const LayerGroup* group) const {
-        std::map<std::vector<std::string>, std::map<std::vector<std::size_t>, std::int64_t>> tables;  // names -> value indices -> cost
+    std::vector<Part> parts_of(const Json& rows, const LayerGroup* group) {
+        std::map<std::vector<std::string>, std::vector<Row>> tables;  // by the names of their genes
         for (const Json& row : rows.items()) {
-            std::vector<std::pair<std::string, Json>> when = when_of(row).members();
+            std::vector<std::pair<std::string_view, const Json*>> when;
+            for (const auto& [name, entry] : when_of(row).members()) when.emplace_back(name, &entry);
             std::sort(when.begin(), when.end(), [](const auto& left, const auto& right) { return left.first < right.first; });
             std::vector<std::string> names;
-            std::vector<std::size_t> indices;
-            for (const auto& [name, value] : when) {
-                names.push_back(name);
-                indices.push_back(index_in(*place_of(name, group).values, name, value));
+            Row found;
+            found.when = &when_of(row);
+            for (const auto& [name, entry] : when) {
+                names.emplace_back(name);
+                found.indices.push_back(indices_in(*place_of(names.back(), group).values, names.back(), *entry));
             }
-            if (!tables[names].emplace(indices, cost_of(row)).second) fail("two rows have the same \"when\" " + when_of(row).dump());
+            found.cost = cost_of(row);
+            tables[names].push_back(std::move(found));
         }
         std::vector<Part> parts;
-        for (const auto& [names, costs] : tables) {
-            Part part;
-            Wide combinations = 1;
-            for (const std::string& name : names) {
-                part.places.push_back(place_of(name, group));
-                combinations *= part.places.back().values->size();
-            }
-            if (costs.size() != combinations)
-                fail("has " + std::to_string(costs.size()) + " of the " + to_text(combinations) + " combinations of " +
-                     (names.empty() ? "no gene" : join(names)));
-            for (const auto& entry : costs) part.costs.push_back(entry.second);
-            parts.push_back(std::move(part));
-        }
+        for (const auto& [names, found] : tables) parts.push_back(part_of(names, found, group));
         return parts;
     }
 
+    Part part_of(const std::vector<std::string>& names, const std::vector<Row>& rows, const LayerGroup* group) {
+        const std::string genes = names.empty() ? "no gene" : join(names);
+        Part part;
+        std::size_t combinations = 1;
+        for (const std::string& name : names) {
+            part.places.push_back(place_of(name, group));
+            combinations *= part.places.back().values->size();
+            if (combinations > most_entries) fail("has more than 16,777,216 combinations of " + genes);
+        }
+        entries_ += combinations;
+        if (entries_ > most_entries) fail("has more than 16,777,216 combinations of genes in all of its parts");
+        part.costs.assign(combinations, no_cost);
+        std::size_t covered = 0;
+        for (const Row& row : rows) covered += cover(row, part);
+        if (covered != combinations) fail("has " + std::to_string(covered) + " of the " + std::to_string(combinations) + " combinations of " + genes);
+        return part;
+    }
+
+    // Sets the cost of every combination that a row holds for, and returns how many they are.
+    std::size_t cover(const Row& row, Part& part) const {
+        std::vector<std::size_t> cells = {0};
+        for (std::size_t i = 0; i < part.places.size(); ++i) {
+            std::vector<std::size_t> longer;
+            longer.reserve(cells.size() * row.indices[i].size());
+            for (const std::size_t cell : cells)
+                for (const std::size_t index : row.indices[i]) longer.push_back(cell * part.places[i].values->size() + index);
+            cells = std::move(longer);
+        }
+        for (const std::size_t cell : cells) {
+            if (part.costs[cell] != no_cost) fail("two rows have the same \"when\" " + described(cell, row, part));
+            part.costs[cell] = row.cost;
+        }
+        return cells.size();
+    }
+
+    // One combination of a row, with the names in the row's order.
+    std::string described(std::size_t cell, const Row& row, const Part& part) const {
+        Json::Members members = row.when->members();
+        std::vector<std::size_t> order(members.size());
+        for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
+        std::sort(order.begin(), order.end(), [&](std::size_t left, std::size_t right) { return members[left].first < members[right].first; });
+        for (std::size_t i = order.size(); i-- > 0; cell /= part.places[i].values->size())
+            members[order[i]].second = part.places[i].values->all[cell % part.places[i].values->size()];
+        return Json::object(std::move(members)).dump();
+    }
+
+    // Many parts over many combinations would take too long to add up.
+    void check_steps(std::size_t parts, std::size_t combinations) const {
+        if (parts > most_steps / std::max<std::size_t>(1, combinations))
+            fail("takes more than 268,435,456 steps to add up: " + std::to_string(parts) + " parts over " + std::to_string(combinations) + " combinations of genes");
+    }
+
     void add_global(const std::vector<Part>& parts, std::vector<std::int64_t>& into) const {
+        check_steps(parts.size(), space_.combinations().size());
         std::vector<Projection> genes_of;
         for (const Part& part : parts) {
             Projection genes;
@@ -228,6 +299,7 @@ class LatencyReader {
     Json file_;
     std::string unit_;
     std::int64_t factor_ = 1;
+    std::size_t entries_ = 0;  // of all parts
 };
 
 SearchSpace SearchSpace::with_table(const std::string& name, std::string_view text) const {

@@ -31,7 +31,10 @@ FILES = [
     "metrics.json",
     "model.onnx",
     "model.pt",
+    "pixels.npz",
+    "report.html",
     "split.npz",
+    "times.json",
     "weights.safetensors",
 ]
 

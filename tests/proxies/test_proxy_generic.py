@@ -14,7 +14,9 @@ from hytas.proxies import PROXIES, Evaluator
 from hytas.proxies.initial import start_of
 from hytas.proxies.kinds import layers_of
 
-ALL = ",".join(PROXIES).replace("logsynflow", "logsynflow:domain=symmetric")
+ALL = ",".join(name for name in PROXIES if name != "inherited").replace(
+    "logsynflow", "logsynflow:domain=symmetric"
+)
 
 
 def test_any_space_goes_through_every_proxy(wide_shape, wide_batch) -> None:

@@ -177,7 +177,7 @@ def _profile(
 
     threads, batch = grid["threads"][0], grid["batches"][0]
     table = profile(model.card, threads=threads, batch=batch, progress=advance)
-    write_text(path, json.dumps(table) + "\n")
+    write_text(path, json.dumps(table, separators=(",", ":")) + "\n")
     return table
 
 

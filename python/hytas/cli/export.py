@@ -53,7 +53,13 @@ def export(
     try:
         with options.run_argument():
             outcome, further = export_run(
-                config, scene, run, formats=names, force=force, report=console
+                config,
+                scene,
+                run,
+                formats=names,
+                force=force,
+                report=console,
+                command=options.command_line(),
             )
     finally:
         console.close()

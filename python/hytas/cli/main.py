@@ -2,6 +2,7 @@
 
 import importlib
 import os
+import shlex
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
@@ -24,6 +25,11 @@ COMMANDS = {
         "export",
         "Export a trained run to ONNX and TorchScript, checked against torch.",
     ),
+    "supernet": (
+        "supernet",
+        "supernet",
+        "Train one set of weights for all networks of a budget, and export its subnets.",
+    ),
     "references": (
         "references",
         "references",
@@ -39,6 +45,7 @@ COMMANDS = {
         "Classify a whole scene with an exported model (no torch).",
     ),
     "bench": ("bench", "bench", "Measure speed and memory of an exported model on this machine."),
+    "report": ("report", "report", "Write one page about a run, or several side by side."),
     "inspect": ("inspect", "inspect", "Describe a scene, a model or a run folder."),
     "doctor": ("doctor", "doctor", "Report what this machine and this installation can do."),
 }
@@ -88,6 +95,7 @@ def run(arguments: Sequence[str] | None = None) -> None:
             list(sys.argv[1:] if arguments is None else arguments),
             prog_name="hytas",
             standalone_mode=False,
+            obj=shlex.join(["hytas", *(sys.argv[1:] if arguments is None else arguments)]),
         )
     except click.exceptions.Abort:
         click.echo(INTERRUPTED, err=True)

@@ -47,6 +47,13 @@ class Renamed(click.Option):
             self.opts = names
 
 
+def command_line() -> str:
+    """Return the command that runs, as a shell takes it; empty inside another program."""
+    context = click.get_current_context(silent=True)
+    command = None if context is None else context.find_object(str)
+    return command or ""
+
+
 def _together(*options: Callable[[Command], Command]) -> Callable[[Command], Command]:
     def decorate(command: Command) -> Command:
         for option in reversed(options):
@@ -236,8 +243,13 @@ training_options = _together(
         multiple=True,
         metavar="NAME=VALUE",
         help="Setting of the race and the final training, such as mixup=0.4 or class_weights=1; "
-        "repeatable.",
+        "or a preset of augmentation: plain, light or full. Repeatable: of several presets, the "
+        "race finds the best.  [default: plain and full]",
     ),
+)
+
+supernet_option = click.option(
+    "--supernet", help="File of a trained supernet, for the proxy `inherited`."
 )
 
 seed_option = click.option(
@@ -255,15 +267,22 @@ device_option = click.option(
 json_option = click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
 
 
-def recipe_of(usual: "Recipe", settings: Sequence[str], epochs: int | None) -> "Recipe":
-    """Return the recipe `usual`, changed by the values of --recipe and --epochs.
+def recipe_of(
+    usual: "Recipe", presets: str, settings: Sequence[str], epochs: int | None
+) -> tuple["Recipe", str]:
+    """Return the recipe `usual` and the presets, changed by the values of --recipe and --epochs.
 
     Raises:
         InputError: both say how long to train, or a setting is not known.
     """
+    from hytas.train import PRESETS
+
+    named = [setting.strip() for setting in settings if setting.strip() in PRESETS]
+    presets = ",".join(dict.fromkeys(named)) or presets
+    settings = [setting for setting in settings if setting.strip() not in PRESETS]
     recipe = usual.changed(settings)
     if epochs is None:
-        return recipe
+        return recipe, presets
     if epochs < 0:
         raise InputError(f"epochs {epochs}: must be 0 or more")
     names = [setting.partition("=")[0].strip() for setting in settings]
@@ -272,7 +291,7 @@ def recipe_of(usual: "Recipe", settings: Sequence[str], epochs: int | None) -> "
             raise InputError(
                 f"epochs {epochs}: --recipe {name}=... also sets the length; give one of them"
             )
-    return recipe.with_epochs(epochs)
+    return recipe.with_epochs(epochs), presets
 
 
 @contextmanager
@@ -297,14 +316,21 @@ def absolute_paths(settings: dict[str, Any]) -> dict[str, Any]:
     known = {*SCENES, "synthetic"}
     named = {
         name: str(Path(settings[name]).resolve())
-        for name in ("data", "labels", "data_dir")
-        if settings[name] is not None and Path(settings[name]).exists()
+        for name in ("data", "labels", "data_dir", "supernet")
+        if settings.get(name) is not None and Path(settings[name]).exists()
         if not (name == "data" and settings[name] in known)
     }
     if "space" in settings:
         space, budget = with_files(settings["space"], settings.get("budget"), _from_the_root)
         return {**settings, **named, "space": space, "budget": budget}
     return {**settings, **named}
+
+
+def budget_from_the_root(budget: str) -> str:
+    """A budget with the paths of its latency tables from the root."""
+    from hytas.spaces import with_files
+
+    return str(with_files("", budget, _from_the_root)[1])
 
 
 def _from_the_root(path: str) -> str:

@@ -46,6 +46,7 @@ CHUNK = 16  # architectures between two writes; a kill can lose this many scores
     show_default=True,
     help="Initial weights: slices of one pool that the seed fixes, or drawn for each architecture.",
 )
+@options.supernet_option
 @options.preparation_options
 @options.seed_option
 @options.device_option
@@ -71,7 +72,7 @@ def score(
     architectures = read_architectures(archs)
     names = ("workers", "precision", "init")
     scoring = {name: settings.pop(name) for name in names}
-    config = RunConfig(**options.absolute_paths(settings))
+    config = RunConfig(proxy=proxy, **options.absolute_paths(settings))
     scene = config.load_scene()
     chosen, data = choose_device(device), prepare_scene(config, scene)
     _check_genes(archs, architectures, data.shape, space)
@@ -80,12 +81,14 @@ def score(
         batch = proxy_batch(
             scene, data.split.train, data.preprocessing, config.patch_size, config.seed
         )
+    inherited = _inherited(config, data, chosen, architectures)
     evaluator = Evaluator(
         proxy,
         data.shape,
         batch=batch,
         device=str(chosen),
         seed=config.seed,
+        inherited=inherited,
         **scoring,
     )
     decisive = {
@@ -96,6 +99,7 @@ def score(
         "labelled patches": None if batch is None else _fingerprint(batch),
         "scaling": [config.scaling, config.bands],
         **{name: scoring[name] for name in ("precision", "init")},
+        **({} if inherited is None else {"supernet": inherited.supernet.digest}),
     }
     combinations = [spec for spec in specs if spec.members]
     with ScoreTable(out, evaluator.names, architectures, decisive, combinations) as table:
@@ -104,6 +108,21 @@ def score(
         _score_rest(evaluator, architectures, table)
         failed = table.finish()
     click.echo(f"{len(architectures)} architectures scored, {failed} with a failed score: {out}")
+
+
+def _inherited(
+    config: Any, data: Any, device: Any, architectures: list[dict[str, Any]]
+) -> Any | None:
+    """The score of --supernet, which must have been trained for the same scene and split."""
+    if config.supernet is None:
+        return None
+    from hytas.run.context import RunContext
+    from hytas.run.sharing import inherited_score
+    from hytas.spaces import open_space, space_of
+
+    space, _ = open_space(space_of(architectures[0]), offered=data.shape.variables())
+    context = RunContext(config, data, space, None, device)
+    return inherited_score(context, config.supernet)
 
 
 def _fingerprint(arrays: Any) -> str:

@@ -57,26 +57,29 @@ STRATEGIES = {name: facts for name, facts in strategies().items() if not facts["
 @click.option("--generations", type=int, help="Number of generations.  [default: 20]")
 @click.option(
     "--strategy",
-    type=click.Choice(list(STRATEGIES)),
+    type=click.Choice([*STRATEGIES, "supernet"]),
     default="evolution",
     show_default=True,
     help="How the engine selects. "
-    + " ".join(f"{name}: {facts['about']}." for name, facts in STRATEGIES.items()),
+    + " ".join(f"{name}: {facts['about']}." for name, facts in STRATEGIES.items())
+    + " supernet: one rung of the race chooses the kind of network, and a supernet of that kind "
+    "is trained; its best subnet wins (docs/supernets.md).",
 )
 @click.option("--pareto", help="Also find a Pareto front over these axes, such as params,score.")
 @click.option(
     "--finalists",
     type=int,
     help="Number of candidates that race: they are trained briefly and ranked on validation "
-    "pixels. 1 takes the proxy's first choice, without a race.  [default: 16]",
+    "pixels. 1 takes the proxy's first choice, without a race.  [default: 24]",
 )
 @click.option(
     "--race-steps",
     type=int,
     help="Optimiser steps of the race's first rung. Each rung keeps half of the finalists and "
-    "trains twice as long; the last ones are trained to the end.  [default: 100]",
+    "trains twice as long; the last ones are trained to the end.  [default: 60]",
 )
 @click.option("--race-epochs", type=int, help="Epochs of the race's first rung, instead of steps.")
+@options.supernet_option
 @options.training_options
 @options.preparation_options
 @options.seed_option
@@ -124,11 +127,13 @@ def search(
     settings |= further_settings()
     usual = configured_recipe(Recipe(epochs=defaults["epochs"]))
     settings["budget"] = budget
+    chosen, presets = options.recipe_of(usual, RunConfig.presets, recipe, epochs)
     config = RunConfig(
         population=_either(population, defaults["population"]),
         generations=_either(generations, defaults["generations"]),
         finalists=finalists,
-        recipe=options.recipe_of(usual, recipe, epochs),
+        recipe=chosen,
+        presets=presets,
         **options.absolute_paths(settings),
     )
     if write_config is not None:
@@ -147,7 +152,10 @@ def _run(
     scene = config.load_scene()
     folder = out or f"runs/{scene.name}-{str(config.budget).replace(',', '-').replace('/', '-')}"
     try:
-        outcome = run_pipeline(config, scene, folder, device=device, report=console)
+        command = options.command_line()
+        outcome = run_pipeline(
+            config, scene, folder, device=device, report=console, command=command
+        )
     finally:
         console.close()
     if as_json:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from hytas.cli import options
 from hytas.errors import InputError
 from hytas.spaces import DEFAULT_SPACE
 
@@ -235,6 +236,90 @@ def cost(
     for cost_name, value in costs.items():
         unit = opened.cost_units[cost_name]
         click.echo(f"{cost_name:18} {value:>18,} {unit}")
+
+
+@space.command()
+@click.option(
+    "--budget",
+    "budgets",
+    type=options.BudgetType(),
+    multiple=True,
+    required=True,
+    help="The constraint: only subnets inside it count.",
+)
+@options.scene_options(required=False)
+@click.option("--space", default=DEFAULT_SPACE, show_default=True, help="Space to begin with.")
+@click.option("--out", required=True, help="Space file to write; its rounds lie beside it.")
+@click.option("--steps", type=int, default=3, show_default=True, help="Rounds at most.")
+@click.option(
+    "--training-steps",
+    type=int,
+    default=1500,
+    show_default=True,
+    help="Optimiser steps of each supernet.",
+)
+@click.option("--subnets", type=int, help="Drawn in each round.  [default: 200]")
+@click.option(
+    "--extend", type=float, help="Error a step to the next choice is worth.  [default: 0.003]"
+)
+@click.option(
+    "--shift", type=float, help="The same, for the worst choice to go, too.  [default: 0.006]"
+)
+@click.option("--prune", type=float, help="Error by which a label is worse.  [default: 0.02]")
+@options.preparation_options
+@options.seed_option
+@options.device_option
+def evolve(
+    budgets: tuple[str, ...],
+    out: str,
+    steps: int,
+    training_steps: int,
+    device: str,
+    **settings: Any,
+) -> None:
+    """Search the search space (S3): add and drop choices by what they are worth in a supernet.
+
+    The same command again goes on where it was stopped.
+
+    \b
+    hytas space evolve --data IndianPine.mat --budget 20K..200K-params --out evolved.json
+    hytas search --space evolved.json --data IndianPine.mat --budget 200K-params
+    """
+    from hytas.cli.console import Console
+    from hytas.run import RunConfig, evolve_space
+    from hytas.supernet import EvolutionSettings, SupernetSettings
+    from hytas.train import Recipe
+
+    names = ("subnets", "extend", "shift", "prune")
+    given = {name: settings.pop(name) for name in names}
+    thresholds = EvolutionSettings(**{n: value for n, value in given.items() if value is not None})
+    settings["budget"] = ",".join(budgets)
+    config = RunConfig(
+        proxy="inherited",
+        recipe=Recipe(steps=training_steps, most_epochs=None, patience=1.0),
+        supernet_settings=SupernetSettings(),
+        presets="full",
+        **options.absolute_paths(settings),
+    )
+    console = Console()
+    try:
+        found = evolve_space(
+            config,
+            config.load_scene(),
+            out,
+            rounds=steps,
+            settings=thresholds,
+            device=device,
+            report=console,
+        )
+    finally:
+        console.close()
+    click.echo(f"{'space':<24} {'E':>7} {'T':>7}")
+    rows = [(config.space, found.before), (out, found.after)]
+    rows += [("pruned at random", found.at_random)] if found.at_random else []
+    for name, errors in rows:
+        click.echo(f"{name[-24:]:<24} {errors.E:>7.4f} {errors.T:>7.4f}")
+    click.echo("errors on validation pixels: 1 - mean probability of the true class")
 
 
 def _read_architecture(file: Any) -> dict[str, Any]:

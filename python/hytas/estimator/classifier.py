@@ -144,7 +144,10 @@ class HSIClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         report: Report = Lines() if self.verbose else Silent()
         try:
             with python_arguments(rows=True):
-                outcome = run_pipeline(config, scene, folder, device=self.device, report=report)
+                # All labelled pixels are trained on, so there is nothing to compare on.
+                outcome = run_pipeline(
+                    config, scene, folder, device=self.device, report=report, references=False
+                )
         except BaseException:  # an earlier fit stays
             forget()
             raise

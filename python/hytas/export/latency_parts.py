@@ -9,6 +9,7 @@ import time
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial, reduce
+from math import prod
 from typing import NamedTuple, TypeVar
 
 import numpy as np
@@ -25,7 +26,7 @@ from hytas.deploy.bench import repeat
 from hytas.export.onnx_file import OPSET, inference_copy, take_dtype, trace
 from hytas.model_card import ModelCard
 from hytas.models import Architecture, InputShape, SensorModel, build_network
-from hytas.models.blocks import Block
+from hytas.models.blocks import Block, Layers, layer_of
 from hytas.models.layers import CrossLayerFusion
 from hytas.models.network import as_network
 from hytas.models.table import patch_size_of
@@ -36,6 +37,27 @@ Key = tuple[str, int, bool]
 """Key of a part: "attention" and heads, or "mlp" and width; and whether one token is read."""
 
 Graphs = Mapping[Key, onnx.ModelProto]
+
+
+class WholeLayer(NamedTuple):
+    """Key of a layer that is measured as one part.
+
+    Attributes:
+        mixer: how it mixes tokens.
+        gate: whether it has a gate.
+        heads: of its attention.
+        ratio: width of the expanded tokens over E.
+        grid: sizes of the grid that tokens lie on; () if their number is free.
+        last: whether one token is read.
+    """
+
+    mixer: str
+    gate: bool
+    heads: int
+    ratio: float
+    grid: tuple[int, ...] = ()
+    last: bool = False
+
 
 COPIES = 4
 """Copies of a part, timed beside a single copy: the difference does not contain the call."""
@@ -68,6 +90,19 @@ class Attend(nn.Module):
     def forward(self, tokens: Tensor) -> Tensor:
         """(N, T, E) -> (N, Q, E)."""
         return self.block.attend(tokens, self.read)
+
+
+class Apply(nn.Module):
+    """A whole layer, for the tokens of `read`."""
+
+    def __init__(self, block: nn.Module, read: slice | None) -> None:
+        super().__init__()
+        self.block, self.read = block, read
+
+    def forward(self, tokens: Tensor) -> Tensor:
+        """(N, T, E) -> (N, Q, E)."""
+        mixed: Tensor = self.block(tokens, self.read)
+        return mixed
 
 
 class Mix(nn.Module):
@@ -159,6 +194,19 @@ class Bench:
         blocks = as_network(self.network(architecture), "latency").token_streams[stream].blocks
         return trace_parts(layer_parts(blocks, torch.zeros(2, 8, architecture["embed_dim"])))
 
+    def whole_layers(
+        self, embed_dim: int, wanted: Iterable[WholeLayer]
+    ) -> Mapping[WholeLayer, onnx.ModelProto]:
+        """Trace layers of one width as one part each; the number of tokens T is free, or a grid."""
+        parts = {}
+        for key in wanted:
+            layers = Layers([key.heads], [key.ratio], key.mixer, key.gate)
+            block = layer_of(layers, 0, embed_dim, key.grid)
+            token = torch.zeros(2, prod(key.grid) if key.grid else 8, embed_dim)
+            applied = Apply(block, FIRST if key.last else None)
+            parts[key] = Part(applied, (token,), {} if key.grid else {1: "T"})
+        return trace_parts(parts)
+
     def fusion(self, tokens: int) -> onnx.ModelProto:
         """Trace a fusion of T tokens, once; the width E is free."""
         if tokens not in self.fusions:
@@ -185,6 +233,12 @@ class Bench:
         graph = _sized(graph, sizes)
         apart = reduce(partial(_beside, graph), range(1, COPIES), graph)
         return max(self.call(apart) - self.call(graph), 0.0) / (COPIES - 1)
+
+    def chained(self, graph: onnx.ModelProto, **sizes: int) -> float:
+        """Measure a part inside a network: a chain of four copies minus one of one, over three."""
+        graph = _sized(graph, sizes)
+        longer = self.chain([graph] * COPIES)
+        return max(longer - self.call(graph), 0.0) / (COPIES - 1)
 
     def chain(self, graphs: Sequence[onnx.ModelProto], **sizes: int) -> float:
         """Measure graphs in a chain, with the time of the call."""

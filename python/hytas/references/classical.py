@@ -31,7 +31,7 @@ def svm(task: Task, progress: Progress) -> Fit:
 
     scaling = task.fit_scaling(None)
     spectra = task.spectra(task.train, scaling)
-    unit = 1.0 / (spectra.shape[1] * float(spectra.var()))
+    unit = 1.0 / (spectra.shape[1] * (float(spectra.var()) or 1.0))  # all spectra may be equal
     generator = np.random.default_rng(task.seed)
     with _few_pixels_a_class():
         cost, gamma, score = _choose(spectra, task.targets, unit, generator, progress)
@@ -79,7 +79,7 @@ def _choose(
     from sklearn.svm import SVC
 
     if len(targets) > MOST_TO_CHOOSE_ON:
-        kept = _thinned(targets, MOST_TO_CHOOSE_ON / len(targets), generator)
+        kept = thinned(targets, MOST_TO_CHOOSE_ON / len(targets), generator)
         spectra, targets = spectra[kept], targets[kept]
     fold = _folds(targets, generator)
     chosen = generator.permutation(len(targets))
@@ -105,7 +105,7 @@ def _choose(
     return best
 
 
-def _thinned(
+def thinned(
     targets: NDArray[np.int64], share: float, generator: np.random.Generator
 ) -> NDArray[np.int64]:
     """Return indices of a share of each class, with at least one pixel for each fold."""

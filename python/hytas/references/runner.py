@@ -9,7 +9,7 @@ from hytas.data import Scene, Split, SplitSettings, make_split, takes_split_opti
 from hytas.metrics import accuracy_report, mean_and_deviation, summarise
 from hytas.references.results import Results
 from hytas.references.table import METHODS
-from hytas.references.task import Task
+from hytas.references.task import Fit, Progress, Task
 
 
 @takes_split_options
@@ -107,6 +107,51 @@ def _run(
     progress: Callable[[str, int, str, int, int], None],
     line: Callable[[str], None],
 ) -> dict[str, Any]:
+    def advance(work: str, done: int, total: int) -> None:
+        progress(method, split.seed, work, done, total)
+
+    started = time.perf_counter()
+    fit = fit_method(scene, split, settings, method, device=device, progress=advance)
+    seconds = time.perf_counter() - started
+    figures = figures_of_test(scene, split, fit)
+    run = {
+        "method": method,
+        "seed": split.seed,
+        **figures,
+        "seconds": round(seconds, 3),
+        "details": dict(fit.details),
+    }
+    results.add(run)
+    test = figures["test"]
+    line(
+        f"{method}, seed {split.seed}: OA {test['OA']:.4f}  AA {test['AA']:.4f}  "
+        f"kappa {test['kappa']:.4f}  ({seconds:.1f} s)"
+    )
+    return run
+
+
+def fit_method(
+    scene: Scene,
+    split: Split,
+    settings: ReferenceSettings,
+    method: str,
+    *,
+    device: str = "cpu",
+    progress: Progress = lambda *_: None,
+) -> Fit:
+    """Fit a method to the training and validation pixels of a split; predict its test pixels.
+
+    Args:
+        scene: that was split.
+        split: whose seed is that of the fit.
+        settings: options for scaling and patches; their split is not used.
+        method: a name in `METHODS`.
+        device: of networks.
+        progress: called with the current work, how much of it is done, and the total.
+
+    Raises:
+        InputError: the training pixels have fewer than two classes, or the settings do not fit.
+    """
     task = Task.of(
         scene,
         split,
@@ -117,28 +162,16 @@ def _run(
         device=device,
         steps=settings.steps,
     )
+    return METHODS[method].load()(task, progress)
 
-    def advance(work: str, done: int, total: int) -> None:
-        progress(method, split.seed, work, done, total)
 
-    started = time.perf_counter()
-    fit = METHODS[method].load()(task, advance)
-    seconds = time.perf_counter() - started
+def figures_of_test(scene: Scene, split: Split, fit: Fit) -> dict[str, Any]:
+    """Return what a fit reaches on the test pixels: an accuracy report under "test".
+
+    The commands and the runs report every entry. A second figure of a method is a second entry.
+    """
     truth = scene.targets(split.test)
-    test = accuracy_report(truth, fit.predicted, scene.class_names, fit.probabilities)
-    run = {
-        "method": method,
-        "seed": split.seed,
-        "test": test,
-        "seconds": round(seconds, 3),
-        "details": dict(fit.details),
-    }
-    results.add(run)
-    line(
-        f"{method}, seed {split.seed}: OA {test['OA']:.4f}  AA {test['AA']:.4f}  "
-        f"kappa {test['kappa']:.4f}  ({seconds:.1f} s)"
-    )
-    return run
+    return {"test": accuracy_report(truth, fit.predicted, scene.class_names, fit.probabilities)}
 
 
 def _facts(split: Split) -> dict[str, Any]:

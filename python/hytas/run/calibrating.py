@@ -1,5 +1,7 @@
 """Calibrate a model: fit its temperature on pixels that its network was not trained on."""
 
+import hashlib
+import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -9,12 +11,13 @@ import torch
 from numpy.typing import NDArray
 from torch import nn
 
+from hytas.data import AT_ONE_END
 from hytas.errors import InputError
 from hytas.machine import arithmetic
 from hytas.metrics import calibration
 from hytas.models.layers import probabilities
 from hytas.race import ENOUGH_PIXELS
-from hytas.run.context import Run
+from hytas.run.context import Run, RunContext
 from hytas.run.folder import RunFolder, read_json, write_json
 from hytas.run.prepared import Pixels
 from hytas.train import LabelledPixels, fit_temperature, train
@@ -101,7 +104,9 @@ def calibrate_by_folds(run: Run, architecture: Mapping[str, Any]) -> Calibration
         checkpoint = run.folder.calibration_checkpoint(number)
         if number >= len(found):
             found.append(_train_without(run, architecture, learnt, held_out, number))
-            write_json(run.folder.calibration, {"folds": [fold.to_dict() for fold in found]})
+            folds_found = [fold.to_dict() for fold in found]
+            content = {"sha256": _digest(folds_found), "folds": folds_found}
+            write_json(run.folder.calibration, content)
         checkpoint.unlink(missing_ok=True)
     return _calibration(found, trained=len(folds))
 
@@ -129,6 +134,41 @@ def _train_without(
         ),
     )
     return _answers(network, judged, context.device)
+
+
+def held_out_answers(
+    run: Run, network: nn.Module
+) -> list[tuple[Pixels, Pixels, NDArray[np.int64]]]:
+    """Return predictions for pixels that the predicting network was not trained on.
+
+    Args:
+        run: its final training must be done.
+        network: the one that was trained.
+
+    Returns:
+        For each network: the pixels that it was trained on, the held-out pixels (n,), and their
+        predicted class indices (n,). Empty if the folder holds none, or if they are too few.
+    """
+    context, data = run.context, run.context.data
+    if calibrates_own(context):
+        learnt, watching = context.final_pixels
+        pairs = [(learnt, watching)]
+        found = [_answers(network, _some(data.labelled(watching)), context.device)]
+    else:
+        pairs = data.split.folds_like_test(data.scene, context.config.split.block, ENOUGH_PIXELS)
+        found = _kept(run, pairs)
+    if len(found) < len(pairs) or sum(len(one.pixels) for one in found) < LEAST_PIXELS:
+        return []
+    return [
+        (learnt, one.pixels, one.logits.argmax(axis=1).astype(np.int64))
+        for (learnt, _), one in zip(pairs, found, strict=True)
+    ]
+
+
+def calibrates_own(context: RunContext) -> bool:
+    """Return whether the final training leaves out validation pixels that lie like test pixels."""
+    _, watching = context.final_pixels
+    return len(watching) > 0 and context.data.split.kind not in AT_ONE_END
 
 
 def forget_calibration(folder: RunFolder) -> None:
@@ -187,7 +227,10 @@ def _kept(run: Run, folds: list[tuple[Pixels, Pixels]]) -> list[_Answers]:
         return []
     wanted = [_some(data.labelled(held_out)) for _, held_out in folds]
     try:
-        held = read_json(path)["folds"]
+        content = read_json(path)
+        held = content["folds"]
+        if content.get("sha256", _digest(held)) != _digest(held):  # older files have none
+            raise ValueError("damaged")
         found = [
             _Answers(
                 np.array(fold["pixels"], np.int64),
@@ -201,7 +244,13 @@ def _kept(run: Run, folds: list[tuple[Pixels, Pixels]]) -> list[_Answers]:
             return found
     except (KeyError, TypeError, ValueError, OverflowError):
         pass
-    raise InputError(f"{path}: not the answers of this run; remove it to make them again")
+    raise InputError(
+        f"{path}: damaged, or not the answers of this run; remove it to make them again"
+    )
+
+
+def _digest(folds: list[dict[str, Any]]) -> str:
+    return hashlib.sha256(json.dumps(folds, sort_keys=True).encode()).hexdigest()
 
 
 def _same(found: _Answers, held_out: LabelledPixels) -> bool:

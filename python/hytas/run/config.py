@@ -15,13 +15,16 @@ from hytas.data import (
     takes_split_options,
 )
 from hytas.errors import InputError
-from hytas.proxies import parse_proxies
+from hytas.proxies import base_proxies, parse_proxies
+from hytas.proxies.no_pass import NEEDS_SUPERNET
 from hytas.settings import plain_numbers
 from hytas.spaces import DEFAULT_SPACE
+from hytas.supernet import SupernetSettings
 from hytas.train import USUAL_PRESETS, Recipe, preset_names, recipes_of
 
 FRONT_STRATEGIES = tuple(name for name, facts in strategies().items() if facts["several_scores"])
 """The engine's strategies for a front; `pareto` uses the first, unless another is asked for."""
+SUPERNET_STRATEGY = "supernet"
 MOST = 10**9
 """Largest number of anything that a run counts; a larger number is a typing error."""
 
@@ -45,7 +48,8 @@ class RunConfig:
         data_dir: folder with the files of a scene that is known by name.
         space: search space.
         proxy: proxies; the first is the fitness, all are recorded.
-        strategy: how the engine selects, a name of its `strategies()`.
+        strategy: how the engine selects, a name of its `strategies()`; or "supernet", which
+            trains a supernet in the kind that wins a short race (`hytas.run.by_supernet`).
         pareto: axes of the front to find, "score" and names of costs; None finds the best score.
         population: candidates in a generation.
         generations: number of generations.
@@ -68,10 +72,12 @@ class RunConfig:
         unlabelled: another label of unlabelled pixels, beside 0.
         zero_is_a_class: whether 0 is a class.
         scaling: standard or minmax.
-        recipe: of the race and the final training.
+        recipe: of the race and the final training, or of the supernet.
         presets: names of `hytas.train.PRESETS`, with commas between them. They change the recipe
             where it was not changed. The race finds out which of them to train by; without a race
             it is the first.
+        supernet: file of a trained supernet, for the proxy "inherited".
+        supernet_settings: how the run trains a supernet; None where it trains none.
         retrain_on: old name of `final_training_on`.
     """
 
@@ -105,6 +111,8 @@ class RunConfig:
     zero_is_a_class: bool = False
     scaling: str = "standard"
     recipe: Recipe = field(default_factory=Recipe)
+    supernet: str | None = None
+    supernet_settings: SupernetSettings | None = None
     presets: str = ",".join(USUAL_PRESETS)
     retrain_on: InitVar[str | None] = None
 
@@ -132,12 +140,10 @@ class RunConfig:
         check_patch_side(self.patch_size)
         if self.nodata is not None and not math.isfinite(self.nodata):
             raise InputError(f"nodata {self.nodata:g}: must be a finite number or None")
-        parse_proxies(self.proxy)
+        self._check_supernet()
         preset_names(self.presets)
-        if self.strategy not in strategies():
-            raise InputError(
-                f"strategy {self.strategy!r}: must be one of {', '.join(strategies())}"
-            )
+        if self.strategy not in (known := [*strategies(), SUPERNET_STRATEGY]):
+            raise InputError(f"strategy {self.strategy!r}: must be one of {', '.join(known)}")
         if self.final_training_on not in ("all", "train"):
             raise InputError(f"final training on {self.final_training_on!r}: must be all or train")
         axes = [] if self.pareto is None else [name.strip() for name in self.pareto.split(",")]
@@ -152,6 +158,17 @@ class RunConfig:
                 f"pareto {self.pareto}: needs the strategy "
                 f"{' or '.join(FRONT_STRATEGIES)}; without "
                 f"pareto, strategy {self.strategy} must be one of {', '.join(usual)}"
+            )
+
+    def _check_supernet(self) -> None:
+        """Refuse a supernet that nothing scores with, and a score without one."""
+        needed = any(spec.proxy.needs_supernet for spec in base_proxies(parse_proxies(self.proxy)))
+        if needed and self.supernet is None and self.supernet_settings is None:
+            raise InputError(NEEDS_SUPERNET)
+        if self.supernet is not None and not needed:
+            raise InputError(
+                f"supernet {self.supernet}: only the proxy inherited scores with it, and the "
+                f"proxy is {self.proxy}"
             )
 
     @property
@@ -170,7 +187,7 @@ class RunConfig:
         """Return the engine's strategy."""
         if self.minimised and self.strategy not in FRONT_STRATEGIES:
             return FRONT_STRATEGIES[0]
-        return self.strategy
+        return RunConfig.strategy if self.strategy == SUPERNET_STRATEGY else self.strategy
 
     def to_dict(self) -> dict[str, Any]:
         """Return the JSON form."""
@@ -194,6 +211,8 @@ class RunConfig:
             given.pop("learn_from", None)  # only that strategy used it
             if isinstance(split := values.get("split"), Mapping):
                 given["split"] = SplitSettings(**split)  # older runs store its fields directly
+            if isinstance(settings := values.get("supernet_settings"), Mapping):
+                given["supernet_settings"] = SupernetSettings(**settings)
             return cls(**given)
         except (KeyError, TypeError) as error:
             raise InputError(f"config.json: not a configuration of this hytas ({error})") from None
@@ -233,11 +252,13 @@ class RunConfig:
         lines = []
         for name in (item.name for item in fields(self) if item.name not in ignore):
             mine, theirs = getattr(self, name), getattr(other, name)
-            if name == "recipe":
-                lines += [f"recipe {line}" for line in _differences(asdict(mine), asdict(theirs))]
+            if name in ("recipe", "supernet_settings") and mine and theirs:
+                title = name.removesuffix("_settings")
+                found = _differences(asdict(mine), asdict(theirs))
+                lines += [f"{title} {line.replace('_', ' ')}" for line in found]
             elif name == "split":
-                found = _differences(mine.options(), theirs.options())
-                lines += [line.replace("_", " ") for line in found]
+                differing = _differences(mine.options(), theirs.options())
+                lines += [line.replace("_", " ") for line in differing]
             elif mine != theirs:
                 lines.append(f"{name.replace('_', ' ')} {mine} (there {theirs})")
         return lines

@@ -66,11 +66,13 @@ class Run:
         context: its inputs.
         folder: its files; this process holds the lock.
         report: receives the progress.
+        command: that does the work, for the record; empty from Python.
     """
 
     context: RunContext
     folder: RunFolder
     report: Report
+    command: str = ""
 
     @property
     def recipe(self) -> tuple[str, Recipe]:
@@ -90,6 +92,22 @@ class Run:
         config = replace(self.context.config, seed=seed)
         context = replace(self.context, config=config)
         return replace(self, context=context, folder=self.folder.of_seed(seed))
+
+    def inside(self, name: str, config: RunConfig) -> Self:
+        """Return a run on the same pixels with another configuration, in a folder of this one.
+
+        Raises:
+            InputError: no architecture fits its budget, or the folder holds another run.
+        """
+        data = self.context.data
+        space, feasible = open_feasible(config, data.shape)
+        context = replace(self.context, config=config, space=space, feasible=feasible)
+        folder = self.folder.inside(name)
+        folder.claim(config, data.scene)
+        if not folder.split.exists():
+            data.split.save(folder.split)
+            folder.manifest.record([folder.split])
+        return replace(self, context=context, folder=folder)
 
 
 def choose_device(name: str) -> torch.device:
@@ -190,6 +208,7 @@ def open_run(
     device: str,
     report: Report,
     check: Callable[[RunContext], object] = lambda _: None,
+    command: str = "",
 ) -> Iterator[Run]:
     """Prepare a run and lock its folder; nothing is written before all settings are checked.
 
@@ -200,6 +219,7 @@ def open_run(
         device: cpu, cuda or auto.
         report: receives the progress.
         check: raises `InputError` for a run that cannot be done; it is called before the lock.
+        command: that does the work, for the record.
 
     Raises:
         InputError: as `prepare`; or the folder belongs to another run.
@@ -210,4 +230,4 @@ def open_run(
     with RunFolder(out) as folder:
         folder.claim(config, scene)
         _keep_split(folder, context.data.split, report)
-        yield Run(context, folder, report)
+        yield Run(context, folder, report, command)

@@ -14,14 +14,15 @@ from hytas.search import EvaluationStore
 from hytas.tensors import read_tensors
 
 # Attributes of `RunFolder`: files that stages can make again. The store is not one of them.
-_PICTURES = ("learning_curve", "confusion", "map", "front", "front_picture")
-MENDED = ("recipe", "architecture", "weights", "onnx", "torchscript", "metrics", *_PICTURES)
+_PICTURES = ("learning_curve", "confusion", "map", "pixels", "front", "front_picture", "report")
+_MODELS = ("weights", "onnx", "torchscript")
+MENDED = ("recipe", "architecture", *_MODELS, "references", "metrics", *_PICTURES)
 # File -> files made from it. The folder of a further seed has no maps and charts.
 _MADE_FROM = {
     "architecture": ("weights",),
-    "weights": ("onnx", "torchscript", "metrics"),
+    "weights": ("references", "onnx", "torchscript", "metrics"),
     "metrics": ("learning_curve", "confusion"),
-    "onnx": ("map",),
+    "onnx": ("map", "pixels"),
 }
 
 
@@ -161,6 +162,11 @@ def _metrics(path: Path) -> None:
         raise InputError("not the metrics of a run")
 
 
+def _references(path: Path) -> None:
+    if not read_json(path).keys() >= {"reason", "validation", "methods"}:
+        raise InputError("not the figures of reference methods")
+
+
 def _is_number(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
@@ -169,9 +175,12 @@ _LOOKS: dict[str, Callable[[Path], object]] = {
     "architecture": read_json,
     "metrics": _metrics,
     "weights": read_tensors,
+    "references": _references,
     "onnx": lambda path: examine(read_model(path), path),
     "torchscript": _archive,
     "map": _ends(b"IEND\xaeB`\x82"),
+    "pixels": _archive,
+    "report": _ends(b"</html>"),
     "front_picture": _ends(b"IEND\xaeB`\x82"),
     "learning_curve": _ends(b"</svg>"),
     "confusion": _ends(b"</svg>"),

@@ -27,6 +27,7 @@ from hytas.run.context import Run, RunContext
 from hytas.run.folder import read_json, write_json
 from hytas.run.prepared import PreparedScene
 from hytas.run.report import Report
+from hytas.run.shown import shown_pixels
 from hytas.run.weights import CALIBRATION, TrainedModel, load_weights
 
 PARITY_BATCH = 64
@@ -43,6 +44,8 @@ def export_stage(run: Run) -> None:
     model = load_weights(run.folder.weights)
     parity = _export(run, model)
     metrics = _metrics(run.context, model, parity)
+    if run.folder.references.exists():  # further seeds have none
+        metrics["references"] = read_json(run.folder.references)
     if run.folder.metrics.exists():  # exported again: the figures of the trainings stay
         before = read_json(run.folder.metrics)
         metrics |= {name: before[name] for name in ("seeds", "device") if name in before}
@@ -128,6 +131,7 @@ def map_stage(run: Run) -> None:
     )
     ids = np.concatenate([[0], np.asarray(scene.class_ids)]).astype(np.int32)
     write_map(run.folder.map, result, deployed.card, Extras(ids[scene.labels]))
+    shown_pixels(scene, result, deployed.card, run.context.data.split).save(run.folder.pixels)
 
 
 def further_formats(run: Run, formats: Sequence[str], force: bool) -> dict[str, dict[str, Any]]:

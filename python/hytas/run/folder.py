@@ -44,12 +44,21 @@ class RunFolder:
         self.checkpoint = self.path / "checkpoint.safetensors"
         self.calibration = self.path / "calibration.json"
         self.weights = self.path / "weights.safetensors"
+        self.references = self.path / "references.json"
         self.onnx = self.path / "model.onnx"
         self.torchscript = self.path / "model.pt"
         self.metrics = self.path / "metrics.json"
         self.learning_curve = self.path / "learning-curve.svg"
         self.confusion = self.path / "confusion.svg"
         self.map = self.path / "map.png"
+        self.supernet = self.path / "supernet.safetensors"
+        self.family = self.path / "family.csv"
+        self.family_picture = self.path / "family.svg"
+        self.family_weights = self.path / "family.npz"
+        self.family_slices = self.path / "slices.json"
+        self.pixels = self.path / "pixels.npz"
+        self.report = self.path / "report.html"
+        self.times = self.path / "times.json"
         self.front = self.path / "pareto.csv"
         self.front_picture = self.path / "pareto.png"
         self.manifest = Manifest(self.path)
@@ -97,7 +106,11 @@ class RunFolder:
 
     def of_seed(self, seed: int) -> "RunFolder":
         """Return the folder for a final training with another seed, inside this one."""
-        inner = RunFolder(self.path / f"seed-{seed}")
+        return self.inside(f"seed-{seed}")
+
+    def inside(self, name: str) -> "RunFolder":
+        """Return the folder of that name, inside this one and under its lock."""
+        inner = RunFolder(self.path / name)
         inner.path.mkdir(exist_ok=True)
         inner._remove_leftovers()
         return inner
@@ -115,7 +128,7 @@ class RunFolder:
             InputError: the folder belongs to another scene or configuration, or a file that the
                 configuration names has changed.
         """
-        digests = file_digests(config.space, config.budget)
+        digests = file_digests(config.space, config.budget, config.supernet)
         # Compared by name only, because files may move; the digests identify them.
         files = [[Path(path).name, digest] for path, digest in digests.items()]
         versions = _versions()
@@ -197,9 +210,10 @@ class RunFolder:
 
 
 def _moved(config: RunConfig) -> RunConfig:
-    """Return the configuration with the names of its space file and latency tables, not paths."""
+    """Return the configuration with the names of its space file, latency tables and supernet."""
     space, budget = with_files(config.space, config.budget, lambda path: Path(path).name)
-    return replace(config, space=space, budget=budget)
+    supernet = None if config.supernet is None else Path(config.supernet).name
+    return replace(config, space=space, budget=budget, supernet=supernet)
 
 
 def _versions() -> dict[str, str]:

@@ -20,6 +20,8 @@ from hytas.run.stages import (
     EXPORT,
     FINISHING,
     MAP,
+    REFERENCES,
+    REPORT,
     do_stage,
     mend,
     mend_further,
@@ -60,6 +62,7 @@ class Outcome:
             "budget": self.budget,
             "test": test,
             "seeds": self.metrics.get("seeds") if self.metrics else None,
+            "references": self.metrics.get("references") if self.metrics else None,
             "calibration": self.metrics.get("calibration") if self.metrics else None,
             "parity": self.metrics["parity"] if self.metrics else None,
             "folder": str(self.folder),
@@ -74,6 +77,8 @@ def run_pipeline(
     *,
     device: str = "auto",
     report: Report = SILENT,
+    command: str = "",
+    references: bool = True,
 ) -> Outcome:
     """Search, race, train, export and check a model for a scene under a budget.
 
@@ -86,13 +91,15 @@ def run_pipeline(
         out: the run's folder.
         device: cpu, cuda or auto.
         report: receives the progress.
+        command: that does the work, for the record.
+        references: fit reference methods on the same pixels, and compare the winner with them.
 
     Raises:
         InputError: bad configuration, or `out` belongs to another run.
         ExportError: an exported file gives other results than torch.
         OSError: `out` cannot be written.
     """
-    with open_run(out, config, scene, device, report, check_search) as run:
+    with open_run(out, config, scene, device, report, check_search, command) as run:
         _introduce(run)
         mend(run)
         run_stages(CHOOSING, run)
@@ -100,7 +107,7 @@ def run_pipeline(
         check_architecture(run.context, architecture, str(run.folder.architecture))
         report.line(f"winner: {describe_architecture(architecture)}, {run.recipe[0]} recipe")
         if config.recipe.epochs != 0:
-            _finish(run)
+            _finish(run, references)
         return _outcome(run, architecture)
 
 
@@ -112,6 +119,7 @@ def train_architecture(
     *,
     device: str = "auto",
     report: Report = SILENT,
+    command: str = "",
 ) -> Outcome:
     """Train, export and check a given architecture, as the end of `run_pipeline` does.
 
@@ -122,6 +130,7 @@ def train_architecture(
         out: the run's folder.
         device: cpu, cuda or auto.
         report: receives the progress.
+        command: that does the work, for the record.
 
     Raises:
         InputError: the architecture is not in its space, or `out` belongs to another run.
@@ -133,7 +142,7 @@ def train_architecture(
     def check(context: RunContext) -> None:
         check_architecture(context, chosen)
 
-    with open_run(out, config, scene, device, report, check) as run:
+    with open_run(out, config, scene, device, report, check, command) as run:
         folder = run.folder
         _introduce(run)
         mend(run)
@@ -156,6 +165,7 @@ def export_run(
     formats: Sequence[str] = (),
     force: bool = False,
     report: Report = SILENT,
+    command: str = "",
 ) -> tuple[Outcome, dict[str, dict[str, Any]]]:
     """Export and check the trained model of a run again, and draw its pictures.
 
@@ -166,6 +176,7 @@ def export_run(
         formats: names in `hytas.export.FORMATS`, beside ONNX and TorchScript.
         force: write a format of reduced precision even if it fails its check.
         report: receives the progress.
+        command: that does the work, for the record.
 
     Returns:
         The outcome, and for each further format its file, size and the figures of its check.
@@ -175,10 +186,11 @@ def export_run(
         ExportError: an exported file gives other results than torch.
         OSError: `out` cannot be written.
     """
-    with open_run(out, config, scene, "cpu", report) as run:
+    with open_run(out, config, scene, "cpu", report, command=command) as run:
         check_trained(run.folder)
         mend(run, needs_store=False)
-        for stage in (EXPORT, CHARTS, MAP):
+        run_stages([REFERENCES], run)
+        for stage in (EXPORT, CHARTS, MAP, REPORT):
             do_stage(stage, run)
         further = further_formats(run, formats, force)
         mend_further(run)
@@ -212,11 +224,11 @@ def check_architecture(
         ) from None
 
 
-def _finish(run: Run) -> None:
+def _finish(run: Run, references: bool = True) -> None:
     """Train, export and check the chosen architecture, and draw its pictures."""
     # Fail before training if the file is not an evaluation store.
     EvaluationStore(run.folder.evaluations).close()
-    run_stages(FINISHING, run)
+    run_stages([stage for stage in FINISHING if references or stage is not REFERENCES], run)
     mend_further(run)
 
 
@@ -252,10 +264,12 @@ def _outcome(run: Run, architecture: dict[str, Any]) -> Outcome:
     record_all(run)
     context, folder = run.context, run.folder
     files = [
+        folder.report,
         folder.onnx,
         folder.torchscript,
         folder.weights,
         folder.metrics,
+        folder.references,
         folder.map,
         folder.learning_curve,
         folder.confusion,

@@ -1,7 +1,8 @@
 """The stages that choose an architecture: the search by proxies, and the race."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,10 +17,12 @@ from hytas.proxies import (
     proxy_batch,
 )
 from hytas.race import ENOUGH_PIXELS, Racer, RaceTask, race
+from hytas.run.config import SUPERNET_STRATEGY
 from hytas.run.context import Run, RunContext
 from hytas.run.folder import write_json
 from hytas.run.pareto import write_front
 from hytas.run.prepared import PreparedScene
+from hytas.run.sharing import inherited_score
 from hytas.search import Evaluation, EvaluationStore, SearchSettings, search
 from hytas.search.kinds import rank_in_kinds
 
@@ -30,23 +33,37 @@ def check_search(context: RunContext) -> None:
     """Refuse, before any work, a race that cannot be done after the search.
 
     Raises:
-        InputError: a race was asked for, and the split has no validation pixels.
+        InputError: a race was asked for, and the split has no validation pixels; or the supernet
+            is one of something else.
     """
     finalist_count(context)
+    if context.config.supernet is not None:
+        inherited_score(context, context.config.supernet)
+    if context.config.strategy == SUPERNET_STRATEGY and finalist_count(context) == 1:
+        raise InputError(
+            "strategy supernet: races the kinds of two finalists or more, on validation pixels"
+        )
 
 
 def search_stage(run: Run) -> None:
     """Search the architectures that fit the budget with proxies, and keep all in the store."""
+    context, config = run.context, run.context.config
+    assert context.feasible is not None  # a run without a budget does not search
+    inherited = None if config.supernet is None else inherited_score(context, config.supernet)
+    search_with(run, inherited)
+
+
+def search_with(run: Run, inherited: Callable[[Mapping[str, Any]], float] | None) -> None:
+    """Score architectures of the budget; `inherited` is the score of the proxy of that name."""
     context, config, report = run.context, run.context.config, run.report
-    assert (
-        context.feasible is not None
-    )  # a run without a budget gets an architecture and does not search
+    assert context.feasible is not None
     evaluator = Evaluator(
         config.proxy,
         context.data.shape,
         batch=_proxy_batch(context.data, parse_proxies(config.proxy), config.seed),
         device=str(context.device),
         seed=config.seed,
+        inherited=inherited,
     )
     settings = SearchSettings(
         config.selection,
@@ -88,7 +105,7 @@ def race_stage(run: Run) -> None:
             "no race: the split has no validation pixels; the proxy's first choice wins"
         )
     with EvaluationStore(run.folder.evaluations) as store:
-        ranked = _ranked(store.evaluations(), _fitness(context))
+        ranked = ranked_evaluations(context, store)
         winner = Racer(ranked[0], next(iter(config.recipes)))
         if finalists > 1:
             winner = race(
@@ -101,6 +118,11 @@ def race_stage(run: Run) -> None:
             )
     write_json(run.folder.recipe, {"preset": winner.recipe})
     write_json(run.folder.architecture, winner.finalist.architecture)
+
+
+def ranked_evaluations(context: RunContext, store: EvaluationStore) -> list[Evaluation]:
+    """Return what the search scored, the best by its first proxy first."""
+    return _ranked(store.evaluations(), _fitness(context))
 
 
 def race_task(context: RunContext, folder: Path | None = None) -> RaceTask:

@@ -2,11 +2,15 @@
 
 The manifest forgets the files of a stage before it works, and records them afterwards."""
 
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from hytas.errors import InputError
 from hytas.export import FORMATS
+from hytas.run.by_supernet import choose_by_supernet, inherit_if_better
+from hytas.run.comparing import references_stage
+from hytas.run.config import SUPERNET_STRATEGY
 from hytas.run.context import Run
 from hytas.run.damage import (
     check_store,
@@ -18,7 +22,9 @@ from hytas.run.damage import (
 )
 from hytas.run.delivering import charts_stage, export_stage, further_formats, map_stage
 from hytas.run.folder import RunFolder
+from hytas.run.reporting import report_stage
 from hytas.run.searching import race_stage, search_stage
+from hytas.run.times import keep_time
 from hytas.run.training import seeds_stage, train_stage
 
 
@@ -59,8 +65,14 @@ def run_stages(stages: Sequence[Stage], run: Run) -> None:
 def do_stage(stage: Stage, run: Run) -> None:
     """Do a stage, even if its files exist."""
     files = known_files(run.folder, (*stage.writes, *stage.at_times))
+    looks_itself = stage.done_by == ()
+    if not looks_itself:
+        files.append(run.folder.times)
     run.folder.manifest.forget(files)
+    start = time.perf_counter()
     stage.work(run)
+    if not looks_itself:
+        keep_time(run.folder.times, stage.name, time.perf_counter() - start, run.command)
     run.folder.manifest.record(files)
 
 
@@ -79,6 +91,10 @@ def mend(run: Run, *, needs_store: bool = True) -> None:
         if needs_store:
             raise
         tell(str(error))
+    if fault := folder.manifest.fault(folder.times):
+        tell(f"{folder.times.name}: {fault}: how long the stages took is not known any more")
+        folder.times.unlink(missing_ok=True)
+        folder.manifest.forget([folder.times])
     faults = find_faults(folder)
     told = faults.get("architecture")
     if told is not None and "weights" not in faults and restore_architecture(folder):
@@ -106,8 +122,18 @@ def mend_further(run: Run) -> None:
 def record_all(run: Run) -> None:
     """Record the files of an older run that had no manifest."""
     names = [name for stage in (*CHOOSING, *FINISHING) for name in (*stage.writes, *stage.at_times)]
-    files = known_files(run.folder, dict.fromkeys(names))
+    files = known_files(run.folder, dict.fromkeys([*names, "times"]))
     run.folder.manifest.record(path for path in files if path not in run.folder.manifest)
+
+
+def _choose(run: Run) -> None:
+    by_supernet = run.context.config.strategy == SUPERNET_STRATEGY
+    (choose_by_supernet if by_supernet else race_stage)(run)
+
+
+def _train(run: Run) -> None:
+    if not inherit_if_better(run):
+        train_stage(run)
 
 
 def _seeds(run: Run) -> None:
@@ -127,18 +153,26 @@ SEARCH = Stage(
 )
 RACE = Stage(
     "race",
-    race_stage,
+    _choose,
     ("evaluations",),
     ("evaluations", "recipe", "architecture"),
     ("recipe", "architecture"),
 )
-TRAIN = Stage(
-    "final training", train_stage, ("architecture",), ("weights", "calibration"), ("weights",)
+TRAIN = Stage("final training", _train, ("architecture",), ("weights", "calibration"), ("weights",))
+# Its figures are in the metrics too; a run of an older version has metrics already.
+REFERENCES = Stage(
+    "reference methods",
+    references_stage,
+    ("weights",),
+    ("references",),
+    at_times=("metrics",),
 )
 EXPORT = Stage("export", export_stage, ("weights",), ("onnx", "torchscript", "metrics"))
 CHARTS = Stage("charts", charts_stage, ("metrics",), ("learning_curve", "confusion"))
-MAP = Stage("map", map_stage, ("onnx",), ("map",))
+MAP = Stage("map", map_stage, ("onnx",), ("map", "pixels"))
 SEEDS = Stage("seeds", _seeds, ("architecture", "metrics"), ("metrics", "evaluations"), done_by=())
+# Last, for it tells of all that is there.
+REPORT = Stage("report", report_stage, ("metrics", "pixels"), ("report",), done_by=())
 
 CHOOSING = (SEARCH, RACE)
-FINISHING = (TRAIN, EXPORT, CHARTS, MAP, SEEDS)
+FINISHING = (TRAIN, REFERENCES, EXPORT, CHARTS, MAP, SEEDS, REPORT)

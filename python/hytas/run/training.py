@@ -3,11 +3,15 @@
 from collections.abc import Callable
 from typing import Any
 
-from hytas.data import AT_ONE_END
 from hytas.errors import InputError
 from hytas.export import describe
 from hytas.metrics import summarise
-from hytas.run.calibrating import calibrate_by_folds, calibrate_own, forget_calibration
+from hytas.run.calibrating import (
+    calibrate_by_folds,
+    calibrate_own,
+    calibrates_own,
+    forget_calibration,
+)
 from hytas.run.context import Run
 from hytas.run.folder import read_json, write_json
 from hytas.run.weights import CALIBRATION, TrainedModel, save_weights
@@ -30,11 +34,11 @@ def train_stage(run: Run) -> None:
     architecture = read_json(folder.architecture)
     preset, recipe = run.recipe
     network = context.network(architecture, recipe)
-    _forget_damaged(run)
+    forget_damaged(run)
     learnt, watching = context.final_pixels
     held_out = data.labelled(watching)
     try:
-        own = len(watching) > 0 and data.split.kind not in AT_ONE_END
+        own = calibrates_own(context)
         calibrated = None if own else calibrate_by_folds(run, architecture)
         result = train(
             network,
@@ -61,7 +65,7 @@ def train_stage(run: Run) -> None:
     folder.checkpoint.unlink(missing_ok=True)
 
 
-def _forget_damaged(run: Run) -> None:
+def forget_damaged(run: Run) -> None:
     """Remove a damaged checkpoint; the training then begins again."""
     path = run.folder.checkpoint
     if not path.exists():

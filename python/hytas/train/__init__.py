@@ -1,7 +1,8 @@
 """Train networks: the recipe, the loop and its checkpoint."""
 
 from hytas.train.augmented import augmented_accuracy
-from hytas.train.loop import DivergedError, TrainingResult, train
+from hytas.train.learner import Learner, Subnet, Weights
+from hytas.train.loop import DivergedError, TrainingResult, train, train_weights
 from hytas.train.pixels import LabelledPixels
 from hytas.train.presets import PRESETS, USUAL_PRESETS, preset_names, recipes_of
 from hytas.train.recipe import Recipe
@@ -15,12 +16,16 @@ __all__ = [
     "DivergedError",
     "Epoch",
     "LabelledPixels",
+    "Learner",
     "Recipe",
     "Schedule",
+    "Subnet",
     "TrainingResult",
+    "Weights",
     "augmented_accuracy",
     "fit_temperature",
     "preset_names",
     "recipes_of",
     "train",
+    "train_weights",
 ]

@@ -58,12 +58,14 @@ class Learner(Protocol):
     """What the training loop trains.
 
     Attributes:
-        weights: name -> parameter, changed in place by the training.
         soft_labels: whether the networks of a step after the first learn its probabilities.
     """
 
-    weights: Weights
     soft_labels: bool
+
+    @property
+    def weights(self) -> Weights:
+        """Name -> parameter, changed in place by the training."""
 
     def prepare(self, patches: Tensor, seed: int) -> None:
         """Let the weights start from scaled training patches (n, P, P, bands), if the recipe is
@@ -99,8 +101,13 @@ class OneNetwork:
 
     def __init__(self, network: nn.Module) -> None:
         self.network = network
-        self.weights: Weights = dict(network.named_parameters())
+        self._weights: Weights = dict(network.named_parameters())
         self._subnets = [Subnet.of(network)]
+
+    @property
+    def weights(self) -> Weights:
+        """The network's own parameters."""
+        return self._weights
 
     def prepare(self, patches: Tensor, seed: int) -> None:
         """Whiten the network's pixel embedding."""

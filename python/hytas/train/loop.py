@@ -22,7 +22,7 @@ from hytas.train.alignment import Alignment
 from hytas.train.augment import augment, mix
 from hytas.train.checkpoint import load_checkpoint, save_checkpoint
 from hytas.train.learner import Learner, OneNetwork, Subnet, Weights
-from hytas.train.optimiser import Leaves
+from hytas.train.optimiser import Leaves, cover
 from hytas.train.pixels import EVALUATION_BATCH, LabelledPixels
 from hytas.train.recipe import Recipe
 from hytas.train.schedule import Schedule
@@ -177,6 +177,7 @@ def _train(
     if recipe.whitened:
         learner.prepare(_some_patches(training, course.seed), course.seed)
     state = TrainingState.of(learner.weights)
+    cover(learner, state, learner.watched())
     if checkpoint is not None and checkpoint.exists():
         load_checkpoint(checkpoint, state, learner)
     patience = max(1, math.ceil(recipe.patience * epochs))

@@ -35,14 +35,8 @@ class Leaves:
     @classmethod
     def of(cls, learner: Learner, state: TrainingState, subnets: Sequence[Subnet]) -> Self:
         """Cut the leaves; weights that are too small for a subnet grow first."""
-        sizes = dict(subnets[0].sizes)
-        for subnet in subnets[1:]:
-            sizes = union(sizes, subnet.sizes)
         values: Weights = {}
-        for name, size in sizes.items():
-            known = state.weights.get(name)
-            if known is None or any(w > k for w, k in zip(size, known.shape, strict=True)):
-                _grow(learner, state, name, size, subnets)
+        for name, size in cover(learner, state, subnets).items():
             full = state.weights[name]
             if isinstance(full, nn.Parameter):  # of a network that is trained alone
                 full.grad = None
@@ -102,12 +96,30 @@ class Leaves:
         put(name, full, average)
 
 
+def cover(
+    learner: Learner, state: TrainingState, subnets: Sequence[Subnet]
+) -> dict[str, torch.Size]:
+    """Enlarge the parameters of a state that are too small for some subnets.
+
+    Returns:
+        Name -> the size that the subnets use together.
+    """
+    sizes = dict(subnets[0].sizes)
+    for subnet in subnets[1:]:
+        sizes = union(sizes, subnet.sizes)
+    for name, size in sizes.items():
+        known = state.weights.get(name)
+        if known is None or any(w > k for w, k in zip(size, known.shape, strict=True)):
+            user = next(subnet for subnet in subnets if name in subnet.sizes)
+            _grow(learner, state, name, size, user)
+    return sizes
+
+
 @torch.no_grad()
 def _grow(
-    learner: Learner, state: TrainingState, name: str, size: torch.Size, subnets: Sequence[Subnet]
+    learner: Learner, state: TrainingState, name: str, size: torch.Size, user: Subnet
 ) -> None:
-    """Enlarge a parameter of the state, to the size that subnets use together."""
-    user = next(subnet for subnet in subnets if name in subnet.sizes)
+    """Enlarge a parameter of a state to at least `size`, with initial values for `user`."""
     known = state.weights.get(name)
     if known is not None:
         size = torch.Size(map(max, known.shape, size))

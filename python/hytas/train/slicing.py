@@ -36,7 +36,7 @@ def runs_of(name: str, full: torch.Size, wanted: torch.Size) -> tuple[tuple[Run,
 
 def _runs(places: list[int]) -> tuple[Run, ...]:
     starts = [n for n, place in enumerate(places) if n == 0 or place != places[n - 1] + 1]
-    ends = [*starts[1:], len(places)]
+    ends = [*starts[1:], len(places)] if places else []
     return tuple((places[a], places[b - 1] + 1) for a, b in zip(starts, ends, strict=True))
 
 

@@ -297,7 +297,7 @@ def test_a_table_written_before_is_set_beside_the_model(
     assert found["predicted_ms"] == pytest.approx(predict(wide_table, card))
     assert (found["threads"], found["batch"]) == conditions(wide_table) == (1, 1)
     assert found["error"] == pytest.approx(found["predicted_ms"] / 0.1 - 1)
-    assert "table.json predicts 7.73 ms for this model, measured 0.100 ms (" in compare().output
+    assert "table.json predicts 7.73 ms for this model; measured 0.100 ms (" in compare().output
     assert conditions({**wide_table, "conditions": {"threads": 2, "batch": 32}}) == (2, 32)
     assert conditions({}) == (1, 1)
     for changed, message in (
@@ -313,7 +313,7 @@ def test_a_table_written_before_is_set_beside_the_model(
     path.write_text("[1]")
     assert "is not a latency table" in str(compare().exception)
     write(dataclasses.replace(card, precision="int8"))
-    assert "is a patch graph in int8, and a table holds for" in str(compare().exception)
+    assert "is a patch graph in int8; a table needs" in str(compare().exception)
 
 
 def test_a_written_table_says_how_to_take_it(
@@ -329,13 +329,13 @@ def test_a_written_table_says_how_to_take_it(
     done = run_bench(monkeypatch, exported.onnx, "--no-torch", "--profile-table", path)
     assert f"use it as --budget 3ms-latency@{path}" in done.output
     assert "--space hytas-wide --variable bands=23 --variable classes=4" in done.output
-    assert "predicts 0.200 ms for this model, measured 0.112 ms (+78 %) at batch 8" in done.output
+    assert "predicts 0.200 ms for this model; measured 0.112 ms (+78 %) at batch 8" in done.output
     assert json.loads(path.read_text()) == table
 
 
 def test_what_bench_refuses(exported: Exported) -> None:
     for arguments, message in (
-        (["--threads", "100000"], "threads: 100000 is more than 1024"),
+        (["--threads", "100000"], "threads 100000: must be at most 1024"),
         (["--threads", "0"], "threads: '0' is not a list of positive numbers"),
         (["--provider", "npu"], "provider: 'npu' is not one of auto, cpu, cuda"),
         (["--table", "none.json"], "table: no such file: none.json"),

@@ -41,10 +41,10 @@ def wide_architecture(tokens: str, pooling: str) -> dict[str, Any]:
         "pixel_depth": pixels,
         "band_mixer": "attention",
         "band_gate": "no",
-        "band_heads": 4,
+        "band_heads": 4 if bands else 2,
         "pixel_mixer": "attention",
         "pixel_gate": "no",
-        "pixel_heads": 4,
+        "pixel_heads": 4 if pixels else 2,
         "band_mlp": [1, 2, 3][:bands],
         "pixel_mlp": [2, 1, 4][:pixels],
     }

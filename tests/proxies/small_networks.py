@@ -27,6 +27,11 @@ def _wide(
     mixer: str = "attention",
     gate: str = "no",
 ) -> dict[str, object]:
+    kinds = {}
+    for stream, depth in (("band", bands), ("pixel", pixels)):
+        kinds[f"{stream}_mixer"] = mixer if depth else "attention"
+        kinds[f"{stream}_gate"] = gate if depth else "no"
+        kinds[f"{stream}_heads"] = 4 if depth and mixer == "attention" else 2
     return {
         "space": "hytas-wide",
         "tokens": tokens,
@@ -38,12 +43,7 @@ def _wide(
         "embed_dim": 32,
         "band_depth": bands,
         "pixel_depth": pixels,
-        "band_mixer": mixer,
-        "band_gate": gate,
-        "band_heads": 4,
-        "pixel_mixer": mixer,
-        "pixel_gate": gate,
-        "pixel_heads": 2,
+        **kinds,
         "band_mlp": [1, 2, 1, 3][:bands],
         "pixel_mlp": [2, 1, 3, 1][:pixels],
     }

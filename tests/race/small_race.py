@@ -83,11 +83,11 @@ class Counting:
         return self.instead(self, width) or build(architecture)
 
 
-def figures(accuracy: float, augmented: float = 1.0, probability: float = 0.0) -> dict[str, float]:
-    """What a training reached."""
+def figures(accuracy: float, probability: float = 0.0) -> dict[str, float]:
+    """What a training reached, with and without augmentation."""
     return {
         "accuracy": accuracy,
-        "augmented_accuracy": augmented,
+        "augmented_accuracy": accuracy,
         "probability": probability,
     }
 

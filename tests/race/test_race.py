@@ -17,14 +17,13 @@ from small_race import (
 from torch import Tensor, nn
 
 from hytas.errors import InputError
-from hytas.race import RANKINGS, RaceTask, race
+from hytas.race import RANKINGS, USUAL_RANKING, RaceTask, race
 from hytas.search import Evaluation, EvaluationStore, Training
 
 FIVE = {"finalists": 5, "steps": 3, "workers": 1}
 
 
-def merit(accuracy: float, probability: float) -> float:
-    return accuracy + 1e-3 * probability
+USUAL = RANKINGS[USUAL_RANKING]
 
 
 @pytest.mark.parametrize("folds", [1, 3])
@@ -33,11 +32,7 @@ def test_the_best_on_validation_pixels_wins(folds: int, store: EvaluationStore) 
     winner = race(race_task(folds), ranked(7), store, tell=told.append, **FIVE)
     done = results(store)
     early, late = (
-        {
-            item.key[0]: merit(item.figures["accuracy"], item.figures["probability"])
-            for item in done
-            if item.steps == steps
-        }
+        {item.key[0]: USUAL(item.figures) for item in done if item.steps == steps}
         for steps in (3, 6)
     )
     assert set(early) == {item.id for item in ranked(5)}
@@ -188,7 +183,7 @@ def test_where_all_of_a_rung_fail_the_next_take_their_place(store: EvaluationSto
         item.key[0]
         for item in sorted(
             early,
-            key=lambda item: -merit(item.figures["accuracy"], item.figures["probability"]),
+            key=lambda item: -USUAL(item.figures),
         )
     ]
     tried = [by_id(ranked(5))[width] for width in counted.widths[5:]]
@@ -228,3 +223,40 @@ def test_the_caller_is_left_as_it_was(store: EvaluationStore) -> None:
     race(task, ranked(2), store, finalists=2, steps=1, workers=1)
     torch.testing.assert_close(first.state_dict(), build({"embed_dim": 4}).state_dict())
     assert torch.get_num_threads() == threads
+
+
+def test_each_finalist_keeps_the_recipe_that_does_best(store: EvaluationStore) -> None:
+    told: list[str] = []
+    task = race_task(epochs=2, recipes=("plain", "full"))
+    winner = race(task, ranked(5), store, tell=told.append, **FIVE)
+    assert told[0] == "race: 5 finalists, 3 steps each, by the recipes plain and full"
+    done = results(store)
+    early = {item.key: USUAL(item.figures) for item in done if item.steps == 3}
+    assert set(early) == {(item.id, name) for item in ranked(5) for name in ("plain", "full")}
+    best = {
+        number: max(("plain", "full"), key=lambda name: early[number, name]) for number, _ in early
+    }
+    late = {item.key for item in done if item.steps > 3}
+    assert all(best[number] == recipe for number, recipe in late)
+    assert winner.key in late
+    assert {recipe.flips for recipe in task.recipes.values()} == {True, False}
+
+
+def test_a_rung_goes_on_where_the_one_before_ended(store: EvaluationStore, tmp_path: Path) -> None:
+    """With checkpoints between the rungs, without, and with a damaged one: the same figures."""
+    whole = race(race_task(epochs=4), ranked(5), store, **FIVE)
+    folder = tmp_path / "race"
+    seen: list[int] = []
+
+    def damaging(line: str) -> None:
+        files = sorted(folder.iterdir()) if folder.exists() else []
+        seen.append(len(files))
+        if line.startswith("race: 2") and files:
+            files[0].write_bytes(files[0].read_bytes()[:-9] + b"different")
+
+    with EvaluationStore(tmp_path / "other.sqlite") as other:
+        task = race_task(epochs=4, folder=folder)
+        assert race(task, ranked(5), other, tell=damaging, **FIVE) == whole
+        assert without_time(other) == without_time(store)
+    assert max(seen) == 5
+    assert not folder.exists()

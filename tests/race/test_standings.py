@@ -20,9 +20,9 @@ USUAL = RANKINGS[USUAL_RANKING]
 
 
 def test_the_figures_of_a_rung_weigh_folds_by_their_pixels() -> None:
-    one = Training(7, "plain", 100, 0, 30, figures(0.6, 0.4, 0.5), 2.0)
-    two = Training(7, "plain", 100, 1, 10, figures(1.0, 0.8, 0.9), 3.0)
-    other = Training(3, "plain", 50, 0, 10, figures(0.2, 0.3, 0.1), 1.0)
+    one = Training(7, "plain", 100, 0, 30, figures(0.6, 0.5), 2.0)
+    two = Training(7, "plain", 100, 1, 10, figures(1.0, 0.9), 3.0)
+    other = Training(3, "plain", 50, 0, 10, figures(0.2, 0.1), 1.0)
     first, second = rung_results([two, other, one])
     assert (first.key, first.steps, first.folds, first.figures["accuracy"]) == (
         (3, "plain"),

@@ -218,7 +218,8 @@ training_options = _together(
         multiple=True,
         metavar="NAME=VALUE",
         help="Setting of the race and the final training, such as mixup=0.4 or class_weights=1; "
-        "repeatable.",
+        "or a preset of augmentation: plain, light or full. Repeatable: of several presets, the "
+        "race finds the best.  [default: plain and full]",
     ),
 )
 
@@ -237,15 +238,22 @@ device_option = click.option(
 json_option = click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
 
 
-def recipe_of(usual: "Recipe", settings: Sequence[str], epochs: int | None) -> "Recipe":
-    """Return the recipe `usual`, changed by the values of --recipe and --epochs.
+def recipe_of(
+    usual: "Recipe", presets: str, settings: Sequence[str], epochs: int | None
+) -> tuple["Recipe", str]:
+    """Return the recipe `usual` and the presets, changed by the values of --recipe and --epochs.
 
     Raises:
         InputError: both say how long to train, or a setting is not known.
     """
+    from hytas.train import PRESETS
+
+    named = [setting.strip() for setting in settings if setting.strip() in PRESETS]
+    presets = ",".join(dict.fromkeys(named)) or presets
+    settings = [setting for setting in settings if setting.strip() not in PRESETS]
     recipe = usual.changed(settings)
     if epochs is None:
-        return recipe
+        return recipe, presets
     if epochs < 0:
         raise InputError(f"epochs {epochs}: must be 0 or more")
     names = [setting.partition("=")[0].strip() for setting in settings]
@@ -254,7 +262,7 @@ def recipe_of(usual: "Recipe", settings: Sequence[str], epochs: int | None) -> "
             raise InputError(
                 f"epochs {epochs}: --recipe {name}=... also sets the length; give one of them"
             )
-    return recipe.with_epochs(epochs)
+    return recipe.with_epochs(epochs), presets
 
 
 @contextmanager

@@ -56,13 +56,13 @@ STRATEGIES = {name: facts for name, facts in strategies().items() if not facts["
     "--finalists",
     type=int,
     help="Number of candidates that race: they are trained briefly and ranked on validation "
-    "pixels. 1 takes the proxy's first choice, without a race.  [default: 16]",
+    "pixels. 1 takes the proxy's first choice, without a race.  [default: 24]",
 )
 @click.option(
     "--race-steps",
     type=int,
     help="Optimiser steps of the race's first rung. Each rung keeps half of the finalists and "
-    "trains twice as long; the last ones are trained to the end.  [default: 100]",
+    "trains twice as long; the last ones are trained to the end.  [default: 60]",
 )
 @click.option("--race-epochs", type=int, help="Epochs of the race's first rung, instead of steps.")
 @options.training_options
@@ -109,11 +109,13 @@ def search(
         settings["usual_finalists"] = DEMO_FINALISTS
     usual = Recipe(epochs=defaults["epochs"])
     settings["budget"] = budget
+    chosen, presets = options.recipe_of(usual, RunConfig.presets, recipe, epochs)
     config = RunConfig(
         population=_either(population, defaults["population"]),
         generations=_either(generations, defaults["generations"]),
         finalists=finalists,
-        recipe=options.recipe_of(usual, recipe, epochs),
+        recipe=chosen,
+        presets=presets,
         **options.absolute_paths(settings),
     )
     scene = config.load_scene()

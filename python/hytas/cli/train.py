@@ -77,7 +77,8 @@ def _continue(run: str, settings: dict[str, Any], console: Any) -> tuple[Any, st
     if not folder.architecture.exists():
         raise InputError(f"{run}: its search is not finished; run `hytas search` on it again")
     usual = config.recipe.with_epochs(None) if config.recipe.epochs == 0 else config.recipe
-    config = replace(config, recipe=_recipe(usual, settings))
+    recipe, presets = _recipe(usual, config.presets, settings)
+    config = replace(config, recipe=recipe, presets=presets)
     scene = config.load_scene()
     with options.run_argument():
         outcome = run_pipeline(config, scene, run, device=settings["device"], report=console)
@@ -91,7 +92,7 @@ def _start(arch: str | None, settings: dict[str, Any], console: Any) -> tuple[An
     from hytas.train import Recipe
 
     out, device = settings.pop("out"), settings.pop("device")
-    recipe = _recipe(Recipe(), settings)
+    recipe, presets = _recipe(Recipe(), RunConfig.presets, settings)
     del settings["epochs"], settings["recipe"]
     if arch is None or out is None:
         raise InputError("train: give RUN, or --arch and --out (and --data)")
@@ -100,6 +101,7 @@ def _start(arch: str | None, settings: dict[str, Any], console: Any) -> tuple[An
     config = RunConfig(
         space=space_of(architecture),
         recipe=recipe,
+        presets=presets,
         **options.absolute_paths(settings),
     )
     outcome = train_architecture(
@@ -108,8 +110,8 @@ def _start(arch: str | None, settings: dict[str, Any], console: Any) -> tuple[An
     return outcome, settings["data"]
 
 
-def _recipe(usual: "Recipe", settings: dict[str, Any]) -> "Recipe":
-    recipe = options.recipe_of(usual, settings["recipe"], settings["epochs"])
+def _recipe(usual: "Recipe", presets: str, settings: dict[str, Any]) -> tuple["Recipe", str]:
+    recipe, presets = options.recipe_of(usual, presets, settings["recipe"], settings["epochs"])
     if recipe.epochs == 0:
         raise InputError("epochs 0: must be 1 or more; with 0 nothing would be trained")
-    return recipe
+    return recipe, presets

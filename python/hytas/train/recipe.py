@@ -127,7 +127,10 @@ class Recipe:
             name, equals, text = setting.partition("=")
             name = name.strip().replace("-", "_")
             if not equals:
-                raise InputError(f"recipe {setting!r}: must be NAME=VALUE, such as mixup=0.4")
+                raise InputError(
+                    f"recipe {setting!r}: must be NAME=VALUE, such as mixup=0.4, "
+                    "or a preset: plain, light, full"
+                )
             kinds = {item.name: type(item.default) for item in fields(self)} | {"epochs": int}
             if name not in kinds:
                 near = difflib.get_close_matches(name, kinds, 1)

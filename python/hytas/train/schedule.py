@@ -20,7 +20,7 @@ class Schedule(NamedTuple):
     def share(self, step: int, steps: int) -> float:
         """Return the share of the peak rate in a step, of `steps` in all."""
         if step < self.warmup:
-            return max(step, 1e-3 * steps) / self.warmup
+            return min(max(step, 1) / self.warmup, 1.0)
         if self.steady is None or step < self.steady:
             return 1.0
         return 0.5 * (1.0 + math.cos(math.pi * (step - self.steady) / (steps - self.steady)))

@@ -30,7 +30,7 @@ from hytas.run.prepared import Pixels
 from hytas.run.weights import load_weights
 
 COMPARED = ("svm", "rf")
-MOST_TRAIN = 2000  # with twice as many, an SVM takes four times as long
+MOST_TRAIN = 1500  # an SVM on them takes at most about half a minute; the time grows with the square
 MOST_TEST = 50_000
 WINNER = "winner"
 

@@ -139,7 +139,8 @@ class HSIClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         # The caller of `fit` has split already: all pixels train, and the file is checked on them.
         scene = replace(scene, train=scene.labels, test=scene.labels)
         seed = seed_of(self.random_state)
-        config = self._config(seed)
+        with python_arguments():
+            config = self._config(seed)
         folder, forget = run_folder(self, self.work_dir, config, scene)
         report: Report = Lines() if self.verbose else Silent()
         try:

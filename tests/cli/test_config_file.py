@@ -70,6 +70,9 @@ def test_settings_without_an_option_are_keys_too(tmp_path: Path, configured: Any
     path = tmp_path / "run.toml"
     path.write_text('budget = "500K-params"\nusual_finalists = 7\n')
     assert configured("--config", path)[0].usual_finalists == 7
+    path.write_text('budget = "500K-params"\npresets = "gentle"\n')
+    with pytest.raises(InputError, match="gentle"):
+        configured("--config", path)
 
 
 def test_the_configuration_of_a_run_is_a_file_of_options(tmp_path: Path, configured: Any) -> None:

@@ -83,6 +83,8 @@ def _read(ctx: click.Context, param: click.Parameter, path: Path | None) -> None
     meta: dict[str, Any] = {}
     for key, value in _flat(values, path).items():
         name = key.replace("-", "_")
+        if value is None and name in (*keys, *_no_options(keys)):
+            continue
         if name == "recipe":
             meta["recipe"] = _recipe(value, path)
         elif name not in keys and name in (further := _no_options(keys)):
@@ -93,7 +95,7 @@ def _read(ctx: click.Context, param: click.Parameter, path: Path | None) -> None
             raise InputError(f"config: {path} has the unknown key {key!r}{hint}")
         elif isinstance(value, dict | list) and name != "budget":
             raise InputError(f"config: {path}: {key} must be one value, not {value!r}")
-        elif value is not None:
+        else:
             defaults[name] = value
     if "budget" in defaults:
         budget = defaults.pop("budget")

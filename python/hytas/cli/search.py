@@ -127,7 +127,8 @@ def search(
     settings |= further_settings()
     usual = configured_recipe(Recipe(epochs=defaults["epochs"]))
     settings["budget"] = budget
-    chosen, presets = options.recipe_of(usual, RunConfig.presets, recipe, epochs)
+    presets = settings.pop("presets", RunConfig.presets)
+    chosen, presets = options.recipe_of(usual, presets, recipe, epochs)
     config = RunConfig(
         population=_either(population, defaults["population"]),
         generations=_either(generations, defaults["generations"]),

@@ -30,7 +30,7 @@ from hytas.run.prepared import Pixels
 from hytas.run.weights import load_weights
 
 COMPARED = ("svm", "rf")
-MOST_TRAIN = 1500  # an SVM on them takes at most about half a minute; the time grows with the square
+MOST_TRAIN = 1500  # an SVM takes at most about half a minute, by the square of the pixels
 MOST_TEST = 50_000
 WINNER = "winner"
 

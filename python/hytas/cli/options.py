@@ -232,6 +232,17 @@ device_option = click.option(
     help="Where to score and train; auto takes a GPU where there is one.",
 )
 
+
+def smooth_option(choices: tuple[str, ...], default: str) -> Callable[[Command], Command]:
+    """--smooth, with these choices; `default` says who chooses where it is not given."""
+    return click.option(
+        "--smooth",
+        type=click.Choice(choices),
+        help="Smooth class probabilities by a guided filter, which removes speckle from the map; "
+        f"or not (none).  [default: {default}]",
+    )
+
+
 json_option = click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
 
 

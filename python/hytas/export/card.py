@@ -15,8 +15,10 @@ def describe(
     architecture: Mapping[str, Any],
     shape: InputShape,
     temperature: float = 1.0,
+    smoothing: Mapping[str, Any] | None = None,
 ) -> ModelCard:
-    """The card of a model of `architecture` trained on `scene`, with the temperature it needs."""
+    """The card of a model of `architecture` trained on `scene`, with the temperature it needs, and
+    how its maps are smoothed."""
     wavelengths = scene.wavelengths
     return ModelCard(
         class_names=tuple(scene.class_names),
@@ -31,4 +33,5 @@ def describe(
         wavelengths=None if wavelengths is None else tuple(float(w) for w in wavelengths),
         version=version("hytas"),
         temperature=temperature,
+        smoothing=smoothing,
     )

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     "--formats",
     default="onnx,torchscript",
     show_default=True,
-    help="Also onnx-scene, onnx-fp16, onnx-int8, pt2.",
+    help="Also onnx-scene, onnx-scene-smooth (which smooths inside), onnx-fp16, onnx-int8, pt2.",
 )
 @click.option("--force", is_flag=True, help="Write a reduced format that fails its check, marked.")
 @options.json_option

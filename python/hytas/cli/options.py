@@ -183,6 +183,20 @@ preparation_options = _together(
     ),
 )
 
+
+def smooth_option(
+    choices: tuple[str, ...], default: str, value: str | None = None
+) -> Callable[[Command], Command]:
+    """--smooth, with these choices; `default` says who chooses where it is not given."""
+    return click.option(
+        "--smooth",
+        type=click.Choice(choices),
+        default=value,
+        help="Smooth class probabilities by a guided filter, which removes speckle from the map; "
+        f"or not (none).  [default: {default}]",
+    )
+
+
 training_options = _together(
     click.option(
         "--epochs",
@@ -218,6 +232,7 @@ training_options = _together(
         help="Setting of race and final training, as mixup=0.4 or class_weights=1; repeat for "
         "several.",
     ),
+    smooth_option(("auto", "guided", "none"), "by validation pixels", "auto"),
 )
 
 seed_option = click.option(
@@ -231,17 +246,6 @@ device_option = click.option(
     show_default=True,
     help="Where to score and train; auto takes a GPU where there is one.",
 )
-
-
-def smooth_option(choices: tuple[str, ...], default: str) -> Callable[[Command], Command]:
-    """--smooth, with these choices; `default` says who chooses where it is not given."""
-    return click.option(
-        "--smooth",
-        type=click.Choice(choices),
-        help="Smooth class probabilities by a guided filter, which removes speckle from the map; "
-        f"or not (none).  [default: {default}]",
-    )
-
 
 json_option = click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
 

@@ -7,6 +7,7 @@ from typing import Any
 from hytas.cli.progress import echo
 from hytas.pictures import font_note
 from hytas.run import Outcome, describe_architecture
+from hytas.run.smoothing import SmoothingChoice
 
 
 def print_outcome(outcome: Outcome, data: str) -> None:
@@ -42,10 +43,26 @@ def _print_accuracy(outcome: Outcome) -> None:
         if name == "ECE" and "ECE_before" in test:
             spread = f"{spread}  (before calibration: {test['ECE_before']:.4f})"
         echo(f"  {name:<30} {test[name]:.4f}{spread}")
+    _print_smoothing(outcome.metrics)
     _print_calibration(outcome.metrics.get("calibration"))
     echo(f"torch, ONNX and TorchScript agree on all of them: largest difference {worst:.1e}")
     if note := font_note(list(test["per_class"])):
         echo(f"note: {note}")
+
+
+def _print_smoothing(metrics: dict[str, Any]) -> None:
+    """Print the accuracy with smoothed probabilities, and whether maps are smoothed."""
+    smoothed, choice = metrics.get("smoothed"), metrics.get("smoothing")
+    if not smoothed or not choice:
+        return
+    figures = "  ".join(f"{name} {smoothed[name]:.4f}" for name in ("OA", "AA", "kappa", "ECE"))
+    over = metrics.get("seeds", {}).get("smoothed")
+    spread = ""
+    if over:
+        count, found = len(metrics["seeds"]["of"]), over["OA"]
+        spread = f"  ({count} seeds: OA {found['mean']:.4f} +- {found['std']:.4f})"
+    echo(f"with a smoothed map: {figures}{spread}")
+    echo(SmoothingChoice(**choice).describe())
 
 
 def _print_calibration(found: dict[str, Any] | None) -> None:

@@ -296,9 +296,11 @@ def read_card(file: ModelFile, path: Path) -> ModelCard:
     card = ModelCard.from_properties(file.properties, source=str(path))
     _check_preprocessing(card, path)
     try:
-        smoothing_of(card)
+        smoothing = smoothing_of(card)
     except InputError as error:
         raise InputError(f"model: {path} has broken metadata: {error}") from None
+    if smoothing is None and card.graph == "smooth-scene":
+        raise InputError(f"model: {path} has broken metadata: smoothing: none in a {card.graph}")
     mark, dtype = card.nodata, card.numpy_dtype
     if mark is not None and not _holds(dtype, mark):
         raise InputError(

@@ -279,3 +279,54 @@ def _parts(means: Array) -> tuple[list[Array], Array, Array]:
 def _short(values: npt.NDArray[np.float32]) -> list[float]:
     """As few digits as tell float32 apart."""
     return [float(str(value)) for value in values]
+
+
+def around(pixels: Array, held: Mask, reach: int) -> npt.NDArray[np.int64]:
+    """Flat indices, ascending, of pixels that hold data at most `reach` rows and columns away.
+
+    Args:
+        pixels: flat indices (n,) of those in the middle, which are among them if they hold data.
+        held: (H, W), the pixels that hold data.
+        reach: 2 r for all that smoothing reads.
+    """
+    wanted = np.zeros(held.shape)
+    wanted.flat[pixels] = 1
+    near = box_sum(box_sum(wanted, reach).T, reach).T > 0
+    return np.flatnonzero(near & held)
+
+
+def smooth_pixels(
+    smoothing: Smoothing,
+    cube: Array,
+    preprocessing: Preprocessing,
+    pixels: npt.NDArray[np.int64],
+    probabilities: Array,
+) -> npt.NDArray[np.float32]:
+    """Smoothed probabilities (n, C) of pixels, as if no others held data.
+
+    Args:
+        smoothing: whose guide and windows are taken, whatever its method.
+        cube: (H, W, B) as the sensor gives it.
+        preprocessing: of the model, which the guide was fitted with.
+        pixels: (n,) flat indices, ascending.
+        probabilities: (n, C) of them.
+    """
+    height, width = cube.shape[:2]
+    ends = np.searchsorted(pixels, np.arange(height + 1) * width)
+
+    def rows() -> Iterator[Row]:
+        for row in range(height):
+            here = slice(ends[row], ends[row + 1])
+            columns = pixels[here] - row * width
+            values = np.zeros((width, probabilities.shape[1]), np.float32)
+            guide, valid = np.zeros((width, GUIDES)), np.zeros(width, np.bool_)
+            values[columns], valid[columns] = probabilities[here], True
+            if len(columns):
+                guide = smoothing.guide(preprocessing.apply(np.asarray(cube[row])))
+            yield Row(values, guide, valid)
+
+    found = guided_rows(rows(), smoothing.radius, smoothing.eps)
+    parts = [
+        line[pixels[ends[row] : ends[row + 1]] - row * width] for row, line in enumerate(found)
+    ]
+    return np.concatenate(parts)

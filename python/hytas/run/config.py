@@ -14,6 +14,7 @@ from hytas.data import (
     load_scene,
     takes_split_options,
 )
+from hytas.deploy.smoothing import METHODS
 from hytas.errors import InputError
 from hytas.proxies import parse_proxies
 from hytas.settings import plain_numbers
@@ -67,6 +68,7 @@ class RunConfig:
         zero_is_a_class: whether 0 labels a class.
         scaling: standard or minmax.
         recipe: of the race and the final training.
+        smooth: whether maps are smoothed: "guided", "none", or "auto", by validation pixels.
         retrain_on: old name of `final_training_on`.
     """
 
@@ -98,6 +100,7 @@ class RunConfig:
     zero_is_a_class: bool = False
     scaling: str = "standard"
     recipe: Recipe = field(default_factory=Recipe)
+    smooth: str = "auto"
     retrain_on: InitVar[str | None] = None
 
     def __post_init__(self, retrain_on: str | None) -> None:
@@ -131,6 +134,8 @@ class RunConfig:
             )
         if self.final_training_on not in ("all", "train"):
             raise InputError(f"final training on {self.final_training_on!r}: must be all or train")
+        if self.smooth not in ("auto", *METHODS):
+            raise InputError(f"smooth {self.smooth!r}: must be auto, {' or '.join(METHODS)}")
         axes = [] if self.pareto is None else [name.strip() for name in self.pareto.split(",")]
         if self.pareto is not None and (axes.count("score") != 1 or len(axes) < 2):
             raise InputError(f"pareto {self.pareto}: must name score and a cost, as params,score")

@@ -61,6 +61,8 @@ class Outcome:
             "test": test,
             "seeds": self.metrics.get("seeds") if self.metrics else None,
             "calibration": self.metrics.get("calibration") if self.metrics else None,
+            "smoothed": self.metrics.get("smoothed") if self.metrics else None,
+            "smoothing": self.metrics.get("smoothing") if self.metrics else None,
             "parity": self.metrics["parity"] if self.metrics else None,
             "folder": str(self.folder),
             "files": self.files,

@@ -15,7 +15,9 @@ from hytas.tensors import CHECKSUM, read_tensors, write_tensors
 
 TRAINING = "hytas.training"
 CALIBRATION = "calibration"
-"""Entry of a training that says how its temperature was found; older files have none."""
+SMOOTHING = "smoothing"
+"""Entries of a training that say how its temperature was found, and why its maps are smoothed or
+not; older files have none."""
 
 
 @dataclass(frozen=True, eq=False)

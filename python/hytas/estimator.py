@@ -20,6 +20,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from hytas.data import CubePixels, PatchReader, Scene, SplitSettings, holds_data, scene_from_arrays
 from hytas.deploy import DeployedModel, classify_scene
+from hytas.deploy.scene import chosen_smoothing, smoothed_rows
 from hytas.errors import InputError
 from hytas.export import FORMATS, Evidence, check_formats, export_file
 from hytas.files import atomic_write
@@ -33,6 +34,8 @@ from hytas.train import Recipe
 
 Array = npt.NDArray[Any]
 DEVICES = ("auto", "cpu", "cuda")
+PROBA_ROWS = 16
+"""Rows of a cube that are read at a time for smoothed probabilities."""
 _OPTION = re.compile(r"--([a-z][a-z-]*)")
 _OF_ROWS = ("patch size", "smaller than", "single class", "at least 2 classes", "no pixel")
 _ROWS = (
@@ -42,7 +45,7 @@ _ROWS = (
 _REAL = (int, float, np.integer, np.floating)
 # Names of settings, the types they may have, and the rule in words.
 _KINDS: tuple[tuple[tuple[str, ...], tuple[type, ...], str], ...] = (
-    (("budget", "proxy", "space", "strategy", "scaling"), (str,), "text"),
+    (("budget", "proxy", "space", "strategy", "scaling", "smooth"), (str,), "text"),
     (("bands",), (str, type(None)), "text such as 1-103,110-148, or None"),
     (
         ("population", "generations", "patch_size", "band_group"),
@@ -84,6 +87,8 @@ class HSIClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             has them too.
         epochs: of the final training; None takes the recipe's number of steps.
         recipe: of race and final training, a `hytas.Recipe`; None for the default.
+        smooth: whether class probabilities are smoothed by a guided filter: "guided", "none", or
+            "auto", as the pixels held out for validation say.
         random_state: seed of search, proxies and training; None draws one.
         device: "auto", "cpu" or "cuda".
         work_dir: folder that keeps the runs, one a scene and setting: a `fit` that was killed goes
@@ -118,6 +123,7 @@ class HSIClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         validation_fraction: float = 0.2,
         epochs: int | None = None,
         recipe: Recipe | None = None,
+        smooth: str = "auto",
         random_state: int | np.random.RandomState | None = 0,
         device: str = "auto",
         work_dir: str | Path | None = None,
@@ -138,6 +144,7 @@ class HSIClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.validation_fraction = validation_fraction
         self.epochs = epochs
         self.recipe = recipe
+        self.smooth = smooth
         self.random_state = random_state
         self.device = device
         self.work_dir = work_dir
@@ -211,6 +218,11 @@ class HSIClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         model, (pixels, cube) = self._model(), _parts(cube)
         model.check_scene(cube.shape[2], name="the cube")
         fitting = model.fit_dtype(cube)
+        if (smoothing := chosen_smoothing(model, None)) is not None:
+            rows = list(smoothed_rows(model, smoothing, fitting, None, PROBA_ROWS))
+            answers = np.stack(rows)
+            answers[answers.max(axis=2) == 0] = np.nan
+            return answers if pixels is None else answers.reshape(-1, answers.shape[2])[pixels]
         read = PatchReader(fitting, model.card.patch_size)
         answers = np.full((*cube.shape[:2], len(self.classes_)), np.nan, np.float32)
         width = cube.shape[1]
@@ -334,6 +346,7 @@ class HSIClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             bands=self.bands,
             scaling=self.scaling,
             recipe=recipe,
+            smooth=self.smooth,
         )
 
     def _check_kinds(self) -> None:

@@ -25,7 +25,8 @@ class Task:
         scene_cube: (H, W, B) as the sensor gives it.
         train: flat indices (n,) of all pixels to fit on, those kept for validation among them.
         targets: class indices (n,) of the training pixels, 0-based.
-        test: flat indices (m,).
+        test: flat indices (m,), ascending, of the pixels to predict: those of the test, and in
+            a run those around them that smoothing reads.
         classes: number of classes C.
         patch_size: side of a patch.
         band_group: neighbouring bands in a token of the networks.

@@ -9,16 +9,15 @@ import torch
 from numpy.typing import NDArray
 
 from hytas.data import holds_data
-from hytas.deploy.smoothing import METHODS, Smoothing, around, smooth_pixels
+from hytas.deploy.smoothing import Smoothing, around, smooth_pixels
 from hytas.models.layers import probabilities
 from hytas.run.prepared import Pixels, PreparedScene
 from hytas.train import LabelledPixels, fit_temperature
 
-CHOICES = ("auto", *METHODS)
 LEAST_JUDGED = 10
 """Validation pixels that a choice needs."""
 MOST_NEIGHBOURS = 20_000
-"""Pixels that a network of a fold classifies to judge smoothing; fewer pixels are judged instead."""
+"""Pixels that a network of a fold classifies to judge smoothing; rather fewer are judged."""
 
 
 @dataclass(frozen=True)

@@ -99,8 +99,8 @@ class Smoothing:
         signs = np.sign(found[np.arange(len(found)), np.abs(found).argmax(axis=1)])
         if variances[-1] > 0:
             directions[: len(found)] = found * signs[:, None] / np.sqrt(variances[-1])
-        directions = directions.astype(np.float32)
-        return cls(method, directions, (directions @ mean).astype(np.float32))
+        kept = directions.astype(np.float32)
+        return cls(method, kept, (kept @ mean).astype(np.float32))
 
     def guide(self, scaled: Array) -> Array:
         """The guide (W, 3) float64 of a row of scaled spectra (W, b)."""

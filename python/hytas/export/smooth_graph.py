@@ -53,11 +53,11 @@ class SmoothModel(nn.Module):
         mixed = [p * guide[k] for k in range(GUIDES)]
         sums = self._windows(torch.cat([held[None], guide, torch.stack(pairs), p, *mixed]))
         means = sums[1:] / sums[:1].clip(min=1.0)
-        others = means[9:].unflatten(0, (GUIDES + 1, -1))
+        others = means[9:].reshape(GUIDES + 1, -1, *held.shape)
         parts = list(means[:GUIDES]), list(means[GUIDES:9]), others[0], list(others[1:])
         model = torch.cat(local_model(*parts, self.eps)) * held
         sums = self._windows(torch.cat([held[None], model]))
-        means = (sums[1:] / sums[:1].clip(min=1.0)).unflatten(0, (GUIDES + 1, -1))
+        means = (sums[1:] / sums[:1].clip(min=1.0)).reshape(GUIDES + 1, -1, *held.shape)
         linear = means[GUIDES] + sum(means[k] * guide[k] for k in range(GUIDES))
         found = as_probabilities(linear * held + (1.0 - held)).float()
         known = held > 0

@@ -61,13 +61,13 @@ def choose_smoothing(asked: str, counts: NDArray[np.int64]) -> SmoothingChoice:
         counts: (3,): pixels judged, right answers raw, right answers smoothed.
     """
     pixels, raw, smoothed = (int(number) for number in counts)
-    shares = (raw / pixels, smoothed / pixels) if pixels else (None, None)
+    before, after = (raw / pixels, smoothed / pixels) if pixels else (None, None)
     if asked != "auto":
-        return SmoothingChoice(asked, pixels, *shares, reason=f"--smooth {asked} asks for it")
+        return SmoothingChoice(asked, pixels, before, after, f"--smooth {asked} asks for it")
     if pixels < LEAST_JUDGED:
         why = f"{pixels or 'no'} validation pixels to judge by; at least {LEAST_JUDGED} are needed"
-        return SmoothingChoice("none", pixels, *shares, reason=why)
-    return SmoothingChoice("guided" if smoothed > raw else "none", pixels, *shares)
+        return SmoothingChoice("none", pixels, before, after, why)
+    return SmoothingChoice("guided" if smoothed > raw else "none", pixels, before, after)
 
 
 def fit_guide(data: PreparedScene) -> Smoothing:

@@ -149,9 +149,13 @@ SMALL = {
     "embed_dim": 80,
     "band_depth": 0,
     "pixel_depth": 1,
-    "band_heads": [],
+    "band_mixer": "attention",
+    "band_gate": "no",
+    "band_heads": 2,
+    "pixel_mixer": "attention",
+    "pixel_gate": "no",
+    "pixel_heads": 4,
     "band_mlp": [],
-    "pixel_heads": [4],
     "pixel_mlp": [3],
 }
 NETWORKS = {"small winner, 87K": SMALL, "HyTAS, depth 7, width 112": HYTAS}

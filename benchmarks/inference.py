@@ -44,16 +44,19 @@ ARCHITECTURES: dict[str, dict[str, Any]] = {
         "embed_dim": 96,
         "band_depth": 0,
         "pixel_depth": 4,
-        "band_heads": [],
+        "band_mixer": "attention",
+        "band_gate": "no",
+        "band_heads": 2,
+        "pixel_mixer": "attention",
+        "pixel_gate": "no",
+        "pixel_heads": 4,
         "band_mlp": [],
-        "pixel_heads": [4] * 4,
         "pixel_mlp": [2] * 4,
     },
 }
 ARCHITECTURES["small"] = ARCHITECTURES["pixels"] | {
     "embed_dim": 80,
     "pixel_depth": 1,
-    "pixel_heads": [4],
     "pixel_mlp": [3],
 }
 

@@ -38,9 +38,13 @@ ARCHITECTURE = {
     "embed_dim": 64,
     "band_depth": 0,
     "pixel_depth": 3,
-    "band_heads": [],
+    "band_heads": 2,
     "band_mlp": [],
-    "pixel_heads": [4, 4, 4],
+    "pixel_heads": 4,
+    "band_mixer": "attention",
+    "band_gate": "no",
+    "pixel_mixer": "attention",
+    "pixel_gate": "no",
     "pixel_mlp": [2, 2, 2],
 }
 BLOCK, INNER_BLOCK, GUARD = 16, 8, 3

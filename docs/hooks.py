@@ -36,6 +36,7 @@ PUBLIC = (
     "references",
     "analysis",
     "run",
+    "estimator",
 )
 """Packages whose docstrings are the API, in the order of the data flow."""
 OWN_HEADING = ("    options:", "      show_root_heading: true", "      show_root_toc_entry: true")

@@ -27,6 +27,7 @@ RANK = {
     "pictures": 1,
     "data": 1,
     "models": 2,
+    "report": 2,
     "proxies": 3,
     "search": 4,
     "train": 4,
@@ -34,6 +35,7 @@ RANK = {
     "export": 5,  # it checks its files by running them as deploy does
     "analysis": 5,
     "race": 5,
+    "supernet": 5,
     "references": 5,
     "run": 6,
     "estimator": 7,

@@ -90,7 +90,7 @@ def test_refusals() -> None:
         calibration([0, 1], [0, 1], [0.5])
     with pytest.raises(InputError, match=r"must all lie in 0\.\.1"):
         calibration([0, 1], [0, 1], [0.5, np.nan])
-    with pytest.raises(InputError, match="none given"):
+    with pytest.raises(InputError, match="there are none"):
         summarise([])
     other = accuracy_report([0, 1], [0, 1], ("x", "y"))
     with pytest.raises(InputError, match="same classes"):

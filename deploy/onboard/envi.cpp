@@ -106,7 +106,7 @@ EnviCube::EnviCube(const std::string& header) : header_(header), fields_(parse(h
         throw Error("cube: " + header + ": interleave is " + interleave_ + ", must be bsq, bil or bip");
     if (const auto found = fields_.find("data ignore value"); found != fields_.end()) {
         ignore_ = number(found->second);
-        if (!ignore_) throw Error("cube: " + header + ": 'data ignore value' is " + found->second + ", a number needed");
+        if (!ignore_) throw Error("cube: " + header + ": 'data ignore value' is " + found->second + "; a number is needed");
     }
     if (bands_ > (std::int64_t{1} << 59) / (lines_ * samples_)) throw Error("cube: " + header + ": no file holds that many lines, samples and bands");
     read_wavelengths();
@@ -132,12 +132,12 @@ void EnviCube::read_wavelengths() {
         wavelengths_.clear();
         if (bands_ > 1) note_ = header_ + ": its list of wavelengths is not used: " + reason;
     };
-    if (units != fields_.end() && !is_length_unit(units->second)) return unused("wavelength units = " + units->second + ": nanometers or micrometers needed");
+    if (units != fields_.end() && !is_length_unit(units->second)) return unused("wavelength units = " + units->second + ": nanometers or micrometers are needed");
     const std::vector<std::string> texts = parts(listed->second);
     if (texts.size() != static_cast<std::size_t>(bands_)) return unused(std::to_string(texts.size()) + " values for " + std::to_string(bands_) + " bands");
     for (const std::string& text : texts) {
         const std::optional<double> value = number(text);
-        if (!value || !std::isfinite(*value) || *value <= 0) return unused("positive finite numbers needed");
+        if (!value || !std::isfinite(*value) || *value <= 0) return unused("positive finite numbers are needed");
         wavelengths_.push_back(*value);
     }
     // Optical sensors measure up to 20 micrometres: what is under 100 is in micrometres.

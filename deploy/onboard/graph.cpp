@@ -107,7 +107,7 @@ constexpr std::array<std::string_view, 82> operators{"Abs",
                                                      "Where"};
 
 std::string_view bytes_of(const Field& field) {
-    if (field.is_number) throw Error("is not an ONNX file (a protobuf field is a number, a message needed)");
+    if (field.is_number) throw Error("is not an ONNX file (a protobuf field is a number; a message is needed)");
     return field.bytes;
 }
 

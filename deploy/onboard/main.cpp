@@ -140,7 +140,7 @@ void check_apart(const std::filesystem::path& header, const Options& options, co
         const bool of_cube = same_file(file, cube.header()) || same_file(file, cube.data());
         if (of_cube || same_file(file, options.model))
             throw Error("map: " + file.string() + " is also a file of the " + (of_cube ? "cube" : "model") + ": an output must be a file of its own");
-        if (std::filesystem::is_directory(file)) throw Error("map: " + file.string() + " is a folder, a file name needed");
+        if (std::filesystem::is_directory(file)) throw Error("map: " + file.string() + " is a folder; the name of a file is needed");
     }
 }
 

@@ -25,7 +25,7 @@ std::string read(const std::string& path) {
     const std::filesystem::path place(path);
     std::error_code failed;
     if (!std::filesystem::exists(place, failed)) throw Error("model: no such file: " + path);
-    if (!std::filesystem::is_regular_file(place, failed)) throw Error("model: " + path + " is no plain file, an exported .onnx file needed");
+    if (!std::filesystem::is_regular_file(place, failed)) throw Error("model: " + path + " is no plain file; an exported .onnx file is needed");
     if (std::filesystem::file_size(place, failed) > most_bytes) throw Error("model: " + path + " is larger than any model: at most 512 MiB allowed");
     std::ifstream file(path, std::ios::binary);
     std::string bytes(static_cast<std::size_t>(std::filesystem::file_size(place, failed)), '\0');
@@ -105,7 +105,7 @@ ModelFile::ModelFile(const std::string& place) : path(place), bytes(read(place))
         throw Error("model: " + path + " is damaged or was changed: its SHA-256 is not that of its metadata; write it again with `hytas export`");
     if (!told && *format == "2") throw Error("model: " + path + " is damaged or was changed: it has lost its checksum");
     if (!told) note = "the model is of an older hytas and has no checksum: damage would go unnoticed; `hytas export` writes it again with one";
-    if (foreign.empty() && graphs != 1) foreign = "has " + std::to_string(graphs) + " graphs, one needed";
+    if (foreign.empty() && graphs != 1) foreign = "has " + std::to_string(graphs) + " graphs; one is needed";
     if (foreign.empty() && opsets == 0) foreign = "names no operator set";
     try {
         if (!foreign.empty()) throw Error(foreign);

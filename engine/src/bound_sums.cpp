@@ -76,37 +76,37 @@ std::int64_t BoundSums::over_layers(const BoundSum& sum, const Gene8* genome) co
 }
 
 // Padding is option 0, so summing all layers of the largest depth adds a known amount; then no loop depends on the depth.
-BoundSums::Ends BoundSums::ends_of(const BoundSum& sum, const Gene8* genome) const {
+BoundSums::Ends BoundSums::ends_of(const BoundSum& sum, std::size_t combination) const {
     Ends ends{};
-    if (!sum.window(genome, ends.floor, ends.cap)) return {1, 0};
+    if (!sum.window(combination, ends.floor, ends.cap)) return {1, 0};
+    const Gene8* genes = space_.combinations().genes(combination);
     std::int64_t padding = 0;
     for (std::size_t g = 0; g < sum.groups.size(); ++g) {
         const LayerGroup& group = space_.groups()[g];
         const LayerCosts& costs = *sum.groups[g];
-        const std::size_t row = costs.projection.row(genome);
-        for (std::size_t layer = group.depth(genome); layer < group.most_layers; ++layer) padding += costs.of(row, layer)[0];
+        const std::size_t row = costs.projection.row(genes);
+        for (std::size_t layer = group.depth(genes); layer < group.most_layers; ++layer) padding += costs.of(row, layer)[0];
     }
     return {ends.floor + padding, ends.cap + padding};
 }
 
 void BoundSums::tabulate() {
-    if (space_.combinations() > most_tabulated) return;
-    Genome genome(space_.genome_length());
-    for (std::size_t combination = 0; combination < space_.combinations(); ++combination) {
-        space_.write_combination(combination, genome);
+    const Combinations& combinations = space_.combinations();
+    if (combinations.size() > most_tabulated) return;
+    for (std::size_t combination = 0; combination < combinations.size(); ++combination) {
         for (const BoundSum& sum : sums_) {
-            ends_.push_back(space_.allowed(combination) ? ends_of(sum, genome.data()) : Ends{1, 0});
-            for (const LayerCosts* costs : sum.groups) rows_.push_back(costs->of(costs->projection.row(genome.data()), 0));
+            ends_.push_back(ends_of(sum, combination));
+            for (const LayerCosts* costs : sum.groups) rows_.push_back(costs->of(costs->projection.row(combinations.genes(combination)), 0));
         }
     }
 }
 
 bool BoundSums::fit(const Gene8* genome) const {
-    const std::size_t combination = space_.combination_of(genome);
-    if (sums_.empty() || ends_.empty()) {
-        if (!space_.allowed(combination)) return false;
+    const std::size_t combination = space_.combinations().of(genome);
+    if (combination == Combinations::none) return false;
+    if (ends_.empty()) {
         for (const BoundSum& sum : sums_) {
-            const Ends ends = ends_of(sum, genome);
+            const Ends ends = ends_of(sum, combination);
             std::int64_t total = 0;
             for (std::size_t g = 0; g < sum.groups.size(); ++g)
                 total += sum_group(space_.groups()[g], *sum.groups[g], sum.groups[g]->of(sum.groups[g]->projection.row(genome), 0), genome,

@@ -21,9 +21,9 @@ struct BoundSum {
     std::int64_t upper = 0;
     std::vector<const LayerCosts*> groups;
 
-    // Ends of the sum over layers, given the global genes; false when they alone break the bound.
-    bool window(const Gene8* genome, std::int64_t& floor, std::int64_t& cap) const {
-        const std::int64_t global = cost->global[cost->projection.row(genome)];
+    // Ends of the sum over layers, given the combination of global genes; false when they alone break the bound.
+    bool window(std::size_t combination, std::int64_t& floor, std::int64_t& cap) const {
+        const std::int64_t global = cost->global[combination];
         floor = kind == Kind::sum ? lower - global : kind == Kind::reaching && global < lower ? 1 : 0;
         cap = kind == Kind::sum ? upper - global : kind == Kind::exceeding ? 0 : Budget::unbounded;
         return global <= upper;
@@ -46,7 +46,7 @@ class BoundSums {
         std::int64_t cap;
     };
 
-    Ends ends_of(const BoundSum& sum, const Gene8* genome) const;
+    Ends ends_of(const BoundSum& sum, std::size_t combination) const;
     void tabulate();
 
     const SearchSpace& space_;

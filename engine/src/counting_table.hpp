@@ -40,14 +40,14 @@ struct Root {
     std::size_t combination = 0;
     const Level* level = nullptr;
     Wide count = 0;
-    std::size_t begin = 0;  // states [begin, end) of the level, when `states` is empty
+    std::size_t begin = 0;  // states [begin, end) of the level, when `states` is null
     std::size_t end = 0;
-    std::vector<std::uint32_t> states;  // else these, and `before` for them
-    std::vector<Wide> before;
+    const std::uint32_t* states = nullptr;  // else states[begin] to states[end - 1], and before[begin] ... for them
+    const Wide* before = nullptr;
 
-    std::size_t size() const { return states.empty() ? end - begin : states.size(); }
-    std::uint32_t state(std::size_t i) const { return states.empty() ? static_cast<std::uint32_t>(begin + i) : states[i]; }
-    Wide count_before(std::size_t i) const { return states.empty() ? level->before[begin + i] - level->before[begin] : before[i]; }
+    std::size_t size() const { return end - begin; }
+    std::uint32_t state(std::size_t i) const { return states == nullptr ? static_cast<std::uint32_t>(begin + i) : states[begin + i]; }
+    Wide count_before(std::size_t i) const { return before == nullptr ? level->before[begin + i] - level->before[begin] : before[begin + i]; }
 };
 
 // What one bounded cost adds to the state.
@@ -83,7 +83,10 @@ class CountingTable {
     std::vector<Dimension> dimensions_;
     SumPacking packing_;
     std::vector<std::unique_ptr<Level>> levels_;
-    std::vector<Root> roots_;  // by ascending combination
+    std::vector<Root> roots_;             // by ascending combination
+    std::vector<std::uint32_t> root_at_;  // [combination]; no_state: none
+    std::vector<std::uint32_t> picked_;   // states of roots whose states are not neighbours
+    std::vector<Wide> picked_before_;     // and the counts of the states before, root by root
     Wide total_ = 0;
     bool narrow_ = true;
     std::size_t entries_ = 0;

@@ -10,8 +10,8 @@ namespace hytas {
 
 namespace {
 
-// A definition may use others twice each, so a chain of n of them could cost 2^n steps: a bound keeps loading finite.
-constexpr int most_steps = 20000;
+// A long chain of definitions is a deep recursion: a bound keeps it inside the stack.
+constexpr int most_deep = 5000;
 
 Value truth(bool value) { return {Rational(value ? 1 : 0), -1}; }
 
@@ -25,6 +25,8 @@ bool true_of(const Value& value) { return !(number_of(value) == Rational(0)); }
 }  // namespace
 
 Expressions::Root Expressions::add(Node node) {
+    if (node.op == Op::slot) node.reads = node.slot + 1;
+    for (const Root input : node.inputs) node.reads = std::max(node.reads, nodes_[input].reads);
     nodes_.push_back(std::move(node));
     return nodes_.size() - 1;
 }
@@ -37,12 +39,10 @@ void Expressions::define_symbol(const std::string& name, const Symbol& symbol) {
 }
 
 void Expressions::define_constant(const std::string& name, Rational value) {
-    define_symbol(name, {Symbol::Kind::node, add({Op::constant, {value, -1}, 0, {}}), 0, 0});
+    define_symbol(name, {Symbol::Kind::node, add({Op::constant, {value, -1}, 0, {}, 0}), 0, 0});
 }
 
 void Expressions::define_gene(const std::string& name, std::size_t slot, std::size_t length) { define_symbol(name, {Symbol::Kind::gene, 0, slot, length}); }
-
-void Expressions::define_layer_index(const std::string& name) { define_symbol(name, {Symbol::Kind::node, add({Op::layer, {}, 0, {}}), 0, 0}); }
 
 void Expressions::define(const std::string& name, const std::string& text) {
     define_symbol(name, {Symbol::Kind::node, parse(text, "definition " + quoted(name)), 0, 0});
@@ -56,9 +56,9 @@ std::int32_t Expressions::intern_label(const std::string& label) {
     return index;
 }
 
-Value Expressions::evaluate(Root root, const Environment& environment) const {
-    int left = most_steps;
-    return step(root, environment, left);
+Value Expressions::evaluate(Root root, Environment& environment) const {
+    environment.known_.resize(nodes_.size());
+    return step(root, environment, 0);
 }
 
 Value Expressions::arithmetic(Op op, const Value& left, const Value& right) {
@@ -83,34 +83,41 @@ Value Expressions::arithmetic(Op op, const Value& left, const Value& right) {
     }
 }
 
-Value Expressions::logical(const Node& node, const Environment& environment, int& left) const {
-    const bool first = true_of(step(node.inputs[0], environment, left));
+Value Expressions::logical(const Node& node, Environment& environment, int depth) const {
+    const bool first = true_of(step(node.inputs[0], environment, depth));
     switch (node.op) {
         case Op::logical_not: return truth(!first);
-        case Op::logical_and: return truth(first && true_of(step(node.inputs[1], environment, left)));
-        case Op::logical_or: return truth(first || true_of(step(node.inputs[1], environment, left)));
-        default: return step(node.inputs[first ? 1 : 2], environment, left);  // choose
+        case Op::logical_and: return truth(first && true_of(step(node.inputs[1], environment, depth)));
+        case Op::logical_or: return truth(first || true_of(step(node.inputs[1], environment, depth)));
+        default: return step(node.inputs[first ? 1 : 2], environment, depth);  // choose
     }
 }
 
-Value Expressions::step(Root root, const Environment& environment, int& left) const {
-    if (--left < 0) throw Error("expression: takes more than 20,000 steps to evaluate");
+const Value& Expressions::step(Root root, Environment& environment, int depth) const {
     const Node& node = nodes_[root];
+    if (node.op == Op::constant) return node.value;
+    if (node.op == Op::slot) return environment.slots_[node.slot];
+    Environment::Known& known = environment.known_[root];
+    if (known.time >= environment.changed_[node.reads]) return known.value;
+    if (depth > most_deep) throw Error("expression: operations are nested more than 5,000 deep");
+    known.value = compute(node, environment, depth + 1);
+    known.time = environment.now_;
+    return known.value;
+}
+
+Value Expressions::compute(const Node& node, Environment& environment, int depth) const {
     switch (node.op) {
-        case Op::constant: return node.value;
-        case Op::slot: return environment.slots[node.slot];
-        case Op::layer: return {Rational(environment.layer), -1};
         case Op::logical_and:
         case Op::logical_or:
         case Op::logical_not:
-        case Op::choose: return logical(node, environment, left);
-        case Op::negate: return {Rational(0) - number_of(step(node.inputs[0], environment, left)), -1};
-        case Op::floor: return {Rational(number_of(step(node.inputs[0], environment, left)).floor()), -1};
-        case Op::ceil: return {Rational(number_of(step(node.inputs[0], environment, left)).ceil()), -1};
+        case Op::choose: return logical(node, environment, depth);
+        case Op::negate: return {Rational(0) - number_of(step(node.inputs[0], environment, depth)), -1};
+        case Op::floor: return {Rational(number_of(step(node.inputs[0], environment, depth)).floor()), -1};
+        case Op::ceil: return {Rational(number_of(step(node.inputs[0], environment, depth)).ceil()), -1};
         default: break;
     }
-    Value result = step(node.inputs[0], environment, left);
-    for (std::size_t i = 1; i < node.inputs.size(); ++i) result = arithmetic(node.op, result, step(node.inputs[i], environment, left));
+    Value result = step(node.inputs[0], environment, depth);
+    for (std::size_t i = 1; i < node.inputs.size(); ++i) result = arithmetic(node.op, result, step(node.inputs[i], environment, depth));
     return result;
 }
 
@@ -134,12 +141,6 @@ std::vector<Expressions::Root> Expressions::addends(Root root) const {
     for (const Root input : nodes_[root].inputs)
         for (const Root one : addends(input)) all.push_back(one);
     return all;
-}
-
-bool Expressions::uses_layer_index(Root root) const {
-    std::set<Root> seen;
-    visit(root, seen);
-    return std::any_of(seen.begin(), seen.end(), [this](Root node) { return nodes_[node].op == Op::layer; });
 }
 
 }  // namespace hytas

@@ -38,7 +38,7 @@ void ExpressionParser::expect(const std::string& token) {
     if (!take(token)) fail("expected '" + token + "'");
 }
 
-ExpressionParser::Root ExpressionParser::node(Op op, std::vector<Root> inputs) { return into_.add({op, {}, 0, std::move(inputs)}); }
+ExpressionParser::Root ExpressionParser::node(Op op, std::vector<Root> inputs) { return into_.add({op, {}, 0, std::move(inputs), 0}); }
 
 ExpressionParser::Root ExpressionParser::whole() {
     if (text_.size() > longest) fail("is longer than 4096 characters");
@@ -151,7 +151,7 @@ ExpressionParser::Root ExpressionParser::number() {
     const std::size_t start = at_;
     while (at_ < text_.size() && (is_digit(text_[at_]) || text_[at_] == '.')) ++at_;
     const Rational value = Rational::parse(text_.substr(start, at_ - start), what_ + ": number");
-    return into_.add({Op::constant, {value, -1}, 0, {}});
+    return into_.add({Op::constant, {value, -1}, 0, {}, 0});
 }
 
 ExpressionParser::Root ExpressionParser::label() {
@@ -159,7 +159,7 @@ ExpressionParser::Root ExpressionParser::label() {
     if (end == std::string::npos) fail("a label has no closing quote");
     const std::string text = text_.substr(at_ + 1, end - at_ - 1);
     at_ = end + 1;
-    return into_.add({Op::constant, {Rational(0), into_.intern_label(text)}, 0, {}});
+    return into_.add({Op::constant, {Rational(0), into_.intern_label(text)}, 0, {}, 0});
 }
 
 std::string ExpressionParser::word() {
@@ -204,7 +204,7 @@ ExpressionParser::Root ExpressionParser::name(const std::string& name) {
         if (element >= symbol.length) fail(quoted(name) + " has elements 0 to " + std::to_string(symbol.length - 1));
         expect("]");
     }
-    return into_.add({Op::slot, {}, symbol.slot + element, {}});
+    return into_.add({Op::slot, {}, symbol.slot + element, {}, 0});
 }
 
 }  // namespace hytas

@@ -82,20 +82,18 @@ void Feasible::weigh_roots() {
 // The weight of one architecture of each root when choices are uniform: genes of layers that it does not have were drawn
 // as well. Layers that no root has would count for all alike, so they are left out.
 void Feasible::multiply_roots() {
-    Genome genome(space_->genome_length());
     std::vector<std::size_t> deepest(space_->groups().size(), 0);
+    for (const Root& root : table_->roots())
+        for (std::size_t g = 0; g < deepest.size(); ++g)
+            deepest[g] = std::max(deepest[g], space_->groups()[g].depth(space_->combinations().genes(root.combination)));
     for (const Root& root : table_->roots()) {
-        space_->write_combination(root.combination, genome);
-        for (std::size_t g = 0; g < deepest.size(); ++g) deepest[g] = std::max(deepest[g], space_->groups()[g].depth(genome.data()));
-    }
-    for (const Root& root : table_->roots()) {
-        space_->write_combination(root.combination, genome);
+        const Gene8* genes = space_->combinations().genes(root.combination);
         Wide multiplicity = 1;
         for (std::size_t g = 0; g < deepest.size(); ++g)
-            for (std::size_t layer = space_->groups()[g].depth(genome.data()); layer < deepest[g]; ++layer)
+            for (std::size_t layer = space_->groups()[g].depth(genes); layer < deepest[g]; ++layer)
                 multiplicity = checked_multiply(multiplicity, space_->groups()[g].options);
         for (const Gene& gene : space_->genes())
-            if (!gene.weights.empty()) multiplicity = checked_multiply(multiplicity, gene.weights[genome[gene.slot]]);
+            if (!gene.weights.empty()) multiplicity = checked_multiply(multiplicity, gene.weights[genes[gene.slot]]);
         multiplicity_.push_back(multiplicity);
     }
 }
@@ -152,7 +150,7 @@ void Feasible::walk(Wide index, GenomeSpan genome) const {
     const std::size_t at = locate(root_before_, index);
     const Root& root = table_->roots()[at];
     std::fill(genome.begin(), genome.end(), Gene8{0});
-    space_->write_combination(root.combination, genome);
+    space_->combinations().write(root.combination, genome.data());
     walk_down(*table_, *space_, root, index - root_before_[at], genome.data());
 }
 
@@ -171,7 +169,7 @@ void Feasible::draw(Rng& rng, Uniform uniform, GenomeSpan genome) const {
     const std::size_t at = locate(weight_before_, draw);
     const Root& root = table_->roots()[at];
     std::fill(genome.begin(), genome.end(), Gene8{0});
-    space_->write_combination(root.combination, genome);
+    space_->combinations().write(root.combination, genome.data());
     walk_down(*table_, *space_, root, (draw - weight_before_[at]) / multiplicity_[at], genome.data());
 }
 
@@ -187,7 +185,7 @@ void Feasible::sample(Rng& rng, Uniform uniform, GenomeSpan genome) const {
 Wide Feasible::rank(GenomeView genome) const {
     require_exact("rank");
     space_->check(genome);
-    const Root* root = fits(genome.data()) ? table_->root_of(space_->combination_of(genome.data())) : nullptr;
+    const Root* root = fits(genome.data()) ? table_->root_of(space_->combinations().of(genome.data())) : nullptr;
     bool found = false;
     const Wide index = root == nullptr ? 0 : walk_up(*table_, *space_, *root, genome.data(), found);
     if (!found) throw Error("architecture " + space_->key(genome) + ": is not inside the budget " + budget_.text());

@@ -1,8 +1,9 @@
-// Adds a cost to a space from a table of measured costs: one row a combination of the genes that it depends on.
+// Adds a cost to a space from a table of measured costs: a row holds for combinations of the genes that it depends on.
 #include <algorithm>
 #include <map>
 #include <optional>
 
+#include "addends.hpp"
 #include "hytas/error.hpp"
 #include "hytas/search_space.hpp"
 #include "hytas/text.hpp"
@@ -14,6 +15,8 @@ namespace {
 // A time is stored in nanoseconds, any other unit in billionths of itself.
 constexpr std::int64_t parts = 1000000000;
 constexpr std::int64_t most_cost = std::int64_t{1} << 50;
+constexpr std::size_t most_entries = std::size_t{1} << 24;
+constexpr std::size_t most_steps = std::size_t{1} << 28;
 
 std::optional<std::int64_t> nanoseconds(const std::string& unit) {
     if (unit == "ns") return 1;
@@ -30,6 +33,21 @@ struct Place {
     std::size_t slot = 0;  // global: its byte; layer: its place inside a layer
 };
 
+// Rows that name the same genes: a cost for every combination of their values, the last place varying fastest.
+struct Part {
+    std::vector<Place> places;
+    std::vector<std::int64_t> costs;
+};
+
+// A row: for each place the indices of the values that it holds for.
+struct Row {
+    const Json* when = nullptr;
+    std::vector<std::vector<std::size_t>> indices;
+    std::int64_t cost = 0;
+};
+
+constexpr std::int64_t no_cost = -1;
+
 }  // namespace
 
 class LatencyReader {
@@ -45,12 +63,8 @@ class LatencyReader {
         const auto time = nanoseconds(unit_);
         factor_ = time.value_or(parts);
         cost.unit = time ? "ns" : "1e-9 " + unit_;
-        for (std::size_t slot = 0; slot < space_.global_slots(); ++slot) {
-            cost.projection.terms.push_back({slot, cost.projection.rows});
-            cost.projection.rows *= space_.values_of_slot(slot).size();
-        }
-        cost.global.assign(cost.projection.rows, 0);
-        if (const Json* rows = member(file_, "global", Json::Kind::array, false)) add_rows(*rows, nullptr, cost.projection, cost.global, 1);
+        const Json* global = member(file_, "global", Json::Kind::array, false);
+        add_global(global == nullptr ? std::vector<Part>() : parts_of(*global, nullptr), cost.global);
         const Json* layers = member(file_, "layers", Json::Kind::object, false);
         for (const LayerGroup& group : space_.groups()) {
             LayerCosts costs;
@@ -60,9 +74,14 @@ class LatencyReader {
             for (const std::size_t slot : used) {
                 costs.projection.terms.push_back({slot, costs.projection.rows});
                 costs.projection.rows *= space_.values_of_slot(slot).size();
+                if (costs.projection.rows > most_entries / costs.options) fail("has more than 16,777,216 different layers");
             }
             costs.values.assign(costs.projection.rows * costs.options, 0);
-            if (rows != nullptr) add_rows(*rows, &group, costs.projection, costs.values, costs.options);
+            if (rows != nullptr) {
+                const std::vector<Part> parts = parts_of(*rows, &group);
+                check_steps(parts.size(), costs.values.size());
+                for (const Part& part : parts) add_layers(part, group, costs);
+            }
             cost.groups.push_back(std::move(costs));
         }
         return cost;
@@ -151,50 +170,124 @@ class LatencyReader {
         return cost;
     }
 
-    using Part = std::map<std::vector<std::size_t>, std::int64_t>;  // value indices -> cost
+    // The values that an entry of a row names: one, or a list without repetition.
+    std::vector<std::size_t> indices_in(const Values& values, const std::string& name, const Json& entry) const {
+        if (!entry.is(Json::Kind::array)) return {index_in(values, name, entry)};
+        if (entry.items().empty()) fail("\"when\": the list of " + name + " is empty");
+        std::vector<std::size_t> indices;
+        std::vector<bool> named(values.size(), false);
+        for (const Json& value : entry.items()) {
+            indices.push_back(index_in(values, name, value));
+            if (named[indices.back()]) fail("\"when\": the list of " + name + " has " + value.dump() + " twice");
+            named[indices.back()] = true;
+        }
+        return indices;
+    }
 
-    // Rows that name the same genes are one part; parts add up. Each must have every combination of its genes once.
-    void add_rows(const Json& rows, const LayerGroup* group, const Projection& projection, std::vector<std::int64_t>& into, std::size_t options) const {
-        std::map<std::vector<std::string>, Part> tables;
+    // Each must have every combination of its genes once.
+    std::vector<Part> parts_of(const Json& rows, const LayerGroup* group) {
+        std::map<std::vector<std::string>, std::vector<Row>> tables;  // by the names of their genes
         for (const Json& row : rows.items()) {
-            std::vector<std::pair<std::string, Json>> when = when_of(row).members();
+            std::vector<std::pair<std::string_view, const Json*>> when;
+            for (const auto& [name, entry] : when_of(row).members()) when.emplace_back(name, &entry);
             std::sort(when.begin(), when.end(), [](const auto& left, const auto& right) { return left.first < right.first; });
             std::vector<std::string> names;
-            std::vector<std::size_t> indices;
-            for (const auto& [name, value] : when) {
-                names.push_back(name);
-                indices.push_back(index_in(*place_of(name, group).values, name, value));
+            Row found;
+            found.when = &when_of(row);
+            for (const auto& [name, entry] : when) {
+                names.emplace_back(name);
+                found.indices.push_back(indices_in(*place_of(names.back(), group).values, names.back(), *entry));
             }
-            if (!tables[names].emplace(indices, cost_of(row)).second) fail("two rows have the same \"when\" " + when_of(row).dump());
+            found.cost = cost_of(row);
+            tables[names].push_back(std::move(found));
         }
-        for (const auto& [names, part] : tables) {
-            std::vector<Place> places;
-            std::size_t combinations = 1;
-            for (const std::string& name : names) {
-                places.push_back(place_of(name, group));
-                combinations *= places.back().values->size();
-            }
-            if (part.size() != combinations)
-                fail("has " + std::to_string(part.size()) + " of the " + std::to_string(combinations) + " combinations of " +
-                     (names.empty() ? "no gene" : join(names)));
-            spread(places, part, group, projection, into, options);
+        std::vector<Part> parts;
+        for (const auto& [names, found] : tables) parts.push_back(part_of(names, found, group));
+        return parts;
+    }
+
+    Part part_of(const std::vector<std::string>& names, const std::vector<Row>& rows, const LayerGroup* group) {
+        const std::string genes = names.empty() ? "no gene" : join(names);
+        Part part;
+        std::size_t combinations = 1;
+        for (const std::string& name : names) {
+            part.places.push_back(place_of(name, group));
+            combinations *= part.places.back().values->size();
+            if (combinations > most_entries) fail("has more than 16,777,216 combinations of " + genes);
+        }
+        entries_ += combinations;
+        if (entries_ > most_entries) fail("has more than 16,777,216 combinations of genes in all of its parts");
+        part.costs.assign(combinations, no_cost);
+        std::size_t covered = 0;
+        for (const Row& row : rows) covered += cover(row, part);
+        if (covered != combinations) fail("has " + std::to_string(covered) + " of the " + std::to_string(combinations) + " combinations of " + genes);
+        return part;
+    }
+
+    // Sets the cost of every combination that a row holds for, and returns how many they are.
+    std::size_t cover(const Row& row, Part& part) const {
+        std::vector<std::size_t> cells = {0};
+        for (std::size_t i = 0; i < part.places.size(); ++i) {
+            std::vector<std::size_t> longer;
+            longer.reserve(cells.size() * row.indices[i].size());
+            for (const std::size_t cell : cells)
+                for (const std::size_t index : row.indices[i]) longer.push_back(cell * part.places[i].values->size() + index);
+            cells = std::move(longer);
+        }
+        for (const std::size_t cell : cells) {
+            if (part.costs[cell] != no_cost) fail("two rows have the same \"when\" " + described(cell, row, part));
+            part.costs[cell] = row.cost;
+        }
+        return cells.size();
+    }
+
+    // One combination of a row, with the names in the row's order.
+    std::string described(std::size_t cell, const Row& row, const Part& part) const {
+        Json::Members members = row.when->members();
+        std::vector<std::size_t> order(members.size());
+        for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
+        std::sort(order.begin(), order.end(), [&](std::size_t left, std::size_t right) { return members[left].first < members[right].first; });
+        for (std::size_t i = order.size(); i-- > 0; cell /= part.places[i].values->size())
+            members[order[i]].second = part.places[i].values->all[cell % part.places[i].values->size()];
+        return Json::object(std::move(members)).dump();
+    }
+
+    // Many parts over many combinations would take too long to add up.
+    void check_steps(std::size_t parts, std::size_t combinations) const {
+        if (parts > most_steps / std::max<std::size_t>(1, combinations))
+            fail("takes more than 268,435,456 steps to add up: " + std::to_string(parts) + " parts over " + std::to_string(combinations) + " combinations of genes");
+    }
+
+    void add_global(const std::vector<Part>& parts, std::vector<std::int64_t>& into) const {
+        check_steps(parts.size(), space_.combinations().size());
+        std::vector<Projection> genes_of;
+        for (const Part& part : parts) {
+            Projection genes;
+            for (std::size_t i = part.places.size(); i-- > 0; genes.rows *= part.places[i].values->size())
+                genes.terms.push_back({part.places[i].slot, genes.rows});
+            genes_of.push_back(std::move(genes));
+        }
+        const auto value = [&](std::size_t i, const Gene8* genes) { return static_cast<Wide>(parts[i].costs[genes_of[i].row(genes)]); };
+        sum_addends<Wide>(space_.combinations(), genes_of, value, [&](Wide sum) {
+            if (sum > static_cast<Wide>(most_cost)) fail("its costs add up to too much");
+            into.push_back(static_cast<std::int64_t>(sum));
+        });
+    }
+
+    void add_layers(const Part& part, const LayerGroup& group, LayerCosts& into) const {
+        for (std::size_t at = 0; at < into.values.size(); ++at) {
+            std::size_t index = 0;
+            for (const Place& place : part.places)
+                index = index * place.values->size() + index_at(place, at / into.options, at % into.options, group, into.projection);
+            into.values[at] += part.costs[index];
+            if (into.values[at] > most_cost) fail("its costs add up to too much");
         }
     }
 
-    void spread(const std::vector<Place>& places, const Part& part, const LayerGroup* group, const Projection& projection, std::vector<std::int64_t>& into,
-                std::size_t options) const {
-        std::vector<std::size_t> key(places.size());
-        for (std::size_t at = 0; at < into.size(); ++at) {
-            for (std::size_t i = 0; i < places.size(); ++i) key[i] = index_at(places[i], at / options, at % options, group, projection);
-            into[at] += part.at(key);
-            if (into[at] > most_cost) fail("its costs add up to too much");
-        }
-    }
-
-    static std::size_t index_at(const Place& place, std::size_t row, std::size_t option, const LayerGroup* group, const Projection& projection) {
+    static std::size_t index_at(const Place& place, std::size_t row, std::size_t option, const LayerGroup& group, const Projection& projection) {
         if (place.layer) {
-            for (std::size_t i = group->radix.size(); i-- > place.slot + 1;) option /= group->radix[i];
-            return option % group->radix[place.slot];
+            for (std::size_t i = group.radix.size(); i-- > place.slot + 1;) option /= group.radix[i];
+            return option % group.radix[place.slot];
         }
         for (const Projection::Term& term : projection.terms)
             if (term.slot == place.slot) return row / term.stride % place.values->size();
@@ -206,6 +299,7 @@ class LatencyReader {
     Json file_;
     std::string unit_;
     std::int64_t factor_ = 1;
+    std::size_t entries_ = 0;  // of all parts
 };
 
 SearchSpace SearchSpace::with_table(const std::string& name, std::string_view text) const {

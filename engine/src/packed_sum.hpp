@@ -28,6 +28,8 @@ class SumPacking {
 
     Wide pack(const Sums& sums) const;
     std::int64_t get(Wide packed, std::size_t dimension) const { return static_cast<std::int64_t>((packed >> shift_[dimension]) & mask_[dimension]); }
+    // The least of all packed sums whose first dimension is `value`.
+    Wide leading(std::int64_t value) const { return static_cast<Wide>(value) << shift_[0]; }
     bool inside(Wide packed, const Window& window) const {
         for (std::size_t d = 0; d < shift_.size(); ++d) {
             const std::int64_t value = get(packed, d);

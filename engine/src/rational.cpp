@@ -144,17 +144,17 @@ std::string Rational::text() const {
     return std::to_string(numerator_) + "/" + std::to_string(denominator_);
 }
 
-Rational operator+(const Rational& left, const Rational& right) {
+Rational Rational::add(const Rational& left, const Rational& right) {
     return reduced(static_cast<Signed>(left.numerator_) * right.denominator_ + static_cast<Signed>(right.numerator_) * left.denominator_,
                    static_cast<Signed>(left.denominator_) * right.denominator_);
 }
 
-Rational operator-(const Rational& left, const Rational& right) {
+Rational Rational::subtract(const Rational& left, const Rational& right) {
     return reduced(static_cast<Signed>(left.numerator_) * right.denominator_ - static_cast<Signed>(right.numerator_) * left.denominator_,
                    static_cast<Signed>(left.denominator_) * right.denominator_);
 }
 
-Rational operator*(const Rational& left, const Rational& right) {
+Rational Rational::multiply(const Rational& left, const Rational& right) {
     return reduced(static_cast<Signed>(left.numerator_) * right.numerator_, static_cast<Signed>(left.denominator_) * right.denominator_);
 }
 
@@ -163,7 +163,7 @@ Rational operator/(const Rational& left, const Rational& right) {
     return reduced(static_cast<Signed>(left.numerator_) * right.denominator_, static_cast<Signed>(left.denominator_) * right.numerator_);
 }
 
-bool operator<(const Rational& left, const Rational& right) {
+bool Rational::before(const Rational& left, const Rational& right) {
     return static_cast<Signed>(left.numerator_) * right.denominator_ < static_cast<Signed>(right.numerator_) * left.denominator_;
 }
 

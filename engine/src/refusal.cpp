@@ -14,16 +14,14 @@ namespace {
 // The smallest (or largest) cost of a space, whatever else holds.
 std::int64_t extreme(const SearchSpace& space, const CostTable& cost, bool largest) {
     const auto better = [largest](std::int64_t left, std::int64_t right) { return largest ? std::max(left, right) : std::min(left, right); };
-    Genome genome(space.genome_length());
     std::optional<std::int64_t> best;
-    for (std::size_t i = 0; i < space.combinations(); ++i) {
-        if (!space.allowed(i)) continue;
-        space.write_combination(i, genome);
-        std::int64_t total = cost.global[cost.projection.row(genome.data())];
+    for (std::size_t i = 0; i < space.combinations().size(); ++i) {
+        const Gene8* genes = space.combinations().genes(i);
+        std::int64_t total = cost.global[i];
         for (std::size_t g = 0; g < cost.groups.size(); ++g) {
             const LayerCosts& layers = cost.groups[g];
-            const std::size_t row = layers.projection.row(genome.data());
-            for (std::size_t layer = 0; layer < space.groups()[g].depth(genome.data()); ++layer) {
+            const std::size_t row = layers.projection.row(genes);
+            for (std::size_t layer = 0; layer < space.groups()[g].depth(genes); ++layer) {
                 const std::int64_t* values = layers.of(row, layer);
                 const auto [low, high] = std::minmax_element(values, values + layers.options);
                 total = cost.join(total, largest ? *high : *low);
@@ -39,10 +37,8 @@ std::optional<std::int64_t> extreme_in(const SearchSpace& space, const std::vect
     const CountingTable table(space, bounds, most_entries);
     const CostTable& cost = space.costs()[space.cost_index(bounds[at].cost)];
     std::optional<std::int64_t> best;
-    Genome genome(space.genome_length());
     for (const Root& root : table.roots()) {
-        space.write_combination(root.combination, genome);
-        const std::int64_t global = cost.global[cost.projection.row(genome.data())];
+        const std::int64_t global = cost.global[root.combination];
         for (std::size_t i = 0; i < root.size(); ++i) {
             const std::int64_t total = global + table.packing().get(root.level->sums[root.state(i)], at);
             best = !best ? total : largest ? std::max(*best, total) : std::min(*best, total);

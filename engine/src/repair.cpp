@@ -74,7 +74,8 @@ struct Repair::Scratch {
     std::size_t entries = 0;                                   // in all of them
     std::vector<Distances<std::uint64_t>> distances;
     std::vector<Distances<Wide>> wide_distances;  // of roots with 2^64 architectures or more
-    std::vector<std::size_t> nearest;
+    std::vector<std::size_t> around;              // combinations at one distance from the child
+    std::vector<std::size_t> nearest;             // roots
     Genome genome;
 };
 
@@ -92,7 +93,7 @@ Repair& Repair::operator=(Repair&&) noexcept = default;
 
 std::size_t Repair::operator()(Rng& rng, Gene8* child) {
     const SearchSpace& space = feasible_->space();
-    const std::size_t combination = space.combination_of(child);
+    const std::size_t combination = space.combinations().of(child);
     if (feasible_->fits(child)) return 0;
     std::size_t changed = 0;
     if (feasible_->table().root_of(combination) == nullptr) {
@@ -105,31 +106,46 @@ std::size_t Repair::operator()(Rng& rng, Gene8* child) {
     return changed + change_fewest(rng, child);
 }
 
+// The roots whose global genes differ least from the child's, ascending, and in how many genes.
+std::size_t Repair::find_nearest(const Gene8* child) {
+    const Combinations& combinations = feasible_->space().combinations();
+    const auto& roots = feasible_->table().roots();
+    std::vector<std::size_t>& nearest = scratch_->nearest;
+    // Nearly always one or two changes lead to a root. Where that is not so, looking at every root takes fewer steps.
+    std::size_t steps = roots.size();
+    for (std::size_t distance = 1; distance <= combinations.slots(); ++distance) {
+        nearest.clear();
+        scratch_->around.clear();
+        if (!combinations.at_distance(child, distance, steps, scratch_->around)) break;
+        for (const std::size_t combination : scratch_->around)
+            if (const Root* root = feasible_->table().root_of(combination)) nearest.push_back(static_cast<std::size_t>(root - roots.data()));
+        if (!nearest.empty()) return distance;
+    }
+    std::size_t fewest = combinations.slots() + 1;
+    for (std::size_t i = 0; i < roots.size(); ++i) {
+        const Gene8* other = combinations.genes(roots[i].combination);
+        std::size_t distance = 0;
+        for (std::size_t slot = 0; slot < combinations.slots(); ++slot) distance += other[slot] == child[slot] ? 0 : 1;
+        if (distance > fewest) continue;
+        if (distance < fewest) nearest.clear();
+        fewest = distance;
+        nearest.push_back(i);
+    }
+    return fewest;
+}
+
 std::size_t Repair::change_global(Rng& rng, Gene8* child) {
     const SearchSpace& space = feasible_->space();
     const auto& roots = feasible_->table().roots();
-    Genome& other = scratch_->genome;
-    std::size_t fewest = space.global_slots() + 1;
+    const std::size_t fewest = find_nearest(child);
     Wide weight = 0;
-    scratch_->nearest.clear();
-    for (std::size_t i = 0; i < roots.size(); ++i) {
-        space.write_combination(roots[i].combination, other);
-        std::size_t distance = 0;
-        for (std::size_t slot = 0; slot < space.global_slots(); ++slot) distance += other[slot] == child[slot] ? 0 : 1;
-        if (distance > fewest) continue;
-        if (distance < fewest) {
-            fewest = distance;
-            weight = 0;
-            scratch_->nearest.clear();
-        }
-        scratch_->nearest.push_back(i);
-        weight += roots[i].count;
-    }
+    for (const std::size_t i : scratch_->nearest) weight += roots[i].count;
     Wide draw = rng.below_wide(weight);
     std::size_t pick = 0;
     while (draw >= roots[scratch_->nearest[pick]].count) draw -= roots[scratch_->nearest[pick++]].count;
+    Genome& other = scratch_->genome;
     std::copy(child, child + space.genome_length(), other.begin());
-    space.write_combination(roots[scratch_->nearest[pick]].combination, {child, space.genome_length()});
+    space.combinations().write(roots[scratch_->nearest[pick]].combination, child);
     for (const LayerGroup& group : space.groups()) {
         const std::size_t had = group.depth(other.data()) * group.radix.size();
         const std::size_t has = group.depth(child) * group.radix.size();
@@ -144,8 +160,9 @@ bool Repair::list_changes(Gene8* child) {
     const SearchSpace& space = feasible_->space();
     const std::vector<BoundSum>& sums = feasible_->bounds().all();
     Scratch& scratch = *scratch_;
+    const std::size_t combination = space.combinations().of(child);
     for (std::size_t d = 0; d < sums.size(); ++d) {
-        if (!sums[d].window(child, scratch.floor[d], scratch.cap[d])) return false;
+        if (!sums[d].window(combination, scratch.floor[d], scratch.cap[d])) return false;
         scratch.total[d] = feasible_->bounds().over_layers(sums[d], child);
     }
     scratch.changes.clear();
@@ -324,7 +341,7 @@ void Repair::measure_distances(const std::vector<ReachedLevel>& levels, const Ge
 }
 
 std::size_t Repair::change_fewest(Rng& rng, Gene8* child) {
-    const Root& root = *feasible_->table().root_of(feasible_->space().combination_of(child));
+    const Root& root = *feasible_->table().root_of(feasible_->space().combinations().of(child));
     const std::vector<ReachedLevel>& levels = reached_from(root);
     // Ways are architectures of the root, each counted once.
     if (root.count >> 64 == 0) return draw_nearest(rng, levels, scratch_->distances, child);

@@ -20,29 +20,12 @@ std::size_t SearchSpace::cost_index(const std::string& cost) const {
     throw Error("cost " + quoted(cost) + ": space " + name_ + " has " + join(cost_names()) + (near.empty() ? "" : "; did you mean '" + near + "'?"));
 }
 
-std::size_t SearchSpace::combination_of(const Gene8* genome) const {
-    std::size_t index = 0;
-    for (std::size_t slot = 0; slot < slot_gene_.size(); ++slot) index = index * slot_radix_[slot] + genome[slot];
-    return index;
-}
-
-void SearchSpace::write_combination(std::size_t combination, GenomeSpan genome) const {
-    for (std::size_t slot = slot_gene_.size(); slot-- > 0;) {
-        const std::size_t radix = slot_radix_[slot];
-        genome[slot] = static_cast<Gene8>(combination % radix);
-        combination /= radix;
-    }
-}
-
 Wide SearchSpace::size() const {
-    Genome genome(genome_length_);
     Wide total = 0;
-    for (std::size_t i = 0; i < combinations_; ++i) {
-        if (!allowed(i)) continue;
-        write_combination(i, genome);
+    for (std::size_t i = 0; i < combinations_.size(); ++i) {
         Wide here = 1;
         for (const LayerGroup& group : groups_)
-            for (std::size_t layer = 0; layer < group.depth(genome.data()); ++layer) here = checked_multiply(here, group.options);
+            for (std::size_t layer = 0; layer < group.depth(combinations_.genes(i)); ++layer) here = checked_multiply(here, group.options);
         total = checked_add(total, here);
     }
     return total;
@@ -50,7 +33,7 @@ Wide SearchSpace::size() const {
 
 std::int64_t SearchSpace::cost(std::size_t index, const Gene8* genome) const {
     const CostTable& table = costs_[index];
-    std::int64_t total = table.global[table.projection.row(genome)];
+    std::int64_t total = table.global[combinations_.of(genome)];
     for (std::size_t g = 0; g < groups_.size(); ++g) {
         const LayerGroup& group = groups_[g];
         const LayerCosts& layers = table.groups[g];
@@ -79,6 +62,7 @@ std::string SearchSpace::complaint(GenomeView genome) const {
                     return genes_[group.genes[i]].name + " index " + std::to_string(*at) + " of layer " + std::to_string(layer) +
                            (layer < depth ? " is out of range" : " is beyond the depth: must be 0");
     }
+    if (combinations_.of(genome.data()) != Combinations::none) return "";
     for (const Requirement& rule : requirements_)
         if (rule.broken[rule.genes.row(genome.data())]) return complaint(rule, genome);
     return "";

@@ -1,9 +1,10 @@
 // The part of the reader that tabulates the cost expressions of a space.
 #include <algorithm>
+#include <optional>
 
+#include "addends.hpp"
 #include "hytas/error.hpp"
 #include "hytas/text.hpp"
-#include "row_walk.hpp"
 #include "space_reader.hpp"
 
 namespace hytas {
@@ -11,6 +12,7 @@ namespace hytas {
 namespace {
 constexpr std::int64_t most_cost = std::int64_t{1} << 61;  // two of them still add up in 64 bits
 constexpr std::size_t most_entries = std::size_t{1} << 24;
+constexpr std::size_t most_known = std::size_t{1} << 21;  // 48 MB
 }  // namespace
 
 void SpaceReader::read_costs() {
@@ -71,36 +73,24 @@ Projection SpaceReader::projection_of(Expressions::Root root, int group, const s
         }
         for (std::size_t i = 0; i < space_.genes_.size(); ++i) {
             const Gene& gene = space_.genes_[i];
-            if (gene.group < 0 || static_cast<std::size_t>(layer_slot(i)) != *slot || gene.group == group) continue;
+            if (gene.group < 0 || layer_slots_[i] != *slot || gene.group == group) continue;
             fail(what + " reads " + quoted(gene.name) + ", a gene of other layers");
         }
     }
-    if (group < 0 && expressions_.uses_layer_index(root)) fail(what + " reads 'layer' outside \"layers\"");
+    if (group < 0 && reads_layer_index(root)) fail(what + " reads 'layer' outside \"layers\"");
     return projection;
 }
 
-void SpaceReader::set_slot(std::size_t slot, const Values& values, std::size_t value) {
-    Value& place = environment_.slots[slot];
-    if (values.numbers.empty())
-        place = {Rational(0), expressions_.intern_label(values.all[value].text())};
-    else
-        place = {values.numbers[value], -1};
-}
-
 void SpaceReader::set_row(const Projection& projection, std::size_t row) {
-    for (const Projection::Term& term : projection.terms) {
-        const Values& values = space_.values_of_slot(term.slot);
-        set_slot(term.slot, values, row / term.stride % values.size());
-    }
+    for (const Projection::Term& term : projection.terms) set_slot(term.slot, row / term.stride % space_.radix_of_slot(term.slot));
 }
 
 void SpaceReader::set_option(std::size_t group, std::size_t option) {
     const LayerGroup& layers = space_.groups_[group];
-    for (std::size_t i = layers.genes.size(); i-- > 0; option /= layers.radix[i])
-        set_slot(static_cast<std::size_t>(layer_slot(layers.genes[i])), space_.genes_[layers.genes[i]].values(), option % layers.radix[i]);
+    for (std::size_t i = layers.genes.size(); i-- > 0; option /= layers.radix[i]) set_slot(layer_slots_[layers.genes[i]], option % layers.radix[i]);
 }
 
-Rational SpaceReader::number(Expressions::Root root, const std::string& what) const {
+Rational SpaceReader::number(Expressions::Root root, const std::string& what) {
     Value value;
     try {
         value = expressions_.evaluate(root, environment_);
@@ -117,36 +107,54 @@ std::int64_t SpaceReader::whole_cost(const Rational& value, const std::string& w
     return value.numerator();
 }
 
-// A cost may read every global gene where each addend reads a few: the addends are tabulated over what they read, and added up.
+// A cost may read every global gene where each addend reads a few: what an addend is for those few is computed once.
 void SpaceReader::tabulate_global(CostTable& cost, Expressions::Root root, const std::string& what) {
-    cost.projection = projection_of(root, -1, what);
-    std::vector<Rational> sums(cost.projection.rows);
-    for (const Expressions::Root addend : expressions_.addends(root)) {
-        const Projection part = projection_of(addend, -1, what);
-        std::vector<Rational> values;
-        for (std::size_t row = 0; row < part.rows; ++row) {
-            set_row(part, row);
-            values.push_back(number(addend, what));
-        }
-        RowWalk walk(space_, cost.projection, part);
-        for (Rational& sum : sums) sum = sum + values[walk.next()];
+    projection_of(root, -1, what);
+    const std::vector<Expressions::Root> addends = expressions_.addends(root);
+    std::vector<Projection> genes_of;
+    std::vector<std::vector<std::optional<Rational>>> known(addends.size());  // [row]; empty where there are too many rows
+    std::size_t room = most_known;
+    for (const Expressions::Root addend : addends) {
+        genes_of.push_back(projection_of(addend, -1, what));
+        if (genes_of.back().rows > room) continue;
+        known[genes_of.size() - 1].resize(genes_of.back().rows);
+        room -= genes_of.back().rows;
     }
-    for (const Rational& sum : sums) cost.global.push_back(whole_cost(sum, what));
+    const auto compute = [&](std::size_t i, const Gene8* genes) {
+        for (const Projection::Term& term : genes_of[i].terms) set_slot(term.slot, genes[term.slot]);
+        return number(addends[i], what);
+    };
+    const auto value = [&](std::size_t i, const Gene8* genes) {
+        if (known[i].empty()) return compute(i, genes);
+        std::optional<Rational>& row = known[i][genes_of[i].row(genes)];
+        if (!row) row = compute(i, genes);
+        return *row;
+    };
+    cost.global.reserve(space_.combinations().size());
+    sum_addends<Rational>(space_.combinations(), genes_of, value, [&](const Rational& sum) { cost.global.push_back(whole_cost(sum, what)); });
 }
 
 LayerCosts SpaceReader::tabulate_layers(Expressions::Root root, std::size_t group, const std::string& what) {
     LayerCosts table;
     table.projection = projection_of(root, static_cast<int>(group), what);
-    table.layers = expressions_.uses_layer_index(root) ? std::max<std::size_t>(space_.groups_[group].most_layers, 1) : 1;
+    table.layers = reads_layer_index(root) ? std::max<std::size_t>(space_.groups_[group].most_layers, 1) : 1;
     table.options = space_.groups_[group].options;
-    if (table.projection.rows * table.layers > most_entries / table.options) fail(what + " has more than 16,777,216 different layers");
+    if (table.projection.rows > most_entries / table.options / table.layers) fail(what + " has more than 16,777,216 different layers");
+    std::vector<bool> allowed(table.projection.rows, false);
+    for (std::size_t i = 0; i < space_.combinations().size(); ++i) allowed[table.projection.row(space_.combinations().genes(i))] = true;
+    table.values.assign(table.projection.rows * table.layers * table.options, 0);
+    std::int64_t* at = table.values.data();
     for (std::size_t row = 0; row < table.projection.rows; ++row) {
+        if (!allowed[row]) {
+            at += table.layers * table.options;
+            continue;
+        }
         set_row(table.projection, row);
         for (std::size_t layer = 0; layer < table.layers; ++layer) {
-            environment_.layer = static_cast<std::int64_t>(layer);
+            environment_.set(space_.global_slots(), {Rational(static_cast<std::int64_t>(layer)), -1});
             for (std::size_t option = 0; option < table.options; ++option) {
                 set_option(group, option);
-                table.values.push_back(whole_cost(number(root, what), what));
+                *at++ = whole_cost(number(root, what), what);
             }
         }
     }

@@ -5,14 +5,13 @@
 
 #include "hytas/error.hpp"
 #include "hytas/text.hpp"
-#include "row_walk.hpp"
 
 namespace hytas {
 
 namespace {
 
-// The tables of a space grow with the combinations of its global genes; genes of layers cost nothing.
-constexpr std::size_t most_combinations = std::size_t{1} << 20;
+// Of global genes, allowed or not: rows of a projection are counted in 64 bits.
+constexpr std::size_t most_combinations = std::size_t{1} << 62;
 constexpr std::size_t most_options = std::size_t{1} << 16;
 constexpr std::size_t most_layers = 255;
 constexpr std::size_t most_block_options = std::size_t{1} << 12;
@@ -245,6 +244,7 @@ void SpaceReader::decode_blocks(LayerGroup& group) {
 }
 
 void SpaceReader::lay_out() {
+    std::size_t combinations = 1;
     for (std::size_t i = 0; i < space_.genes_.size(); ++i) {
         Gene& gene = space_.genes_[i];
         if (gene.group >= 0) continue;
@@ -252,8 +252,9 @@ void SpaceReader::lay_out() {
         for (std::size_t element = 0; element < std::max<std::size_t>(gene.length, 1); ++element) {
             space_.slot_gene_.push_back(i);
             space_.slot_radix_.push_back(gene.values(element).size());
-            space_.combinations_ *= gene.values(element).size();
-            if (space_.combinations_ > most_combinations) fail("has more than 1,048,576 combinations of global genes; let some belong to layers (\"per\")");
+            if (gene.values(element).size() > most_combinations / combinations)
+                fail("has more than 2^62 combinations of global genes, allowed or not; let some belong to layers (\"per\")");
+            combinations *= gene.values(element).size();
         }
     }
     space_.genome_length_ = space_.slot_gene_.size();
@@ -296,21 +297,25 @@ void SpaceReader::make_masks() {
     }
 }
 
-std::int32_t SpaceReader::layer_slot(std::size_t gene) const {
-    std::size_t slot = space_.slot_gene_.size();
-    for (std::size_t i = 0; i < gene; ++i) slot += space_.genes_[i].group >= 0 ? 1 : 0;
-    return static_cast<std::int32_t>(slot);
+std::vector<Value> SpaceReader::known_values(const Values& values) {
+    std::vector<Value> known;
+    for (std::size_t i = 0; i < values.size(); ++i)
+        known.push_back(values.numbers.empty() ? Value{Rational(0), expressions_.intern_label(values.all[i].text())} : Value{values.numbers[i], -1});
+    return known;
 }
 
 void SpaceReader::define_names() {
     for (const auto& [name, value] : space_.variables_) expressions_.define_constant(name, value);
-    expressions_.define_layer_index("layer");
-    for (std::size_t i = 0; i < space_.genes_.size(); ++i) {
-        const Gene& gene = space_.genes_[i];
-        const std::size_t slot = gene.group < 0 ? gene.slot : static_cast<std::size_t>(layer_slot(i));
-        expressions_.define_gene(gene.name, slot, gene.length);
+    // In the order in which they change when costs are tabulated: what reads only the first ones is kept longest.
+    for (std::size_t slot = 0; slot < space_.global_slots(); ++slot) slot_values_.push_back(known_values(space_.values_of_slot(slot)));
+    expressions_.define_gene("layer", slot_values_.size(), 0);
+    slot_values_.emplace_back();
+    for (const Gene& gene : space_.genes_) {
+        layer_slots_.push_back(slot_values_.size());
+        expressions_.define_gene(gene.name, gene.group < 0 ? gene.slot : slot_values_.size(), gene.length);
+        if (gene.group >= 0) slot_values_.push_back(known_values(gene.values()));
     }
-    environment_.slots.resize(space_.slot_gene_.size() + space_.genes_.size());
+    environment_.resize(slot_values_.size());
     if (const Json* definitions = member(file_, "definitions", Json::Kind::object, false))
         for (const auto& [name, text] : definitions->members()) {
             if (!text.is(Json::Kind::string) && !text.is(Json::Kind::number)) fail("definition " + quoted(name) + " must be an expression in quotes");
@@ -320,25 +325,24 @@ void SpaceReader::define_names() {
 
 void SpaceReader::read_requirements() {
     const Json* rules = member(file_, "require", Json::Kind::array, false);
-    if (rules == nullptr) return;
-    space_.forbidden_.assign(space_.combinations_, false);
-    Projection all;
-    for (std::size_t slot = space_.slot_gene_.size(); slot-- > 0; all.rows *= space_.slot_radix_[slot]) all.terms.push_back({slot, all.rows});
-    for (const Json& rule : rules->items()) {
+    for (const Json& rule : rules == nullptr ? std::vector<Json>() : rules->items()) {
         const Expressions::Root root = expression(rule, "require");
         Requirement found{rule.text(), projection_of(root, -1, "require"), {}, {}};
+        if (found.genes.rows > Combinations::most)
+            fail("require " + quoted(found.text) + " reads genes of more than 1,048,576 combinations; write it as several requirements");
         for (std::size_t row = 0; row < found.genes.rows; ++row) {
             set_row(found.genes, row);
             found.broken.push_back(whole_cost(number(root, "require"), "require") == 0);
         }
         for (const auto& [name, value] : space_.variables_)
             if (names(found.text, name)) found.variables.push_back(name);
-        RowWalk walk(space_, all, found.genes);
-        for (std::size_t i = 0; i < space_.combinations_; ++i)
-            if (found.broken[walk.next()]) space_.forbidden_[i] = true;
         space_.requirements_.push_back(std::move(found));
     }
-    if (std::all_of(space_.forbidden_.begin(), space_.forbidden_.end(), [](bool no) { return no; })) fail("\"require\" excludes everything");
+    try {
+        space_.combinations_ = Combinations(space_.slot_radix_, space_.requirements_);
+    } catch (const Error& error) {
+        fail(error.what());
+    }
 }
 
 }  // namespace hytas

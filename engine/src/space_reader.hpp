@@ -31,6 +31,7 @@ class SpaceReader {
     void lay_out();
     static void decode_blocks(LayerGroup& group);
     void make_masks();
+    std::vector<Value> known_values(const Values& values);
     void define_names();
     void read_requirements();
     void read_costs();
@@ -38,21 +39,23 @@ class SpaceReader {
 
     Expressions::Root expression(const Json& text, const std::string& what);
     Projection projection_of(Expressions::Root root, int group, const std::string& what) const;
+    bool reads_layer_index(Expressions::Root root) const { return expressions_.slots_of(root).contains(space_.global_slots()); }
     void tabulate_global(CostTable& cost, Expressions::Root root, const std::string& what);
     LayerCosts tabulate_layers(Expressions::Root root, std::size_t group, const std::string& what);
-    Rational number(Expressions::Root root, const std::string& what) const;
+    Rational number(Expressions::Root root, const std::string& what);
     std::int64_t whole_cost(const Rational& value, const std::string& what) const;
     void set_row(const Projection& projection, std::size_t row);
     void set_option(std::size_t group, std::size_t option);
-    void set_slot(std::size_t slot, const Values& values, std::size_t value);
-    std::int32_t layer_slot(std::size_t gene) const;
+    void set_slot(std::size_t slot, std::size_t value) { environment_.set(slot, slot_values_[slot][value]); }
     static void check_total(const SearchSpace& space, const CostTable& cost);
 
     Json file_;
     Variables given_;
     SearchSpace space_;
     Expressions expressions_;
-    Environment environment_;
+    Environment environment_;                      // slots: the global ones, the index of the layer, one a gene of a layer
+    std::vector<std::vector<Value>> slot_values_;  // [slot]: of its gene; none for the index of the layer
+    std::vector<std::size_t> layer_slots_;         // [gene]: of the genes of layers
 };
 
 }  // namespace hytas

@@ -150,24 +150,36 @@ void TableBuilder::merge(Level& level, const std::vector<Wide>& adds, const Step
     }
 }
 
-void TableBuilder::pick_states(Root& root, const Window& window) const {
+void TableBuilder::pick_states(Root& root, const Window& window) {
     const std::vector<Wide>& sums = root.level->sums;
-    if (table_.dimensions_.size() <= 1) {
-        const bool free = table_.dimensions_.empty();
-        const Wide low = free ? 0 : static_cast<Wide>(window.floor[0]);
-        const Wide high = free ? 0 : static_cast<Wide>(window.cap[0]);
-        root.begin = static_cast<std::size_t>(std::lower_bound(sums.begin(), sums.end(), low) - sums.begin());
-        root.end = static_cast<std::size_t>(std::upper_bound(sums.begin(), sums.end(), high) - sums.begin());
-        root.count = root.level->before[root.end] - root.level->before[root.begin];
+    const std::size_t dimensions = table_.dimensions_.size();
+    root.end = sums.size();
+    if (dimensions > 0) {  // states are in the order of the first sum
+        const auto first = std::lower_bound(sums.begin(), sums.end(), table_.packing_.leading(window.floor[0]));
+        root.begin = static_cast<std::size_t>(first - sums.begin());
+        root.end = static_cast<std::size_t>(std::lower_bound(first, sums.end(), table_.packing_.leading(window.cap[0] + 1)) - sums.begin());
+    }
+    const auto inside = [&](std::size_t state) { return dimensions <= 1 || table_.packing_.inside(sums[state], window); };
+    while (root.begin < root.end && !inside(root.begin)) ++root.begin;
+    while (root.begin < root.end && !inside(root.end - 1)) --root.end;
+    const std::size_t offset = table_.picked_.size();
+    Wide count = 0;
+    for (std::size_t state = root.begin; dimensions > 1 && state < root.end; ++state) {
+        if (!inside(state)) continue;
+        table_.picked_.push_back(static_cast<std::uint32_t>(state));
+        table_.picked_before_.push_back(count);
+        count = checked_add(count, root.level->counts[state]);
+    }
+    if (table_.picked_.size() - offset < root.end - root.begin && dimensions > 1) {
+        root.begin = offset;
+        root.end = table_.picked_.size();
+        root.states = table_.picked_.data();  // set again once all are picked: only which roots have picked states counts here
+        root.count = count;
         return;
     }
-    root.before.push_back(0);
-    for (std::size_t state = 0; state < sums.size(); ++state) {
-        if (!table_.packing_.inside(sums[state], window)) continue;
-        root.states.push_back(static_cast<std::uint32_t>(state));
-        root.before.push_back(checked_add(root.before.back(), root.level->counts[state]));
-    }
-    root.count = root.before.back();
+    table_.picked_.resize(offset);
+    table_.picked_before_.resize(offset);
+    root.count = root.level->before[root.end] - root.level->before[root.begin];
 }
 
 void TableBuilder::finish_roots() {
@@ -175,16 +187,29 @@ void TableBuilder::finish_roots() {
         level->before.assign(1, 0);
         for (const Wide count : level->counts) level->before.push_back(checked_add(level->before.back(), count));
     }
-    std::vector<Root> kept;
+    const auto dimensions = static_cast<std::ptrdiff_t>(table_.dimensions_.size());
+    std::size_t kept = 0;
+    Window window;
     for (std::size_t i = 0; i < table_.roots_.size(); ++i) {
         Root& root = table_.roots_[i];
-        root.level = plans_[root_plans_[i].first].top;
-        pick_states(root, root_plans_[i].second);
+        root.level = plans_[root_plans_[i]].top;
+        const auto ends = root_windows_.begin() + static_cast<std::ptrdiff_t>(i) * 2 * dimensions;
+        window.floor.assign(ends, ends + dimensions);
+        window.cap.assign(ends + dimensions, ends + 2 * dimensions);
+        pick_states(root, window);
         if (root.count == 0) continue;
         table_.total_ = checked_add(table_.total_, root.count);
-        kept.push_back(std::move(root));
+        table_.roots_[kept++] = root;
     }
-    table_.roots_ = std::move(kept);
+    table_.roots_.resize(kept);
+    table_.root_at_.assign(space_.combinations().size(), no_state);
+    for (std::size_t i = 0; i < kept; ++i) {
+        Root& root = table_.roots_[i];
+        table_.root_at_[root.combination] = static_cast<std::uint32_t>(i);
+        if (root.states == nullptr) continue;
+        root.states = table_.picked_.data();
+        root.before = table_.picked_before_.data();
+    }
     table_.narrow_ = (table_.total_ >> 64) == 0;
     for (const auto& level : table_.levels_) accumulate(*level);
 }
@@ -213,9 +238,8 @@ CountingTable::CountingTable(const SearchSpace& space, const std::vector<Bound>&
 }
 
 const Root* CountingTable::root_of(std::size_t combination) const {
-    const auto before = [](const Root& root, std::size_t value) { return root.combination < value; };
-    const auto found = std::lower_bound(roots_.begin(), roots_.end(), combination, before);
-    return found == roots_.end() || found->combination != combination ? nullptr : &*found;
+    const std::uint32_t at = combination < root_at_.size() ? root_at_[combination] : no_state;
+    return at == no_state ? nullptr : &roots_[at];
 }
 
 Wide CountingTable::sums_of(const SearchSpace& space, const Gene8* genome) const {

@@ -1,8 +1,7 @@
 // Plans which levels a counting table needs and with which windows, then builds them from the last layer to the first.
 #pragma once
 
-#include <map>
-#include <tuple>
+#include <unordered_map>
 #include <vector>
 
 #include "counting_table.hpp"
@@ -39,11 +38,20 @@ class TableBuilder {
     void build(const std::vector<Bound>& bounds);
 
   private:
-    using PlanKey = std::tuple<std::size_t, std::size_t, std::size_t>;  // group, row, layers left
+    struct PlanKey {
+        std::size_t group;
+        std::size_t row;
+        std::size_t left;  // layers
+
+        bool operator==(const PlanKey&) const = default;
+    };
+    struct PlanHash {
+        std::size_t operator()(const PlanKey& key) const { return (key.row * 512 + key.left * 2 + 1) * 0x9e3779b97f4a7c15ULL + key.group; }
+    };
 
     void set_dimensions(const std::vector<Bound>& bounds);
     void set_projections();
-    bool root_window(const Gene8* genome, Window& window) const;
+    bool root_window(std::size_t combination, Window& window) const;
     std::size_t plan(const Gene8* genome, std::size_t group, std::size_t left);
     std::vector<Step> steps_of(const Gene8* genome, std::size_t group, std::size_t layer) const;
     Step joint_step(const Gene8* genome, std::size_t group, std::size_t layer) const;
@@ -55,16 +63,17 @@ class TableBuilder {
     void merge(Level& level, const std::vector<Wide>& adds, const Step& step, const Window& window) const;
     void accumulate(Level& level) const;
     void finish_roots();
-    void pick_states(Root& root, const Window& window) const;
+    void pick_states(Root& root, const Window& window);
 
     const SearchSpace& space_;
     CountingTable& table_;
     std::size_t most_entries_;
     std::vector<std::int64_t> units_;      // one a bound; empty: exact
     std::vector<Projection> projections_;  // of each group and the ones after it
-    std::map<PlanKey, std::size_t> plan_of_;
+    std::unordered_map<PlanKey, std::size_t, PlanHash> plan_of_;
     std::vector<LayerPlan> plans_;
-    std::vector<std::pair<std::size_t, Window>> root_plans_;  // parallel to the table's roots
+    std::vector<std::size_t> root_plans_;     // parallel to the table's roots
+    std::vector<std::int64_t> root_windows_;  // [root * 2 * dimensions]: the floors and the caps of each
 };
 
 }  // namespace hytas

@@ -55,13 +55,13 @@ void TableBuilder::set_projections() {
 }
 
 // The window that the layers must hit, given the global genes. False: no layers can make it.
-bool TableBuilder::root_window(const Gene8* genome, Window& window) const {
-    window = {};
+bool TableBuilder::root_window(std::size_t combination, Window& window) const {
+    window.floor.clear();
+    window.cap.clear();
     std::int64_t layers = 0;
-    for (const LayerGroup& group : space_.groups()) layers += static_cast<std::int64_t>(group.depth(genome));
+    for (const LayerGroup& group : space_.groups()) layers += static_cast<std::int64_t>(group.depth(space_.combinations().genes(combination)));
     for (const Dimension& dimension : table_.dimensions_) {
-        const CostTable& cost = space_.costs()[dimension.cost];
-        const std::int64_t global = cost.global[cost.projection.row(genome)];
+        const std::int64_t global = space_.costs()[dimension.cost].global[combination];
         if (global > dimension.upper) return false;
         if (dimension.maximum) {
             window.floor.push_back(global >= dimension.lower ? 0 : 1);
@@ -181,29 +181,24 @@ void TableBuilder::plan_roots() {
     LayerPlan nothing;
     nothing.layer = nothing.suffix = {zero, zero};
     plans_.push_back(std::move(nothing));
-    Genome genome(space_.genome_length());
-    for (std::size_t combination = 0; combination < space_.combinations(); ++combination) {
-        if (!space_.allowed(combination)) continue;
-        space_.write_combination(combination, genome);
-        Window window;
-        if (!root_window(genome.data(), window)) continue;
-        const std::size_t depth = space_.groups().empty() ? 0 : space_.groups()[0].depth(genome.data());
-        const std::size_t first = plan(genome.data(), 0, depth);
+    Window window;
+    for (std::size_t combination = 0; combination < space_.combinations().size(); ++combination) {
+        if (!root_window(combination, window)) continue;
+        const Gene8* genes = space_.combinations().genes(combination);
+        const std::size_t first = plan(genes, 0, space_.groups().empty() ? 0 : space_.groups()[0].depth(genes));
         LayerPlan& top = plans_[first];
-        Window reachable = window;
         for (std::size_t d = 0; d < zero.size(); ++d) {
-            reachable.floor[d] = std::max(window.floor[d], top.suffix.floor[d]);
-            reachable.cap[d] = std::min(window.cap[d], top.suffix.cap[d]);
+            window.floor[d] = std::max(window.floor[d], top.suffix.floor[d]);
+            window.cap[d] = std::min(window.cap[d], top.suffix.cap[d]);
         }
-        if (!top.possible || reachable.empty()) continue;
+        if (!top.possible || window.empty()) continue;
         Root root;
         root.combination = combination;
-        table_.roots_.push_back(std::move(root));
-        root_plans_.emplace_back(first, reachable);
-        if (zero.empty())
-            top.wanted = {};
-        else
-            top.wanted.widen(reachable);
+        table_.roots_.push_back(root);
+        root_plans_.push_back(first);
+        root_windows_.insert(root_windows_.end(), window.floor.begin(), window.floor.end());
+        root_windows_.insert(root_windows_.end(), window.cap.begin(), window.cap.end());
+        if (!zero.empty()) top.wanted.widen(window);
     }
 }
 

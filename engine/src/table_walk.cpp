@@ -89,10 +89,11 @@ Wide walk_up(const CountingTable& table, const SearchSpace& space, const Root& r
     if (place == known.end() || *place != sums) return 0;
     auto state = static_cast<std::uint32_t>(place - known.begin());
     std::size_t position = state - root.begin;
-    if (!root.states.empty()) {
-        const auto pick = std::lower_bound(root.states.begin(), root.states.end(), state);
-        if (pick == root.states.end() || *pick != state) return 0;
-        position = static_cast<std::size_t>(pick - root.states.begin());
+    if (root.states != nullptr) {
+        const std::uint32_t* const end = root.states + root.end;
+        const auto pick = std::lower_bound(root.states + root.begin, end, state);
+        if (pick == end || *pick != state) return 0;
+        position = static_cast<std::size_t>(pick - root.states) - root.begin;
     } else if (state < root.begin || state >= root.end) {
         return 0;
     }

@@ -169,6 +169,22 @@ TEST_CASE("a wrong space file is refused") {
     CHECK(error_of([] { SearchSpace::builtin("hytass", {}); }).find("did you mean 'hytas'?") != std::string::npos);
 }
 
+TEST_CASE("definitions may use one another twice each, but not form a chain without end") {
+    const auto chain = [](std::size_t length, const std::string& link) {
+        std::string text = R"({"format": "hytas-space", "version": 1, "name": "chain", "genes": [{"name": "depth", "values": [1]},
+            {"name": "own", "values": [1], "per": "depth"}], "definitions": {"d0": "depth")";
+        for (std::size_t i = 1; i <= length; ++i) {
+            const std::string before = "d" + std::to_string(i - 1);
+            text += ", \"d" + std::to_string(i) + "\": \"" + before + (link.empty() ? "" : link + before) + " + 0\"";
+        }
+        return text + R"(}, "costs": {"params": {"global": "1 * d)" + std::to_string(length) + "\"}}}";
+    };
+    const SearchSpace doubled = SearchSpace::parse(chain(50, " + "), {});
+    CHECK(doubled.cost(0, Genome(doubled.genome_length()).data()) == std::int64_t{1} << 50);
+    CHECK(refusal(chain(4000, "")) == "");
+    CHECK(refusal(chain(6000, "")).find("operations are nested more than 5,000 deep") != std::string::npos);
+}
+
 TEST_CASE("variables are checked") {
     CHECK(error_of([] { SearchSpace::builtin("hytas", {{"bands", 0}}); }) == "variable bands 0: must be 1 to 4096 in space hytas");
     CHECK(error_of([] { SearchSpace::builtin("hytas", {{"band", 5}}); }).find("variable 'band': space hytas has bands") == 0);
@@ -234,4 +250,86 @@ TEST_CASE("latency tables: sums of rounded-up rows, parts add up") {
     CHECK(refused(R"("cost": 10)", R"("cost": -10)").find("must not be negative") != std::string::npos);
     CHECK(refused("small", "hytas").find("is of space 'hytas'") != std::string::npos);
     CHECK(error_of([&] { Feasible(space, Budget::parse(std::string("3-latency@t.json"))); }).find("name one (ns, us, ms, s)") != std::string::npos);
+}
+
+TEST_CASE("latency tables: a row with lists holds for every combination of their values") {
+    const SpacePtr plain = small_space();
+    const auto table = [](const std::string& global, const std::string& layers) {
+        return R"({"format": "hytas-latency", "version": 1, "space": "small", "unit": "ns", "global": [)" + global + R"(], "layers": {"depth": [)" + layers + "]}}";
+    };
+    const auto row = [](const std::string& when, const std::string& cost) { return R"({"when": {)" + when + R"(}, "cost": )" + cost + "}"; };
+    const std::string plain_rows = row(R"("kind": "plain", "pair[0]": [1, 2])", "5");
+    const std::string wide_rows = row(R"("pair[0]": [2], "kind": "wide")", "7") + "," + row(R"("kind": ["wide"], "pair[0]": 1)", "6");
+    const std::string layers = row(R"("ratio": [2, 1], "head": 3)", "10") + "," + row(R"("head": [3, 5], "ratio": 1.5)", "20") + "," + row(R"("ratio": [1, 2], "head": 5)", "30");
+    const std::string lists = table(plain_rows + "," + wide_rows, layers);
+    std::string each;  // the same costs, a row for every combination
+    for (const char* head : {"3", "5"})
+        for (const char* ratio : {"1", "1.5", "2"}) {
+            const std::string cost = std::string(ratio) == "1.5" ? "20" : std::string(head) == "3" ? "10" : "30";
+            each += (each.empty() ? "" : ",") + row("\"head\": " + std::string(head) + ", \"ratio\": " + ratio, cost);
+        }
+    const std::string one_by_one = table(row(R"("kind": "plain", "pair[0]": 1)", "5") + "," + row(R"("kind": "plain", "pair[0]": 2)", "5") + "," +
+                                             row(R"("kind": "wide", "pair[0]": 1)", "6") + "," + row(R"("kind": "wide", "pair[0]": 2)", "7"),
+                                         each);
+    const SearchSpace left = plain->with_table("t", lists);
+    const SearchSpace right = plain->with_table("t", one_by_one);
+    const std::size_t index = left.cost_index("latency@t");
+    std::set<std::int64_t> costs;
+    for (const Genome& genome : all_genomes(*plain)) {
+        CHECK(left.cost(index, genome.data()) == right.cost(index, genome.data()));
+        costs.insert(left.cost(index, genome.data()));
+    }
+    CHECK(costs.size() > 5);
+    const auto refused = [&](const std::string& global, const std::string& of_layers) {
+        return error_of([&] { plain->with_table("t", table(global, of_layers)); });
+    };
+    CHECK(refused("", row(R"("head": [3, 3])", "1")).find("the list of head has 3 twice") != std::string::npos);
+    CHECK(refused("", row(R"("head": [])", "1")).find("the list of head is empty") != std::string::npos);
+    CHECK(refused("", row(R"("head": [3, [5]])", "1")).find("head [5] is not one of its values") != std::string::npos);
+    CHECK(refused("", row(R"("head": [3, 4])", "1")).find("head 4 is not one of its values") != std::string::npos);
+    CHECK(refused("", row(R"("ratio": [1, 2], "head": 3)", "1")).find("has 2 of the 6 combinations of head, ratio") != std::string::npos);
+    CHECK(refused("", layers + "," + row(R"("ratio": [2, 1.5], "head": [5])", "1")).find(R"(two rows have the same "when" {"ratio":2,"head":5})") != std::string::npos);
+    CHECK(refused(row(R"("kind": ["plain", "wide"])", "1") + "," + row(R"("kind": "wide")", "1"), "").find(R"("when" {"kind":"wide"})") != std::string::npos);
+}
+
+TEST_CASE("latency tables: few rows cannot ask for much memory or many steps") {
+    // Hardly any combination is allowed, but a part is as large as its genes are.
+    const auto values = [](char name) {
+        std::string all;
+        for (int value = 0; value < (name < 'f' ? 200 : 4); ++value) all += (value == 0 ? "" : ",") + std::to_string(value);
+        return "[" + all + "]";
+    };
+    std::string genes;
+    std::string require;
+    for (const char name : std::string("abcdefgh")) {
+        genes += std::string(R"(, {"name": ")") + name + R"(", "key": ")" + name + R"(", "values": )" + values(name) + "}";
+        require += std::string(require.empty() ? "\"" : ", \"") + name + " == 0\"";
+    }
+    const std::string text = R"({"format": "hytas-space", "version": 1, "name": "hostile", "genes": [{"name": "depth", "key": "y", "values": [1, 2]})" + genes +
+                             R"(, {"name": "head", "key": "z", "values": [0, 1, 2, 3], "per": "depth"}], "require": [)" + require +
+                             R"(], "costs": {"params": {"unit": "params", "global": "1", "layers": {"depth": "head"}}}})";
+    const SearchSpace space = SearchSpace::parse(text, {});
+    const auto row = [&](const std::string& names) {
+        std::string when;
+        for (const char name : names) when += (when.empty() ? "\"" : ", \"") + (name == 'H' ? "head" : std::string(1, name)) + "\": " + values(name == 'H' ? 'h' : name);
+        return R"({"when": {)" + when + R"(}, "cost": 1})";
+    };
+    const auto refused = [&](const std::string& global, const std::string& layers) {
+        return error_of([&] {
+            space.with_table("t", R"({"format": "hytas-latency", "version": 1, "space": "hostile", "unit": "ns", "global": [)" + global +
+                                      R"(], "layers": {"depth": [)" + layers + "]}}");
+        });
+    };
+    CHECK(refused(row("ab"), row("aH")) == "");
+    CHECK(refused(row("abcdefgh"), "").find("has more than 16,777,216 combinations of a, b, c") != std::string::npos);
+    CHECK(refused(row("abc") + "," + row("abd") + "," + row("abe"), "").find("16,777,216 combinations of genes in all of its parts") != std::string::npos);
+    CHECK(refused("", row("abcd")).find("has more than 16,777,216 different layers") != std::string::npos);
+    std::string subsets;
+    for (unsigned chosen = 1; chosen < 64; ++chosen) {
+        std::string names;
+        for (unsigned i = 0; i < 6; ++i)
+            if ((chosen >> i & 1U) != 0) names += "abfghH"[i];
+        if (chosen != 63) subsets += (subsets.empty() ? "" : ",") + row(names);
+    }
+    CHECK(refused("", subsets).find("takes more than 268,435,456 steps to add up: 62 parts over 10240000 combinations") != std::string::npos);
 }

@@ -5,7 +5,8 @@ from typing import Any
 
 __version__ = "0.1.0"
 
-# public name -> module. Imported on first use: `import hytas` costs nothing and needs no torch.
+# Public name -> module. A module is imported on first use, so `import hytas` is fast and needs no
+# torch.
 _PUBLIC = {
     "InputError": "hytas.errors",
     "Budget": "hytas._engine",

@@ -1,4 +1,4 @@
-"""The one exception that stands for bad input, and any exception in one line."""
+"""The exception for bad input, and functions that write an exception on one line."""
 
 import unicodedata
 
@@ -9,7 +9,7 @@ class InputError(ValueError):
     """Bad input from the user; its one-line message names the argument, its value and the rule.
 
     The command line prints it as `error: <message>` and exits with status 2, without a traceback.
-    What names of files hold of controls is escaped, for a message may end on a terminal.
+    Control characters, which names from files may hold, are escaped for the terminal.
     """
 
     def __init__(self, message: object = "") -> None:
@@ -17,22 +17,22 @@ class InputError(ValueError):
 
 
 def is_out_of_memory(failure: str) -> bool:
-    """Whether `one_line` of an error says that memory was short: Python's, torch's or a GPU's."""
+    """Return whether `one_line` of an error reports that Python, torch or a GPU lacks memory."""
     words = ("MemoryError", "out of memory", "ALLOC_FAILED", "can't allocate memory")
     return any(word in failure for word in words)
 
 
 def one_line(error: BaseException) -> str:
-    """An exception as a reason: its kind and the beginning of what it says; of bad input, that."""
+    """Return an exception on one line: its class and message, or only the message of bad input."""
     text = " ".join(str(error).split())
     return (text if isinstance(error, InputError) else f"{type(error).__name__}: {text}")[:300]
 
 
 def escaped(text: str) -> str:
-    """`text` as one line that moves no cursor: what a terminal obeys is written as an escape.
+    """Return `text` on one line, with escapes for all characters that control a terminal.
 
-    These are controls, ends of lines, marks that turn the direction of writing, and half
-    characters. Names in files may hold any of them.
+    These are control characters, ends of lines, marks for the direction of writing, and lone
+    surrogates. Names in files may hold any of them.
     """
     if text.isascii() and text.isprintable():
         return text

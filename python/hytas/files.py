@@ -1,4 +1,4 @@
-"""Files that are either whole or absent, whatever kills the process or fills the disk."""
+"""Write files completely or not at all, even after a kill or on a full disk; read CSV and JSON."""
 
 import csv
 import fcntl
@@ -19,7 +19,7 @@ def atomic_write(path: str | Path) -> Iterator[Path]:
     """Yield a temporary path beside `path`; on success fsync it and rename it to `path`.
 
     The suffix is kept, because some writers choose the format by it. On any error the temporary
-    file is removed and `path` is left as it was.
+    file is removed, and `path` stays as it was.
 
     Raises:
         OSError: the folder is missing or read-only, or the disk is full.
@@ -34,10 +34,10 @@ def atomic_write(path: str | Path) -> Iterator[Path]:
         yield temporary
         with temporary.open("rb+") as file:
             os.fsync(file.fileno())
-        temporary.chmod(0o666 & ~_umask())  # some writers make files for their owner alone
+        temporary.chmod(0o666 & ~_umask())  # some writers make files that only their owner can read
         temporary.replace(path)
     except OSError as error:
-        # A full disk names no file, others the temporary one, which means nothing to the user.
+        # The error of a full disk has no file name; other errors have the temporary one.
         if error.errno is None or str(error.filename or temporary) != str(temporary):
             raise
         raise OSError(error.errno, error.strerror or str(error), str(path)) from None
@@ -49,14 +49,14 @@ def atomic_write(path: str | Path) -> Iterator[Path]:
 def read_csv(
     path: Path, text: str, **dialect: Any
 ) -> tuple[list[str], list[tuple[int, dict[Any, Any]]]]:
-    """The columns and the rows of the table in `path`, whose `text` was read.
+    """Return the columns and rows of a CSV table; `text` is the content of `path`.
 
     Returns:
-        The names of the columns, and each row with its line's number; fields beyond the columns
-        have the key None, those that are missing the value None. Blank lines are left out.
+        The names of the columns, and each row with the number of its line. Extra fields have the
+        key None, and missing fields have the value None. Blank lines are left out.
 
     Raises:
-        InputError: a line that is no CSV.
+        InputError: a line is not CSV.
     """
     body = text.lstrip()
     above = text[: len(text) - len(body)].count("\n")
@@ -76,7 +76,7 @@ def _is_blank(row: dict[Any, Any]) -> bool:
 
 
 def check_folder(path: Path, argument: str) -> None:
-    """Refuse, before the work, a file that could not be written after it.
+    """Refuse, before the work, a file that could not be written afterwards.
 
     Raises:
         InputError: its folder does not exist, or cannot be written.
@@ -88,9 +88,9 @@ def check_folder(path: Path, argument: str) -> None:
 
 
 def lock(file: IO[Any]) -> bool:
-    """Whether this process has an open file for itself, until it closes it.
+    """Lock an open file until it is closed; return whether this process has the lock.
 
-    Where the file system has no locks, nobody can tell, and it has.
+    On a file system without locks it returns True.
     """
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -103,12 +103,12 @@ def lock(file: IO[Any]) -> bool:
 
 @contextmanager
 def turn(folder: Path) -> Iterator[None]:
-    """Wait for this process's turn to change files that others change too.
+    """Wait until this process may change files that other processes change, too.
 
-    Where the file system has no locks, there are no turns.
+    On a file system without locks it does not wait.
 
     Raises:
-        OSError: no such folder.
+        OSError: the folder does not exist.
     """
     handle = os.open(folder, os.O_RDONLY)
     try:
@@ -120,20 +120,20 @@ def turn(folder: Path) -> Iterator[None]:
 
 
 MOST_DEPTH = 100
-"""Of objects and lists of JSON inside each other; what hytas writes has six."""
+"""Levels of nested objects and lists in JSON; files of hytas have six."""
 
 
 def parse_json(text: str | bytes, source: str | Path) -> Any:
-    """What a JSON text says; `source` is what messages call it.
+    """Return the value of a JSON text; `source` is its name in messages.
 
     Raises:
-        InputError: it is not JSON, or nested too deeply.
+        InputError: it is not JSON, or is nested too deeply.
     """
     try:
         values = json.loads(text)
     except RecursionError:
         raise InputError(f"{source}: nested more than {MOST_DEPTH} deep") from None
-    except ValueError as error:  # of UnicodeDecodeError and JSONDecodeError both
+    except ValueError as error:  # UnicodeDecodeError or JSONDecodeError
         raise InputError(f"{source}: not JSON ({error})") from None
     level = [values]
     for _ in range(MOST_DEPTH):
@@ -149,14 +149,14 @@ def _inside(value: Any) -> list[Any]:
 
 
 def _umask() -> int:
-    """The process's file mode mask, which can only be read by setting it."""
+    """Return the process's file mode mask, which can only be read by setting it."""
     mask = os.umask(0o022)
     os.umask(mask)
     return mask
 
 
 def write_text(path: str | Path, text: str) -> None:
-    """Write `text` as UTF-8 to `path`, whole or not at all."""
+    """Write `text` as UTF-8 to `path`, completely or not at all."""
     with atomic_write(path) as temporary:
         temporary.write_text(text, encoding="utf-8")
 
@@ -166,8 +166,9 @@ _INSTEAD = {"Cc": " ", "Zl": " ", "Zp": " ", "Cs": "\N{REPLACEMENT CHARACTER}"}
 
 
 def legible(name: str) -> str:
-    """Return a name as one line that any file can hold.
+    """Return a name on one line that any file can hold.
 
-    Controls and ends of lines become spaces, and half characters the replacement character.
+    Control characters and ends of lines become spaces. Lone surrogates become the replacement
+    character.
     """
     return "".join(_INSTEAD.get(unicodedata.category(sign), sign) for sign in name)

@@ -1,4 +1,4 @@
-"""How torch computes here: with how many threads, in which arithmetic, by which kernels."""
+"""Settings of torch on this machine: threads, precision and kernels."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
@@ -12,9 +12,9 @@ PRECISIONS = ("float32", "bf16", "tf32", "float64")
 
 @contextmanager
 def one_thread() -> Iterator[None]:
-    """One thread inside torch's operations; the setting is restored.
+    """Use one thread inside torch's operations; restore the setting afterwards.
 
-    Sums are then taken in one order, so what is computed does not depend on the machine's cores.
+    Sums then have one order, so results do not depend on the number of cores.
     """
     before = torch.get_num_threads()
     torch.set_num_threads(1)
@@ -26,7 +26,7 @@ def one_thread() -> Iterator[None]:
 
 @contextmanager
 def arithmetic(precision: str, device: torch.device | str) -> Iterator[None]:
-    """The context in which a pass runs: float32 and float64 exactly, or reduced."""
+    """Return the context for a pass: exact float32 or float64, or reduced precision."""
     device = torch.device(device)
     kernels = _on_gpu(precision) if device.type == "cuda" else nullcontext()
     bf16 = torch.autocast(device.type, torch.bfloat16) if precision == "bf16" else nullcontext()
@@ -36,17 +36,17 @@ def arithmetic(precision: str, device: torch.device | str) -> Iterator[None]:
 
 @contextmanager
 def exactly(device: torch.device) -> Iterator[None]:
-    """The context of what must not be computed in reduced precision, inside one that may be."""
+    """Return a context without reduced precision, for use inside one with it."""
     with torch.autocast(device.type, enabled=False), arithmetic("float32", device):
         yield
 
 
 @contextmanager
 def _on_gpu(precision: str) -> Iterator[None]:
-    """Kernels that give the same numbers each time, in float32 proper unless tf32 is asked for.
+    """Use kernels that give the same numbers each time, in float32 unless tf32 is asked for.
 
-    torch lets convolutions run in tf32 unless told otherwise. Of the kernels of attention only the
-    plain one does not depend on the width of a head and on chance; reduced precision may have any.
+    By default torch runs convolutions in tf32. Only the plain kernel of attention does not depend
+    on the width of a head or on chance. Reduced precision may use any kernel.
     """
     settings = _exact_settings(reduced=precision == "tf32")
     before = [getattr(place, name) for place, name, _ in settings]
@@ -62,11 +62,11 @@ def _on_gpu(precision: str) -> Iterator[None]:
 
 
 def _exact_settings(reduced: bool) -> list[tuple[Any, str, Any]]:
-    """(where, name, value) of torch's settings: of products, of convolutions, of chance."""
-    cudnn: Any = torch.backends.cudnn  # whose stubs know none of these
+    """Return (object, name, value) of torch's settings for products, convolutions and chance."""
+    cudnn: Any = torch.backends.cudnn  # its stubs do not have these settings
     matmul = torch.backends.cuda.matmul
     settings: list[tuple[Any, str, Any]] = [(cudnn, "deterministic", True)]
-    if hasattr(matmul, "fp32_precision"):  # the newer of two ways, which do not mix
+    if hasattr(matmul, "fp32_precision"):  # the newer of two interfaces, which must not be mixed
         value = "tf32" if reduced else "ieee"
         return [*settings, *((part, "fp32_precision", value) for part in (matmul, cudnn.conv))]
     return [*settings, *((part, "allow_tf32", reduced) for part in (matmul, cudnn))]

@@ -1,4 +1,4 @@
-"""The files of a folder as they were written last: size and SHA-256 of each, in one file."""
+"""The manifest of a folder: size and SHA-256 of each file when it was last written."""
 
 import hashlib
 import json
@@ -14,13 +14,13 @@ _BLOCK = 2**20
 
 
 class Manifest:
-    """What a folder should hold. One process at a time may change it.
+    """The expected files of a folder. One process at a time may change it.
 
-    A file is forgotten before it is written again, and recorded afterwards: whatever kills the
-    process between, no whole file is taken for a damaged one.
+    A file is forgotten before it is written again, and recorded afterwards. So after a kill
+    between the two, no complete file looks damaged.
 
     Attributes:
-        damaged: whether what was found cannot be trusted; it was then taken as empty.
+        damaged: whether the stored manifest was damaged; it then counts as empty.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -38,11 +38,11 @@ class Manifest:
         return path.name in self._entries
 
     def names(self) -> list[str]:
-        """The files recorded, by name."""
+        """Return the names of the recorded files."""
         return sorted(self._entries)
 
     def fault(self, path: Path) -> str | None:
-        """What is wrong with a file that was recorded; None if nothing is, or it never was."""
+        """Return the fault of a recorded file; None if it has none, or was never recorded."""
         entry = self._entries.get(path.name)
         if entry is None:
             return None
@@ -50,18 +50,18 @@ class Manifest:
             return "missing"
         found = _describe(path)
         if found["bytes"] != entry["bytes"]:
-            return f"damaged ({found['bytes']} bytes, {entry['bytes']} were written)"
+            return f"damaged ({found['bytes']} bytes; {entry['bytes']} were written)"
         if found["sha256"] != entry["sha256"]:
             return "damaged (its SHA-256 is not that of what was written)"
         return None
 
     def faults(self) -> dict[str, str]:
-        """What is wrong with which of the files recorded."""
+        """Return name -> fault for all recorded files that have one."""
         found = {name: self.fault(self._folder / name) for name in self.names()}
         return {name: fault for name, fault in found.items() if fault is not None}
 
     def record(self, paths: Iterable[Path]) -> None:
-        """Keep the present state of files; those that are not there are left out.
+        """Store the present state of files; missing files are left out.
 
         Raises:
             OSError: the manifest cannot be written.
@@ -71,7 +71,7 @@ class Manifest:
             self._write({**self._entries, **entries})
 
     def forget(self, paths: Iterable[Path]) -> None:
-        """Know nothing more of files that are going to be written, or need not be there.
+        """Remove the entries of files that will be written again, or may be missing.
 
         Raises:
             OSError: the manifest cannot be written.
@@ -93,10 +93,10 @@ def _digest(files: Mapping[str, Any]) -> str:
 
 
 def _checked(values: Any) -> dict[str, dict[str, Any]]:
-    """The entries of a manifest whose own checksum is right.
+    """Return the entries of a manifest, after a check of its own checksum.
 
     Raises:
-        InputError: it is not.
+        InputError: the checksum is wrong.
     """
     files = values.get("files") if isinstance(values, dict) else None
     if not isinstance(files, dict) or values.get("sha256") != _digest(files):

@@ -1,4 +1,4 @@
-"""The field's accuracy figures, from true and predicted classes, and how far to believe them."""
+"""Accuracy and calibration figures from true and predicted classes."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 from hytas.errors import InputError
 
 CALIBRATION_BINS = 15
-FIGURES = ("OA", "AA", "kappa", "ECE")  # those that `summarise` averages, beside each class
+FIGURES = ("OA", "AA", "kappa", "ECE")  # `summarise` averages these, and each class
 
 
 def accuracy_report(
@@ -18,21 +18,21 @@ def accuracy_report(
     class_names: tuple[str, ...],
     probabilities: ArrayLike | None = None,
 ) -> dict[str, Any]:
-    """Overall accuracy (OA), average accuracy (AA), Cohen's kappa, accuracy a class, confusion.
+    """Return overall accuracy (OA), average accuracy (AA), kappa, class accuracies, confusion.
 
     Args:
         truth: (N,) true class indices, 0-based.
         predicted: (N,) predicted class indices, 0-based.
         class_names: (C,) names in index order.
-        probabilities: (N, C) of the classes, or (N,) of the predicted one; with them the report has
-            "ECE" and "calibration", as `calibration` gives it.
+        probabilities: (N, C) of all classes, or (N,) of the predicted one. With them the report has
+            "ECE" and "calibration", the result of `calibration`.
 
     Returns:
         A JSON-ready mapping. AA is the mean recall over the classes that occur in `truth`; a class
         that does not occur has the accuracy None. `confusion[i][j]` counts true i predicted as j.
 
     Raises:
-        InputError: the probabilities are not one row a pixel, or not in 0..1.
+        InputError: there is not one row of probabilities for each pixel, or one is not in 0..1.
     """
     from sklearn.metrics import accuracy_score, cohen_kappa_score, confusion_matrix
 
@@ -44,7 +44,7 @@ def accuracy_report(
         for hits, total in zip(confusion.diagonal(), support, strict=True)
     ]
     present = [value for value in recall if value is not None]
-    # With one class in truth and prediction alike, chance agreement is 1 and kappa is 0 / 0.
+    # With a single class in both truth and prediction, chance agreement is 1 and kappa is 0 / 0.
     trivial = np.count_nonzero(support) == 1 and bool(
         np.all(np.asarray(truth) == np.asarray(predicted))
     )
@@ -69,11 +69,11 @@ def calibration(
     probabilities: ArrayLike,
     bins: int = CALIBRATION_BINS,
 ) -> dict[str, Any]:
-    """Expected calibration error (ECE): how far confidence is from accuracy.
+    """Return the expected calibration error (ECE): the gap between confidence and accuracy.
 
-    The confidence of a pixel is the probability given to its predicted class. Pixels are parted
-    into bins of equal width, ((m - 1) / M, m / M]; the ECE is the sum over bins of
-    |accuracy - mean confidence|, weighed by the bins' shares of pixels.
+    The confidence of a pixel is the probability of its predicted class. Pixels are divided into
+    bins of equal width, ((m - 1) / M, m / M]. The ECE is the sum over bins of
+    |accuracy - mean confidence|, weighted by the share of pixels in the bin.
     Source: Guo et al., On Calibration of Modern Neural Networks, ICML 2017, Eq. 3, M = 15.
 
     Args:
@@ -82,10 +82,10 @@ def calibration(
         bins: M.
 
     Returns:
-        "ECE", and for each bin "count", "confidence" and "accuracy" (None where it is empty).
+        "ECE", and for each bin "count", "confidence" and "accuracy" (None if it is empty).
 
     Raises:
-        InputError: the probabilities are not one row a pixel, or not in 0..1.
+        InputError: there is not one row of probabilities for each pixel, or one is not in 0..1.
     """
     true, chosen = np.asarray(truth), np.asarray(predicted)
     confidence = _confidence(chosen, np.asarray(probabilities, dtype=np.float64))
@@ -121,16 +121,17 @@ def _means(sums: NDArray[Any], count: NDArray[Any]) -> list[float | None]:
 
 
 def mean_of_known(values: Sequence[float | None]) -> float | None:
-    """Mean of the values that are not None; None where none is known."""
+    """Return the mean of the values that are not None; None if there are none."""
     known = [value for value in values if value is not None]
     return float(np.mean(known)) if known else None
 
 
 def mean_and_deviation(values: Sequence[float | None]) -> dict[str, Any]:
-    """Mean and sample standard deviation (n - 1) of the values that are known.
+    """Return mean and sample standard deviation (n - 1) of the values that are not None.
 
     Returns:
-        "mean", "std" and "values"; None where no value, or for "std" a single one, is known.
+        "mean", "std" and "values". The mean of no values, and the deviation of less than two, is
+        None.
     """
     known = [value for value in values if value is not None]
     return {
@@ -141,20 +142,20 @@ def mean_and_deviation(values: Sequence[float | None]) -> dict[str, Any]:
 
 
 def summarise(reports: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """Mean and standard deviation over several accuracy reports, one a seed.
+    """Return mean and standard deviation over several accuracy reports, one for each seed.
 
     Returns:
-        For each of `FIGURES` that a report has, and under "per_class" for each class, what
-        `mean_and_deviation` gives; a class that no pixel of a report is of does not count in it.
+        The result of `mean_and_deviation` for each of `FIGURES` in the reports, and under
+        "per_class" for each class. A report without pixels of a class does not count for it.
 
     Raises:
-        InputError: there is no report, or the reports are of different classes.
+        InputError: there is no report, or the reports have different classes.
     """
     if not reports:
-        raise InputError("reports: none given; at least one is needed")
+        raise InputError("reports: there are none; at least one is needed")
     names = list(reports[0]["per_class"])
     if any(list(report["per_class"]) != names for report in reports):
-        raise InputError("reports: must all be of the same classes, in one order")
+        raise InputError("reports: must all have the same classes, in the same order")
     figures = [name for name in FIGURES if any(name in report for report in reports)]
     return {
         **{name: mean_and_deviation([report.get(name) for report in reports]) for name in figures},

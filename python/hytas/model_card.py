@@ -1,4 +1,4 @@
-"""What an exported model says about itself: written by `export`, read by `deploy`, no torch."""
+"""The metadata of an exported model: written by `export`, read by `deploy`, without torch."""
 
 import json
 import math
@@ -17,7 +17,7 @@ UNCHECKED_FORMATS = ("1",)
 CHECKSUM = "hytas.sha256"
 """Name of the entry with the SHA-256 of the file without that entry."""
 MOST_PATCH_VALUES = 2**24
-"""In one patch: what a card may say before memory is reserved for it."""
+"""Values in one patch, at most; it is checked before memory is reserved."""
 MOST_CLASSES = 2**16
 GRAPHS = ("patch", "scene", "smooth-scene")
 # Element types of a cube that an exported model may take.
@@ -31,7 +31,7 @@ class ModelCard:
 
     Attributes:
         class_names: in the order of the output's columns.
-        class_ids: the label file's numbers for them.
+        class_ids: numbers of the classes in the label file.
         patch_size: side of the patch around the pixel, in pixels; odd.
         bands: bands of the sensor, dead ones included.
         dtype: numpy name of the cube's element type.
@@ -45,7 +45,7 @@ class ModelCard:
             "smooth-scene" (tile -> class map, smoothed in the graph).
         precision: of the weights and products: "float32", "float16", "int8" ...
         forced: whether the file was written although it failed its accuracy check.
-        temperature: what the model divides its logits by; 1 where it was not calibrated.
+        temperature: divisor of the logits; 1 if the model was not calibrated.
         smoothing: whether its maps are smoothed and by which guide, as
             `hytas.deploy.smoothing.Smoothing.to_dict` gives it; None in older files.
     """
@@ -72,7 +72,7 @@ class ModelCard:
         if len(self.class_ids) != classes or len(self.palette) != classes:
             raise InputError(
                 f"class_ids, palette: {len(self.class_ids)} ids and {len(self.palette)} colours "
-                f"for {classes} class names: one each needed"
+                f"for {classes} class names; one for each is needed"
             )
         if self.patch_size < 1 or self.patch_size % 2 == 0:
             raise InputError(f"patch_size: {self.patch_size} is not a positive odd number")
@@ -82,7 +82,7 @@ class ModelCard:
                 f"1 or more, and a patch at most {MOST_PATCH_VALUES} values"
             )
         if not 1 <= classes <= MOST_CLASSES:
-            raise InputError(f"class_names: {classes} classes, must be 1 to {MOST_CLASSES}")
+            raise InputError(f"class_names: {classes} classes; must be 1 to {MOST_CLASSES}")
         if self.dtype not in DTYPES:
             raise InputError(f"dtype: {self.dtype} is not one of {', '.join(DTYPES)}")
         if self.graph not in GRAPHS:
@@ -92,30 +92,31 @@ class ModelCard:
         _check_values(self)
         if self.wavelengths is not None and len(self.wavelengths) != self.bands:
             raise InputError(
-                f"wavelengths: {len(self.wavelengths)} for {self.bands} bands: one each needed"
+                f"wavelengths: {len(self.wavelengths)} for {self.bands} bands; one "
+                "for each is needed"
             )
 
     @property
     def margin(self) -> int:
-        """Pixels around a pixel that its class depends on."""
+        """Return the number of pixels on each side that the class of a pixel depends on."""
         return self.patch_size // 2
 
     @property
     def nodata(self) -> float | None:
-        """The value that the model takes for no data, if it knows one."""
+        """Return the no-data value of the model, or None."""
         mark = self.preprocessing.get("nodata")
         return None if mark is None else float(mark)
 
     @property
     def kept_bands(self) -> tuple[int, ...]:
-        """Indices of the bands that the model reads, ascending."""
+        """Return the indices of the bands that the model reads, ascending."""
         return tuple(int(band) for band in self.preprocessing["bands"])
 
     @property
     def empty_values(self) -> tuple[float, ...]:
-        """For each band what the model scales to 0, or nearly: no data for one that knows no mark.
+        """Return for each band a value that scales to about 0, for a model without no-data value.
 
-        NaN, where the type has it; of whole numbers the one nearest to the band's offset.
+        It is NaN for a floating-point type, else the whole number nearest to the band's offset.
         """
         if self.numpy_dtype.kind == "f":
             return (math.nan,) * self.bands
@@ -128,13 +129,13 @@ class ModelCard:
 
     @property
     def numpy_dtype(self) -> np.dtype[Any]:
-        """The cube's element type, native byte order."""
+        """Return the cube's element type, in native byte order."""
         return np.dtype(self.dtype)
 
     def to_properties(self) -> dict[str, str]:
-        """Text for each key; the same card gives the same text, always."""
+        """Return a text for each key; the same card always gives the same texts."""
         values = {name: getattr(self, name) for name in self.__dataclass_fields__}
-        # The runner on board reads numbers and lists, not the preprocessing that holds the mark.
+        # The onboard program reads numbers and lists, not the preprocessing with the no-data value.
         whole = self.numpy_dtype.kind != "f"
         properties = {
             "hytas.format": FORMAT,
@@ -149,10 +150,10 @@ class ModelCard:
 
     @classmethod
     def from_properties(cls, properties: Mapping[str, str], source: str = "model") -> "ModelCard":
-        """Read what `to_properties` wrote.
+        """Read the texts that `to_properties` wrote.
 
         Raises:
-            InputError: not a hytas model, one of a later format, or one with broken metadata.
+            InputError: it is not a hytas model, has a later format, or has broken metadata.
         """
         if "hytas.format" not in properties:
             raise InputError(
@@ -160,7 +161,7 @@ class ModelCard:
             )
         if properties["hytas.format"] not in (FORMAT, *UNCHECKED_FORMATS):
             raise InputError(
-                f"model: {source} is of hytas format {legible(str(properties['hytas.format']))}, "
+                f"model: {source} has hytas format {legible(str(properties['hytas.format']))}; "
                 f"this version reads format {FORMAT} and older ones"
             )
         try:
@@ -173,7 +174,7 @@ class ModelCard:
 
 
 def _check_values(card: ModelCard) -> None:
-    """Refuse numbers that the maps could not be written with."""
+    """Refuse colours, class ids and no-data values that a map cannot hold."""
     for name, colour in zip(card.class_names, card.palette, strict=True):
         if len(colour) != 3 or not all(0 <= level <= 255 for level in colour):
             raise InputError(
@@ -184,7 +185,7 @@ def _check_values(card: ModelCard) -> None:
             raise InputError(f"class_ids: {number} is not a whole number of 32 bits")
     mark = card.preprocessing.get("nodata")
     if mark is not None and (isinstance(mark, bool) or not isinstance(mark, int | float)):
-        raise InputError(f"preprocessing: nodata is {mark!r}, a number or null needed")
+        raise InputError(f"preprocessing: nodata is {mark!r}; a number or null is needed")
 
 
 def _parse(properties: Mapping[str, str]) -> dict[str, Any]:
@@ -208,7 +209,7 @@ def _parse(properties: Mapping[str, str]) -> dict[str, Any]:
         "graph": properties["hytas.graph"],
         "precision": properties["hytas.precision"],
         "forced": bool(value("forced")),
-        # A file of an older hytas says none: its logits are not divided.
+        # A file of an older hytas has no temperature: its logits are not divided.
         "temperature": _number(json.loads(properties.get("hytas.temperature", "1.0"))),
         "smoothing": None if smoothing is None else dict(smoothing),
     }

@@ -1,4 +1,4 @@
-"""Settings that a program may compute, and JSON must hold."""
+"""Convert settings that a program computed, so that JSON can hold them."""
 
 from dataclasses import fields
 from typing import Any
@@ -7,7 +7,7 @@ import numpy as np
 
 
 def plain_numbers(settings: Any) -> None:
-    """Turn numpy's numbers in the fields of a frozen dataclass into Python's, which JSON holds."""
+    """Convert numpy's numbers in the fields of a frozen dataclass to Python's, for JSON."""
     for item in fields(settings):
         if isinstance(value := getattr(settings, item.name), np.generic):
             object.__setattr__(settings, item.name, value.item())

@@ -1,4 +1,4 @@
-"""Tensors in a safetensors file that knows its own checksum; no pickle."""
+"""Read and write tensors in a safetensors file that holds its own checksum."""
 
 import hashlib
 import json
@@ -13,14 +13,14 @@ from hytas.files import atomic_write, parse_json
 CHECKSUM = "sha256"
 _ENTRY = "hytas"
 _EMPTY = "0" * 64
-# The facts are JSON inside the JSON of the header, where quotes are escaped.
+# The facts are JSON inside the header's JSON, so their quotes are escaped.
 _PLACE = re.compile(rb'\\"sha256\\": \\"([0-9a-f]{64})\\"')
 
 
 def write_tensors(path: str | Path, tensors: Mapping[str, Any], facts: Mapping[str, Any]) -> None:
-    """Write torch tensors and JSON facts as a safetensors file, whole or not at all.
+    """Write torch tensors and JSON facts as a safetensors file, completely or not at all.
 
-    The file holds the SHA-256 of its bytes, taken with zeros in the checksum's place.
+    The file holds the SHA-256 of its bytes, computed with zeros in place of the checksum.
 
     Raises:
         OSError: the folder is missing or read-only, or the disk is full.
@@ -29,7 +29,7 @@ def write_tensors(path: str | Path, tensors: Mapping[str, Any], facts: Mapping[s
     from safetensors.torch import save_file
 
     contiguous = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
-    # One entry: the format keeps several in an order of its own, another in every process.
+    # A single entry, because the order of several entries differs between processes.
     metadata = {_ENTRY: json.dumps({**facts, CHECKSUM: _EMPTY})}
     with atomic_write(path) as temporary:
         try:
@@ -45,12 +45,12 @@ def write_tensors(path: str | Path, tensors: Mapping[str, Any], facts: Mapping[s
 
 
 def read_tensors(path: Path) -> tuple[dict[str, Any], dict[str, Any]]:
-    """The facts and the torch tensors of a file of `write_tensors`.
+    """Return the facts and the torch tensors of a file that `write_tensors` wrote.
 
-    Facts of an older file have no "sha256": it had no checksum, and damage goes unnoticed.
+    The facts of an older file have no "sha256". It has no checksum, so damage is not noticed.
 
     Raises:
-        InputError: the file is damaged, or none of these.
+        InputError: the file is damaged, or is not a file of `write_tensors`.
         OSError: it cannot be read.
     """
     from safetensors import SafetensorError
@@ -68,9 +68,9 @@ def read_tensors(path: Path) -> tuple[dict[str, Any], dict[str, Any]]:
         facts = parse_json(header["__metadata__"][_ENTRY], "its header")
         tensors = load(content)
     except (SafetensorError, KeyError, TypeError, ValueError) as error:
-        raise InputError(f"{path}: not a whole safetensors file ({one_line(error)})") from None
+        raise InputError(f"{path}: not a complete safetensors file ({one_line(error)})") from None
     if not isinstance(facts, dict):
-        raise InputError(f"{path}: its metadata are no JSON object")
+        raise InputError(f"{path}: its metadata must be a JSON object")
     if CHECKSUM in facts and place is None:
         raise InputError(f"{path}: damaged or changed: it has lost its checksum")
     return facts, tensors
@@ -81,6 +81,6 @@ def _header_bytes(content: bytes) -> int:
 
 
 def _place(content: bytes) -> int | None:
-    """Where the digits of the checksum lie in the header, if they stand there once."""
+    """Return the position of the checksum's digits in the header, if they occur once."""
     found = list(_PLACE.finditer(content, 8, 8 + _header_bytes(content)))
     return found[0].start(1) if len(found) == 1 else None

@@ -74,7 +74,7 @@ def test_perfect_and_opposite_scores(write: Write) -> None:
     assert report["scores"]["snip"]["all"]["top1_regret"] < 0
     assert report["scores"]["dss"]["all"]["top10_regret"] > 0
     assert report["size"] is None
-    assert "no budget bands" in report["notes"][0]
+    assert "no ranges of size" in report["notes"][0]
     json.dumps(report, allow_nan=False)
 
 
@@ -126,7 +126,7 @@ def test_accuracies_in_percent_and_rows_that_repeat(write: Write) -> None:
         write([*percent[2:], {**percent[0], "OA": 0}, {**percent[1], "OA": 0.9}])
     )
     np.testing.assert_allclose(collapsed.accuracy[-2:], [0, 0.009])
-    with pytest.raises(InputError, match=r"OA goes from 0\.\d+ to [\d.]+; must be fractions"):
+    with pytest.raises(InputError, match=r"OA goes from 0\.\d+ to [\d.]+; must all be fractions"):
         read_table(write([*rows[1:], percent[0]]))
     with pytest.raises(InputError, match=r"1 trained networks .*; at least 3 are needed"):
         read_table(write(rows[:1] * 3))
@@ -137,7 +137,7 @@ def test_accuracies_in_percent_and_rows_that_repeat(write: Write) -> None:
 def test_sizes_that_leave_nothing_to_test_on_are_told(write: Write) -> None:
     said: list[str] = []
     analyse_table(read_table(write(networks())), predictor_sizes=(5000,), progress=said.append)
-    assert any("no predictor on 5000 of" in text for text in said)
+    assert any("no predictor with 5000 of" in text for text in said)
 
 
 def test_an_empty_column_of_parameters_counts_for_nothing(write: Write) -> None:
@@ -275,8 +275,8 @@ def test_columns_of_text_and_numbers_of_rows_are_left_out(write: Write) -> None:
     [
         (lambda row: {**row, "snipp": 1}, "unknown column 'snipp'; did you mean snip"),
         (lambda row: {("accuracy" if k == "OA" else k): v for k, v in row.items()}, "'accuracy'"),
-        (lambda row: {k: v for k, v in row.items() if k != "OA"}, "no column OA"),
-        (lambda row: {k: v for k, v in row.items() if k != "depth"}, "no column depth"),
+        (lambda row: {k: v for k, v in row.items() if k != "OA"}, "the column OA is missing"),
+        (lambda row: {k: v for k, v in row.items() if k != "depth"}, "the column depth is missing"),
         (lambda row: {**row, "snip": "high"}, "line 2: snip 'high' is not a number"),
         (lambda row: {**row, "depth": 3}, "line 2: architecture of depth 3"),
         (lambda row: {**row, "mlp_ratio": "[1, 2"}, "line 2"),
@@ -324,7 +324,7 @@ def test_files_that_are_no_tables(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="not UTF-8"):
         read_tables([tmp_path])
     (tmp_path / "binary.csv").write_text("")
-    with pytest.raises(InputError, match="no column OA"):
+    with pytest.raises(InputError, match="the column OA is missing"):
         read_tables([tmp_path])
 
 
@@ -418,21 +418,23 @@ def test_a_column_that_leaves_fusion_out_is_known_for_it(name: str) -> None:
     params = np.array([float(space.cost(one)[name]) for one in architectures])
     found = find_size("other", architectures, {"params": params}, None)
     assert found is not None
-    expected = "column params" + (", which leaves fusion out" if name != "params" else "")
+    expected = "column params" + (", without fusion" if name != "params" else "")
     assert found.source == expected
     np.testing.assert_array_equal(found.params, params)
 
 
 def test_a_score_table_of_the_wide_space_is_ranked(tmp_path: Path) -> None:
-    genes = ["space,tokens,patch,band_width,band_stride,pooling,fusion,embed_dim,band_depth"]
-    head = genes[0] + ",pixel_depth,band_heads,band_mlp,pixel_heads,pixel_mlp,dss,seconds,reasons"
+    genes = "tokens,patch,band_width,band_stride,pooling,fusion,embed_dim,band_depth,pixel_depth"
+    layers = "band_mixer,band_gate,band_heads,band_mlp,pixel_mixer,pixel_gate,pixel_heads,pixel_mlp"
+    head = f"space,{genes},{layers},dss,seconds,reasons"
+    plain = "attention,no,2,[],attention,no,4,[2]"
     rows = [
-        f"hytas-wide,pixel,{patch},3,2,mean,no,{width},0,1,[],[],[4],[2],{score},0.1,"
+        f"hytas-wide,pixel,{patch},3,2,mean,no,{width},0,1,{plain},{score},0.1,"
         for patch, width, score in ((3, 32, 1.0), (5, 48, 2.0), (7, 64, 3.0))
     ]
     path = tmp_path / "wide.csv"
     path.write_text("\n".join([head, *rows]))
-    with pytest.raises(InputError, match=r"no column OA.*add the accuracy of each network"):
+    with pytest.raises(InputError, match=r"column OA is missing.*add the accuracy of each"):
         read_table(path)
     path.write_text("\n".join([head + ",OA", *(f"{row},0.{n}" for n, row in enumerate(rows, 5))]))
     table = read_table(path)

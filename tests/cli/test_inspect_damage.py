@@ -44,7 +44,7 @@ def test_files_that_are_not_what_was_written(tmp_path: Path) -> None:
     (tmp_path / "map.png").unlink()
     assert json.loads(looked_at(tmp_path).stdout)["problems"] == [
         "map.png: missing",
-        "model.onnx: damaged (0 bytes, 4 were written)",
+        "model.onnx: damaged (0 bytes; 4 were written)",
     ]
     (tmp_path / "manifest.json").write_text('{"files": {"a": [[]]}, "sha256": 1}')
     assert json.loads(looked_at(tmp_path).stdout)["problems"] == ["manifest.json: damaged"]

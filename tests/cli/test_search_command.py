@@ -31,7 +31,10 @@ FILES = [
     "metrics.json",
     "model.onnx",
     "model.pt",
+    "pixels.npz",
+    "report.html",
     "split.npz",
+    "times.json",
     "weights.safetensors",
 ]
 
@@ -259,7 +262,7 @@ def test_export_finds_a_scene_that_was_moved(tmp_path: Path, hytas: Run) -> None
     assert done.returncode == 2
     assert "no such file" in done.stderr
     done = hytas("export", here)
-    assert f"error: {here}: is no run folder: it holds no config.json" in done.stderr
+    assert f"error: {here}: is not a run folder: it holds no config.json" in done.stderr
     done = hytas("export", out, "--labels", "gt.npy", cwd=there)
     assert done.returncode == 0, done.stderr
     (here / "cube.npy").unlink()

@@ -10,7 +10,7 @@ from hytas.cli.export import _as_written, _figure
 from hytas.cli.summary import print_outcome
 from hytas.run import Outcome
 
-GENES = {"space": "hytas-wide", "tokens": "band", "band_heads": [4, 2]}
+GENES = {"space": "hytas-wide", "tokens": "band", "band_mlp": [4, 2]}
 
 
 def ended(budget: str, bounds: list[tuple[str, int, int]], **costs: int) -> Outcome:
@@ -35,7 +35,7 @@ def test_a_latency_has_its_unit(
     text = capsys.readouterr().out
     assert f"{name} {line}\n" in text
     assert "params        986,630\n" in text
-    assert "band_heads 4-2" in text
+    assert "band_mlp 4-2" in text
 
 
 def test_genes_keep_the_order_of_the_space(tmp_path: Path) -> None:

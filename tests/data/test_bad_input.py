@@ -29,13 +29,13 @@ def test_missing_folder_and_empty_file(tmp_path):
 
 def test_missing_labels_file_is_named_as_such(mat, cube, tmp_path):
     assert refused(mat(c=cube), tmp_path / "gt.mat").startswith("labels: no such file")
-    assert "holds no label map: name the file that does with --labels" in refused(mat(c=cube))
+    assert "holds no label map; name its file with --labels" in refused(mat(c=cube))
 
 
 def test_labels_of_text_are_told_from_none(cube, labels, tmp_path):
     np.savez(tmp_path / "scene.npz", c=cube, gt=labels.astype("U5"))
     assert "gt (9 x 11 <U5) in" in refused(tmp_path / "scene.npz")
-    assert refused(tmp_path / "scene.npz").endswith("is text, real numbers needed")
+    assert refused(tmp_path / "scene.npz").endswith("is text; real numbers are needed")
 
 
 @pytest.mark.parametrize(
@@ -49,7 +49,7 @@ def test_text_named_mat(tmp_path, text):
 
 def test_other_files(tmp_path):
     (tmp_path / "scene.txt").write_text("hello")
-    assert "of no format that hytas reads (MATLAB v7.3, NumPy" in refused(tmp_path / "scene.txt")
+    assert "has no format that hytas reads (MATLAB v7.3, NumPy" in refused(tmp_path / "scene.txt")
 
 
 @pytest.mark.parametrize("kept", [0.05, 0.3, 0.6, 0.9, 0.99])
@@ -129,11 +129,11 @@ def test_corrupt(tmp_path, suffix):
 
 
 def test_not_a_scene(mat, labels, cube):
-    assert "has one band, a scene needs at least 2" in refused(mat(gt=labels))
+    assert "has one band; a scene needs at least 2" in refused(mat(gt=labels))
     message = refused(mat(a=np.zeros((2, 3, 4, 5)), b=labels))
     assert "is not a scene: it holds a (2 x 3 x 4 x 5" in message
     assert "is not a scene: it holds nothing" in refused(mat())
-    assert "real numbers needed" in refused(mat(c=cube + 1j, gt=labels))
+    assert "real numbers are needed" in refused(mat(c=cube + 1j, gt=labels))
     assert "is not a scene" in refused(mat(c=np.array(["abc"]), gt=labels))
 
 
@@ -152,9 +152,9 @@ def test_classes_of_one_name_are_told_apart(cube, labels):
 @pytest.mark.parametrize("dtype", ["c8", "U3", "S2", "M8[s]", "O"])
 def test_types_that_are_no_numbers(tmp_path, labels, dtype):
     np.savez(tmp_path / "s.npz", c=np.zeros((9, 11, 6)).astype(dtype), gt=labels)
-    assert "real numbers needed" in refused(tmp_path / "s.npz")
+    assert "real numbers are needed" in refused(tmp_path / "s.npz")
     np.savez(tmp_path / "t.npz", c=np.ones((9, 11, 6)), gt=labels.astype(dtype))
-    assert "real numbers needed" in refused(tmp_path / "t.npz") or "no label map" in refused(
+    assert "real numbers are needed" in refused(tmp_path / "t.npz") or "no label map" in refused(
         tmp_path / "t.npz"
     )
 
@@ -168,9 +168,9 @@ def test_several_cubes(mat, cube, labels):
     other = mat("one-fits.mat", a=cube, b=np.moveaxis(cube, 0, 1), gt=labels)
     np.testing.assert_array_equal(load_scene(other).cube, cube)
     assert "no variable 'z'" in refused(path, cube_key="z")
-    assert "three axes needed" in refused(path, cube_key="gt")
-    assert "two axes needed" in refused(path, cube_key="a", labels_key="b")
-    assert "one or two needed" in refused(path, cube_key="a", labels_key="b,c,d")
+    assert "three axes are needed" in refused(path, cube_key="gt")
+    assert "two axes are needed" in refused(path, cube_key="a", labels_key="b")
+    assert "one or two are needed" in refused(path, cube_key="a", labels_key="b,c,d")
 
 
 def test_height_and_width_must_agree(mat, cube, labels):
@@ -214,7 +214,7 @@ def test_split_maps_out_of_rule(mat, cube, labels):
     message = refused(mat(input=cube, TR=train, TE=test))
     assert "class 5 is in TE but has no pixel to train on in TR" in message
     message = refused(mat(input=cube, TR=labels, TE=labels))
-    assert "pixels of class 2 in TR are in TE too, and what is in both only tests" in message
+    assert "pixels of class 2 in TR are also in TE, and a pixel in both is only tested" in message
     torn = labels.copy()
     row, column = np.argwhere(labels == 2)[0]
     torn[row, column] = 5
@@ -254,7 +254,7 @@ def test_shapes_out_of_rule(labels):
     for shape, rule in (((9, 11), "three axes"), ((9, 0, 5), "no pixel"), ((9, 11, 1), "one band")):
         with pytest.raises(InputError, match=rule):
             scene_from_arrays(np.ones(shape), labels)
-    with pytest.raises(InputError, match="none given"):
+    with pytest.raises(InputError, match="labels: missing"):
         scene_from_arrays(np.ones((9, 11, 3)))
     with pytest.raises(InputError, match="2 given for the 3 classes 2, 5, 7"):
         scene_from_arrays(np.ones((9, 11, 3)), labels, class_names=["a", "b"])
@@ -266,9 +266,9 @@ def test_a_class_with_one_pixel(cube, labels):
     scene = scene_from_arrays(cube, lone)
     split = make_split(scene, kind="random", patch_size=3, train_per_class=5)
     assert split.notes == (
-        "class 5 has one labelled pixel, which trains: it is not tested",
+        "class 5 has one labelled pixel, which is a training pixel: the class is not tested",
         "fewer training pixels than asked for: class 5 1 of 5",
-        "fewer than 3 training pixels, so none to validate on: class 5",
+        "fewer than 3 training pixels, so none for validation: class 5",
     )
     assert 0 in split.train
     pair = np.zeros(labels.shape, np.uint8)
@@ -313,11 +313,11 @@ def test_envi_mistakes(tmp_path):
         ),
         ("data type = 2", "data type = 4", r"needs 96 .*; it would fit 'data type = 2' \(int16\)$"),
         ("lines = 3", "lines = 5", r"needs 80 .*; it would fit 'lines = 3'$"),
-        ("lines = 3", "lines = many", "'lines' is many, must be an integer of at least 1"),
-        ("lines = 3\n", "", "'lines' is 0, must be an integer"),
-        ("data type = 2", "data type = 7", "'data type' is 7, must be one of"),
-        ("byte order = 0", "byte order = 7", "'byte order' is 7, must be 0"),
-        ("bsq", "xyz", "interleave is 'xyz', must be bsq, bil or bip"),
+        ("lines = 3", "lines = many", "'lines' is many; must be an integer of at least 1"),
+        ("lines = 3\n", "", "'lines' is 0; must be an integer"),
+        ("data type = 2", "data type = 7", "'data type' is 7; must be one of"),
+        ("byte order = 0", "byte order = 7", "'byte order' is 7; must be 0"),
+        ("bsq", "xyz", "interleave is 'xyz'; must be bsq, bil or bip"),
         ("byte order = 0", "byte order = 0\nheader offset = -4", "'header offset' is -4"),
         ("byte order = 0", "wavelength = {1, 2", "the brace of 'wavelength' is never closed"),
     ):
@@ -328,5 +328,5 @@ def test_envi_mistakes(tmp_path):
 
 def test_a_usual_mark_among_the_ids_is_named(cube, labels):
     (note,) = scene_from_arrays(cube, np.where(labels == 0, 255, labels)).notes
-    assert note.startswith("255 in labels is taken for a class: if it ")
+    assert note.startswith("255 in labels is read as a class: if it ")
     assert scene_from_arrays(cube, np.where(labels == 7, 100, labels)).notes == ()

@@ -162,7 +162,7 @@ def test_a_checksum_is_noted_and_held_to(server):
     notes = path.parent / "checksums.json"
     for damaged in ("", "{bad", "[1]"):
         notes.write_text(damaged)
-        with pytest.raises(InputError, match=r"checksums\.json is damaged: remove it"):
+        with pytest.raises(InputError, match=r"checksums\.json is damaged; remove it"):
             fetch(file)
     notes.write_text(json.dumps(noted))
     path.write_bytes(b"other")

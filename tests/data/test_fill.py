@@ -71,7 +71,7 @@ def test_a_cube_without_labels_is_searched_by_rows():
     (note,) = undeclared_in_rows(tall, None, bands)
     assert note == (
         f"48 pixels in 16 of {len(tall)} rows hold -9999 in most bands, unlike the others: if that "
-        "stands for no data, say --nodata -9999"
+        "is a no-data value, say --nodata -9999"
     )
     assert undeclared_in_rows(tall, -9999.0, bands) == ()
     assert undeclared_in_rows(with_border(0.0)[0], None, bands) == ()
@@ -121,7 +121,9 @@ def test_the_users_mark_comes_before_the_files(tmp_path):
 def test_a_mark_that_the_cube_cannot_hold(tmp_path):
     cube, labels = with_border(7, np.uint16)
     np.savez(tmp_path / "scene.npz", cube=cube, labels=labels)
-    with pytest.raises(InputError, match=r"^nodata: -9999 is no value of the cube's type, uint16"):
+    with pytest.raises(
+        InputError, match=r"^nodata -9999: must be a value of the cube's type, uint16"
+    ):
         load_scene(tmp_path / "scene.npz", nodata=-9999)
     with pytest.raises(InputError, match=r"^nodata: 0 given, but the synthetic scene"):
         load_scene("synthetic", nodata=0)

@@ -37,11 +37,11 @@ def test_the_users_mark_is_unlabelled_as_0_is(write, mark, dtype):
 
 
 def test_a_mark_that_nobody_declared_is_told(write):
-    with pytest.raises(InputError, match=r"gt is -1 at row 0, .* --unlabelled -1 takes it for 0$"):
+    with pytest.raises(InputError, match=r"gt is -1 at row 0, .* say --unlabelled -1$"):
         load_scene(write(-1, np.int16), labels_key="gt")
     scene = load_scene(write(255, np.uint8))
     assert scene.notes == (
-        "255 in gt is taken for a class: if it marks unlabelled pixels, say --unlabelled 255",
+        "255 in gt is read as a class: if it marks unlabelled pixels, say --unlabelled 255",
     )
 
 

@@ -47,11 +47,11 @@ def test_patches_of_a_bands_first_memory_order(cube):
 
 def test_patch_arguments(cube):
     for size in (0, -1, 2, 6):
-        with pytest.raises(InputError, match=f"patch size: {size} must be an odd number"):
+        with pytest.raises(InputError, match=f"patch size: {size} must be odd"):
             extract_patches(cube, [0], size)
     with pytest.raises(InputError, match="11 is larger than the scene of 9 x 11"):
         extract_patches(cube, [0], 11)
-    with pytest.raises(InputError, match="0 to 99, must be 0 to 98"):
+    with pytest.raises(InputError, match="0 to 99; must be 0 to 98"):
         extract_patches(cube, [0, 99], 3)
 
 
@@ -132,7 +132,7 @@ def test_scaling_arguments():
         Preprocessing.fit(spectra * np.nan)
     with pytest.raises(InputError, match="none; scaling needs"):
         Preprocessing.fit(spectra[:0])
-    with pytest.raises(InputError, match="4 given, the scaling was fitted on 3"):
+    with pytest.raises(InputError, match="4 given; the scaling was fitted on 3"):
         Preprocessing.fit(spectra).apply(np.zeros((2, 4)))
 
 

@@ -251,7 +251,7 @@ def test_envi_data_that_are_too_long_are_refused(tmp_path: Path) -> None:
 
 def test_a_mark_for_no_data_must_be_a_number(tmp_path: Path) -> None:
     header = write_envi(tmp_path / "s", CUBE | {"data ignore value": "none"}, bytes(24))
-    with pytest.raises(InputError, match="'data ignore value' is none, a number needed"):
+    with pytest.raises(InputError, match="'data ignore value' is none; a number is needed"):
         open_file(header)
 
 
@@ -264,8 +264,8 @@ def test_one_line_of_a_cube_is_a_scene(tmp_path: Path) -> None:
     ("listed", "units", "reason"),
     [
         ("{500}", "Nanometers", "1 values for 2 bands"),
-        ("{a, b}", "Nanometers", "positive finite numbers needed"),
-        ("{500, nan}", "Nanometers", "positive finite numbers needed"),
+        ("{a, b}", "Nanometers", "positive finite numbers are needed"),
+        ("{500, nan}", "Nanometers", "positive finite numbers are needed"),
         ("{5000, 6000}", "Wavenumber", "wavelength units = Wavenumber: nanometers or"),
     ],
 )

@@ -137,9 +137,9 @@ def test_arguments_out_of_rule(labels):
         ({"validation_fraction": 1.0}, r"validation fraction: 1.0 must be in \[0, 1\)"),
         ({"validation_fraction": float("nan")}, "validation fraction: nan"),
         ({"seed": -1}, "seed: -1 must be 0 to 4294967295"),
-        ({"patch_size": 4}, "patch size: 4 must be an odd number"),
-        ({"patch_size": 0}, "patch size: 0 must be an odd number"),
-        ({"patch_size": -3}, "patch size: -3 must be an odd number"),
+        ({"patch_size": 4}, "patch size: 4 must be odd"),
+        ({"patch_size": 0}, "patch size: 0 must be odd"),
+        ({"patch_size": -3}, "patch size: -3 must be odd"),
         ({"patch_size": 11}, "patch size: 11 is larger than the scene of 9 x 11 pixels"),
     ):
         with pytest.raises(InputError, match=message):
@@ -277,7 +277,7 @@ def test_block_arguments(labels):
         ({"kind": "folds", "folds": 10**10}, "folds: 1.* must be at most 400, the labelled"),
         ({"kind": "folds", "folds": 300}, "folds: 300 of blocks of 16 leaves fewer than 2 cl"),
         ({"kind": "folds", "folds": 3, "fold": 3}, "fold: 3 must be 0 to 2"),
-        ({"kind": "blocks", "fold": 1}, "fold 1: is for the split folds, not blocks"),
+        ({"kind": "blocks", "fold": 1}, "fold 1: is only for the split 'folds', not 'blocks'"),
         ({"train_fraction": 1.5}, r"train fraction: 1.5 must be in \(0, 1\)"),
         ({"train_fraction": 0.5, "train_per_class": 3}, "exclude each other"),
     ):
@@ -319,7 +319,7 @@ def test_auto_takes_smaller_blocks_and_else_random_pixels(cube, labels):
     splits = [make_split(scene_of(apart), patch_size=3, block=40, seed=k) for k in range(6)]
     assert {split.kind for split in splits} == {"blocks"}
     notes = {note for split in splits for note in split.notes}
-    assert notes & {f"blocks of {n} pixels: those of 40 part fewer classes" for n in (10, 20)}
+    assert notes & {f"blocks of {n} pixels: blocks of 40 separate fewer classes" for n in (10, 20)}
     for split in splits:
         assert split.overlap == 0.0
         assert {int(apart.ravel()[pixel]) for pixel in split.test} == {1, 2}
@@ -327,7 +327,7 @@ def test_auto_takes_smaller_blocks_and_else_random_pixels(cube, labels):
     tiny[4, 2:4], tiny[4, 5:7] = 1, 2
     split = make_split(scene_of(tiny), patch_size=7)
     assert split.kind == "random"
-    assert "no blocks part this scene" in split.notes[0]
+    assert "no blocks separate training" in split.notes[0]
     with pytest.raises(InputError, match="block: 0 must be at least 1"):
         make_split(scene, block=0, patch_size=3)
 
@@ -468,7 +468,7 @@ def test_classes_without_validation_pixels_are_named():
     split = make_split(scene, kind="random", train_per_class=20, patch_size=3)
     assert counted(scene, split.validation) == [4, 0, 4, 0]
     assert split.notes[-1] == (
-        "fewer than 3 training pixels, so none to validate on: class 2, class 4"
+        "fewer than 3 training pixels, so none for validation: class 2, class 4"
     )
     for none in ({"validation_fraction": 0.0}, {"train_per_class": 2}):
         split = make_split(scene, kind="random", patch_size=3, **none)

@@ -13,7 +13,7 @@ import pytest
 sys.path.append(str(Path(__file__).parents[1] / "export"))
 
 from onboard_program import SOURCE, Run
-from small_model import Exported, export_small, small_model, small_scene
+from small_model import Exported, export_small, small_model, small_scene, wide_architecture
 
 from hytas.deploy import DeployedModel
 from hytas.export import export_formats
@@ -73,9 +73,9 @@ def models(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Exported]:
         files = {"onnx-scene": folder / f"{dtype}.onnx"}
         onnx.save(graph, files["onnx-scene"])
         retyped[dtype] = Exported(small_scene(dtype), model, card, folder, files)
-    # One more that was trained beside ground without data, marked -1.
+    # One more of gated convolutions, trained beside ground without data, marked -1.
     marked = dataclasses.replace(scene, nodata=-1.0)
-    aware, aware_card = small_model(marked)
+    aware, aware_card = small_model(marked, wide_architecture("series", "mean", "conv3", "yes"))
     (folder / "aware").mkdir()
     aware_files = export_formats(aware, folder / "aware", aware_card, ["onnx-scene"])
     return {

@@ -21,9 +21,11 @@ from hytas.cli.bench import bench as command
 from hytas.deploy.bench import ROUNDS, Setting, _reason, bench, repeat, settings_of
 from hytas.errors import InputError
 from hytas.export.latency import LAYOUTS, conditions, predict, profile
-from hytas.export.latency_parts import Bench, layer_parts, trace_parts
+from hytas.export.latency_parts import Bench, WholeLayer, layer_parts, trace_parts
+from hytas.export.latency_rows import Rows, anchors, between_widths, row
 from hytas.export.onnx_file import set_card
 from hytas.model_card import ModelCard
+from hytas.models.blocks import Layers, layer_of
 from hytas.models.network import as_network
 from hytas.spaces import open_space
 
@@ -96,15 +98,22 @@ def made_up(monkeypatch: pytest.MonkeyPatch) -> None:
         return [end(one, self.card.patch_size) for one in architectures]
 
     def end(one: Mapping[str, Any], side: int) -> float:
-        """1.5 that every model has; .1 for pixel tokens; band tokens by area, width and stride."""
+        """1.5 that every model has; .1 for pixel tokens; band tokens by area, width and stride.
+
+        .05 where a stream does not attend, .2 where the mean of a stream is read.
+        """
         tokens = one.get("tokens", "band")
-        pixels = 0.1 if tokens != "band" else 0.0
         if one["space"] == "hytas":
             return 1.5 + 0.02 * side
-        bands = 0.01 * one["band_width"] * one["patch"] ** 2 / one["band_stride"]
-        return 1.5 + pixels + (bands if tokens != "pixel" else 0.0)
+        cost = 1.5 if tokens == "band" else 1.6
+        if tokens != "pixel":
+            cost += 0.01 * one["band_width"] * one["patch"] ** 2 / one["band_stride"]
+        cost += 0.0 if one["band_mixer"] == "attention" else 0.05
+        return cost + (0.2 if one["pooling"] == "mean" else 0.0)
 
     def part(self: Bench, graph: Any, **sizes: int) -> float:
+        if isinstance(graph, WholeLayer):
+            return whole(graph)
         kind, value, last = graph
         if kind == "fusion":
             return 0.5
@@ -112,10 +121,19 @@ def made_up(monkeypatch: pytest.MonkeyPatch) -> None:
             return 0.1 * value * (0.25 if last else 1.0)
         return 0.01 * value * (0.1 if sizes["T"] == 1 else 1.0)
 
+    def whole(layer: WholeLayer) -> float:
+        """.1 a head, .2 for a convolution; a gate takes .3; .32 times the width over E."""
+        mixed = {"attention": 0.1 * layer.heads, "none": 0.0}.get(layer.mixer, 0.2)
+        mixed *= 0.25 if layer.last else 1.0
+        expanded = 0.32 * layer.ratio + (0.3 if layer.gate else 0.0)
+        return mixed + expanded * (0.1 if layer.last else 1.0)
+
     monkeypatch.setattr(Bench, "models", ends)
     monkeypatch.setattr(Bench, "layers", lambda self, one, stream: Itself())
+    monkeypatch.setattr(Bench, "whole_layers", lambda self, embed, wanted: Itself())
     monkeypatch.setattr(Bench, "fusion", lambda self, tokens: ("fusion", tokens, False))
     monkeypatch.setattr(Bench, "part", part)
+    monkeypatch.setattr(Bench, "chained", part)
     # A chain takes twice what its parts take alone.
     monkeypatch.setattr(
         Bench,
@@ -159,23 +177,35 @@ def wide_table(exported: Exported) -> dict[str, object]:
 
 
 @pytest.mark.parametrize(
-    ("tokens", "pooling", "expected"),
+    ("chosen", "expected"),
     [
-        # ends 1.5 and .1 for pixels; band tokens .01 * 7 * 25 / 4; a fusion (2 * .5) a stream;
-        # layers of heads 2, 4, 8 or 4, 2, 4 (.2 each) and of ratios 1, 2, 3 or 2, 1, 4 (.64 each),
-        # the last a quarter or a tenth of its own.
-        ("band", "class", 1.5 + 0.4375 + 1 + 2.8 * 2.25 / 3 + 3.84 * 2.1 / 3),
-        ("band", "mean", 1.5 + 0.4375 + 1 + 2.8 + 3.84),
-        ("pixel", "centre", 1.6 + 1 + 2.0 * 2.25 / 3 + 4.48 * 2.1 / 3),
-        ("parallel", "mean", 1.6 + 0.4375 + 2 + 2.8 + 3.84 + 2.0 + 4.48),
-        ("series", "mean", 1.6 + 0.4375 + 2 + 2.8 * 2.25 / 3 + 3.84 * 2.1 / 3 + 2.0 + 4.48),
+        # ends 1.5 and .1 for pixels; band tokens .01 * 7 * 25 / 4; .2 for a mean; a fusion (.5) a
+        # stream; layers of four heads (.4 each) and of ratios 1, 2, 3 or 2, 1, 4 (.32 each), the
+        # last a quarter or a tenth of its own.
+        (("band", "class"), 1.5 + 0.4375 + 0.5 + 1.2 * 2.25 / 3 + 1.92 * 2.1 / 3),
+        (("band", "mean"), 1.7 + 0.4375 + 0.5 + 1.2 + 1.92),
+        (("pixel", "centre"), 1.6 + 0.5 + 1.2 * 2.25 / 3 + 2.24 * 2.1 / 3),
+        (("parallel", "mean"), 2.0 + 0.4375 + 1 + 2.4 + 1.92 + 2.24),
+        (
+            ("series", "mean"),
+            1.8 + 0.4375 + 1 + 1.2 * 2.25 / 3 + 1.92 * 2.1 / 3 + 1.2 + 2.24,
+        ),
+        # Without attention there is neither fusion nor a class token: .05 more a stream.
+        (("pixel", "centre", "conv5", "no"), 1.65 + 0.6 * 2.25 / 3 + 2.24 * 2.1 / 3),
+        (("pixel", "mean", "none", "yes"), 1.85 + 0.9 + 2.24),
+        (("band", "mean", "conv3", "yes"), 1.75 + 0.4375 + 0.6 + 0.9 + 1.92),
+        (("series", "mean", "conv3", "no"), 2.1 + 0.4375 + 1.2 + 1.92 + 2.24),
+        (("parallel", "class", "attention", "yes"), 1.6 + 0.4375 + 1.8 + 5.96 * 0.7),
     ],
 )
 def test_the_table_of_the_wide_space_adds_up(
-    exported: Exported, wide_table: dict[str, object], tokens: str, pooling: str, expected: float
+    exported: Exported,
+    wide_table: dict[str, object],
+    chosen: tuple[str, ...],
+    expected: float,
 ) -> None:
-    architecture = wide_architecture(tokens, pooling)
-    if tokens == "pixel":  # which has no band tokens, so the space fixes their genes
+    architecture = wide_architecture(*chosen)
+    if chosen[0] == "pixel":  # which has no band tokens, so the space fixes their genes
         architecture |= {"band_width": 3, "band_stride": 2}
     card = with_architecture(exported, architecture)
     assert predict(wide_table, card) == pytest.approx(expected, abs=5e-3)
@@ -224,6 +254,38 @@ def test_parts_are_those_of_the_network(exported: Exported) -> None:
                 assert np.allclose(found, block(tokens, read).numpy(), atol=1e-5)
 
 
+def test_a_whole_layer_is_that_of_the_network(exported: Exported) -> None:
+    here = Bench(exported.card, threads=1, batch=3, seconds=0.01)
+    keys = [WholeLayer("conv3", True, 2, 2, (3, 3), last) for last in (False, True)]
+    torch.manual_seed(0)
+    graphs = here.whole_layers(16, keys)
+    torch.manual_seed(0)
+    tokens = torch.randn(3, 9, 16, generator=torch.Generator().manual_seed(1))
+    for key in keys:
+        layer = layer_of(Layers([2], [2], "conv3", True), 0, 16, (3, 3)).eval()
+        with torch.no_grad():
+            expected = layer(tokens, slice(0, 1) if key.last else None).numpy()
+        assert np.allclose(answer_of(graphs[key], tokens.numpy()), expected, atol=1e-5)
+    assert here.chained(graphs[keys[0]]) > 0
+
+
+def test_costs_between_measured_widths() -> None:
+    """Exact where they are quadratic in the width; never beyond the widths beside it."""
+
+    def rows(width: int, cost: float) -> Rows:
+        (one,) = [row(cost, embed_dim=width, kind="a")]
+        return Rows([one], {"depth": [one]})
+
+    quadratic = {width: rows(width, 1 + 0.1 * width + 0.01 * width**2) for width in (16, 64, 256)}
+    found = between_widths(quadratic, 96)
+    expected = {"when": {"embed_dim": 96, "kind": "a"}, "cost": 102_760}
+    assert found.whole == found.layers["depth"] == [expected]
+    steep = {16: rows(16, 1.0), 64: rows(64, 1.0), 256: rows(256, 9.0)}
+    assert between_widths(steep, 32).whole[0]["cost"] == 1000
+    assert between_widths(steep, 64) is steep[64]
+    assert anchors([1, 9, 25, 49, 81], 3.0) == [1, 9, 49, 81]
+
+
 def test_parts_take_longer_when_they_are_larger(exported: Exported) -> None:
     here = Bench(exported.card, threads=1, batch=8, seconds=0.05)
     architecture = {"space": "hytas", "embed_dim": 64, "num_heads": [4, 4], "mlp_ratio": [1, 6]}
@@ -236,8 +298,10 @@ def test_parts_take_longer_when_they_are_larger(exported: Exported) -> None:
     assert here.chain(layer, T=24) < here.chain(layer * 4, T=24)
     assert here.part(here.fusion(24), E=64) > 0
     shallow = {"space": "hytas-wide", "embed_dim": 32, "pooling": "class", "fusion": "no"}
-    shallow |= {"patch": 5, "band_width": 7, "band_stride": 4, "band_heads": [], "band_mlp": []}
-    shallow |= {"pixel_heads": [], "pixel_mlp": []}
+    shallow |= {"patch": 5, "band_width": 7, "band_stride": 4, "band_heads": 2, "band_mlp": []}
+    shallow |= {"pixel_heads": 2, "pixel_mlp": []}
+    shallow |= {f"{stream}_mixer": "attention" for stream in ("band", "pixel")}
+    shallow |= {f"{stream}_gate": "no" for stream in ("band", "pixel")}
     times = here.models([shallow | {"tokens": tokens} for tokens in ("band", "parallel")])
     assert 0 < times[0] < times[1]
 
@@ -295,13 +359,13 @@ def test_a_table_written_before_is_set_beside_the_model(
     assert found["predicted_ms"] == pytest.approx(predict(wide_table, card))
     assert (found["threads"], found["batch"]) == conditions(wide_table) == (1, 1)
     assert found["error"] == pytest.approx(found["predicted_ms"] / 0.1 - 1)
-    assert "table.json predicts 7.73 ms for this model, measured 0.100 ms (" in compare().output
+    assert "table.json predicts 4.68 ms for this model; measured 0.100 ms (" in compare().output
     assert conditions({**wide_table, "conditions": {"threads": 2, "batch": 32}}) == (2, 32)
     assert conditions({}) == (1, 1)
     for changed, message in (
         ({"conditions": {"threads": "two"}}, '"conditions" is {"threads": "two"}; must hold'),
         ({"variables": {"bands": 99}}, "was measured with bands 99, not 23"),
-        ({"unit": "mJ"}, "its unit is 'mJ', not one of time"),
+        ({"unit": "mJ"}, "its unit is 'mJ'; must be time"),
         ({"space": "hytas"}, "is of space 'hytas', not of 'hytas-wide'"),
     ):
         path.write_text(json.dumps({**wide_table, **changed}))
@@ -311,7 +375,7 @@ def test_a_table_written_before_is_set_beside_the_model(
     path.write_text("[1]")
     assert "is not a latency table" in str(compare().exception)
     write(dataclasses.replace(card, precision="int8"))
-    assert "is a patch graph in int8, and a table holds for" in str(compare().exception)
+    assert "is a patch graph in int8; a table needs" in str(compare().exception)
 
 
 def test_a_written_table_says_how_to_take_it(
@@ -325,15 +389,15 @@ def test_a_written_table_says_how_to_take_it(
     monkeypatch.setattr("hytas.export.latency.predict", lambda table, card, name: 0.2)
     path = tmp_path / "out.json"
     done = run_bench(monkeypatch, exported.onnx, "--no-torch", "--profile-table", path)
-    assert f"--budget 3ms-latency@{path} takes it" in done.output
+    assert f"use it as --budget 3ms-latency@{path}" in done.output
     assert "--space hytas-wide --variable bands=23 --variable classes=4" in done.output
-    assert "predicts 0.200 ms for this model, measured 0.112 ms (+78 %) at batch 8" in done.output
+    assert "predicts 0.200 ms for this model; measured 0.112 ms (+78 %) at batch 8" in done.output
     assert json.loads(path.read_text()) == table
 
 
 def test_what_bench_refuses(exported: Exported) -> None:
     for arguments, message in (
-        (["--threads", "100000"], "threads: 100000 is more than 1024"),
+        (["--threads", "100000"], "threads 100000: must be at most 1024"),
         (["--threads", "0"], "threads: '0' is not a list of positive numbers"),
         (["--provider", "npu"], "provider: 'npu' is not one of auto, cpu, cuda"),
         (["--table", "none.json"], "table: no such file: none.json"),

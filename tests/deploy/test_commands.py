@@ -195,3 +195,55 @@ def test_classify_tells_once_what_no_font_has(
             done = CliRunner().invoke(classify, arguments)
         assert done.exit_code == 0, done.output
         assert done.output.count("note      no font here has all characters of 水田:") == told
+
+
+def emit_like(exported: Exported, path: Path) -> tuple[np.ndarray, np.ndarray]:
+    """The scene as an EMIT product whose table turns it by a quarter; the table."""
+    import h5py
+
+    height, width, bands = exported.scene.cube.shape
+    rows, columns = np.mgrid[0:height, 0:width]
+    with h5py.File(path, "w") as file:
+        file["reflectance"] = exported.scene.cube
+        file["sensor_band_parameters/wavelengths"] = np.linspace(400, 2400, bands)
+        file["location/lat"], file["location/lon"] = rows * 0.1, columns * 0.1
+        file["location/glt_x"], file["location/glt_y"] = columns.T + 1, rows.T + 1
+        file.attrs["geotransform"] = np.array([20.0, 0.1, 0.0, 40.0, 0.0, -0.1])
+    return rows.T, columns.T
+
+
+def test_classify_on_the_map_grid_of_a_product(exported: Exported, tmp_path: Path) -> None:
+    import tifffile
+
+    rows, columns = emit_like(exported, tmp_path / "emit.nc")
+    model = tmp_path / "model.onnx"
+    graph = onnx.load(exported.onnx)
+    set_card(graph, dataclasses.replace(exported.card, wavelengths=None))
+    onnx.save(graph, model)
+    runner = CliRunner()
+    command = [str(model), str(tmp_path / "emit.nc"), "--out"]
+    for extra, out in (([], "plain.tif"), (["--ortho"], "ortho.tif")):
+        sure = ["--confidence", str(tmp_path / f"sure-{out}")]
+        done = runner.invoke(classify, [*command, str(tmp_path / out), *sure, *extra])
+        assert done.exit_code == 0, done.output
+    for name in ("", "sure-"):
+        plain = tifffile.imread(tmp_path / f"{name}plain.tif")
+        np.testing.assert_array_equal(
+            tifffile.imread(tmp_path / f"{name}ortho.tif"), plain[rows, columns]
+        )
+    with tifffile.TiffFile(tmp_path / "ortho.tif") as file:
+        tags = file.pages[0].tags
+        assert tags["ModelPixelScaleTag"].value[:2] == (0.1, 0.1)
+        assert tags["ModelTiepointTag"].value[3:5] == (20.0, 40.0)
+
+
+@pytest.mark.parametrize(
+    ("out", "words"), [("map.png", "must end in .tif"), ("map.tif", "has no lookup table")]
+)
+def test_classify_refuses_a_grid_that_is_not_there(
+    exported: Exported, scene: Path, tmp_path: Path, out: str, words: str
+) -> None:
+    done = hytas("classify", exported.onnx, scene, "--ortho", "--out", tmp_path / out)
+    assert done.returncode == 2
+    assert words in done.stderr
+    assert not (tmp_path / out).exists()

@@ -131,10 +131,10 @@ def opset(domain: str, version: int) -> Change:
         (add("node", node("If", "patches")), "uses the operator b'If', which hytas never writes"),
         (add("node", node("Add", domain="com.evil\n")), "uses an operator of domain b'com.evil"),
         (expanded, "makes a tensor of more than 134217728 values"),
-        (opset("com.evil", 20), "needs operators of domain b'com.evil', hytas writes those of"),
-        (opset("", 99), "is of operator set 99, must be 18 to 24"),
+        (opset("com.evil", 20), "needs operators of domain b'com.evil'; hytas writes those of"),
+        (opset("", 99), "has operator set 99; must be 18 to 24"),
         (lambda model: model.ClearField("opset_import"), "names no operator set"),
-        (lambda model: model.ClearField("graph"), "has 0 graphs, one needed"),
+        (lambda model: model.ClearField("graph"), "has 0 graphs; one is needed"),
     ],
 )
 def test_a_sealed_file_is_looked_through_before_it_runs(
@@ -180,7 +180,7 @@ def test_a_graph_that_fails_while_it_runs(exported: Exported) -> None:
 
 def test_an_answer_of_another_shape(exported: Exported) -> None:
     deployed = DeployedModel.load(exported.onnx, "cpu", threads=1)
-    with pytest.raises(InputError, match=r"gave an answer of shape \(3, 4\), its metadata say"):
+    with pytest.raises(InputError, match=r"returned shape \(3, 4\), but its metadata say"):
         deployed._check_answer(np.zeros((3, 4)), (2, 4))
 
 
@@ -220,7 +220,7 @@ def test_devices_pipes_and_huge_files_are_not_read(tmp_path: Path) -> None:
     huge = tmp_path / "huge.onnx"
     with huge.open("wb") as file:
         file.truncate(MOST_BYTES + 1)
-    with pytest.raises(InputError, match=f"has {MOST_BYTES + 1} bytes: at most {MOST_BYTES}"):
+    with pytest.raises(InputError, match=f"has {MOST_BYTES + 1} bytes; at most {MOST_BYTES}"):
         DeployedModel.load(huge)
 
 

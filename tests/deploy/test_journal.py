@@ -113,5 +113,5 @@ def test_the_command_says_that_it_classified_rows_again(
     report = json.loads(done.stdout)
     assert report["resumed_at_row"] == 5
     (note,) = report["notes"]
-    assert note == "the rows from 5 on that an earlier run left were damaged: classified again"
+    assert note == "an earlier run left damaged rows, from row 5 on: these were classified again"
     assert np.array_equal(np.load(out), np.load(whole))

@@ -201,7 +201,7 @@ def test_another_sensor_is_refused(exported: Exported) -> None:
         deployed.check_scene(103, None, "other")
     with pytest.raises(InputError, match=r"band 3 of scene lies at 552\.2 nm .* at 452\.2 nm"):
         deployed.check_scene(24, trained + 100.0 * (np.arange(24) == 2))
-    with pytest.raises(InputError, match=r"patches: of shape \(2, 7, 7, 24\), the model takes"):
+    with pytest.raises(InputError, match=r"patches: shape \(2, 7, 7, 24\); the model takes"):
         deployed.predict_patches(np.zeros((2, 7, 7, 24), np.uint16))
     one = dataclasses.replace(deployed.card, bands=1, wavelengths=(550.0,))
     with warnings.catch_warnings():
@@ -236,7 +236,7 @@ def test_a_card_with_impossible_values_is_refused(exported: Exported, tmp_path: 
     unheld = json.dumps({**exported.card.preprocessing, "nodata": -9999})
     colours = json.dumps([[300, 0, 0], *exported.card.palette[1:]])
     for properties, message in (
-        ({"preprocessing": marked}, "preprocessing: nodata is 'abc', a number or null needed"),
+        ({"preprocessing": marked}, "preprocessing: nodata is 'abc'; a number or null is needed"),
         (
             {"preprocessing": unheld},
             "preprocessing: nodata is -9999, which no value of",
@@ -251,7 +251,7 @@ def test_a_card_with_impossible_values_is_refused(exported: Exported, tmp_path: 
         path = rewritten(exported, tmp_path / "model.onnx", **properties)
         with pytest.raises(InputError, match=r"model.onnx has broken metadata \("):
             DeployedModel.load(path, "cpu")
-    with pytest.raises(InputError, match=r"is a folder, an exported \.onnx file needed"):
+    with pytest.raises(InputError, match=r"is a folder; an exported \.onnx file is needed"):
         DeployedModel.load(tmp_path, "cpu")
 
 
@@ -287,3 +287,12 @@ def test_bench_looks_at_its_table_first(exported: Exported, tmp_path: Path) -> N
         done = CliRunner().invoke(bench, arguments)
         assert isinstance(done.exception, InputError)
         assert re.search(message, str(done.exception))
+
+
+def test_texts_of_the_card_are_one_line_each(exported: Exported, tmp_path: Path) -> None:
+    evil = "1.0\x1b[2J\nerror: no\u202e"
+    path = rewritten(exported, tmp_path / "model.onnx", version=evil, precision=evil)
+    card = DeployedModel.load(path, "cpu").card
+    assert card.version == card.precision
+    assert card.version.startswith("1.0 ")
+    assert card.version.isprintable()

@@ -168,7 +168,7 @@ def test_what_it_refuses(
         ((model, headers["shifted"], out), "nm: at most one band spacing (26.1 nm) apart"),
         ((model, scene, scene), "scene.hdr is also a file of the cube: an output must be"),
         ((model, headers["order"], out), "'byte order' is 7, must be 0 (little endian) or 1"),
-        ((model, headers["ignore"], out), "'data ignore value' is none, a number needed"),
+        ((model, headers["ignore"], out), "'data ignore value' is none; a number is needed"),
         ((model, headers["huge"], out), "is truncated"),
         ((model, headers["negative"], out), "'bands' is -24, must be an integer of at least 1"),
         ((model, tmp_path / "none.hdr", out), "no such file"),
@@ -291,7 +291,10 @@ def test_wavelengths_that_cannot_be_used_are_told(
     values = ", ".join(map(str, np.linspace(400, 1000, 24)))
     for more, reason in (
         ("wavelength = {400, 500}", "2 values for 24 bands"),
-        (f"wavelength = {{{values.replace('400.0', 'nan')}}}", "positive finite numbers needed"),
+        (
+            f"wavelength = {{{values.replace('400.0', 'nan')}}}",
+            "positive finite numbers are needed",
+        ),
         (f"wavelength units = Wavenumber\nwavelength = {{{values}}}", "units = Wavenumber"),
     ):
         scene.write_text(text + more + "\n")

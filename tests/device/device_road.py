@@ -24,7 +24,9 @@ from hytas.run.config import RunConfig
 from hytas.run.stages import EXPORT, FINISHING
 from hytas.train import Recipe
 
-EVERY_PROXY = ",".join(PROXIES).replace("logsynflow", "logsynflow:domain=symmetric")
+EVERY_PROXY = ",".join(name for name in PROXIES if name != "inherited").replace(
+    "logsynflow", "logsynflow:domain=symmetric"
+)
 
 
 def scores(device: str) -> dict[str, list[dict[str, float]]]:

@@ -174,7 +174,7 @@ def test_bad_input_is_one_line(
     [
         (["--variable", "bands=--5"], "must be a name, '=' and a whole number"),
         (["--variable", f"bands={10**20}"], "of at most 18 digits"),
-        (["--variable", "bands=5", "--variable", "bands=6"], "is given as 5 and as 6"),
+        (["--variable", "bands=5", "--variable", "bands=6"], "is given twice, as 5 and as 6"),
     ],
 )
 def test_wrong_variables(

@@ -215,15 +215,15 @@ def test_a_temporary_folder_goes_with_the_estimator(
 
 
 def test_random_states() -> None:
-    from hytas.estimator import _seed
+    from hytas.estimator.arguments import seed_of
 
-    assert _seed(7) == 7
-    assert _seed(np.int64(8)) == 8
-    drawn = _seed(np.random.RandomState(5))
-    assert drawn == _seed(np.random.RandomState(5)) != _seed(np.random.RandomState(6))
-    assert _seed(None) >= 0
+    assert seed_of(7) == 7
+    assert seed_of(np.int64(8)) == 8
+    drawn = seed_of(np.random.RandomState(5))
+    assert drawn == seed_of(np.random.RandomState(5)) != seed_of(np.random.RandomState(6))
+    assert seed_of(None) >= 0
     with pytest.raises(InputError, match="random_state: -1 must be 0 or more"):
-        _seed(-1)
+        seed_of(-1)
 
 
 @pytest.mark.parametrize(
@@ -233,11 +233,11 @@ def test_random_states() -> None:
         ({"budget": "1..2-params"}, "no architecture"),
         ({"proxy": "magic"}, "magic"),
         ({"space": "nowhere"}, "nowhere"),
-        ({"patch_size": 4}, "patch size: 4"),
-        ({"patch_size": 25}, "patch size: 25 is larger than the scene of 24 x 30"),
+        ({"patch_size": 4}, "patch_size: 4"),
+        ({"patch_size": 25}, "patch_size: 25 is larger than the scene of 24 x 30"),
         ({"epochs": 0}, "epochs: 0 would leave the model untrained"),
         ({"population": 0}, "population 0"),
-        ({"validation_fraction": 1.5}, "validation fraction: 1.5"),
+        ({"validation_fraction": 1.5}, "validation_fraction: 1.5"),
         ({"bands": "1-99"}, "bands: '1-99'"),
     ],
 )
@@ -259,7 +259,7 @@ def test_arrays_that_are_no_scene(fitted: HSIClassifier, halves: tuple[np.ndarra
         ((cube, train * 0), "no labelled pixel"),
         ((cube, (train > 0).astype(int)), "single class 1"),
         ((cube, train - 0.5), "labels must be whole numbers"),
-        ((cube.astype(complex), train), "real numbers needed"),
+        ((cube.astype(complex), train), "real numbers are needed"),
         ((np.where(cube > 500, np.nan, cube), train), "NaN"),
     ):
         with pytest.raises(InputError, match=message):
@@ -268,7 +268,7 @@ def test_arrays_that_are_no_scene(fitted: HSIClassifier, halves: tuple[np.ndarra
     for call, message in (
         (lambda: fitted.predict(cube[..., :9]), "has 9 bands and the fitted model takes 20"),
         (lambda: fitted.predict(cube[0]), r"cube: 30 x 20 int16: three axes"),
-        (lambda: fitted.predict(cube[:3]), "patch size: 5 is larger"),
+        (lambda: fitted.predict(cube[:3]), "patch_size: 5 is larger"),
         (lambda: fitted.score(cube, train[:-1]), "labels: 23 x 30 and the cube 24 x 30 x 20"),
         (lambda: fitted.score(cube, train * 0), "no pixel is labelled"),
     ):

@@ -26,25 +26,33 @@ ARCHITECTURE = {
 TOKENS = ("band", "pixel", "series", "parallel")
 
 
-def wide_architecture(tokens: str, pooling: str) -> dict[str, Any]:
-    """One of `hytas-wide`, deep enough for fusion."""
+def wide_architecture(
+    tokens: str, pooling: str, mixer: str = "attention", gate: str = "no"
+) -> dict[str, Any]:
+    """One of `hytas-wide`, deep enough for fusion, which only attention has."""
     bands, pixels = int(tokens != "pixel") * 3, int(tokens != "band") * 3
-    return {
+    attends = mixer == "attention"
+    architecture: dict[str, Any] = {
         "space": "hytas-wide",
         "tokens": tokens,
         "patch": 5,
         "band_width": 7,
         "band_stride": 4,
         "pooling": pooling,
-        "fusion": "yes",
+        "fusion": "yes" if attends and gate == "no" else "no",
         "embed_dim": 32,
         "band_depth": bands,
         "pixel_depth": pixels,
-        "band_heads": [2, 4, 8][:bands],
         "band_mlp": [1, 2, 3][:bands],
-        "pixel_heads": [4, 2, 4][:pixels],
         "pixel_mlp": [2, 1, 4][:pixels],
     }
+    for stream, depth in (("band", bands), ("pixel", pixels)):
+        architecture |= {
+            f"{stream}_mixer": mixer if depth else "attention",
+            f"{stream}_gate": gate if depth else "no",
+            f"{stream}_heads": 4 if depth and attends else 2,
+        }
+    return architecture
 
 
 @dataclass(frozen=True)

@@ -191,7 +191,7 @@ def test_what_cannot_be_exported(exported: Exported, tmp_path: Path) -> None:
         export_onnx(exported.model, target, exported.card, opset=17)
     with pytest.raises(InputError, match=r"bands: the card says 9 and the model reads band 24"):
         export_onnx(exported.model, target, few)
-    with pytest.raises(InputError, match="the card names 3 classes, the model has 4"):
+    with pytest.raises(InputError, match="the card names 3 classes; the model has 4"):
         export_onnx(exported.model, target, fewer)
     with pytest.raises(InputError, match="format: 'gguf' is not one of onnx, onnx-scene"):
         export_formats(exported.model, tmp_path, exported.card, ["onnx", "gguf"])

@@ -77,10 +77,12 @@ def test_a_scene_graph_takes_no_patches(wide: Exported) -> None:
         deployed.predict_patches(wide.patches(3))
 
 
-@pytest.mark.parametrize("tokens", ["pixel", "series", "parallel"])
-def test_the_scene_graph_of_pixel_tokens(tokens: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "chosen", [("pixel", "mean"), ("series", "mean", "conv3", "yes"), ("parallel", "mean")]
+)
+def test_the_scene_graph_of_pixel_tokens(chosen: tuple[str, ...], tmp_path: Path) -> None:
     scene = small_scene("int16", height=7, width=PIECE + 3)
-    model, card = small_model(scene, wide_architecture(tokens, "mean"))
+    model, card = small_model(scene, wide_architecture(*chosen))
     files = export_formats(model, tmp_path, card, ["onnx", "onnx-scene"])
     pair = [DeployedModel.load(files[name], "cpu") for name in ("onnx", "onnx-scene")]
     patch, whole = (classify_scene(one, scene.cube) for one in pair)
@@ -90,11 +92,22 @@ def test_the_scene_graph_of_pixel_tokens(tokens: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("tokens", TOKENS)
-@pytest.mark.parametrize("pooling", ["class", "mean", "centre"])
-def test_what_is_traced_is_the_network(tokens: str, pooling: str) -> None:
+@pytest.mark.parametrize(
+    "layers",
+    [
+        ("class",),
+        ("mean",),
+        ("centre",),
+        ("class", "attention", "yes"),
+        ("mean", "conv5", "no"),
+        ("mean", "none", "yes"),
+        ("centre", "conv3", "yes"),
+    ],
+)
+def test_what_is_traced_is_the_network(tokens: str, layers: tuple[str, ...]) -> None:
     """The copy for the patch graph, and tile and strip, pixel by pixel."""
     scene = small_scene("int16", height=5, width=9)
-    model, card = small_model(scene, wide_architecture(tokens, pooling))
+    model, card = small_model(scene, wide_architecture(tokens, *layers))
     read = PatchReader(scene.cube, card.patch_size)
     patches = torch.from_numpy(read(np.arange(2 * 9, 3 * 9))).float()
     rows = np.pad(scene.cube, ((0, 0), (2, 2), (0, 0)), mode="reflect").astype("f4")

@@ -38,7 +38,7 @@ def _store(path: Path) -> None:
     with EvaluationStore(path) as store:
         costs, scores = {"params": 7}, {"dss": 1.5, "snip": float("nan")}
         store.add([Evaluation(n, 1, _GENES, costs, scores, {"snip": "why"}, 1.0) for n in range(9)])
-        store.add_training(Training(0, 100, 0, 50, {"oa": 0.5}, 2.0))
+        store.add_training(Training(0, "plain", 100, 0, 50, {"oa": 0.5}, 2.0))
         store.add_final_training(FinalTraining(_GENES, 0, 3, 40, 0.9, 0.8, 0.7))
         store.save_state(bytes(200))
 

@@ -2,6 +2,7 @@
 
 import io
 import struct
+import sys
 import tempfile
 import zipfile
 import zlib
@@ -14,6 +15,11 @@ from unittest.mock import patch
 
 import h5py
 import numpy as np
+
+sys.path.append(str(Path(__file__).parents[1] / "data"))
+
+import drawings_made
+import products_made
 import tifffile
 from fuzz_mutator import Sample
 from scipy.io import netcdf_file, savemat
@@ -130,6 +136,54 @@ def hdf5() -> list[Sample]:
 
     each = ({}, {"libver": "latest"})
     return [_written("scene.h5", lambda path, o=o: write(path, **o)) for o in each]
+
+
+def products() -> list[Sample]:
+    """Products of missions in HDF5."""
+    return [
+        _written("scene.h5", products_made.emit),
+        _written("scene.h5", products_made.prisma),
+        _written("scene.h5", lambda path: products_made.prisma(path, "L1")),
+        _written("scene.h5", products_made.pace),
+        _written("scene.h5", lambda path: products_made.pace(path, "L1B")),
+    ]
+
+
+def product_metadata() -> list[Sample]:
+    """Products of an image and its metadata, which are opened."""
+    samples = []
+    for make in (products_made.enmap, products_made.desis):
+        with tempfile.TemporaryDirectory() as folder:
+            make(Path(folder))
+            files = sorted(Path(folder).iterdir())  # the metadata come first
+            samples.append({file.name: file.read_bytes() for file in files})
+    return samples
+
+
+def drawings() -> list[Sample]:
+    """Files of polygons and points, each with the scene that they label."""
+    samples = []
+    fields = drawings_made.FIELDS
+    regions = [("soil", "1, 2, 3", [(0, 0), (5, 5)]), ("water", "3, 2, 1", [(7, 7)])]
+    for name, write in (
+        ("a.geojson", lambda path: drawings_made.geojson(path, fields)),
+        ("a.gpkg", lambda path: drawings_made.geopackage(path, fields)),
+        ("a.txt", lambda path: drawings_made.roi(path, regions)),
+        ("a.csv", lambda path: path.write_text("x,y,class\n600015,5399985,a\n600035,5399985,b\n")),
+    ):
+        with tempfile.TemporaryDirectory() as folder:
+            write(Path(folder) / name)
+            drawings_made.scene(Path(folder))
+            files = sorted(Path(folder).iterdir())  # the drawing comes first
+            samples.append({file.name: file.read_bytes() for file in files})
+    return samples
+
+
+def look_at_drawing(path: Path) -> None:
+    """Label the scene that lies beside a drawing."""
+    load_scene(
+        path.with_name("scene.hdr"), path, class_field="crop" if "g" in path.suffix else None
+    )
 
 
 def netcdf3() -> list[Sample]:

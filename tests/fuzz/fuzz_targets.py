@@ -48,6 +48,11 @@ TARGETS = {
         fuzz_scenes.matlab_v73, fuzz_scenes.look_without_child, shield=fuzz_scenes.look
     ),
     "hdf5": Target(fuzz_scenes.hdf5, fuzz_scenes.look_without_child, shield=fuzz_scenes.look),
+    "products": Target(
+        fuzz_scenes.products, fuzz_scenes.look_without_child, shield=fuzz_scenes.look
+    ),
+    "product-metadata": Target(fuzz_scenes.product_metadata, fuzz_scenes.look),
+    "drawings": Target(fuzz_scenes.drawings, fuzz_scenes.look_at_drawing),
     "netcdf3": Target(fuzz_scenes.netcdf3, fuzz_scenes.look),
     "envi": Target(fuzz_scenes.envi, fuzz_scenes.look),
     "geotiff": Target(fuzz_scenes.geotiff, fuzz_scenes.look),

@@ -13,6 +13,7 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from hytas._engine import Feasible, SearchSpace
 from hytas.models import NETWORKS, InputShape, build_network, count_parameters
+from hytas.models.counting import counted_layers
 from hytas.spaces import open_space
 
 SHAPES = st.builds(
@@ -69,3 +70,18 @@ def test_reference_count_is_the_published_one_on_every_row(
             "mlp_ratio": json.loads(row["mlp_ratio"]),
         }
         assert space.cost(architecture)["reference_params"] == int(row["params"])
+
+
+@pytest.mark.parametrize("name", NETWORKS)
+def test_the_layers_of_a_network_add_up_to_its_costs(name: str) -> None:
+    shape = InputShape(bands=40, classes=7, patch_size=9)
+    space, _ = open_space(name, offered=shape.variables())
+    for architecture in space.unpack(Feasible(space).sample(6, 3, "choices")):
+        layers = counted_layers(architecture, shape)
+        cost = space.cost(architecture)
+        assert sum(layer.params for layer in layers) == cost["params"]
+        assert sum(layer.macs for layer in layers) == cost["macs"]
+        depth = sum(value for gene, value in architecture.items() if gene.endswith("depth"))
+        assert sum(".blocks." in layer.name for layer in layers) == depth
+        assert layers[-1].name == "head"
+        assert {layer.stream for layer in layers} - {""} <= {"band", "pixel"}

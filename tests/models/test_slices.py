@@ -11,6 +11,7 @@ from torch.func import functional_call
 from hytas._engine import Feasible, SearchSpace
 from hytas.errors import InputError
 from hytas.models import NETWORKS, InputShape, count_parameters
+from hytas.models.blocks import NO_DROP
 from hytas.models.slices import full_sizes, slice_of
 from hytas.spaces.costs import cost
 
@@ -24,7 +25,7 @@ def numbered(*size: int) -> Tensor:
 def on_meta(architecture: dict[str, Any]) -> nn.Module:
     """The plain network, without numbers."""
     with torch.device("meta"):
-        network = NETWORKS[architecture["space"]](architecture, SHAPE, 0.0)
+        network = NETWORKS[architecture["space"]](architecture, SHAPE, NO_DROP)
     # A convolution whose weight needs gradients may differ in the last bits.
     return network.eval().requires_grad_(False)
 
@@ -128,7 +129,7 @@ def test_a_space_that_is_not_built_in_has_no_sizes() -> None:
 
 
 def test_genes_whose_layers_have_values_of_their_own_are_at_their_largest(monkeypatch) -> None:
-    def stages(genes, _shape, _drop_path):
+    def stages(genes, _shape, _drop):
         wide, (depth, heads) = genes["base_dim"], (genes["depth"], genes["num_heads"])
         return nn.ModuleList(nn.Linear(wide * depth[n], wide * heads[n]) for n in range(3))
 

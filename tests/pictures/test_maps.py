@@ -1,12 +1,13 @@
 """A drawn map shows the classes that it was given."""
 
+import io
 from pathlib import Path
 
 import numpy as np
 from matplotlib.image import imread
 
 from hytas.data import palette
-from hytas.pictures import Legend, colour_map, draw_map
+from hytas.pictures import Legend, colour_map, draw_map, map_png
 
 COLOURS = [tuple(int(channel) for channel in colour) for colour in palette(4)]
 LEGEND = Legend((9, 3, 4, 200), ("grass", "roof", "gravel", "water"), COLOURS)
@@ -41,3 +42,14 @@ def test_a_large_map_is_thinned_to_the_dots_of_the_page(tmp_path: Path) -> None:
 
     draw_map(tmp_path / "map.png", Map(), LEGEND)
     assert read == [slice(None, None, 3)]
+
+
+def test_a_map_as_png_has_a_pixel_for_a_pixel_and_is_clear_without_a_class() -> None:
+    legend = Legend([1, 2], ["", ""], [(255, 0, 0), (0, 0, 255)])
+    content = map_png(np.array([[0, 1, 1], [2, 2, 9]], np.int32), legend)
+    picture = np.rint(255 * imread(io.BytesIO(content))).astype(int)
+    assert picture.shape == (2, 3, 4)
+    assert picture[..., 3].tolist() == [[0, 255, 255], [255, 255, 0]]
+    assert picture[0, 1, :3].tolist() == [255, 0, 0]
+    assert picture[1, 0, :3].tolist() == [0, 0, 255]
+    assert content == map_png(np.array([[0, 1, 1], [2, 2, 9]], np.int32), legend)

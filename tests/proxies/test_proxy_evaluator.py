@@ -13,7 +13,9 @@ from hytas.errors import InputError
 from hytas.models import InputShape, build_network, count_parameters
 from hytas.proxies import PROXIES, Evaluator, Proxy, evaluator, memory
 
-ALL = ",".join(PROXIES).replace("logsynflow", "logsynflow:domain=symmetric")
+ALL = ",".join(name for name in PROXIES if name != "inherited").replace(
+    "logsynflow", "logsynflow:domain=symmetric"
+)
 TOLERANCE = {"dss": 1e-3}  # nuclear norms
 
 

@@ -14,7 +14,9 @@ from hytas.proxies import PROXIES, Evaluator
 from hytas.proxies.initial import start_of
 from hytas.proxies.kinds import layers_of
 
-ALL = ",".join(PROXIES).replace("logsynflow", "logsynflow:domain=symmetric")
+ALL = ",".join(name for name in PROXIES if name != "inherited").replace(
+    "logsynflow", "logsynflow:domain=symmetric"
+)
 
 
 def test_any_space_goes_through_every_proxy(wide_shape, wide_batch) -> None:
@@ -97,7 +99,7 @@ def foreign_saliency(network, batch) -> list[tuple[str, torch.Tensor, torch.Tens
 
 @pytest.mark.parametrize("irregular", [False, True])
 def test_a_foreign_network_is_scored_by_the_formulas(irregular, shape, batch, monkeypatch) -> None:
-    made = lambda a, shape, drop_path: Foreign(shape, a["width"], irregular)  # noqa: E731
+    made = lambda a, shape, drop: Foreign(shape, a["width"], irregular)  # noqa: E731
     monkeypatch.setitem(NETWORKS, "foreign", made)
     architecture = {"space": "foreign", "width": 12}
     names = "snip,grad_norm,naswot,grasp,jacob_cov,zico,fisher,croze,dss,t_cet,params,macs"
@@ -136,7 +138,7 @@ def test_overflow_and_faults_are_recorded_there_too(wide_shape, wide_batch) -> N
 
 
 def test_a_network_without_the_layers_that_a_proxy_reads_is_told(shape, batch, monkeypatch) -> None:
-    def plain(_architecture, shape, _drop_path):
+    def plain(_architecture, shape, _drop):
         return nn.Sequential(
             nn.Flatten(1, 2),
             nn.Conv1d(shape.patch_size**2, 2, 1),

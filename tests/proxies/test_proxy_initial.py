@@ -163,7 +163,7 @@ class Stamped(Network):
 
 @pytest.mark.parametrize("laws", [True, False])
 def test_weights_that_only_look_alike_have_norms_of_their_own(laws, shape, monkeypatch) -> None:
-    made = lambda genes, shape, drop_path: Stamped(shape, genes["depth"], laws)  # noqa: E731
+    made = lambda genes, shape, drop: Stamped(shape, genes["depth"], laws)  # noqa: E731
     monkeypatch.setitem(NETWORKS, "hytas", made)
     together = Evaluator("dss:parts=msa", shape, workers=1).score(SMALL[:2])
     for architecture, one in zip(SMALL, together, strict=False):

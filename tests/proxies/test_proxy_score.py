@@ -72,7 +72,7 @@ def test_csv_and_json_lines_hold_the_same(archs, tmp_path) -> None:
         (TABLE.replace(",", ";"), "needed are embed_dim, num_heads, mlp_ratio, with commas"),
         (TABLE.replace('"[6, 4, 5, 3]"', "abc"), "line 4: num_heads 'abc': must be a number"),
         (TABLE.replace("[1, 2, 1, 1]", "[1, NaN, 1, 1]"), "line 4: mlp_ratio [1, nan, 1, 1]"),
-        (TABLE.replace("0.7", "0.7,1"), "line 4: not as many fields as columns"),
+        (TABLE.replace("0.7", "0.7,1"), "line 4: must have as many fields as columns"),
         (
             TABLE.replace("OA", "space").replace("0.7", "hytas-wide").replace("0.5", "hytas"),
             "line 3: space 0.6: a CSV file holds",
@@ -124,7 +124,7 @@ def test_scores_a_file_and_resumes_after_a_kill(archs, tmp_path, capsys) -> None
     out.write_text("\n".join(whole.splitlines()[:2]) + "\n5,32,half a li")
     status, _, log = hytas(capsys, *command)
     assert status == 0
-    assert "resuming: 1 of 3 are there" in log
+    assert "resuming: 1 of 3 are scored already" in log
     again = list(csv.DictReader(out.read_text().splitlines()))
     for row, other in zip(rows, again, strict=True):
         assert {**row, "seconds": ""} == {**other, "seconds": ""}
@@ -232,7 +232,7 @@ def test_any_space_is_scored_from_json_lines(tmp_path, capsys) -> None:
     assert json.loads(rows[0]["band_heads"]) == WIDE[0]["band_heads"]
     assert all(float(row["dss"]) > 0 and not row["reasons"] for row in rows)
     status, _, log = hytas(capsys, *command)
-    assert "resuming: 2 of 2 are there" in log
+    assert "resuming: 2 of 2 are scored already" in log
 
     path.write_text(json.dumps({**WIDE[0], "patch": 4}))
     status, _, error = hytas(capsys, *command)
@@ -330,7 +330,7 @@ def test_whole_numbers_are_the_same_however_they_are_written(archs, tmp_path, ca
     archs.write_text(TABLE.replace("4,32", "4.0,32.0").replace("[1, 2, 3, 1]", "[1.0, 2, 3, 1]"))
     status, _, log = hytas(capsys, *command)
     assert status == 0
-    assert "resuming: 3 of 3 are there" in log
+    assert "resuming: 3 of 3 are scored already" in log
 
 
 def test_failed_score_is_an_empty_field_with_its_reason(tmp_path) -> None:

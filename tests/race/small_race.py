@@ -1,8 +1,9 @@
 """A race of networks so small that a training takes milliseconds."""
 
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,12 +12,12 @@ from torch import Tensor, nn
 
 from hytas.race import RaceTask, RungResult, rung_results
 from hytas.search import Evaluation, EvaluationStore, Training
-from hytas.train import LabelledPixels, Recipe
+from hytas.train import LabelledPixels, Recipe, recipes_of
 
 CLASSES, PIXELS = 3, 90
 RECIPE = Recipe(epochs=0, batch_size=16, whitened=False)
 
-Build = Callable[[Mapping[str, Any]], nn.Module]
+Build = Callable[[Mapping[str, Any], Recipe], nn.Module]
 
 
 class Small(nn.Module):
@@ -30,13 +31,19 @@ class Small(nn.Module):
         return self.head(self.hidden(patches.flatten(1)).relu())
 
 
-def build(architecture: Mapping[str, Any]) -> nn.Module:
+def build(architecture: Mapping[str, Any], _: Recipe = RECIPE) -> nn.Module:
     """The network of an architecture, with weights of its own."""
     torch.manual_seed(architecture["embed_dim"])
     return Small(architecture["embed_dim"])
 
 
-def race_task(folds: int = 1, build: Build = build, epochs: int = 0) -> RaceTask:
+def race_task(
+    folds: int = 1,
+    build: Build = build,
+    epochs: int = 0,
+    recipes: Sequence[str] = ("plain",),
+    folder: Path | None = None,
+) -> RaceTask:
     """Three classes of 4 bands that overlap; a third of the pixels validates, others in turn."""
     generator = np.random.default_rng(1)
     targets = np.arange(PIXELS) % CLASSES
@@ -45,8 +52,8 @@ def race_task(folds: int = 1, build: Build = build, epochs: int = 0) -> RaceTask
     pixels = np.arange(PIXELS)
     labelled = LabelledPixels(lambda chosen: patches[chosen], pixels, targets, CLASSES)
     parts = [(pixels[pixels % 4 != fold], pixels[pixels % 4 == fold]) for fold in range(folds)]
-    recipe = replace(RECIPE, epochs=epochs)
-    return RaceTask(build, labelled, parts, recipe, 0, torch.device("cpu"))
+    named = recipes_of(replace(RECIPE, epochs=epochs), recipes)
+    return RaceTask(build, labelled, parts, named, 0, torch.device("cpu"), folder)
 
 
 def ranked(count: int) -> list[Evaluation]:
@@ -70,17 +77,17 @@ class Counting:
         """Width -> how often it was built."""
         return Counter(self.widths)
 
-    def __call__(self, architecture: Mapping[str, Any]) -> nn.Module:
+    def __call__(self, architecture: Mapping[str, Any], _: Recipe) -> nn.Module:
         width = architecture["embed_dim"]
         self.widths.append(width)
         return self.instead(self, width) or build(architecture)
 
 
-def figures(augmented: float, accuracy: float = 1.0, probability: float = 0.0) -> dict[str, float]:
-    """What a training reached."""
+def figures(accuracy: float, probability: float = 0.0) -> dict[str, float]:
+    """What a training reached, with and without augmentation."""
     return {
         "accuracy": accuracy,
-        "augmented_accuracy": augmented,
+        "augmented_accuracy": accuracy,
         "probability": probability,
     }
 

@@ -17,14 +17,13 @@ from small_race import (
 from torch import Tensor, nn
 
 from hytas.errors import InputError
-from hytas.race import RANKINGS, RaceTask, race
+from hytas.race import RANKINGS, USUAL_RANKING, RaceTask, race
 from hytas.search import Evaluation, EvaluationStore, Training
 
 FIVE = {"finalists": 5, "steps": 3, "workers": 1}
 
 
-def merit(augmented: float, probability: float) -> float:
-    return augmented + 1e-3 * probability
+USUAL = RANKINGS[USUAL_RANKING]
 
 
 @pytest.mark.parametrize("folds", [1, 3])
@@ -33,11 +32,7 @@ def test_the_best_on_validation_pixels_wins(folds: int, store: EvaluationStore) 
     winner = race(race_task(folds), ranked(7), store, tell=told.append, **FIVE)
     done = results(store)
     early, late = (
-        {
-            item.id: merit(item.figures["augmented_accuracy"], item.figures["probability"])
-            for item in done
-            if item.steps == steps
-        }
+        {item.key[0]: USUAL(item.figures) for item in done if item.steps == steps}
         for steps in (3, 6)
     )
     assert set(early) == {item.id for item in ranked(5)}
@@ -45,7 +40,7 @@ def test_the_best_on_validation_pixels_wins(folds: int, store: EvaluationStore) 
     assert len(store.trainings()) == 8 * folds
     assert {item.fold for item in store.trainings()} == set(range(folds))
     # The best over all folds, not of any one.
-    assert winner.id == max(late, key=lambda number: 2 * late[number] + early[number])
+    assert winner.finalist.id == max(late, key=lambda number: 2 * late[number] + early[number])
     each = f", on {folds} folds" if folds > 1 else ""
     assert told[0] == f"race: 5 finalists, 3 steps each{each}"
     assert told[6] == f"race: 3 finalists, 6 steps each{each}"
@@ -65,7 +60,7 @@ def test_a_rung_counts_by_its_length(
     reached: dict[int, tuple[float, ...]], winner: int, store: EvaluationStore
 ) -> None:
     keep(store, reached)
-    assert race(trains_nothing(), ranked(5), store, **FIVE) == ranked(5)[winner]
+    assert race(trains_nothing(), ranked(5), store, **FIVE).finalist == ranked(5)[winner]
 
 
 def test_the_last_rung_is_as_long_as_the_final_training(store: EvaluationStore) -> None:
@@ -82,14 +77,14 @@ def test_fewer_candidates_than_finalists_race_all(store: EvaluationStore) -> Non
 
 
 def keep(store: EvaluationStore, reached: dict[int, tuple[float, ...]]) -> None:
-    """As if the finalists had been trained before: steps -> augmented accuracy of each."""
+    """As if the finalists had been trained before: steps -> accuracy of each."""
     for steps, values in reached.items():
         for finalist, value in zip(ranked(len(values)), values, strict=True):
-            store.add_training(Training(finalist.id, steps, 0, 29, figures(value), 0.0))
+            store.add_training(Training(finalist.id, "plain", steps, 0, 29, figures(value), 0.0))
 
 
 def trains_nothing(folds: int = 1) -> RaceTask:
-    def refuse(_: object) -> nn.Module:
+    def refuse(*_: object) -> nn.Module:
         pytest.fail("a network was built")
 
     return race_task(folds, refuse)
@@ -98,17 +93,19 @@ def trains_nothing(folds: int = 1) -> RaceTask:
 def test_a_ranking_is_a_function_and_a_line(
     store: EvaluationStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setitem(RANKINGS, "wildest", lambda figures: -figures["augmented_accuracy"])
+    monkeypatch.setitem(RANKINGS, "wildest", lambda figures: -figures["accuracy"])
     keep(store, {3: (0.5, 0.9, 0.8, 0.2, 0.1), 6: (0.5, 0.9, 0.8, 0.2, 0.1)})
-    assert race(trains_nothing(), ranked(5), store, **FIVE) == ranked(5)[1]
-    assert race(trains_nothing(), ranked(5), store, ranking="wildest", **FIVE) == ranked(5)[4]
-    with pytest.raises(InputError, match="ranking 'best': must be one of augmented-accuracy, wild"):
+    assert race(trains_nothing(), ranked(5), store, **FIVE).finalist == ranked(5)[1]
+    assert (
+        race(trains_nothing(), ranked(5), store, ranking="wildest", **FIVE).finalist == ranked(5)[4]
+    )
+    with pytest.raises(InputError, match=r"ranking .best.: must be one of .*, wild"):
         race(trains_nothing(), ranked(5), store, ranking="best", **FIVE)
 
 
 def test_a_training_without_a_figure_to_rank_by_is_done_again(store: EvaluationStore) -> None:
     for finalist in ranked(2):
-        store.add_training(Training(finalist.id, 3, 0, 29, {"accuracy": 0.5}, 0.0))
+        store.add_training(Training(finalist.id, "plain", 3, 0, 29, {"accuracy": 0.5}, 0.0))
     race(race_task(), ranked(2), store, finalists=2, steps=3, workers=1)
     assert all(item.figures.keys() == figures(0.0).keys() for item in store.trainings())
 
@@ -166,10 +163,10 @@ def test_a_finalist_whose_training_fails_is_out(folds: int, store: EvaluationSto
         lambda built, width: Diverging(4) if width in (4, 6) and built.times[width] == 1 else None
     )
     winner = race(race_task(folds, fails), ranked(5), store, **FIVE)
-    failed = {item.id: item for item in results(store) if item.reason}
+    failed = {item.key[0]: item for item in results(store) if item.reason}
     assert set(failed) == {by_id(ranked(5))[width] for width in (4, 6)}
     assert all("diverged" in item.reason and not item.figures for item in failed.values())
-    assert not set(failed) & {item.id for item in results(store) if item.steps == 6}
+    assert not set(failed) & {item.key[0] for item in results(store) if item.steps == 6}
     # What failed is in the store, too.
     assert race(trains_nothing(folds), ranked(5), store, **FIVE) == winner
 
@@ -183,17 +180,15 @@ def test_where_all_of_a_rung_fail_the_next_take_their_place(store: EvaluationSto
     winner = race(race_task(build=counted), ranked(5), store, **FIVE)
     early = [item for item in results(store) if item.steps == 3]
     order = [
-        item.id
+        item.key[0]
         for item in sorted(
             early,
-            key=lambda item: (
-                -merit(item.figures["augmented_accuracy"], item.figures["probability"])
-            ),
+            key=lambda item: -USUAL(item.figures),
         )
     ]
     tried = [by_id(ranked(5))[width] for width in counted.widths[5:]]
     assert tried == order
-    assert winner.id in order[3:]
+    assert winner.finalist.id in order[3:]
 
 
 def test_a_finalist_that_memory_is_short_for_is_out_and_may_try_again(
@@ -212,13 +207,13 @@ def test_a_finalist_that_memory_is_short_for_is_out_and_may_try_again(
 
 def test_any_other_error_ends_the_race(store: EvaluationStore) -> None:
     with pytest.raises(RuntimeError, match="mat1"):
-        race(race_task(build=lambda _: Wrong(4)), ranked(5), store, **FIVE)
+        race(race_task(build=lambda *_: Wrong(4)), ranked(5), store, **FIVE)
     assert not store.trainings()
 
 
 def test_a_race_in_which_all_fail_says_why(store: EvaluationStore) -> None:
     with pytest.raises(InputError, match=r"every finalist failed; the first: .*diverged"):
-        race(race_task(build=lambda _: Diverging(4)), ranked(5), store, **FIVE)
+        race(race_task(build=lambda *_: Diverging(4)), ranked(5), store, **FIVE)
 
 
 def test_the_caller_is_left_as_it_was(store: EvaluationStore) -> None:
@@ -228,3 +223,40 @@ def test_the_caller_is_left_as_it_was(store: EvaluationStore) -> None:
     race(task, ranked(2), store, finalists=2, steps=1, workers=1)
     torch.testing.assert_close(first.state_dict(), build({"embed_dim": 4}).state_dict())
     assert torch.get_num_threads() == threads
+
+
+def test_each_finalist_keeps_the_recipe_that_does_best(store: EvaluationStore) -> None:
+    told: list[str] = []
+    task = race_task(epochs=2, recipes=("plain", "full"))
+    winner = race(task, ranked(5), store, tell=told.append, **FIVE)
+    assert told[0] == "race: 5 finalists, 3 steps each, by the recipes plain and full"
+    done = results(store)
+    early = {item.key: USUAL(item.figures) for item in done if item.steps == 3}
+    assert set(early) == {(item.id, name) for item in ranked(5) for name in ("plain", "full")}
+    best = {
+        number: max(("plain", "full"), key=lambda name: early[number, name]) for number, _ in early
+    }
+    late = {item.key for item in done if item.steps > 3}
+    assert all(best[number] == recipe for number, recipe in late)
+    assert winner.key in late
+    assert {recipe.flips for recipe in task.recipes.values()} == {True, False}
+
+
+def test_a_rung_goes_on_where_the_one_before_ended(store: EvaluationStore, tmp_path: Path) -> None:
+    """With checkpoints between the rungs, without, and with a damaged one: the same figures."""
+    whole = race(race_task(epochs=4), ranked(5), store, **FIVE)
+    folder = tmp_path / "race"
+    seen: list[int] = []
+
+    def damaging(line: str) -> None:
+        files = sorted(folder.iterdir()) if folder.exists() else []
+        seen.append(len(files))
+        if line.startswith("race: 2") and files:
+            files[0].write_bytes(files[0].read_bytes()[:-9] + b"different")
+
+    with EvaluationStore(tmp_path / "other.sqlite") as other:
+        task = race_task(epochs=4, folder=folder)
+        assert race(task, ranked(5), other, tell=damaging, **FIVE) == whole
+        assert without_time(other) == without_time(store)
+    assert max(seen) == 5
+    assert not folder.exists()

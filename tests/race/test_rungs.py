@@ -26,7 +26,7 @@ from hytas.race import LEAST_FINALISTS, REDUCTION_FACTOR, plan_rungs
 def test_half_go_on_and_train_twice_as_long(
     first: tuple[int, int], final_steps: int, rungs: list[tuple[int, int]]
 ) -> None:
-    assert plan_rungs(*first, final_steps) == rungs
+    assert [rung[:2] for rung in plan_rungs(*first, final_steps)] == rungs
 
 
 def test_rungs_shrink_by_the_reduction_factor_alone() -> None:
@@ -37,5 +37,5 @@ def test_rungs_shrink_by_the_reduction_factor_alone() -> None:
                 assert LEAST_FINALISTS <= after.finalists <= before.finalists
                 assert after.steps > before.steps
                 longer = after.steps <= REDUCTION_FACTOR * before.steps
-                assert longer or after == (LEAST_FINALISTS, final_steps)
+                assert longer or after[:2] == (LEAST_FINALISTS, final_steps)
             assert final_steps == 0 or rungs[-1].steps >= final_steps

@@ -5,35 +5,51 @@ import math
 import pytest
 from small_race import figures
 
-from hytas.race import RANKINGS, USUAL_RANKING, RungResult, best_first, rung_results, standing
+from hytas.race import (
+    RANKINGS,
+    USUAL_RANKING,
+    Racer,
+    RungResult,
+    best_first,
+    rung_results,
+    standing,
+)
 from hytas.search import Evaluation, Training
 
 USUAL = RANKINGS[USUAL_RANKING]
 
 
 def test_the_figures_of_a_rung_weigh_folds_by_their_pixels() -> None:
-    one = Training(7, 100, 0, 30, figures(0.4, 0.6, 0.5), 2.0)
-    two = Training(7, 100, 1, 10, figures(0.8, 1.0, 0.9), 3.0)
-    other = Training(3, 50, 0, 10, figures(0.3, 0.2, 0.1), 1.0)
+    one = Training(7, "plain", 100, 0, 30, figures(0.6, 0.5), 2.0)
+    two = Training(7, "plain", 100, 1, 10, figures(1.0, 0.9), 3.0)
+    other = Training(3, "plain", 50, 0, 10, figures(0.2, 0.1), 1.0)
     first, second = rung_results([two, other, one])
-    assert (first.id, first.steps, first.folds, first.figures["accuracy"]) == (3, 50, 1, 0.2)
-    assert (second.id, second.folds, second.seconds) == (7, 2, 5.0)
+    assert (first.key, first.steps, first.folds, first.figures["accuracy"]) == (
+        (3, "plain"),
+        50,
+        1,
+        0.2,
+    )
+    assert (second.key, second.folds, second.seconds) == ((7, "plain"), 2, 5.0)
     assert second.figures["accuracy"] == pytest.approx(0.7)
-    assert second.merit(USUAL) == pytest.approx(0.5 + 1e-3 * 0.6)
+    assert second.merit(USUAL) == pytest.approx(0.7 + 1e-3 * 0.6)
     assert rung_results([one, two]) == rung_results([two, one])
 
 
 def test_what_failed_in_one_fold_or_rung_is_last() -> None:
-    well = Training(7, 100, 0, 30, figures(0.4), 2.0)
-    failed = Training(7, 100, 1, 10, {}, 3.0, "too wild")
+    well = Training(7, "plain", 100, 0, 30, figures(0.4), 2.0)
+    failed = Training(7, "plain", 100, 1, 10, {}, 3.0, "too wild")
     (result,) = rung_results([well, failed])
     assert (result.merit(USUAL), result.reason) == (-math.inf, "too wild")
-    before = RungResult(7, 50, 2, figures(0.9), 1.0, "")
+    before = RungResult((7, "plain"), 50, 2, figures(0.9), 1.0, "")
     assert standing([before, result], USUAL) == -math.inf
 
 
 def test_the_order_is_that_of_the_standing_then_that_given() -> None:
-    items = [Evaluation(n, 0, {}, {}, {}, {}, 0.0) for n in (4, 2, 9, 1)]
+    items = [Racer(Evaluation(n, 0, {}, {}, {}, {}, 0.0), "plain") for n in (4, 2, 9, 1)]
     merits = {4: 0.5, 2: 0.7, 9: 0.7, 1: math.nan}
-    rungs = {n: [RungResult(n, 10, 1, figures(merit), 1.0, "")] for n, merit in merits.items()}
-    assert [item.id for item in best_first(items, rungs, USUAL)] == [2, 9, 4]
+    rungs = {
+        (n, "plain"): [RungResult((n, "plain"), 10, 1, figures(merit), 1.0, "")]
+        for n, merit in merits.items()
+    }
+    assert [item.finalist.id for item in best_first(items, rungs, USUAL)] == [2, 9, 4]

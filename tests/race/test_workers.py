@@ -63,7 +63,7 @@ class Killed(Small):
 
 
 def test_a_training_process_that_is_killed_is_told_in_one_line(store: EvaluationStore) -> None:
-    task = race_task(build=lambda _: Killed(4))
+    task = race_task(build=lambda *_: Killed(4))
     with pytest.raises(OSError, match="one of 2 training processes was killed"):
         race(task, ranked(5), store, finalists=5, steps=3, workers=2)
 

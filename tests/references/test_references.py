@@ -243,7 +243,7 @@ def test_results_resume_and_refuse_other_settings(scene: Scene, tmp_path: Path) 
     with pytest.raises(InputError, match=r"train per class 5 \(there 12\)"):
         Results(path, other.setting(scene))
     path.write_text('{"a": 1}')
-    with pytest.raises(InputError, match="holds no fits of reference methods"):
+    with pytest.raises(InputError, match="holds no results of reference methods"):
         Results(path, setting)
 
 
@@ -374,7 +374,7 @@ def test_a_killed_run_loses_at_most_its_fit(file: Path, tmp_path: Path, kill: in
     assert 1 <= len(kept) < 12
     if kill == signal.SIGINT:
         assert process.returncode == 130
-        assert "the same command resumes" in said
+        assert "run the same command again to go on" in said
     done = run(*arguments)
     assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout)["methods"]["rf"]

@@ -140,11 +140,14 @@ def test_exported_files_are_made_again(
 @pytest.mark.parametrize(
     ("name", "damage"),
     [
+        ("references.json", flipped),
         ("map.png", emptied),
         ("confusion.svg", truncated),
         ("learning-curve.svg", flipped),
         ("pareto.csv", emptied),
         ("pareto.png", flipped),
+        ("pixels.npz", flipped),
+        ("report.html", truncated),
         ("split.npz", truncated),
         ("architecture.json", emptied),
         ("architecture.json", flipped),
@@ -202,6 +205,15 @@ def test_a_store_that_was_deleted_is_said(scene: Scene, run: Path) -> None:
     assert again(scene, run)[1] == []
 
 
+def test_times_that_are_damaged_are_forgotten(scene: Scene, run: Path) -> None:
+    change(run / "times.json", truncated)
+    _, said = again(scene, run)
+    assert len(said) == 1
+    assert said[0].endswith("how long the stages took is not known any more")
+    assert again(scene, run)[1] == []
+    assert Manifest(run).faults() == {}
+
+
 def test_a_damaged_manifest_is_made_again(scene: Scene, run: Path, whole: Path) -> None:
     for damage in (emptied, truncated, flipped):
         change(run / "manifest.json", damage)
@@ -217,6 +229,7 @@ def test_a_damaged_manifest_is_made_again(scene: Scene, run: Path, whole: Path) 
         ("map.png", b""),
         ("confusion.svg", b"<svg>"),
         ("metrics.json", b'{"test": {}}'),
+        ("references.json", b"{}"),
         ("model.onnx", b"\x08"),
         ("model.pt", b"PK"),
     ],

@@ -1,5 +1,6 @@
 """The race as a run has it: its pixels, its length, its winner, and what it must not read."""
 
+import json
 import math
 from collections.abc import Callable
 from dataclasses import replace
@@ -15,6 +16,7 @@ from hytas.race import (
     ENOUGH_PIXELS,
     RANKINGS,
     USUAL_RANKING,
+    Racer,
     RungResult,
     best_first,
     rung_results,
@@ -82,13 +84,22 @@ def test_a_run_ends_with_the_winner_of_its_race_also_if_stopped(tmp_path: Path) 
     scene = fixed_scene()
     outcome = run_pipeline(RACE, scene, tmp_path / "whole", device="cpu")
     evaluations, trainings = kept(tmp_path / "whole")
-    rungs: dict[int, list[RungResult]] = {}
+    rungs: dict[tuple[int, str], list[RungResult]] = {}
     for result in rung_results(trainings):
-        rungs.setdefault(result.id, []).append(result)
-    last = [item for item in evaluations if any(r.steps == 6 for r in rungs.get(item.id, []))]
-    assert len(rungs) == 5
+        rungs.setdefault(result.key, []).append(result)
+    named = {item.id: item for item in evaluations}
+    last = [
+        Racer(named[number], recipe)
+        for (number, recipe), results in rungs.items()
+        if any(result.steps == 6 for result in results)
+    ]
+    assert len(rungs) == 5 * len(RACE.recipes) == 10
     assert len(last) == 3
-    assert outcome.architecture == best_first(last, rungs, RANKINGS[USUAL_RANKING])[0].architecture
+    winner = best_first(last, rungs, RANKINGS[USUAL_RANKING])[0]
+    assert outcome.architecture == winner.finalist.architecture
+    chosen = json.loads((tmp_path / "whole" / "recipe.json").read_text())
+    assert chosen == {"preset": winner.recipe}
+    assert not (tmp_path / "whole" / "race").exists()
 
     stop = Stopping(lambda text: text.startswith("race: 3 finalists"))
     with pytest.raises(KeyboardInterrupt):

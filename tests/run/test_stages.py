@@ -9,7 +9,18 @@ import hytas
 from hytas.data import Scene, scene_from_arrays
 from hytas.run import SILENT, RunConfig, RunFolder, run_pipeline
 from hytas.run.context import open_run
-from hytas.run.stages import CHARTS, CHOOSING, EXPORT, FINISHING, MAP, SEARCH, SEEDS, TRAIN
+from hytas.run.stages import (
+    CHARTS,
+    CHOOSING,
+    EXPORT,
+    FINISHING,
+    MAP,
+    REFERENCES,
+    REPORT,
+    SEARCH,
+    SEEDS,
+    TRAIN,
+)
 from hytas.train import Recipe
 
 STAGES = (*CHOOSING, *FINISHING)
@@ -78,7 +89,7 @@ def test_what_is_there_is_not_done_again(scene: Scene, finished: Path) -> None:
     after = times()
     assert after.keys() == before.keys()
     again = {name for name in before if after[name] != before[name]}
-    assert again == {"confusion.svg", "learning-curve.svg"}
+    assert again == {"confusion.svg", "learning-curve.svg", "report.html"}  # which tells times
 
 
 @pytest.mark.parametrize(
@@ -87,11 +98,13 @@ def test_what_is_there_is_not_done_again(scene: Scene, finished: Path) -> None:
         ((), ()),
         (("architecture",), CHOOSING),
         (("weights",), (TRAIN,)),
+        (("references",), (REFERENCES,)),
         (("onnx",), (EXPORT,)),
         (("torchscript",), (EXPORT,)),
         (("metrics",), (EXPORT,)),
         (("learning_curve",), (CHARTS,)),
         (("map",), (MAP,)),
+        (("pixels",), (MAP,)),
         (("map", "confusion"), (CHARTS, MAP)),
         (("evaluations",), ()),  # the winner is chosen
     ],
@@ -102,7 +115,7 @@ def test_a_missing_file_asks_for_its_stage(
     folder = RunFolder(tmp_path)
     for name in {name for stage in STAGES for name in stage.writes} - set(missing):
         path(folder, name).touch()
-    assert [stage for stage in STAGES if not stage.is_done(folder)] == [*undone, SEEDS]
+    assert [stage for stage in STAGES if not stage.is_done(folder)] == [*undone, SEEDS, REPORT]
     assert SEARCH.is_done(RunFolder(tmp_path / "none")) is False
 
 

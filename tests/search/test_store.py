@@ -52,7 +52,7 @@ def test_a_store_of_another_version_is_refused(version: int, tmp_path: Path) -> 
     path = tmp_path / "store.sqlite"
     with sqlite3.connect(path) as connection:
         connection.execute(f"PRAGMA user_version={version}")
-    with pytest.raises(InputError, match=f"version {version}, this hytas reads version"):
+    with pytest.raises(InputError, match=f"version {version}; this hytas reads version"):
         EvaluationStore(path)
 
 
@@ -83,14 +83,16 @@ def test_reading_alone_leaves_the_file_as_it_is(tmp_path: Path) -> None:
 
 
 def test_a_failed_training_comes_back_with_its_reason(tmp_path: Path) -> None:
-    failed = Training(0, 100, 0, 30, {}, 2.0, "too wild")
+    failed = Training(0, "plain", 100, 0, 30, {}, 2.0, "too wild")
     with EvaluationStore(tmp_path / "store.sqlite") as store:
         store.add_training(failed)
         assert store.trainings() == [failed]
 
 
 def test_a_training_keeps_whatever_figures_it_has(tmp_path: Path) -> None:
-    whole = Training(0, 100, 0, 30, {"accuracy": 0.1 + 0.2, "of a ranking to come": -3.0}, 2.0)
+    whole = Training(
+        0, "plain", 100, 0, 30, {"accuracy": 0.1 + 0.2, "of a ranking to come": -3.0}, 2.0
+    )
     with EvaluationStore(tmp_path / "store.sqlite") as store:
         store.add_training(whole)
         assert store.trainings() == [whole]
@@ -132,7 +134,7 @@ def test_damage_is_told_wherever_it_lies(tmp_path: Path) -> None:
     path = tmp_path / "store.sqlite"
     with EvaluationStore(path) as store:
         store.add(evaluation(number) for number in range(200))
-        store.add_training(Training(3, 100, 0, 9, {"accuracy": 0.5}, 1.0))
+        store.add_training(Training(3, "plain", 100, 0, 9, {"accuracy": 0.5}, 1.0))
         store.save_state(b"state")
     whole = path.read_bytes()
     assert len(whole) > 3 * 4096

@@ -113,7 +113,7 @@ def test_what_is_no_checkpoint_of_the_network_is_refused(
 ) -> None:
     checkpoint = tmp_path / "checkpoint.safetensors"
     checkpoint.write_bytes(b"not safetensors")
-    with pytest.raises(InputError, match=r"checkpoint\.safetensors: not a whole safetensors"):
+    with pytest.raises(InputError, match=r"checkpoint\.safetensors: not a complete safetensors"):
         train(network(), pixels(8, 0), NOTHING, RECIPE, seed=0, checkpoint=checkpoint)
     checkpoint.unlink()
     monkeypatch.setattr(loop, "CHECKPOINT_SECONDS", 0.0)

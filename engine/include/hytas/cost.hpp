@@ -28,7 +28,8 @@ struct Projection {
     }
 };
 
-// values[(row * layers + layer) * options + option]; `layers` is 1 unless the cost reads the index of the layer.
+// values[(row * layers + layer) * options + option]; `layers` is 1 unless the cost reads the index of the layer. Rows that
+// no allowed combination has are 0.
 struct LayerCosts {
     Projection projection;
     std::size_t layers = 1;
@@ -43,9 +44,8 @@ struct CostTable {
     std::string unit;
     std::string about;
     Combine combine = Combine::sum;
-    Projection projection;
-    std::vector<std::int64_t> global;
-    std::vector<LayerCosts> groups;  // one a depth gene
+    std::vector<std::int64_t> global;  // one an allowed combination of global genes
+    std::vector<LayerCosts> groups;    // one a depth gene
 
     std::int64_t join(std::int64_t left, std::int64_t right) const {
         if (combine == Combine::sum) return left + right;

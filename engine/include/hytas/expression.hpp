@@ -5,6 +5,8 @@
 // Numbers are exact fractions; labels ('conv') can only be compared for equality.
 #pragma once
 
+#include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <set>
@@ -21,10 +23,30 @@ struct Value {
     std::int32_t label = -1;
 };
 
-// The inputs of an evaluation: the value of every gene slot, and the index of the layer.
-struct Environment {
-    std::vector<Value> slots;
-    std::int64_t layer = 0;
+// The inputs of evaluations, and what of their results is still known: slots that change often should come last.
+class Environment {
+  public:
+    void resize(std::size_t slots) {
+        slots_.resize(slots);
+        changed_.assign(slots + 1, now_);
+    }
+    void set(std::size_t slot, const Value& value) {
+        if (slots_[slot].label == value.label && slots_[slot].number == value.number) return;
+        slots_[slot] = value;
+        std::fill(changed_.begin() + static_cast<std::ptrdiff_t>(slot) + 1, changed_.end(), ++now_);
+    }
+
+  private:
+    friend class Expressions;
+
+    struct Known {
+        Value value;
+        std::uint64_t time = 0;
+    };
+    std::vector<Value> slots_;
+    std::vector<std::uint64_t> changed_;  // [1 + slot]: when it or one before it did; [0]: of what reads no slot
+    std::vector<Known> known_;            // [node]
+    std::uint64_t now_ = 1;
 };
 
 class Expressions {
@@ -34,17 +56,15 @@ class Expressions {
     // Names that later expressions may use. A gene has `length` slots from `slot` on (name[i]); a scalar has length 0.
     void define_constant(const std::string& name, Rational value);
     void define_gene(const std::string& name, std::size_t slot, std::size_t length);
-    void define_layer_index(const std::string& name);
     void define(const std::string& name, const std::string& text);
     bool knows(const std::string& name) const { return symbols_.contains(name); }
 
     // `what` names the expression in messages. Throws Error on a syntax error or an unknown name.
     Root parse(const std::string& text, const std::string& what);
-    Value evaluate(Root root, const Environment& environment) const;
+    Value evaluate(Root root, Environment& environment) const;
 
     // The gene slots that an expression reads, definitions included.
     std::set<std::size_t> slots_of(Root root) const;
-    bool uses_layer_index(Root root) const;
 
     // The expressions whose sum an expression is: itself alone, if it is no sum.
     std::vector<Root> addends(Root root) const;
@@ -57,7 +77,6 @@ class Expressions {
     enum class Op {
         constant,
         slot,
-        layer,
         add,
         subtract,
         multiply,
@@ -83,6 +102,7 @@ class Expressions {
         Value value;               // constant
         std::size_t slot = 0;      // slot
         std::vector<Root> inputs;  // operands
+        std::size_t reads = 0;     // 1 + the last slot that it reads, 0 without any
     };
     struct Symbol {
         enum class Kind { node, gene } kind = Kind::node;
@@ -92,8 +112,9 @@ class Expressions {
     };
 
     Root add(Node node);
-    Value step(Root root, const Environment& environment, int& left) const;
-    Value logical(const Node& node, const Environment& environment, int& left) const;
+    const Value& step(Root root, Environment& environment, int depth) const;
+    Value compute(const Node& node, Environment& environment, int depth) const;
+    Value logical(const Node& node, Environment& environment, int depth) const;
     static Value arithmetic(Op op, const Value& left, const Value& right);
     void define_symbol(const std::string& name, const Symbol& symbol);
     void visit(Root root, std::set<Root>& seen) const;

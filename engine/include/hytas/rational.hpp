@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <string>
 
 namespace hytas {
@@ -25,14 +26,35 @@ class Rational {
     // As a decimal when it is one ("3.5"), else "1/3".
     std::string text() const;
 
-    friend Rational operator+(const Rational& left, const Rational& right);
-    friend Rational operator-(const Rational& left, const Rational& right);
-    friend Rational operator*(const Rational& left, const Rational& right);
+    // Whole numbers, nearly always, go the short way.
+    friend Rational operator+(const Rational& left, const Rational& right) {
+        std::int64_t sum = 0;
+        return both_whole(left, right) && !__builtin_add_overflow(left.numerator_, right.numerator_, &sum) && sum != refused ? sum : add(left, right);
+    }
+    friend Rational operator-(const Rational& left, const Rational& right) {
+        std::int64_t rest = 0;
+        return both_whole(left, right) && !__builtin_sub_overflow(left.numerator_, right.numerator_, &rest) && rest != refused ? rest : subtract(left, right);
+    }
+    friend Rational operator*(const Rational& left, const Rational& right) {
+        std::int64_t product = 0;
+        return both_whole(left, right) && !__builtin_mul_overflow(left.numerator_, right.numerator_, &product) && product != refused ? product
+                                                                                                                                     : multiply(left, right);
+    }
     friend Rational operator/(const Rational& left, const Rational& right);
     friend bool operator==(const Rational& left, const Rational& right) = default;
-    friend bool operator<(const Rational& left, const Rational& right);
+    friend bool operator<(const Rational& left, const Rational& right) {
+        return both_whole(left, right) ? left.numerator_ < right.numerator_ : before(left, right);
+    }
 
   private:
+    static constexpr std::int64_t refused = std::numeric_limits<std::int64_t>::min();  // its negative needs more than 64 bits
+
+    static bool both_whole(const Rational& left, const Rational& right) { return (left.denominator_ | right.denominator_) == 1; }
+    static Rational add(const Rational& left, const Rational& right);
+    static Rational subtract(const Rational& left, const Rational& right);
+    static Rational multiply(const Rational& left, const Rational& right);
+    static bool before(const Rational& left, const Rational& right);
+
     std::int64_t numerator_ = 0;
     std::int64_t denominator_ = 1;
 };

@@ -32,6 +32,7 @@ class Repair {
   private:
     struct Scratch;
 
+    std::size_t find_nearest(const Gene8* child);
     std::size_t change_global(Rng& rng, Gene8* child);
     bool list_changes(Gene8* child);
     bool change_one(Rng& rng, Gene8* child);

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "hytas/architecture.hpp"
+#include "hytas/combinations.hpp"
 #include "hytas/cost.hpp"
 #include "hytas/genome_words.hpp"
 #include "hytas/json.hpp"
@@ -64,14 +65,6 @@ struct LayerGroup {
     }
 };
 
-// A condition on the global genes.
-struct Requirement {
-    std::string text;
-    Projection genes;                    // those it reads
-    std::vector<bool> broken;            // by each row of `genes`
-    std::vector<std::string> variables;  // that it names
-};
-
 class SearchSpace {
   public:
     // Throw Error naming what is wrong in the text, or which variable is missing, unknown or out of range.
@@ -99,11 +92,8 @@ class SearchSpace {
         return gene.values(slot - gene.slot);
     }
     std::size_t radix_of_slot(std::size_t slot) const { return slot_radix_[slot]; }
-    // All combinations of the global genes, the last varying fastest; some may be excluded by the file's "require".
-    std::size_t combinations() const { return combinations_; }
-    bool allowed(std::size_t combination) const { return forbidden_.empty() || !forbidden_[combination]; }
-    std::size_t combination_of(const Gene8* genome) const;
-    void write_combination(std::size_t combination, GenomeSpan genome) const;
+    // Of the global genes, without those that the file's "require" excludes.
+    const Combinations& combinations() const { return combinations_; }
     Wide size() const;
 
     Genome pack(const Json& architecture) const;  // throws Error naming the gene, its value and its values
@@ -112,7 +102,7 @@ class SearchSpace {
     void check(GenomeView genome) const;  // throws Error unless canonical: indices in range, padding 0, allowed
     bool valid(GenomeView genome) const;
 
-    std::int64_t cost(std::size_t index, const Gene8* genome) const;
+    std::int64_t cost(std::size_t index, const Gene8* genome) const;  // of a valid genome
 
     // Equal for equal spaces (file, variables and tables): a state refuses another space.
     std::uint64_t fingerprint() const { return fingerprint_; }
@@ -135,8 +125,7 @@ class SearchSpace {
     std::vector<std::size_t> slot_gene_;
     std::vector<std::size_t> slot_radix_;
     std::vector<Requirement> requirements_;
-    std::vector<bool> forbidden_;  // combinations that break one
-    std::size_t combinations_ = 1;
+    Combinations combinations_;
     std::size_t genome_length_ = 0;
     GenomeMasks masks_;
     std::uint64_t fingerprint_ = 0;

@@ -16,6 +16,7 @@ inline Wide checked_add(Wide left, Wide right) {
     return left + right;
 }
 inline Wide checked_multiply(Wide left, Wide right) {
+    if ((left | right) >> 64 == 0) return left * right;  // nearly always: no division
     if (left != 0 && right > ~Wide{0} / left) refuse_count();
     return left * right;
 }

@@ -1,4 +1,4 @@
-"""What scores are worth: how they rank networks that were trained."""
+"""Measure how well scores rank networks that were trained."""
 
 from hytas.analysis.ranking import analyse_table, analyse_tables
 from hytas.analysis.tables import RankingTable, read_table, read_tables

@@ -1,4 +1,4 @@
-"""What a network will reach, learnt from the few that were trained.
+"""Predict the accuracy of a network from a few trained networks.
 
 Sources: few-shot predictors of White et al. (How powerful are performance predictors in NAS?,
 NeurIPS 2021), on genes and proxies together; extremely randomised trees of Geurts et al. (2006).
@@ -31,26 +31,26 @@ class Prediction(NamedTuple):
 
 
 def make_regressor(model: str, seed: int, trees: int = TREES) -> Any:
-    """A seeded scikit-learn regressor, which runs on one thread.
+    """Return a seeded scikit-learn regressor, which runs on one thread.
 
     Raises:
-        InputError: an unknown name.
+        InputError: the name is unknown.
     """
     from sklearn.ensemble import ExtraTreesRegressor, RandomForestRegressor
 
     if model not in MODELS:
         raise InputError(f"predictor {model!r}: must be one of {', '.join(MODELS)}")
-    # A third of the columns a split: the size of a network stands in most columns, and with all of
-    # them every tree would ask the same questions.
+    # Each split of a tree sees a third of the columns. Most columns depend on the network's size,
+    # so with all columns the trees would be too similar.
     kind = ExtraTreesRegressor if model == "extra-trees" else RandomForestRegressor
     return kind(n_estimators=trees, max_features=1 / 3, random_state=seed)
 
 
 class ArchitecturePredictor:
-    """Regression of a figure to maximise, such as validation accuracy, on genes and proxy scores.
+    """Predict a figure such as validation accuracy from genes and proxy scores.
 
-    Works for any search space: the columns are what `gene_features` makes of the architectures
-    that it is fitted on. The same seed and rows give the same predictions.
+    It works for any search space, because `gene_features` makes columns of any architectures. The
+    same seed and rows give the same predictions.
 
     Args:
         model: one of `MODELS`.
@@ -67,7 +67,7 @@ class ArchitecturePredictor:
 
     @property
     def features(self) -> tuple[str, ...]:
-        """The columns that it was fitted on."""
+        """Return the names of the fitted columns."""
         return self._table.names if self._table else ()
 
     def fit(
@@ -77,12 +77,12 @@ class ArchitecturePredictor:
 
         Args:
             architectures: n, at least two.
-            proxy_scores: n mappings, proxy -> score; one that is missing or not finite is replaced
-                by the median of the others.
-            targets: (n,) what each reached; larger is better.
+            proxy_scores: n mappings, proxy -> score. The median of the others replaces a score
+                that is missing or not finite.
+            targets: (n,) figure of each architecture; larger is better.
 
         Raises:
-            InputError: lengths that differ, fewer than two rows, or a target that is not finite.
+            InputError: lengths differ, there are fewer than two rows, or a target is not finite.
         """
         values = _check_targets(architectures, proxy_scores, targets)
         self._table = FeatureTable.fit(architectures, proxy_scores)
@@ -92,10 +92,10 @@ class ArchitecturePredictor:
     def predict(
         self, architectures: Sequence[Architecture], proxy_scores: ProxyScores
     ) -> Prediction:
-        """What architectures will reach, and how far the trees disagree.
+        """Return the predicted figure of each architecture, and the spread over the trees.
 
         Raises:
-            InputError: lengths that differ, or `fit` was not called.
+            InputError: lengths differ, or `fit` was not called.
         """
         if self._table is None:
             raise InputError("predictor: must be fitted before it predicts")
@@ -121,12 +121,12 @@ def cross_validated_rank_correlation(
     seed: int = 0,
     trees: int = TREES,
 ) -> dict[str, float | None]:
-    """Spearman's rho with the targets of the predictor, cross-validated, and of what it must beat.
+    """Return Spearman's rho of the predictor, cross-validated, and of rankings that it must beat.
 
-    Every architecture is predicted by trees that did not see it, nor another training of it; rho is
-    over all of them, the mean of several divisions into folds. Predictions count from the mean of
-    the targets that their trees saw: where few are left, that mean alone is low where the targets
-    left out are high. The baselines need no fit.
+    The trees that predict an architecture have not seen it, nor another training of it. rho is over
+    all architectures, and is the mean of several divisions into folds. A prediction counts relative
+    to the mean target of its trees. Otherwise folds would bias rho: with few rows, this mean is low
+    if the held-out targets are high. The rankings to beat need no fit.
 
     Args:
         architectures, proxy_scores, targets: as `ArchitecturePredictor.fit`.
@@ -136,8 +136,8 @@ def cross_validated_rank_correlation(
         seed: of the divisions and the trees.
 
     Returns:
-        "predictor", "params", "depth-embed" and "random" (the mean of `RANDOM_ORDERS`). None where
-        rho is undefined: a constant column, or one that the architectures have not.
+        "predictor", "params", "depth-embed" and "random" (the mean of `RANDOM_ORDERS`). None if rho
+        is undefined: the column is constant, or the architectures do not have it.
 
     Raises:
         InputError: as `fit`.
@@ -173,11 +173,11 @@ def _predict_held_out(
     values: Floats,
     held_out: Sequence[NDArray[np.int64]],
 ) -> Floats:
-    """Predictions (n,), of each part by `predictor` fitted on the others and above their mean."""
+    """Return predictions (n,) for each part, relative to the mean of the parts it is fitted on."""
     predicted = np.zeros(len(values))
     for part in held_out:
         kept = np.setdiff1d(np.arange(len(values)), part)
-        if len(kept) < 2:  # nothing to learn from
+        if len(kept) < 2:  # too few rows to fit
             continue
         predictor.fit(_pick(architectures, kept), _pick(proxy_scores, kept), values[kept])
         rows = _pick(architectures, part), _pick(proxy_scores, part)
@@ -192,7 +192,7 @@ def _check_targets(
     values = np.asarray(targets, dtype=np.float64)
     if values.shape != (len(architectures),):
         raise InputError(
-            f"targets: {values.size} for {len(architectures)} architectures; must be one each"
+            f"targets: {values.size} for {len(architectures)} architectures; one each is needed"
         )
     if values.size < 2:
         raise InputError(f"targets: {values.size} trained architectures; at least 2 are needed")

@@ -1,4 +1,4 @@
-"""Predictors fitted on a few networks of a table, tested on the rest of it."""
+"""Fit predictors on a few networks of a table, and test them on the others."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -16,7 +16,7 @@ from hytas.spaces.features import FeatureTable
 
 PREDICTOR_SIZES = (20, 50, 100, 200)
 LEAST_TESTED = 10
-"""Networks that a predictor was not fitted on."""
+"""Least number of networks to test a predictor on."""
 
 
 def predictors(
@@ -27,15 +27,15 @@ def predictors(
     least: int,
     progress: Callable[[str], None],
 ) -> dict[str, Any]:
-    """Rank correlations of predictors with the networks that they were not fitted on.
+    """Return rank correlations of predictors on networks that they were not fitted on.
 
-    Features are numeric genes, the table's scores and the true parameter count; the regressors are
-    those of `hytas.analysis.predictor`. A seed draws the networks to fit on, which all regressors
-    share, and the trees.
+    The features are numeric genes, the table's scores and the true parameter count. The regressors
+    are those of `hytas.analysis.predictor`. A seed decides the trees and the networks to fit on,
+    which are the same for all regressors.
 
     Returns:
         "random-forest 20" and so on -> "kind" and group -> "spearman" and "kendall" (means over
-        seeds), "spearman_std", and for all networks the regrets; sizes that leave under ten
+        seeds), "spearman_std", and for all networks the regrets. Sizes that leave fewer than ten
         networks to test on are left out.
     """
     scores = dict(table.scores)
@@ -47,7 +47,7 @@ def predictors(
     for size in sizes:
         if len(table) - size < LEAST_TESTED:
             progress(
-                f"{table.name}: no predictor on {size} of {len(table)} networks: at least "
+                f"{table.name}: no predictor with {size} of {len(table)} networks: at least "
                 f"{LEAST_TESTED} must be left to test on"
             )
             continue
@@ -73,8 +73,8 @@ def _one_run(
     order = np.random.default_rng(seed).permutation(len(accuracy))
     fitted, rest = order[:size], order[size:]
     regressor = make_regressor(model, seed)
-    # Of the networks not fitted on only the accuracies are unseen: a score that failed is filled
-    # with the median over all.
+    # The median of all networks replaces a failed score. Only accuracies of test networks must stay
+    # unseen.
     regressor.fit(features[fitted], accuracy[fitted])
     predicted, reached = regressor.predict(features[rest]), accuracy[rest]
     figures: dict[str, dict[str, float | None]] = {}
@@ -94,7 +94,7 @@ def _one_run(
 
 
 def _over_seeds(runs: Sequence[Mapping[str, Mapping[str, float | None]]]) -> dict[str, Any]:
-    """Group -> figure -> mean over seeds, and the deviation of Spearman's rho."""
+    """Return group -> figure -> mean over seeds, and the deviation of Spearman's rho."""
     result: dict[str, Any] = {}
     for group in runs[0]:
         result[group] = {}

@@ -1,4 +1,4 @@
-"""How well scores rank trained networks: overall, inside budget bands, and by what they find."""
+"""Measure how well scores rank trained networks: all, those of similar size, and the best."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -20,7 +20,7 @@ from hytas.search.correlation import kendall, spearman
 
 Mask = NDArray[np.bool_]
 
-# Bands of true parameter counts, in millions: lower end included, upper end not.
+# Ranges of true parameter counts in millions; the lower end is included, the upper end is not.
 BANDS = {
     "0-0.5M": (0.0, 0.5),
     "0.5-1M": (0.5, 1.0),
@@ -29,7 +29,7 @@ BANDS = {
     "4M+": (4.0, float("inf")),
 }
 ALL = "all"
-LEAST = 20  # networks that a band must hold for a rank correlation to say anything
+LEAST = 20  # networks that a range must hold for a rank correlation to have a meaning
 FIGURES = ("spearman", "kendall", "top1_regret", "top10_regret")
 
 
@@ -41,13 +41,13 @@ def analyse_tables(
     predictor_sizes: Sequence[int] = PREDICTOR_SIZES,
     progress: Callable[[str], None] = lambda _: None,
 ) -> dict[str, Any]:
-    """`analyse_table` of each, the means over tables, and what each score's choice is worth.
+    """Return `analyse_table` of each table, means over tables, and how scores transfer.
 
     Returns:
         "tables"; "mean" and "predictors": score or predictor -> kind, number of tables, group ->
-        figures, over the tables that have it; "transfer": for each of two or more tables the
-        training-free score that is best on the others (if any has a figure there), and what it and
-        depth-embed reach on this one.
+        figures, over the tables that have it; "transfer", with two or more tables: for each table
+        the training-free score that is best on the others (if there is one), and the figures of
+        this score and of depth-embed on this table.
     """
     reports = [
         analyse_table(
@@ -75,23 +75,23 @@ def analyse_table(
     predictor_sizes: Sequence[int] = PREDICTOR_SIZES,
     progress: Callable[[str], None] = lambda _: None,
 ) -> dict[str, Any]:
-    """Every score of one table, and predictors fitted on a few of its networks.
+    """Measure every score of one table, and predictors fitted on a few of its networks.
 
-    A score that failed (NaN) ranks below all others. Regret is the accuracy of the best of ten
-    random networks, expected, less that of the score's first or of the best of its first ten:
-    below zero the score is worth having.
+    A score that failed (NaN) ranks below all others. Regret is the expected accuracy of the best of
+    ten random networks minus the accuracy of the score's first choice, or of the best of its first
+    ten. A regret below zero is good.
 
     Args:
-        seeds: draws of the predictors' training networks, and of the order among equals.
-        rank_means: members of each mean of ranks; those that the table lacks leave it out.
-        predictor_sizes: how many networks the predictors are fitted on.
-        progress: called with what is being done.
+        seeds: number of draws of the predictors' networks, and of the order of equal scores.
+        rank_means: scores of each mean of ranks; a mean is left out if the table lacks one.
+        predictor_sizes: numbers of networks to fit predictors on.
+        progress: called with the current work.
 
     Returns:
-        JSON-ready: "name", "networks", "size" (whence the true counts are), "notes", "groups"
-        (networks, expected best of ten random and best of all, for all and for each band),
-        "scores" and "predictors": name -> "kind", "failed" and group -> `FIGURES`; None where a
-        figure is undefined, or a group that does not hold all networks holds under 20.
+        JSON-ready: "name", "networks", "size" (source of the true counts), "notes", "groups"
+        (number of networks, expected best of ten random ones and best of all, for all networks and
+        for each range of sizes), "scores" and "predictors": name -> "kind", "failed" and group ->
+        `FIGURES`. A figure is None if it is undefined, or if a range has fewer than 20 networks.
     """
     groups = groups_of(table)
     progress(f"{table.name}: scores")
@@ -125,7 +125,7 @@ def analyse_table(
 
 
 def groups_of(table: RankingTable) -> dict[str, Mask]:
-    """All networks, and those of each budget band where true sizes are known."""
+    """Return masks of all networks, and of each range of sizes if true sizes are known."""
     groups: dict[str, Mask] = {ALL: np.ones(len(table), dtype=np.bool_)}
     if table.size is not None:
         millions = table.size.params / 1e6
@@ -150,7 +150,7 @@ def _figures(values: Floats, accuracy: Floats, mask: Mask, seeds: int) -> dict[s
 
 
 def _mean_over_tables(reports: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """Score -> "kind", "tables" and group -> figure -> mean over the tables that have it."""
+    """Return score -> "kind", "tables", and group -> figure -> mean over tables that have it."""
     names = list(dict.fromkeys(name for report in reports for name in report))
     result: dict[str, Any] = {}
     for name in names:
@@ -167,7 +167,7 @@ def _mean_over_tables(reports: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
 
 
 def _transfer(reports: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Choose the score with the best mean Spearman on all tables but one; look at that one."""
+    """Choose the score with the best mean Spearman on all tables but one; measure it there."""
     if len(reports) < 2:
         return []
     shared = set.intersection(*(set(report["scores"]) for report in reports))

@@ -1,4 +1,4 @@
-"""What a ranking's favourites are worth against random ones."""
+"""Compare the first choices of a ranking with random choices."""
 
 import numpy as np
 
@@ -6,7 +6,7 @@ from hytas.analysis.scores import Floats
 
 
 def expected_best(accuracy: Floats, count: int) -> float | None:
-    """Expected maximum of `count` networks drawn without replacement; None where there are fewer.
+    """Return the expected maximum of `count` networks drawn without replacement, or None.
 
     The k-th smallest of n is the maximum of C(k - 1, count - 1) of the C(n, count) draws.
     """
@@ -21,7 +21,7 @@ def expected_best(accuracy: Floats, count: int) -> float | None:
 
 
 def top_accuracies(ranks: Floats, accuracy: Floats, count: int, seeds: int) -> float:
-    """Best accuracy among the `count` of highest rank; equals in `seeds` random orders."""
+    """Return the best accuracy among the `count` first, with equals in `seeds` random orders."""
     best = []
     for seed in range(seeds):
         luck = np.random.default_rng(seed).permutation(len(ranks))

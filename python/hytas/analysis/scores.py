@@ -1,4 +1,4 @@
-"""Training-free scores of a table's networks: its columns, what genes alone say, and rank means."""
+"""Training-free scores of a table's networks: columns, functions of genes, and rank means."""
 
 from collections.abc import Sequence
 
@@ -12,7 +12,7 @@ from hytas.proxies.no_pass import balance_of, depth_and_width, draw_of
 
 Floats = NDArray[np.float64]
 
-# Means of ranks that are shown beside their members: the search in docs/ranking.md found them.
+# Means of ranks that are shown beside their members; docs/ranking.md says how they were found.
 RANK_MEANS = (
     ("depth-embed", "zico_pp"),
     ("depth-embed", "snip", "zico_pp"),
@@ -27,9 +27,9 @@ RANK_MEANS = (
 def training_free_scores(
     table: RankingTable, rank_means: Sequence[Sequence[str]] = RANK_MEANS
 ) -> dict[str, tuple[str, Floats]]:
-    """Name -> kind ("baseline", "proxy", "rank-mean") and score (n,), larger is better.
+    """Return name -> kind ("baseline", "proxy", "rank-mean") and score (n,); larger is better.
 
-    Of the rank means those are left out whose members the table has not.
+    A rank mean is left out if the table lacks one of its members.
     """
     sizes = [depth_and_width("depth-embed", item) for item in table.architectures]
     depth, width = np.array(sizes).T
@@ -63,23 +63,23 @@ def training_free_scores(
 
 
 def parse_rank_means(texts: Sequence[str]) -> list[tuple[str, ...]]:
-    """`a,b` or `rank-mean(a,b)`, each of two names or more.
+    """Return the names in texts such as `a,b` or `rank-mean(a,b)`.
 
     Raises:
-        InputError: a text of fewer than two names.
+        InputError: a text has fewer than two names.
     """
     parsed = []
     for text in texts:
         inside = text.strip().removeprefix("rank-mean(").removesuffix(")")
         names = tuple(part.strip() for part in inside.split(",") if part.strip())
         if len(names) < 2:
-            raise InputError(f"rank mean {text!r}: must name two scores or more, as snip,dss")
+            raise InputError(f"rank mean {text!r}: must name two scores or more, such as snip,dss")
         parsed.append(names)
     return parsed
 
 
 def rank_last_if_failed(values: Floats) -> Floats:
-    """Mean ranks in 1..n; what is not a number ranks below all numbers."""
+    """Return mean ranks in 1..n; NaN ranks below all numbers."""
     from scipy.stats import rankdata
 
     ranks: Floats = rankdata(np.where(np.isfinite(values), values, -np.inf))
@@ -87,5 +87,5 @@ def rank_last_if_failed(values: Floats) -> Floats:
 
 
 def _or_nan(values: Floats) -> Floats:
-    """Scores with NaN for those that failed, infinite ones among them."""
+    """Return scores with NaN for failed and for infinite ones."""
     return np.where(np.isfinite(values), values, np.nan)

@@ -1,4 +1,4 @@
-"""True sizes of the networks of a table: the parameters that a budget counts, fusion included."""
+"""True sizes of a table's networks: parameters as a budget counts them, with fusion."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -22,15 +22,15 @@ SCENES = {
     "ksc": InputShape(176, 13, 7, 3),
     "salinas": InputShape(204, 16, 7, 3),
 }
-# The released code runs as many fusions whatever the depth, and `params_with_caf` counts them.
+# The released code has this number of fusions at every depth, and `params_with_caf` counts them.
 RELEASED_FUSIONS = 8
 
 
 @dataclass(frozen=True, eq=False)
 class Size:
-    """Parameters (n,) as the networks ship, and whence they are known.
+    """Parameters (n,) of the exported networks, and the source of these figures.
 
-    macs: multiply-accumulates (n,) of one patch; None where the scene's shape is not known.
+    macs: multiply-accumulates (n,) of one patch; None if the scene's shape is not known.
     """
 
     params: Floats
@@ -44,17 +44,17 @@ def find_size(
     counts: Mapping[str, Floats],
     shape: InputShape | None,
 ) -> Size | None:
-    """The true parameter counts of a table, or None where nothing tells them.
+    """Return the true parameter counts of a table, or None if they are not known.
 
-    In this order: the given shape; the columns `params` (without fusion) and `params_with_caf` of
-    the published tables, which tell the number of tokens; a published scene's name at the start of
-    the table's; the column `params` alone, as `hytas score` writes it.
+    The sources are, in this order: the given shape; the columns `params` (without fusion) and
+    `params_with_caf` of the published tables, which reveal the number of tokens; the name of a
+    published scene at the start of the table's name; the column `params` of `hytas score`.
 
     Args:
         name: of the table.
         architectures: n mappings of genes.
-        counts: the columns `params` and `params_with_caf`, where the table has them.
-        shape: what the scene fixes, where the user says it.
+        counts: the columns `params` and `params_with_caf`, if the table has them.
+        shape: bands, classes and patch of the scene, if the user gives them.
     """
     named = [scene for scene in SCENES if name.lower().startswith(scene)]
     known = shape or (SCENES[named[0]] if named else None)
@@ -73,13 +73,16 @@ def find_size(
     if "params" not in counts:
         return None
     reference = paper and _is_reference(counts["params"], architectures)
-    left_out = ", which leaves fusion out" if reference else ""
+    left_out = ", without fusion" if reference else ""
     return Size(counts["params"], f"column params{left_out}")
 
 
 def _is_reference(params: Floats, architectures: Sequence[Mapping[str, Any]]) -> bool:
-    """Whether a column counts as the released code does: what a scene adds to that is a multiple of
-    the width and a constant, where fusion would be a multiple of the depth."""
+    """Return whether a column counts like the released code, which leaves fusion out.
+
+    Then the difference to our count is a multiple of the width plus a constant. With fusion it
+    would depend on the depth.
+    """
     shape = InputShape(bands=1, classes=1)
     reference = np.array([cost(item, shape, "reference_params") for item in architectures])
     width = np.array([float(item["embed_dim"]) for item in architectures])

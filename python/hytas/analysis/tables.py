@@ -1,4 +1,4 @@
-"""Tables of trained networks: genes, the accuracy of each, and what proxies said of it."""
+"""Read tables of trained networks with their genes, accuracies and proxy scores."""
 
 import difflib
 import json
@@ -23,12 +23,12 @@ from hytas.spaces.keys import architecture_key
 from hytas.spaces.shape import InputShape
 
 Floats = NDArray[np.float64]
-_Row = tuple[int, dict[str, str]]  # its line, and its fields
+_Row = tuple[int, dict[str, str]]  # number of the line, and the fields
 
 TARGET = "OA"
 SPACE = "space"
 MOST_COLLAPSED = 0.1
-"""Share of networks that may reach 1 % or less, where accuracies are in percent."""
+"""Largest share of networks with 1 % or less in a column of percentages."""
 # Names of the authors' own files (results/*_2000_new_all.csv of the HyTAS repository), lower case.
 ALIASES = {"layer_num": "depth", "zico_modified": "zico_w_decay", "oa": TARGET}
 # Scores that were published beside those of `PROXIES`.
@@ -37,7 +37,7 @@ PUBLISHED = (
     *("dss_nosign", "synflow_nosign", "logsynflow_nosign"),
     *("snip_grad_norm", "gradsign", "te_nas", "t_cet_o", "attn_sim"),
 )
-# Neither a gene nor a score. `flops` and `m_size` of the released code are not what they say.
+# Neither genes nor scores. `flops` and `m_size` of the released code are not what their names say.
 OTHER = (
     *("params_with_caf", "flops", "flops_ref", "m_size", "m_size_ref"),
     *("aa", "kappa", "max_oa", "oa_all", "suspect", "retrain_row", "n_retrains"),
@@ -54,8 +54,8 @@ class RankingTable:
         architectures: n mappings of genes.
         accuracy: (n,) OA on test pixels.
         scores: name -> (n,); NaN where a score failed. "-grasp" stands for a negative grasp.
-        size: true parameter counts and whence they are; None where they cannot be known.
-        notes: one-line remarks on rows left out and the like.
+        size: true parameter counts and their source; None if they are not known.
+        notes: one-line remarks, such as the number of rows left out.
     """
 
     name: str
@@ -70,13 +70,13 @@ class RankingTable:
 
 
 def read_tables(paths: Sequence[str | Path], **options: Any) -> list[RankingTable]:
-    """Read tables from files and folders; of a folder every .csv file, by name.
+    """Read tables from files, and from the .csv files of folders.
 
     Args:
-        options: of `read_table`; a column need not be in all of several tables.
+        options: of `read_table`. Not every table needs to have the columns in them.
 
     Raises:
-        InputError: no table is there, one is not readable as a table, or two have one name.
+        InputError: there is no table, one is not readable, or two have the same name.
         OSError: a file cannot be read.
     """
     files: list[Path] = []
@@ -86,14 +86,15 @@ def read_tables(paths: Sequence[str | Path], **options: Any) -> list[RankingTabl
             raise InputError(f"tables {path}: the folder holds no .csv file")
         files += found
     if not files:
-        raise InputError("tables: none given; name a folder or CSV files")
+        raise InputError("tables: missing; give a folder or CSV files")
     files = list({file.resolve(): file for file in files}.values())
     named: dict[str, Path] = {}
     for file in files:
         if file.stem in named:
             raise InputError(
-                f"tables {file}: a table goes by its file's name, and {named[file.stem]} has the "
-                "same; rename one"
+                f"tables {file}: has the same name as {named[file.stem]}, and tables "
+                "are told apart "
+                "by their names; rename one"
             )
         named[file.stem] = file
     headers = {file: set(_header(file)) for file in files}
@@ -103,7 +104,7 @@ def read_tables(paths: Sequence[str | Path], **options: Any) -> list[RankingTabl
 def _own(
     options: Mapping[str, Any], header: set[str], headers: Iterable[set[str]]
 ) -> dict[str, Any]:
-    """The options for one of several tables: without the columns that only others of them have."""
+    """Return the options for one of several tables, without columns that only others have."""
     elsewhere = set().union(*headers) - header
     own = dict(options)
     for option in ("score_columns", "ignored_columns"):
@@ -112,7 +113,7 @@ def _own(
 
 
 def _header(path: Path) -> list[str]:
-    """The columns of a table; none of a file that `read_table` refuses."""
+    """Return the columns of a table; an empty list for a file that `read_table` refuses."""
     try:
         return read_csv(path, path.read_text(encoding="utf-8-sig"))[0]
     except (OSError, UnicodeDecodeError, InputError):
@@ -128,20 +129,20 @@ def read_table(
 ) -> RankingTable:
     """Read one CSV table.
 
-    Its columns are OA, the genes (depth, embed_dim, num_heads, mlp_ratio; or a column space and the
-    genes of that space, as `hytas score` writes them), scores by the names of `hytas proxies` or of
-    the published tables, and bookkeeping. Rows with a `suspect` other than 0
-    and rows without an OA are left out, and a note says how many.
+    It has a column OA, columns of genes, columns of scores, and bookkeeping. The genes are depth,
+    embed_dim, num_heads and mlp_ratio, or a column space and the genes of that space, as
+    `hytas score` writes them. Scores have the names of `hytas proxies` or of the published tables.
+    Rows without an OA, and rows whose `suspect` is not 0, are left out; a note gives their number.
 
     Args:
-        shape: what the scene fixes, for the true parameter counts; found by itself for the
+        shape: bands, classes and patch of the scene, for the true parameter counts; known for the
             published scenes and tables (`hytas.analysis.size`).
-        score_columns: columns of other names to take for scores.
-        ignored_columns: columns of other names to leave out.
+        score_columns: more columns that hold scores.
+        ignored_columns: more columns to ignore.
 
     Raises:
-        InputError: not a CSV table, a missing or unknown column, or a field that is no number; the
-            message names file, line and column.
+        InputError: not a CSV table, a missing or unknown column, or a field that is not a number;
+            the message names file, line and column.
         OSError: the file cannot be read.
     """
     path = Path(path)
@@ -153,19 +154,7 @@ def read_table(
     trained = [row for row in kept if _number(path, row, TARGET, columns) is not None]
     if len(trained) < len(kept):
         notes.append(f"{len(kept) - len(trained)} rows without an OA left out")
-    once: dict[str, tuple[dict[str, Any], _Row]] = {}
-    for row in trained:
-        architecture = _architecture(path, row, columns)
-        once.setdefault(architecture_key(architecture), (architecture, row))
-    if len(once) < len(trained):
-        notes.append(
-            f"{len(trained) - len(once)} repeated networks left out (the first row of each is kept)"
-        )
-    if len(once) < 3:
-        why = f" ({'; '.join(notes)})" if notes else ""
-        raise InputError(f"{path}: {len(once)} trained networks{why}; at least 3 are needed")
-    architectures = tuple(one for one, _ in once.values())
-    trained = [row for _, row in once.values()]
+    architectures, trained = _without_repeats(path, trained, columns, notes)
 
     def column(name: str) -> Floats:
         values = (_number(path, row, name, columns) for row in trained)
@@ -178,28 +167,51 @@ def read_table(
     counts = {name: column(name) for name in counted if name in columns}
     size = find_size(path.stem, architectures, counts, shape)
     if size is None:
-        notes.append("true parameter counts unknown, so no budget bands: --shape says what scene")
+        notes.append("true parameter counts unknown, so no ranges of size: give --shape")
     accuracy = _fractions(path, column(TARGET), notes)
     return RankingTable(path.stem, architectures, accuracy, _oriented(scores), size, tuple(notes))
 
 
+def _without_repeats(
+    path: Path, rows: Sequence[_Row], columns: Mapping[str, str], notes: list[str]
+) -> tuple[tuple[dict[str, Any], ...], list[_Row]]:
+    """Return each architecture once, and its first row; note how many rows were left out.
+
+    Raises:
+        InputError: fewer than 3 architectures.
+    """
+    once: dict[str, tuple[dict[str, Any], _Row]] = {}
+    for row in rows:
+        architecture = _architecture(path, row, columns)
+        once.setdefault(architecture_key(architecture), (architecture, row))
+    if len(once) < len(rows):
+        notes.append(
+            f"{len(rows) - len(once)} repeated networks left out (the first row of each is kept)"
+        )
+    if len(once) < 3:
+        why = f" ({'; '.join(notes)})" if notes else ""
+        raise InputError(f"{path}: {len(once)} trained networks{why}; at least 3 are needed")
+    return tuple(one for one, _ in once.values()), [row for _, row in once.values()]
+
+
 def _fractions(path: Path, accuracy: Floats, notes: list[str]) -> Floats:
-    """Accuracies in 0..1, of a column that may be in percent."""
+    """Return accuracies in 0..1 from a column that may be in percent."""
     if accuracy.min() >= 0 and accuracy.max() <= 1:
         return accuracy
-    # A network may have collapsed to less than one percent, but not many do.
+    # A few networks may collapse to less than one percent, but not many.
     small = np.count_nonzero((accuracy > 0) & (accuracy <= 1)) / len(accuracy)
     if accuracy.min() >= 0 and accuracy.max() <= 100 and small <= MOST_COLLAPSED:
         notes.append(f"{TARGET} is in percent")
         return accuracy / 100.0
     raise InputError(
-        f"{path}: {TARGET} goes from {accuracy.min():g} to {accuracy.max():g}; must be fractions "
-        "(0 to 1) throughout, or percent (0 to 100)"
+        f"{path}: {TARGET} goes from {accuracy.min():g} to {accuracy.max():g}; must "
+        "all be fractions "
+        "(0 to 1), or all percent (0 to 100)"
     )
 
 
 def _oriented(scores: dict[str, Floats]) -> dict[str, Floats]:
-    """The released GraSP is negative and favours the smallest networks: its negative ranks."""
+    """Negate the released GraSP, which is negative and prefers the smallest networks."""
     if "grasp" in scores and np.nanmedian(np.append(scores["grasp"], 0.0)) < 0:
         return {
             ("-grasp" if k == "grasp" else k): (-v if k == "grasp" else v)
@@ -211,7 +223,7 @@ def _oriented(scores: dict[str, Floats]) -> dict[str, Floats]:
 def _read_rows(
     path: Path, scores: set[str], ignored: set[str]
 ) -> tuple[list[tuple[int, dict[str, str]]], dict[str, str], list[str]]:
-    """Lines with their numbers, from our name of a column to the file's, and columns of text."""
+    """Return numbered rows, our name -> the file's name of each column, and columns of text."""
     try:
         text = path.read_text(encoding="utf-8-sig")
     except FileNotFoundError:
@@ -222,7 +234,7 @@ def _read_rows(
     header = [name for name in columns_of_file if name]
     for number, row in rows:
         if None in row or None in row.values():
-            raise InputError(f"{path}, line {number}: not as many fields as columns")
+            raise InputError(f"{path}, line {number}: must have as many fields as columns")
     genes = _genes_of(rows)
     texts = [
         name
@@ -247,9 +259,9 @@ def _read_rows(
 
 
 def _genes_of(rows: Sequence[_Row]) -> list[str]:
-    """The genes, for columns, of the spaces that the rows name; none where they name no space.
+    """Return the genes of the spaces that the rows name; an empty list if they name no space.
 
-    Every gene of a space may be empty in some row, such as the heads of a stream that is not there.
+    A gene may be empty in some rows, such as the heads of a stream that is not there.
     """
     spaces = {space_of(row) for _, row in rows if row.get(SPACE)}
     if spaces <= {PAPER_SPACE}:
@@ -264,9 +276,7 @@ def _check_needed(
         if name not in columns:
             found = ", ".join(header) or "none"
             hint = "; add the accuracy of each network once it is trained" if name == TARGET else ""
-            raise InputError(
-                f"{path}: no column {name}, which is needed; its columns are {found}{hint}"
-            )
+            raise InputError(f"{path}: the column {name} is missing; its columns are {found}{hint}")
 
 
 def _is_number(text: str) -> bool:
@@ -305,7 +315,7 @@ def _our_name(path: Path, name: str, ignored: set[str]) -> str | None:
 def _number(
     path: Path, row: tuple[int, dict[str, str]], name: str, columns: Mapping[str, str]
 ) -> float | None:
-    """A field; None where it is empty, not finite or its column is missing."""
+    """Return a field as a number; None if it is empty, not finite, or its column is missing."""
     if name not in columns:
         return None
     text = row[1][columns[name]].strip()
@@ -334,10 +344,10 @@ def _architecture(
 
 
 def _of_space(space: str, row: Mapping[str, str], columns: Mapping[str, str]) -> dict[str, Any]:
-    """The architecture of a row as `hytas score` writes it: JSON, but for text, which is bare."""
+    """Return the architecture of a row of `hytas score`: values are JSON, except plain text."""
     names = gene_names(space)
     if not names:
-        raise InputError(f"space {space!r}: is none that hytas knows")
+        raise InputError(f"space {space!r}: is not known to hytas")
     genes: dict[str, Any] = {}
     for name in names:
         text = row[columns[name]].strip()

@@ -1,1 +1,1 @@
-"""The command line: one file a command, one table of them in `main`."""
+"""The command line: one file for each command, and one table of the commands in `main`."""

@@ -1,4 +1,4 @@
-"""`hytas analyse`: what scores are worth, on tables of trained networks."""
+"""`hytas analyse`: how well scores rank networks that were trained."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -13,7 +13,7 @@ from hytas.errors import InputError
 
 @click.group()
 def analyse() -> None:
-    """Tell what scores are worth on networks that were trained."""
+    """Measure how well scores rank networks that were trained."""
 
 
 @analyse.command()
@@ -22,26 +22,29 @@ def analyse() -> None:
     required=True,
     multiple=True,
     type=click.Path(path_type=Path),
-    help="CSV files, or a folder of them; one scene each.",
+    help="CSV files, or a folder of CSV files. Each file holds one scene.",
 )
 @click.argument("more", nargs=-1, type=click.Path(path_type=Path))
-@click.option("--seeds", type=int, default=5, show_default=True, help="Draws of each predictor.")
+@click.option("--seeds", type=int, default=5, show_default=True, help="Fits of each predictor.")
 @click.option(
-    "--rank-mean", "rank_means", multiple=True, help="Also the mean of these ranks, as snip,dss."
+    "--rank-mean",
+    "rank_means",
+    multiple=True,
+    help="Also rank by the mean of these ranks, such as snip,dss.",
 )
 @click.option(
     "--predictor-sizes",
     default="20,50,100,200",
     show_default=True,
-    help="Trained networks that predictors are fitted on; 0 leaves them out.",
+    help="Number of trained networks to fit predictors on; 0 fits no predictor.",
 )
 @click.option(
     "--shape",
-    help="BANDS,CLASSES or BANDS,CLASSES,PATCH,GROUP of the scene, for the true parameter counts "
-    "where a table does not tell them.",
+    help="BANDS,CLASSES or BANDS,CLASSES,PATCH,GROUP of the scene. It gives the true parameter "
+    "counts if a table has none.",
 )
-@click.option("--score-column", multiple=True, help="Column of another name to take for a score.")
-@click.option("--ignore-column", multiple=True, help="Column of another name to leave out.")
+@click.option("--score-column", multiple=True, help="Another column that holds a score.")
+@click.option("--ignore-column", multiple=True, help="Another column to ignore.")
 @click.option("--json", "as_json", is_flag=True, help="Print all figures as JSON.")
 def ranking(
     tables: tuple[Path, ...],
@@ -54,13 +57,16 @@ def ranking(
     ignore_column: tuple[str, ...],
     as_json: bool,
 ) -> None:
-    """Print how every score of the tables ranks their networks by accuracy.
+    """Print how well each score of the tables ranks their networks by accuracy.
 
-    A table has a column OA, the genes (depth, embed_dim, num_heads, mlp_ratio; or the column space
-    and its genes, as `hytas score` writes them), and scores by the names of `hytas proxies`.
-    Figures: Spearman's rho and Kendall's tau over all networks and inside bands of true size, and
-    the regret of the first one and the first ten favourites: accuracy of the best of ten random
-    networks (expected) less theirs, so below zero is good.
+    A table needs a column OA, columns of genes and columns of scores. The genes are depth,
+    embed_dim, num_heads and mlp_ratio, or the column space and its genes, as `hytas score` writes
+    them. Scores have the names that `hytas proxies` lists.
+
+    The figures are Spearman's rho and Kendall's tau, over all networks and among networks of
+    similar size, and the regret of the score's first choice and of its first ten. Regret is the
+    expected accuracy of the best of ten random networks minus the accuracy of the chosen ones.
+    Below zero is good.
 
     \b
     hytas analyse ranking --tables results/
@@ -98,7 +104,7 @@ def _sizes(text: str) -> list[int]:
     if sizes == [0]:
         return []
     if min(sizes) < 2:
-        raise InputError(f"predictor sizes {text!r}: must be numbers of 2 or more, such as 20,50")
+        raise InputError(f"predictor sizes {text!r}: each must be 2 or more, such as 20,50")
     return sizes
 
 
@@ -112,14 +118,14 @@ def _shape(text: str) -> Any:
     odd = all(number % 2 for number in numbers[2:])
     if len(numbers) not in (2, 4) or min(numbers) < 1 or numbers[1] < 2 or not odd:
         raise InputError(
-            f"shape {text!r}: must be BANDS,CLASSES or BANDS,CLASSES,PATCH,GROUP, as 200,16,7,3; "
-            "2 classes or more, PATCH and GROUP odd"
+            f"shape {text!r}: must be BANDS,CLASSES or BANDS,CLASSES,PATCH,GROUP, such as "
+            "200,16,7,3, with 2 classes or more, and PATCH and GROUP odd"
         )
     return InputShape(*numbers)
 
 
 def _check_members(tables: Sequence[Any], means: Sequence[Sequence[str]]) -> None:
-    """A rank mean that the user asks for must be possible somewhere."""
+    """Refuse a rank mean whose scores no table has together."""
     from hytas.analysis.scores import training_free_scores
 
     for members in means:
@@ -157,7 +163,10 @@ def _counts(groups: Mapping[str, Any]) -> str:
 
 
 def _rows(entries: Mapping[str, Mapping[str, Any]], tables: int = 1) -> list[str]:
-    """A line a score, the best first; then those that not all tables have; predictors last."""
+    """Return one line for each score, the best first.
+
+    Scores that some tables lack come after the others, and predictors come last.
+    """
     from hytas.analysis.ranking import ALL, BANDS
 
     groups = (ALL, *BANDS)
@@ -198,7 +207,7 @@ def _cell(value: float | None) -> str:
 
 
 def _transfer(found: Sequence[Mapping[str, Any]]) -> list[str]:
-    lines = ["the training-free score that is best on the other tables, and its rho on this one"]
+    lines = ["for each table: the score that is best on the other tables, and its rho on this one"]
     for entry in found:
         name = entry["chosen"]
         pairs = [(group, entry[group]) for group in ("all", "1-2M", "2-4M")]

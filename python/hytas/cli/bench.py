@@ -21,9 +21,9 @@ MOST_SECONDS = 3600.0
 
 
 def _seconds(ctx: click.Context, param: click.Parameter, value: float) -> float:
-    """A range lets NaN pass."""
+    """Refuse NaN, which click's range check lets pass."""
     if math.isnan(value):
-        raise InputError(f"seconds: nan must be 0.05 to {MOST_SECONDS:g}")
+        raise InputError(f"seconds nan: must be 0.05 to {MOST_SECONDS:g}")
     return value
 
 
@@ -35,7 +35,7 @@ def _numbers(text: str, argument: str, most: int | None = None) -> list[int]:
     if min(values) < 1:
         raise InputError(f"{argument}: {text!r} is not a list of positive numbers such as 1,32")
     if most is not None and max(values) > most:
-        raise InputError(f"{argument}: {max(values)} is more than {most}")
+        raise InputError(f"{argument} {max(values)}: must be at most {most}")
     return list(dict.fromkeys(values))
 
 
@@ -45,9 +45,9 @@ def _numbers(text: str, argument: str, most: int | None = None) -> list[int]:
     "--batch",
     default="1,32",
     show_default=True,
-    help="Patches at a time, a list; of a scene graph, rows of 64 pixels.",
+    help="Patches at a time, as a list. For a scene graph: rows of 64 pixels.",
 )
-@click.option("--threads", default="1", show_default=True, help="CPU threads, a list.")
+@click.option("--threads", default="1", show_default=True, help="CPU threads, as a list.")
 @click.option("--provider", default="auto", show_default=True, help="auto (all), cpu or cuda.")
 @click.option(
     "--seconds",
@@ -55,19 +55,20 @@ def _numbers(text: str, argument: str, most: int | None = None) -> list[int]:
     callback=_seconds,
     default=1.0,
     show_default=True,
-    help="For which each setting is measured, three times over.",
+    help="How long one measurement takes. Each setting is measured three times.",
 )
-@click.option("--no-torch", is_flag=True, help="Leave torch eager out.")
+@click.option("--no-torch", is_flag=True, help="Do not measure torch eager.")
 @click.option(
     "--profile-table",
     type=click.Path(path_type=Path),
-    help="Measure the layers of the model's search space here, in some minutes, with the first of "
-    "--threads and of --batch, and write the table that `--budget 3ms-latency@TABLE` takes.",
+    help="Measure the layers of the model's search space on this machine, which takes some "
+    "minutes, and write a latency table for `--budget 3ms-latency@TABLE`. The first number of "
+    "--threads and of --batch is used.",
 )
 @click.option(
     "--table",
     type=click.Path(path_type=Path),
-    help="A latency table written before: what it predicts for MODEL, beside what is measured.",
+    help="Compare what an existing latency table predicts for MODEL with what is measured.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print the figures as JSON.")
 def bench(
@@ -81,10 +82,10 @@ def bench(
     table: Path | None,
     as_json: bool,
 ) -> None:
-    """Measure latency, pixels a second and memory of MODEL, beside torch eager.
+    """Measure latency, pixels per second and memory of MODEL, and of the same network in torch.
 
-    ms is the median time of a call, and p10..p90 holds 80 % of the calls. CPU ms is the median
-    processor time, over all threads, which other programs on the machine change little.
+    ms is the median time of a call. 80 % of the calls lie in p10..p90. CPU ms is the median
+    processor time over all threads; other programs on the machine change it little.
 
     \b
     hytas bench runs/ip/model.onnx --batch 1,32 --threads 1,2
@@ -109,7 +110,9 @@ def bench(
     if profile_table is not None or table is not None:
         _check_profiled(deployed)
     if table is not None:
-        _predicted(deployed, _read_table(table), table)  # refuses before measuring
+        _predicted(
+            deployed, _read_table(table), table
+        )  # a table that does not fit fails before measuring
     with bar("measuring", as_json) as advance:
         settings = settings_of(model, **grid, runtime=RUNTIME)
         if not no_torch and deployed.card.graph == "patch":
@@ -129,21 +132,21 @@ def bench(
 
 
 def _check_table(path: Path, model: Path) -> None:
-    """Refuse before measuring what could not be written after it."""
+    """Refuse, before measuring, a table that could not be written afterwards."""
     check_folder(path, "profile table")
     if path.is_dir():
-        raise InputError(f"profile table: {path} is a folder, a file name needed")
+        raise InputError(f"profile table: {path} is a folder; the name of a file is needed")
     if path.resolve() == model.resolve():
-        raise InputError(f"profile table: {path} is the model: a file of its own needed")
+        raise InputError(f"profile table: {path} is the model; the table needs a file of its own")
 
 
 def _check_profiled(model: "DeployedModel") -> None:
-    """A table holds costs of the layers of a float32 patch graph: others are not their sum."""
+    """Refuse other models than float32 patch graphs: a table holds the layers of those only."""
     kind = (model.card.graph, model.card.precision)
     if kind != ("patch", "float32"):
         raise InputError(
-            f"latency table: {model.path} is a {kind[0]} graph in {kind[1]}, and a table holds for "
-            "patch graphs in float32: name the run's model.onnx"
+            f"latency table: {model.path} is a {kind[0]} graph in {kind[1]}; a table needs a patch "
+            "graph in float32, such as the run's model.onnx"
         )
 
 
@@ -168,18 +171,18 @@ def _predicted(model: "DeployedModel", table: dict[str, Any], path: Path) -> flo
 def _profile(
     model: "DeployedModel", path: Path, grid: dict[str, Any], advance: Any
 ) -> dict[str, Any]:
-    """Write the table; returns it."""
+    """Measure the layers, write the table and return it."""
     from hytas.export.latency import profile
     from hytas.files import write_text
 
     threads, batch = grid["threads"][0], grid["batches"][0]
     table = profile(model.card, threads=threads, batch=batch, progress=advance)
-    write_text(path, json.dumps(table) + "\n")
+    write_text(path, json.dumps(table, separators=(",", ":")) + "\n")
     return table
 
 
 def _compare(model: "DeployedModel", table: dict[str, Any], path: Path) -> dict[str, Any]:
-    """What a table predicts for the model beside what is measured, as the table was."""
+    """Compare a table's prediction with a measurement under the table's own conditions."""
     from hytas.deploy.bench import bench as measure
     from hytas.deploy.bench import settings_of
     from hytas.export.latency import conditions
@@ -220,28 +223,28 @@ def _text(found: dict[str, Any]) -> str:
             ]
         )
     widths = [max(len(row[column]) for row in rows) for column in range(len(head))]
-    tiles = ", tiles of so many rows of 64 pixels" if scene else ""
+    tiles = ", in tiles 64 pixels wide" if scene else ""
     lines = [f"{found['model']}: {found['graph']} graph, {found['precision']}{tiles}"]
     for row in rows:
         cells = [f"{cell:>{width}}" for cell, width in zip(row, widths, strict=True)]
         lines.append("  ".join(cells))
     if "profile" in found:
         written = found["profile"]
-        lines.append(f"latency table written: --budget 3ms-latency@{written['table']} takes it")
+        lines.append(f"latency table written; use it as --budget 3ms-latency@{written['table']}")
         given = [f"--variable {name}={value}" for name, value in written["variables"].items()]
-        lines.append(f"  hytas space needs with it: --space {written['space']} {' '.join(given)}")
+        lines.append(f"  with hytas space, add: --space {written['space']} {' '.join(given)}")
     lines += [_against(found[name]) for name in ("profile", "table") if name in found]
     return "\n".join(lines)
 
 
 def _against(compared: dict[str, Any]) -> str:
     return (
-        f"{compared['table']} predicts {_ms(compared['predicted_ms'])} ms for this model, measured "
+        f"{compared['table']} predicts {_ms(compared['predicted_ms'])} ms for this model; measured "
         f"{_ms(compared['measured_ms'])} ms ({100 * compared['error']:+.0f} %) at batch "
         f"{compared['batch']}, {compared['threads']} thread(s)"
     )
 
 
 def _ms(value: float) -> str:
-    """Milliseconds with three digits or so: a small network takes a tenth of one."""
+    """Write milliseconds with about three digits; a small network takes a tenth of one."""
     return f"{value:.{3 if value < 1 else 2 if value < 10 else 1 if value < 100 else 0}f}"

@@ -1,8 +1,9 @@
-"""`hytas classify`: a model and a scene in, a map out; imports no torch."""
+"""`hytas classify`: make the map of a scene with a model; imports no torch."""
 
 import json
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
-    from hytas.data import Geo, Rows
+    from hytas.data import Geo, Location, Lookup, Rows
     from hytas.deploy import DeployedModel
     from hytas.deploy.journal import Journal
     from hytas.deploy.scene import MapRows
@@ -34,18 +35,27 @@ if TYPE_CHECKING:
     ".npy, .npz or .mat.",
 )
 @click.option(
-    "--confidence", type=click.Path(path_type=Path), help="Also the confidence, as .tif or .hdr."
+    "--confidence",
+    type=click.Path(path_type=Path),
+    help="Also write the confidence, as .tif or .hdr.",
 )
 @click.option(
-    "--labels", type=click.Path(path_type=Path), help="Ground truth, to say how right the map is."
+    "--labels", type=click.Path(path_type=Path), help="Ground truth, to measure the map's accuracy."
 )
 @click.option(
     "--confusion",
     type=click.Path(path_type=Path),
-    help="Also a picture of the confusion matrix, .svg, .png or .pdf; needs --labels.",
+    help="Also draw the confusion matrix, as .svg, .png or .pdf; needs --labels.",
 )
-@click.option("--cube-key", help="The cube's name in its file.")
-@click.option("--labels-key", help="The label map's name in its file.")
+@click.option(
+    "--ortho",
+    is_flag=True,
+    help="Write .tif and .hdr on the product's map grid, by its lookup table (EMIT).",
+)
+@click.option("--cube-key", help="Name of the cube's variable in its file.")
+@click.option("--labels-key", help="Name of the label map's variable in its file.")
+@options.class_field_option
+@options.labels_crs_option
 @options.unlabelled_option
 @options.zero_option
 @options.nodata_option
@@ -55,10 +65,12 @@ if TYPE_CHECKING:
     "--threads",
     type=click.IntRange(0, options.MOST_THREADS),
     default=0,
-    help="CPU threads; 0 takes every core.",
+    help="CPU threads; 0 uses every core.",
 )
 @click.option(
-    "--tile-rows", type=click.IntRange(min=1), help="Rows at a time; the map does not depend on it."
+    "--tile-rows",
+    type=click.IntRange(min=1),
+    help="Rows to classify at a time; the map is the same.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
 def classify(
@@ -68,8 +80,11 @@ def classify(
     confidence: Path | None,
     labels: Path | None,
     confusion: Path | None,
+    ortho: bool,
     cube_key: str | None,
     labels_key: str | None,
+    class_field: str | None,
+    labels_crs: str | None,
     unlabelled: int | None,
     zero_is_a_class: bool,
     nodata: float | None,
@@ -91,10 +106,12 @@ def classify(
     deployed = DeployedModel.load(model, provider, threads=threads)
     smooth = "none" if chosen_smoothing(deployed, smooth) is None else "guided"
     source = _open_source(scene, cube_key, deployed.card.bands)
+    lookup = _lookup(source, scene, outputs) if ortho else None
     height, width, bands = source.cube.shape
     deployed.check_scene(bands, source.wavelengths, str(scene), size=(height, width))
-    marks = {"unlabelled": unlabelled, "zero_is_a_class": zero_is_a_class}
-    truth = None if labels is None else _read_truth(labels, labels_key, source.cube.shape, **marks)
+    marks: dict[str, Any] = {"unlabelled": unlabelled, "zero_is_a_class": zero_is_a_class}
+    marks |= {"class_field": class_field, "labels_crs": labels_crs}
+    truth = None if labels is None else _read_truth(labels, labels_key, source, deployed, **marks)
     if truth is not None:
         check_truth(truth.scored, deployed.card)
     read = {"the scene": source.files, "the labels": () if truth is None else truth.files}
@@ -114,9 +131,9 @@ def classify(
         report |= _run(deployed, source, journal, tile_rows, smooth, as_json)
         result = journal.class_map()
         report |= _count(deployed, result)
-        report |= _write(deployed, result, out, truth, confusion, source.geo)
+        report |= _write(deployed, result, out, truth, confusion, (source.geo, lookup))
         if confidence is not None:
-            write_confidence(confidence, result, deployed.card, source.geo)
+            write_confidence(confidence, result, deployed.card, source.geo, lookup)
             report["confidence"] = str(confidence)
     echo(json.dumps(report, indent=2) if as_json else _text(report))
 
@@ -124,7 +141,7 @@ def classify(
 def _identity(
     model: Path, deployed: "DeployedModel", source: "Source", cube_key: str | None
 ) -> dict[str, Any]:
-    """What must be the same for a map that was begun to go on."""
+    """Describe the inputs; an unfinished map is continued only if they are the same."""
     from hytas.deploy.journal import file_identity
 
     return {
@@ -144,7 +161,7 @@ def _check_outputs(
     labels: Path | None,
     labels_key: str | None,
 ) -> dict[str, Path]:
-    """Refuse before the work what could not be written after it; returns the outputs asked for."""
+    """Return the requested outputs; refuse now what could not be written after the work."""
     from hytas.deploy.outputs import check_output
 
     given = {"out": out, "confidence": confidence, "confusion": confusion}
@@ -157,8 +174,19 @@ def _check_outputs(
     return outputs
 
 
+def _lookup(source: "Source", scene: Path, outputs: Mapping[str, Path]) -> "Lookup":
+    """The lookup table of a scene; refuses --ortho where there is none, or nothing to place."""
+    from hytas.deploy.outputs import RASTERS
+
+    if not any(path.suffix.lower() in RASTERS for path in outputs.values()):
+        raise InputError(f"ortho: --out {outputs['out']}: must end in {', '.join(RASTERS)}")
+    if source.location is None or source.location.lookup is None:
+        raise InputError(f"ortho: {scene} has no lookup table to a map grid, as EMIT products do")
+    return source.location.lookup
+
+
 def _filled(cube: "Rows", nodata: float | None, model: "DeployedModel") -> tuple[str, ...]:
-    """A remark on what looks like an undeclared value for no data."""
+    """Return a note if the cube has values that look like an undeclared no-data value."""
     import numpy as np
 
     from hytas.data import undeclared_in_rows
@@ -168,7 +196,7 @@ def _filled(cube: "Rows", nodata: float | None, model: "DeployedModel") -> tuple
 
 
 def _undrawn(outputs: Iterable[Path], model: "DeployedModel") -> list[str]:
-    """What pictures among the outputs cannot show of the class names."""
+    """Return a note if a picture is written and its font lacks characters of the class names."""
     from hytas.pictures import PICTURES, font_note
 
     if not any(path.suffix.lower() in PICTURES for path in outputs):
@@ -181,7 +209,7 @@ def _damage(journal: "Journal") -> list[str]:
     if not journal.damaged:
         return []
     return [
-        f"the rows from {journal.done} on that an earlier run left were damaged: classified again"
+        f"an earlier run left damaged rows, from row {journal.done} on: these were classified again"
     ]
 
 
@@ -193,7 +221,7 @@ def _run(
     smooth: str,
     hidden: bool,
 ) -> dict[str, Any]:
-    """Classify the rows that the journal lacks; returns how fast."""
+    """Classify the rows that the journal lacks, and return the figures of that work."""
     from hytas.deploy import classify_strips
 
     height, width, bands = source.cube.shape
@@ -227,7 +255,7 @@ def _run(
 
 
 class Source(NamedTuple):
-    """A cube and what its file says about it."""
+    """A cube, and the facts that its file gives about it."""
 
     cube: "Rows"
     wavelengths: "npt.NDArray[np.float64] | None"
@@ -235,10 +263,11 @@ class Source(NamedTuple):
     geo: "Geo | None" = None
     files: tuple[Path, ...] = ()
     notes: tuple[str, ...] = ()
+    location: "Location | None" = None
 
 
 class Truth(NamedTuple):
-    """Ground truth: every labelled pixel, and those that the accuracy is computed on."""
+    """Ground truth: all labelled pixels, and the pixels that the accuracy is computed on."""
 
     all: "npt.NDArray[np.int32]"
     scored: "npt.NDArray[np.int32]"
@@ -254,24 +283,37 @@ def _open_source(path: Path, key: str | None, bands: int) -> Source:
         return Source(scene.cube, scene.wavelengths)
     cube = open_cube(path, key, bands)
     notes = tuple(cube.meta.get("notes", ()))
-    return Source(cube, cube.wavelengths, cube.nodata, cube.geo, cube.contents.files, notes)
+    return Source(
+        cube,
+        cube.wavelengths,
+        cube.nodata,
+        cube.geo,
+        cube.contents.files,
+        notes,
+        cube.meta.get("location"),
+    )
 
 
-def _read_truth(path: Path, key: str | None, shape: tuple[int, ...], **marks: Any) -> Truth:
+def _read_truth(
+    path: Path, key: str | None, source: Source, model: "DeployedModel", **marks: Any
+) -> Truth:
     import numpy as np
 
-    from hytas.data import load_maps, open_file, synthetic_scene
+    from hytas.data import Grid, label_files, load_maps, synthetic_scene
 
     if str(path) == "synthetic":
         scene = synthetic_scene()
         assert scene.test is not None  # the synthetic scene has its own split
         return Truth(scene.labels, scene.test, "pixels of the test map")
-    files = open_file(path, "labels").files
+    shape = source.cube.shape
+    files = label_files(path)
+    marks["grid"] = Grid(shape[0], shape[1], source.geo, source.location)
+    marks["known"] = dict(zip(model.card.class_names, model.card.class_ids, strict=True))
     maps = [values.astype(np.int32) for _, values in load_maps(path, key, shape, **marks)]
     if len(maps) == 2:
         both = np.where(maps[1] > 0, maps[1], maps[0])
         return Truth(both, maps[1], "pixels of the test map", files)
-    return Truth(maps[0], maps[0], "labelled pixels, those trained on among them", files)
+    return Truth(maps[0], maps[0], "labelled pixels, training pixels included", files)
 
 
 def _write(
@@ -280,30 +322,31 @@ def _write(
     out: Path,
     truth: "Truth | None",
     confusion: Path | None,
-    geo: "Geo | None",
+    place: "tuple[Geo | None, Lookup | None]",
 ) -> dict[str, Any]:
-    """Write the map, and what it confuses; returns its accuracy where there is a ground truth."""
+    """Write the map and the confusion matrix; return the accuracy if there is a ground truth."""
     from hytas.deploy.accuracy import measure
     from hytas.deploy.outputs import Extras, write_map
     from hytas.pictures import draw_confusion
 
+    extras = Extras(geo=place[0], lookup=place[1])
     if truth is None:
-        write_map(out, result, model.card, Extras(geo=geo))
+        write_map(out, result, model.card, extras)
         return {}
     try:
         accuracy = measure(result.labels[:], truth.scored, model.card)
-    except InputError:  # the labels lie where there is no data: no fault of the map
-        write_map(out, result, model.card, Extras(geo=geo))
+    except InputError:  # all labels lie on pixels without data; the map is still right
+        write_map(out, result, model.card, extras)
         raise
     title = f"classified, OA {accuracy['OA']:.4f}"
-    write_map(out, result, model.card, Extras(truth.all, title, geo))
+    write_map(out, result, model.card, replace(extras, truth=truth.all, title=title))
     if confusion is not None:
         draw_confusion(confusion, accuracy)
     return {"accuracy": {**accuracy, "scored": truth.what}}
 
 
 def _count(model: "DeployedModel", result: "MapRows") -> dict[str, Any]:
-    """Pixels of each class, counted block by block."""
+    """Count the pixels of each class, block by block."""
     import numpy as np
 
     from hytas.deploy.scene import row_blocks
@@ -329,9 +372,9 @@ def _text(report: dict[str, Any]) -> str:
         f"scene     {report['scene']}: {report['height']} x {report['width']} pixels, "
         f"{report['bands']} bands",
         f"model     {report['model']}: {report['graph']} graph, {report['precision']}"
-        + (", forced past its accuracy check" if report["forced"] else "")
+        + (", written with --force: it failed its accuracy check" if report["forced"] else "")
         + (", map smoothed by a guided filter" if report["smooth"] == "guided" else ""),
-        f"speed     {report['pixels_per_second']:.0f} pixels a second on {report['provider']} "
+        f"speed     {report['pixels_per_second']:.0f} pixels per second on {report['provider']} "
         f"({report['seconds']:.1f} s)",
     ]
     lines += [f"note      {note}" for note in report["notes"]]

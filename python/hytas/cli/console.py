@@ -1,4 +1,4 @@
-"""What a run says on a terminal or in a log."""
+"""The progress of a run, on a terminal or in a log."""
 
 from hytas.cli.progress import Live
 from hytas.search import SearchProgress
@@ -6,21 +6,21 @@ from hytas.train import Epoch
 
 
 class Console(Live):
-    """A `Report` on standard error."""
+    """A `Report` that writes to standard error."""
 
     def search(self, progress: SearchProgress) -> None:
-        """Show generation, evaluations, best score, rate and time left."""
+        """Show generation, candidates scored, best score, rate and time left."""
         self.show(
             "search",
             f"search: generation {progress.generation}, "
-            f"evaluations {progress.evaluated}/{progress.evaluations}, "
+            f"candidates {progress.evaluated}/{progress.evaluations}, "
             f"best score {progress.best:.6g}, {progress.rate:.1f}/s, "
             f"{duration(progress.remaining)} left",
             progress.evaluated >= progress.evaluations,
         )
 
     def epoch(self, epoch: Epoch) -> None:
-        """Show epoch, losses, validation accuracy and the time left if all epochs are run."""
+        """Show epoch, losses, validation accuracy, and the time left if no epoch is skipped."""
         validation = (
             ""
             if epoch.validation_oa is None
@@ -35,12 +35,12 @@ class Console(Live):
         )
 
     def pixels(self, work: str, done: int, total: int) -> None:
-        """Show pixels done."""
+        """Show how many pixels are done."""
         self.show(work, f"{work}: {done}/{total} pixels", done >= total)
 
 
 def duration(seconds: float) -> str:
-    """Seconds as m:ss or h:mm:ss."""
+    """Write seconds as m:ss or h:mm:ss."""
     whole = round(seconds)
     hours, minutes = divmod(whole // 60, 60)
     return f"{hours}:{minutes:02}:{whole % 60:02}" if hours else f"{minutes}:{whole % 60:02}"

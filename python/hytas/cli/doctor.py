@@ -1,4 +1,4 @@
-"""`hytas doctor`: what this machine and this installation can do."""
+"""`hytas doctor`: report what this machine and this installation can do."""
 
 import importlib
 import json
@@ -19,7 +19,7 @@ OPTIONAL = ("onnxruntime", "onnxruntime-gpu", "spectral", "tifffile", "rasterio"
 @click.command()
 @click.option("--json", "as_json", is_flag=True, help="Print the findings as JSON.")
 def doctor(as_json: bool) -> None:
-    """Tell what this machine and this installation can do."""
+    """Report what this machine and this installation can do."""
     found: dict[str, Any] = {
         "python": platform.python_version(),
         "platform": platform.platform(),
@@ -55,7 +55,7 @@ def _engine() -> str:
 def _cuda() -> dict[str, Any]:
     try:
         import torch
-    except Exception as error:  # a broken installation must be told, not crash
+    except Exception as error:  # report a broken installation, do not crash
         return {"torch": f"not importable: {error}", "devices": []}
     names = [torch.cuda.get_device_name(index) for index in range(torch.cuda.device_count())]
     return {"torch": torch.version.cuda or "built without CUDA", "devices": names}

@@ -1,4 +1,4 @@
-"""`hytas export`: the files of a trained run, checked again."""
+"""`hytas export`: write and check the model files of a trained run again."""
 
 import json
 from dataclasses import replace
@@ -16,15 +16,16 @@ if TYPE_CHECKING:
 
 @click.command()
 @click.argument("run")
-@click.option("--data", help="The run's scene, where it no longer lies where it was.")
-@click.option("--labels", help="The file of its labels, likewise.")
+@click.option("--data", help="File of the run's scene, if it has moved.")
+@click.option("--labels", help="File of the scene's labels, if it has moved.")
 @click.option(
     "--formats",
     default="onnx,torchscript",
     show_default=True,
-    help="Also onnx-scene, onnx-scene-smooth (which smooths inside), onnx-fp16, onnx-int8, pt2.",
+    help="Formats to write. There are also onnx-scene, onnx-scene-smooth (smooths inside), "
+    "onnx-fp16, onnx-int8, pt2 and c.",
 )
-@click.option("--force", is_flag=True, help="Write a reduced format that fails its check, marked.")
+@click.option("--force", is_flag=True, help="Write a reduced format even if its check fails.")
 @options.json_option
 def export(
     run: str, data: str | None, labels: str | None, formats: str, force: bool, as_json: bool
@@ -32,7 +33,7 @@ def export(
     """Export the trained model of RUN and check every file against torch on the test pixels.
 
     ONNX and TorchScript are always written. A format of reduced precision must agree with torch on
-    99 % of the pixels and lose at most 0.5 points of OA, or it is refused with the figures.
+    99 % of the pixels and lose at most 0.5 points of OA. Otherwise it is refused, with the figures.
 
     \b
     hytas export runs/ip
@@ -48,12 +49,18 @@ def export(
     config = replace(config, **_moved(config, data, labels))
     scene = config.load_scene()
     if not RunFolder(run).weights.exists():
-        raise InputError(f"{run}: holds no trained weights; `hytas train {run}` makes them")
+        raise InputError(f"{run}: holds no trained weights; run `hytas train {run}` first")
     console = Console()
     try:
         with options.run_argument():
             outcome, further = export_run(
-                config, scene, run, formats=names, force=force, report=console
+                config,
+                scene,
+                run,
+                formats=names,
+                force=force,
+                report=console,
+                command=options.command_line(),
             )
     finally:
         console.close()
@@ -72,7 +79,7 @@ def export(
 
 
 def _moved(config: "RunConfig", data: str | None, labels: str | None) -> dict[str, Any]:
-    """Where the scene lies now: as given, else where it was."""
+    """Return the paths of the scene: the given ones, else those of the run."""
     return options.absolute_paths(
         {
             "data": config.data if data is None else data,
@@ -83,7 +90,10 @@ def _moved(config: "RunConfig", data: str | None, labels: str | None) -> dict[st
 
 
 def _as_written(run: str, outcome: "Outcome") -> dict[str, Any]:
-    """The architecture with its genes in the order of the space; a file of weights sorts them."""
+    """Return the architecture with its genes in the order of the space.
+
+    The file of weights holds them in alphabetical order.
+    """
     from hytas.run import RunFolder
     from hytas.run.folder import read_json
 

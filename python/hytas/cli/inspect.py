@@ -1,4 +1,4 @@
-"""`hytas inspect`: what a scene, a model or a run folder holds; imports no torch."""
+"""`hytas inspect`: describe a scene, a model or a run folder; imports no torch."""
 
 import json
 from collections.abc import Callable, Mapping
@@ -22,12 +22,14 @@ Finding = dict[str, Any]
 @click.argument("path", type=click.Path(path_type=Path))
 @click.option("--labels", type=click.Path(path_type=Path), help="Ground truth of a scene.")
 @options.bands_option
+@options.class_field_option
+@options.labels_crs_option
 @options.unlabelled_option
 @options.zero_option
 @options.nodata_option
 @click.option("--json", "as_json", is_flag=True, help="Print the findings as JSON.")
 def inspect(path: Path, as_json: bool, **reading: Any) -> None:
-    """Tell what PATH holds: a scene, an exported model, or a run folder."""
+    """Describe PATH: a scene, an exported model or a run folder."""
     if str(path) != "synthetic" and not path.exists():
         raise InputError(f"path: no such file or folder: {path}")
     given = {
@@ -41,13 +43,13 @@ def inspect(path: Path, as_json: bool, **reading: Any) -> None:
 
 
 def _reader(path: Path, given: Mapping[str, Any]) -> Callable[[], Finding]:
-    """What reads the path; `given` is how to read a scene."""
+    """Return the function that describes the path; `given` are options for reading a scene."""
     is_model = path.suffix.lower() == ".onnx"
     if not path.is_dir() and not is_model:
         return lambda: _scene(path, given)
     for name, value in given.items():
         what = "a model" if is_model else "a run folder"
-        raise InputError(f"{name} {value}: says how to read a scene, and {path} is {what}")
+        raise InputError(f"{name} {value}: is an option for scenes, but {path} is {what}")
     return (lambda: _model(path)) if is_model else (lambda: _run(path))
 
 
@@ -63,7 +65,8 @@ def _model(path: Path) -> Finding:
         "sha256": model.checksum,
         "hytas version": card.version,
         "graph": card.graph,
-        "precision": card.precision + (", forced past its accuracy check" if card.forced else ""),
+        "precision": card.precision
+        + (", written with --force: it failed its accuracy check" if card.forced else ""),
         "temperature": card.temperature,
         "maps smoothed": "not known" if model.smoothing is None else model.smoothing.method,
         "input": _ends(card)[0],
@@ -103,7 +106,7 @@ def _scene(path: Path, given: Mapping[str, Any]) -> Finding:
         scene = load_scene(path, **given)
     except InputError as error:
         if given:
-            raise  # of what was asked for, not of what the file is
+            raise  # the options are at fault, not the file
         return found | _unlabelled(path, str(error))
     found |= {
         "size": f"{scene.height} x {scene.width} pixels",
@@ -122,7 +125,7 @@ def _scene(path: Path, given: Mapping[str, Any]) -> Finding:
 
 
 def _unlabelled(path: Path, reason: str) -> Finding:
-    """What can be told of a file that is no labelled scene: the cube, if it holds one."""
+    """Describe a file that is not a labelled scene: its cube, if it holds one."""
     from hytas.data import load_cube
 
     try:
@@ -164,7 +167,7 @@ def _json(path: Path) -> Any:
 
 
 def _variables(contents: "Contents") -> list[str]:
-    return [str(variable) for variable in contents.variables]
+    return [str(variable) for variable in (*contents.variables, *contents.further)]
 
 
 def _range(wavelengths: Any) -> str | None:
@@ -174,7 +177,10 @@ def _range(wavelengths: Any) -> str | None:
 
 
 def _lines(found: Finding, indent: int = 0) -> list[str]:
-    """A finding as aligned lines, mappings and lists one level deeper; empty ones are left out."""
+    """Return a finding as aligned lines, with mappings and lists indented.
+
+    Empty entries are left out.
+    """
     widest = max((len(escaped(str(key))) for key in found), default=0)
     lines: list[str] = []
     for key, value in found.items():

@@ -1,7 +1,8 @@
-"""`hytas`: one table of commands, each imported only when it is called."""
+"""`hytas`: a table of commands. A command is imported only when it is called."""
 
 import importlib
 import os
+import shlex
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
@@ -16,7 +17,7 @@ COMMANDS = {
     "search": (
         "search",
         "search",
-        "Search, race, train, export and check: a scene and a budget in, a model out.",
+        "Search, race, train, export and check a model for a scene under a budget.",
     ),
     "train": ("train", "train", "Train one architecture on a scene."),
     "export": (
@@ -24,13 +25,18 @@ COMMANDS = {
         "export",
         "Export a trained run to ONNX and TorchScript, checked against torch.",
     ),
+    "supernet": (
+        "supernet",
+        "supernet",
+        "Train one set of weights for all networks of a budget, and export its subnets.",
+    ),
     "references": (
         "references",
         "references",
         "Fit SVM, random forest and published networks on the same pixels.",
     ),
-    "analyse": ("analyse", "analyse", "Tell what scores are worth on networks that were trained."),
-    "score": ("score", "score", "Score given architectures with proxies, into a table."),
+    "analyse": ("analyse", "analyse", "Measure how well scores rank networks that were trained."),
+    "score": ("score", "score", "Score a file of architectures with proxies; write a table."),
     "proxies": ("proxies", "proxies", "List the proxies: formula, source, options."),
     "space": ("space", "space", "Count, sample and cost the architectures of a search space."),
     "classify": (
@@ -39,23 +45,24 @@ COMMANDS = {
         "Classify a whole scene with an exported model (no torch).",
     ),
     "bench": ("bench", "bench", "Measure speed and memory of an exported model on this machine."),
-    "inspect": ("inspect", "inspect", "Tell what a scene, a model or a run folder holds."),
-    "doctor": ("doctor", "doctor", "Tell what this machine and this installation can do."),
+    "report": ("report", "report", "Write one page about a run, or several side by side."),
+    "inspect": ("inspect", "inspect", "Describe a scene, a model or a run folder."),
+    "doctor": ("doctor", "doctor", "Report what this machine and this installation can do."),
 }
-# Former names, which scripts may have; no help lists them.
+# Former names. Scripts may still use them; the help does not list them.
 FORMER = {"baselines": "references"}
 
 
-# How often a thread of torch's looks for work before it sleeps. libgomp looks for milliseconds;
-# where another program holds a core, the threads then wait for each other most of the time.
+# How often a waiting thread of torch looks for work before it sleeps. By default libgomp looks for
+# milliseconds. If another program uses a core, the threads then mostly wait for each other.
 SPIN_COUNT = "3000"
 MOST_SAID = 4000
-"""Characters of a message."""
-INTERRUPTED = "interrupted: the same command resumes from what was written"
+"""Characters of a message, at most."""
+INTERRUPTED = "interrupted: run the same command again to go on"
 
 
 class LazyGroup(click.Group):
-    """A group that lists its commands from `COMMANDS` and imports a command when it is used."""
+    """A group that lists the commands of `COMMANDS` and imports a command when it is used."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(COMMANDS)
@@ -81,13 +88,14 @@ def hytas() -> None:
 
 
 def run(arguments: Sequence[str] | None = None) -> None:
-    """Run `hytas`: bad input and failing files become one line and exit status 2."""
+    """Run `hytas`. Bad input and errors of files become one line and exit status 2."""
     _share_cores()
     try:
         status = hytas.main(
             list(sys.argv[1:] if arguments is None else arguments),
             prog_name="hytas",
             standalone_mode=False,
+            obj=shlex.join(["hytas", *(sys.argv[1:] if arguments is None else arguments)]),
         )
     except click.exceptions.Abort:
         click.echo(INTERRUPTED, err=True)
@@ -107,14 +115,14 @@ def run(arguments: Sequence[str] | None = None) -> None:
             raise
         _complain(
             f"error: out of memory ({str(error).splitlines()[0] if str(error) else 'no details'}); "
-            "where a GPU is short, --device cpu takes the machine's; what was written stays"
+            "if the GPU ran out, --device cpu uses the machine's memory; files written so far stay"
         )
         sys.exit(1)
     sys.exit(status if isinstance(status, int) else 0)
 
 
 def _spoken(error: Exception) -> str:
-    """What is wrong; of the system's errors without their numbers."""
+    """Return the error's text; errors of the operating system come without their numbers."""
     if isinstance(error, OSError) and error.filename is not None and error.strerror:
         return f"{error.filename}: {error.strerror}"
     if isinstance(error, OSError) and error.strerror:
@@ -123,9 +131,9 @@ def _spoken(error: Exception) -> str:
 
 
 def _is_output_lost(error: OSError) -> bool:
-    """Whether it was printing that failed, as on a full disk; then standard output is let go.
+    """Return whether printing failed, as on a full disk; if so, discard standard output.
 
-    Python would try again when it ends, and say so in words of its own.
+    Otherwise Python would try to print again when it ends, and show an error of its own.
     """
     frames = (frame.f_code for frame, _ in walk_tb(error.__traceback__))
     if click.echo.__code__ not in frames:
@@ -136,13 +144,13 @@ def _is_output_lost(error: OSError) -> bool:
 
 
 def _short(text: str) -> str:
-    """A message as one line that moves no cursor, and that a terminal shows at once."""
+    """Return a message as one line without control characters, shortened if it is very long."""
     line = escaped(text)
     return line if len(line) <= MOST_SAID else f"{line[:MOST_SAID]} ..."
 
 
 def _complain(text: str) -> None:
-    """Print a message, where standard error takes it."""
+    """Print a message to standard error, if that is still open."""
     with suppress(OSError):
         click.echo(_short(text), err=True)
 
@@ -150,7 +158,7 @@ def _complain(text: str) -> None:
 def _share_cores() -> None:
     """Let waiting threads sleep early, unless the environment says how they wait.
 
-    libgomp reads it when torch is imported, which is later.
+    libgomp reads the variable when torch is imported, which happens later.
     """
     if "OMP_WAIT_POLICY" not in os.environ:
         os.environ.setdefault("GOMP_SPINCOUNT", SPIN_COUNT)

@@ -17,11 +17,11 @@ if TYPE_CHECKING:
 Command = Callable[..., Any]
 
 MOST_THREADS = 1024
-"""CPU threads at most: each takes memory, and a slip of the keyboard should not take it all."""
+"""CPU threads at most. Each thread takes memory, and a typing error should not use it up."""
 
 
 class BudgetType(click.ParamType[str]):
-    """A budget such as `2M-params`, in canonical text; checked before anything is read."""
+    """A budget such as `2M-params`, as canonical text. It is checked before any file is read."""
 
     name = "budget"
 
@@ -35,16 +35,23 @@ class BudgetType(click.ParamType[str]):
 
 
 class Renamed(click.Option):
-    """An option with an old name behind its name; scripts may use it, and help does not show it."""
+    """An option that also has an old name, for scripts; the help does not show the old name."""
 
     def get_help_record(self, ctx: click.Context) -> tuple[str, str] | None:
-        """The line of the help, with the first name alone."""
+        """Return the line of the help, with the first name only."""
         names = self.opts
         self.opts = names[:1]
         try:
             return super().get_help_record(ctx)
         finally:
             self.opts = names
+
+
+def command_line() -> str:
+    """Return the command that runs, as a shell takes it; empty inside another program."""
+    context = click.get_current_context(silent=True)
+    command = None if context is None else context.find_object(str)
+    return command or ""
 
 
 def _together(*options: Callable[[Command], Command]) -> Callable[[Command], Command]:
@@ -57,16 +64,16 @@ def _together(*options: Callable[[Command], Command]) -> Callable[[Command], Com
 
 
 bands_option = click.option(
-    "--bands", help="Bands to use, such as 1-103,110-148; dead bands are dropped anyway."
+    "--bands", help="Bands to use, such as 1-103,110-148. Dead bands are always dropped."
 )
 
 
 def _finite(ctx: click.Context, param: click.Parameter, value: float | None) -> float | None:
-    """NaN is no data anyway."""
+    """Refuse infinity; return None for NaN, which always means no data."""
     if value is None or math.isnan(value):
         return None
     if math.isinf(value):
-        raise InputError(f"nodata {value:g}: must be a finite number; infinite values are no data")
+        raise InputError(f"nodata {value:g}: must be finite; infinite values always mean no data")
     return value
 
 
@@ -74,22 +81,33 @@ nodata_option = click.option(
     "--nodata",
     type=float,
     callback=_finite,
-    help="Value that stands for no data in the cube; the file's own if it says so.",
+    help="No-data value of the cube.  [default: the file's own, if it names one]",
 )
 
 unlabelled_option = click.option(
-    "--unlabelled", type=int, help="Label that marks unlabelled pixels, as 0 does; such as 255."
+    "--unlabelled", type=int, help="Another label of unlabelled pixels beside 0, such as 255."
 )
 
 zero_option = click.option(
     "--zero-is-a-class",
     is_flag=True,
-    help="0 labels a class, as in a map of 0 and 1; ids are then one more than the labels.",
+    help="0 is a class, as in a map of 0 and 1. Class ids are then one more than the labels.",
+)
+
+
+class_field_option = click.option(
+    "--class-field", help="Field of the classes, if --labels names polygons or points."
+)
+
+labels_crs_option = click.option(
+    "--labels-crs",
+    help="Coordinate system of the polygons or points, such as EPSG:32632, if their file names "
+    "none.",
 )
 
 
 def scene_options(required: bool) -> Callable[[Command], Command]:
-    """--data, --labels and the names of variables in them."""
+    """Return the options --data, --labels and those that say how to read them."""
     return _together(
         click.option(
             "--data",
@@ -99,12 +117,19 @@ def scene_options(required: bool) -> Callable[[Command], Command]:
             help="Scene: a file (MATLAB, ENVI, GeoTIFF, HDF5, NetCDF, NumPy), a name such as "
             "indian_pines, or `synthetic`.",
         ),
-        click.option("--labels", help="File of the label map, if it is not in the scene's."),
-        click.option("--data-dir", help="Folder with the files of a scene known by name."),
-        click.option("--cube-key", help="Variable that holds the cube, where there are several."),
         click.option(
-            "--labels-key", help="Variable of the label map; `TRAIN,TEST` for a fixed split."
+            "--labels",
+            help="File of the label map, if it is another file; or of polygons or points (GeoJSON, "
+            "GeoPackage, Shapefile, CSV, ENVI ROI).",
         ),
+        click.option("--data-dir", help="Folder with the files of a scene that is known by name."),
+        click.option("--cube-key", help="Variable that holds the cube, if several could."),
+        click.option(
+            "--labels-key",
+            help="Variable that holds the label map; `TRAIN,TEST` for a fixed split.",
+        ),
+        class_field_option,
+        labels_crs_option,
         unlabelled_option,
         zero_option,
         nodata_option,
@@ -114,23 +139,25 @@ def scene_options(required: bool) -> Callable[[Command], Command]:
 _SPLIT_OPTIONS = _together(
     click.option(
         "--split",
-        type=click.Choice(["auto", "fixed", "random", "blocks", "folds"]),
+        type=click.Choice(["auto", "fixed", "random", "blocks", "folds", "polygons"]),
         default="auto",
         show_default=True,
-        help="Training pixels: the file's own maps (fixed), drawn per class (random), or whole "
-        "blocks with a guard band (blocks, folds); auto is fixed where the file has maps, random "
-        "for a scene known by name, else blocks.",
+        help="How to choose training pixels: the file's own maps (fixed), a draw from each class "
+        "(random), or whole blocks or polygons with a guard band (blocks, folds, polygons). auto "
+        "means fixed if the file has maps, random for a scene that is known by name, polygons if "
+        "these are the labels, else blocks.",
     ),
     click.option(
         "--train-per-class",
         type=int,
-        help="Training pixels per class; a random split takes at most half of a class. Without it "
-        "fixed maps are used whole.  [default: 50]",
+        help="Training pixels per class. A random split takes at most half of a class.  "
+        "[default: 50; all pixels of fixed maps]",
     ),
     click.option(
         "--train-fraction",
         type=float,
-        help="Share of each class to train on, instead; a random split takes at most half.",
+        help="Share of each class to train on, instead of a number. A random split takes at most "
+        "half of a class.",
     ),
     click.option(
         "--block", type=int, default=16, show_default=True, help="Side of a block, in pixels."
@@ -144,14 +171,14 @@ _SPLIT_OPTIONS = _together(
         type=float,
         default=0.2,
         show_default=True,
-        help="Share of the training pixels held out for validation; where that is few, the race "
-        "validates in folds.",
+        help="Share of the training pixels that is held out for validation. If these are few, the "
+        "race validates in folds.",
     ),
 )
 
 
 def _split_options(command: Command) -> Command:
-    """Add the options of a split; the command gets them as one `SplitSettings`, called `split`."""
+    """Add the options of a split. The command gets them as one `SplitSettings`, named `split`."""
 
     @functools.wraps(command)
     def gathered(*positional: Any, **values: Any) -> Any:
@@ -171,7 +198,7 @@ preparation_options = _together(
         type=int,
         default=3,
         show_default=True,
-        help="Neighbouring bands in one token; odd.",
+        help="Neighbouring bands in one token; an odd number.",
     ),
     bands_option,
     click.option(
@@ -204,8 +231,8 @@ training_options = _together(
         "epochs",
         cls=Renamed,
         type=int,
-        help="Epochs of the final training; 0 stops after the search.  [default: 1500 steps' "
-        "worth, but no more than 200]",
+        help="Epochs of the final training; 0 stops after the search.  [default: 1500 steps, "
+        "and at most 200 epochs]",
     ),
     click.option(
         "--final-training-on",
@@ -215,24 +242,29 @@ training_options = _together(
         type=click.Choice(["all", "train"]),
         default="all",
         show_default=True,
-        help="Pixels of the final training: with the validation pixels (all), or without them "
-        "(train), which then pick its best epoch.",
+        help="Pixels of the final training: all labelled pixels that are not for testing (all), or "
+        "the training pixels only (train). With train, validation pixels choose the best epoch.",
     ),
     click.option(
         "--seeds",
         type=int,
         default=1,
         show_default=True,
-        help="Final trainings, to report mean and standard deviation; the first is exported.",
+        help="Number of final trainings, for mean and standard deviation. The first is exported.",
     ),
     click.option(
         "--recipe",
         multiple=True,
         metavar="NAME=VALUE",
-        help="Setting of race and final training, as mixup=0.4 or class_weights=1; repeat for "
-        "several.",
+        help="Setting of the race and the final training, such as mixup=0.4 or class_weights=1; "
+        "or a preset of augmentation: plain, light or full. Repeatable: of several presets, the "
+        "race finds the best.  [default: plain and full]",
     ),
     smooth_option(("auto", "guided", "none"), "by validation pixels", "auto"),
+)
+
+supernet_option = click.option(
+    "--supernet", help="File of a trained supernet, for the proxy `inherited`."
 )
 
 seed_option = click.option(
@@ -244,33 +276,42 @@ device_option = click.option(
     type=click.Choice(["auto", "cpu", "cuda"]),
     default="auto",
     show_default=True,
-    help="Where to score and train; auto takes a GPU where there is one.",
+    help="Where to score and train; auto uses a GPU if there is one.",
 )
 
 json_option = click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
 
 
-def recipe_of(usual: "Recipe", settings: Sequence[str], epochs: int | None) -> "Recipe":
-    """The `Recipe` of --recipe and --epochs, changing `usual`.
+def recipe_of(
+    usual: "Recipe", presets: str, settings: Sequence[str], epochs: int | None
+) -> tuple["Recipe", str]:
+    """Return the recipe `usual` and the presets, changed by the values of --recipe and --epochs.
 
     Raises:
-        InputError: both say how long to train, or a setting is none.
+        InputError: both say how long to train, or a setting is not known.
     """
+    from hytas.train import PRESETS
+
+    named = [setting.strip() for setting in settings if setting.strip() in PRESETS]
+    presets = ",".join(dict.fromkeys(named)) or presets
+    settings = [setting for setting in settings if setting.strip() not in PRESETS]
     recipe = usual.changed(settings)
     if epochs is None:
-        return recipe
+        return recipe, presets
     if epochs < 0:
         raise InputError(f"epochs {epochs}: must be 0 or more")
     names = [setting.partition("=")[0].strip() for setting in settings]
     for name in ("steps", "epochs"):
         if name in names:
-            raise InputError(f"epochs {epochs}: --recipe {name}=... says how long to train, too")
-    return recipe.with_epochs(epochs)
+            raise InputError(
+                f"epochs {epochs}: --recipe {name}=... also sets the length; give one of them"
+            )
+    return recipe.with_epochs(epochs), presets
 
 
 @contextmanager
 def run_argument() -> Iterator[None]:
-    """Name the folder RUN, not --out, in messages of a command that goes on with a run."""
+    """Call the folder RUN in messages, not --out: the command goes on with an existing run."""
     try:
         yield
     except InputError as error:
@@ -278,10 +319,11 @@ def run_argument() -> Iterator[None]:
 
 
 def absolute_paths(settings: dict[str, Any]) -> dict[str, Any]:
-    """`settings` with their files named from the root, so that later commands find them.
+    """Return `settings` with absolute paths, so that later commands find the files.
 
-    These are the scene's, a space file and the latency tables of a budget. A scene's name stays one
-    where a file or folder is called so, too: `./salinas` is the file.
+    The paths are those of the scene, of a space file and of the latency tables in a budget. The
+    name of a known scene stays a name, even if a file is called the same: write `./salinas` for
+    the file.
     """
     from hytas.data.datasets import SCENES
     from hytas.spaces import with_files
@@ -289,8 +331,8 @@ def absolute_paths(settings: dict[str, Any]) -> dict[str, Any]:
     known = {*SCENES, "synthetic"}
     named = {
         name: str(Path(settings[name]).resolve())
-        for name in ("data", "labels", "data_dir")
-        if settings[name] is not None and Path(settings[name]).exists()
+        for name in ("data", "labels", "data_dir", "supernet")
+        if settings.get(name) is not None and Path(settings[name]).exists()
         if not (name == "data" and settings[name] in known)
     }
     if "space" in settings:
@@ -299,7 +341,14 @@ def absolute_paths(settings: dict[str, Any]) -> dict[str, Any]:
     return {**settings, **named}
 
 
+def budget_from_the_root(budget: str) -> str:
+    """A budget with the paths of its latency tables from the root."""
+    from hytas.spaces import with_files
+
+    return str(with_files("", budget, _from_the_root)[1])
+
+
 def _from_the_root(path: str) -> str:
-    """The path from the root; one with a comma stays, for a comma ends the term of a budget."""
+    """Return the absolute path, unless it has a comma, which would end the term of a budget."""
     whole = str(Path(path).resolve())
     return path if "," in whole else whole

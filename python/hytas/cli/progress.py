@@ -1,4 +1,4 @@
-"""Progress on standard error, where no result goes."""
+"""Progress on standard error; results go to standard output."""
 
 import sys
 import time
@@ -13,12 +13,12 @@ LOG_SECONDS = 5.0
 
 
 def echo(text: str) -> None:
-    """Print a result, of which names in files may be a part: its lines move no cursor."""
+    """Print a result, with control characters escaped: it may hold names from files."""
     click.echo("\n".join(map(escaped, text.split("\n"))))
 
 
 class Live:
-    """One live line on a terminal, a line now and then in a log."""
+    """One line that changes in place on a terminal; a line now and then in a log."""
 
     def __init__(self) -> None:
         self._live = sys.stderr.isatty()
@@ -32,7 +32,7 @@ class Live:
         click.echo(escaped(text), err=True)
 
     def show(self, work: str, text: str, last: bool = False) -> None:
-        """Show where `work` stands; a log keeps the first and the last of it in any case."""
+        """Show how far `work` is; a log always keeps its first and its last line."""
         now, text = time.monotonic(), escaped(text)
         if self._live:
             click.echo(f"\r\x1b[2K{text}", nl=False, err=True)
@@ -43,7 +43,7 @@ class Live:
         self._work = work
 
     def close(self) -> None:
-        """End the live line; its last state stays readable."""
+        """End the line, so that its last state stays readable."""
         if self._shown:
             click.echo("", err=True)
             self._shown = False
@@ -51,7 +51,7 @@ class Live:
 
 @contextmanager
 def bar(work: str, hidden: bool, done: int = 0) -> Iterator[Callable[[int, int], None]]:
-    """A bar with the time left, moved by (done, total); none in a log, where it would be noise."""
+    """Show a bar with the time left, moved by (done, total); show none in a log."""
     from rich.console import Console
     from rich.progress import Progress
 

@@ -1,4 +1,4 @@
-"""`hytas proxies`: what there is to score an architecture with."""
+"""`hytas proxies`: list and describe the proxies."""
 
 import inspect
 import json
@@ -13,7 +13,7 @@ from hytas.cli import options
 @click.argument("name", required=False)
 @options.json_option
 def proxies(name: str | None, as_json: bool) -> None:
-    """List the proxies, or tell all about one, or about several with commas between.
+    """List the proxies, or describe those that NAME gives, separated by commas.
 
     \b
     hytas proxies
@@ -44,7 +44,10 @@ def proxies(name: str | None, as_json: bool) -> None:
         click.echo(f"{each:<{width}}  {data:<4}  {PROXIES[each].summary}")
     for each, function in COMBINATIONS.items():
         click.echo(f"{each:<{width}}  {'-':<4}  {summary(function)}")
-    click.echo("\ndata: needs labelled patches. `hytas proxies NAME`: formula, source, options.")
+    click.echo(
+        "\ndata: the proxy needs labelled patches. `hytas proxies NAME` shows "
+        "formula, source, options."
+    )
 
 
 def _described(name: str) -> dict[str, Any]:

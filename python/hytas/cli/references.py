@@ -19,11 +19,12 @@ from hytas.files import check_folder
     "--methods",
     default="svm,rf,spectralformer,hytas",
     show_default=True,
-    help="svm (RBF) and rf (random forest) on spectra; spectralformer and hytas (the benchmark's "
-    "training of a network of median size) on patches.",
+    help="Methods to fit. On spectra: svm (RBF) and rf (random forest). On patches: "
+    "spectralformer, "
+    "and hytas, a network of median size trained as in the HyTAS benchmark.",
 )
 @click.option(
-    "--seeds", type=int, default=1, show_default=True, help="How many, from --seed on; see below."
+    "--seeds", type=int, default=1, show_default=True, help="Number of seeds, from --seed on."
 )
 @click.option(
     "--network-steps",
@@ -33,7 +34,7 @@ from hytas.files import check_folder
 @click.option(
     "--out",
     type=click.Path(path_type=Path),
-    help="JSON file of the fits, written after each; the same command again goes on from it.",
+    help="JSON file of the results, written after each fit. The same command goes on from it.",
 )
 @options.preparation_options
 @options.seed_option
@@ -52,12 +53,12 @@ def references(
     """Fit classical and published classifiers to a scene; print OA, AA and kappa over seeds.
 
     OA is printed raw and with class probabilities smoothed by the guided filter, as a search
-    smooths its winner's.
+    smooths those of its winner.
 
-    A seed decides the split, where one is drawn, and the training. All methods are fitted on the
-    same training pixels, those that a search keeps for validation among them (--validation-fraction
-    changes nothing here), and tested on the same test pixels. --scaling is that of svm and rf; the
-    networks have theirs, as published.
+    A seed decides the training, and the split if it is drawn. All methods are fitted on the same
+    training pixels and tested on the same test pixels. The pixels that a search keeps for
+    validation are training pixels here, so --validation-fraction changes nothing. --scaling is for
+    svm and rf only; the networks are scaled as published.
 
     \b
     hytas references --data IndianPine.mat --methods svm,rf --seeds 5 --split blocks
@@ -81,7 +82,7 @@ def references(
         **{name: getattr(config, name) for name in names}, steps=network_steps
     )
     numbers = range(seed, seed + seeds)
-    # All that is wrong is said before work starts; of many seeds the last may be out of range.
+    # Fail before the work starts if a split is impossible, or if the last seed is out of range.
     for number in reversed(numbers):
         decisive.make_split(scene, number)
     used = str(choose_device(device)) if any(METHODS[name].device for name in chosen) else "cpu"
@@ -112,7 +113,7 @@ def _shower(console: Live) -> Callable[[str, int, str, int, int], None]:
 
 
 def _text(found: dict[str, Any]) -> str:
-    """The table that a person reads."""
+    """Return the figures as a table for people."""
     rows = [("method", "OA", "AA", "kappa", "ECE", "OA smoothed", "s a fit")]
     for entry in found["methods"].values():
         rows.append(

@@ -1,4 +1,4 @@
-"""`hytas score`: scores of given architectures, into a table."""
+"""`hytas score`: score a file of architectures, and write a table."""
 
 import hashlib
 import time
@@ -9,7 +9,7 @@ import click
 from hytas.cli import options
 from hytas.errors import InputError
 
-CHUNK = 16  # architectures between two writes; what a kill can lose
+CHUNK = 16  # architectures between two writes; a kill can lose this many scores
 
 
 @click.command()
@@ -21,14 +21,16 @@ CHUNK = 16  # architectures between two writes; what a kill can lose
 )
 @click.option("--proxy", default="snip,dss", show_default=True, help="Proxies, comma-separated.")
 @click.option(
-    "--space", help="Space, or space file, that they are of.  [default: as they say themselves]"
+    "--space", help="Their space, or its file.  [default: the space that the architectures name]"
 )
 @options.scene_options(required=False)
-@click.option("--out", required=True, help="CSV file of the scores; an unfinished one is resumed.")
+@click.option(
+    "--out", required=True, help="CSV file of the scores; an unfinished file is continued."
+)
 @click.option(
     "--workers",
     type=click.IntRange(min=1),
-    help="Networks side by side on a CPU.  [default: all cores]",
+    help="Networks to score at the same time on a CPU.  [default: all cores]",
 )
 @click.option(
     "--precision",
@@ -44,19 +46,20 @@ CHUNK = 16  # architectures between two writes; what a kill can lose
     show_default=True,
     help="Initial weights: slices of one pool that the seed fixes, or drawn for each architecture.",
 )
+@options.supernet_option
 @options.preparation_options
 @options.seed_option
 @options.device_option
 def score(
     archs: str, proxy: str, out: str, device: str, space: str | None, **settings: Any
 ) -> None:
-    """Score given architectures with one or more proxies.
+    """Score a file of architectures with one or more proxies.
 
     \b
     hytas score --archs archs.csv --proxy snip,dss --data scene.mat --out scores.csv
     hytas score --archs archs.jsonl --proxy "rank-mean(snip,zico_pp)" --out scores.csv
 
-    A combination ranks an architecture among those of the file, once all are scored.
+    A combination ranks the architectures of the file against each other, once all are scored.
     """
     from hytas.proxies import Evaluator, base_proxies, parse_proxies, proxy_batch
     from hytas.proxies.score_table import ScoreTable
@@ -69,7 +72,7 @@ def score(
     architectures = read_architectures(archs)
     names = ("workers", "precision", "init")
     scoring = {name: settings.pop(name) for name in names}
-    config = RunConfig(**options.absolute_paths(settings))
+    config = RunConfig(proxy=proxy, **options.absolute_paths(settings))
     scene = config.load_scene()
     chosen, data = choose_device(device), prepare_scene(config, scene)
     _check_genes(archs, architectures, data.shape, space)
@@ -78,12 +81,14 @@ def score(
         batch = proxy_batch(
             scene, data.split.train, data.preprocessing, config.patch_size, config.seed
         )
+    inherited = _inherited(config, data, chosen, architectures)
     evaluator = Evaluator(
         proxy,
         data.shape,
         batch=batch,
         device=str(chosen),
         seed=config.seed,
+        inherited=inherited,
         **scoring,
     )
     decisive = {
@@ -94,6 +99,7 @@ def score(
         "labelled patches": None if batch is None else _fingerprint(batch),
         "scaling": [config.scaling, config.bands],
         **{name: scoring[name] for name in ("precision", "init")},
+        **({} if inherited is None else {"supernet": inherited.supernet.digest}),
     }
     combinations = [spec for spec in specs if spec.members]
     with ScoreTable(out, evaluator.names, architectures, decisive, combinations) as table:
@@ -104,8 +110,23 @@ def score(
     click.echo(f"{len(architectures)} architectures scored, {failed} with a failed score: {out}")
 
 
+def _inherited(
+    config: Any, data: Any, device: Any, architectures: list[dict[str, Any]]
+) -> Any | None:
+    """The score of --supernet, which must have been trained for the same scene and split."""
+    if config.supernet is None:
+        return None
+    from hytas.run.context import RunContext
+    from hytas.run.sharing import inherited_score
+    from hytas.spaces import open_space, space_of
+
+    space, _ = open_space(space_of(architectures[0]), offered=data.shape.variables())
+    context = RunContext(config, data, space, None, device)
+    return inherited_score(context, config.supernet)
+
+
 def _fingerprint(arrays: Any) -> str:
-    """Of the labelled patches that the scores look at: whatever drew them, scales them, ..."""
+    """Return a digest of the labelled patches that the scores depend on."""
     digest = hashlib.sha256()
     for array in arrays:
         digest.update(array.tobytes())
@@ -115,7 +136,7 @@ def _fingerprint(arrays: Any) -> str:
 def _check_genes(
     path: str, architectures: list[dict[str, Any]], shape: Any, space: str | None
 ) -> None:
-    """Refuse architectures that their space, or the given one, does not have."""
+    """Refuse architectures that are not in their space, or not in the given one."""
     from hytas.proxies import check_architecture
     from hytas.spaces import open_space
     from hytas.spaces.checks import check_listed
@@ -130,10 +151,10 @@ def _check_genes(
 
 
 def _score_rest(evaluator: Any, architectures: list[dict[str, Any]], table: Any) -> None:
-    """Score what the table lacks."""
+    """Score the architectures that the table lacks."""
     started, first = time.monotonic(), table.done
     if first:
-        click.echo(f"resuming: {first} of {len(architectures)} are there", err=True)
+        click.echo(f"resuming: {first} of {len(architectures)} are scored already", err=True)
     for start in range(first, len(architectures), CHUNK):
         chunk = architectures[start : start + CHUNK]
         table.append(chunk, evaluator.score(chunk))

@@ -1,77 +1,91 @@
-"""`hytas search`, also `hytas-search`: the whole road in one command."""
+"""`hytas search`, also `hytas-search`: from a scene to a checked model in one command."""
 
 import json
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from hytas._engine import strategies
 from hytas.cli import options
+from hytas.cli.config_file import (
+    ConfiguredCommand,
+    config_options,
+    configured_recipe,
+    usual_finalists,
+)
+from hytas.cli.config_file import write_config as save_config
 from hytas.errors import InputError
 from hytas.spaces import DEFAULT_SPACE
 
-# The embedded scene is small and easy: this finds its winner within minutes on two cores.
+if TYPE_CHECKING:
+    from hytas.cli.console import Console
+    from hytas.run import RunConfig
+
+# The embedded scene is small and easy. This search takes minutes on two cores.
 DEMO = {"population": 20, "generations": 5, "epochs": 60}
 DEMO_FINALISTS = 4
 USUAL = {"population": 50, "generations": 20, "epochs": None}
-# Those that rank by one score; --pareto takes one of the others.
+# The strategies that rank by one score. --pareto uses another strategy.
 STRATEGIES = {name: facts for name, facts in strategies().items() if not facts["several_scores"]}
 
 
-@click.command()
+@click.command(cls=ConfiguredCommand)
 @click.option(
     "--budget",
     "budgets",
     type=options.BudgetType(),
     multiple=True,
     required=True,
-    help="What the model may cost: 2M-params, 1.5M..2M-params, 500M-macs; repeat for several.",
+    help="What the model may cost, such as 2M-params, 1.5M..2M-params or 500M-macs; repeatable.",
 )
 @options.scene_options(required=False)
 @click.option(
     "--proxy",
     default="dss",
     show_default=True,
-    help="Training-free score; of several, the first leads and all are recorded.",
+    help="Training-free score. With several, all are recorded and the first one leads the search.",
 )
 @click.option(
     "--space",
     default=DEFAULT_SPACE,
     show_default=True,
-    help="Search space; `hytas` is the paper's, with tokens of bands only.",
+    help="Search space. `hytas` is the paper's space, with one token for each band.",
 )
 @click.option("--out", help="Folder of the run.  [default: runs/NAME-BUDGET]")
-@click.option("--population", type=int, help="Architectures a generation.  [default: 50]")
-@click.option("--generations", type=int, help="Generations.  [default: 20]")
+@click.option("--population", type=int, help="Candidates in a generation.  [default: 50]")
+@click.option("--generations", type=int, help="Number of generations.  [default: 20]")
 @click.option(
     "--strategy",
-    type=click.Choice(list(STRATEGIES)),
+    type=click.Choice([*STRATEGIES, "supernet"]),
     default="evolution",
     show_default=True,
     help="How the engine selects. "
-    + " ".join(f"{name}: {facts['about']}." for name, facts in STRATEGIES.items()),
+    + " ".join(f"{name}: {facts['about']}." for name, facts in STRATEGIES.items())
+    + " supernet: one rung of the race chooses the kind of network, and a supernet of that kind "
+    "is trained; its best subnet wins (docs/supernets.md).",
 )
-@click.option("--pareto", help="Find a front instead of one best: axes such as params,score.")
+@click.option("--pareto", help="Also find a Pareto front over these axes, such as params,score.")
 @click.option(
     "--finalists",
     type=int,
-    help="Architectures trained briefly and ranked on validation pixels; 1 trusts the proxy.  "
-    "[default: 16]",
+    help="Number of candidates that race: they are trained briefly and ranked on validation "
+    "pixels. 1 takes the proxy's first choice, without a race.  [default: 24]",
 )
 @click.option(
     "--race-steps",
     type=int,
     help="Optimiser steps of the race's first rung. Each rung keeps half of the finalists and "
-    "trains twice as long; the last ones are trained to the end.  [default: 100]",
+    "trains twice as long; the last ones are trained to the end.  [default: 60]",
 )
-@click.option(
-    "--race-epochs", type=int, help="Passes over the training pixels in that rung, instead."
-)
+@click.option("--race-epochs", type=int, help="Epochs of the race's first rung, instead of steps.")
+@options.supernet_option
 @options.training_options
 @options.preparation_options
 @options.seed_option
 @options.device_option
 @options.json_option
+@config_options
 def search(
     budgets: tuple[str, ...],
     out: str | None,
@@ -82,67 +96,87 @@ def search(
     recipe: tuple[str, ...],
     device: str,
     as_json: bool,
+    write_config: Path | None,
     **settings: Any,
 ) -> None:
-    """Find, train and export the best transformer of a budget for a scene.
+    """Find, train and export the best transformer for a scene under a budget.
 
-    Without --data it runs on the embedded synthetic scene. The same command again resumes a run
-    that was stopped, at any moment, and a finished one is shown again.
+    Without --data it runs on the embedded synthetic scene. The same command resumes a run that was
+    stopped at any moment, and shows a finished run again.
 
     \b
     hytas-search --data IndianPine.mat --budget 500K-params --proxy dss --out runs/ip
     hytas-search --data cube.mat --labels gt.mat --budget 2M-params
+    hytas-search --config run.toml --seed 1
     """
     from hytas.cli.console import Console
-    from hytas.cli.summary import print_outcome
     from hytas.proxies import parse_proxies
 
     budget = ",".join(budgets)
     _check_race_length(settings)
     settings["proxy"] = ",".join(str(spec) for spec in parse_proxies(settings["proxy"]))
-    from hytas.run import RunConfig, run_pipeline
+    from hytas.run import RunConfig
     from hytas.train import Recipe
 
     data = settings["data"]
     defaults = DEMO if data == "synthetic" else USUAL
     console = Console()
     if data == "synthetic":
-        console.line("this runs on the embedded synthetic scene (--data names another), briefly")
+        console.line("a short search on the embedded synthetic scene; --data names another scene")
         settings["usual_finalists"] = DEMO_FINALISTS
-    usual = Recipe(epochs=defaults["epochs"])
+    settings |= usual_finalists()
+    usual = configured_recipe(Recipe(epochs=defaults["epochs"]))
     settings["budget"] = budget
+    chosen, presets = options.recipe_of(usual, RunConfig.presets, recipe, epochs)
     config = RunConfig(
         population=_either(population, defaults["population"]),
         generations=_either(generations, defaults["generations"]),
         finalists=finalists,
-        recipe=options.recipe_of(usual, recipe, epochs),
+        recipe=chosen,
+        presets=presets,
         **options.absolute_paths(settings),
     )
+    if write_config is not None:
+        save_config(write_config, config, out=out, device=device)
+        click.echo(f"{write_config}: written; hytas search --config {write_config} runs it")
+        return
+    _run(config, out, device, console, as_json)
+
+
+def _run(
+    config: "RunConfig", out: str | None, device: str, console: "Console", as_json: bool
+) -> None:
+    from hytas.cli.summary import print_outcome
+    from hytas.run import run_pipeline
+
     scene = config.load_scene()
-    folder = out or f"runs/{scene.name}-{budget.replace(',', '-').replace('/', '-')}"
+    folder = out or f"runs/{scene.name}-{str(config.budget).replace(',', '-').replace('/', '-')}"
     try:
-        outcome = run_pipeline(config, scene, folder, device=device, report=console)
+        command = options.command_line()
+        outcome = run_pipeline(
+            config, scene, folder, device=device, report=console, command=command
+        )
     finally:
         console.close()
     if as_json:
         click.echo(json.dumps(outcome.to_dict(), indent=1))
     else:
-        print_outcome(outcome, data)
+        print_outcome(outcome, config.data)
 
 
 def _check_race_length(settings: dict[str, Any]) -> None:
-    """Leave the usual steps to `RunConfig`; refuse steps and epochs together."""
+    """Drop race steps that were not given; refuse steps and epochs together."""
     if settings["race_steps"] is None:
         del settings["race_steps"]
     elif settings["race_epochs"] is not None:
         raise InputError(
-            f"race epochs {settings['race_epochs']}: --race-steps {settings['race_steps']} says "
-            "how long the first rung is, too"
+            f"race epochs {settings['race_epochs']}: --race-steps {settings['race_steps']} also "
+            "sets the length of the first rung; give one of them"
         )
 
 
 def _either(value: int | None, default: int | None) -> int:
-    """The given value, 0 included, or the default."""
+    """Return the given value, also if it is 0, or the default."""
     chosen = default if value is None else value
     assert chosen is not None
     return chosen

@@ -1,4 +1,4 @@
-"""`hytas space`: the search spaces, counted, sampled and costed exactly."""
+"""`hytas space`: count, sample and cost the architectures of a search space, exactly."""
 
 import json
 import re
@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from hytas.cli import options
 from hytas.errors import InputError
 from hytas.spaces import DEFAULT_SPACE
 
@@ -36,12 +37,12 @@ def _chosen(variables: tuple[tuple[str, int], ...]) -> dict[str, int]:
     chosen = dict(variables)
     for name, value in variables:
         if chosen[name] != value:
-            raise InputError(f"--variable {name}: is given as {value} and as {chosen[name]}")
+            raise InputError(f"--variable {name}: is given twice, as {value} and as {chosen[name]}")
     return chosen
 
 
 def _space_options(command: Command) -> Command:
-    """--space, --variable: which space."""
+    """Add the options --space and --variable."""
     for option in (
         click.option(
             "--variable",
@@ -64,13 +65,13 @@ def _space_options(command: Command) -> Command:
 budget_option = click.option(
     "--budget",
     multiple=True,
-    help="Such as 2M-params, 1.5M..2M-params, 4MB-int8; repeated or comma-separated.",
+    help="Budget, such as 2M-params, 1.5M..2M-params or 4MB-int8; repeated or comma-separated.",
 )
 
 
 @click.group()
 def space() -> None:
-    """The search spaces: what they hold, what fits a budget, what an architecture costs."""
+    """List search spaces; count, sample and cost their architectures."""
 
 
 def _description(space: "SearchSpace") -> dict[str, Any]:
@@ -87,7 +88,7 @@ def _description(space: "SearchSpace") -> dict[str, Any]:
 @space.command("list")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def list_spaces(as_json: bool) -> None:
-    """Every built-in space with its number of architectures."""
+    """List the built-in spaces with their numbers of architectures."""
     from hytas._engine import SearchSpace, builtin_spaces
 
     spaces = [SearchSpace.builtin(name) for name in builtin_spaces()]
@@ -109,7 +110,7 @@ def list_spaces(as_json: bool) -> None:
 def count(
     space: str, budget: tuple[str, ...], variables: tuple[tuple[str, int], ...], as_json: bool
 ) -> None:
-    """The exact number of architectures that fit a budget, and of the whole space."""
+    """Count the architectures that fit a budget, and those of the whole space, exactly."""
     from hytas._engine import Feasible
     from hytas.spaces import open_space
 
@@ -130,9 +131,9 @@ def count(
 
 
 def _say_variables(space: "SearchSpace") -> None:
-    """What the costs hold for, on standard error: a scene of other bands has others."""
+    """Print the variables to standard error: costs depend on them, as on the number of bands."""
     if space.variables:
-        click.echo(f"at {_values(space)}; --variable changes them", err=True)
+        click.echo(f"costs are for {_values(space)}; --variable changes these values", err=True)
 
 
 def _values(space: "SearchSpace") -> str:
@@ -140,7 +141,7 @@ def _values(space: "SearchSpace") -> str:
 
 
 def _size(space: "SearchSpace") -> int | None:
-    """All architectures of the space; None where 128 bits do not hold their number."""
+    """Return the number of architectures; None if it does not fit 128 bits."""
     try:
         return space.size()
     except ValueError:
@@ -159,7 +160,7 @@ def _size(space: "SearchSpace") -> int | None:
     type=click.Choice(["architectures", "choices"]),
     default="architectures",
     show_default=True,
-    help="Every architecture equally likely, or every gene uniform.",
+    help="Draw every architecture with the same probability, or every choice of a gene.",
 )
 def sample(
     space: str,
@@ -169,7 +170,10 @@ def sample(
     seed: int,
     uniform: str,
 ) -> None:
-    """Exact independent draws that fit a budget: JSON lines with genes and every cost."""
+    """Draw architectures that fit a budget, as JSON lines with genes and all costs.
+
+    The draws are independent, and their distribution is exact.
+    """
     from hytas._engine import Feasible
     from hytas.spaces import open_space
 
@@ -195,7 +199,10 @@ def sample(
     help="A variable of the space, such as bands=103; repeatable.",
 )
 @click.option(
-    "--table", "tables", multiple=True, help="A latency table to cost as well; repeatable."
+    "--table",
+    "tables",
+    multiple=True,
+    help="A latency table, for the latency as one more cost; repeatable.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def cost(
@@ -205,7 +212,7 @@ def cost(
     tables: tuple[str, ...],
     as_json: bool,
 ) -> None:
-    """Every cost of the architecture in a JSON file ('-': standard input)."""
+    """Print all costs of the architecture in a JSON file ('-' reads standard input)."""
     from hytas._engine import Budget
     from hytas.spaces import PAPER_SPACE, open_space
 
@@ -231,23 +238,107 @@ def cost(
         click.echo(f"{cost_name:18} {value:>18,} {unit}")
 
 
+@space.command()
+@click.option(
+    "--budget",
+    "budgets",
+    type=options.BudgetType(),
+    multiple=True,
+    required=True,
+    help="The constraint: only subnets inside it count.",
+)
+@options.scene_options(required=False)
+@click.option("--space", default=DEFAULT_SPACE, show_default=True, help="Space to begin with.")
+@click.option("--out", required=True, help="Space file to write; its rounds lie beside it.")
+@click.option("--steps", type=int, default=3, show_default=True, help="Rounds at most.")
+@click.option(
+    "--training-steps",
+    type=int,
+    default=1500,
+    show_default=True,
+    help="Optimiser steps of each supernet.",
+)
+@click.option("--subnets", type=int, help="Drawn in each round.  [default: 200]")
+@click.option(
+    "--extend", type=float, help="Error a step to the next choice is worth.  [default: 0.003]"
+)
+@click.option(
+    "--shift", type=float, help="The same, for the worst choice to go, too.  [default: 0.006]"
+)
+@click.option("--prune", type=float, help="Error by which a label is worse.  [default: 0.02]")
+@options.preparation_options
+@options.seed_option
+@options.device_option
+def evolve(
+    budgets: tuple[str, ...],
+    out: str,
+    steps: int,
+    training_steps: int,
+    device: str,
+    **settings: Any,
+) -> None:
+    """Search the search space (S3): add and drop choices by what they are worth in a supernet.
+
+    The same command again goes on where it was stopped.
+
+    \b
+    hytas space evolve --data IndianPine.mat --budget 20K..200K-params --out evolved.json
+    hytas search --space evolved.json --data IndianPine.mat --budget 200K-params
+    """
+    from hytas.cli.console import Console
+    from hytas.run import RunConfig, evolve_space
+    from hytas.supernet import EvolutionSettings, SupernetSettings
+    from hytas.train import Recipe
+
+    names = ("subnets", "extend", "shift", "prune")
+    given = {name: settings.pop(name) for name in names}
+    thresholds = EvolutionSettings(**{n: value for n, value in given.items() if value is not None})
+    settings["budget"] = ",".join(budgets)
+    config = RunConfig(
+        proxy="inherited",
+        recipe=Recipe(steps=training_steps, most_epochs=None, patience=1.0),
+        supernet_settings=SupernetSettings(),
+        presets="full",
+        **options.absolute_paths(settings),
+    )
+    console = Console()
+    try:
+        found = evolve_space(
+            config,
+            config.load_scene(),
+            out,
+            rounds=steps,
+            settings=thresholds,
+            device=device,
+            report=console,
+        )
+    finally:
+        console.close()
+    click.echo(f"{'space':<24} {'E':>7} {'T':>7}")
+    rows = [(config.space, found.before), (out, found.after)]
+    rows += [("pruned at random", found.at_random)] if found.at_random else []
+    for name, errors in rows:
+        click.echo(f"{name[-24:]:<24} {errors.E:>7.4f} {errors.T:>7.4f}")
+    click.echo("errors on validation pixels: 1 - mean probability of the true class")
+
+
 def _read_architecture(file: Any) -> dict[str, Any]:
-    """The genes in a file; what `space sample` prints beside them is left out."""
+    """Return the genes of a file, without the costs that `hytas space sample` writes."""
     try:
         genes = json.loads(file.read(), object_pairs_hook=_once)
     except (ValueError, RecursionError) as error:
         raise InputError(f"{file.name}: is not a JSON file: {error}") from None
     if not isinstance(genes, dict):
-        raise InputError(f"{file.name}: must be a JSON object with one entry a gene")
+        raise InputError(f"{file.name}: must be a JSON object with one entry for each gene")
     genes.pop("costs", None)
     return genes
 
 
 def _once(entries: list[tuple[str, Any]]) -> dict[str, Any]:
-    """What a JSON object holds; a name that is there twice is refused."""
+    """Return the entries of a JSON object as a dict; refuse a name that occurs twice."""
     found = dict(entries)
     if len(found) < len(entries):
         names = [name for name, _ in entries]
         twice = next(name for name in names if names.count(name) > 1)
-        raise ValueError(f'"{twice}" is there twice')
+        raise ValueError(f'"{twice}" occurs twice')
     return found

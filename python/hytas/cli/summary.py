@@ -1,4 +1,4 @@
-"""The block that ends a run."""
+"""The summary that is printed at the end of a run."""
 
 import re
 from collections.abc import Callable
@@ -45,7 +45,8 @@ def _print_accuracy(outcome: Outcome) -> None:
         echo(f"  {name:<30} {test[name]:.4f}{spread}")
     _print_smoothing(outcome.metrics)
     _print_calibration(outcome.metrics.get("calibration"))
-    echo(f"torch, ONNX and TorchScript agree on all of them: largest difference {worst:.1e}")
+    _print_references(test, outcome.metrics.get("references"))
+    echo(f"torch, ONNX and TorchScript agree on all test pixels: largest difference {worst:.1e}")
     if note := font_note(list(test["per_class"])):
         echo(f"note: {note}")
 
@@ -66,7 +67,7 @@ def _print_smoothing(metrics: dict[str, Any]) -> None:
 
 
 def _print_calibration(found: dict[str, Any] | None) -> None:
-    """Say whence the confidence is, or that it must not be trusted."""
+    """Print how the confidence was calibrated, or why it was not."""
     if found is None:
         return
     if found["reason"]:
@@ -78,10 +79,38 @@ def _print_calibration(found: dict[str, Any] | None) -> None:
         )
 
 
-def _unit_of(name: str, budget: str) -> Callable[[int], str]:
-    """How to write a cost: a latency in ms, or in its table's own unit if the budget names none.
+def _print_references(test: dict[str, Any], found: dict[str, Any] | None) -> None:
+    """Print a table of the winner and the reference methods, and whether the winner is below."""
+    if found is None:
+        return
+    if found["reason"]:
+        echo(f"note: no reference methods: {found['reason']}")
+        return
+    validation, methods = found["validation"], found["methods"]
+    rows = [("winner", test, validation["OA"].get("winner"))]
+    rows += [(one["title"], one["test"], validation["OA"].get(n)) for n, one in methods.items()]
+    echo(f"\n{'fitted on the same pixels':<30} OA held out  OA test  AA test  kappa")
+    for title, figures, held_out in rows:
+        shown = "-" if held_out is None else f"{held_out:.4f}"
+        tested = "  ".join(f"{figures[name]:7.4f}" for name in ("OA", "AA", "kappa"))
+        echo(f"  {title:<28} {shown:>11}  {tested}")
+    for one in methods.values():
+        if (one["pixels"], one["test"]["pixels"]) != (one["of_pixels"], test["pixels"]):
+            echo(
+                f"note: {one['title']}: fitted on {one['pixels']} of {one['of_pixels']} pixels, "
+                f"tested on {one['test']['pixels']} of {test['pixels']}"
+            )
+    if validation["below"] or not validation["pixels"]:
+        echo(validation["verdict"])
+    if better := [one["title"] for one in methods.values() if one["test"]["OA"] > test["OA"]]:
+        echo(f"note: on the test pixels the winner is below {' and '.join(better)}")
 
-    The engine counts nanoseconds, or billionths of the table's unit.
+
+def _unit_of(name: str, budget: str) -> Callable[[int], str]:
+    """Return the function that writes a cost.
+
+    It writes a latency in ms, or in the table's own unit if the budget names no unit. The engine
+    counts nanoseconds, or billionths of the table's unit.
     """
     if not name.startswith("latency@"):
         return lambda cost: f"{cost:,}"

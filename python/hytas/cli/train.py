@@ -1,4 +1,4 @@
-"""`hytas train`: one architecture, from training to checked files."""
+"""`hytas train`: train one architecture, and export and check the model."""
 
 import json
 from dataclasses import replace
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @click.command()
 @click.argument("run", required=False)
-@click.option("--arch", help="Architecture, a JSON file as `architecture.json` of a run.")
+@click.option("--arch", help="JSON file of an architecture, such as `architecture.json` of a run.")
 @options.scene_options(required=False)
 @click.option("--out", help="Folder of the new run.")
 @options.training_options
@@ -28,8 +28,8 @@ if TYPE_CHECKING:
 def train(ctx: click.Context, /, run: str | None, arch: str | None, **settings: Any) -> None:
     """Train, export and check one architecture.
 
-    RUN is the folder of a search that stopped before its final training; or give --arch, --data
-    and --out for an architecture of your own.
+    RUN is the folder of a search that stopped before its final training. For an architecture of
+    your own, give --arch, --data and --out instead.
 
     \b
     hytas train runs/ip
@@ -55,7 +55,7 @@ def train(ctx: click.Context, /, run: str | None, arch: str | None, **settings: 
 
 
 def _refuse_with_run(ctx: click.Context, arch: str | None) -> None:
-    """A run has its own scene, split and seed: naming them again could only contradict it."""
+    """Refuse options for scene, split or seed: the run in the folder has its own."""
     given = [
         parameter
         for parameter in ctx.params
@@ -64,7 +64,9 @@ def _refuse_with_run(ctx: click.Context, arch: str | None) -> None:
     ]
     if given:
         names = ", ".join(f"--{name.replace('_', '-')}" for name in given)
-        raise InputError(f"{names}: the run already says that; give it without RUN, or leave it")
+        raise InputError(
+            f"{names}: cannot be given with RUN, which has its own settings; leave out one"
+        )
 
 
 def _continue(run: str, settings: dict[str, Any], console: Any) -> tuple[Any, str]:
@@ -75,10 +77,18 @@ def _continue(run: str, settings: dict[str, Any], console: Any) -> tuple[Any, st
     if not folder.architecture.exists():
         raise InputError(f"{run}: its search is not finished; run `hytas search` on it again")
     usual = config.recipe.with_epochs(None) if config.recipe.epochs == 0 else config.recipe
-    config = replace(config, recipe=_recipe(usual, settings))
+    recipe, presets = _recipe(usual, config.presets, settings)
+    config = replace(config, recipe=recipe, presets=presets)
     scene = config.load_scene()
     with options.run_argument():
-        outcome = run_pipeline(config, scene, run, device=settings["device"], report=console)
+        outcome = run_pipeline(
+            config,
+            scene,
+            run,
+            device=settings["device"],
+            report=console,
+            command=options.command_line(),
+        )
     return outcome, config.data
 
 
@@ -89,25 +99,32 @@ def _start(arch: str | None, settings: dict[str, Any], console: Any) -> tuple[An
     from hytas.train import Recipe
 
     out, device = settings.pop("out"), settings.pop("device")
-    recipe = _recipe(Recipe(), settings)
+    recipe, presets = _recipe(Recipe(), RunConfig.presets, settings)
     del settings["epochs"], settings["recipe"]
     if arch is None or out is None:
         raise InputError("train: give RUN, or --arch and --out (and --data)")
     architecture = read_json(Path(arch))
-    architecture.pop("costs", None)  # which `hytas space sample` prints beside the genes
+    architecture.pop("costs", None)  # `hytas space sample` writes them beside the genes
     config = RunConfig(
         space=space_of(architecture),
         recipe=recipe,
+        presets=presets,
         **options.absolute_paths(settings),
     )
     outcome = train_architecture(
-        architecture, config, config.load_scene(), out, device=device, report=console
+        architecture,
+        config,
+        config.load_scene(),
+        out,
+        device=device,
+        report=console,
+        command=options.command_line(),
     )
     return outcome, settings["data"]
 
 
-def _recipe(usual: "Recipe", settings: dict[str, Any]) -> "Recipe":
-    recipe = options.recipe_of(usual, settings["recipe"], settings["epochs"])
+def _recipe(usual: "Recipe", presets: str, settings: dict[str, Any]) -> tuple["Recipe", str]:
+    recipe, presets = options.recipe_of(usual, presets, settings["recipe"], settings["epochs"])
     if recipe.epochs == 0:
-        raise InputError("epochs 0: nothing would be trained; must be 1 or more")
-    return recipe
+        raise InputError("epochs 0: must be 1 or more; with 0 nothing would be trained")
+    return recipe, presets

@@ -1,12 +1,14 @@
-"""Scenes: reading, checking, splitting, scaling, cutting into patches. No torch here."""
+"""Read, check, split and scale scenes, and cut them into patches; imports no torch."""
 
 from hytas.data.bands import parse_bands
 from hytas.data.contents import Contents, Rows, Variable
 from hytas.data.cube_reader import CubeReader, FileCube, open_cube, valid_pixels
 from hytas.data.datasets import SCENES
+from hytas.data.drawn.burn import Grid
 from hytas.data.fill import check_mark, holds_data, undeclared_in_rows
 from hytas.data.geo import Geo
-from hytas.data.load import Cube, load_cube, load_maps, load_scene
+from hytas.data.load import Cube, label_files, load_cube, load_maps, load_scene
+from hytas.data.location import Location, Lookup, Orthorectified
 from hytas.data.palette import UNLABELLED_COLOUR, palette
 from hytas.data.patches import (
     PatchReader,
@@ -43,6 +45,10 @@ __all__ = [
     "CubeReader",
     "FileCube",
     "Geo",
+    "Grid",
+    "Location",
+    "Lookup",
+    "Orthorectified",
     "PatchReader",
     "Preprocessing",
     "Rows",
@@ -56,6 +62,7 @@ __all__ = [
     "check_seed",
     "extract_patches",
     "holds_data",
+    "label_files",
     "load_cube",
     "load_maps",
     "load_scene",

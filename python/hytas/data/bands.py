@@ -1,4 +1,4 @@
-"""Which bands of a cube are used."""
+"""Choose the bands of a cube to use."""
 
 from collections.abc import Sequence
 
@@ -12,10 +12,10 @@ Bands = npt.NDArray[np.int64]
 
 
 def select_bands(bands: str | None, bad_bands: Sequence[int], count: int) -> Bands:
-    """Return the bands to start from: a selection, or without one all but the bad.
+    """Return the bands to start from: a selection, or all bands except the bad ones.
 
     Args:
-        bands: as `parse_bands` reads it, which gives the errors too; None is no selection.
+        bands: a selection that `parse_bands` reads, with its errors; None is no selection.
         bad_bands: indices from 0.
         count: bands of the sensor.
 
@@ -28,22 +28,22 @@ def select_bands(bands: str | None, bad_bands: Sequence[int], count: int) -> Ban
 
 
 def finite(values: Array) -> npt.NDArray[np.bool_]:
-    """True where `values` are numbers that float32, in which networks compute, can hold."""
+    """Return True where `values` are finite in float32, the type of the networks."""
     if values.dtype.kind != "f":
         return np.ones(values.shape, dtype=np.bool_)
     return np.asarray(np.abs(values) <= np.finfo(np.float32).max)
 
 
 def measured_bands(cube: Array, labelled: npt.NDArray[np.bool_], nodata: float | None) -> Bands:
-    """Return the bands that hold a value in a labelled pixel at least; all, where none does.
+    """Return the bands with a value in at least one labelled pixel; all if there is no such band.
 
     Args:
         cube: (H, W, B).
         labelled: (H, W).
-        nodata: the value that stands for no data, or None.
+        nodata: the no-data value, or None.
 
     Returns:
-        Indices from 0, ascending; of a cube of integers all.
+        Indices from 0, ascending. For a cube of integers these are all bands.
     """
     measured = np.full(cube.shape[2], cube.dtype.kind != "f")
     for row in np.flatnonzero(labelled.any(axis=1)):
@@ -56,7 +56,7 @@ def measured_bands(cube: Array, labelled: npt.NDArray[np.bool_], nodata: float |
 
 
 def format_bands(bands: Bands) -> str:
-    """Return a selection that `parse_bands` reads, of ascending indices: "1-103,110"."""
+    """Return ascending indices as a selection that `parse_bands` reads, such as "1-103,110"."""
     runs = np.split(bands, np.flatnonzero(np.diff(bands) > 1) + 1)
     ends = [(int(run[0]) + 1, int(run[-1]) + 1) for run in runs if run.size]
     return ",".join(str(first) if first == last else f"{first}-{last}" for first, last in ends)
@@ -69,8 +69,8 @@ def parse_bands(text: str, count: int) -> Bands:
         Indices from 0, ascending.
 
     Raises:
-        InputError: not a number or a range, one outside 1..count, a range that runs backwards, or
-            a band named twice.
+        InputError: a part is not a number or a range, is outside 1..count, or runs backwards, or a
+            band is named twice.
     """
     kept: list[int] = []
     for part in text.split(","):

@@ -1,4 +1,4 @@
-"""What a file holds, told without reading its pixels."""
+"""Describe the arrays of a file without reading its pixels."""
 
 import errno
 import math
@@ -16,12 +16,12 @@ from hytas.data.limits import MOST_WAVELENGTHS, check_inflated, listed, shown
 from hytas.errors import InputError
 
 Array = npt.NDArray[Any]
-# Reads the rows and columns given: (h, w, bands) of a cube, (h, w) of a map.
+# Reads some rows and columns: (h, w, bands) of a cube, (h, w) of a map.
 Window = Callable[[slice, slice], Array]
 
 
 class Rows(Protocol):
-    """Full rows of a cube or a map: an array, a memory map, a `CubeReader`, a journal's."""
+    """Something that gives full rows of a cube or a map, such as an array or a `CubeReader`."""
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -40,16 +40,17 @@ class Variable:
     """One array of a file.
 
     Attributes:
-        name: as the file names it.
-        shape: as `read` returns it.
-        dtype: the file's name for the element type, for people to read.
+        name: its name in the file.
+        shape: of the array that `read` returns.
+        dtype: the file's name for the element type, for messages.
         kind: "number", "complex", "text" or "other" (structures, cells, functions).
-        read: returns the array; may be a memory map; raises whatever the format's library does.
-        window: reads part of it, where the format can; holds no memory afterwards.
-        nodata: the value that the file names for no data in this array, or None.
-        geo: where the file says that it lies, or None.
-        size: bytes that `read` takes in memory; 0 where the values lie in the file as they are.
-        stored: bytes that they take in the file, at most.
+        read: returns the array, which may be a memory map; raises the errors of the format's
+            library.
+        window: reads a part of the array, if the format allows it; keeps no memory.
+        nodata: the no-data value that the file names for this array, or None.
+        geo: position on the earth, if the file gives one, or None.
+        size: bytes of the array in memory; 0 if `read` maps the file.
+        stored: bytes of the array in the file, at most.
     """
 
     name: str
@@ -68,22 +69,28 @@ class Variable:
         return f"{shown(self.name)} ({shape} {shown(self.dtype)})"
 
     def check_size(self) -> None:
-        """Refuse to read what is much larger in memory than in the file.
+        """Refuse an array that is much larger in memory than in the file.
 
         Raises:
-            InputError: it is, which tells names and sizes.
+            InputError: naming the array and both sizes.
         """
         check_inflated(self.name, self.size, self.stored)
 
     def values(self) -> Array:
-        """Read it whole, if its size is in proportion and as told.
+        """Read the whole array, after a check of its size.
 
         Raises:
-            InputError: much larger in memory than in the file.
-            ValueError: the array in the file is not of the shape that its header tells.
+            InputError: it is much larger in memory than in the file.
+            MemoryError: there is too little memory; the message names the array and its bytes.
+            ValueError: the array in the file has another shape than its header says.
         """
         self.check_size()
-        array = self.read()
+        try:
+            array = self.read()
+        except MemoryError as error:
+            if not self.size:  # the values lie in the file as they are
+                raise
+            raise MemoryError(f"{self} takes {self.size} bytes of memory") from error
         if array.shape != self.shape:
             raise ValueError(f"{self} holds an array of shape {array.shape}")
         return array
@@ -91,30 +98,33 @@ class Variable:
 
 @dataclass(frozen=True)
 class Contents:
-    """The arrays of one file and what else it says.
+    """The arrays of one file, and its other facts.
 
     Attributes:
         path: the file.
-        format: the format's name, for people to read.
-        variables: every array.
-        meta: what else is described: "wavelengths" (B,) in nm, "class_names", "class_colours" (RGB
-            by id), "bad_bands" (indices), "notes" (remarks) ...; absent keys are unknown.
+        format: the format's name, for messages.
+        variables: all arrays.
+        meta: other facts: "wavelengths" (B,) in nm, "class_names", "class_colours" (RGB by id),
+            "bad_bands" (indices), "notes", "location" (a `Location`) and others. Unknown facts
+            have no key.
+        further: arrays of a product that are neither cube nor label map; read only by name.
     """
 
     path: Path
     format: str
     variables: tuple[Variable, ...]
     meta: Mapping[str, Any] = field(default_factory=dict)
+    further: tuple[Variable, ...] = ()
 
     @property
     def files(self) -> tuple[Path, ...]:
-        """Every file that this is read from: the data, and a header beside them."""
+        """Return all files that were read: the data, and a header beside them."""
         header = self.meta.get("header")
         return (self.path,) if header is None else (self.path, Path(header))
 
     def get(self, name: str, argument: str) -> Variable:
-        """Return the variable of that name, or refuse it with the names there are."""
-        for variable in self.variables:
+        """Return the variable of that name; the error lists the names in the file."""
+        for variable in (*self.variables, *self.further):
             if variable.name == name:
                 return variable
         names = listed(self.variables, len(self.variables))
@@ -134,20 +144,20 @@ _UNITS |= {f"micromet{end}" for end in ("er", "ers", "re", "res")}
 
 
 def header_nanometres(values: list[str], bands: int, units: str) -> tuple[Array | None, str]:
-    """Return the wavelengths in nm that a header lists, or None and why they cannot be used."""
+    """Return the wavelengths of a header in nm, or None and the reason why they are not usable."""
     if units.strip().lower() not in _UNITS:
-        return None, f"wavelength units = {units}: nanometers or micrometers needed"
+        return None, f"wavelength units = {units}: nanometers or micrometers are needed"
     if len(values) != bands:
         return None, f"{len(values)} values for {bands} bands"
     found = nanometres(np.array(values), bands)
-    return found, "" if found is not None else "positive finite numbers needed"
+    return found, "" if found is not None else "positive finite numbers are needed"
 
 
 def nanometres(values: Array, bands: int | None = None) -> Array | None:
-    """Return wavelengths in nm, told from micrometres by their size, or None if they are none.
+    """Return wavelengths in nm, or None if the values are not wavelengths.
 
-    Optical sensors measure between 0.2 and 20 micrometres, so a largest value under 100 is in
-    micrometres.
+    Optical sensors measure between 0.2 and 20 micrometres. So if the largest value is under 100,
+    the values are in micrometres.
     """
     try:
         wavelengths = np.asarray(values, dtype=np.float64).ravel()
@@ -161,9 +171,9 @@ def nanometres(values: Array, bands: int | None = None) -> Array | None:
 
 
 def wavelength_list(variable: Variable) -> Array | None:
-    """Return the wavelengths in nm that a variable named like wavelengths lists, or None.
+    """Return wavelengths in nm from a variable with a name like "wavelength", or None.
 
-    Only a list that may belong to a cube is read: a long one costs memory, and fits none.
+    A very long list is not read: it takes memory and cannot belong to a cube.
     """
     long = max(variable.shape, default=0)
     name = variable.name.rsplit("/", 1)[-1].lower()
@@ -175,10 +185,10 @@ def wavelength_list(variable: Variable) -> Array | None:
 
 @contextmanager
 def reading(argument: str, path: Path, what: str) -> Iterator[None]:
-    """Turn whatever a format's library raises on a broken file into one line.
+    """Turn any exception that a format's library raises on a broken file into one line.
 
     Raises:
-        InputError: the file is truncated or corrupt.
+        InputError: the file is truncated or corrupt, or there is too little memory to read it.
         OSError: as the system gives it (permission, input/output error).
     """
     try:
@@ -188,9 +198,12 @@ def reading(argument: str, path: Path, what: str) -> Iterator[None]:
             raise
         named = str(error) if path.name in str(error) else f"{path}: {error}"
         raise InputError(f"{argument}: {named}") from error
+    except MemoryError as error:
+        told = " ".join(str(error).split()) or f"the file has {path.stat().st_size} bytes"
+        raise InputError(f"{argument}: memory ran out while reading {path}: {told}") from error
     except Exception as error:
-        # h5py raises OSError without errno for a truncated file; the system's own carry one. A
-        # place that no file can have, which damage makes up, is an invalid argument.
+        # h5py raises OSError without errno for a truncated file; the system's own errors have one.
+        # EINVAL means that a damaged file names a position that no file can have.
         if isinstance(error, OSError) and error.errno not in (None, errno.EINVAL):
             raise
         reason = " ".join(str(error).split()) or type(error).__name__

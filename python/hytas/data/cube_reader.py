@@ -1,4 +1,4 @@
-"""Reading a cube of any size by windows."""
+"""Read a cube of any size by windows."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -17,11 +17,11 @@ from hytas.errors import InputError
 
 
 class CubeReader(Protocol):
-    """A cube on disk, read by windows."""
+    """A cube on disk that is read by windows."""
 
     @property
     def name(self) -> str:
-        """The file's name, without its suffix."""
+        """Return the file's name, without its suffix."""
 
     @property
     def shape(self) -> tuple[int, int, int]:
@@ -29,27 +29,27 @@ class CubeReader(Protocol):
 
     @property
     def dtype(self) -> np.dtype[Any]:
-        """Type of the values that `read` returns, native byte order."""
+        """Return the type of the values that `read` returns, in native byte order."""
 
     @property
     def wavelengths(self) -> npt.NDArray[np.float64] | None:
-        """Band centres in nm, (B,), or None."""
+        """Return the band centres in nm, (B,), or None."""
 
     @property
     def nodata(self) -> float | None:
-        """The value that stands for no data, or None."""
+        """Return the no-data value, or None."""
 
     @property
     def geo(self) -> Geo | None:
-        """Coordinate system and transform, or None."""
+        """Return coordinate system and transform, or None."""
 
     def read(self, row0: int, row1: int, col0: int, col1: int) -> Array:
-        """Return the pixels (row1 - row0, col1 - col0, B) of a window, which lies inside."""
+        """Return the pixels (row1 - row0, col1 - col0, B) of a window inside the scene."""
 
 
 @dataclass(eq=False)
 class FileCube:
-    """A cube in a file. Formats without windows (MATLAB v5, .npz) are read once and kept."""
+    """A cube in a file. Formats without windows (MATLAB v5, .npz) are read once, completely."""
 
     contents: Contents
     variable: Variable
@@ -59,7 +59,7 @@ class FileCube:
 
     @property
     def name(self) -> str:
-        """The file's name, without its suffix."""
+        """Return the file's name, without its suffix."""
         return self.contents.path.stem
 
     @property
@@ -70,37 +70,37 @@ class FileCube:
 
     @property
     def dtype(self) -> np.dtype[Any]:
-        """Type of the values that `read` returns, native byte order."""
+        """Return the type of the values that `read` returns, in native byte order."""
         if self._dtype is None:
             self._dtype = self.read(0, 1, 0, 1).dtype
         return self._dtype
 
     @property
     def wavelengths(self) -> npt.NDArray[np.float64] | None:
-        """Band centres in nm, (B,), or None."""
+        """Return the band centres in nm, (B,), or None."""
         values = self.contents.meta.get("wavelengths")
         return values if values is not None and values.size == self.shape[2] else None
 
     @property
     def nodata(self) -> float | None:
-        """The value that stands for no data, or None."""
+        """Return the no-data value, or None."""
         return self.variable.nodata
 
     @property
     def geo(self) -> Geo | None:
-        """Coordinate system and transform, or None."""
+        """Return coordinate system and transform, or None."""
         return self.variable.geo
 
     @property
     def meta(self) -> Mapping[str, Any]:
-        """Whatever else the file says."""
+        """Return the other facts of the file."""
         return self.contents.meta
 
     def read(self, row0: int, row1: int, col0: int, col1: int) -> Array:
         """Return the pixels (row1 - row0, col1 - col0, B) of a window.
 
         Raises:
-            InputError: a window that is empty or leaves the scene, or a broken file.
+            InputError: the window is empty or leaves the scene, or the file is broken.
             OSError: the file cannot be read.
         """
         height, width, _ = self.shape
@@ -121,7 +121,7 @@ class FileCube:
         return np.ascontiguousarray(self._whole[rows, columns])
 
     def __getitem__(self, rows: slice) -> Array:
-        """Return full rows, so that code for arrays can go through a cube tile by tile."""
+        """Return full rows, so that code for arrays also works with a cube on disk."""
         height, width, bands = self.shape
         start, stop, step = rows.indices(height)
         if step != 1 or stop <= start:
@@ -134,12 +134,12 @@ def open_cube(path: str | Path, cube_key: str | None = None, bands: int | None =
 
     Args:
         path: the file.
-        cube_key: the cube's name in it; found by itself when there is one cube.
-        bands: the number of bands expected; if it is not the last axis of the file's array but
-            exactly one of the others, that axis is taken for the bands.
+        cube_key: the cube's name in the file; not needed if there is one cube.
+        bands: the expected number of bands. If exactly one axis of the array has this length, and
+            it is not the last one, it is the band axis.
 
     Raises:
-        InputError: the file is missing, broken, or holds no cube (or several and no key).
+        InputError: the file is missing or broken, holds no cube, or several cubes without a key.
     """
     contents = open_file(path, "scene")
     variable = find_cube(contents, cube_key, "scene")
@@ -147,12 +147,12 @@ def open_cube(path: str | Path, cube_key: str | None = None, bands: int | None =
     size = variable.shape[axis]
     if size < 2 or 0 in variable.shape:
         shape = " x ".join(map(str, variable.shape))
-        raise InputError(f"scene: the cube is {shape}: pixels of at least 2 bands needed")
+        raise InputError(f"scene: the cube is {shape}: pixels with at least 2 bands are needed")
     return FileCube(contents, variable, axis)
 
 
 def band_axis(shape: tuple[int, ...], bands: int | None) -> int:
-    """Return the axis of the bands: the last, unless only another has the number expected."""
+    """Return the axis of the bands: the last, unless only another has the expected length."""
     fitting = [axis for axis, size in enumerate(shape) if size == bands]
     return fitting[0] if len(fitting) == 1 else 2
 
@@ -164,13 +164,13 @@ def valid_pixels(
 
     Args:
         pixels: (H, W, B).
-        nodata: the value that stands for no data, or None.
-        bands: indices of those to look at; None is all.
+        nodata: the no-data value, or None.
+        bands: indices of the bands to look at; None means all.
     """
     valid = np.ones(pixels.shape[:2], dtype=np.bool_)
     if nodata is None and pixels.dtype.kind != "f":
         return valid
-    whole = bands is None or len(bands) == pixels.shape[2]  # a selection copies what it looks at
+    whole = bands is None or len(bands) == pixels.shape[2]  # a selection of bands is a copy
     for row in range(pixels.shape[0]):
         line = pixels[row] if whole else pixels[row][:, bands]
         valid[row] = finite(line).all(axis=1)

@@ -1,7 +1,7 @@
 """The scenes of the HyTAS paper by name, downloaded once into a cache.
 
-Splits are those of its supplementary, tables 3 to 7: the fixed maps where a file with them can be
-downloaded, else as many pixels of each class, drawn at random.
+The splits follow tables 3 to 7 of its supplement. If a file with the fixed maps can be downloaded,
+these maps are used. Otherwise the same number of pixels of each class is drawn at random.
 """
 
 import hashlib
@@ -18,7 +18,7 @@ from hytas.errors import InputError
 from hytas.files import atomic_write, turn, write_text
 
 NOTES = "checksums.json"
-"""Of the cache: what a file had when it was first downloaded or extracted."""
+"""File of the cache with the checksums of files at their first download or extraction."""
 _EHU = "https://www.ehu.eus/ccwintco/uploads"
 # Mirrors are pinned to a commit, so their content cannot change.
 _HYBRIDSN = (
@@ -38,11 +38,10 @@ class RemoteFile:
 
     Attributes:
         name: in the cache.
-        urls: where it is, in the order to try.
-        checksum: "sha256:..." or "git:..." (the SHA-1 that git gives the content); None is not
-            known: it is noted at the first download and held to from then on.
-        member: for a file inside a zip archive, which is what the addresses and the checksum are
-            of, its path there.
+        urls: its addresses, in the order to try.
+        checksum: "sha256:..." or "git:..." (git's SHA-1 of the content). None is unknown: the
+            checksum of the first download is stored and must not change afterwards.
+        member: path inside a zip archive; addresses and checksum are then those of the archive.
     """
 
     name: str
@@ -56,11 +55,11 @@ class NamedScene:
     """A scene of the paper.
 
     Attributes:
-        files: to download: the cube, and the label map or the training and the test map; a single
-            file holds all.
-        train_counts: training pixels of each class in the order of a single label map, where the
-            files hold no fixed maps.
-        layouts: names of files to look for in a folder of the user's, each a tuple as `files`.
+        files: files to download: the cube, and the label map, or the training and the test map. A
+            single file holds all of these.
+        train_counts: training pixels of each class, in the order of the label map, if the files
+            hold no fixed maps.
+        layouts: file names to look for in a folder of the user, each a tuple like `files`.
     """
 
     files: tuple[RemoteFile, ...]
@@ -82,8 +81,8 @@ def _houston(member: str) -> RemoteFile:
     )
 
 
-# The git checksums are those of the same files in several public repositories, which agree; the
-# sha256 is the one that rs-fusion-datasets publishes. None has been checked by a download here.
+# The git checksums come from several public repositories with the same files. The sha256 comes from
+# rs-fusion-datasets. We have not checked them with a download.
 SCENES: dict[str, NamedScene] = {
     "indian_pines": NamedScene(
         (
@@ -133,19 +132,19 @@ SCENES: dict[str, NamedScene] = {
 
 
 def locate(name: str, data_dir: str | Path | None = None) -> list[Path]:
-    """Return the files of a scene: of a folder at hand, or of the cache, downloading them first.
+    """Return the files of a scene, from a folder or from the cache; download missing ones.
 
     Args:
         name: one of SCENES.
         data_dir: a folder that holds the files; nothing is downloaded then.
 
     Returns:
-        The cube's file, and those of one label map or of a training and a test map, as far as the
-        first does not hold them.
+        The file of the cube. If that does not hold the labels, also the file of the label map, or
+        of the training and the test map.
 
     Raises:
-        InputError: an unknown name, files missing in `data_dir`, a download that fails, or a file
-            that does not match its checksum.
+        InputError: the name is unknown, a file is missing in `data_dir`, a download fails, or a
+            file does not match its checksum.
     """
     if name not in SCENES:
         raise InputError(f"data: {name!r} is not one of the scenes {', '.join(SCENES)}")
@@ -155,14 +154,14 @@ def locate(name: str, data_dir: str | Path | None = None) -> list[Path]:
 
 
 def cache_folder() -> Path:
-    """Return where downloads are kept: HYTAS_CACHE, or the user's cache folder."""
+    """Return the folder of downloads: HYTAS_CACHE, or the user's cache folder."""
     if "HYTAS_CACHE" in os.environ:
         return Path(os.environ["HYTAS_CACHE"])
     return Path(_pooch().os_cache("hytas"))
 
 
 def fetch(file: RemoteFile) -> Path:
-    """Return a file of the cache, downloaded if it is not there, in any case checked.
+    """Return a file of the cache, after a check; download it first if it is missing.
 
     Raises:
         InputError: no address answers, or the content does not match the checksum.
@@ -198,12 +197,12 @@ def _pooch() -> Any:
 
 def _download(urls: Sequence[str], folder: Path, name: str) -> None:
     pooch = _pooch()
-    pooch.get_logger().setLevel("ERROR")  # it would print the checksum of every file
+    pooch.get_logger().setLevel("ERROR")  # otherwise it prints the checksum of every file
     reasons = []
     for url in urls:
         try:
             pooch.retrieve(url, known_hash=None, fname=name, path=folder)
-        except (OSError, ValueError) as error:  # what requests raises is an OSError
+        except (OSError, ValueError) as error:  # errors of requests are OSErrors
             reasons.append(f"{url} ({' '.join(str(error).split())[:120]})")
         else:
             return
@@ -218,34 +217,34 @@ def _noted(notes: Path) -> dict[str, str]:
         return dict(json.loads(notes.read_text())) if notes.exists() else {}
     except (TypeError, ValueError):
         raise InputError(
-            f"data: {notes} is damaged: remove it, and the checksums are noted anew"
+            f"data: {notes} is damaged; remove it, and the checksums are stored again"
         ) from None
 
 
 def _note(path: Path, found: str) -> None:
-    """Keep a file's checksum for the next time."""
+    """Store a file's checksum for the next time."""
     notes = path.parent / NOTES
     with turn(path.parent):
         write_text(notes, json.dumps(_noted(notes) | {path.name: found}, indent=2) + "\n")
 
 
 def _check(path: Path, checksum: str | None, fresh: bool) -> None:
-    """Hold a file to its checksum, or to the one noted when it was first downloaded."""
+    """Compare a file with its checksum, or with the one stored at its first download."""
     wanted = checksum or _noted(path.parent / NOTES).get(path.name)
     found = digest(path, "sha256" if wanted is None else wanted.split(":")[0])
     if wanted is None:
         _note(path, found)
     elif found != wanted:
-        if fresh:  # the next run shall not find it; a file of the user's own doing stays
+        if fresh:  # a bad download is removed; a file that the user put there stays
             path.unlink()
         raise InputError(
-            f"data: {path} does not match its checksum: {found}, must be {wanted}; "
+            f"data: {path} does not match its checksum: it has {found}, must be {wanted}; "
             "remove it to download it again, or name a folder with your copy by --data-dir"
         )
 
 
 def digest(path: Path, method: str) -> str:
-    """Return "sha256:..." of a file, or "git:...", the SHA-1 that git gives its content."""
+    """Return "sha256:..." of a file, or "git:...", which is git's SHA-1 of its content."""
     if method == "sha256":
         state = hashlib.sha256()
     else:

@@ -1,4 +1,4 @@
-"""Values that stand for no data: those a file declares, and those that look like it."""
+"""No-data values: the one that a file declares, and values that look like one."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
@@ -11,7 +11,7 @@ from hytas.data.contents import Array, Rows
 from hytas.errors import InputError
 
 USUAL = (32767.0, 65535.0)
-"""Marks for no data that are no odd values by themselves, beside the largest of a type."""
+"""Usual no-data values, beside the largest value of a type."""
 MOST_NAMED = 3
 MOST_SAMPLED = 10**6
 MOST_ROWS = 16
@@ -20,11 +20,11 @@ Mask = npt.NDArray[np.bool_]
 
 
 def as_held(nodata: float | None, dtype: np.dtype[Any]) -> float | None:
-    """`nodata` as the type holds it, or None where no value equals it; NaN never counts as data."""
+    """Return `nodata` as the type stores it, or None if it cannot occur; NaN is never data."""
     if nodata is None or not np.isfinite(nodata):
         return None
     if dtype.kind == "f":
-        # Files write it with fewer or more digits than the type has.
+        # Files write the value with fewer or more digits than the type has.
         with np.errstate(over="ignore"):
             held = float(dtype.type(nodata))
         return held if np.isfinite(held) else None
@@ -33,26 +33,26 @@ def as_held(nodata: float | None, dtype: np.dtype[Any]) -> float | None:
 
 
 def check_mark(nodata: float, dtype: np.dtype[Any]) -> float:
-    """Return the user's mark for no data, if a cube of the type can hold it.
+    """Return the user's no-data value.
 
     Raises:
-        InputError: it cannot.
+        InputError: a cube of this type cannot hold it.
     """
     if np.isfinite(nodata) and as_held(nodata, dtype) is None:
-        raise InputError(f"nodata: {nodata:g} is no value of the cube's type, {dtype}")
+        raise InputError(f"nodata {nodata:g}: must be a value of the cube's type, {dtype}")
     return nodata
 
 
 def holds_data(cube: Array, nodata: float | None, bands: Sequence[int] | Bands) -> Mask:
-    """(H, W), False where each of `bands` of a cube (H, W, B) is `nodata` or no finite float32.
+    """Return (H, W), False where each of `bands` of a cube (H, W, B) is `nodata` or not finite.
 
-    Pixels of no bands count as measured, for nothing says that they are not.
+    With an empty list of bands all pixels hold data.
     """
     measured = np.ones(cube.shape[:2], dtype=np.bool_)
     chosen = np.asarray(bands, dtype=np.int64)
     if not chosen.size or (nodata is None and cube.dtype.kind != "f"):
         return measured
-    whole = len(chosen) == cube.shape[2]  # a selection copies what it looks at
+    whole = len(chosen) == cube.shape[2]  # a selection of bands is a copy
     for row, line in enumerate(cube):
         values = line if whole else line[:, chosen]
         held = finite(values)
@@ -63,17 +63,18 @@ def holds_data(cube: Array, nodata: float | None, bands: Sequence[int] | Bands) 
 
 
 def undeclared(cube: Array, measured: Mask, labelled: Mask, bands: Bands) -> tuple[str, ...]:
-    """A remark on pixels that hold one value in most bands, which looks like no measurement.
+    """Return a note on pixels with one value in most bands that looks like a no-data value.
+
+    The value must lie outside the range of the labelled pixels, without their lowest and highest
+    thousandth. In addition it must be a usual no-data value, be negative while labelled pixels are
+    not, or be farther away than the width of that range. Zeros at a border do no harm and give no
+    note.
 
     Args:
         cube: (H, W, B).
         measured: (H, W), pixels that are finite and not known to be empty.
         labelled: (H, W).
-        bands: indices of those to look at.
-
-    The value lies outside what labelled pixels hold, but for a thousandth at either end; and it is
-    a usual mark, negative where they are not, or farther out than their range. Zeros of a border
-    are none of that, and do no harm.
+        bands: indices of the bands to look at.
     """
     every = max(1, int(labelled.sum()) * len(bands) // MOST_SAMPLED)
     lines = (
@@ -84,12 +85,12 @@ def undeclared(cube: Array, measured: Mask, labelled: Mask, bands: Bands) -> tup
 
 
 def undeclared_in_rows(cube: Rows, nodata: float | None, bands: Bands) -> tuple[str, ...]:
-    """The same of a cube without labels: its other pixels stand for them.
+    """Return the note of `undeclared` for a cube without labels, compared with its other pixels.
 
     Args:
-        cube: (H, W, B), of which a few rows are read, the first and the last among them.
-        nodata: the value that is known to stand for no data, or None.
-        bands: indices of those to look at.
+        cube: (H, W, B); a few rows are read, with the first and the last.
+        nodata: the known no-data value, or None.
+        bands: indices of the bands to look at.
     """
     height, width = cube.shape[:2]
     rows = np.unique(np.linspace(0, height - 1, MOST_ROWS).astype(int))
@@ -109,8 +110,10 @@ def undeclared_in_rows(cube: Rows, nodata: float | None, bands: Bands) -> tuple[
 def _remark(
     lines: Iterable[tuple[Array, Mask]], every: int, seen: str, others: str
 ) -> tuple[str, ...]:
-    """A remark on odd values in most bands of the pixels (N, B) of `lines`; the masks (N,) tell
-    which pixels they are compared with, `every` so many values of these."""
+    """Return a note on odd values in most bands of the pixels (N, B) of `lines`.
+
+    The masks (N,) select the pixels to compare with; every `every`-th value of these is used.
+    """
     filled: dict[float, int] = {}
     sample = []
     for values, known in lines:
@@ -132,13 +135,15 @@ def _remark(
     named = " or ".join(f"{value:.9g}" for value in common[:MOST_NAMED])
     return (
         f"{sum(odd.values())} {seen} hold {named} in most bands, unlike {others}: if that "
-        f"stands for no data, say --nodata {common[0]:.9g}",
+        f"is a no-data value, say --nodata {common[0]:.9g}",
     )
 
 
 def _fill_of(values: Array) -> Array:
-    """(N,), of each pixel the value that most of its bands (N, B) hold, if there is one: the
-    median of a few bands, which tells without sorting all."""
+    """Return (N,), the value that most bands of a pixel (N, B) hold, if there is one.
+
+    It is the median of a few bands, so that not all bands have to be sorted.
+    """
     few = np.unique(np.linspace(0, values.shape[1] - 1, 5).astype(int))
     return np.asarray(np.sort(values[:, few], axis=1)[:, len(few) // 2])
 

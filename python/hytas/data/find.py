@@ -1,4 +1,4 @@
-"""Finding the cube and the label maps among a file's variables, whatever their names."""
+"""Find the cube and the label maps among the variables of a file, by their shapes."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -10,7 +10,7 @@ from hytas.data.labels import check_map
 from hytas.data.limits import listed, shown
 from hytas.errors import InputError
 
-# Names of a training and a test map that come as a pair, in lower case.
+# Pairs of names of a training and a test map, in lower case.
 SPLIT_NAMES = (
     ("tr", "te"),
     ("train", "test"),
@@ -22,7 +22,7 @@ SPLIT_NAMES = (
 
 
 def load(variable: Variable, contents: Contents, argument: str) -> Array:
-    """Read a variable, in the machine's byte order."""
+    """Read a variable, and return it in the machine's byte order."""
     with reading(argument, contents.path, f"{contents.format} file"):
         array = variable.values()
     if not array.dtype.isnative:
@@ -31,7 +31,7 @@ def load(variable: Variable, contents: Contents, argument: str) -> Array:
 
 
 def map_shape(shape: tuple[int, ...]) -> tuple[int, int] | None:
-    """Return (H, W) if the shape is a map's, counting (H, W, 1) and (1, H, W), else None."""
+    """Return (H, W) if the shape is that of a map, (H, W, 1) and (1, H, W) included, else None."""
     if len(shape) == 3 and 1 in (shape[0], shape[2]):
         shape = shape[:2] if shape[2] == 1 else shape[1:]
     # A row or a column is a list of wavelengths or of ids, not a map.
@@ -44,7 +44,7 @@ def numbers(variables: Sequence[Variable]) -> list[Variable]:
 
 
 def of_map_shape(variables: Sequence[Variable]) -> list[Variable]:
-    """Return the arrays of two axes, numeric or not."""
+    """Return the arrays with two axes, numeric or not."""
     return [v for v in variables if map_shape(v.shape) and v.kind != "other"]
 
 
@@ -54,19 +54,19 @@ def find_cube(
     argument: str = "data",
     maps: Sequence[Variable] = (),
 ) -> Variable:
-    """Return the variable that is the cube: the one named, or the only one of three axes.
+    """Return the variable of the cube: the named one, or the only one with three axes.
 
-    Of several, the only one that a variable of `maps` fits is taken.
+    If there are several, it is the only one that fits a variable of `maps`.
 
     Raises:
-        InputError: no such variable, no cube, or several and no key.
+        InputError: no such variable, no cube, or several cubes without a key.
     """
     if key is not None:
         variable = contents.get(key, argument)
         _require_number(variable, contents, argument)
         if len(variable.shape) != 3:
             raise InputError(
-                f"{argument}: {variable} in {contents.path} is no cube: three axes needed"
+                f"{argument}: {variable} in {contents.path} is not a cube; three axes are needed"
             )
         return variable
     cubes = [v for v in contents.variables if len(v.shape) == 3 and map_shape(v.shape) is None]
@@ -89,11 +89,11 @@ def find_cube(
     one_band = flat if len(contents.variables) == 1 else [v for v in flat if len(v.shape) == 3]
     if len(one_band) == 1:
         raise InputError(
-            f"{argument}: {one_band[0]} in {contents.path} has one band, a scene needs at least 2"
+            f"{argument}: {one_band[0]} in {contents.path} has one band; a scene needs at least 2"
         )
     names = listed(contents.variables, len(contents.variables))
     raise InputError(
-        f"{argument}: {contents.path} is not a scene: it holds {names}, and no numeric cube of "
+        f"{argument}: {contents.path} is not a scene: it holds {names}, but no numeric cube with "
         "three axes (height, width, bands)"
     )
 
@@ -114,21 +114,22 @@ def find_maps(
 
     Args:
         contents: the file.
-        key: the map's name, or two names with a comma between them (training, test).
-        cube_shape: the shape of the cube as stored, which maps must fit on two axes; None fits any.
-        argument: what the user calls the file.
-        unlabelled: the value that stands for 0, or None; in the maps returned it is 0.
-        zero_is_a_class: whether 0 is a class like others; ids are then one more than in the file.
+        key: the map's name, or two names separated by a comma (training, test).
+        cube_shape: the shape of the cube in the file; a map must match two of its axes. None
+            accepts any map.
+        argument: name of the file in messages.
+        unlabelled: another label of unlabelled pixels, which becomes 0; or None.
+        zero_is_a_class: whether 0 is a class; the ids are then one more than in the file.
 
     Raises:
-        InputError: no map, none that fits, or several and no key.
+        InputError: no map, no map that fits, or several maps without a key.
     """
 
     def read(variables: Sequence[Variable]) -> list[tuple[str, Array]]:
         if zero_is_a_class and len(variables) == 2:
             names = " and ".join(shown(variable.name) for variable in variables)
             raise InputError(
-                f"zero is a class: one label map needed, not {names}: what is 0 there?"
+                f"zero is a class: needs a single label map, not {names}, where 0 is ambiguous"
             )
         marks = _Marks(unlabelled, zero_is_a_class)
         return [_load_map(variable, contents, argument, marks) for variable in variables]
@@ -136,7 +137,7 @@ def find_maps(
     if key is not None:
         keys = [name.strip() for name in key.split(",")]
         if len(keys) > 2:
-            raise InputError(f"--labels-key: {key!r} names {len(keys)} maps, one or two needed")
+            raise InputError(f"--labels-key: {key!r} names {len(keys)} maps; one or two are needed")
         if len(set(keys)) < len(keys):
             raise InputError(f"--labels-key: {key!r} names one map twice")
         return read([contents.get(name, argument) for name in keys])
@@ -151,7 +152,7 @@ def find_maps(
     fit = [(name, values) for name, values in loaded if _may_be_ground_truth(values)]
     if len(fit) == 1:
         return fit
-    # Which of several is meant, only the user knows.
+    # Only the user can choose one of several maps.
     names = listed(fitting, len(fitting))
     raise InputError(
         f"{argument}: {contents.path} holds several maps ({names}): name one with --labels-key"
@@ -164,7 +165,7 @@ def _fitting(
     cube_shape: tuple[int, ...] | None,
     argument: str,
 ) -> list[Variable]:
-    """The maps of a file that fit the cube; refuses a file without any."""
+    """Return the maps of a file that fit the cube; refuse a file without such a map."""
     if not maps:
         names = listed(contents.variables, len(contents.variables))
         if unfit := of_map_shape(contents.variables):
@@ -181,7 +182,7 @@ def _fitting(
 
 
 def fits(labels: tuple[int, ...], cube: tuple[int, ...]) -> bool:
-    """Tell whether a map's height and width are two axes of the cube, in that order."""
+    """Return whether a map's height and width are two axes of the cube, in that order."""
     shape = map_shape(labels)
     return shape in ((cube[0], cube[1]), (cube[1], cube[2]), (cube[0], cube[2]))
 
@@ -195,7 +196,10 @@ def _split_pair(maps: Sequence[Variable]) -> tuple[Variable, Variable] | None:
 
 
 def _may_be_ground_truth(values: Array) -> bool:
-    """Tell whole numbers of at least two classes; a mask has one, coordinates are not whole."""
+    """Return whether values can be labels: whole numbers with at least two classes.
+
+    This excludes masks, which have one class, and coordinates, which are not whole.
+    """
     if values.dtype.kind == "f" and not np.array_equal(values, np.floor(values)):
         return False
     ids = np.unique(values)
@@ -203,7 +207,7 @@ def _may_be_ground_truth(values: Array) -> bool:
 
 
 class _Marks(NamedTuple):
-    """What the user says of labels: which stands for none, and whether 0 is a class."""
+    """How the user wants labels read: another unlabelled value, and whether 0 is a class."""
 
     unlabelled: int | None
     zero_is_a_class: bool
@@ -217,10 +221,12 @@ def _load_map(
     if unlabelled is not None and not -(2**63) <= unlabelled < 2**63:
         raise InputError(f"unlabelled {unlabelled}: must be a label, a whole number of 64 bits")
     if unlabelled == 0 and marks.zero_is_a_class:
-        raise InputError("unlabelled 0: 0 is no label of unlabelled pixels where zero is a class")
+        raise InputError("unlabelled 0: cannot be given together with zero is a class")
     shape = map_shape(variable.shape)
     if shape is None:
-        raise InputError(f"{argument}: {variable} in {contents.path} is no map: two axes needed")
+        raise InputError(
+            f"{argument}: {variable} in {contents.path} is not a map; two axes are needed"
+        )
     values = load(variable, contents, argument).reshape(shape)
     empty = np.zeros(shape, np.bool_)
     for mark in (variable.nodata, unlabelled):
@@ -235,5 +241,5 @@ def _load_map(
 def _require_number(variable: Variable, contents: Contents, argument: str) -> None:
     if variable.kind != "number":
         raise InputError(
-            f"{argument}: {variable} in {contents.path} is {variable.kind}, real numbers needed"
+            f"{argument}: {variable} in {contents.path} is {variable.kind}; real numbers are needed"
         )

@@ -1,4 +1,4 @@
-"""Where a scene lies: coordinate system and transform, between ENVI headers and GeoTIFF tags.
+"""Position of a scene on the earth: convert between ENVI headers and GeoTIFF tags.
 
 ENVI: map info and coordinate system string (https://www.nv5geospatialsoftware.com/docs/enviheaderfiles.html).
 GeoTIFF: OGC 19-008r4.
@@ -32,7 +32,7 @@ _UTM = (
 
 _ZONE = r"UTM[ _]zone[ _](\d+)([NS])"
 
-# (code, TIFF type, count, value), as tifffile's `extratags` takes them, less its last field.
+# (code, TIFF type, count, value): tifffile's `extratags` without the last field.
 Tag = tuple[int, int, int, Any]
 _ASCII, _SHORT, _DOUBLE = 2, 3, 12
 
@@ -44,10 +44,10 @@ class Geo:
     Attributes:
         transform: (a, b, c, d, e, f) with x = a col + b row + c and y = d col + e row + f, for the
             upper left corner of a pixel; None if unknown.
-        epsg: the coordinate system's EPSG code, or None.
+        epsg: the EPSG code of the coordinate system, or None.
         wkt: its well-known text, or None.
-        envi: the ENVI header's own fields, verbatim, when the scene came from one.
-        tags: the GeoTIFF's own tags, verbatim, when the scene came from one.
+        envi: the fields of the ENVI header, unchanged, if the scene has one.
+        tags: the tags of the GeoTIFF, unchanged, if the scene is one.
     """
 
     transform: tuple[float, float, float, float, float, float] | None
@@ -83,7 +83,7 @@ class Geo:
         return cls(_transform_of_tags(values, point), epsg, wkt, tags=kept)
 
     def to_tags(self) -> tuple[Tag, ...]:
-        """Return GeoTIFF tags: the file's own, or made from transform and coordinate system."""
+        """Return GeoTIFF tags: those of the file, or made from transform and coordinate system."""
         if self.tags:
             return self.tags
         tags: list[Tag] = []
@@ -107,8 +107,8 @@ class Geo:
         elif self.wkt is not None:
             text = f"{_ESRI}{self.wkt}|"
             keys.append((_GEOGRAPHIC if geographic else _PROJECTED, 0, 1, _USER_DEFINED))
-            # GDAL reads the text only under the projected citation, and only where the model type
-            # is none of the standard's own.
+            # GDAL reads the text only from the projected citation, and only if the model type is
+            # not one of the standard.
             model = _USER_DEFINED
             keys.append((_CITATION, ASCII_PARAMS, len(text), 0))
         else:
@@ -121,10 +121,10 @@ class Geo:
         return tuple(tags)
 
     def to_envi(self) -> dict[str, str]:
-        """Return header fields: the header's own, or made from transform and coordinate system.
+        """Return header fields: those of the file, or made from transform and coordinate system.
 
-        ENVI has no EPSG codes: a code outside UTM and WGS-84 needs rasterio, which knows its text;
-        without it the map becomes "Arbitrary".
+        ENVI has no EPSG codes. For a code outside UTM and WGS-84 rasterio gives the text. Without
+        rasterio the projection becomes "Arbitrary".
         """
         if self.envi:
             return dict(self.envi)
@@ -165,8 +165,8 @@ def _transform_of_map_info(
         angle = 0.0
     angle = angle if math.isfinite(angle) else 0.0
     cosine, sine = math.cos(angle), math.sin(angle)
-    # The reference pixel is counted from 1, at its upper left corner. The signs of a rotation, and
-    # that it does not turn the way to the reference pixel, are GDAL's reading of the header.
+    # The reference pixel counts from 1 and means its upper left corner. As in GDAL, a rotation does
+    # not turn the offset to the reference pixel; its signs are GDAL's, too.
     left, top = x - width * (column - 1), y + height * (row - 1)
     return width * cosine, width * sine, left, height * sine, -height * cosine, top
 
@@ -185,7 +185,7 @@ def _epsg_of_map_info(info: Sequence[str]) -> int | None:
 
 
 def _epsg_of_wkt(wkt: str) -> int | None:
-    # The outermost authority stands last.
+    # The outermost authority is the last one in the text.
     authority = re.findall(r'AUTHORITY\["EPSG",\s*"?(\d+)"?\]\s*\]\s*$', wkt)
     if authority:
         return int(authority[-1])
@@ -196,7 +196,7 @@ def _epsg_of_wkt(wkt: str) -> int | None:
     for _, pattern, north, south in _UTM:
         zone = re.fullmatch(rf"{pattern}[ _/]*{_ZONE}", name[1], re.IGNORECASE)
         if zone is None and datum and re.fullmatch(rf"(?:GCS_)?{pattern}", datum[1], re.IGNORECASE):
-            # ENVI itself names the zone alone: the datum stands one level deeper.
+            # ENVI names only the zone here; the datum is one level deeper.
             zone = re.fullmatch(_ZONE, name[1], re.IGNORECASE)
         if zone is not None:
             base = south if zone[2].upper() == "S" else north
@@ -233,7 +233,7 @@ def _wkt_of_epsg(epsg: int | None) -> str | None:
         return None
     try:
         return str(crs.from_epsg(epsg).to_wkt(version="WKT1_ESRI"))
-    except ValueError:  # rasterio's CRSError is one: no such code
+    except ValueError:  # rasterio's CRSError is a ValueError: an unknown code
         return None
 
 
@@ -262,6 +262,6 @@ def _transform_of_tags(
         a, b, c, d, e, f = width, 0.0, x - column * width, 0.0, -height, y + row * height
     else:
         return None
-    if point:  # the tie is the pixel's centre, the transform its corner
+    if point:  # the tie point is the pixel's centre, but the transform is for its corner
         c, f = c - (a + b) / 2, f - (d + e) / 2
     return a, b, c, d, e, f

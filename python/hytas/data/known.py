@@ -1,4 +1,4 @@
-"""Class names of the field's benchmark scenes, recognised by how many pixels each class has."""
+"""Class names of benchmark scenes, which are recognised by the pixel counts of their classes."""
 
 _INDIAN_PINES = (
     "Alfalfa",
@@ -18,7 +18,7 @@ _INDIAN_PINES = (
     "Buildings-Grass-Trees-Drives",
     "Stone-Steel-Towers",
 )
-# The order of SpectralFormer and HyTAS (supplementary, table 3), as indices into the usual one.
+# The class order of SpectralFormer and HyTAS (supplement, table 3), as indices into the usual one.
 _HYTAS_ORDER = (1, 2, 3, 4, 5, 7, 9, 10, 11, 12, 13, 14, 15, 0, 6, 8)
 _SALINAS = (
     "Brocoli_green_weeds_1",

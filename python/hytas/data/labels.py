@@ -1,4 +1,4 @@
-"""Label maps made plain: whole numbers, 0 for unlabelled, classes 1..C."""
+"""Check label maps, and number their classes 1..C; 0 means unlabelled."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -10,14 +10,14 @@ from hytas.data.contents import Array
 from hytas.errors import InputError
 
 USUAL_MARKS = (255, 65535)
-"""Ids that other programs give to unlabelled pixels."""
+"""Ids that other programs often use for unlabelled pixels."""
 
 LabelMap = npt.NDArray[np.int32]
 
 
 @dataclass(frozen=True)
 class Labels:
-    """Label maps of one scene, of the classes 1..C; `ids` are the file's numbers for them."""
+    """Label maps of one scene with classes 1..C; `ids` are the numbers of the file."""
 
     labels: LabelMap
     train: LabelMap | None
@@ -30,7 +30,7 @@ def check_map(name: str, values: Array, argument: str = "labels") -> npt.NDArray
     """Return a label map as int64.
 
     Raises:
-        InputError: values that are not whole numbers, negative ones, or of more than 31 bits.
+        InputError: a value is not a whole number, is negative, or has more than 31 bits.
     """
     if values.dtype.kind == "f":
         wrong = ~np.isfinite(values) | (values != np.floor(values)) | (np.abs(values) > 2**53)
@@ -41,7 +41,7 @@ def check_map(name: str, values: Array, argument: str = "labels") -> npt.NDArray
                 "labels must be whole numbers"
             )
     elif values.dtype.kind not in "iub":
-        raise InputError(f"{argument}: {name} is of type {values.dtype}, whole numbers needed")
+        raise InputError(f"{argument}: {name} is of type {values.dtype}; whole numbers are needed")
     if values.max(initial=0) >= 2**31:  # maps hold 32 bits
         raise InputError(f"{argument}: {name} holds {values.max()}: labels must be below 2^31")
     whole: npt.NDArray[np.int64] = values.astype(np.int64)
@@ -49,8 +49,8 @@ def check_map(name: str, values: Array, argument: str = "labels") -> npt.NDArray
         row, column = (int(i) for i in np.argwhere(whole < 0)[0])
         raise InputError(
             f"{argument}: {name} is {whole[row, column]} at row {row}, column {column}: "
-            f"labels must be 0 (unlabelled) or more; --unlabelled {whole[row, column]} takes it "
-            "for 0"
+            "labels must be 0 (unlabelled) or more; if it marks unlabelled pixels, say "
+            f"--unlabelled {whole[row, column]}"
         )
     return whole
 
@@ -59,8 +59,8 @@ def join(maps: Sequence[tuple[str, Array]], argument: str = "labels") -> Labels:
     """Join one map, or a training and a test map, into labels of the classes 1..C.
 
     Raises:
-        InputError: bad values, maps of different shapes, two classes for one pixel, a class in the
-            test map only, no labelled pixel, or a single class.
+        InputError: a value is bad, the shapes differ, a pixel has two classes, a class is only in
+            the test map, no pixel is labelled, or there is a single class.
     """
     checked = [(name, check_map(name, values, argument)) for name, values in maps]
     notes: list[str] = []
@@ -73,12 +73,12 @@ def join(maps: Sequence[tuple[str, Array]], argument: str = "labels") -> Labels:
         raise InputError(f"{argument}: {names} holds no labelled pixel: all values are 0")
     if ids.size == 1:
         raise InputError(
-            f"{argument}: {names} holds the single class {ids[0]}: at least 2 classes needed; "
-            "--zero-is-a-class takes 0 for one, too"
+            f"{argument}: {names} holds the single class {ids[0]}: at least 2 classes are needed; "
+            "if 0 is a class, say --zero-is-a-class"
         )
     if ids[-1] in USUAL_MARKS and ids[-1] > ids[-2] + 1:
         notes.append(
-            f"{ids[-1]} in {names} is taken for a class: if it marks unlabelled pixels, say "
+            f"{ids[-1]} in {names} is read as a class: if it marks unlabelled pixels, say "
             f"--unlabelled {ids[-1]}"
         )
     whole = [np.where(m > 0, np.searchsorted(ids, m) + 1, 0).astype(np.int32) for _, m in checked]
@@ -93,7 +93,7 @@ def join(maps: Sequence[tuple[str, Array]], argument: str = "labels") -> Labels:
         if given:
             raise InputError(
                 f"{argument}: all {given} pixels of class {known[missing[0] - 1]} in "
-                f"{checked[0][0]} are in {checked[1][0]} too, and what is in both only tests: "
+                f"{checked[0][0]} are also in {checked[1][0]}, and a pixel in both is only tested: "
                 "the test map must leave some to train on"
             )
         raise InputError(

@@ -1,4 +1,4 @@
-"""How much of a file is looked at: a small file must not cost minutes or gigabytes."""
+"""Limits for reading a file, so that a small file cannot take minutes or gigabytes."""
 
 import math
 from collections.abc import Iterable
@@ -8,27 +8,27 @@ from typing import Any
 from hytas.errors import InputError, escaped
 
 MOST_VARIABLES = 2000
-"""Arrays, members or datasets that are listed of one file; pages have a limit of their own."""
+"""Arrays, members or datasets of one file; pages of a TIFF have a limit of their own."""
 MOST_WAVELENGTHS = 2**16
 MOST_NAMED = 10
 """Names in one message."""
 MOST_SHOWN = 200
 """Characters of a name in a message."""
 
-# Deflate packs zeros 1000 times; scenes, 2 to 20 times. Small arrays are read at any rate.
+# Deflate shrinks zeros 1000 times, and scenes 2 to 20 times. Small arrays are always read.
 ALWAYS_READ = 64 * 2**20
 MOST_INFLATED = 100
 
 
 def check_count(count: int, what: str, most: int = MOST_VARIABLES) -> None:
-    """Refuse a file that holds more things than are listed.
+    """Refuse a file that holds too many things.
 
     Raises:
-        InputError: `count` of `what` are more than `most`.
+        InputError: `count` of `what` is more than `most`.
     """
     if count > most:
         raise InputError(
-            f"the file holds more than {most} {what}, the most that is listed: put the cube and "
+            f"the file holds more than {most} {what}, the most that hytas lists; put the cube and "
             "its labels into a file of their own"
         )
 
@@ -42,7 +42,7 @@ def check_inflated(name: str, size: int, stored: int) -> None:
         stored: bytes in the file, at most.
 
     Raises:
-        InputError: it is larger than ALWAYS_READ, and than MOST_INFLATED times `stored`.
+        InputError: `size` is larger than ALWAYS_READ and than MOST_INFLATED times `stored`.
     """
     if size > max(ALWAYS_READ, MOST_INFLATED * stored):
         raise InputError(
@@ -53,18 +53,18 @@ def check_inflated(name: str, size: int, stored: int) -> None:
 
 
 def bytes_of(shape: Iterable[int], itemsize: int) -> int:
-    """Bytes of an array in memory; of no overflow, as numpy's product has."""
+    """Return the bytes of an array in memory, without the overflow of numpy's product."""
     return math.prod(map(int, shape)) * itemsize
 
 
 def shown(name: str) -> str:
-    """A name of a file as part of a message: one line, and not endless."""
+    """Return a name from a file for a message: on one line, and shortened."""
     text = escaped(name)
     return text if len(text) <= MOST_SHOWN else f"{text[:MOST_SHOWN]}..."
 
 
 def listed(items: Iterable[Any], count: int) -> str:
-    """The first of `count` items as one text, and how many there are more."""
+    """Return the first of `count` items as one text, and the number of the others."""
     named = ", ".join(str(item) for item in islice(items, MOST_NAMED))
     more = count - MOST_NAMED
     return f"{named} and {more} more" if more > 0 else named or "nothing"

@@ -17,12 +17,12 @@ _KELLY = bytes.fromhex(
 
 
 def palette(classes: int) -> Palette:
-    """Return `classes` distinct colours, (classes, 3) RGB; none is black, the unlabelled colour."""
+    """Return `classes` distinct colours, (classes, 3) RGB, without black, which is unlabelled."""
     colours = [tuple(_KELLY[i : i + 3]) for i in range(0, len(_KELLY), 3)][:classes]
     used = set(colours)
     step = 0
     while len(colours) < classes:
-        # Hues a golden angle apart never repeat; value and saturation alternate between them.
+        # Hues in steps of the golden angle never repeat; value and saturation alternate.
         hue, step = (step * 0.61803398875) % 1.0, step + 1
         rgb = colorsys.hsv_to_rgb(hue, (0.95, 0.5, 0.7)[step % 3], (0.95, 0.8, 0.6)[step % 3])
         colour = tuple(round(255 * channel) for channel in rgb)

@@ -1,4 +1,4 @@
-"""Square patches around pixels, mirrored at the scene's border."""
+"""Cut square patches around pixels, mirrored at the scene's border."""
 
 from dataclasses import dataclass
 
@@ -16,14 +16,14 @@ def check_patch_side(patch_size: int) -> None:
         InputError: an even, zero or negative side.
     """
     if patch_size < 1 or patch_size % 2 == 0:
-        raise InputError(f"patch size: {patch_size} must be an odd number of at least 1")
+        raise InputError(f"patch size: {patch_size} must be odd and at least 1")
 
 
 def check_patch_size(patch_size: int, height: int, width: int) -> None:
     """Refuse a patch that has no centre pixel or does not fit the scene.
 
     Raises:
-        InputError: an even, zero or negative side, or one above the scene's shorter side.
+        InputError: the side is even, zero or negative, or longer than the scene's shorter side.
     """
     check_patch_side(patch_size)
     if patch_size > min(height, width):
@@ -34,7 +34,7 @@ def check_patch_size(patch_size: int, height: int, width: int) -> None:
 
 @dataclass(frozen=True, eq=False)
 class PatchReader:
-    """Gathers patches of a cube; mirrors indices instead of padding, so the cube is not copied.
+    """Cut patches out of a cube; mirrored indices replace padding, so the cube is not copied.
 
     Attributes:
         cube: (H, W, B), may be a memory map.
@@ -56,7 +56,7 @@ class PatchReader:
         flat = np.asarray(pixels, dtype=np.int64)
         if flat.size and (flat.min() < 0 or flat.max() >= height * width):
             raise InputError(
-                f"pixels: {flat.min()} to {flat.max()}, must be 0 to {height * width - 1}"
+                f"pixels: {flat.min()} to {flat.max()}; must be 0 to {height * width - 1}"
             )
         reach = np.arange(self.patch_size) - self.patch_size // 2
         rows = mirror((flat // width)[:, None] + reach, height)
@@ -74,6 +74,8 @@ def extract_patches(cube: Array, pixels: npt.ArrayLike, patch_size: int) -> Arra
 
 
 def mirror(index: npt.NDArray[np.int64], size: int) -> npt.NDArray[np.int64]:
-    """Fold indices up to `size` - 1 beyond either end back inside 0..`size` - 1, the end itself not
-    repeated, as 'reflect' of numpy.pad does."""
+    """Mirror indices outside 0..`size` - 1 back inside, as 'reflect' of numpy.pad does.
+
+    An index may be up to `size` - 1 beyond either end. The end itself is not repeated.
+    """
     return np.asarray((size - 1) - np.abs((size - 1) - np.abs(index)))

@@ -1,4 +1,4 @@
-"""Band selection and scaling, fitted on training pixels only."""
+"""Select bands and scale them, fitted on training pixels only."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -14,15 +14,16 @@ from hytas.errors import InputError
 
 METHODS = ("standard", "minmax")
 LEAST_REACH = 10.0
-"""In scaled units. What lies farther out than training pixels do, twice over, is clipped: a hot
-pixel, or a fill value that no file declares, should not drown the patches of its neighbours."""
+"""Smallest reach, in scaled units. Values beyond twice the largest of the training pixels are
+clipped, so that a hot pixel or an undeclared no-data value does not dominate its neighbours'
+patches."""
 
 
 @dataclass(frozen=True, eq=False)
 class Preprocessing:
-    """What turns a sensor's values into a network's: `(x[..., bands] - offset) / scale`.
+    """Scaling of raw values for a network: `(x[..., bands] - offset) / scale`.
 
-    Clipped to -reach to reach.
+    The result is clipped to -reach..reach.
 
     Attributes:
         bands: (b,) kept bands, indices into the sensor's, ascending.
@@ -30,9 +31,9 @@ class Preprocessing:
         scale: (b,) float32, positive; standard deviation or range.
         method: one of METHODS.
         sensor_bands: B, bands of the raw cube.
-        nodata: the value that stands for no data, or None; it scales to 0, as NaN does.
-        reach: the largest scaled value; twice that of the training pixels, and at least 10. None
-            clips nothing.
+        nodata: the no-data value, or None; it scales to 0, as NaN does.
+        reach: the largest scaled value: twice that of the training pixels, and at least 10. None
+            means no clipping.
     """
 
     bands: npt.NDArray[np.int64]
@@ -53,14 +54,14 @@ class Preprocessing:
         bad_bands: Sequence[int] = (),
         nodata: float | None = None,
     ) -> Self:
-        """Fit on training spectra (N, B); drops bands that are constant over them, or dead.
+        """Fit on training spectra (N, B); drop dead bands and bands that are constant.
 
         Args:
-            spectra: raw values, finite but for bands that hold no finite value at all.
+            spectra: raw values; finite, except in bands without any finite value.
             method: "standard" (zero mean, unit deviation) or "minmax" (0 to 1).
-            bands: a selection to start from, as `parse_bands` reads it; None takes all but the bad.
-            bad_bands: indices to leave out when there is no selection.
-            nodata: a value that is no measurement; a band is fitted on the others.
+            bands: a selection that `parse_bands` reads; None means all bands except the bad ones.
+            bad_bands: indices to leave out if there is no selection.
+            nodata: the no-data value; a band is fitted on the other values.
 
         Raises:
             InputError: an unknown method, a bad selection, a value that is not finite, or fewer
@@ -70,7 +71,7 @@ class Preprocessing:
             raise InputError(f"scaling: {method!r} is not one of {', '.join(METHODS)}")
         count = spectra.shape[1]
         if spectra.shape[0] == 0:
-            raise InputError("training pixels: none; scaling needs at least one")
+            raise InputError("training pixels: there are none; scaling needs at least one")
         chosen = select_bands(bands, bad_bands, count)
         values = spectra[:, chosen].astype(np.float64)
         empty = np.zeros(values.shape, np.bool_) if nodata is None else values == nodata
@@ -91,8 +92,8 @@ class Preprocessing:
         if alive.sum() < 2:
             unseen = int(((high > low) & ~alive).sum())
             raise InputError(
-                f"bands: {int(alive.sum())} of {len(chosen)} vary over the training pixels, "
-                f"at least 2 needed{f'; {unseen} vary by less than float32 holds' * (unseen > 0)}"
+                f"bands: {int(alive.sum())} of {len(chosen)} vary over the training pixels; at "
+                f"least 2 must vary{f'; {unseen} vary by less than float32 holds' * (unseen > 0)}"
             )
         farthest = np.maximum(offset - low, high - offset)[alive] / scale[alive]
         return cls(
@@ -114,7 +115,7 @@ class Preprocessing:
         method: str = "standard",
         bands: str | None = None,
     ) -> Self:
-        """Fit on the pixels (flat indices) of a scene; the others are not looked at."""
+        """Fit on the pixels (flat indices) of a scene, and on no others."""
         rows, columns = np.unravel_index(np.asarray(pixels), scene.labels.shape)
         spectra = np.asarray(scene.cube[rows, columns])
         return cls.fit(
@@ -122,18 +123,20 @@ class Preprocessing:
         )
 
     def apply(self, patches: Array) -> npt.NDArray[np.float32]:
-        """Scale raw values (..., B) to (..., b); what is no data or not finite becomes 0.
+        """Scale raw values (..., B) to (..., b); no-data and non-finite values become 0.
 
-        Values beyond float32 are not finite.
+        Values beyond float32 count as not finite.
 
         Raises:
-            InputError: another number of bands than the sensor's.
+            InputError: the number of bands is not that of the sensor.
         """
         if patches.shape[-1] != self.sensor_bands:
             raise InputError(
-                f"bands: {patches.shape[-1]} given, the scaling was fitted on {self.sensor_bands}"
+                f"bands: {patches.shape[-1]} given; the scaling was fitted on {self.sensor_bands}"
             )
-        with np.errstate(over="ignore", invalid="ignore"):  # of fill values; they become 0 below
+        with np.errstate(
+            over="ignore", invalid="ignore"
+        ):  # no-data values may overflow; they become 0 below
             values = patches[..., self.bands].astype(np.float32)
             absent = None if self.nodata is None else values == np.float32(self.nodata)
             values -= self.offset
@@ -148,10 +151,10 @@ class Preprocessing:
 
     @property
     def dark(self) -> npt.NDArray[np.float32]:
-        """Scaled values (b,) of a pixel of zero counts, at most 10 from 0.
+        """Return the scaled values (b,) of a pixel with zero counts, limited to -10..10.
 
-        A band whose counts have a large offset or hardly vary would be farther away: there zero
-        counts are not the absence of light.
+        A band whose counts have a large offset or hardly vary would go beyond these limits. In such
+        a band zero counts do not mean darkness.
         """
         dark: npt.NDArray[np.float32] = -self.offset / self.scale
         return np.clip(dark, -LEAST_REACH, LEAST_REACH)
@@ -173,7 +176,7 @@ class Preprocessing:
         """Rebuild from the JSON form.
 
         Raises:
-            InputError: a missing field, lists of different length, or values out of their range.
+            InputError: a field is missing, lists differ in length, or a value is out of range.
         """
         try:
             result = cls(
@@ -202,6 +205,6 @@ class Preprocessing:
 
 
 def _tells_apart(offset: Array, scale: Array) -> npt.NDArray[np.bool_]:
-    """(B,), True where float32 can hold differences of `scale` between values near `offset`."""
+    """Return (B,), True where float32 resolves differences of `scale` near `offset`."""
     single = np.finfo(np.float32)
     return np.asarray((scale > single.eps * np.abs(offset)) & (scale >= single.tiny))

@@ -2,8 +2,8 @@
 
 import hashlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -23,24 +23,26 @@ class Scene:
     """A cube and its ground truth.
 
     Attributes:
-        name: the file's, without its suffix, or "synthetic".
+        name: of the file, without its suffix, or "synthetic".
         cube: (H, W, B) in the sensor's own type, native byte order; may be a memory map.
         labels: (H, W) int32, 0 unlabelled, classes 1..C; the union of `train` and `test`.
-        train, test: (H, W) int32, the file's own fixed split, or None.
-        class_names: of the classes 1..C.
-        class_ids: the file's numbers for them.
+        train, test: (H, W) int32, the fixed split of the file, or None.
+        class_names: names of the classes 1..C.
+        class_ids: numbers of the classes in the file.
         wavelengths: (B,) band centres in nm, or None.
-        valid: (H, W), False where a band in use is NaN or infinite, or all are `nodata`; such
+        valid: (H, W), False where a band in use is NaN or infinite, or all are `nodata`; these
             pixels are unlabelled.
-        sources: the files read.
-        fingerprint: sha256 of cube, its type, labels, split, class ids, bad bands and mark for no
-            data, in hex.
-        notes: one-line remarks on what was masked or put right.
-        train_counts: training pixels of each class that were published for the scene, or None.
+        sources: the files that were read.
+        fingerprint: sha256 of cube, its type, labels, split, class ids, bad bands and no-data
+            value, in hex.
+        notes: one-line remarks on masked pixels and on corrections.
+        train_counts: published numbers of training pixels of each class, or None.
         bad_bands: indices of the bands that the file marks as bad.
-        nodata: the value that stands for no data, or None. A pixel that holds nothing else is not
-            valid, and unlabelled.
-        class_colours: RGB of the classes 1..C as the label file has them, or None.
+        nodata: the no-data value, or None. A pixel with this value in all bands is not valid, and
+            is unlabelled.
+        class_colours: RGB of the classes 1..C from the label file, or None.
+        polygons: (H, W) number of the polygon or point that labels a pixel, from 1; None if the
+            labels are a map.
     """
 
     name: str
@@ -59,40 +61,47 @@ class Scene:
     bad_bands: tuple[int, ...] = ()
     nodata: float | None = None
     class_colours: tuple[tuple[int, int, int], ...] | None = None
+    polygons: LabelMap | None = None
 
     @property
     def height(self) -> int:
-        """Rows of the cube."""
+        """Return the number of rows of the cube."""
         return int(self.cube.shape[0])
 
     @property
     def width(self) -> int:
-        """Columns of the cube."""
+        """Return the number of columns of the cube."""
         return int(self.cube.shape[1])
 
     @property
     def bands(self) -> int:
-        """Bands of the sensor, dead ones included."""
+        """Return the number of bands of the sensor, dead bands included."""
         return int(self.cube.shape[2])
 
     @property
     def classes(self) -> int:
-        """Number of classes, unlabelled not counted."""
+        """Return the number of classes, without unlabelled."""
         return len(self.class_ids)
 
     @property
     def palette(self) -> Palette:
-        """Colours of the classes, (C, 3) RGB: the label file's, or those that hytas chooses."""
+        """Return colours of the classes, (C, 3) RGB: from the label file, or chosen by hytas."""
         if self.class_colours is not None:
             return np.array(self.class_colours, np.uint8)
         return palette(self.classes)
 
+    def with_polygons(self, polygons: LabelMap) -> Self:
+        """Return the scene with the numbers (H, W) of the shapes that label its pixels."""
+        parts = f"{self.fingerprint} {_digest(polygons, np.int32)}"
+        changed = hashlib.sha256(parts.encode()).hexdigest()
+        return replace(self, polygons=polygons, fingerprint=changed)
+
     def targets(self, pixels: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-        """Class indices (n,), 0-based, of flat pixel indices (n,); -1 of an unlabelled one."""
+        """Return class indices (n,), 0-based, of flat pixel indices (n,); unlabelled: -1."""
         return self.labels.ravel()[pixels].astype(np.int64) - 1
 
     def class_counts(self) -> dict[str, int]:
-        """Labelled pixels of each class."""
+        """Return the number of labelled pixels of each class."""
         counts = np.bincount(self.labels.ravel(), minlength=self.classes + 1)[1:]
         return {name: int(count) for name, count in zip(self.class_names, counts, strict=True)}
 
@@ -114,32 +123,29 @@ def scene_from_arrays(
     bad_bands: Sequence[int] = (),
     bands: str | None = None,
 ) -> Scene:
-    """Check arrays and make a scene of them.
+    """Check arrays and return a scene with them.
 
-    Labelled pixels must be finite in the bands in use: those selected, but for the dead ones, which
-    hold a value in no labelled pixel. One that is finite in none is left unlabelled.
+    A band is dead if it has no value in any labelled pixel. A labelled pixel must be finite in all
+    selected bands that are not dead. If it is finite in none of them, it becomes unlabelled.
 
     Args:
         cube: (H, W, B), whole numbers or floats of at most 64 bits.
-        labels: (H, W), 0 unlabelled; or `train` and `test`, a fixed split, instead.
+        labels: (H, W), 0 unlabelled; or give a fixed split as `train` and `test` instead.
         name: of the scene.
         wavelengths: (B,) in nm.
-        class_names: by id, or in the order of the ids found; equal ones are numbered.
-        sources: the files they come from.
+        class_names: by id, or in the order of the ids found; equal names get numbers.
+        sources: the files of the arrays.
         notes: remarks to keep.
         map_names: what messages call the maps.
-        nodata: the value that stands for no data.
-        class_colours: RGB by id; used if every class has one, not black, and no two the same.
+        nodata: the no-data value.
+        class_colours: RGB by id; used if every class has a colour of its own that is not black.
         bad_bands: indices of the bands that the file marks as bad.
-        bands: the selection that will be used, as `parse_bands` reads it; None is all but the bad.
-            The scene keeps all bands: it only tells where to look for NaN.
+        bands: the selection to check for NaN, as `parse_bands` reads it; None: all but the bad.
 
     Raises:
-        InputError: arrays that are no scene, in one line.
+        InputError: the arrays are not a scene; in one line.
     """
-    check_cube(cube, "data")
-    maps = _named_maps(labels, train, test, map_names)
-    _check_shapes(maps, cube)
+    maps = _checked_maps(cube, labels, train, test, map_names)
     nodata = as_held(nodata, cube.dtype)
     joined, valid, remarks = _masked(cube, maps, nodata, (bands, bad_bands))
     return Scene(
@@ -161,13 +167,27 @@ def scene_from_arrays(
     )
 
 
+def _checked_maps(
+    cube: Array,
+    labels: Array | None,
+    train: Array | None,
+    test: Array | None,
+    names: Sequence[str],
+) -> list[tuple[str, Array]]:
+    """Return the maps with their names, after a check that they and the cube make a scene."""
+    check_cube(cube, "data")
+    maps = _named_maps(labels, train, test, names)
+    _check_shapes(maps, cube)
+    return maps
+
+
 def _masked(
     cube: Array,
     maps: list[tuple[str, Array]],
     nodata: float | None,
     selection: tuple[str | None, Sequence[int]],
 ) -> tuple[Labels, npt.NDArray[np.bool_], tuple[str, ...]]:
-    """The joined maps without empty pixels, which pixels (H, W) hold data, and remarks on both."""
+    """Return the joined maps without empty pixels, which pixels (H, W) hold data, and notes."""
     labelled = np.logical_or.reduce([values != 0 for _, values in maps])
     alive = measured_bands(cube, labelled, nodata)
     used = np.intersect1d(select_bands(*selection, cube.shape[2]), alive)
@@ -195,22 +215,22 @@ def check_cube(cube: Array, argument: str) -> None:
     """Refuse an array that cannot be a cube.
 
     Raises:
-        InputError: not three axes, an empty axis, fewer than 2 bands, or not real numbers of
-            at most 64 bits.
+        InputError: the array has not three axes, an axis is empty, there are fewer than 2 bands, or
+            values are not real numbers of at most 64 bits.
     """
     shape = " x ".join(map(str, cube.shape))
     if cube.dtype.kind not in "iuf":
-        raise InputError(f"{argument}: the cube is of type {cube.dtype}, real numbers needed")
+        raise InputError(f"{argument}: the cube is of type {cube.dtype}; real numbers are needed")
     if cube.dtype.itemsize > 8:
-        raise InputError(f"{argument}: the cube is of type {cube.dtype}, at most 64 bits a value")
+        raise InputError(f"{argument}: the cube is of type {cube.dtype}; must be at most 64 bits")
     if cube.ndim != 3:
         raise InputError(
-            f"{argument}: the cube is {shape}, three axes (height, width, bands) needed"
+            f"{argument}: the cube is {shape}, three axes (height, width, bands) are needed"
         )
     if 0 in cube.shape:
         raise InputError(f"{argument}: the cube is {shape}: it holds no pixel")
     if cube.shape[2] < 2:
-        raise InputError(f"{argument}: the cube is {shape}: it has one band, at least 2 needed")
+        raise InputError(f"{argument}: the cube is {shape}: it has one band; at least 2 are needed")
 
 
 def fingerprint(
@@ -220,7 +240,7 @@ def fingerprint(
     nodata: float | None,
     bad_bands: Sequence[int],
 ) -> str:
-    """Return the sha256 of a cube's digest and type, its maps, and what else decides a run."""
+    """Return the sha256 of a cube's digest and type, its maps, no-data value and bad bands."""
     facts = {
         "type": kind.newbyteorder("=").name,
         "bad bands": [*map(int, bad_bands)],
@@ -233,10 +253,10 @@ def fingerprint(
 
 
 def _digest(array: Array | None, kind: type) -> str:
-    """The sha256 of shape and values of an array, in any memory order and type; of none, nothing.
+    """Return the sha256 of shape and values of an array, in any memory order; "" for None.
 
     Args:
-        kind: in which its values are compared: float32 for a cube, as networks read them.
+        kind: type in which values are compared; float32 for a cube, as networks read it.
     """
     if array is None:
         return ""
@@ -254,13 +274,13 @@ def _named_maps(
     if labels is not None:
         return [(names[0] if names else "labels", labels)]
     if train is None or test is None:
-        raise InputError("labels: none given; a scene needs a label map, or a train and a test map")
+        raise InputError("labels: missing; a scene needs a label map, or a train and a test map")
     first, second = names if len(names) == 2 else ("train", "test")
     return [(first, train), (second, test)]
 
 
 def _dead(alive: Bands, count: int) -> tuple[str, ...]:
-    """A remark on the bands that are not alive."""
+    """Return a note on the dead bands."""
     dead = np.setdiff1d(np.arange(count), alive)
     if not dead.size:
         return ()
@@ -270,14 +290,14 @@ def _dead(alive: Bands, count: int) -> tuple[str, ...]:
 def _without(
     empty: npt.NDArray[np.bool_], maps: list[tuple[str, Array]]
 ) -> tuple[list[tuple[str, Array]], tuple[str, ...]]:
-    """The maps with 0 where the cube holds no data, and a remark if a label was lost."""
+    """Return the maps with 0 where the cube holds no data, and a note if a label was lost."""
     lost = sum(int((values[empty] != 0).sum()) for _, values in maps)
     if not lost:
         return maps, ()
     if lost == sum(int((values != 0).sum()) for _, values in maps):
         raise InputError(
-            f"data: all {lost} labelled pixels hold no data (NaN, infinite values, or the mark for "
-            "no data) in the bands in use, which --bands selects"
+            f"data: all {lost} labelled pixels hold no data (NaN, infinite values, or the no-data "
+            "value) in the bands in use, which --bands selects"
         )
     kept = [(name, np.where(empty, 0, values).astype(values.dtype)) for name, values in maps]
     return kept, (f"{lost} labelled pixels hold no data: left unlabelled",)
@@ -298,7 +318,7 @@ def _refuse_labelled_nan(
 
 
 def _unmeasured(valid: npt.NDArray[np.bool_]) -> tuple[str, ...]:
-    """A remark on the pixels that are not valid."""
+    """Return a note on the pixels that are not valid."""
     count = int((~valid).sum())
     return (f"{count} unlabelled pixels with NaN or infinite values masked",) if count else ()
 
@@ -319,7 +339,7 @@ def _names(names: Mapping[int, str] | Sequence[str] | None, labels: Labels) -> t
 
 
 def _apart(names: Sequence[str]) -> tuple[str, ...]:
-    """The names, numbered from the second on where several classes have the same."""
+    """Return the names; equal names get numbers, from the second one on."""
     taken = set(names)
     found: dict[str, None] = {}
     numbers: dict[str, int] = {}
@@ -336,7 +356,7 @@ def _apart(names: Sequence[str]) -> tuple[str, ...]:
 def _colours(
     colours: Mapping[int, tuple[int, int, int]], ids: Sequence[int]
 ) -> tuple[tuple[int, int, int], ...] | None:
-    """One colour a class, or None where they would not tell all classes apart."""
+    """Return one colour for each class, or None if two classes would look the same."""
     found = [colours[number] for number in ids if number in colours]
     apart = len({UNLABELLED_COLOUR, *found}) == len(ids) + 1
     return tuple(found) if apart else None
@@ -345,7 +365,7 @@ def _colours(
 def wavelengths_of(
     values: Array | Sequence[float] | None, bands: int
 ) -> npt.NDArray[np.float64] | None:
-    """Return wavelengths (B,), or None where they are not one for each band."""
+    """Return wavelengths (B,), or None if there is not one for each band."""
     if values is None:
         return None
     array = np.asarray(values, dtype=np.float64).ravel()

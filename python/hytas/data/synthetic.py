@@ -7,7 +7,7 @@ from hytas.data.scene import Scene, scene_from_arrays
 
 CLASS_NAMES = ("water", "conifer forest", "broadleaf forest", "meadow", "bare soil", "asphalt")
 
-# Around 1400 and 1900 nm the atmosphere lets nothing through: such bands hold zeros.
+# Around 1400 and 1900 nm the atmosphere absorbs all light, so these bands hold zeros.
 WATER_VAPOUR_NM = ((1340.0, 1460.0), (1790.0, 1950.0))
 
 Floats = npt.NDArray[np.float64]
@@ -18,15 +18,15 @@ def synthetic_scene(
 ) -> Scene:
     """Make a small scene with a fixed training and test map.
 
-    Every pixel mixes six endmember spectra by smooth abundance fields; its class is the most
-    abundant one, and pixels that are nearly even mixtures are left unlabelled. Illumination varies
-    smoothly, and noise is per value, so neighbours help.
+    Every pixel mixes six endmember spectra by smooth abundance fields. Its class is the most
+    abundant endmember. Pixels that are nearly even mixtures are unlabelled. Illumination varies
+    smoothly, and every value has its own noise, so neighbours help to classify a pixel.
 
     Args:
-        seed: of everything drawn.
+        seed: seed of all random numbers.
         height: in pixels.
         width: in pixels.
-        bands: evenly spaced over 400 to 2450 nm, those in WATER_VAPOUR_NM dead.
+        bands: evenly spaced over 400 to 2450 nm; bands in WATER_VAPOUR_NM are dead.
         train_per_class: pixels of the training map.
 
     Returns:
@@ -38,7 +38,7 @@ def synthetic_scene(
     abundance = _abundances(generator, height, width, len(CLASS_NAMES))
     reflectance = abundance @ spectra
     light = 1.0 + 0.25 * _smooth(generator, height, width, 6.0)[:, :, None]
-    # Radiance falls like sunlight does: fewer counts, and so more relative noise, in the infrared.
+    # Sunlight is weaker in the infrared: there are fewer counts and so more relative noise.
     sun = 9000.0 * np.exp(-((wavelengths - 400.0) / 1100.0))
     counts = reflectance * light * (sun + 400.0)
     noise = generator.normal(size=counts.shape) * (0.025 * counts + 25.0)
@@ -59,7 +59,7 @@ def synthetic_scene(
 
 
 def _endmembers(wavelengths: Floats) -> Floats:
-    """Return reflectances (6, B) with the features that tell the materials apart."""
+    """Return reflectances (6, B) with the features that separate the materials."""
 
     def bump(centre: float, breadth: float) -> Floats:
         shape: Floats = np.exp(-(((wavelengths - centre) / breadth) ** 2))
@@ -109,7 +109,7 @@ def _abundances(generator: np.random.Generator, height: int, width: int, endmemb
 
 
 def _labels(abundance: Floats) -> npt.NDArray[np.int64]:
-    """Return the most abundant endmember plus one, or 0 where two are nearly even."""
+    """Return the most abundant endmember plus one, or 0 if two are nearly even."""
     ordered = np.sort(abundance, axis=-1)
     clear = ordered[:, :, -1] - ordered[:, :, -2] > 0.1
     return np.where(clear, abundance.argmax(axis=-1) + 1, 0)

@@ -1,4 +1,4 @@
-"""An exported model and a scene make a map; imports numpy and onnxruntime, never torch."""
+"""Make the map of a scene with an exported model; imports numpy and onnxruntime, never torch."""
 
 from hytas.deploy.model import DeployedModel
 from hytas.deploy.providers import working_providers

@@ -1,4 +1,4 @@
-"""How right a class map is."""
+"""The accuracy of a class map."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -12,10 +12,10 @@ from hytas.model_card import ModelCard
 
 
 def check_truth(truth: npt.NDArray[np.int32], card: ModelCard) -> None:
-    """Refuse a ground truth that a map of the model cannot be measured by.
+    """Refuse a ground truth without any class of the model.
 
     Raises:
-        InputError: no labelled pixel is of a class the model knows.
+        InputError: no labelled pixel is of a class that the model knows.
     """
     if not _known(truth, card).any():
         found = ", ".join(str(value) for value in np.unique(truth[truth != 0])[:20]) or "none"
@@ -35,12 +35,12 @@ def measure(
         card: of the model.
 
     Returns:
-        What `accuracy_report` returns, and `unknown`: labelled pixels of classes the model does
-        not know, which count in none of its figures.
+        What `accuracy_report` returns, and `unknown`: the number of labelled pixels whose class the
+        model does not know. These pixels do not count in the other figures.
 
     Raises:
-        InputError: height or width differ, or no labelled pixel is of a class the model knows, or
-            none of those holds data.
+        InputError: height or width differ, or no labelled pixel that holds data is of a class that
+            the model knows.
     """
     if labels.shape != truth.shape:
         raise InputError(
@@ -59,7 +59,7 @@ def measure(
 
 
 def _known(truth: npt.NDArray[np.int32], card: ModelCard) -> npt.NDArray[np.bool_]:
-    """The labelled pixels of classes that the model knows, (H, W)."""
+    """Return (H, W), True for labelled pixels whose class the model knows."""
     return np.asarray(np.isin(truth, card.class_ids) & (truth != 0))
 
 

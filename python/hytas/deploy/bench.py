@@ -1,4 +1,4 @@
-"""How fast a model runs here, and in how much memory: each setting in a process of its own."""
+"""Measure speed and memory of a model on this machine, each setting in a process of its own."""
 
 import json
 import re
@@ -18,7 +18,7 @@ from hytas.deploy.model import Array, DeployedModel
 from hytas.errors import InputError
 
 ROUNDS = 3
-"""Times that every setting is measured, in turn, so that a busy moment hits all alike."""
+"""How often every setting is measured, in turn, so that a busy moment slows all settings."""
 
 
 @dataclass(frozen=True)
@@ -27,11 +27,11 @@ class Setting:
 
     Attributes:
         model: the file.
-        runtime: who runs it: a name in RUNTIMES of this module, or another module that has `main`.
+        runtime: the module whose `main` runs the model.
         provider: "cpu" or "cuda".
         threads: CPU threads.
-        batch: patches at a time; rows of a scene graph's tile, which is 64 pixels wide.
-        seconds: to go on measuring.
+        batch: patches at a time; for a scene graph the rows of a tile, which is 64 pixels wide.
+        seconds: how long to measure.
     """
 
     model: str
@@ -48,13 +48,13 @@ def bench(
     """Measure every setting, `ROUNDS` times in turn.
 
     Returns:
-        For each: the setting, `ms` (median of a call), `p10`, `p90`, `spread` (the rounds' largest
-        median over their smallest), `cpu_ms` (median processor time of a call, over all threads,
-        which other programs on the machine change little), `pixels_per_second`, `peak_mb` (resident
-        memory of the whole process) and `run_mb` (how far running raised it).
+        For each setting: its fields, `ms` (median of a call), `p10`, `p90`, `spread` (the largest
+        median of a round divided by the smallest), `cpu_ms` (median processor time of a call over
+        all threads; other programs change it little), `pixels_per_second`, `peak_mb` (resident
+        memory of the whole process) and `run_mb` (memory that running added).
 
     Raises:
-        InputError: a setting cannot run; its own words.
+        InputError: a setting cannot run; with the message of its process.
     """
     times: list[list[list[float]]] = [[] for _ in settings]
     busy: list[list[float]] = [[] for _ in settings]
@@ -107,7 +107,7 @@ def _measure_apart(setting: Setting) -> dict[str, Any]:
 
 
 def _reason(done: "subprocess.CompletedProcess[str]") -> str:
-    """The last words of a process, without the name of their exception's class."""
+    """Return the last message of a process, without the class of its exception."""
     if done.returncode < 0:
         return f"signal {-done.returncode} ended it: is there too little memory?"
     words = done.stderr.strip().splitlines() or ["no output"]
@@ -117,7 +117,7 @@ def _reason(done: "subprocess.CompletedProcess[str]") -> str:
 def repeat(
     call: Callable[[], Any], seconds: float, clock: Callable[[], float] = time.perf_counter
 ) -> list[float]:
-    """Milliseconds of calls by `clock`, for `seconds` after a warm-up, at least three calls."""
+    """Return the milliseconds of each call, for `seconds` after a warm-up; at least three calls."""
     call()
     call()
     times: list[float] = []
@@ -133,7 +133,7 @@ def resident_mb() -> float:
     """Peak resident memory of this process so far, in MB."""
     status = Path("/proc/self/status")
     if status.is_file():
-        # Not getrusage: its peak counts the process that this one was started from.
+        # getrusage would include the peak of the parent process.
         lines = status.read_text(encoding="ascii").splitlines()
         return float(next(line for line in lines if line.startswith("VmHWM:")).split()[1]) / 2**10
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
@@ -152,7 +152,7 @@ def report(call: Callable[[], Any], pixels: int, seconds: float) -> None:
 
 
 def example(model: DeployedModel, shape: tuple[int, ...]) -> Array:
-    """Raw values around the centre of every band, in the model's own type."""
+    """Return raw values near the centre of every band, in the model's element type."""
     card = model.card
     bands, offset, scale = (card.preprocessing[name] for name in ("bands", "offset", "scale"))
     values = np.zeros(shape, np.float64)
@@ -194,7 +194,7 @@ def settings_of(
     seconds: float = 1.0,
     runtime: str = RUNTIME,
 ) -> list[Setting]:
-    """Every combination."""
+    """Return a setting for every combination of the arguments."""
     return [
         Setting(str(model), runtime, provider, count, batch, seconds)
         for provider in providers

@@ -1,4 +1,4 @@
-"""The graph of an ONNX file: what it takes and gives, and that nothing in it is beyond bounds."""
+"""Check the graph of an ONNX file: inputs, outputs, operators, and the sizes of tensors."""
 
 import math
 from typing import NamedTuple
@@ -7,25 +7,25 @@ from hytas.deploy.operators import OPERATORS
 from hytas.deploy.protobuf import Fields, Value
 
 MOST_DEPTH = 4
-"""Graphs inside graphs: the loop of a scene graph holds one."""
+"""Levels of graphs inside graphs; the loop of a scene graph has one."""
 MOST_VALUES = 2**27
-"""Values that one declared shape may hold, in a tensor or beyond it."""
+"""Values that one declared shape may have."""
 # Bytes of an element of each type that a tensor of hytas may have: onnx.proto's TensorProto.
 ELEMENT_BYTES = {1: 4, 2: 1, 3: 1, 4: 2, 5: 2, 6: 4, 7: 8, 9: 1, 10: 2, 11: 8, 12: 4, 13: 8}
-# The fields of a tensor that hold values by their type: the fewest bytes that one takes there.
+# Fields of a tensor that hold values of one type -> the fewest bytes that a value takes there.
 _TYPED = {4: 4, 5: 1, 7: 1, 10: 8, 11: 1}
 _DIMS, _TYPE, _STRINGS, _NAME, _RAW, _EXTERNAL, _LOCATION = 1, 2, 6, 8, 9, 13, 14
 _INT64, _INT64_DATA, _MOST_AXES = 7, 7, 64
-# Operators that make as many values as an input says, and the number of that input.
+# Operators whose number of outputs depends on the values of an input -> the place of that input.
 _MAKERS = {b"ConstantOfShape": 0, b"Expand": 1, b"Loop": 0, b"Pad": 1, b"Range": 1, b"Tile": 1}
 
 
 class GraphError(ValueError):
-    """A graph that hytas would not have written; the message goes on from the file's name."""
+    """A graph that hytas would not have written; the message continues after the file's name."""
 
 
 class End(NamedTuple):
-    """An input or output: name, element type by ONNX's number, sizes (None: any)."""
+    """An input or output: name, ONNX's number of the element type, sizes (None: any size)."""
 
     name: str
     element: int
@@ -33,21 +33,21 @@ class End(NamedTuple):
 
 
 class Ends(NamedTuple):
-    """What a graph takes and gives."""
+    """The inputs and outputs of a graph."""
 
     inputs: tuple[End, ...]
     outputs: tuple[End, ...]
 
 
 class _Tensor(NamedTuple):
-    """Its name, and its first values where these are of 64 bits, as sizes are."""
+    """The name of a tensor, and its first values if they have 64 bits, as sizes do."""
 
     name: bytes
     numbers: list[int]
 
 
 def check_graph(fields: Fields, graph: memoryview) -> Ends:
-    """The ends of the main graph; every node, tensor and shape in it, at any depth, was checked.
+    """Check every node, tensor and shape at any depth; return the ends of the main graph.
 
     Raises:
         GraphError: an operator, a tensor or a shape that no model of hytas has.
@@ -58,7 +58,7 @@ def check_graph(fields: Fields, graph: memoryview) -> Ends:
 
 
 class _Check:
-    """A walk over one file. Graphs wait in a list: a file may nest them as deeply as it likes."""
+    """A walk over one file. Nested graphs wait in a list, so deep nesting needs no recursion."""
 
     def __init__(self, fields: Fields) -> None:
         self._fields = fields
@@ -94,7 +94,7 @@ class _Check:
         return Ends(tuple(inputs), tuple(outputs))
 
     def _node(self, depth: int, message: memoryview) -> list[bytes]:
-        """Check a node; returns the inputs that say how many values it makes."""
+        """Check a node; return the inputs that decide how many values it makes."""
         kind, domain, inputs = b"", b"", []
         for number, value in self._fields.of(message):
             if number == 1:
@@ -106,7 +106,7 @@ class _Check:
             elif number == 5:
                 self._attribute(depth, _bytes(value))
         if domain not in (b"", b"ai.onnx"):
-            raise GraphError(f"uses an operator of domain {domain[:60]!r}, hytas those of ONNX")
+            raise GraphError(f"uses an operator of domain {domain[:60]!r}; hytas uses ONNX's only")
         if kind not in OPERATORS:
             raise GraphError(f"uses the operator {kind[:60]!r}, which hytas never writes")
         place = _MAKERS.get(kind)
@@ -122,7 +122,7 @@ class _Check:
                 raise GraphError("has sparse tensors, which hytas never writes")
 
     def _tensor(self, message: memoryview) -> _Tensor:
-        """A tensor whose values are all there, in the file."""
+        """Return a tensor, after a check that the file holds all its values."""
         dims, element, name, held, raw = list[int](), 0, b"", 0, None
         numbers: list[int] = []
         for number, value in self._fields.of(message):
@@ -138,17 +138,17 @@ class _Check:
                 numbers += self._fields.numbers(value) if number == _INT64_DATA else ()
                 held += 1 if isinstance(value, int) else len(value) // _TYPED[number]
             elif number == _EXTERNAL or (number == _LOCATION and value):
-                raise GraphError("keeps weights in another file; a model of hytas is one file")
+                raise GraphError("keeps weights in another file; a model of hytas is a single file")
         if element not in ELEMENT_BYTES:
             raise GraphError(f"has a tensor of element type {element}, which hytas never writes")
         count = _count(dims)
         if raw is not None and count * ELEMENT_BYTES[element] != len(raw):
             raise GraphError(
                 f"has a tensor of {count} values in {len(raw)} bytes: "
-                f"{count * ELEMENT_BYTES[element]} needed"
+                f"{count * ELEMENT_BYTES[element]} are needed"
             )
         if raw is None and count > held:
-            raise GraphError(f"has a tensor of {count} values and holds {held} of them")
+            raise GraphError(f"has a tensor of {count} values but holds only {held} of them")
         if element != _INT64:
             return _Tensor(name, [])
         return _Tensor(
@@ -156,7 +156,7 @@ class _Check:
         )
 
     def _end(self, message: memoryview) -> End:
-        """A named value: its name, and its type and shape if it says them."""
+        """Return the name of a value, and its type and shape if they are given."""
         name, element, sizes = b"", 0, list[int | None]()
         for number, value in self._fields.of(message):
             if number == 1:
@@ -164,7 +164,9 @@ class _Check:
             elif number == 2:
                 for kind, tensor in self._fields.of(_bytes(value)):
                     if kind != 1:
-                        raise GraphError("has a value that is no tensor, which hytas never writes")
+                        raise GraphError(
+                            "has a value that is not a tensor, which hytas never writes"
+                        )
                     element, sizes = self._type(_bytes(tensor))
         _count([size for size in sizes if size is not None])
         return End(name.decode(errors="replace"), element, tuple(sizes))
@@ -185,12 +187,12 @@ class _Check:
 
 def _bytes(value: Value) -> memoryview:
     if isinstance(value, int):
-        raise ValueError("a protobuf field is a number, a message needed")
+        raise ValueError("a protobuf field is a number; a message is needed")
     return value
 
 
 def _count(sizes: list[int]) -> int:
-    """Values of a shape; as unsigned numbers, so that a negative size is a large one."""
+    """Return the number of values of a shape. A negative size counts as a very large one."""
     count = 1
     for size in sizes:
         count *= size
@@ -200,7 +202,7 @@ def _count(sizes: list[int]) -> int:
 
 
 def _check_sizes(tensor: _Tensor) -> None:
-    """Refuse a constant that asks for more values than any tensor of hytas has."""
+    """Refuse a constant size that is larger than any tensor of hytas."""
     if math.prod(max(abs(size), 1) for size in tensor.numbers) > MOST_VALUES:
         raise GraphError(f"makes a tensor of more than {MOST_VALUES} values")
 

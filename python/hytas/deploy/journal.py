@@ -1,4 +1,4 @@
-"""Rows of a class map on disk as they are done, so that a killed run goes on where it stopped."""
+"""Write rows of a class map to disk as they are done, so that a killed run can go on."""
 
 import hashlib
 import json
@@ -20,19 +20,20 @@ from hytas.files import lock
 _HEADER_BYTES = 4096
 _CHECK_BYTES = 16
 _VERIFIED_BYTES = 2**22
-"""Of a journal at a time, when it is opened."""
+"""Bytes of a journal to read at a time, when it is opened."""
 
 
 class Journal:
-    """The rows done of one class map: a header that says of what, then the rows one after another.
+    """The finished rows of one class map: a header that identifies the map, then row after row.
 
-    A row is `labels` (W int32), `confidence` (W float32) and the beginning of the SHA-256 of the
-    header, of its number and of these. A kill can leave half a row at the end, and a disk can
-    damage others: the next run keeps the rows before the first such one, and makes the rest again.
+    A row is `labels` (W int32), `confidence` (W float32) and the first 16 bytes of a SHA-256 of the
+    header, the row's number and these values. A kill can leave half a row at the end, and a disk
+    can damage other rows. The next run keeps the rows before the first bad row and makes the rest
+    again.
 
     Attributes:
-        done: rows that it holds.
-        damaged: whether rows of an earlier run were not what that run wrote.
+        done: number of finished rows.
+        damaged: whether rows of an earlier run were damaged.
     """
 
     def __init__(
@@ -46,7 +47,7 @@ class Journal:
         return _row_type(self._shape)
 
     def append(self, strip: Strip) -> None:
-        """Write the next rows; they survive a kill from here on.
+        """Write the next rows; from now on they survive a kill.
 
         Raises:
             ValueError: the strip does not follow the rows done.
@@ -61,7 +62,7 @@ class Journal:
         self.done += len(rows)
 
     def class_map(self) -> "StoredMap":
-        """The whole map, once every row is done; it stays on disk."""
+        """Return the whole map, which stays on disk. All rows must be done."""
         if self.done != self._shape[0]:
             raise ValueError(f"{self.done} of {self._shape[0]} rows are done")
         path = Path(self._file.name)
@@ -72,9 +73,9 @@ class Journal:
 
 @dataclass(frozen=True)
 class StoredRows:
-    """One field of a journal's rows, (H, W), read when asked for.
+    """One field of a journal's rows, (H, W), which is read on demand.
 
-    By plain reads: what a memory map has touched counts as memory of the process.
+    It uses plain reads, because pages of a memory map count as memory of the process.
     """
 
     path: Path
@@ -112,14 +113,14 @@ class StoredMap(NamedTuple):
 def open_journal(
     out: str | Path, identity: Mapping[str, Any], shape: tuple[int, int]
 ) -> Iterator[Journal]:
-    """The journal of the map `out`, continued if it is of the same work.
+    """Open the journal of the map `out`, and keep its rows if it has the same identity.
 
-    It is removed on success, and when the input is refused, as it would be the next time. One
-    process at a time has it.
+    It is removed on success, and if the input is refused: the next run would refuse it as well.
+    One process at a time holds it.
 
     Args:
-        out: the final file; the journal lies beside it, as `.<name>.partial`.
-        identity: what the map depends on, JSON.
+        out: the final file; the journal is `.<name>.partial` beside it.
+        identity: all that the map depends on, as JSON.
         shape: height and width.
 
     Raises:
@@ -142,12 +143,12 @@ def open_journal(
 
 
 def _open_alone(path: Path, out: str | Path) -> FileIO:
-    """Open a journal to append to, locked until it is closed.
+    """Open a journal for appending, and lock it until it is closed.
 
-    Without a buffer: what is written is on its way, and closing has nothing left to fail on.
+    It has no buffer, so that closing it cannot fail.
 
     Raises:
-        InputError: another process has it.
+        InputError: another process holds it.
     """
     while True:
         file = path.open("ab", buffering=0)
@@ -156,7 +157,7 @@ def _open_alone(path: Path, out: str | Path) -> FileIO:
             raise InputError(
                 f"out: another hytas is at work on {out}: wait for it, or name another file"
             )
-        # Who had it may have removed it between the opening and the lock.
+        # Another process may have removed it between opening and locking.
         if path.exists() and os.path.samestat(path.stat(), os.fstat(file.fileno())):
             return file
         file.close()
@@ -177,7 +178,7 @@ def write_all(file: FileIO, content: bytes) -> None:
 
 
 def file_identity(path: str | Path) -> dict[str, Any]:
-    """What tells a file from another without reading it: place, size and time of change."""
+    """Return path, size and time of change, which identify a file without reading it."""
     path = Path(path)
     if not path.exists():  # the embedded scene
         return {"path": str(path)}
@@ -199,7 +200,7 @@ def _row_type(shape: tuple[int, int]) -> np.dtype[Any]:
 
 
 def _checks(header: bytes, first: int, rows: npt.NDArray[Any]) -> npt.NDArray[np.uint8]:
-    """The checks (n, 16) of rows whose first has the number `first`."""
+    """Return the checks (n, 16) of rows; the first row has the number `first`."""
     start = hashlib.sha256(header)
     found = np.empty((len(rows), _CHECK_BYTES), np.uint8)
     for index in range(len(rows)):

@@ -21,21 +21,13 @@ Probabilities = npt.NDArray[np.float32]
 Array = npt.NDArray[Any]
 
 MICRO_BATCH = {"CPUExecutionProvider": 8, "CUDAExecutionProvider": 512}
-"""Patches at a time: 32 leave a processor's cache, and a pixel takes 1.4 times as long."""
-_ELEMENTS = {
-    9: "bool",
-    1: "float",
-    2: "uint8",
-    3: "int8",
-    4: "uint16",
-    5: "int16",
-    6: "int32",
-    7: "int64",
-}
+"""Patches at a time. 32 patches do not fit a CPU's cache, and a pixel takes 1.4 times as long."""
+_ELEMENTS = {1: "float", 2: "uint8", 3: "int8", 4: "uint16", 5: "int16", 6: "int32", 7: "int64"}
+_ELEMENTS |= {9: "bool"}
 _ELEMENTS |= {10: "float16", 11: "double", 12: "uint32", 13: "uint64"}
 """ONNX's names of element types, by its numbers."""
 _ONNX_NAMES = {"float32": "float", "float64": "double"}
-"""Element types that ONNX calls otherwise than numpy does."""
+"""Element types whose name in ONNX differs from numpy's."""
 
 
 @dataclass(frozen=True)
@@ -44,10 +36,10 @@ class DeployedModel:
 
     Attributes:
         path: of the file.
-        card: what the file says about itself.
+        card: the metadata of the file.
         provider: the onnxruntime execution provider that runs it.
         checksum: SHA-256 of the file without its checksum entry.
-        notes: what the user should know of the file.
+        notes: what the user should know about the file.
     """
 
     path: Path
@@ -61,16 +53,15 @@ class DeployedModel:
     def load(
         cls, path: str | Path, providers: str = "auto", *, threads: int = 0
     ) -> "DeployedModel":
-        """Open an exported ONNX file, once its checksum and its graph are found in order.
+        """Open an exported ONNX file, after a check of its checksum and its graph.
 
         Args:
             path: the file.
             providers: "auto", "cpu" or "cuda".
-            threads: CPU threads; 0 takes every core this process may use.
+            threads: CPU threads; 0 uses every core that this process may use.
 
         Raises:
-            InputError: the file is missing, not ONNX, not ours, damaged, or has what no model of
-                hytas has.
+            InputError: the file is missing, damaged, not ONNX, or not a model that hytas wrote.
             OSError: it cannot be read.
         """
         path = Path(path)
@@ -91,7 +82,7 @@ class DeployedModel:
         _check_signature(file.ends, card, path)
         session = _open(content, path, chosen, threads)
         check_chosen(providers, session)
-        card = replace(card, class_names=tuple(map(legible, card.class_names)))
+        card = _printable(card)
         provider = session.get_providers()[0]
         return cls(path, card, provider, session, file.checksum, file.notes)
 
@@ -136,7 +127,7 @@ class DeployedModel:
             self._check_answer(answer, shape)
         known = (0, *self.card.class_ids) if "valid" in given else self.card.class_ids
         if not np.isin(classes, known).all():
-            raise InputError(f"model: {self.path} gives classes that its metadata do not name")
+            raise InputError(f"model: {self.path} returns classes that its metadata do not name")
         return np.asarray(classes), np.asarray(confidence)
 
     def _answers(self, names: list[str], given: dict[str, Array]) -> list[Any]:
@@ -149,8 +140,7 @@ class DeployedModel:
     def _check_answer(self, answer: Array, shape: tuple[int, ...]) -> None:
         if answer.shape != shape:
             raise InputError(
-                f"model: {self.path} gave an answer of shape {answer.shape}, its metadata say "
-                f"{shape}"
+                f"model: {self.path} returned shape {answer.shape}, but its metadata say {shape}"
             )
 
     def predict_patches(self, patches: Array) -> Probabilities:
@@ -163,15 +153,15 @@ class DeployedModel:
             (N, C) float32.
 
         Raises:
-            InputError: a scene graph, another patch size or band count, or values that the model's
-                type cannot hold.
+            InputError: the model is a scene graph, the patch size or band count differs, or the
+                model's type cannot hold a value.
         """
         if self.card.graph != "patch":
             raise InputError(f"model: {self.path} is a {self.card.graph} graph: it takes tiles")
         side, bands = self.card.patch_size, self.card.bands
         if patches.ndim != 4 or patches.shape[1:] != (side, side, bands):
             raise InputError(
-                f"patches: of shape {patches.shape}, the model takes (N, {side}, {side}, {bands})"
+                f"patches: shape {patches.shape}; the model takes (N, {side}, {side}, {bands})"
             )
         fitting = self.fit_dtype(patches)
         step = self.micro_batch
@@ -188,16 +178,16 @@ class DeployedModel:
         *,
         size: tuple[int, int] | None = None,
     ) -> None:
-        """Refuse a scene that is too small, or of another sensor as far as bands tell.
+        """Refuse a scene that is too small, or whose bands belong to another sensor.
 
         Args:
-            bands: of the scene.
-            wavelengths: (bands) band centres in nm, or None if the scene does not say.
+            bands: number of bands of the scene.
+            wavelengths: (bands) band centres in nm, or None if the scene has none.
             name: of the scene, for the message.
-            size: height and width of the scene, which must hold a patch; None checks neither.
+            size: height and width of the scene, which must hold a patch; None skips this check.
 
         Raises:
-            InputError: naming what both have.
+            InputError: naming the values of the scene and of the model.
         """
         side = self.card.patch_size
         if size is not None and min(size) < side:
@@ -219,7 +209,7 @@ class DeployedModel:
             raise InputError(
                 f"scene: band {worst + 1} of {name} lies at {wavelengths[worst]:.1f} nm and that "
                 f"of {self.path} at {trained[worst]:.1f} nm: at most one band spacing "
-                f"({spacing:.1f} nm) apart allowed"
+                f"({spacing:.1f} nm) apart is allowed"
             )
 
     def fit_dtype(self, values: Array, origin: tuple[int, int] = (0, 0)) -> Array:
@@ -230,7 +220,7 @@ class DeployedModel:
             origin: row and column of the first pixel in the scene; negative in a mirrored margin.
 
         Raises:
-            InputError: a value would change; names the first such and its place.
+            InputError: a value would change; the message names the first one and its position.
         """
         wanted = self.card.numpy_dtype
         if values.dtype == wanted:
@@ -250,14 +240,14 @@ class DeployedModel:
 
 
 def _changed(values: Array, converted: Array) -> npt.NDArray[np.bool_]:
-    """Where the conversion lost a value; one rounding step between float types is no loss."""
+    """Return True where the conversion changed a value by more than one rounding step."""
     if values.dtype.kind == "f" and converted.dtype.kind == "f":
         return np.asarray(np.isfinite(values) != np.isfinite(converted))
     return np.asarray(values != converted)
 
 
 def _reason(value: Any, wanted: np.dtype[Any]) -> str:
-    """The value, and why the type cannot hold it."""
+    """Return the value, and why the type cannot hold it."""
     if not np.isfinite(value):
         return f"{value} (not a finite number)"
     limits = np.finfo(wanted) if wanted.kind == "f" else np.iinfo(wanted)
@@ -267,11 +257,21 @@ def _reason(value: Any, wanted: np.dtype[Any]) -> str:
 
 
 def _place(index: tuple[int, ...], origin: tuple[int, int]) -> str:
-    # Rows and columns from 0, bands from 1, as everywhere. What is mirrored beyond the first row or
-    # column stands as far inside.
+    # Rows and columns count from 0, bands from 1. A pixel of the mirrored margin has its original's
+    # place.
     row, column = (abs(number + first) for number, first in zip(index[-3:-1], origin, strict=True))
     patch = f"patch {index[0]}, " if len(index) == 4 else ""
     return f"{patch}row {row}, column {column}, band {index[-1] + 1}"
+
+
+def _printable(card: ModelCard) -> ModelCard:
+    """Return the card with free texts on one line, without control characters."""
+    return replace(
+        card,
+        class_names=tuple(map(legible, card.class_names)),
+        version=legible(card.version),
+        precision=legible(card.precision),
+    )
 
 
 def _open(
@@ -279,7 +279,7 @@ def _open(
 ) -> onnxruntime.InferenceSession:
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = threads or available_cores()
-    options.log_severity_level = 4  # errors come back as exceptions; nothing else is for the user
+    options.log_severity_level = 4  # errors become exceptions; the user needs no other output
     try:
         return onnxruntime.InferenceSession(content, options, providers=providers)
     except Exception as error:  # onnxruntime raises a dozen types without a common base
@@ -288,10 +288,10 @@ def _open(
 
 
 def read_card(file: ModelFile, path: Path) -> ModelCard:
-    """The card of a file, with all in it that is read again while a scene is classified.
+    """Return the card of a file, after a check of its preprocessing and no-data value.
 
     Raises:
-        InputError: it is not the card of a model of hytas, or one of impossible values.
+        InputError: it is not the card of a model of hytas, or a value is impossible.
     """
     card = ModelCard.from_properties(file.properties, source=str(path))
     _check_preprocessing(card, path)
@@ -322,7 +322,7 @@ def smoothing_of(card: ModelCard) -> Smoothing | None:
 
 
 def _check_preprocessing(card: ModelCard, path: Path) -> None:
-    """Read once what is read again while a scene is classified."""
+    """Refuse preprocessing that cannot be read, or that names bands the sensor does not have."""
     try:
         kept, empty = card.kept_bands, card.empty_values
     except (KeyError, TypeError, ValueError, OverflowError) as error:
@@ -343,14 +343,14 @@ def _holds(dtype: np.dtype[Any], value: float) -> bool:
 
 
 def available_cores() -> int:
-    """CPU cores that this process may use."""
+    """Return the number of CPU cores that this process may use."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
 
 
 def _check_signature(ends: Ends, card: ModelCard, path: Path) -> None:
-    """The graph must take and give what its metadata say."""
+    """Refuse a graph whose inputs and outputs are not those of its metadata."""
     side, bands, classes = card.patch_size, card.bands, len(card.class_ids)
     taken = f"tensor({_ONNX_NAMES.get(card.dtype, card.dtype)})"
     tile = ("tile", taken, [None, None, bands])
@@ -373,4 +373,4 @@ def _check_signature(ends: Ends, card: ModelCard, path: Path) -> None:
         for end in (*ends.inputs, *ends.outputs)
     ]
     if found != wanted:
-        raise InputError(f"model: {path} has the ends {found}, its metadata say {wanted}"[:600])
+        raise InputError(f"model: {path} has the ends {found}; its metadata say {wanted}"[:600])

@@ -1,4 +1,4 @@
-"""What an ONNX file says, read and checked before onnxruntime sees a byte of it."""
+"""Read and check an ONNX file before onnxruntime opens it."""
 
 import hashlib
 import os
@@ -14,7 +14,7 @@ from hytas.errors import InputError
 from hytas.model_card import CHECKSUM, FORMAT, UNCHECKED_FORMATS
 
 MOST_BYTES = 2**29
-"""Of a model file; the largest networks of the spaces take a fiftieth of that."""
+"""Bytes of a model file; the largest networks of the spaces take a fiftieth of that."""
 OPSETS = range(18, 25)
 """ONNX operator sets that hytas writes and reads."""
 _OPSET_IMPORT, _GRAPH, _METADATA, _TRAINING, _FUNCTION = 8, 7, 14, 20, 25
@@ -22,13 +22,13 @@ _OPSET_IMPORT, _GRAPH, _METADATA, _TRAINING, _FUNCTION = 8, 7, 14, 20, 25
 
 @dataclass(frozen=True)
 class ModelFile:
-    """What was found in a file.
+    """The metadata, inputs and outputs of a model file.
 
     Attributes:
         properties: its metadata.
         ends: its inputs and outputs.
         checksum: SHA-256 of the file without its checksum entry, as hexadecimal digits.
-        notes: what the user should know of the file.
+        notes: what the user should know about the file.
     """
 
     properties: Mapping[str, str]
@@ -38,7 +38,7 @@ class ModelFile:
 
 
 class _Parts(NamedTuple):
-    """The top level of a file; `entry` is where its checksum lies, its first byte and the next."""
+    """The top level of a file; `entry` is the range of bytes of its checksum entry."""
 
     properties: dict[str, str]
     entry: tuple[int, int] | None
@@ -48,36 +48,42 @@ class _Parts(NamedTuple):
 
 
 def read_model(path: Path) -> bytes:
-    """The bytes of a model file.
+    """Return the bytes of a model file.
 
     Raises:
-        InputError: no such file, no plain file, or one that is too large for a model.
+        InputError: the file is missing, is not a plain file, or is too large for a model.
         OSError: it cannot be read.
     """
     if not path.exists():
         raise InputError(f"model: no such file: {path}")
     if path.is_dir():
-        raise InputError(f"model: {path} is a folder, an exported .onnx file needed")
+        raise InputError(f"model: {path} is a folder; an exported .onnx file is needed")
     with open(path, "rb", opener=_without_waiting) as file:
         state = os.fstat(file.fileno())
         if not stat.S_ISREG(state.st_mode):
-            raise InputError(f"model: {path} is a device or a pipe, an exported .onnx file needed")
+            raise InputError(
+                f"model: {path} is a device or a pipe; an exported .onnx file is needed"
+            )
         if state.st_size > MOST_BYTES:
             raise InputError(
-                f"model: {path} has {state.st_size} bytes: at most {MOST_BYTES} allowed"
+                f"model: {path} has {state.st_size} bytes; at most {MOST_BYTES} are allowed"
             )
         return file.read(MOST_BYTES)
 
 
 def _without_waiting(path: str, flags: int) -> int:
-    return os.open(path, flags | getattr(os, "O_NONBLOCK", 0))  # a pipe would wait for its writer
+    return os.open(path, flags | getattr(os, "O_NONBLOCK", 0))  # a pipe would block
 
 
 def examine(content: bytes, path: Path) -> ModelFile:
-    """Check the file `content`, which messages call `path`, from its checksum to its tensors.
+    """Check the bytes of a file: checksum, operator set, graph and tensors.
+
+    Args:
+        content: the bytes.
+        path: the name of the file in messages.
 
     Raises:
-        InputError: it is no ONNX file, not one of hytas, damaged, or none that could be run safely.
+        InputError: it is not an ONNX file, not one of hytas, damaged, or not safe to run.
     """
     fields = Fields()
     try:
@@ -96,7 +102,7 @@ def examine(content: bytes, path: Path) -> ModelFile:
 
 
 def checksum_of(content: bytes) -> str:
-    """SHA-256 of an ONNX file without its checksum entry, as hexadecimal digits.
+    """Return the SHA-256 of an ONNX file without its checksum entry, in hexadecimal digits.
 
     Raises:
         ValueError: the bytes are not a protobuf message, or have two such entries.
@@ -131,7 +137,7 @@ def _parts(fields: Fields, content: memoryview) -> _Parts:
 
 def _message(number: int, value: Value) -> memoryview:
     if isinstance(value, int):
-        raise ValueError(f"protobuf field {number} is a number, a message needed")
+        raise ValueError(f"protobuf field {number} is a number; a message is needed")
     return value
 
 
@@ -155,7 +161,7 @@ def _opset(fields: Fields, message: memoryview) -> tuple[bytes, int]:
 
 
 def _check_sum(content: bytes, parts: _Parts, path: Path) -> tuple[str, tuple[str, ...]]:
-    """The file's checksum, and a note where it says none to compare with."""
+    """Return the file's checksum, and a note if the file stores none."""
     if "hytas.format" not in parts.properties and CHECKSUM not in parts.properties:
         raise InputError(
             f"model: {path} has no hytas metadata: it was not written by `hytas export`"
@@ -164,7 +170,7 @@ def _check_sum(content: bytes, parts: _Parts, path: Path) -> tuple[str, tuple[st
     told = parts.properties.get(CHECKSUM)
     if told is not None and told != found:
         raise InputError(
-            f"model: {path} is damaged or was changed: its SHA-256 is {found[:12]}..., its "
+            f"model: {path} is damaged or was changed: its SHA-256 is {found[:12]}..., but its "
             f"metadata say {told[:12]!r}...; write it again with `hytas export`"
         )
     if told is not None:
@@ -174,23 +180,23 @@ def _check_sum(content: bytes, parts: _Parts, path: Path) -> tuple[str, tuple[st
         return found, (f"{note}; `hytas export` writes it again with one",)
     if parts.properties["hytas.format"] == FORMAT:
         raise InputError(f"model: {path} is damaged or was changed: it has lost its checksum")
-    return found, ()  # of a later format, which the card refuses by name
+    return found, ()  # a later format: the card refuses it by name
 
 
 def _check_opsets(parts: _Parts, path: Path) -> None:
     if len(parts.graphs) != 1:
-        raise InputError(f"model: {path} has {len(parts.graphs)} graphs, one needed")
+        raise InputError(f"model: {path} has {len(parts.graphs)} graphs; one is needed")
     if parts.foreign is not None:
         raise InputError(f"model: {path} has {parts.foreign}, which hytas never writes")
     for domain, version in parts.opsets:
         if domain not in (b"", b"ai.onnx"):
             raise InputError(
-                f"model: {path} needs operators of domain {bytes(domain[:60])!r}, hytas writes "
-                "those of ONNX alone"
+                f"model: {path} needs operators of domain {bytes(domain[:60])!r}; hytas writes "
+                "those of ONNX only"
             )
         if version not in OPSETS:
             raise InputError(
-                f"model: {path} is of operator set {version}, must be {OPSETS[0]} to {OPSETS[-1]}"
+                f"model: {path} has operator set {version}; must be {OPSETS[0]} to {OPSETS[-1]}"
             )
     if not parts.opsets:
         raise InputError(f"model: {path} names no operator set")

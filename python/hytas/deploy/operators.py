@@ -13,5 +13,5 @@ OPERATORS = frozenset(
     Unsqueeze Where
     """.split()
 )
-"""What the exporter writes, and arithmetic that another version of it may choose instead: no
-branches, no random numbers, nothing that reads files."""
+"""Operators that the exporter writes, and arithmetic that another version of it may write. There
+are no branches, no random numbers and no access to files."""

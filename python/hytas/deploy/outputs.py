@@ -1,4 +1,4 @@
-"""Class maps as files: one writer a suffix."""
+"""Write class maps as files, with one writer for each suffix."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from hytas.data import Geo, Rows
+from hytas.data import Geo, Lookup, Orthorectified, Rows
 from hytas.deploy.rasters import names_file, write_envi, write_geotiff
 from hytas.deploy.scene import MapRows, row_blocks
 from hytas.errors import InputError
@@ -19,40 +19,48 @@ from hytas.pictures import PICTURES, Legend, draw_map
 
 @dataclass(frozen=True)
 class Extras:
-    """What else a writer may need.
+    """More values that a writer may need.
 
     Attributes:
         truth: (H, W) class ids of the ground truth, or None.
         title: of a picture.
-        geo: where the scene lies, or None.
+        geo: position of the scene on the earth, or None.
+        lookup: rasters are written on the map grid of this table, instead of the scene's.
     """
 
     truth: npt.NDArray[np.int32] | None = None
     title: str = ""
     geo: Geo | None = None
+    lookup: Lookup | None = None
+
+    def placed(self, values: Rows) -> tuple[Rows, Geo | None]:
+        """Return a map (H, W) as rasters have it, and where it lies then."""
+        if self.lookup is None:
+            return values, self.geo
+        return Orthorectified(values, self.lookup), self.lookup.geo
 
 
 def write_picture(path: Path, result: MapRows, card: ModelCard, extras: Extras) -> None:
-    """A picture for people: the map, the ground truth if any, and a legend."""
+    """Write a picture of the map, with the ground truth if there is one, and a legend."""
     legend = Legend(card.class_ids, card.class_names, card.palette)
     draw_map(path, result.labels, legend, truth=extras.truth, title=extras.title)
 
 
 def write_npy(path: Path, result: MapRows, card: ModelCard, extras: Extras) -> None:
-    """The class ids alone, (H, W), in the smallest type that holds them."""
+    """Write the class ids (H, W), in the smallest type that holds them."""
     with atomic_write(path) as temporary:
         np.save(temporary, smallest(result.labels, card))
 
 
 def write_npz(path: Path, result: MapRows, card: ModelCard, extras: Extras) -> None:
-    """Class ids and confidence."""
+    """Write class ids and confidence."""
     with atomic_write(path) as temporary:
         labels = smallest(result.labels, card)
         np.savez_compressed(temporary, labels=labels, confidence=result.confidence[:])
 
 
 def write_matlab(path: Path, result: MapRows, card: ModelCard, extras: Extras) -> None:
-    """Class ids and confidence as MATLAB v5, under the names `labels` and `confidence`."""
+    """Write class ids and confidence as MATLAB v5, named `labels` and `confidence`."""
     from scipy.io import savemat
 
     values = {"labels": smallest(result.labels, card), "confidence": result.confidence[:]}
@@ -62,7 +70,7 @@ def write_matlab(path: Path, result: MapRows, card: ModelCard, extras: Extras) -
 
 Raster = Callable[[Path, Rows, "np.dtype[Any]", ModelCard, Geo | None, bool], None]
 
-# suffix -> writer of one band, with its place on the earth.
+# suffix -> writer of a georeferenced file with one band.
 RASTERS: dict[str, Raster] = {
     ".tif": write_geotiff,
     ".tiff": write_geotiff,
@@ -72,9 +80,10 @@ RASTERS: dict[str, Raster] = {
 
 
 def write_raster(path: Path, result: MapRows, card: ModelCard, extras: Extras) -> None:
-    """Class ids as a georeferenced raster with names and colours."""
+    """Write class ids as a georeferenced raster with names and colours."""
     write, dtype = RASTERS[path.suffix.lower()], smallest_type(card)
-    write(path, result.labels, dtype, card, extras.geo, True)
+    labels, geo = extras.placed(result.labels)
+    write(path, labels, dtype, card, geo, True)
 
 
 # suffix -> writer. A new output is one function and one line here.
@@ -91,11 +100,11 @@ SUFFIXES = {"out": tuple(WRITERS), "confidence": tuple(RASTERS), "confusion": PI
 
 
 def check_output(path: Path, argument: str = "out") -> None:
-    """Refuse, before the work, what could not be written after it.
+    """Refuse, before the work, an output that could not be written afterwards.
 
     Raises:
-        InputError: an unknown suffix, a folder that does not exist or cannot be written, or one in
-            the file's place.
+        InputError: an unknown suffix, a folder that is missing or cannot be written, or a folder
+            with the name of the file.
     """
     known = SUFFIXES[argument]
     if path.suffix.lower() not in known:
@@ -103,11 +112,11 @@ def check_output(path: Path, argument: str = "out") -> None:
     check_folder(path, argument)
     for file in files_of(path, argument):
         if file.is_dir():
-            raise InputError(f"{argument}: {file} is a folder, a file name needed")
+            raise InputError(f"{argument}: {file} is a folder; the name of a file is needed")
 
 
 def files_of(path: Path, argument: str = "out") -> tuple[Path, ...]:
-    """Every file that the output `path` consists of."""
+    """Return all files of the output `path`."""
     writer = RASTERS.get(path.suffix.lower())
     if writer is write_envi:
         return path.with_suffix(".hdr"), path.with_suffix(".img")
@@ -120,11 +129,11 @@ def check_apart(outputs: Mapping[str, Path], inputs: Mapping[str, Sequence[Path]
     """Refuse an output that would overwrite an input or another output.
 
     Args:
-        outputs: by argument.
-        inputs: the files of each, by what messages call it.
+        outputs: argument -> path.
+        inputs: name of the input in messages -> its files.
 
     Raises:
-        InputError: naming the file and what else it belongs to.
+        InputError: naming the file and the input or output that has it, too.
     """
     taken = [(what, file) for what, files in inputs.items() for file in files]
     for argument, path in outputs.items():
@@ -133,8 +142,7 @@ def check_apart(outputs: Mapping[str, Path], inputs: Mapping[str, Sequence[Path]
             for what, other in taken:
                 if _same_file(file, other):
                     raise InputError(
-                        f"{argument}: {file} is also a file of {what}: an output must be a file "
-                        "of its own"
+                        f"{argument}: {file} is also a file of {what}; name another file"
                     )
         taken += [(f"--{argument}", file) for file in files]
 
@@ -161,7 +169,11 @@ def write_map(
 
 
 def write_confidence(
-    path: str | Path, result: MapRows, card: ModelCard, geo: Geo | None = None
+    path: str | Path,
+    result: MapRows,
+    card: ModelCard,
+    geo: Geo | None = None,
+    lookup: Lookup | None = None,
 ) -> Path:
     """Write the confidence, float32, as a GeoTIFF or ENVI raster.
 
@@ -172,19 +184,20 @@ def write_confidence(
     path = Path(path)
     check_output(path, "confidence")
     write = RASTERS[path.suffix.lower()]
-    write(path, result.confidence, np.dtype(np.float32), card, geo, False)
+    confidence, geo = Extras(geo=geo, lookup=lookup).placed(result.confidence)
+    write(path, confidence, np.dtype(np.float32), card, geo, False)
     return path
 
 
 def smallest_type(card: ModelCard) -> np.dtype[Any]:
-    """The smallest integer type that holds all of the model's class ids."""
+    """Return the smallest integer type that holds all class ids of the model."""
     if min(card.class_ids) < 0:
         return np.dtype(np.int32)
     return np.min_scalar_type(max(card.class_ids))
 
 
 def smallest(labels: Rows, card: ModelCard) -> npt.NDArray[np.integer]:
-    """Class ids in that type, (H, W)."""
+    """Return the class ids (H, W) in the type of `smallest_type`."""
     result = np.empty(labels.shape, smallest_type(card))
     for top, block in row_blocks(labels):
         result[top : top + len(block)] = block

@@ -1,16 +1,16 @@
-"""The fields of a protobuf message, read without trusting what it says of its sizes."""
+"""Read the fields of a protobuf message without trusting the sizes in it."""
 
 from collections.abc import Iterator
 
 MOST_FIELDS = 1_000_000
-"""Of one file: a model of hytas has some ten thousand, and each takes a microsecond to pass."""
+"""Fields of one file. A model of hytas has about ten thousand; a field takes a microsecond."""
 
 Value = memoryview | int
 _FIXED = {1: 8, 5: 4}
 
 
 class Fields:
-    """Reads messages of one file, and counts their fields.
+    """Read the messages of one file, and count their fields.
 
     Raises:
         ValueError: the bytes are not a protobuf message, or the file has more fields than a model
@@ -21,12 +21,12 @@ class Fields:
         self._most = self._left = most
 
     def of(self, message: memoryview) -> Iterator[tuple[int, Value]]:
-        """Number and value of each field: an int, or the bytes of what is longer or fixed."""
+        """Yield number and value of each field; the value is an int, or bytes."""
         for number, value, _, _ in self.placed(message):
             yield number, value
 
     def placed(self, message: memoryview) -> Iterator[tuple[int, Value, int, int]]:
-        """Each field with the place of its first byte, and that after its last."""
+        """Yield each field with the position of its first byte, and the position after its last."""
         at = 0
         while at < len(message):
             start = at
@@ -51,7 +51,7 @@ class Fields:
             at += size
 
     def numbers(self, value: Value) -> Iterator[int]:
-        """The numbers of one entry of a repeated field, which may hold many of them packed."""
+        """Yield the numbers of one entry of a repeated field; an entry may pack many numbers."""
         if isinstance(value, int):
             yield value
             return

@@ -1,4 +1,4 @@
-"""Where a model runs: the execution providers of onnxruntime that work on this machine."""
+"""Find the execution providers of onnxruntime that work on this machine."""
 
 import contextlib
 import ctypes
@@ -15,10 +15,10 @@ _SHORT = {"cpu": "CPUExecutionProvider", "cuda": "CUDAExecutionProvider"}
 
 @functools.cache
 def cuda_devices() -> int:
-    """CUDA devices that the driver reports; 0 without a driver.
+    """Return the number of CUDA devices that the driver reports; 0 without a driver.
 
-    onnxruntime lists its CUDA provider wherever it was compiled in, and prints errors when a
-    session asks for it on a machine without one. So the driver is asked first.
+    onnxruntime lists its CUDA provider even without a GPU, and prints errors when a session asks
+    for it. So we ask the driver first.
     """
     try:
         driver = ctypes.CDLL("libcuda.so.1")
@@ -31,20 +31,20 @@ def cuda_devices() -> int:
 
 
 def working_providers() -> list[str]:
-    """The short names, best first, of the providers that this machine can run."""
+    """Return the short names of the providers that this machine can run, best first."""
     compiled = onnxruntime.get_available_providers()
     works = {"cuda": cuda_devices() > 0, "cpu": True}
     return [name for name, works_here in works.items() if works_here and _SHORT[name] in compiled]
 
 
 def choose(provider: str) -> list[tuple[str, dict[str, Any]]]:
-    """The providers to ask onnxruntime for, best first, each with its options.
+    """Return the providers to request from onnxruntime, best first, each with its options.
 
     Args:
         provider: "auto" (the best that works), "cpu" or "cuda".
 
     Raises:
-        InputError: no such provider, or it does not work here.
+        InputError: the provider is unknown, or does not work here.
     """
     working = working_providers()
     if provider == "auto":
@@ -59,13 +59,13 @@ def choose(provider: str) -> list[tuple[str, dict[str, Any]]]:
 
 
 def _with_options(name: str) -> tuple[str, dict[str, Any]]:
-    """A provider as onnxruntime takes it; a GPU computes in float32 proper, as torch was checked.
+    """Return a provider with its options; a GPU computes in float32, without TF32.
 
-    Its libraries are looked for in the packages that bring them, not on the linker's path alone.
+    The CUDA libraries are also searched in the Python packages that contain them.
     """
     if name != "cuda":
         return _SHORT[name], {}
-    with contextlib.redirect_stdout(io.StringIO()):  # it prints what it does not find
+    with contextlib.redirect_stdout(io.StringIO()):  # it prints the libraries that it does not find
         onnxruntime.preload_dlls()
     return _SHORT[name], {"use_tf32": "0"}
 
@@ -74,7 +74,7 @@ def check_chosen(provider: str, session: onnxruntime.InferenceSession) -> None:
     """Refuse a session that fell back to the CPU although a GPU was asked for by name.
 
     Raises:
-        InputError: its libraries, or the memory it needs, could not be had.
+        InputError: the CUDA libraries or the memory are missing.
     """
     if provider == "cuda" and session.get_providers()[0] != _SHORT["cuda"]:
         raise InputError(

@@ -1,4 +1,4 @@
-"""Class maps and confidences as georeferenced rasters: GeoTIFF and ENVI, written row by row."""
+"""Write class maps and confidences as GeoTIFF or ENVI rasters, row by row."""
 
 import os
 from pathlib import Path
@@ -16,7 +16,7 @@ from hytas.model_card import ModelCard
 _TIFF_ASCII, _GDAL_NODATA = 2, 42113
 _LARGEST_TABLE = 4096
 _IN_A_LIST = str.maketrans(",{}", ";()")
-"""What a name in a list of an ENVI header cannot hold, and what stands for it."""
+"""Characters that a name in an ENVI list cannot hold -> their substitutes."""
 # ENVI's numbers for element types.
 _ENVI_TYPES = {"u1": 1, "i2": 2, "i4": 3, "f4": 4, "u2": 12, "u4": 13}
 
@@ -29,10 +29,10 @@ def write_geotiff(
     geo: Geo | None,
     classes: bool,
 ) -> None:
-    """A GeoTIFF of one band; class maps with colours inside and names in `<path>.aux.xml`.
+    """Write a GeoTIFF with one band; a class map has colours, and names in `<path>.aux.xml`.
 
-    GDAL keeps category names in that file beside the image, as the TIFF has no place for them.
-    The image comes last: where there is one, its names are beside it.
+    A TIFF has no place for category names, so GDAL keeps them in that file. The image is written
+    last: if it is there, its names are there as well.
     """
     import tifffile
 
@@ -58,7 +58,7 @@ def write_geotiff(
 
 
 def names_file(path: Path) -> Path:
-    """Where GDAL looks for the category names of a GeoTIFF."""
+    """Return the file in which GDAL looks for the category names of a GeoTIFF."""
     return path.with_name(path.name + ".aux.xml")
 
 
@@ -70,10 +70,10 @@ def write_envi(
     geo: Geo | None,
     classes: bool,
 ) -> None:
-    """An ENVI raster of one band: header `<stem>.hdr`, data `<stem>.img`.
+    """Write an ENVI raster with one band: header `<stem>.hdr`, data `<stem>.img`.
 
-    Both are written before either has its name, so that what fails leaves an earlier map; then the
-    header comes last: where there is one, the data beside it are whole.
+    Both are first written under temporary names, so that a failure leaves an earlier map as it was.
+    The header is renamed last: if it is there, its data are complete.
     """
     header, data = path.with_suffix(".hdr"), path.with_suffix(".img")
     stored = dtype.newbyteorder("<")
@@ -86,7 +86,7 @@ def write_envi(
                 file.write(block.astype(stored, copy=False).tobytes())
             file.flush()
             os.fsync(file.fileno())
-            header.unlink(missing_ok=True)  # an earlier map's would speak of these data
+            header.unlink(missing_ok=True)  # the header of an earlier map does not fit the new data
 
 
 def _envi_fields(
@@ -96,7 +96,7 @@ def _envi_fields(
     geo: Geo | None,
     classes: bool,
 ) -> dict[str, Any]:
-    """What the header of a map (H, W) says, by ENVI's names."""
+    """Return the header's fields for a map (H, W), by ENVI's names."""
     fields: dict[str, Any] = {
         "samples": shape[1],
         "lines": shape[0],
@@ -121,13 +121,13 @@ def _envi_fields(
 
 
 def category_names(card: ModelCard) -> list[str]:
-    """Names for the values 0 to the largest class id; values that are no class are "unused"."""
+    """Return names for the values 0 to the largest class id; unused values are "unused"."""
     names = dict(zip(card.class_ids, card.class_names, strict=True))
     return ["none", *(names.get(n, f"unused {n}") for n in range(1, max(card.class_ids) + 1))]
 
 
 def colour_table(card: ModelCard) -> npt.NDArray[np.uint8]:
-    """Colours of the values 0 to the largest class id, at least 256: (n, 3); 0 is black."""
+    """Return colours (n, 3) for the values 0 to the largest class id, n >= 256; 0 is black."""
     table = np.zeros((max(256, max(card.class_ids) + 1), 3), np.uint8)
     for number, colour in zip(card.class_ids, card.palette, strict=True):
         if number > 0:

@@ -15,13 +15,13 @@ from hytas.errors import InputError
 
 TILE_BYTES = 24 * 2**20
 TILE_PIXELS = 4096
-"""A tile takes seconds: progress shows, and a kill costs little."""
+"""Bytes of a tile. It takes seconds, so progress is seen, and a kill loses little."""
 BLOCK_ROWS = 256
 """Rows of a finished map at a time."""
 
 
 Progress = Callable[[int, int], None]
-"""Called with rows done and rows in all."""
+"""Called with the number of finished rows and of all rows."""
 
 
 @dataclass(frozen=True)
@@ -29,8 +29,8 @@ class ClassMap:
     """A classified scene.
 
     Attributes:
-        labels: (H, W) int32, the class ids of the label file; 0 where the cube holds no data.
-        confidence: (H, W) float32, the probability of that class; 0 where there is no data.
+        labels: (H, W) int32, class ids of the label file; 0 for a pixel without data.
+        confidence: (H, W) float32, probability of that class; 0 for a pixel without data.
     """
 
     labels: npt.NDArray[np.int32]
@@ -50,7 +50,7 @@ class MapRows(Protocol):
 
 
 def row_blocks(values: Rows, rows: int = BLOCK_ROWS) -> Iterator[tuple[int, Array]]:
-    """The first row and the values (h, W) of one block after another, `rows` rows at a time."""
+    """Yield the first row and the values (h, W) of each block of `rows` rows."""
     for top in range(0, values.shape[0], rows):
         yield top, values[top : top + rows]
 
@@ -78,15 +78,15 @@ def classify_scene(
     Args:
         model: of the sensor that recorded the cube.
         cube: (H, W, bands); read tile by tile.
-        nodata: the value that stands for no data; None takes the model's, if it has one.
-        tile_rows: rows at a time; None takes what fits `TILE_BYTES`. The map is the same, to the
-            bit, whatever it is.
+        nodata: the no-data value; None uses the model's, if it has one.
+        tile_rows: rows at a time; None uses as many as fit `TILE_BYTES`. The map does not depend
+            on it, to the last bit.
         smooth: "guided" or "none"; None does what the model's card says.
         progress: called after each tile.
 
     Raises:
-        InputError: another band count, a scene smaller than a patch, values that the model's
-            element type cannot hold, tiles of no row, or a smoothing that the model does not know.
+        InputError: the band count differs, the scene is smaller than a patch, the model's element
+            type cannot hold a value, a tile has no row, or the model cannot be smoothed so.
     """
     height, width = cube.shape[:2]
     result = ClassMap(np.zeros((height, width), np.int32), np.zeros((height, width), np.float32))
@@ -168,14 +168,14 @@ def _tile_rows(width: int, row_bytes: int) -> int:
 
 
 def read_tile(cube: Rows, top: int, bottom: int, margin: int) -> Array:
-    """Rows `top` to `bottom` with `margin` pixels around, mirrored beyond the scene's border.
+    """Return rows `top` to `bottom` with a margin, mirrored beyond the scene's border.
 
     Returns:
         (bottom - top + 2 margin, W + 2 margin, bands), in the cube's dtype.
     """
     height, width = cube.shape[:2]
     inside = slice(max(0, top - margin), min(height, bottom + margin))
-    block = np.asarray(cube[inside])  # one contiguous read, whatever the file's interleave
+    block = np.asarray(cube[inside])  # one contiguous read for every interleave
     rows = mirror(np.arange(top - margin, bottom + margin), height) - inside.start
     columns = mirror(np.arange(-margin, width + margin), width)
     return block[rows[:, None], columns]
@@ -189,7 +189,7 @@ def classify_tile(model: DeployedModel, tile: Array, top: int, nodata: float | N
         empty = np.zeros(valid.shape, np.int32)
         return Strip(top, empty, empty.astype(np.float32))
     labels, confidence = _RUNS[model.card.graph](model, _in_terms(model, tile, top, nodata), valid)
-    # A scene graph classifies every pixel: what holds no data is taken out afterwards.
+    # A scene graph classifies every pixel; pixels without data are set to 0 afterwards.
     return Strip(top, np.where(valid, labels, 0), np.where(valid, confidence, np.float32(0)))
 
 
@@ -262,7 +262,7 @@ def _valid(model: DeployedModel, tile: Array, nodata: float | None) -> npt.NDArr
 
 
 def _in_terms(model: DeployedModel, tile: Array, top: int, nodata: float | None) -> Array:
-    """The tile in the model's type, with what the model takes for no data."""
+    """Return the tile in the model's type, with the model's no-data value."""
     known, origin = model.card.nodata, (top - model.card.margin, -model.card.margin)
     if nodata is None or known == nodata:
         return model.fit_dtype(tile, origin)
@@ -279,8 +279,11 @@ def _in_terms(model: DeployedModel, tile: Array, top: int, nodata: float | None)
 def _run_patches(
     model: DeployedModel, tile: Array, valid: npt.NDArray[np.bool_]
 ) -> tuple[Array, Array]:
-    """Micro-batches never cross a row, so the same pixels always share a batch, and floating point
-    gives the same result for every tile height."""
+    """Classify the pixels of a tile patch by patch.
+
+    A micro-batch never crosses a row. So the same pixels always share a batch, and the result does
+    not depend on the height of the tile.
+    """
     ids = np.asarray(model.card.class_ids, dtype=np.int32)
     labels, confidence = np.zeros(valid.shape, np.int32), np.zeros(valid.shape, np.float32)
     for row, batch, probabilities in _batches(model, tile, valid):
@@ -314,7 +317,7 @@ def _batches(
 def _run_tile(
     model: DeployedModel, tile: Array, valid: npt.NDArray[np.bool_]
 ) -> tuple[Array, Array]:
-    """Only runs of rows that hold data: the graph's rows do not depend on one another."""
+    """Classify a tile with a scene graph, only rows with data; rows are independent."""
     labels, confidence = np.zeros(valid.shape, np.int32), np.zeros(valid.shape, np.float32)
     for top, bottom in _filled_runs(valid):
         piece = tile[top : bottom + 2 * model.card.margin]

@@ -1,4 +1,4 @@
-"""Trained models as files that other programs run, checked against torch."""
+"""Write trained models as files for other programs, and check them against torch."""
 
 from hytas.export.card import describe
 from hytas.export.evidence import Evidence

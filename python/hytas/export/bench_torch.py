@@ -1,4 +1,4 @@
-"""One setting of `deploy.bench`, run by torch eager: the network of the card, untrained."""
+"""Run one setting of `deploy.bench` with torch eager and an untrained network of the card."""
 
 import json
 import sys
@@ -14,7 +14,7 @@ from hytas.models import InputShape, SensorModel, build_network
 def main(argument: str) -> None:
     """Measure one setting in torch eager, and print the answer.
 
-    Time does not depend on the weights' values, so none are needed.
+    The time does not depend on the values of the weights, so the network is untrained.
     """
     setting = Setting(**json.loads(argument))
     torch.set_num_threads(setting.threads)

@@ -1,4 +1,4 @@
-"""From a scene and a trained model's parts to the card its exported files carry."""
+"""Make the card of exported files from a scene and a trained model."""
 
 from collections.abc import Mapping
 from importlib.metadata import version
@@ -17,8 +17,7 @@ def describe(
     temperature: float = 1.0,
     smoothing: Mapping[str, Any] | None = None,
 ) -> ModelCard:
-    """The card of a model of `architecture` trained on `scene`, with the temperature it needs, and
-    how its maps are smoothed."""
+    """Return the card of a model of `architecture` that was trained on `scene`."""
     wavelengths = scene.wavelengths
     return ModelCard(
         class_names=tuple(scene.class_names),

@@ -1,4 +1,4 @@
-"""Real pixels on which exported files are checked, and the rules they must pass."""
+"""Check exported files on real pixels: the rules for each kind of format."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -34,11 +34,11 @@ Array = npt.NDArray[Any]
 
 @dataclass(frozen=True)
 class Evidence:
-    """A model and the pixels to judge its files by.
+    """A model, and the pixels to check its files on.
 
     Attributes:
-        model: that is exported.
-        cube: (H, W, bands) raw.
+        model: the exported model.
+        cube: (H, W, bands), raw values.
         patch_size: of the model.
         pixels: flat indices of the pixels to compare on.
         targets: (pixels) their true classes, 0-based.
@@ -52,39 +52,39 @@ class Evidence:
 
     @cached_property
     def reader(self) -> PatchReader:
-        """Cuts patches out of the cube."""
+        """Return the function that cuts patches out of the cube."""
         return PatchReader(self.cube, self.patch_size)
 
     def batches(self) -> Iterator[Array]:
-        """Raw patches of `pixels`, in micro-batches."""
+        """Yield raw patches of `pixels`, in micro-batches."""
         for at in range(0, len(self.pixels), _BATCH):
             yield self.reader(self.pixels[at : at + _BATCH])
 
     def answers(self, run: Run) -> npt.NDArray[np.float32]:
-        """(pixels, C) probabilities that a function of raw patches gives."""
+        """Return the probabilities (pixels, C) of a function of raw patches."""
         return np.concatenate([run(patches) for patches in self.batches()])
 
     @cached_property
     def expected(self) -> npt.NDArray[np.float32]:
-        """(pixels, C) probabilities that torch gives; computed once."""
+        """Return the probabilities (pixels, C) of torch, which are computed once."""
         return self.answers(open_torch(self.model))
 
 
 def judge_exact(name: str, path: Path, evidence: Evidence) -> dict[str, Any]:
-    """A file of full precision: every probability within 1e-4 of torch's, every label equal.
+    """Check a file of full precision: probabilities within 1e-4 of torch's, and the same labels.
 
     Raises:
-        ExportError: with the figures.
+        ExportError: it fails; with the figures.
     """
     parity = check_parity(evidence.model, {name: path}, evidence.batches())
     return {"pixels": parity.pixels, **parity.to_dict()["formats"][name]}
 
 
 def judge_reduced(name: str, path: Path, evidence: Evidence) -> dict[str, Any]:
-    """A file of reduced precision: 99 % of the labels as torch's, OA at most 0.5 points lower.
+    """Check a file of reduced precision: 99 % of torch's labels, OA at most 0.5 points lower.
 
     Raises:
-        ExportError: with the figures.
+        ExportError: it fails; with the figures.
     """
     found = evidence.answers(open_exported(path))
     predicted, expected = found.argmax(1), evidence.expected.argmax(1)
@@ -103,16 +103,16 @@ def judge_reduced(name: str, path: Path, evidence: Evidence) -> dict[str, Any]:
         raise ExportError(
             f"{name}: {100 * agreement:.2f} % of {len(found)} labels agree with torch (at least "
             f"{100 * AGREEMENT:g} % needed) and OA goes from {reference:.4f} to {accuracy:.4f} "
-            f"(at most {OA_DROP:g} lower allowed); --force writes it, marked"
+            f"(at most {OA_DROP:g} lower allowed); use --force to write it anyway"
         )
     return figures
 
 
 def judge_scene(name: str, path: Path, evidence: Evidence) -> dict[str, Any]:
-    """A scene graph: labels and confidences as torch gives them, on rows spread over the scene.
+    """Check a scene graph: labels and confidences of torch, on rows spread over the scene.
 
     Raises:
-        ExportError: with the figures.
+        ExportError: it fails; with the figures.
     """
     deployed, reference = DeployedModel.load(path, "cpu"), open_torch(evidence.model)
     height, width = evidence.cube.shape[:2]

@@ -1,4 +1,4 @@
-"""A model as a torch.export program (.pt2)."""
+"""Write a model as a torch.export program (.pt2)."""
 
 import io
 import json
@@ -16,10 +16,10 @@ from hytas.models import SensorModel
 def export_program(model: SensorModel, path: str | Path, card: ModelCard) -> Path:
     """Write `model` as a .pt2 program: patches (N, P, P, bands) of the card's dtype -> (N, C).
 
-    The card lies inside, under the extra file "hytas.json".
+    The card is inside, as the extra file "hytas.json".
 
     Raises:
-        InputError: a card that does not describe the model.
+        InputError: the card does not describe the model.
         OSError: the file cannot be written.
     """
     example = example_patches(model, card).numpy().astype(card.numpy_dtype)
@@ -31,7 +31,7 @@ def export_program(model: SensorModel, path: str | Path, card: ModelCard) -> Pat
             dynamic_shapes=({0: torch.export.Dim("N", min=1)},),
         )
         for node in program.graph.nodes:
-            node.meta.pop("stack_trace", None)  # it names the machine's folders
+            node.meta.pop("stack_trace", None)  # it contains paths of this machine
         text = json.dumps(card.to_properties(), sort_keys=True)
         torch.export.save(program, buffer, extra_files={"hytas.json": text})
     with atomic_write(path) as temporary:

@@ -10,6 +10,7 @@ import onnx
 from hytas.deploy import DeployedModel
 from hytas.errors import InputError
 from hytas.export import reduced
+from hytas.export.c_source import export_c
 from hytas.export.evidence import (
     Evidence,
     judge_exact,
@@ -35,9 +36,9 @@ class Format(NamedTuple):
     """A format.
 
     Attributes:
-        file: its name in a run folder.
-        write: writes it.
-        judge: figures of the file on real pixels, or ExportError.
+        file: name of the file in a run folder.
+        write: writes the file.
+        judge: checks the file on real pixels; returns figures or raises ExportError.
     """
 
     file: str
@@ -63,14 +64,15 @@ FORMATS: dict[str, Format] = {
     "onnx-int8": Format("model.int8.onnx", _graph(reduced.to_int8), judge_reduced),
     "torchscript": Format("model.pt", export_torchscript, judge_exact),
     "pt2": Format("model.pt2", export_program, judge_exact),
+    "c": Format("model.c", export_c, judge_exact),
 }
 
 
 def check_formats(formats: Sequence[str]) -> list[str]:
-    """The formats named, each once, in order.
+    """Return the names of formats, in order and without repeats.
 
     Raises:
-        InputError: an unknown format.
+        InputError: a format is unknown.
     """
     for name in formats:
         if name not in FORMATS:
@@ -84,7 +86,7 @@ def export_formats(
     card: ModelCard,
     formats: Sequence[str],
 ) -> dict[str, Path]:
-    """Write the named formats into `folder`, unchecked; returns format -> file.
+    """Write the named formats into `folder`, without a check; return format -> file.
 
     Raises:
         InputError: an unknown format.
@@ -104,22 +106,22 @@ def export_checked(
     *,
     force: bool = False,
 ) -> dict[str, dict[str, Any]]:
-    """Write the named formats into `folder`, each judged on real pixels before it has its name.
+    """Write the named formats into `folder`; each is checked on real pixels before it is kept.
 
     Args:
-        folder: exists; a file there of a format that is refused is left as it was.
-        card: what the files say about themselves.
+        folder: must exist. If a format fails, an older file of it stays as it was.
+        card: the metadata of the files.
         formats: names in FORMATS.
-        evidence: the model, and pixels to judge by.
-        force: write a file of reduced precision that fails its check, marked as forced in its card.
+        evidence: the model, and the pixels for the check.
+        force: write a file of reduced precision even if it fails; its card then says `forced`.
 
     Returns:
-        For each format: file, bytes, and the figures it was judged by, or `forced_past`, what the
-        judge said, if forced.
+        For each format: file, bytes, and the figures of its check, or the message of a failed check
+        as `forced_past`.
 
     Raises:
-        InputError: an unknown format.
-        ExportError: a format fails its check, with the figures; those before it are written.
+        InputError: a format is unknown.
+        ExportError: a format fails its check, with the figures; the formats before it are written.
         OSError: a file cannot be written.
     """
     return {
@@ -131,9 +133,9 @@ def export_checked(
 def export_file(
     path: Path, card: ModelCard, name: str, evidence: Evidence, *, force: bool = False
 ) -> dict[str, Any]:
-    """Write one format to `path`, judged on real pixels before it has that name.
+    """Write one format to `path`, after a check on real pixels.
 
-    Arguments, answer and errors are those of `export_checked`.
+    Arguments, result and errors are those of `export_checked`.
     """
     with atomic_write(path) as staged:
         figures = _write_judged(name, staged, card, evidence, force)
@@ -148,7 +150,7 @@ def _write_judged(
     try:
         return entry.judge(name, path, evidence)
     except ExportError as refusal:
-        # What should be exact and is not has a bug: nobody can want it.
+        # A file of full precision that fails has a bug, so force does not apply.
         if not force or entry.judge is not judge_reduced:
             raise
         graph = onnx.load(path)

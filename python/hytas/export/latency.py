@@ -1,53 +1,44 @@
-"""The latency table of a search space on this device, measured layer by layer in onnxruntime.
+"""Measure the latency table of a search space on this device, layer by layer in onnxruntime.
 
-The parts are modules of real networks, traced as an export traces them. A model's time is a sum
-over what its genes decide: everything before and after the layers, fusions, and for every layer an
-attention part and an MLP part. Where the head reads one token, the last layer follows that token
-alone; a table does not know which layer is last, so each layer of
-depth d counts (d - 1) / d of a full layer and 1 / d of a last one, which is right on average over
-the order of the layers.
+The parts are modules of real networks, traced as in an export. The time of a model is a sum over
+its parts: everything before and after the layers, fusions, and the layers. A layer of `hytas` is an
+attention part and an MLP part; `latency_wide.py` has the layers of `hytas-wide`. If the head reads
+one token, the last layer computes only this token. A table does not know which layer is last. So at
+depth d each layer counts as (d - 1) / d of a full layer plus 1 / d of a last one, which is right on
+average over the order of the layers.
 """
 
-import itertools
 import json
 import platform
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-import numpy as np
 import onnxruntime
 
 from hytas._engine import SearchSpace
 from hytas.errors import InputError
 from hytas.export.latency_parts import Bench, Graphs
+from hytas.export.latency_rows import Genes, Row, Rows, anchors, between_widths, layer_cost, row
+from hytas.export.latency_wide import wide
 from hytas.model_card import ModelCard
 from hytas.models import InputShape
-from hytas.models.spectral import BAND, PIXEL
 from hytas.spaces import mlp_width
 
 Progress = Callable[[int, int], None]
-Genes = Mapping[str, Any]
-Row = dict[str, Any]
-STREAMS = (BAND, PIXEL)
-
-
-class Rows(NamedTuple):
-    """Rows of a table: those of the whole network, and those of each layer by its depth gene."""
-
-    whole: list[Row]
-    layers: dict[str, list[Row]]
 
 
 class Layout(NamedTuple):
-    """How a space's networks are made up of parts.
+    """The parts of a space's networks.
 
     Attributes:
-        rows: measures the parts of one width.
-        variables: of the space, on which the costs depend; the others are free.
+        rows: function that measures the parts of one width.
+        variables: variables of the space that change the costs; the others are free.
+        factor: between measured widths; costs of the widths between them are interpolated.
     """
 
     rows: Callable[[Bench, int, Genes], Rows]
     variables: tuple[str, ...]
+    factor: float = 1.0
 
 
 def profile(
@@ -58,20 +49,20 @@ def profile(
     seconds: float = 0.05,
     progress: Progress | None = None,
 ) -> dict[str, Any]:
-    """Measure the layers of the card's search space here.
+    """Measure the layers of the card's search space on this device.
 
     Args:
-        card: gives space, sensor and patch; its own architecture does not matter.
+        card: gives space, sensor and patch; its architecture does not matter.
         threads: CPU threads.
-        batch: patches at a time; costs are those of one call.
-        seconds: for each graph timed.
-        progress: called with widths measured and widths in all.
+        batch: patches at a time; a cost is the time of one call.
+        seconds: time to measure each graph.
+        progress: called with the number of measured widths and of all widths.
 
     Returns:
-        The table, JSON, in the form that the engine's `latency@` budgets read.
+        The table as JSON, which the engine's `latency@` budgets read.
 
     Raises:
-        InputError: a search space that is not made of these layers.
+        InputError: the search space has no layout here.
     """
     name = card.architecture["space"]
     if name not in LAYOUTS:
@@ -79,22 +70,26 @@ def profile(
     variables = _variables(card)
     genes = {gene["name"]: gene["values"] for gene in _space(card).genes}
     bench = Bench(card, threads, batch, seconds)
+    measured: dict[int, Rows] = {}
+    widths = anchors(genes["embed_dim"], LAYOUTS[name].factor)
+    for done, embed in enumerate(widths):
+        measured[embed] = LAYOUTS[name].rows(bench, embed, genes)
+        if progress is not None:
+            progress(done + 1, len(widths))
     whole: list[Row] = []
     layers: dict[str, list[Row]] = {}
-    for done, embed in enumerate(genes["embed_dim"]):
-        rows = LAYOUTS[name].rows(bench, embed, genes)
+    for embed in genes["embed_dim"]:
+        rows = between_widths(measured, embed)
         whole += rows.whole
         for depth, found in rows.layers.items():
             layers.setdefault(depth, []).extend(found)
-        if progress is not None:
-            progress(done + 1, len(genes["embed_dim"]))
     return {
         "format": "hytas-latency",
         "version": 1,
         "space": name,
         "unit": "us",
         "about": f"onnxruntime {onnxruntime.__version__} on the CPU, {threads} thread(s), "
-        f"{batch} patch(es) a call, {platform.processor() or platform.machine()}",
+        f"{batch} patch(es) per call, {platform.processor() or platform.machine()}",
         "conditions": {"threads": threads, "batch": batch},
         "variables": {key: variables[key] for key in LAYOUTS[name].variables},
         "global": whole,
@@ -103,7 +98,7 @@ def profile(
 
 
 def _hytas(bench: Bench, embed: int, genes: Genes) -> Rows:
-    """A width of `hytas`: band tokens, always fused, read at the class token."""
+    """Measure a width of `hytas`: band tokens with fusion, read at the class token."""
     plain = {"space": "hytas", "embed_dim": embed}
     kinds = {gene: genes[gene] for gene in ("num_heads", "mlp_ratio")}
     depths = genes["depth"]
@@ -111,7 +106,7 @@ def _hytas(bench: Bench, embed: int, genes: Genes) -> Rows:
     graphs = bench.layers(plain | _filled(kinds), "band")
     costs = _stream(bench, graphs, embed, bench.bands + 1, kinds, depths)
     whole = [
-        _row(outside + (depth - 2) * costs.fusion, embed_dim=embed, depth=depth) for depth in depths
+        row(outside + (depth - 2) * costs.fusion, embed_dim=embed, depth=depth) for depth in depths
     ]
     layers: list[Row] = []
     for gene, full, last in costs.layers:
@@ -119,132 +114,21 @@ def _hytas(bench: Bench, embed: int, genes: Genes) -> Rows:
     return Rows(whole, {"depth": layers})
 
 
-def _wide(bench: Bench, embed: int, genes: Genes) -> Rows:
-    """A width of `hytas-wide`: streams of band tokens and of pixel tokens."""
-    named = {s: {gene: genes[gene] for gene in (f"{s}_heads", f"{s}_mlp")} for s in STREAMS}
-    plain = {"space": "hytas-wide", "embed_dim": embed, "pooling": "class", "fusion": "no"}
-    plain |= {gene: [] for kinds in named.values() for gene in kinds}
-    plain |= {gene: genes[gene][0] for gene in ("patch", "band_width", "band_stride")}
-    # Layers of either stream are alike: those of one have the genes of both.
-    both = {f"band_{part}": _union(genes, part) for part in ("heads", "mlp")}
-    graphs = bench.layers(plain | {"tokens": "band"} | _filled(both), "band")
-    whole = _wide_ends(bench, plain, genes)
-    layers: dict[str, list[Row]] = {"band_depth": [], "pixel_depth": []}
-    depths = genes["band_depth"]
-    for stride in genes["band_stride"]:
-        count, sizes = -(-bench.bands // stride) + 1, {"band_stride": stride}
-        costs = _stream(bench, graphs, embed, count, named["band"], depths)
-        whole += _wide_fusions(costs.fusion, embed, genes, "band_depth", "pixel", sizes)
-        for gene, full, last in costs.layers:
-            for tokens in genes["tokens"]:
-                for pooling in genes["pooling"]:
-                    # In series the pixels' stream gets the class token; a mean needs every token.
-                    short = full if pooling == "mean" and tokens != "series" else last
-                    keys = {"tokens": tokens, "pooling": pooling, **sizes, **gene}
-                    layers["band_depth"] += _by_depth(
-                        depths, "band_depth", embed, full, short, keys
-                    )
-    depths = genes["pixel_depth"]
-    for side in genes["patch"]:
-        count, sizes = side * side + 1, {"patch": side}
-        costs = _stream(bench, graphs, embed, count, named["pixel"], depths)
-        whole += _wide_fusions(costs.fusion, embed, genes, "pixel_depth", "band", sizes)
-        for gene, full, last in costs.layers:
-            for pooling in genes["pooling"]:
-                short = full if pooling == "mean" else last
-                keys = {"pooling": pooling, **sizes, **gene}
-                layers["pixel_depth"] += _by_depth(depths, "pixel_depth", embed, full, short, keys)
-    return Rows(whole, layers)
-
-
-def _wide_ends(bench: Bench, plain: Genes, genes: Genes) -> list[Row]:
-    """Everything but layers and fusions: models without a layer, by what their tokens are.
-
-    Band tokens are measured of the smallest and largest patch and width. What lies between is
-    interpolated, for the work of their map grows with the patch's area and with the width.
-    """
-    embed, sides, strides = plain["embed_dim"], genes["patch"], genes["band_stride"]
-    grid = [
-        {"patch": side, "band_width": width}
-        for side in (sides[0], sides[-1])
-        for width in (genes["band_width"][0], genes["band_width"][-1])
-    ]
-    shared = [{"tokens": "parallel", **corner} for corner in (grid[0], grid[2])]
-    asked = [{"tokens": "pixel", "patch": side} for side in sides] + shared
-    asked += [{"tokens": "band", "band_stride": s, **corner} for s in strides for corner in grid]
-    costs = bench.models([{**plain, **genes_set} for genes_set in asked])
-    pixel = dict(zip(sides, costs[: len(sides)], strict=True))
-    band = np.reshape(costs[len(sides) + 2 :], (len(strides), 2, 2))
-    # Of two kinds of tokens in one model, scaling, head and call are paid once.
-    once = [
-        pixel[side] + float(band[0, corner, 0]) - costs[len(sides) + corner]
-        for corner, side in enumerate((sides[0], sides[-1]))
-    ]
-    rows = []
-    for side, number, width in itertools.product(sides, range(len(strides)), genes["band_width"]):
-        area = [float(np.interp(width, _ends(genes["band_width"]), ends)) for ends in band[number]]
-        alone = _over_area(side, sides, area)
-        beside = max(pixel[side] + alone - _over_area(side, sides, once), pixel[side])
-        for tokens in genes["tokens"]:
-            cost = {"pixel": pixel[side], "band": alone}.get(tokens, beside)
-            keys = {"patch": side, "band_stride": strides[number], "band_width": width}
-            rows.append(_row(cost, embed_dim=embed, tokens=tokens, **keys))
-    return rows
-
-
-def _over_area(side: int, sides: Sequence[int], values: Sequence[float]) -> float:
-    """Between the values of the smallest and the largest patch, by area."""
-    return float(np.interp(side**2, [edge**2 for edge in _ends(sides)], values))
-
-
-def _ends(values: Sequence[int]) -> tuple[int, int]:
-    return values[0], values[-1]
-
-
-def _union(genes: Genes, part: str) -> list[Any]:
-    """The values of a gene of the layers, of either stream."""
-    return sorted({value for stream in STREAMS for value in genes[f"{stream}_{part}"]})
-
-
 def _filled(kinds: Genes) -> dict[str, list[Any]]:
-    """Genes of as many layers as the longest has values; a shorter one begins again."""
+    """Return genes for as many layers as the longest list; shorter lists repeat."""
     count = max(map(len, kinds.values()))
     return {name: [values[i % len(values)] for i in range(count)] for name, values in kinds.items()}
 
 
-def _wide_fusions(
-    mix: float,
-    embed: int,
-    genes: Genes,
-    depth_gene: str,
-    without: str,
-    sizes: Mapping[str, int],
-) -> list[Row]:
-    """The fusions of a stream, of `mix` each; networks of the kind `without` have none."""
-    return [
-        _row(
-            mix * max(depth - 2, 0) if fused == "yes" and tokens != without else 0.0,
-            embed_dim=embed,
-            tokens=tokens,
-            fusion=fused,
-            **{depth_gene: depth},
-            **sizes,
-        )
-        for tokens in genes["tokens"]
-        for fused in genes["fusion"]
-        for depth in genes[depth_gene]
-    ]
-
-
-# search space -> how its networks are made up. A new space is one function and one line.
+# search space -> layout of its networks. A new space is one function and one line.
 LAYOUTS = {
     "hytas": Layout(_hytas, ("bands", "classes", "patch_size", "band_group")),
-    "hytas-wide": Layout(_wide, ("bands", "classes")),
+    "hytas-wide": Layout(wide, ("bands", "classes"), 4.0),
 }
 
 
 class StreamCosts(NamedTuple):
-    """Costs in ms: of a fusion, and of the parts of a layer (gene, in full, for one token)."""
+    """Costs in ms of a fusion, and of the parts of a layer (gene, all tokens, one token)."""
 
     fusion: float
     layers: list[tuple[dict[str, Any], float, float]]
@@ -253,11 +137,11 @@ class StreamCosts(NamedTuple):
 def _stream(
     bench: Bench, graphs: Graphs, embed: int, tokens: int, kinds: Genes, depths: Sequence[int]
 ) -> StreamCosts:
-    """The parts of layers over `tokens` tokens; `kinds` are the genes of heads and of MLP ratio.
+    """Measure the parts of layers over `tokens` tokens; `kinds` are genes of heads and MLP ratio.
 
-    A part that is repeated alone stays in the cache with its weights; in a network the others drive
-    it out. So a chain of layers of middling genes is measured too, and all parts are scaled by what
-    it takes over the sum of its parts.
+    A part that is measured alone keeps its weights in the cache. In a network other parts replace
+    them. So a chain of layers with middle genes is measured as well, and all parts are scaled by
+    its time divided by the sum of its parts.
     """
     (heads, counts), (ratio, ratios) = kinds.items()
     full, last = {}, {}
@@ -289,26 +173,16 @@ def _by_depth(
     depths: Sequence[int], gene: str, embed: int, full: float, last: float, keys: Mapping[str, Any]
 ) -> list[Row]:
     return [
-        _row(_layer(depth, full, last), embed_dim=embed, **{gene: depth}, **keys)
+        row(layer_cost(depth, full, last), embed_dim=embed, **{gene: depth}, **keys)
         for depth in depths
     ]
 
 
-def _layer(depth: int, full: float, last: float) -> float:
-    """A layer's cost at a depth: a last layer once, a full one otherwise, on average."""
-    return ((depth - 1) * full + last) / depth if depth else 0.0
-
-
-def _row(milliseconds: float, **when: Any) -> Row:
-    """A row, in whole microseconds: fewer sums of layers for the engine to tell apart."""
-    return {"when": when, "cost": round(1000.0 * milliseconds)}
-
-
 def predict(table: Mapping[str, Any], card: ModelCard, name: str = "here") -> float:
-    """Milliseconds that a table gives for the card's architecture; `name` is for messages.
+    """Return the milliseconds of the card's architecture in a table; `name` is for messages.
 
     Raises:
-        InputError: no table, one of another space or sensor, or one of another unit than time.
+        InputError: it is not a table, it has another space or sensor, or its unit is not time.
     """
     try:
         space = _space(card).with_table(name, json.dumps(table))
@@ -316,15 +190,15 @@ def predict(table: Mapping[str, Any], card: ModelCard, name: str = "here") -> fl
     except ValueError as error:
         raise InputError(str(error)) from None
     if table["unit"] not in ("ns", "us", "ms", "s"):
-        raise InputError(f"latency table '{name}': its unit is {table['unit']!r}, not one of time")
+        raise InputError(f"latency table '{name}': its unit is {table['unit']!r}; must be time")
     return cost / 1e6  # from ns
 
 
 def conditions(table: Mapping[str, Any]) -> tuple[int, int]:
-    """Threads and patches a call that a table holds for; 1 and 1 where it does not say.
+    """Return threads and patches per call of a table; 1 and 1 if it does not name them.
 
     Raises:
-        InputError: they are no whole numbers of 1 or more.
+        InputError: they are not whole numbers of 1 or more.
     """
     found = table.get("conditions", {})
     values = [found.get(name, 1) if isinstance(found, dict) else 0 for name in ("threads", "batch")]

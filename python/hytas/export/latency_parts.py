@@ -1,6 +1,6 @@
-"""Parts of networks as small ONNX graphs, and how long each takes on this device.
+"""Measure parts of networks, as small ONNX graphs, on this device.
 
-The parts are modules of real networks, traced as an export traces a whole model.
+The parts are modules of real networks, traced as in the export of a whole model.
 """
 
 import copy
@@ -9,6 +9,7 @@ import time
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial, reduce
+from math import prod
 from typing import NamedTuple, TypeVar
 
 import numpy as np
@@ -25,31 +26,53 @@ from hytas.deploy.bench import repeat
 from hytas.export.onnx_file import OPSET, inference_copy, take_dtype, trace
 from hytas.model_card import ModelCard
 from hytas.models import Architecture, InputShape, SensorModel, build_network
-from hytas.models.layers import Block, CrossLayerFusion
+from hytas.models.blocks import Block, Layers, layer_of
+from hytas.models.layers import CrossLayerFusion
 from hytas.models.network import as_network
 from hytas.models.table import patch_size_of
 
 Name = TypeVar("Name", bound=Hashable)
 
 Key = tuple[str, int, bool]
-"""Of a part of a layer: "attention" and its heads, or "mlp" and its width; whether one is read."""
+"""Key of a part: "attention" and heads, or "mlp" and width; and whether one token is read."""
 
 Graphs = Mapping[Key, onnx.ModelProto]
 
+
+class WholeLayer(NamedTuple):
+    """Key of a layer that is measured as one part.
+
+    Attributes:
+        mixer: how it mixes tokens.
+        gate: whether it has a gate.
+        heads: of its attention.
+        ratio: width of the expanded tokens over E.
+        grid: sizes of the grid that tokens lie on; () if their number is free.
+        last: whether one token is read.
+    """
+
+    mixer: str
+    gate: bool
+    heads: int
+    ratio: float
+    grid: tuple[int, ...] = ()
+    last: bool = False
+
+
 COPIES = 4
-"""Of a part, beside one copy: their difference is free of what a call costs."""
+"""Copies of a part, timed beside a single copy: the difference does not contain the call."""
 
 FIRST = slice(0, 1)
-"""The class token, as the one that a last layer reads."""
+"""The class token, which a last layer reads."""
 
 
 class Part(NamedTuple):
-    """A module, and what it is called with.
+    """A module, and examples of its inputs.
 
     Attributes:
-        module: of a network, in evaluation mode.
+        module: a module of a network, in evaluation mode.
         inputs: an example of each input; the first axis is the batch.
-        free: other axes whose size is left open -> the name of the size.
+        free: other axes of free size -> the name of the size.
     """
 
     module: nn.Module
@@ -69,6 +92,19 @@ class Attend(nn.Module):
         return self.block.attend(tokens, self.read)
 
 
+class Apply(nn.Module):
+    """A whole layer, for the tokens of `read`."""
+
+    def __init__(self, block: nn.Module, read: slice | None) -> None:
+        super().__init__()
+        self.block, self.read = block, read
+
+    def forward(self, tokens: Tensor) -> Tensor:
+        """(N, T, E) -> (N, Q, E)."""
+        mixed: Tensor = self.block(tokens, self.read)
+        return mixed
+
+
 class Mix(nn.Module):
     """The MLP of a layer and its residual."""
 
@@ -82,25 +118,25 @@ class Mix(nn.Module):
 
 
 class _Beside(nn.Module):
-    """Modules that have nothing to do with one another, as one."""
+    """Independent modules as one module."""
 
     def __init__(self, modules: Sequence[nn.Module]) -> None:
         super().__init__()
         self.parts = nn.ModuleList(modules)
 
     def forward(self, inputs: list[tuple[Tensor, ...]]) -> list[Tensor]:
-        """The inputs of each -> the output of each."""
+        """Return the output of each module for its inputs."""
         return [part(*given) for part, given in zip(self.parts, inputs, strict=True)]
 
 
 def trace_parts(parts: Mapping[Name, Part]) -> dict[Name, onnx.ModelProto]:
     """Return name -> the ONNX graph of a part, from `in 0`, `in 1`... to `out`.
 
-    All are traced at once and then cut apart, which takes a third of the time of one by one.
+    All parts are traced at once and then separated, which takes a third of the time.
     """
     examples, free, sources = [], [], []
     for number, part in enumerate(parts.values()):
-        # Sizes and tensors of its own: what parts share would be computed for one of them alone.
+        # Each part gets its own sizes and tensors; shared ones would be computed in one part only.
         axes = {0: torch.export.Dim(f"N{number}", min=1)}
         for axis, size in part.free.items():
             axes[axis] = torch.export.Dim(f"{size}{number}", min=2)
@@ -121,7 +157,7 @@ def layer_parts(blocks: Iterable[nn.Module], token: Tensor) -> dict[Key, Part]:
     """Return the parts of layers.
 
     Args:
-        blocks: layers of one width; their heads ("attention") and MLP widths ("mlp") are covered.
+        blocks: layers of one width with all wanted heads ("attention") and MLP widths ("mlp").
         token: an example of tokens (N, T, E).
     """
     found: dict[Key, Part] = {}
@@ -136,7 +172,7 @@ def layer_parts(blocks: Iterable[nn.Module], token: Tensor) -> dict[Key, Part]:
 
 @dataclass(frozen=True)
 class Bench:
-    """Times parts of models on this device, in ms a call."""
+    """Measure parts of models on this device, in ms per call."""
 
     card: ModelCard
     threads: int
@@ -146,20 +182,33 @@ class Bench:
 
     @property
     def bands(self) -> int:
-        """Bands that enter the network."""
+        """Return the number of bands that enter the network."""
         return len(self.card.preprocessing["bands"])
 
     def network(self, architecture: Architecture) -> nn.Module:
-        """The network of an architecture for the card's sensor, in evaluation mode."""
+        """Return the network of an architecture for the card's sensor, in evaluation mode."""
         return build_network(architecture, self._shape(architecture)).eval()
 
     def layers(self, architecture: Architecture, stream: str) -> Graphs:
-        """Trace the parts of the layers of a stream; the tokens T are open."""
+        """Trace the parts of a stream's layers; the number of tokens T is free."""
         blocks = as_network(self.network(architecture), "latency").token_streams[stream].blocks
         return trace_parts(layer_parts(blocks, torch.zeros(2, 8, architecture["embed_dim"])))
 
+    def whole_layers(
+        self, embed_dim: int, wanted: Iterable[WholeLayer]
+    ) -> Mapping[WholeLayer, onnx.ModelProto]:
+        """Trace layers of one width as one part each; the number of tokens T is free, or a grid."""
+        parts = {}
+        for key in wanted:
+            layers = Layers([key.heads], [key.ratio], key.mixer, key.gate)
+            block = layer_of(layers, 0, embed_dim, key.grid)
+            token = torch.zeros(2, prod(key.grid) if key.grid else 8, embed_dim)
+            applied = Apply(block, FIRST if key.last else None)
+            parts[key] = Part(applied, (token,), {} if key.grid else {1: "T"})
+        return trace_parts(parts)
+
     def fusion(self, tokens: int) -> onnx.ModelProto:
-        """Trace a fusion of T tokens, once; the width E is open."""
+        """Trace a fusion of T tokens, once; the width E is free."""
         if tokens not in self.fusions:
             inputs = (torch.zeros(2, tokens, 32), torch.zeros(2, tokens, 32))
             part = Part(CrossLayerFusion(tokens), inputs, {2: "E"})
@@ -167,7 +216,7 @@ class Bench:
         return self.fusions[tokens]
 
     def models(self, architectures: Sequence[Architecture]) -> list[float]:
-        """Time whole models, with the call itself."""
+        """Measure whole models, with the time of the call."""
         parts = {}
         for number, architecture in enumerate(architectures):
             scaling = Preprocessing.from_dict(self.card.preprocessing)
@@ -180,17 +229,23 @@ class Bench:
         return [self.call(graph) for graph in graphs.values()]
 
     def part(self, graph: onnx.ModelProto, **sizes: int) -> float:
-        """Time a part with open axes of these sizes: graphs of four copies less one, over three."""
+        """Measure a part with these sizes: a graph of four copies minus one of one, over three."""
         graph = _sized(graph, sizes)
         apart = reduce(partial(_beside, graph), range(1, COPIES), graph)
         return max(self.call(apart) - self.call(graph), 0.0) / (COPIES - 1)
 
+    def chained(self, graph: onnx.ModelProto, **sizes: int) -> float:
+        """Measure a part inside a network: a chain of four copies minus one of one, over three."""
+        graph = _sized(graph, sizes)
+        longer = self.chain([graph] * COPIES)
+        return max(longer - self.call(graph), 0.0) / (COPIES - 1)
+
     def chain(self, graphs: Sequence[onnx.ModelProto], **sizes: int) -> float:
-        """Time graphs one after the other, with the call itself."""
+        """Measure graphs in a chain, with the time of the call."""
         return self.call(reduce(_after, [_sized(graph, sizes) for graph in graphs]))
 
     def call(self, graph: onnx.ModelProto) -> float:
-        """Time a graph of which only the batch is open."""
+        """Measure a graph; only the batch is free."""
         options = onnxruntime.SessionOptions()
         options.intra_op_num_threads, options.log_severity_level = self.threads, 4
         session = onnxruntime.InferenceSession(
@@ -203,7 +258,7 @@ class Bench:
             shape = [self.batch, *(axis.dim_value for axis in kind.shape.dim[1:])]
             dtype = helper.tensor_dtype_to_np_dtype(kind.elem_type)
             given[source.name] = rng.uniform(0.0, 1.0, shape).astype(dtype)
-        # On one thread the processor's time is the latency, less what other programs take away.
+        # On one thread the processor time is the latency without the share of other programs.
         clock = time.process_time if self.threads == 1 else time.perf_counter
         return statistics.median(repeat(partial(session.run, None, given), self.seconds, clock))
 
@@ -214,7 +269,7 @@ class Bench:
 
 
 def _sized(graph: onnx.ModelProto, sizes: Mapping[str, int]) -> onnx.ModelProto:
-    """A copy whose open axes have sizes, so that onnxruntime computes shapes when it loads it."""
+    """Return a copy with fixed sizes, so that onnxruntime computes shapes when it loads it."""
     fixed = copy.deepcopy(graph)
     for value in (*fixed.graph.input, *fixed.graph.output):
         for axis in value.type.tensor_type.shape.dim:
@@ -225,12 +280,12 @@ def _sized(graph: onnx.ModelProto, sizes: Mapping[str, int]) -> onnx.ModelProto:
 
 
 def _beside(copied: onnx.ModelProto, graph: onnx.ModelProto, number: int) -> onnx.ModelProto:
-    """`graph`, and another copy with inputs and weights of its own."""
+    """Return `copied` with one more copy of `graph`, which has its own inputs and weights."""
     return _merged(graph, copied, [], f"copy {number} ")
 
 
 def _after(graph: onnx.ModelProto, following: onnx.ModelProto) -> onnx.ModelProto:
-    """`following` on what `graph` gives."""
+    """Return a graph that applies `following` to the output of `graph`."""
     ends = [(graph.graph.output[0].name, following.graph.input[0].name)]
     return _merged(graph, following, ends, f"after {len(graph.graph.node)} ")
 

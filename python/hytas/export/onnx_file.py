@@ -1,4 +1,4 @@
-"""A model as one ONNX file that takes raw pixels in the cube's own type."""
+"""Write a model as one ONNX file that takes raw pixels in the cube's element type."""
 
 import copy
 from dataclasses import replace
@@ -33,13 +33,13 @@ def export_onnx(
     The same model and card give the same bytes. Weights are inside the file.
 
     Args:
-        model: in any mode, on any device; left as it is.
-        path: of the file, replaced as a whole.
-        card: what the file says about itself; its dtype is the graph's input type.
+        model: in any mode, on any device; it is not changed.
+        path: of the file, which is replaced as a whole.
+        card: the metadata of the file; its dtype is the input type of the graph.
         opset: ONNX operator set, 18 to 24.
 
     Raises:
-        InputError: an unknown operator set, or a card that does not describe the model.
+        InputError: the operator set is unknown, or the card does not describe the model.
         OSError: the file cannot be written.
     """
     graph = to_onnx(model, card, opset=opset)
@@ -49,7 +49,7 @@ def export_onnx(
 
 
 def to_onnx(model: SensorModel, card: ModelCard, *, opset: int = OPSET) -> onnx.ModelProto:
-    """The ONNX model that `export_onnx` writes."""
+    """Return the ONNX model that `export_onnx` writes."""
     if opset not in OPSETS:
         raise InputError(f"opset: {opset} is not within {OPSETS[0]} to {OPSETS[-1]}")
     example = example_patches(model, card)
@@ -61,7 +61,7 @@ def to_onnx(model: SensorModel, card: ModelCard, *, opset: int = OPSET) -> onnx.
 
 
 def finish(graph: onnx.ModelProto, card: ModelCard, kind: str) -> onnx.ModelProto:
-    """Give a graph its name and its card, and check it."""
+    """Set the name and the card of a graph, and check it."""
     graph.producer_name, graph.producer_version = "hytas", version("hytas")
     graph.graph.name = kind
     set_card(graph, replace(card, graph=kind))
@@ -70,7 +70,7 @@ def finish(graph: onnx.ModelProto, card: ModelCard, kind: str) -> onnx.ModelProt
 
 
 def set_card(graph: onnx.ModelProto, card: ModelCard) -> None:
-    """Make `card` the metadata of an ONNX model, and seal it; whoever changes it later seals it."""
+    """Make `card` the metadata of an ONNX model, and seal it; a later change needs a new seal."""
     del graph.metadata_props[:]
     for name, text in card.to_properties().items():
         graph.metadata_props.add(key=name, value=text)
@@ -78,7 +78,7 @@ def set_card(graph: onnx.ModelProto, card: ModelCard) -> None:
 
 
 def seal(graph: onnx.ModelProto) -> None:
-    """Write the SHA-256 of all that a model's file will hold but this entry into its metadata."""
+    """Write the SHA-256 of a model's file, without this entry, into its metadata."""
     others = [entry for entry in graph.metadata_props if entry.key != CHECKSUM]
     kept = [(entry.key, entry.value) for entry in others]
     del graph.metadata_props[:]
@@ -89,9 +89,9 @@ def seal(graph: onnx.ModelProto) -> None:
 
 
 def inference_copy(model: SensorModel, card: ModelCard | None = None) -> SensorModel:
-    """A copy for tracing: on the CPU, in float32, in evaluation mode, without gradients.
+    """Return a copy for tracing: on the CPU, in float32, in evaluation mode, without gradients.
 
-    With a card it scales only what values of the card's type and bands need.
+    With a card, its scaling is reduced to what the card's element type and bands need.
     """
     plain = copy.deepcopy(model).to("cpu", torch.float32).eval().requires_grad_(False)
     if card is not None:
@@ -101,10 +101,10 @@ def inference_copy(model: SensorModel, card: ModelCard | None = None) -> SensorM
 
 
 def example_patches(model: SensorModel, card: ModelCard) -> torch.Tensor:
-    """Patches to trace with, (2, P, P, bands) float32: every band's centre.
+    """Return patches for tracing, (2, P, P, bands) float32, with the centre of every band.
 
     Raises:
-        InputError: the card's bands or classes are not the model's.
+        InputError: the card's bands or classes are not those of the model.
     """
     scaling = model.scaling
     side, kept = card.patch_size, int(scaling.bands.max()) + 1
@@ -116,7 +116,7 @@ def example_patches(model: SensorModel, card: ModelCard) -> torch.Tensor:
         classes = inference_copy(model)(patches).shape[1]
     if classes != len(card.class_ids):
         raise InputError(
-            f"class_names: the card names {len(card.class_ids)} classes, the model has {classes}"
+            f"class_names: the card names {len(card.class_ids)} classes; the model has {classes}"
         )
     return patches
 
@@ -133,7 +133,7 @@ def trace(
     Args:
         model: on the CPU, in evaluation mode.
         example: the argument: a float32 tensor, or lists of them.
-        dynamic: its axes of free size, as `torch.export.Dim`; nested as `example` is.
+        dynamic: axes of free size, as `torch.export.Dim`, nested like `example`.
         names: of the inputs and of the outputs.
         opset: ONNX operator set.
     """
@@ -149,7 +149,7 @@ def trace(
             verbose=False,
         )
     assert program is not None  # with dynamo=True there always is one
-    # What the weights alone decide is computed now, however large they are.
+    # Values that depend on weights only are computed now, even large ones.
     graph: onnx.ModelProto = optimizer.optimize(
         program.model_proto, input_size_limit=_ANY_SIZE, output_size_limit=_ANY_SIZE
     )
@@ -160,7 +160,7 @@ def trace(
 def _forget_origin(model: onnx.ModelProto) -> None:
     """Drop source paths, stack traces and inferred shapes.
 
-    They name the machine that exported, and the inferred shapes break `quantize_dynamic`.
+    Paths and traces reveal the exporting machine, and inferred shapes break `quantize_dynamic`.
     """
     model.doc_string = ""
     graph = model.graph
@@ -172,10 +172,10 @@ def _forget_origin(model: onnx.ModelProto) -> None:
 
 
 def take_dtype(model: onnx.ModelProto, dtype: str) -> None:
-    """Make the float32 input of `model` one of `dtype`, cast inside the graph.
+    """Change the float32 input of `model` to `dtype`, with a cast inside the graph.
 
-    Tracing in float32 and casting afterwards serves every type alike; torch traces few operators
-    of its unsigned types.
+    Tracing in float32 and casting afterwards works for every type. torch can trace only few
+    operators of its unsigned types.
     """
     (patches,) = model.graph.input
     element = helper.np_dtype_to_tensor_dtype(np.dtype(dtype))

@@ -1,4 +1,4 @@
-"""Exported files against torch, on real pixels."""
+"""Compare exported files with torch on real pixels."""
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
@@ -11,25 +11,26 @@ import torch
 
 from hytas.deploy import DeployedModel
 from hytas.errors import InputError
+from hytas.export.c_source import open_c
 from hytas.export.onnx_file import inference_copy
 from hytas.export.quiet import quiet
 from hytas.models import SensorModel
 from hytas.models.layers import probabilities
 
 TOLERANCE = 1e-4
-TIE = 1e-5  # ten times the largest difference seen between torch and onnxruntime
+TIE = 1e-5  # ten times the largest measured difference between torch and onnxruntime
 
 Array = npt.NDArray[Any]
 Run = Callable[[Array], Array]
 
 
 class ExportError(InputError):
-    """An exported file does not compute what the model computes."""
+    """An exported file gives other results than the model."""
 
 
 @dataclass(frozen=True)
 class Difference:
-    """How far one exported file is from torch.
+    """The difference of one exported file from torch.
 
     Attributes:
         largest: largest absolute difference of a probability.
@@ -42,14 +43,14 @@ class Difference:
 
 @dataclass(frozen=True)
 class Parity:
-    """What `check_parity` found.
+    """The result of `check_parity`.
 
     Attributes:
-        pixels: compared.
+        pixels: number of compared pixels.
         differences: of each format.
-        predicted: (pixels,) class indices that the first format gives.
-        confidence: (pixels,) probabilities that it gives to those.
-        uncalibrated: (pixels,) probabilities that torch gives its own choices at temperature 1.
+        predicted: (pixels,) predicted class indices of the first format.
+        confidence: (pixels,) probabilities of these classes in the first format.
+        uncalibrated: (pixels,) probabilities of torch's predicted classes at temperature 1.
     """
 
     pixels: int
@@ -59,7 +60,7 @@ class Parity:
     uncalibrated: npt.NDArray[np.float32]
 
     def to_dict(self) -> dict[str, Any]:
-        """JSON form, without the predictions."""
+        """Return the JSON form, without the predictions."""
         return {
             "pixels": self.pixels,
             "formats": {
@@ -70,7 +71,7 @@ class Parity:
 
 
 def open_torch(model: SensorModel) -> Run:
-    """The model itself, as a function of raw patches."""
+    """Return the model itself as a function of raw patches."""
     reference = inference_copy(model)
 
     def run(patches: Array) -> Array:
@@ -81,12 +82,12 @@ def open_torch(model: SensorModel) -> Run:
 
 
 def open_onnx(path: str | Path) -> Run:
-    """An ONNX file, as a function of raw patches, on the CPU."""
+    """Return an ONNX file as a function of raw patches, on the CPU."""
     return DeployedModel.load(path, "cpu").predict_patches
 
 
 def open_torchscript(path: str | Path) -> Run:
-    """A TorchScript file, as a function of raw patches."""
+    """Return a TorchScript file as a function of raw patches."""
     with quiet():
         script = torch.jit.load(str(path), map_location="cpu")  # type: ignore[no-untyped-call]
 
@@ -98,7 +99,7 @@ def open_torchscript(path: str | Path) -> Run:
 
 
 def open_program(path: str | Path) -> Run:
-    """A .pt2 file, as a function of raw patches."""
+    """Return a .pt2 file as a function of raw patches."""
     with quiet():
         program = torch.export.load(str(path)).module()
 
@@ -109,16 +110,17 @@ def open_program(path: str | Path) -> Run:
     return run
 
 
-# How a file's name ends -> how to run it. (A scene graph takes no patches, and has its own judge.)
+# Suffix -> how to run the file. (A scene graph takes no patches, and has its own check.)
 OPENERS: dict[str, Callable[[str | Path], Run]] = {
     ".onnx": open_onnx,
     ".pt": open_torchscript,
     ".pt2": open_program,
+    ".c": open_c,
 }
 
 
 def open_exported(path: str | Path) -> Run:
-    """An exported file that takes patches, as a function of raw patches, on the CPU."""
+    """Return an exported file as a function of raw patches, on the CPU."""
     return OPENERS[Path(path).suffix](path)
 
 
@@ -129,13 +131,13 @@ def check_parity(
     *,
     tolerance: float = TOLERANCE,
 ) -> Parity:
-    """Compare exported files with the model, on every patch given.
+    """Compare exported files with the model on all given patches.
 
     Args:
-        model: that was exported.
+        model: the exported model.
         files: format ("onnx", "torchscript") -> its file.
-        batches: micro-batches of raw patches (n, P, P, bands), each small enough for torch.
-        tolerance: what a probability may differ by.
+        batches: micro-batches of raw patches (n, P, P, bands), small enough for torch.
+        tolerance: a difference of a probability must be smaller than this.
 
     Raises:
         ExportError: a probability differs by the tolerance or more, or a label differs.
@@ -155,7 +157,7 @@ def check_parity(
         answers = {name: run(patches) for name, run in runs.items()}
         for name, answer in answers.items():
             gap = np.abs(answer - expected)
-            # A NaN compares false with everything: let it count as the worst difference there is.
+            # A NaN compares false with everything, so it counts as an infinite difference.
             worst = float(gap.max()) if np.isfinite(gap).all() else float("inf")
             largest[name] = max(largest[name], worst)
             changed[name] += _changed_labels(answer, expected)
@@ -170,10 +172,10 @@ def check_parity(
 
 
 def _changed_labels(answer: Array, expected: Array) -> int:
-    """Pixels of another most probable class, but for ties that no float32 could decide.
+    """Count pixels with another most probable class, without ties that float32 cannot decide.
 
-    A tie: torch gives the two classes probabilities that differ by less than the rounding of
-    either runtime, so that torch itself may answer differently in a batch of another size.
+    In a tie, torch's probabilities of the two classes differ by less than rounding errors. Then
+    torch itself may give another class in a batch of another size.
     """
     rows = np.arange(len(expected))
     chosen, given = answer.argmax(1), expected.argmax(1)

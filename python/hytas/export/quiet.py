@@ -1,4 +1,4 @@
-"""Silence for libraries that talk about themselves."""
+"""Suppress the internal messages of libraries."""
 
 import contextlib
 import io
@@ -11,7 +11,7 @@ _TALKATIVE = ("torch.onnx", "torch.export", "torch._export", "onnxscript", "onnx
 
 @contextlib.contextmanager
 def quiet() -> Iterator[None]:
-    """Keep torch's and onnxscript's remarks on their own internals off the user's terminal."""
+    """Keep messages about internals of torch and onnxscript off the user's terminal."""
     loggers = [logging.getLogger(name) for name in _TALKATIVE]
     levels = [logger.level for logger in loggers]
     for logger in loggers:

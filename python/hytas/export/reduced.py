@@ -1,4 +1,4 @@
-"""Models of reduced precision: half floats, and 8-bit integers in the products with weights."""
+"""Models of reduced precision: half floats, or 8-bit integers in products with weights."""
 
 import tempfile
 from dataclasses import replace
@@ -23,14 +23,14 @@ from hytas.models import SensorModel
 from hytas.models.layers import probabilities
 
 SEVEN_BITS = True
-"""Of a weight. A processor with AVX2 and no VNNI sums two products of eight bits in sixteen, one
-too few, so that weights of eight bits give other labels there (docs/benchmarks.md)."""
+"""Bits of a weight. A processor with AVX2 but without VNNI sums two 8-bit products in 16 bits,
+which is one bit too few. There, 8-bit weights give other labels (docs/benchmarks.md)."""
 
 
 class HalfModel(nn.Module):
     """A model whose network computes in float16; scaling and probabilities stay in float32.
 
-    Raw values of 16-bit sensors exceed the largest half float, so they are scaled first.
+    Raw values of 16-bit sensors exceed the largest half float, so scaling comes first.
     """
 
     def __init__(self, model: SensorModel) -> None:
@@ -39,13 +39,13 @@ class HalfModel(nn.Module):
         self.temperature = model.temperature
 
     def forward(self, patches: Tensor) -> Tensor:
-        """(N, P, P, sensor bands) float32 -> (N, classes) float32."""
+        """Map (N, P, P, sensor bands) float32 to (N, classes) float32."""
         logits = self.network(self.scaling(patches).half()).float()
         return probabilities(logits, self.temperature)
 
 
 def to_half(model: SensorModel, card: ModelCard) -> onnx.ModelProto:
-    """The ONNX patch graph with float16 weights: half the size."""
+    """Return the ONNX patch graph with float16 weights, which has half the size."""
     example = example_patches(model, card)
     half = HalfModel(inference_copy(model, card))
     batch = torch.export.Dim("N", min=1)
@@ -55,10 +55,10 @@ def to_half(model: SensorModel, card: ModelCard) -> onnx.ModelProto:
 
 
 def to_int8(model: SensorModel, card: ModelCard) -> onnx.ModelProto:
-    """The ONNX patch graph with int8 products with weights, activations scaled as they come.
+    """Return the ONNX patch graph with int8 products with weights, scaled at run time.
 
-    Products of two activations (attention) and the fusion of layers stay in float32: quantising
-    those too costs points of accuracy.
+    Products of two activations (attention) and the fusion of layers stay in float32, because
+    quantising them costs points of accuracy.
     """
     from onnxruntime.quantization import QuantType, quantize_dynamic
 

@@ -1,10 +1,10 @@
-"""The scene graph: a raw tile in, its class map out, no patch copied.
+"""The scene graph: it maps a raw tile to its class map without copying patches.
 
-What is the same in every patch that a pixel lies in is computed once: scaling, and for pixel tokens
-the projection of the bands. The group-wise spectral embedding is a linear map of a P x P x c
-neighbourhood; on a strip of P rows it is a convolution over (column, band) whose channels are the
-rows, so the tokens of a row of pixels come from the strip as it lies. A loop inside the graph runs
-over pieces of rows, so the memory of attention does not grow with the tile.
+Work that is the same in all patches of a pixel is done once: scaling and, for pixel tokens, the
+projection of the bands. The group-wise spectral embedding is a linear map of a P x P x c
+neighbourhood. On a strip of P rows it is a convolution over (column, band) with the rows as
+channels, which gives the tokens of a row of pixels directly. A loop inside the graph runs over
+pieces of rows, so that the memory of attention does not grow with the tile.
 """
 
 from collections.abc import Sequence
@@ -32,11 +32,11 @@ from hytas.models.layers import probabilities
 
 OUTPUTS = ("classes", "confidence", "probabilities")
 PIECE = 8
-"""Pixels of a row at a time: more leave the processor's cache (attention is T x T for each)."""
+"""Pixels of a row at a time; more do not fit the CPU's cache (attention is T x T for each)."""
 
 
 class TileModel(nn.Module):
-    """What is computed once a pixel of the tile, whatever the number of patches that it lies in."""
+    """The part that is computed once for each pixel of the tile, not once for each patch."""
 
     def __init__(self, model: SensorModel) -> None:
         super().__init__()
@@ -44,7 +44,7 @@ class TileModel(nn.Module):
         self.pixels = as_network(model.network, "scene graph").strips().pixels
 
     def forward(self, tile: Tensor) -> Tensor:
-        """(rows, columns, sensor bands) float32 -> (rows, columns, features)."""
+        """Map (rows, columns, sensor bands) float32 to (rows, columns, features)."""
         features: Tensor = self.pixels(self.scaling(tile))
         return features
 
@@ -61,7 +61,7 @@ class StripModel(nn.Module):
         self.register_buffer("class_ids", torch.tensor(card.class_ids, dtype=torch.int32))
 
     def forward(self, strip: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """(P, W + P - 1, features) -> class ids (W) int32, confidence (W), probabilities (W, C)."""
+        """Map (P, W + P - 1, features) to ids (W), confidence (W), probabilities (W, C)."""
         chances = probabilities(self.row(strip), self.temperature)
         classes = self.class_ids.index_select(0, chances.argmax(dim=1))
         return classes, chances.amax(dim=1), chances
@@ -76,7 +76,7 @@ def export_scene(
     (H, W, C) that a map is smoothed from, where the card tells how.
 
     Raises:
-        InputError: a network without such a form, an unknown operator set, or a wrong card.
+        InputError: the network has no such form, the operator set is unknown, or the card is wrong.
         OSError: the file cannot be written.
     """
     graph = to_scene_onnx(model, card, opset=opset)
@@ -86,7 +86,7 @@ def export_scene(
 
 
 def to_scene_onnx(model: SensorModel, card: ModelCard, *, opset: int = OPSET) -> onnx.ModelProto:
-    """The ONNX model that `export_scene` writes."""
+    """Return the ONNX model that `export_scene` writes."""
     outputs = OUTPUTS if card.smoothing is not None else OUTPUTS[:2]
     return finish(_scene_graph(model, card, outputs, opset), card, "scene")
 
@@ -94,7 +94,7 @@ def to_scene_onnx(model: SensorModel, card: ModelCard, *, opset: int = OPSET) ->
 def probabilities_graph(
     model: SensorModel, card: ModelCard, *, opset: int = OPSET
 ) -> tuple[onnx.ModelProto, str]:
-    """A graph that gives `probabilities` alone, and the name of the tile as float32 in it."""
+    """Return a graph of the output `probabilities`, and the name of the float32 tile in it."""
     graph = _scene_graph(model, card, OUTPUTS[2:], opset)
     cast = [node.output[0] for node in graph.graph.node if node.input[:1] == ["tile"]]
     return graph, "tile" if card.dtype == "float32" else cast[0]
@@ -103,7 +103,7 @@ def probabilities_graph(
 def _scene_graph(
     model: SensorModel, card: ModelCard, outputs: Sequence[str], opset: int
 ) -> onnx.ModelProto:
-    example_patches(model, card)  # refuses a card that is not the model's
+    example_patches(model, card)  # refuses a card of another model
     plain = inference_copy(model, card)
     strip = StripModel(plain, card).eval()
     tile = TileModel(plain).eval()
@@ -127,7 +127,7 @@ def _scene_graph(
 def _trace_strip(
     strip: StripModel, tile: TileModel, card: ModelCard, opset: int
 ) -> onnx.ModelProto:
-    """The strip's model in ONNX, for strips of any width."""
+    """Return the model of a strip in ONNX, for strips of any width."""
     side = card.patch_size
     with torch.no_grad():
         example = tile(torch.zeros(side, side + 8, card.bands))
@@ -170,14 +170,14 @@ def _constants(side: int, classes: int) -> list[onnx.TensorProto]:
 
 
 def _around(body: onnx.GraphProto, kinds: Sequence[str]) -> list[onnx.NodeProto]:
-    """The graph around the loop: how many pieces there are, and putting them together."""
+    """Return the nodes around the loop, which compute the number of pieces and join them."""
     steps = [
         ("Shape", ["tile"], "tile_shape"),
         ("Slice", ["tile_shape", "zero", "one"], "rows_in"),
         ("Slice", ["tile_shape", "one", "two"], "columns_in"),
         ("Sub", ["rows_in", "margins"], "height"),
         ("Sub", ["columns_in", "margins"], "width"),
-        # As few pieces of at most PIECE columns as there can be, all of one width.
+        # The smallest number of pieces with at most PIECE columns, all of the same width.
         ("Add", ["width", "piece_less_one"], "width_up"),
         ("Div", ["width_up", "piece"], "pieces"),
         ("Add", ["width", "pieces"], "width_pieces"),
@@ -204,9 +204,9 @@ def _around(body: onnx.GraphProto, kinds: Sequence[str]) -> list[onnx.NodeProto]
 
 
 def _body(traced: onnx.GraphProto, classes: int) -> onnx.GraphProto:
-    """The loop's body: cut the piece's strip out of the tile, and run the traced model on it.
+    """Return the loop's body: cut a piece out of the tile, and run the traced model on it.
 
-    A piece that runs past the tile repeats its last column; what comes of it is cut away.
+    A piece that goes beyond the tile repeats its last column; these results are cut off.
     """
     steps = [
         ("Reshape", ["trip", "one"], "at"),

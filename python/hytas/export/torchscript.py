@@ -1,4 +1,4 @@
-"""A model as TorchScript."""
+"""Write a model as TorchScript."""
 
 import io
 import json
@@ -14,19 +14,21 @@ from hytas.models import SensorModel
 
 
 def export_torchscript(model: SensorModel, path: str | Path, card: ModelCard) -> Path:
-    """Write `model` as TorchScript, frozen: patches of any real dtype -> probabilities (N, C).
+    """Write `model` as frozen TorchScript: patches of any real dtype -> probabilities (N, C).
 
-    The card lies inside, under the extra file "hytas.json".
+    The card is inside, as the extra file "hytas.json".
 
     Raises:
-        InputError: a card that does not describe the model.
+        InputError: the card does not describe the model.
         OSError: the file cannot be written.
     """
     example = example_patches(model, card)
     example = torch.from_numpy(example.numpy().astype(card.numpy_dtype))
     with quiet(), torch.no_grad():
         traced = torch.jit.freeze(_trace(inference_copy(model), example))
-        buffer = io.BytesIO()  # through memory: torch names the archive inside after the file
+        buffer = (
+            io.BytesIO()
+        )  # in memory, because torch writes the name of the file into the archive
         extra = {"hytas.json": json.dumps(card.to_properties(), sort_keys=True)}
         torch.jit.save(traced, buffer, _extra_files=extra)
     with atomic_write(path) as temporary:

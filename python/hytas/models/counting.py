@@ -1,13 +1,38 @@
-"""Costs of an architecture by its network, where its space has no formula for them."""
+"""What the network of an architecture costs, counted on the network itself: in all, or by layer."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import torch
+from torch import nn
 from torch.utils.flop_counter import FlopCounterMode
 
+from hytas.models.blocks import Block, MixerBlock
+from hytas.models.layers import PixelEmbedding, SpectralEmbedding
+from hytas.models.network import Network
+from hytas.models.streams import TokenStream
 from hytas.models.table import build_network, count_parameters
 from hytas.spaces.shape import InputShape
+
+
+@dataclass(frozen=True)
+class LayerCost:
+    """One part of a network.
+
+    Attributes:
+        name: of its module; "" for the parameters that belong to no part.
+        stream: the stream of tokens that it is of; "" for what comes after all streams.
+        about: what it is, in words.
+        params: parameters.
+        macs: multiply-accumulates of its matrix products for one patch.
+    """
+
+    name: str
+    stream: str
+    about: str
+    params: int
+    macs: int
 
 
 def counted_cost(architecture: Mapping[str, Any], shape: InputShape, name: str) -> float:
@@ -16,12 +41,109 @@ def counted_cost(architecture: Mapping[str, Any], shape: InputShape, name: str) 
     Raises:
         InputError: no network belongs to the architecture's space.
     """
-    # Where nothing is computed; and a CPU's attention kernel would not be counted.
     with torch.device("meta"):
         network = build_network(architecture, shape).eval()
-        if name == "params":
-            return float(count_parameters(network))
+    if name == "params":
+        return float(count_parameters(network))
+    return float(_counter(network, shape).get_total_flops()) / 2.0
+
+
+def counted_layers(architecture: Mapping[str, Any], shape: InputShape) -> list[LayerCost]:
+    """Return the parts of the network in the order in which they compute.
+
+    Every token is counted in every layer, as the formulas of the spaces do. The network that ships
+    leaves out, in the last layer of a stream, the tokens that nobody reads.
+
+    Raises:
+        InputError: no network belongs to the architecture's space.
+    """
+    with torch.device("meta"):
+        network = build_network(architecture, shape).eval()
+    streams = network.token_streams if isinstance(network, Network) else {}
+    for stream in streams.values():
+        stream.observer = lambda _: None  # so that its last layer computes all tokens
+    counts = _counter(network, shape).flop_counts
+    root = type(network).__name__
+
+    found: list[LayerCost] = []
+    for of, name, module in _parts(network, streams):
+        if isinstance(module, TokenStream):
+            own = sum(parameter.numel() for parameter in module.parameters(recurse=False))
+            about = "class token and positions, added" if own else "GELU"
+            found.append(LayerCost(name, of, about, own, 0))
+            continue
+        flops = sum(counts.get(f"{root}.{name}", {}).values())
+        params = count_parameters(module)
+        found.append(LayerCost(name, of, _about(module), params, flops // 2))
+    if rest := count_parameters(network) - sum(part.params for part in found):
+        found.append(LayerCost("", "", "other parameters", rest, 0))
+    return found
+
+
+def _parts(
+    network: nn.Module, streams: Mapping[str, TokenStream]
+) -> Iterator[tuple[str, str, nn.Module]]:
+    """Stream, name and module of each part; what comes before a stream leads into it."""
+    waiting = list(network.named_children())
+    for stream, module in streams.items():
+        while waiting:
+            name, part = waiting.pop(0)
+            yield stream, name, part
+            if part is module:
+                yield from ((stream, f"{name}.{own}", layer) for own, layer in _layers(module))
+                break
+    yield from (("", name, part) for name, part in waiting)
+
+
+def _counter(network: nn.Module, shape: InputShape) -> FlopCounterMode:
+    """What counted one patch's way through a network on the meta device.
+
+    There nothing is computed; and a CPU's attention kernel would not be counted.
+    """
+    with torch.device("meta"):
         patch = torch.empty(1, shape.patch_size, shape.patch_size, shape.bands)
-        with torch.no_grad(), FlopCounterMode(display=False) as counter:
+        counter = FlopCounterMode(display=False)
+        with torch.no_grad(), counter:
             network(patch)
-    return float(counter.get_total_flops()) / 2.0
+    return counter
+
+
+def _layers(stream: TokenStream) -> Iterator[tuple[str, nn.Module]]:
+    """The layers of a stream by name, each behind the fusion that comes before it."""
+    for number, block in enumerate(stream.blocks):
+        if number >= 2 and len(stream.fusions):
+            yield f"fusions.{number - 2}", stream.fusions[number - 2]
+        yield f"blocks.{number}", block
+
+
+def _about(module: nn.Module) -> str:
+    if isinstance(module, Block):
+        heads = module.attention.heads
+        return f"attention with {heads} heads, then an MLP of width {module.fc1.out_features}"
+    if isinstance(module, MixerBlock):
+        return _about_mixer(module)
+    if isinstance(module, SpectralEmbedding):
+        bands, step = module.project.kernel_size[0], module.project.stride[0]
+        side = module.patch_size
+        return f"a token every {step} bands, of {bands} bands over {side} x {side} pixels"
+    if isinstance(module, PixelEmbedding):
+        return f"a token a pixel, {module.patch_size} x {module.patch_size} pixels"
+    if isinstance(module, nn.Linear):
+        return f"linear map from {module.in_features} to {module.out_features}"
+    return _KINDS.get(type(module).__name__, type(module).__name__)
+
+
+def _about_mixer(module: MixerBlock) -> str:
+    gated = ", gated" if module.gate is not None else ""
+    width = f"{module.fc1.out_features} values a token{gated}"
+    if module.attention is not None:
+        return f"attention with {module.attention.heads} heads over {width}"
+    if module.near is not None:
+        return f"convolution of width {module.near.kernel_size[0]} over {width}"
+    return f"no mixing of tokens, {width}"
+
+
+_KINDS = {
+    "CrossLayerFusion": "fusion with the tokens of two layers ago",
+    "LayerNorm": "layer normalisation",
+}

@@ -1,11 +1,12 @@
-"""The layers that networks are made of: embeddings, attention, MLP, fusion, and streams of them.
+"""The parts that the layers of a network are made of: embeddings, attention, fusion.
 
-Every formula of a network stands here once. Training, scoring and export run these modules.
+Every formula of a network stands once in this folder: here, in `blocks.py` (what a layer does with
+tokens) and in `streams.py` (layers one after the other). Training, scoring and export run these.
 Sources: HyTAS (Zhou et al., 2024), after SpectralFormer (Hong et al., TGRS 2022): group-wise
 spectral embedding (GSE) and cross-layer adaptive fusion (CAF).
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from contextvars import ContextVar
 from typing import NamedTuple
@@ -14,8 +15,6 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.nn.attention import SDPBackend, sdpa_kernel
-
-from hytas.spaces import mlp_width
 
 DEVIATION = 0.02
 """Of tokens and linear maps, as ViT and HyTAS start."""
@@ -83,6 +82,19 @@ def repeat_ends(pixels: Tensor, margin: int) -> Tensor:
     return torch.cat([first.expand(size), pixels, last.expand(size)], dim=-1)
 
 
+def depthwise(channels: int, kernel: int, axes: int) -> nn.Conv1d | nn.Conv2d:
+    """Return a convolution of each channel with itself, over one axis or two, zeros beyond."""
+    kind = nn.Conv1d if axes == 1 else nn.Conv2d
+    return kind(channels, channels, kernel, padding=kernel // 2, groups=channels)
+
+
+def over_grid(convolution: nn.Module, tokens: Tensor, grid: Sequence[int]) -> Tensor:
+    """Convolve tokens (N, T, E) over the grid that they lie on, row by row; T is its size."""
+    laid = tokens.transpose(1, 2).reshape(tokens.shape[0], -1, *grid)
+    mixed: Tensor = convolution(laid)
+    return mixed.flatten(2).transpose(1, 2)
+
+
 class SpectralEmbedding(nn.Module):
     """GSE: a token every `stride` bands, from the patch of that band and its neighbours.
 
@@ -116,28 +128,32 @@ class SpectralEmbedding(nn.Module):
 
 
 class PixelEmbedding(nn.Module):
-    """A token a pixel of the patch: a linear map of all its bands, and of where it lies.
+    """A token a pixel of the patch: a linear map of all its bands.
 
-    Where it lies is told by its neighbours, through a depthwise 3 x 3 convolution with a residual
-    (conditional positional encoding; Chu et al., ICLR 2023), zeros beyond the patch.
+    Args:
+        bands: of a pixel.
+        patch_size: side of the patch.
+        embed_dim: width E of a token.
+        placed: whether a token also tells where its pixel lies. Its neighbours tell it, through a
+            depthwise 3 x 3 convolution with a residual (conditional positional encoding; Chu et
+            al., ICLR 2023), zeros beyond the patch.
     """
 
-    def __init__(self, bands: int, patch_size: int, embed_dim: int) -> None:
+    def __init__(self, bands: int, patch_size: int, embed_dim: int, placed: bool = True) -> None:
         super().__init__()
         self.patch_size = patch_size
         self.project = nn.Linear(bands, embed_dim)
-        self.near = nn.Conv2d(embed_dim, embed_dim, 3, padding=1, groups=embed_dim)
+        self.near = depthwise(embed_dim, 3, 2) if placed else None
 
     def forward(self, patches: Tensor) -> Tensor:
         """(N, P, P, bands) -> (N, P * P, E), row by row."""
         return self.place(self.project(patches.flatten(1, 2)))
 
     def place(self, tokens: Tensor) -> Tensor:
-        """Add to projected pixels (N, P * P, E) what their neighbours tell."""
-        side = self.patch_size
-        grid = tokens.transpose(1, 2).reshape(tokens.shape[0], -1, side, side)
-        near: Tensor = self.near(grid)
-        return tokens + near.flatten(2).transpose(1, 2)
+        """Add to projected pixels (N, P * P, E) what their neighbours tell, if it is asked for."""
+        if self.near is None:
+            return tokens
+        return tokens + over_grid(self.near, tokens, (self.patch_size, self.patch_size))
 
     def of_strip(self, strip: Tensor) -> Tensor:
         """Embed every pixel of a row: projected pixels (P, W + P - 1, E) -> (W, P * P, E)."""
@@ -191,41 +207,6 @@ class Attention(nn.Module):
         return split.transpose(1, 2)
 
 
-class Block(nn.Module):
-    """A pre-norm transformer layer: attention, then a GELU MLP of width floor(E * mlp_ratio)."""
-
-    def __init__(self, embed_dim: int, heads: int, mlp_ratio: float, drop_path: float) -> None:
-        super().__init__()
-        hidden = mlp_width(embed_dim, mlp_ratio)
-        self.norm1 = nn.LayerNorm(embed_dim)
-        self.attention = Attention(embed_dim, heads)
-        self.norm2 = nn.LayerNorm(embed_dim)
-        self.fc1 = nn.Linear(embed_dim, hidden)
-        self.fc2 = nn.Linear(hidden, embed_dim)
-        self.drop_path = drop_path
-
-    def forward(self, tokens: Tensor, read: slice | None = None) -> Tensor:
-        """(N, T, E) -> (N, Q, E): the tokens of `read`, all without it."""
-        return self.mix(self.attend(tokens, read))
-
-    def attend(self, tokens: Tensor, read: slice | None = None) -> Tensor:
-        """The attention and its residual: (N, T, E) -> (N, Q, E)."""
-        kept = tokens if read is None else tokens[:, read]
-        return kept + self._drop(self.attention(self.norm1(tokens), read))
-
-    def mix(self, tokens: Tensor) -> Tensor:
-        """The MLP and its residual: (N, Q, E) -> (N, Q, E)."""
-        return tokens + self._drop(self.fc2(F.gelu(self.fc1(self.norm2(tokens)))))
-
-    def _drop(self, branch: Tensor) -> Tensor:
-        """Stochastic depth: drop the branch of whole samples, rescaled to keep its mean."""
-        if not self.training or self.drop_path == 0.0:
-            return branch
-        keep = 1.0 - self.drop_path
-        mask = branch.new_empty(branch.shape[0], 1, 1).bernoulli_(keep)
-        return branch * (mask / keep)
-
-
 class CrossLayerFusion(nn.Module):
     """CAF: a learned T x T mix of the tokens now and two layers ago (2 T^2 + T parameters)."""
 
@@ -238,110 +219,3 @@ class CrossLayerFusion(nn.Module):
     def forward(self, now: Tensor, before: Tensor) -> Tensor:
         """(N, T, E), (N, T, E) -> (N, T, E)."""
         return self.weight[0] @ now + self.weight[1] @ before + self.bias[:, None]
-
-
-class TokenStream(nn.Module):
-    """Class token, positions, and transformer layers, with CAF before each from the third on.
-
-    The last layer computes only the tokens that are read: their queries, and their rows of the MLP.
-
-    Args:
-        tokens: T, the class token included.
-        embed_dim: width E of a token.
-        num_heads: heads of each layer; its length is the depth.
-        mlp_ratio: MLP width of each layer over E.
-        fusion: whether there is CAF.
-        drop_path: stochastic depth of the last layer, growing linearly from 0 at the first.
-        read: the tokens that are read of the stream.
-
-    Attributes:
-        observer: called with all tokens (N, T, E) of the last layer, which are then all computed.
-    """
-
-    def __init__(
-        self,
-        tokens: int,
-        embed_dim: int,
-        num_heads: Sequence[int],
-        mlp_ratio: Sequence[float],
-        fusion: bool,
-        drop_path: float,
-        read: slice,
-    ) -> None:
-        super().__init__()
-        depth = len(num_heads)
-        self.read = read
-        self.observer: Callable[[Tensor], None] | None = None
-        self.class_token = nn.Parameter(torch.zeros(1, 1, embed_dim))
-        self.position = nn.Parameter(torch.zeros(1, tokens, embed_dim))
-        self.blocks = nn.ModuleList(
-            Block(embed_dim, heads, ratio, drop_path * layer / max(1, depth - 1))
-            for layer, (heads, ratio) in enumerate(zip(num_heads, mlp_ratio, strict=True))
-        )
-        fused = max(depth - 2, 0) if fusion else 0
-        self.fusions = nn.ModuleList(CrossLayerFusion(tokens) for _ in range(fused))
-
-    def forward(self, embedded: Tensor, context: Tensor | None = None) -> Tensor:
-        """Embedded tokens (N, T - 1, E) -> the tokens that are read, (N, Q, E).
-
-        `context` (N, 1, E), of another stream, is added to the class token.
-        """
-        tokens = self.enter(embedded, context)
-        inputs: list[Tensor] = []
-        last = len(self.blocks) - 1
-        for layer, block in enumerate(self.blocks):
-            if layer >= 2 and len(self.fusions):
-                tokens = self.fusions[layer - 2](tokens, inputs[layer - 2])
-            inputs.append(tokens)
-            reads = layer == last and self.observer is None
-            tokens = block(tokens, self.read if reads else None)
-        if self.observer is None and inputs:
-            return tokens
-        if self.observer is not None:
-            self.observer(tokens)
-        return tokens[:, self.read]
-
-    def enter(self, embedded: Tensor, context: Tensor | None) -> Tensor:
-        """What enters the first layer: (N, T, E)."""
-        class_token = self.class_token.expand(embedded.shape[0], -1, -1)
-        if context is not None:
-            class_token = class_token + context
-        return torch.cat([class_token, embedded], dim=1) + self.position
-
-
-def initialise(network: nn.Module) -> None:
-    """Draw tokens and linear maps from a truncated normal of deviation 0.02, as ViT and HyTAS do.
-
-    Convolutions and fusions keep torch's own uniform draws.
-    """
-    for module in network.modules():
-        if isinstance(module, TokenStream):
-            nn.init.trunc_normal_(module.class_token, std=DEVIATION)
-            nn.init.trunc_normal_(module.position, std=DEVIATION)
-        elif isinstance(module, nn.Linear):
-            nn.init.trunc_normal_(module.weight, std=DEVIATION)
-            if module.bias is not None:
-                nn.init.zeros_(module.bias)
-
-
-def laws_of(network: nn.Module) -> dict[str, Law]:
-    """Return parameter name -> the law that construction and `initialise` draw it by."""
-    found: dict[str, Law] = {}
-    for name, module in network.named_modules():
-        for part, _ in module.named_parameters(recurse=False):
-            law = _law(module, part)
-            if law is not None:
-                found[f"{name}.{part}" if name else part] = law
-    return found
-
-
-def _law(module: nn.Module, part: str) -> Law | None:
-    if isinstance(module, TokenStream):
-        return Law("normal", DEVIATION)
-    if isinstance(module, nn.Linear):
-        return Law("normal", DEVIATION) if part == "weight" else Law("constant", 0.0)
-    if isinstance(module, nn.LayerNorm):
-        return Law("constant", 1.0 if part == "weight" else 0.0)
-    if isinstance(module, nn.Conv1d | nn.Conv2d):
-        return Law("uniform", module.weight[0].numel() ** -0.5)
-    return Law("uniform", module.bound) if isinstance(module, CrossLayerFusion) else None

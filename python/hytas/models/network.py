@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from torch import Tensor, nn
 
 from hytas.errors import InputError
-from hytas.models.layers import Law, TokenStream
+from hytas.models.layers import Law
+from hytas.models.streams import TokenStream
 
 
 @dataclass(frozen=True)
@@ -30,7 +31,7 @@ class Network(nn.Module):
 
     @property
     def token_streams(self) -> Mapping[str, TokenStream]:
-        """The streams of tokens with a class token, by name; none by default."""
+        """The streams of tokens, by name; none by default."""
         return {}
 
     @property

@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 
 from hytas.errors import InputError
+from hytas.models.blocks import NO_DROP
 from hytas.models.table import NETWORKS
 from hytas.spaces.opening import builtin_space
 from hytas.spaces.shape import InputShape
@@ -28,7 +29,7 @@ RULES: dict[str, tuple[str, ...]] = {
     "qkv.weight": (THIRDS,),
     "qkv.bias": (THIRDS,),
     "band_embed.project.weight": (PREFIX, GRID, CENTRE),
-    "pixel_embed.near.weight": (PREFIX, PREFIX, CENTRE, CENTRE),
+    "near.weight": (PREFIX, PREFIX, CENTRE, CENTRE),
     "pixel_stream.position": (PREFIX, TOKENS),
 }
 # The same for the fusions of the pixels' stream, by number of axes: weight (2, T, T), bias (T,).
@@ -65,7 +66,7 @@ def rules_of(name: str, axes: int) -> tuple[str, ...]:
         rules = FUSIONS[axes]
     else:
         rules = next((found for end, found in RULES.items() if name.endswith(end)), ())
-    return (*rules, *(PREFIX for _ in range(axes - len(rules))))
+    return (*rules[:axes], *(PREFIX for _ in range(axes - len(rules))))
 
 
 def _cut(full: Tensor, axis: int, size: int, rule: str) -> Tensor:
@@ -104,7 +105,7 @@ def full_sizes(space: str, shape: InputShape) -> Mapping[str, torch.Size]:
     largest: dict[str, torch.Size] = {}
     for architecture in _extremes(opened.genes):
         with torch.device("meta"):
-            network = NETWORKS[space]({"space": space, **architecture}, shape, 0.0)
+            network = NETWORKS[space]({"space": space, **architecture}, shape, NO_DROP)
         for name, parameter in network.named_parameters():
             known = largest.get(name, parameter.shape)
             largest[name] = torch.Size(map(max, known, parameter.shape))
@@ -114,7 +115,7 @@ def full_sizes(space: str, shape: InputShape) -> Mapping[str, torch.Size]:
 def _extremes(genes: Sequence[Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
     """Yield the architecture with every gene at its largest value, and those with one gene changed.
 
-    A gene of numbers changes to its smallest value, a gene of labels to each of its labels.
+    A gene of numbers changes to its smallest value, a gene of labels from its last to each other.
     """
     top = {gene["name"]: _ends(gene)[-1] for gene in genes}
     for gene in genes:

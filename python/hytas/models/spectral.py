@@ -3,38 +3,25 @@
 A token is a group of bands over the whole patch (group-wise spectral embedding, GSE), as in HyTAS
 (Zhou et al., 2024) after SpectralFormer (Hong et al., TGRS 2022); or a pixel of the patch with all
 its bands, as a vision transformer would have it. With both there is a stream of layers for each: in
-parallel (their read-outs are joined before the head) or in series (the class token of the bands'
-stream is added to that of the pixels' stream).
+parallel (their read-outs are joined before the head) or in series (the read-out of the bands'
+stream enters the pixels' stream). The layers of a stream mix its tokens by attention, by
+convolutions, or not at all.
 """
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping
 
 import torch
 from torch import Tensor, nn
 
 from hytas.errors import InputError
-from hytas.models.layers import (
-    Law,
-    PixelEmbedding,
-    SpectralEmbedding,
-    TokenStream,
-    initialise,
-    laws_of,
-)
+from hytas.models.blocks import NO_DROP, Drop, Layers
+from hytas.models.layers import Law, PixelEmbedding, SpectralEmbedding
 from hytas.models.network import Network, Strips
+from hytas.models.streams import TokenStream, initialise, laws_of
 from hytas.spaces.shape import InputShape
 
 BAND, PIXEL, SERIES, PARALLEL = TOKENS = ("band", "pixel", "series", "parallel")
 CLASS, MEAN, CENTRE = POOLINGS = ("class", "mean", "centre")
-
-
-@dataclass(frozen=True)
-class Layers:
-    """Heads and MLP ratios of the layers of a stream; as many as it is deep."""
-
-    heads: Sequence[int]
-    mlp: Sequence[float]
 
 
 NONE = Layers((), ())
@@ -52,13 +39,14 @@ class SpectralTransformer(Network):
         band_width: neighbouring bands stacked in a band token.
         band_stride: bands from one band token to the next.
         pooling: what the head reads of the (last) stream: "class", its class token; "mean", the
-            mean of the other tokens; "centre", the centre pixel's. A parallel stream of bands,
-            which has no centre, is then read at its class token.
+            mean of the other tokens; "centre", the centre pixel's. A stream of bands, which has no
+            centre, is then read at its class token, as is one in series. The mean is read of a
+            stream without a class token, unless it is read at its centre.
         fusion: cross-layer fusion (CAF) in every stream.
         embed_dim: width E of all tokens.
         bands: layers of the bands' stream.
         pixels: layers of the pixels' stream.
-        drop_path: stochastic depth of the last layer of each stream.
+        drop: what training drops in each stream.
 
     Input: scaled patches (N, P, P, bands), float. Output: logits (N, classes).
 
@@ -79,7 +67,7 @@ class SpectralTransformer(Network):
         embed_dim: int,
         bands: Layers = NONE,
         pixels: Layers = NONE,
-        drop_path: float = 0.0,
+        drop: Drop = NO_DROP,
     ) -> None:
         super().__init__()
         for gene, value, known in (("tokens", tokens, TOKENS), ("pooling", pooling, POOLINGS)):
@@ -90,24 +78,16 @@ class SpectralTransformer(Network):
         self.tokens, self.patch_size, self.pooling = tokens, patch_size, pooling
         if tokens != PIXEL:
             self.band_embed = SpectralEmbedding(patch_size, band_width, embed_dim, band_stride)
-            count = 1 + -(-shape.bands // band_stride)
-            self.band_stream = TokenStream(
-                count, embed_dim, bands.heads, bands.mlp, fusion, drop_path, self._read(BAND)
-            )
+            grid = (-(-shape.bands // band_stride),)
+            read = self._read(BAND, bands.attends)
+            self.band_stream = TokenStream(grid, embed_dim, bands, fusion, drop, read)
         if tokens != BAND:
-            self.pixel_embed = PixelEmbedding(shape.bands, patch_size, embed_dim)
-            self.pixel_stream = TokenStream(
-                1 + patch_size**2,
-                embed_dim,
-                pixels.heads,
-                pixels.mlp,
-                fusion,
-                drop_path,
-                self._read(PIXEL),
-            )
-        read = embed_dim * (2 if tokens == PARALLEL else 1)
-        self.norm = nn.LayerNorm(read)
-        self.head = nn.Linear(read, shape.classes)
+            self.pixel_embed = PixelEmbedding(shape.bands, patch_size, embed_dim, pixels.attends)
+            square, read = (patch_size, patch_size), self._read(PIXEL, pixels.attends)
+            self.pixel_stream = TokenStream(square, embed_dim, pixels, fusion, drop, read)
+        heard = self.streams if tokens == PARALLEL else self.streams[-1:]
+        self.norms = nn.ModuleDict({name: nn.LayerNorm(embed_dim) for name in heard})
+        self.head = nn.Linear(embed_dim * len(heard), shape.classes)
         initialise(self)
 
     @property
@@ -153,20 +133,22 @@ class SpectralTransformer(Network):
                 continue
             context = read.pop() if self.tokens == SERIES and read else None
             left: Tensor = getattr(self, f"{name}_stream")(embedded, context)
+            if name in self.norms:  # before the mean, so that every token counts alike
+                left = self.norms[name](left)
             read.append(left if left.shape[1] == 1 else left.mean(dim=1, keepdim=True))
         joined = torch.cat(read, dim=2) if len(read) > 1 else read[0]
-        logits: Tensor = self.head(self.norm(joined[:, 0]))
+        logits: Tensor = self.head(joined[:, 0])
         return logits
 
-    def _read(self, stream: str) -> slice:
+    def _read(self, stream: str, attends: bool) -> slice:
         """The tokens of a stream that are read: their mean is what the head, or the other gets."""
-        if self.tokens == SERIES and stream == BAND:
-            return slice(0, 1)
-        if self.pooling == MEAN:
-            return slice(1, None)
+        first = 1 if attends else 0  # of the tokens beside the class token
         if self.pooling == CENTRE and stream == PIXEL:
-            centre = 1 + self.patch_size**2 // 2
+            centre = first + self.patch_size**2 // 2
             return slice(centre, centre + 1)
+        handed_on = self.tokens == SERIES and stream == BAND
+        if not attends or (self.pooling == MEAN and not handed_on):
+            return slice(first, None)
         return slice(0, 1)
 
 

@@ -7,14 +7,15 @@ import torch
 from torch import nn
 
 from hytas.errors import InputError
-from hytas.models.spectral import BAND, Layers, SpectralTransformer
+from hytas.models.blocks import Drop, Layers
+from hytas.models.spectral import BAND, SpectralTransformer
 from hytas.spaces.shape import InputShape
 
 Architecture = Mapping[str, Any]
 """`{"space": name, gene: value or list of values a layer, ...}`; JSON, and nothing but data."""
 
 
-def _hytas(architecture: Architecture, shape: InputShape, drop_path: float) -> nn.Module:
+def _hytas(architecture: Architecture, shape: InputShape, drop: Drop) -> nn.Module:
     return SpectralTransformer(
         shape,
         tokens=BAND,
@@ -25,11 +26,11 @@ def _hytas(architecture: Architecture, shape: InputShape, drop_path: float) -> n
         fusion=True,
         embed_dim=architecture["embed_dim"],
         bands=Layers(architecture["num_heads"], architecture["mlp_ratio"]),
-        drop_path=drop_path,
+        drop=drop,
     )
 
 
-def _wide(architecture: Architecture, shape: InputShape, drop_path: float) -> nn.Module:
+def _wide(architecture: Architecture, shape: InputShape, drop: Drop) -> nn.Module:
     return SpectralTransformer(
         shape,
         tokens=architecture["tokens"],
@@ -39,10 +40,18 @@ def _wide(architecture: Architecture, shape: InputShape, drop_path: float) -> nn
         pooling=architecture["pooling"],
         fusion=_switch("fusion", architecture["fusion"]),
         embed_dim=architecture["embed_dim"],
-        bands=Layers(architecture["band_heads"], architecture["band_mlp"]),
-        pixels=Layers(architecture["pixel_heads"], architecture["pixel_mlp"]),
-        drop_path=drop_path,
+        bands=_layers(architecture, "band"),
+        pixels=_layers(architecture, "pixel"),
+        drop=drop,
     )
+
+
+def _layers(architecture: Architecture, stream: str) -> Layers:
+    """The layers of a stream of `hytas-wide`."""
+    mlp, gate = architecture[f"{stream}_mlp"], f"{stream}_gate"
+    heads = [architecture[f"{stream}_heads"]] * len(mlp)
+    mixer = architecture[f"{stream}_mixer"]
+    return Layers(heads, mlp, mixer, _switch(gate, architecture[gate]))
 
 
 def _switch(gene: str, value: Any) -> bool:
@@ -52,18 +61,30 @@ def _switch(gene: str, value: Any) -> bool:
 
 
 # search space -> its network. A new space is one function and one line.
-NETWORKS: dict[str, Callable[[Architecture, InputShape, float], nn.Module]] = {
+NETWORKS: dict[str, Callable[[Architecture, InputShape, Drop], nn.Module]] = {
     "hytas": _hytas,
     "hytas-wide": _wide,
 }
 
 
 def build_network(
-    architecture: Architecture, shape: InputShape, *, drop_path: float = 0.0, seed: int = 0
+    architecture: Architecture,
+    shape: InputShape,
+    *,
+    drop_path: float = 0.0,
+    dropout: float = 0.0,
+    seed: int = 0,
 ) -> nn.Module:
     """The network of `architecture` on inputs of `shape`, initialised from `seed` alone.
 
     The global generator is left as it was found.
+
+    Args:
+        architecture: genes, and the space.
+        shape: what the scene fixes.
+        drop_path: probability that training skips the last layer's branches, for a sample.
+        dropout: probability that training sets a value of a layer's branch to 0.
+        seed: of the initial values.
 
     Raises:
         InputError: no network belongs to the architecture's space, or a gene has a value that the
@@ -74,7 +95,7 @@ def build_network(
         raise InputError(f"architecture space {space!r}: not one of {', '.join(NETWORKS)}")
     with torch.random.fork_rng(devices=[]):
         torch.default_generator.manual_seed(seed)  # torch.manual_seed would reseed GPUs, too
-        return NETWORKS[space](architecture, shape, drop_path)
+        return NETWORKS[space](architecture, shape, Drop(drop_path, dropout))
 
 
 def patch_size_of(architecture: Architecture, shape: InputShape) -> int:

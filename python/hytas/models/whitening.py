@@ -42,12 +42,26 @@ def whiten_embedding(network: nn.Module, patches: Tensor, seed: int) -> None:
     project = known.pixel_projection
     if project is None:
         return
-    generator = torch.Generator().manual_seed(seed)
-    spectra = known.seen(patches).flatten(0, 2).double().cpu().numpy()
-    found = _whitening(spectra, project.out_features, generator) if len(spectra) else None
+    found = whitening(known.seen(patches), project.out_features, seed)
     if found is not None:
         project.weight.copy_(found[0])
         project.bias.copy_(found[1])
+
+
+def whitening(patches: Tensor, outputs: int, seed: int) -> tuple[Tensor, Tensor] | None:
+    """Return the linear map that whitens pixels as those given.
+
+    Args:
+        patches: scaled (N, P, P, bands).
+        outputs: of the map.
+        seed: of its rotation.
+
+    Returns:
+        Weight (outputs, bands) and bias (outputs,); None where all pixels are alike.
+    """
+    spectra = patches.flatten(0, 2).double().cpu().numpy()
+    generator = torch.Generator().manual_seed(seed)
+    return _whitening(spectra, outputs, generator) if len(spectra) else None
 
 
 def _whitening(

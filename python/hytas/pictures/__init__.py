@@ -3,9 +3,9 @@
 matplotlib is imported when something is drawn.
 """
 
-from hytas.pictures.charts import draw_confusion, draw_front, draw_learning_curve
+from hytas.pictures.charts import draw_confusion, draw_family, draw_front, draw_learning_curve
 from hytas.pictures.fonts import font_note
-from hytas.pictures.maps import Legend, colour_map, draw_map
+from hytas.pictures.maps import Legend, colour_map, draw_map, map_png
 from hytas.pictures.style import PICTURES
 
 __all__ = [
@@ -13,8 +13,10 @@ __all__ = [
     "Legend",
     "colour_map",
     "draw_confusion",
+    "draw_family",
     "draw_front",
     "draw_learning_curve",
     "draw_map",
     "font_note",
+    "map_png",
 ]

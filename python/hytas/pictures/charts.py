@@ -112,3 +112,39 @@ def draw_front(
         axes.set_ylabel("score (larger is better)")
         axes.grid(alpha=0.3)
     return Path(path)
+
+
+def draw_family(
+    path: str | Path,
+    costs: Sequence[float],
+    inherited: Sequence[float],
+    alone: Sequence[float | None],
+    cost: str,
+) -> Path:
+    """Draw the subnets of a supernet: accuracy over cost, beside the same networks trained alone.
+
+    Args:
+        path: .png, .svg or .pdf; replaced as a whole.
+        costs: of each subnet.
+        inherited: accuracy on test pixels of each.
+        alone: the same of the architecture trained alone; None where it was not.
+        cost: name of the cost, for the axis.
+
+    Raises:
+        OSError: the file cannot be written.
+    """
+    order = sorted(range(len(costs)), key=lambda place: costs[place])
+    with page(path, 6.0, 4.0) as figure:
+        axes = figure.add_subplot()
+        across = [costs[place] for place in order]
+        line = [inherited[place] for place in order]
+        axes.plot(across, line, marker="o", color=_LOSS, label="weights of the supernet")
+        trained = [(costs[place], alone[place]) for place in order if alone[place] is not None]
+        if trained:
+            axes.plot(*zip(*trained, strict=True), "x", color=_WATCHED, label="trained alone")
+        axes.set_xscale("log")
+        axes.set_xlabel(cost, color=INK)
+        axes.set_ylabel("overall accuracy, test pixels", color=INK)
+        axes.grid(alpha=0.3)
+        axes.legend(frameon=False, fontsize=8, loc="lower right")
+    return Path(path)

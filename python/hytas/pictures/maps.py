@@ -1,5 +1,6 @@
 """The classified scene beside the ground truth, with a legend."""
 
+import io
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
@@ -49,6 +50,18 @@ def colour_map(ids: Ids, legend: Legend) -> npt.NDArray[np.uint8]:
     slot = np.minimum(np.searchsorted(known_ids, ids), len(known_ids) - 1)
     known = known_ids[slot] == ids
     return np.where(known[..., None], colours[slot], np.array(_NO_DATA, np.uint8))
+
+
+def map_png(ids: Ids, legend: Legend) -> bytes:
+    """Return class ids (H, W) as a PNG of as many pixels; ids that the legend lacks are clear."""
+    from matplotlib.image import imsave
+
+    known = np.isin(ids, np.asarray(legend.ids))
+    colours = colour_map(ids, legend)
+    picture = np.dstack([colours, np.where(known, 255, 0).astype(np.uint8)])
+    content = io.BytesIO()
+    imsave(content, picture, format="png")
+    return content.getvalue()
 
 
 def draw_map(

@@ -20,6 +20,7 @@ from hytas.machine import PRECISIONS, arithmetic, one_thread
 from hytas.proxies.check import check_architecture
 from hytas.proxies.initial import INITS, Pool, start_of
 from hytas.proxies.memory import activation_memory
+from hytas.proxies.no_pass import NEEDS_SUPERNET
 from hytas.proxies.passes import Setting, score_network
 from hytas.proxies.results import Scores, record
 from hytas.proxies.spec import ProxySpec, base_proxies, parse_proxies
@@ -28,6 +29,7 @@ from hytas.spaces.shape import InputShape
 
 Batch = tuple[Any, Any]
 """Scaled patches (n, P, P, bands) float, labels (n,) 0-based integers: arrays or tensors."""
+Inherited = Callable[[Mapping[str, Any]], float]
 
 
 class Evaluator:
@@ -47,10 +49,12 @@ class Evaluator:
         precision: "float32"; "bf16"; "tf32" on a GPU; "float64", for checks.
         init: "pool", initial weights are slices of the seed's pool; "own", weights of its own for
             each architecture.
+        inherited: architecture -> its score with the weights of a supernet, for the proxy of that
+            name.
 
     Raises:
-        InputError: a proxy is unknown; it needs data and there is none; the batch does not fit; a
-            setting is out of its range.
+        InputError: a proxy is unknown; it needs data or a supernet and there is none; the batch
+            does not fit; a setting is out of its range.
     """
 
     def __init__(
@@ -64,10 +68,14 @@ class Evaluator:
         workers: int | None = None,
         precision: str = PRECISIONS[0],
         init: str = INITS[0],
+        inherited: Inherited | None = None,
     ) -> None:
         _check_choices(precision=precision, init=init)
         self.requested = parse_proxies(proxies)
         self.specs = base_proxies(self.requested)
+        if inherited is None and any(spec.proxy.needs_supernet for spec in self.specs):
+            raise InputError(NEEDS_SUPERNET)
+        self._inherited = inherited
         self.shape, self.seed, self.precision = shape, seed, precision
         self.device = torch.device(device)
         on_cpu = self.device.type == "cpu"
@@ -133,7 +141,7 @@ class Evaluator:
     def _rescued(self, architecture: Mapping[str, Any], name: str, value: float) -> float:
         """A score; one that left the range of float32 is computed again in float64."""
         spec = next(spec for spec in self.specs if str(spec) == name)
-        if math.isfinite(value) or spec.proxy.pass_name == "none":
+        if math.isfinite(value) or not spec.proxy.observes:
             return value
         if self._precision_of(spec) == "float64":
             return value
@@ -173,7 +181,10 @@ class Evaluator:
         check_architecture(architecture)
         values: dict[str, float] = {}
         for spec in specs:
-            if spec.proxy.pass_name == "none":
+            if spec.proxy.needs_supernet:
+                assert self._inherited is not None
+                values[str(spec)] = self._inherited(architecture)
+            elif not spec.proxy.observes:
                 function: Callable[..., float] = spec.proxy.function
                 values[str(spec)] = function(architecture, self.shape, self.seed)
         for sharing, precision in self._by_precision(specs):
@@ -198,7 +209,7 @@ class Evaluator:
         tell one network from a batch, for a sum whose terms cancel."""
         found: dict[str, list[ProxySpec]] = {self.precision: []}
         for spec in specs:
-            if spec.proxy.pass_name != "none":
+            if spec.proxy.observes:
                 found.setdefault(self._precision_of(spec), []).append(spec)
         return [(sharing, precision) for precision, sharing in found.items() if sharing]
 

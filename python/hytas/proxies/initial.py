@@ -16,6 +16,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from hytas.models.blocks import NO_DROP
 from hytas.models.layers import DEVIATION, Law
 from hytas.models.network import Network
 from hytas.models.slices import THIRDS, full_sizes, rules_of, slice_of
@@ -225,7 +226,7 @@ def _without_numbers(
         return None
     try:
         with torch.device("meta"):
-            network = NETWORKS[space](architecture, shape, 0.0).eval().requires_grad_(False)
+            network = NETWORKS[space](architecture, shape, NO_DROP).eval().requires_grad_(False)
     except (RuntimeError, TypeError):  # of a constructor that reads its numbers, or of bad genes
         return None
     if not isinstance(network, Network) or list(network.buffers()):

@@ -5,7 +5,8 @@ from typing import NamedTuple
 
 from torch import nn
 
-NAMED = ("qkv", "proj", "fc1", "fc2", "head")
+NAMED = {name: name for name in ("qkv", "proj", "fc1", "fc2", "head")} | {"gate": "fc1"}
+"""Name of a layer -> its kind. A gate feeds a GELU, as fc1 does."""
 
 
 class Layer(NamedTuple):
@@ -44,10 +45,10 @@ def linear_weights(network: nn.Module) -> frozenset[str]:
 def layers_of(network: nn.Module, classes: int) -> Iterator[Layer]:
     """Yield the layers that the proxies see, in the order in which they are registered.
 
-    A convolution, and what lies in a part with "embed" in its name, is "embed". A layer whose name
-    is in `NAMED` is of that kind. Of an attention (a part with "att" in its name), the last layer
-    is "proj" and the others are "qkv". The last layer of all is "head" if it gives the classes. Of
-    any other part, the first layer is "fc1" and the others are "fc2".
+    A convolution, and what lies in a part with "embed" in its name, is "embed". `NAMED` tells the
+    kind of some names. Of an attention (a part with "att" in its name), the last layer is "proj"
+    and the others are "qkv". The last layer of all is "head" if it gives the classes. Of any other
+    part, the first layer is "fc1" and the others are "fc2".
 
     Args:
         network: any network.
@@ -60,7 +61,7 @@ def layers_of(network: nn.Module, classes: int) -> Iterator[Layer]:
         if isinstance(module, nn.Conv1d | nn.Conv2d) or "embed" in name:
             kind = "embed"
         elif own in NAMED:
-            kind = own
+            kind = NAMED[own]
         elif "att" in part.lower():
             kind = "proj" if module is beside[-1] and len(beside) > 1 else "qkv"
         elif place == len(named) - 1 and getattr(module, "out_features", 0) == classes:

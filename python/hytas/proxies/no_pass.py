@@ -11,6 +11,10 @@ from hytas.spaces.shape import InputShape
 
 # The middle of the depths 4..10, and the median width of the 2000 published networks.
 MIDDLE_DEPTH, MIDDLE_WIDTH = 7.0, 112.0
+NEEDS_SUPERNET = (
+    "proxy 'inherited': it scores with the weights of a supernet; give --supernet FILE "
+    "(`hytas supernet train` writes it)"
+)
 
 
 def params(architecture: Mapping[str, Any], shape: InputShape, seed: int) -> float:
@@ -75,6 +79,19 @@ def depth_and_width(proxy: str, architecture: Mapping[str, Any]) -> tuple[float,
     if not depths or width is None:
         raise InputError(f"{proxy}: the architecture has no depth, or no embed_dim or base_dim")
     return float(sum(depths)), float(width)
+
+
+def inherited(architecture: Mapping[str, Any], shape: InputShape, seed: int) -> float:
+    """Mean probability of the true class on validation pixels, with the weights of a supernet.
+
+    Source: AutoFormer (Chen et al., ICCV 2021), Algorithm 2, by accuracy. Direction: larger is
+    better. Data: validation pixels, and a supernet that `hytas supernet train` trained on the
+    training pixels. Shape: an architecture to a number. Cost: a forward pass.
+
+    Raises:
+        InputError: always; an `Evaluator` with a supernet takes the score from that.
+    """
+    raise InputError(NEEDS_SUPERNET)
 
 
 def random(architecture: Mapping[str, Any], shape: InputShape, seed: int) -> float:

@@ -12,6 +12,8 @@ from hytas.proxies.combine import rank_mean
 
 # Which pass a proxy reads; proxies of one pass share its forward and its backward.
 NO_PASS, DATA, ONES = "none", "data", "ones"
+# No pass of a network that starts, but one with the weights of a trained supernet.
+TRAINED = "trained"
 # What a proxy needs of its pass, when not activations and gradients alone: only the forward pass;
 # the gradient by the input; second derivatives; a second, perturbed network in step.
 FORWARD, INPUT, CURVATURE, PERTURBED = "forward", "input", "curvature", "perturbed"
@@ -30,7 +32,8 @@ class Proxy:
         function: what it computes, its docstring the documentation. With a pass: a function of one
             layer (`formulas.py`); without: of the architecture, its shape and the seed.
         pass_name: the pass that it reads: "data" (labelled patches, cross-entropy), "ones" (one
-            patch of ones, sum of the logits) or "none".
+            patch of ones, sum of the logits), "trained" (one with the weights of a supernet) or
+            "none".
         options: option -> allowed values, the first being the default.
         finish: from what the layers gave, summed, to the score; None where that is the score.
         extra: what it needs of its pass, when not activations and gradients alone.
@@ -57,6 +60,16 @@ class Proxy:
     def needs_data(self) -> bool:
         """Whether it reads labelled patches."""
         return self.pass_name == DATA
+
+    @property
+    def needs_supernet(self) -> bool:
+        """Whether it scores with the weights of a supernet."""
+        return self.pass_name == TRAINED
+
+    @property
+    def observes(self) -> bool:
+        """Whether it reads a pass of a network with its initial weights."""
+        return self.pass_name in (DATA, ONES)
 
     @property
     def summary(self) -> str:
@@ -112,6 +125,7 @@ PROXIES: dict[str, Proxy] = {
     "depth-embed": Proxy(no_pass.depth_embed, NO_PASS),
     "balance": Proxy(no_pass.balance, NO_PASS),
     "random": Proxy(no_pass.random, NO_PASS),
+    "inherited": Proxy(no_pass.inherited, TRAINED),
 }
 
 COMBINATIONS: dict[str, Callable[..., Any]] = {"rank-mean": rank_mean}

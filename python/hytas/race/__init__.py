@@ -2,6 +2,7 @@
 
 from hytas.race.finalists import diverse
 from hytas.race.race import race
+from hytas.race.racers import Racer
 from hytas.race.rankings import RANKINGS, USUAL_RANKING
 from hytas.race.rungs import LEAST_FINALISTS, REDUCTION_FACTOR, Rung, plan_rungs
 from hytas.race.standings import RungResult, best_first, rung_results, standing
@@ -15,6 +16,7 @@ __all__ = [
     "REDUCTION_FACTOR",
     "USUAL_RANKING",
     "RaceTask",
+    "Racer",
     "Rung",
     "RungResult",
     "Workers",

@@ -1,12 +1,13 @@
 """The end of a search: finalists are trained briefly and ranked on validation pixels."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from hytas.errors import InputError, is_out_of_memory
-from hytas.race.finalists import diverse, global_genes
+from hytas.race.finalists import describe_genes, diverse
+from hytas.race.racers import Key, Racer, key_of, one_each, racers_of
 from hytas.race.rankings import USUAL_RANKING, Ranking, find_ranking
-from hytas.race.rungs import plan_rungs
+from hytas.race.rungs import Rung, plan_rungs
 from hytas.race.standings import RungResult, best_first, rung_results
 from hytas.race.task import RaceTask
 from hytas.race.trials import Trial, run_trials
@@ -26,15 +27,16 @@ def race(
     ranking: str = USUAL_RANKING,
     workers: int | None = None,
     tell: Tell = lambda _: None,
-) -> Evaluation:
-    """Return the winner of successive halving among diverse finalists.
+) -> Racer:
+    """Return the winner of successive halving among diverse finalists, and its recipe.
 
-    Every rung trains its finalists from the start, each with a whole short schedule
-    (`hytas.race.plan_rungs`). Where validation pixels are few, each finalist is trained once a
-    fold, so that other pixels validate in turn. Finalists are ranked by the mean over their rungs
-    so far, each of which counts by its length: early rungs favour networks that learn fast, and on
-    an easy scene the late ones no longer tell good networks apart (Ru et al., Speedy Performance
-    Estimation for Neural Architecture Search, NeurIPS 2021). No test pixel is read.
+    In the first rung each finalist is trained by each recipe of the task, and keeps the one that
+    does best. Each rung goes on where the one before ended (`hytas.race.plan_rungs`). Where
+    validation pixels are few, each finalist is trained once a fold, so that other pixels validate
+    in turn. Finalists are ranked by the mean over their rungs so far, each of which counts by its
+    length: early rungs favour networks that learn fast, and on an easy scene the late ones no
+    longer tell good networks apart (Ru et al., Speedy Performance Estimation for Neural
+    Architecture Search, NeurIPS 2021). No test pixel is read.
 
     If all finalists of a rung fail, the next best take their place. Every training is kept in the
     store, so a race that was stopped trains nothing twice.
@@ -58,19 +60,23 @@ def race(
     merit = find_ranking(ranking)
     if workers is None:
         workers = worker_count(task.device, task.labelled.patch_bytes)
-    waiting = diverse(ranked, finalists)
-    found: dict[int, list[RungResult]] = {}
+    chosen = diverse(ranked, finalists)
+    waiting = racers_of(chosen, task.recipes)
+    found: dict[Key, list[RungResult]] = {}
     with Workers(workers) as pool:
         trainer = _Trainer(task, store, pool, merit, tell)
-        for rung in plan_rungs(len(waiting), steps, task.final_steps):
-            left: list[Evaluation] = []
+        for number, rung in enumerate(plan_rungs(len(chosen), steps, task.final_steps)):
+            left: list[Racer] = []
             while waiting and not left:
-                chosen, waiting = waiting[: rung.finalists], waiting[rung.finalists :]
-                results = trainer.train(chosen, rung.steps)
+                count = rung.finalists if number else len(waiting)
+                running, waiting = waiting[:count], waiting[count:]
+                results = trainer.train(running, rung)
                 for result in results:
-                    found.setdefault(result.id, []).append(result)
-                left = best_first(chosen, found, merit)
+                    found.setdefault(result.key, []).append(result)
+                left = one_each(best_first(running, found, merit))
             waiting = left
+            task.keep_checkpoints(racer.key for racer in waiting)
+    task.keep_checkpoints(())
     if not waiting:
         raise InputError(
             f"race: the training of every finalist failed; the first: {results[0].reason}"
@@ -80,7 +86,7 @@ def race(
 
 @dataclass(frozen=True, eq=False)
 class _Trainer:
-    """Trains the finalists of a rung, or takes from the store what was trained before."""
+    """Trains the racers of a rung, or takes from the store what was trained before."""
 
     task: RaceTask
     store: EvaluationStore
@@ -88,36 +94,43 @@ class _Trainer:
     ranking: Ranking
     tell: Tell
 
-    def train(self, chosen: Sequence[Evaluation], steps: int) -> list[RungResult]:
-        """Return what each of `chosen` reaches with so many steps, in their order."""
+    def train(self, racers: Sequence[Racer], rung: Rung) -> list[RungResult]:
+        """Return what each of `racers` reaches in a rung, in their order."""
         folds = len(self.task.folds)
-        each = f", on {folds} folds" if folds > 1 else ""
-        self.tell(f"race: {len(chosen)} finalists, {steps} steps each{each}")
-        done = self._known(chosen, steps)
-        by_id = {finalist.id: finalist for finalist in chosen}
+        self.tell(self._announce(racers, rung.steps))
+        done = self._known(racers, rung.steps)
+        by_key = {racer.key: racer for racer in racers}
         for result in rung_results(done):
             if result.folds == folds:
-                self.tell(_describe(by_id[result.id], result))
-        known = {(item.id, item.fold) for item in done}
-        trials = [Trial(item, fold) for item in chosen for fold in range(folds)]
-        missing = [trial for trial in trials if (trial.finalist.id, trial.fold) not in known]
-        for training in run_trials(self.task, missing, steps, self.workers):
+                self.tell(self._describe(by_key[result.key], result))
+        known = {(key_of(item), item.fold) for item in done}
+        trials = [Trial(racer, fold) for racer in racers for fold in range(folds)]
+        missing = [trial for trial in trials if (trial.racer.key, trial.fold) not in known]
+        for training in run_trials(self.task, missing, rung, self.workers):
             self.store.add_training(training)
             done.append(training)
-            own = [item for item in done if item.id == training.id]
+            own = [item for item in done if key_of(item) == key_of(training)]
             if len(own) == folds:
-                self.tell(_describe(by_id[training.id], *rung_results(own)))
-        results = {result.id: result for result in rung_results(done)}
-        return [results[finalist.id] for finalist in chosen]
+                self.tell(self._describe(by_key[key_of(training)], *rung_results(own)))
+        results = {result.key: result for result in rung_results(done)}
+        return [results[racer.key] for racer in racers]
 
-    def _known(self, chosen: Sequence[Evaluation], steps: int) -> list[Training]:
+    def _announce(self, racers: Sequence[Racer], steps: int) -> str:
+        recipes = list(dict.fromkeys(racer.recipe for racer in racers))
+        finalists = len({racer.finalist.id for racer in racers})
+        by = f", by the recipes {' and '.join(recipes)}" if len(racers) > finalists else ""
+        folds = len(self.task.folds)
+        each = f", on {folds} folds" if folds > 1 else ""
+        return f"race: {finalists} finalists, {steps} steps each{by}{each}"
+
+    def _known(self, racers: Iterable[Racer], steps: int) -> list[Training]:
         """The trainings of this rung that the store holds."""
-        ids = {finalist.id for finalist in chosen}
+        keys = {racer.key for racer in racers}
         return [
             item
             for item in self.store.trainings()
             if item.steps == steps
-            and item.id in ids
+            and key_of(item) in keys
             and item.fold < len(self.task.folds)
             and self._counts(item)
         ]
@@ -132,14 +145,12 @@ class _Trainer:
             return False
         return True
 
-
-def _describe(finalist: Evaluation, result: RungResult) -> str:
-    genes = ", ".join(
-        f"{name} {value}" for name, value in global_genes(finalist.architecture) if name != "space"
-    )
-    if result.reason:
-        return f"  {result.steps} steps: failed: {result.reason} ({genes})"
-    figures = ", ".join(
-        f"{name.replace('_', ' ')} {value:.3f}" for name, value in result.figures.items()
-    )
-    return f"  {result.steps} steps: {figures} ({genes})"
+    def _describe(self, racer: Racer, result: RungResult) -> str:
+        genes = describe_genes(racer.finalist.architecture)
+        by = f"{racer.recipe} recipe, " if len(self.task.recipes) > 1 else ""
+        if result.reason:
+            return f"  {result.steps} steps: failed: {result.reason} ({by}{genes})"
+        figures = ", ".join(
+            f"{name.replace('_', ' ')} {value:.3f}" for name, value in result.figures.items()
+        )
+        return f"  {result.steps} steps: {figures} ({by}{genes})"

@@ -5,6 +5,7 @@ larger is better. `hytas.race.trials` measures the figures, and the store keeps 
 """
 
 from collections.abc import Callable, Mapping
+from statistics import fmean
 
 from hytas.errors import InputError
 
@@ -19,8 +20,26 @@ def augmented_accuracy(figures: Mapping[str, float]) -> float:
     return figures["augmented_accuracy"] + 1e-3 * figures["probability"]
 
 
+def probability(figures: Mapping[str, float]) -> float:
+    """Return the mean probability of the true class."""
+    return figures["probability"]
+
+
+def accuracy(figures: Mapping[str, float]) -> float:
+    """Return the accuracy plus a thousandth of the mean probability of the true class."""
+    return figures["accuracy"] + 1e-3 * figures["probability"]
+
+
+def mean(figures: Mapping[str, float]) -> float:
+    """Return the mean of accuracy, augmented accuracy and probability."""
+    return fmean(figures[name] for name in ("accuracy", "augmented_accuracy", "probability"))
+
+
 RANKINGS: dict[str, Ranking] = {
     "augmented-accuracy": augmented_accuracy,
+    "accuracy": accuracy,
+    "probability": probability,
+    "mean": mean,
 }
 USUAL_RANKING = "augmented-accuracy"
 

@@ -10,10 +10,20 @@ LEAST_FINALISTS = 2
 
 
 class Rung(NamedTuple):
-    """One step of the race: so many finalists, each trained for so many optimiser steps."""
+    """One step of the race: so many finalists, each trained to so many optimiser steps.
+
+    Attributes:
+        finalists: that take part.
+        steps: optimiser steps, those of the rungs before among them.
+        first: steps of the first rung.
+        before: steps of the rung before the last one; None unless this is a last rung in which the
+            learning rate falls.
+    """
 
     finalists: int
     steps: int
+    first: int
+    before: int | None = None
 
 
 def plan_rungs(finalists: int, steps: int, final_steps: int) -> list[Rung]:
@@ -28,11 +38,12 @@ def plan_rungs(finalists: int, steps: int, final_steps: int) -> list[Rung]:
         final_steps: optimiser steps of the final training; 0 if none follows.
     """
     limit = final_steps or math.inf
-    rungs = [Rung(finalists, steps)]
+    first = steps
+    rungs = [Rung(finalists, steps, first)]
     while math.ceil(finalists / REDUCTION_FACTOR) > LEAST_FINALISTS and steps < limit:
         finalists = math.ceil(finalists / REDUCTION_FACTOR)
         steps = int(min(steps * REDUCTION_FACTOR, limit))
-        rungs.append(Rung(finalists, steps))
+        rungs.append(Rung(finalists, steps, first))
     if finalists > 1 and final_steps > steps:
-        rungs.append(Rung(LEAST_FINALISTS, final_steps))
+        rungs.append(Rung(LEAST_FINALISTS, final_steps, first, steps))
     return rungs

@@ -1,20 +1,21 @@
-"""What the finalists of a race reached, and their order."""
+"""What the racers reached, and their order."""
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean
 
+from hytas.race.racers import Key, Racer, key_of
 from hytas.race.rankings import Ranking
-from hytas.search import Evaluation, Training
+from hytas.search import Training
 
 
 @dataclass(frozen=True)
 class RungResult:
-    """What one finalist reached in a rung, over all its folds.
+    """What one racer reached in a rung, over all its folds.
 
     Attributes:
-        id: of its evaluation.
+        key: of the racer.
         steps: optimiser steps of the rung.
         folds: how many it was trained on.
         figures: name -> mean over the validation pixels of all folds; empty where a fold failed.
@@ -22,7 +23,7 @@ class RungResult:
         reason: why the first fold that failed did so; empty where none failed.
     """
 
-    id: int
+    key: Key
     steps: int
     folds: int
     figures: Mapping[str, float]
@@ -36,11 +37,11 @@ class RungResult:
 
 
 def rung_results(trainings: Iterable[Training]) -> list[RungResult]:
-    """Gather the folds of each architecture and length; the shortest rung comes first."""
-    groups: dict[tuple[int, int], list[Training]] = {}
+    """Gather the folds of each racer and length; the shortest rung comes first."""
+    groups: dict[tuple[int, Key], list[Training]] = {}
     # By fold: sums are then taken in one order, whichever training ended first.
     for training in sorted(trainings, key=lambda item: item.fold):
-        groups.setdefault((training.steps, training.id), []).append(training)
+        groups.setdefault((training.steps, key_of(training)), []).append(training)
     return [_over_folds(groups[key]) for key in sorted(groups)]
 
 
@@ -49,7 +50,7 @@ def _over_folds(trainings: Sequence[Training]) -> RungResult:
     reason = next((item.reason for item in trainings if item.reason), "")
     names = () if reason else trainings[0].figures
     return RungResult(
-        trainings[0].id,
+        key_of(trainings[0]),
         trainings[0].steps,
         len(trainings),
         {name: fmean([item.figures[name] for item in trainings], weights) for name in names},
@@ -59,27 +60,25 @@ def _over_folds(trainings: Sequence[Training]) -> RungResult:
 
 
 def standing(results: Sequence[RungResult], ranking: Ranking) -> float:
-    """Average the merit of a finalist over its rungs, weighted with their steps.
+    """Average the merit of a racer over its rungs, weighted with their steps.
 
-    The standing of a finalist that failed in a rung is -inf.
+    The standing of a racer that failed in a rung is -inf.
     """
     return fmean([item.merit(ranking) for item in results], [item.steps for item in results])
 
 
 def best_first(
-    finalists: Sequence[Evaluation],
-    results: Mapping[int, Sequence[RungResult]],
-    ranking: Ranking,
-) -> list[Evaluation]:
-    """Order finalists by their standing, without those that failed.
+    racers: Sequence[Racer], results: Mapping[Key, Sequence[RungResult]], ranking: Ranking
+) -> list[Racer]:
+    """Order racers by their standing, without those that failed.
 
-    Of equals, the one that comes first in `finalists` stays first.
+    Of equals, the one that comes first in `racers` stays first.
 
     Args:
-        finalists: to be ordered.
-        results: id -> results of the rungs so far.
+        racers: to be ordered.
+        results: key -> results of the rungs so far.
         ranking: of `hytas.race.RANKINGS`.
     """
-    standings = {finalist.id: standing(results[finalist.id], ranking) for finalist in finalists}
-    trained = [finalist for finalist in finalists if standings[finalist.id] > -math.inf]
-    return sorted(trained, key=lambda finalist: -standings[finalist.id])
+    standings = {racer.key: standing(results[racer.key], ranking) for racer in racers}
+    trained = [racer for racer in racers if standings[racer.key] > -math.inf]
+    return sorted(trained, key=lambda racer: -standings[racer.key])

@@ -1,7 +1,8 @@
 """What a race needs to train a finalist."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -9,6 +10,7 @@ import torch
 from numpy.typing import NDArray
 from torch import nn
 
+from hytas.race.racers import Key
 from hytas.train import LabelledPixels, Recipe
 
 Pixels = NDArray[np.int64]
@@ -22,23 +24,49 @@ class RaceTask:
     """How finalists are built, and on which pixels and by which recipe they train.
 
     Attributes:
-        build: architecture -> its untrained network.
+        build: architecture and recipe -> its untrained network.
         labelled: all pixels that the race may read, in ascending order.
         folds: flat indices of training and of validation pixels, for each fold; at least one.
-        recipe: of the final training. A rung trains by it, but for its own number of steps.
+        recipes: name -> recipe of the final training. A rung trains by it, but for its own number
+            of steps.
         seed: of every training.
         device: where to train.
+        folder: keeps where the trainings stand between rungs, and is removed at the end; None
+            trains each rung from the start, to the same result.
     """
 
-    build: Callable[[Mapping[str, Any]], nn.Module]
+    build: Callable[[Mapping[str, Any], Recipe], nn.Module]
     labelled: LabelledPixels
     folds: Sequence[tuple[Pixels, Pixels]]
-    recipe: Recipe
+    recipes: Mapping[str, Recipe]
     seed: int
     device: torch.device
+    folder: Path | None = None
 
     @property
     def final_steps(self) -> int:
         """Optimiser steps of a whole training on the first fold; 0 where the recipe has none."""
         pixels = len(self.folds[0][0])
-        return self.recipe.epochs_for(pixels) * self.recipe.steps_per_epoch(pixels)
+        return max(
+            recipe.epochs_for(pixels) * recipe.steps_per_epoch(pixels)
+            for recipe in self.recipes.values()
+        )
+
+    def checkpoint(self, racer: Key, fold: int) -> Path | None:
+        """Return the file that keeps where the training of a racer stands, on a fold."""
+        if self.folder is None:
+            return None
+        self.folder.mkdir(exist_ok=True)
+        number, recipe = racer
+        return self.folder / f"{number}-{recipe}-{fold}.safetensors"
+
+    def keep_checkpoints(self, racers: Iterable[Key]) -> None:
+        """Remove the checkpoints of all racers but these; without any, the folder."""
+        if self.folder is None or not self.folder.exists():
+            return
+        kept = {self.checkpoint(key, fold) for key in racers for fold in range(len(self.folds))}
+        for path in self.folder.iterdir():
+            if path not in kept:
+                path.unlink()
+        if not kept:
+            self.folder.rmdir()

@@ -1,47 +1,68 @@
-"""The trainings of a rung: each finalist, on each fold, and what it reaches there."""
+"""The trainings of a rung: each racer, on each fold, and what it reaches there."""
 
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 import torch
 from torch import nn
 
-from hytas.errors import is_out_of_memory, one_line
+from hytas.errors import InputError, is_out_of_memory, one_line
 from hytas.machine import one_thread
+from hytas.race.racers import Racer
+from hytas.race.rungs import Rung
 from hytas.race.task import RaceTask
 from hytas.race.workers import Workers
-from hytas.search import Evaluation, Training
-from hytas.train import DivergedError, LabelledPixels, Recipe, augmented_accuracy, train
+from hytas.search import Training
+from hytas.tensors import read_tensors
+from hytas.train import (
+    DivergedError,
+    LabelledPixels,
+    Recipe,
+    Schedule,
+    augmented_accuracy,
+    train,
+)
+
+AUGMENTED = Recipe()
+"""Its noise, illumination and brightness are those of the augmented accuracy, whatever recipe a
+racer is trained by."""
 
 
 @dataclass(frozen=True)
 class Trial:
-    """One training to be done: a finalist, and on which fold."""
+    """One training to be done: a racer, and on which fold."""
 
-    finalist: Evaluation
+    racer: Racer
     fold: int
 
 
 @dataclass(frozen=True)
 class _Fold:
-    """What a finalist is trained and judged on, and how."""
+    """What a racer is trained and judged on, and how.
+
+    Attributes:
+        checkpoint: where its training stands after the rungs before; None starts anew.
+    """
 
     training: LabelledPixels
     validation: LabelledPixels
     recipe: Recipe
+    schedule: Schedule
     seed: int
     device: torch.device
+    checkpoint: Path | None
 
 
 def run_trials(
-    task: RaceTask, trials: Sequence[Trial], steps: int, workers: Workers
+    task: RaceTask, trials: Sequence[Trial], rung: Rung, workers: Workers
 ) -> Iterator[Training]:
-    """Train each finalist from the start for `steps` steps; yield trainings in the order they end.
+    """Train each racer to the length of a rung; yield trainings in the order they end.
 
-    A training that diverges or runs out of memory has no figures but a reason: it is one
-    finalist's failure, not the race's.
+    A training that diverges or runs out of memory has no figures but a reason: it is one racer's
+    failure, not the race's.
 
     Raises:
         OSError: a process that trained was killed.
@@ -49,16 +70,50 @@ def run_trials(
     if not trials:
         return
     labelled = task.labelled.in_memory() if workers.count > 1 else task.labelled
-    recipe = replace(task.recipe, steps=steps, epochs=None, most_epochs=None)
-    folds = [
-        _Fold(labelled.subset(learnt), labelled.subset(other), recipe, task.seed, task.device)
-        for learnt, other in task.folds
-    ]
-    jobs = ((trial, task.build(trial.finalist.architecture), folds[trial.fold]) for trial in trials)
-    yield from workers.run(_train_finalist, jobs, len(trials))
+    pixels = [(labelled.subset(learnt), labelled.subset(other)) for learnt, other in task.folds]
+
+    def job(trial: Trial) -> tuple[Trial, nn.Module, int, _Fold]:
+        recipe = task.recipes[trial.racer.recipe]
+        training, validation = pixels[trial.fold]
+        schedule = rung_schedule(rung, recipe, len(training))
+        # No epoch is the last for want of progress: another rung may follow.
+        fold = _Fold(
+            training,
+            validation,
+            replace(recipe, patience=1.0),
+            schedule,
+            task.seed,
+            task.device,
+            task.checkpoint(trial.racer.key, trial.fold),
+        )
+        return trial, task.build(trial.racer.finalist.architecture, recipe), rung.steps, fold
+
+    yield from workers.run(_train_racer, map(job, trials), len(trials))
 
 
-def _train_finalist(trial: Trial, network: nn.Module, fold: _Fold) -> Training:
+def rung_schedule(rung: Rung, recipe: Recipe, pixels: int) -> Schedule:
+    """Return the schedule of a rung.
+
+    The rate stays at its peak, so the next rung goes on where this one ends. The last rung lets it
+    fall from where the one before ended.
+
+    Args:
+        rung: of `plan_rungs`.
+        recipe: of the racer.
+        pixels: training pixels.
+    """
+
+    def epochs(steps: int) -> int:
+        return max(1, -(-steps // recipe.steps_per_epoch(pixels)))
+
+    warmup = recipe.warmup * rung.first
+    if rung.before is None:
+        return Schedule(epochs(rung.steps), warmup, None)
+    steady = epochs(rung.before) * recipe.steps_per_epoch(pixels)
+    return Schedule(epochs(rung.steps), warmup, float(steady))
+
+
+def _train_racer(trial: Trial, network: nn.Module, steps: int, fold: _Fold) -> Training:
     started, reason = time.monotonic(), ""
     figures: dict[str, float] = {}
     try:
@@ -68,10 +123,10 @@ def _train_finalist(trial: Trial, network: nn.Module, fold: _Fold) -> Training:
         if not isinstance(error, DivergedError) and not is_out_of_memory(reason):
             raise
     if reason and fold.device.type == "cuda":
-        torch.cuda.empty_cache()  # for the next finalist
+        torch.cuda.empty_cache()  # for the next racer
     return Training(
-        trial.finalist.id,
-        fold.recipe.steps,
+        *trial.racer.key,
+        steps,
         trial.fold,
         len(fold.validation),
         figures,
@@ -82,12 +137,21 @@ def _train_finalist(trial: Trial, network: nn.Module, fold: _Fold) -> Training:
 
 def _figures(network: nn.Module, fold: _Fold) -> dict[str, float]:
     """Train the network and measure, on validation pixels, all that a ranking may use."""
+    _forget_useless(fold)
     with one_thread() if fold.device.type == "cpu" else nullcontext():
         result = train(
-            network, fold.training, fold.validation, fold.recipe, seed=fold.seed, device=fold.device
+            network,
+            fold.training,
+            fold.validation,
+            fold.recipe,
+            seed=fold.seed,
+            device=fold.device,
+            schedule=fold.schedule,
+            checkpoint=fold.checkpoint,
+            keep=True,
         )
         augmented = augmented_accuracy(
-            network.eval(), fold.validation, fold.recipe, seed=fold.seed, device=fold.device
+            network.eval(), fold.validation, AUGMENTED, seed=fold.seed, device=fold.device
         )
     best = result.history[result.best_epoch - 1]
     assert best.validation_probability is not None
@@ -97,3 +161,17 @@ def _figures(network: nn.Module, fold: _Fold) -> dict[str, float]:
         "augmented_accuracy": augmented,
         "probability": best.validation_probability,
     }
+
+
+def _forget_useless(fold: _Fold) -> None:
+    """Remove a checkpoint that is damaged, or of a longer training than this one."""
+    path = fold.checkpoint
+    if path is None or not path.exists():
+        return
+    try:
+        facts, _ = read_tensors(path)
+        useful = len(facts["history"]) <= fold.schedule.epochs
+    except (InputError, KeyError, TypeError):
+        useful = False
+    if not useful:
+        path.unlink()

@@ -1,7 +1,8 @@
-"""Reference methods, which a searched network has to beat on the same pixels."""
+"""Reference methods: a searched network has to beat them on the same pixels."""
 
+from hytas.references.bounded import bounded_split
 from hytas.references.results import Results
-from hytas.references.runner import ReferenceSettings, run_references
+from hytas.references.runner import ReferenceSettings, figures_of_test, fit_method, run_references
 from hytas.references.table import METHODS, parse_methods
 from hytas.references.task import Fit, Task
 
@@ -11,6 +12,9 @@ __all__ = [
     "ReferenceSettings",
     "Results",
     "Task",
+    "bounded_split",
+    "figures_of_test",
+    "fit_method",
     "parse_methods",
     "run_references",
 ]

@@ -14,24 +14,24 @@ from hytas.references.task import Fit, Progress, Task
 COSTS = (1.0, 10.0, 100.0, 1000.0, 10000.0)
 WIDTHS = (1 / 16, 1 / 8, 1 / 4, 1 / 2, 1.0, 2.0, 4.0)  # of gamma, over 1 / (bands * variance)
 FOLDS = 5
-# Choosing C and gamma takes 175 fits, whose time grows with the square of the pixels and more.
+# The choice of C and gamma takes 175 fits. Their time grows at least with the square of the pixels.
 MOST_TO_CHOOSE_ON = 2000
 TREES = 500
 BATCH = 4096
 
 
 def svm(task: Task, progress: Progress) -> Fit:
-    """Support vector machine with an RBF kernel, on the spectrum of the pixel alone.
+    """Fit a support vector machine with an RBF kernel to the spectra of single pixels.
 
-    C and gamma are chosen by cross-validation over five folds of the training pixels (of some 2000,
-    drawn class by class, where there are more), then it is fitted on them all.
+    Cross-validation over five folds of the training pixels chooses C and gamma. If there are more
+    than about 2000 pixels, it uses a sample of each class. The final fit uses all training pixels.
     Source: Melgani & Bruzzone, IEEE TGRS 42, 2004, the field's classical reference method.
     """
     from sklearn.svm import SVC
 
     scaling = task.fit_scaling(None)
     spectra = task.spectra(task.train, scaling)
-    unit = 1.0 / (spectra.shape[1] * float(spectra.var()))
+    unit = 1.0 / (spectra.shape[1] * (float(spectra.var()) or 1.0))  # all spectra may be equal
     generator = np.random.default_rng(task.seed)
     with _few_pixels_a_class():
         cost, gamma, score = _choose(spectra, task.targets, unit, generator, progress)
@@ -42,9 +42,9 @@ def svm(task: Task, progress: Progress) -> Fit:
 
 
 def random_forest(task: Task, progress: Progress) -> Fit:
-    """Random forest of 500 trees, on the spectrum of the pixel alone.
+    """Fit a random forest of 500 trees to the spectra of single pixels.
 
-    Source: Breiman, Machine Learning 45, 2001; scikit-learn's defaults but for the trees' number.
+    Source: Breiman, Machine Learning 45, 2001. All other settings are scikit-learn's defaults.
     """
     from sklearn.ensemble import RandomForestClassifier
 
@@ -62,7 +62,7 @@ def random_forest(task: Task, progress: Progress) -> Fit:
 
 @contextmanager
 def _few_pixels_a_class() -> Iterator[None]:
-    """Without scikit-learn's warning at every fit to classes of a pixel or two."""
+    """Suppress scikit-learn's warning, at every fit, about classes of one or two pixels."""
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "The number of unique classes is greater than 50%")
         yield
@@ -75,11 +75,11 @@ def _choose(
     generator: np.random.Generator,
     progress: Progress,
 ) -> tuple[float, float, float | None]:
-    """C, gamma and their cross-validated accuracy; the usual ones where folds cannot be made."""
+    """Return C, gamma and their cross-validated accuracy; default values if there are no folds."""
     from sklearn.svm import SVC
 
     if len(targets) > MOST_TO_CHOOSE_ON:
-        kept = _thinned(targets, MOST_TO_CHOOSE_ON / len(targets), generator)
+        kept = thinned(targets, MOST_TO_CHOOSE_ON / len(targets), generator)
         spectra, targets = spectra[kept], targets[kept]
     fold = _folds(targets, generator)
     chosen = generator.permutation(len(targets))
@@ -105,10 +105,10 @@ def _choose(
     return best
 
 
-def _thinned(
+def thinned(
     targets: NDArray[np.int64], share: float, generator: np.random.Generator
 ) -> NDArray[np.int64]:
-    """Indices of a share of each class: at least as many of its pixels as there are folds."""
+    """Return indices of a share of each class, with at least one pixel for each fold."""
     parts = []
     for label in np.unique(targets):
         members = generator.permutation(np.flatnonzero(targets == label))
@@ -117,7 +117,7 @@ def _thinned(
 
 
 def _folds(targets: NDArray[np.int64], generator: np.random.Generator) -> NDArray[np.int64]:
-    """Number of the fold of each pixel: every class is dealt out evenly, from a random fold on."""
+    """Return the fold of each pixel; every class is dealt evenly, beginning at a random fold."""
     fold = np.empty(len(targets), dtype=np.int64)
     for label in np.unique(targets):
         members = generator.permutation(np.flatnonzero(targets == label))
@@ -126,7 +126,7 @@ def _folds(targets: NDArray[np.int64], generator: np.random.Generator) -> NDArra
 
 
 def _predict(predict: Any, task: Task, scaling: Any, progress: Progress) -> NDArray[Any]:
-    """What `predict` says of the test pixels, some at a time."""
+    """Return the result of `predict` for the test pixels, a part at a time."""
     parts = []
     for start in range(0, len(task.test), BATCH):
         progress("test", start, len(task.test))

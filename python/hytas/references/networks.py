@@ -1,4 +1,4 @@
-"""Published networks, trained as published: nothing of hytas' own recipe is in here."""
+"""Published networks, trained as published, without any part of hytas' own recipe."""
 
 import math
 from collections.abc import Callable
@@ -24,15 +24,16 @@ HYTAS = {
     "mlp_ratio": [4] * 7,
 }
 Schedule = Callable[[float], float]
-"""From the share of the training that is done to the learning rate over its peak."""
+"""Share of the training that is done -> share of the peak learning rate."""
 
 
 def spectralformer(task: Task, progress: Progress) -> Fit:
-    """SpectralFormer of the published size and recipe, on patches.
+    """Train SpectralFormer on patches, with the published size and recipe.
 
-    Adam at 5e-4 with weight decay 5e-3 (as an L2 penalty), a tenth less after each tenth of the
-    training, batch 64, cross-entropy; 3300 steps, which its 300 epochs on Indian Pines are.
-    Published there: OA .818, AA .878, kappa .792.
+    The recipe is Adam at 5e-4 with weight decay 5e-3 (as an L2 penalty), batch 64 and
+    cross-entropy. The learning rate falls by a tenth after each tenth of the training. Training
+    takes 3300 steps, like the 300 epochs on Indian Pines in the paper.
+    Published for Indian Pines: OA .818, AA .878, kappa .792.
     Source: Hong et al., IEEE TGRS 60, 2022, and its released code.
     """
     scaling = task.fit_scaling("minmax")
@@ -48,13 +49,14 @@ def spectralformer(task: Task, progress: Progress) -> Fit:
 
 
 def hytas(task: Task, progress: Progress) -> Fit:
-    """A network of the HyTAS space with the training of its benchmark, on patches.
+    """Train a network of the HyTAS space on patches, as in the HyTAS benchmark.
 
-    Depth 7 and width 112, the medians of the 2000 published networks (the paper names no default),
-    4 heads and MLP ratio 4. AdamW at 3.1e-4 with weight decay 5e-3, a cosine down to 1e-5 after 5
-    of 300 epochs of warm-up, drop-path 0.1, batch 320, cross-entropy. Its sampler shows every pixel
-    three times in a batch, so 107 pixels a step, and leaves one step an epoch on Indian Pines, so
-    300 steps; on larger scenes as many an epoch as it leaves there.
+    The network has depth 7 and width 112, the medians of the 2000 published networks (the paper
+    names no default), 4 heads and MLP ratio 4. The recipe is AdamW at 3.1e-4 with weight decay
+    5e-3, a warm-up of 5 of 300 epochs, then a cosine down to 1e-5, drop-path 0.1, batch 320 and
+    cross-entropy. The benchmark's sampler shows every pixel three times in a batch, so a step has
+    107 pixels. On Indian Pines it makes one step per epoch, so training takes 300 steps. Larger
+    scenes get the number of steps that this sampler makes there.
     Published for this size on Indian Pines: OA .79 (median), .85 (best of 2000).
     Source: Zhou et al., HyTAS, ECCV 2024, and its released code.
     """
@@ -64,7 +66,7 @@ def hytas(task: Task, progress: Progress) -> Fit:
         lambda: build_network(HYTAS, _shape(task, scaling), drop_path=0.1, seed=task.seed),
     )
     optimizer = torch.optim.AdamW(network.parameters(), lr=3.1e-4, weight_decay=5e-3)
-    # Five processes of batch 64 share the whole multiples of 256 pixels, and drop what is left.
+    # Five processes with batch 64 share whole multiples of 256 pixels; the others are dropped.
     an_epoch = max(1, len(task.train) // 256 * 256 // 5 // 64)
     steps = task.steps or 300 * an_epoch
 
@@ -84,8 +86,8 @@ def _shape(task: Task, scaling: Preprocessing) -> InputShape:
 
 
 def _seeded(task: Task, make: Callable[[], nn.Module]) -> nn.Module:
-    """A network initialised from the seed; the global generator goes on from there."""
-    torch.manual_seed(task.seed)  # dropout draws from the global generator
+    """Return a network initialised from the seed; this also seeds the global generator."""
+    torch.manual_seed(task.seed)  # dropout uses the global generator
     return make().to(task.device)
 
 
@@ -97,7 +99,7 @@ def _train(
     plan: tuple[int, int, Schedule],
     progress: Progress,
 ) -> None:
-    """Train for `plan`, steps, pixels a step and schedule: passes over the training pixels."""
+    """Train with `plan`: number of steps, pixels in a step, and schedule."""
     steps, batch, schedule = plan
     peaks = [group["lr"] for group in optimizer.param_groups]
     generator = np.random.default_rng(task.seed)
@@ -106,7 +108,7 @@ def _train(
     network.train()
     for step in range(steps):
         progress("train", step, steps)
-        if len(order) < size:  # the rest of a pass is dropped, as both do
+        if len(order) < size:  # both recipes drop the rest of a pass
             order = generator.permutation(len(task.train))
         chosen, order = order[:size], order[size:]
         for group, peak in zip(optimizer.param_groups, peaks, strict=True):

@@ -1,4 +1,4 @@
-"""Fits kept in one JSON file as they come, so that a stopped run goes on where it was."""
+"""Keep the result of each fit in a JSON file, so that a stopped run can go on."""
 
 import json
 from collections.abc import Mapping
@@ -12,14 +12,14 @@ from hytas.files import turn, write_text
 class Results:
     """The accuracy report of each (method, seed).
 
-    Several processes may share a file: each writes what the others wrote, too.
+    Several processes may share a file: each also writes the results of the others.
 
     Args:
-        path: JSON file, written anew after every fit and whole at any moment; None keeps nothing.
-        setting: whatever decides a fit beside method and seed, JSON-ready.
+        path: JSON file, which is replaced after every fit; None keeps nothing.
+        setting: all that decides a fit beside method and seed, JSON-ready.
 
     Raises:
-        InputError: the file holds something else, or fits of another setting.
+        InputError: the file holds something else, or results of another setting.
         OSError: the file cannot be written.
     """
 
@@ -27,17 +27,17 @@ class Results:
         self.path = None if path is None else Path(path)
         self.setting = json.loads(json.dumps(setting))
         self.runs: list[dict[str, Any]] = []
-        self._write()  # now, and not after the first fit, is the time to find that it cannot be
+        self._write()  # fail before the first fit if the file cannot be written
 
     def get(self, method: str, seed: int) -> dict[str, Any] | None:
-        """The run of that method and seed, if it is there."""
+        """Return the result of a method and seed, or None."""
         for run in self.runs:
             if run["method"] == method and run["seed"] == seed:
                 return run
         return None
 
     def add(self, run: dict[str, Any]) -> None:
-        """Keep a run: `method`, `seed`, `test` (the accuracy report), `seconds`, `details`."""
+        """Keep a result: `method`, `seed`, `test` (accuracy report), `seconds`, `details`."""
         self.runs.append(run)
         self._write()
 
@@ -61,7 +61,7 @@ class Results:
                 run["method"], run["seed"], run["test"]["OA"]
         except (KeyError, TypeError, ValueError):
             raise InputError(
-                f"--out {path}: holds no fits of reference methods; name another file"
+                f"--out {path}: holds no results of reference methods; name another file"
             ) from None
         differing = [
             f"{name.replace('_', ' ')} {self.setting.get(name)} (there {setting.get(name)})"

@@ -1,4 +1,4 @@
-"""Every method on every seed's split."""
+"""Fit every method to the split of every seed."""
 
 import time
 from collections.abc import Callable, Sequence
@@ -12,15 +12,15 @@ from hytas.deploy.smoothing import RADIUS, Smoothing, around, smooth_pixels
 from hytas.metrics import accuracy_report, mean_and_deviation, summarise
 from hytas.references.results import Results
 from hytas.references.table import METHODS
-from hytas.references.task import Fit, Task
+from hytas.references.task import Fit, Progress, Task
 
 
 @takes_split_options
 @dataclass(frozen=True)
 class ReferenceSettings:
-    """What decides a fit beside its method and seed: the split, and the options of patches.
+    """Settings of a fit beside its method and seed: the split, and options for patches.
 
-    The parts of `split` may be given by themselves: `ReferenceSettings(split="blocks", block=8)`.
+    The fields of `split` can be given directly: `ReferenceSettings(split="blocks", block=8)`.
     """
 
     split: SplitSettings = field(default_factory=SplitSettings)
@@ -31,7 +31,7 @@ class ReferenceSettings:
     steps: int | None = None
 
     def make_split(self, scene: Scene, seed: int) -> Split:
-        """The split of `seed`.
+        """Return the split of `seed`.
 
         Raises:
             InputError: the settings do not fit the scene.
@@ -39,10 +39,10 @@ class ReferenceSettings:
         return make_split(scene, self.split, seed=seed, patch_size=self.patch_size)
 
     def setting(self, scene: Scene) -> dict[str, Any]:
-        """For `Results`: whose scene they are for, and those settings that decide a fit."""
+        """Return the setting for `Results`: the scene, and all settings that decide a fit."""
         own = {item.name: getattr(self, item.name) for item in fields(self)}
         decisive = {**own, **self.split.options()}
-        del decisive["validation_fraction"]  # these pixels are fitted on, too
+        del decisive["validation_fraction"]  # validation pixels are training pixels here
         return {"scene": scene.fingerprint, **decisive}
 
 
@@ -57,18 +57,18 @@ def run_references(
     progress: Callable[[str, int, str, int, int], None] = lambda *_: None,
     line: Callable[[str], None] = lambda _: None,
 ) -> dict[str, Any]:
-    """Fit what `results` lacks, and sum up.
+    """Do the fits that `results` lacks, and summarise all.
 
-    A seed decides the split, where one is drawn, and the training. All methods fit on the same
-    pixels, the validation pixels among them, for none of them needs any.
+    A seed decides the training, and the split if it is drawn. All methods are fitted on the same
+    pixels. These include the validation pixels, because no method needs validation.
 
     Args:
         progress: called with method, seed, work, done, total.
-        line: called with facts worth a line.
+        line: called with each fact for the user.
 
     Returns:
-        "scene", "seeds", "splits" (one a seed), and "methods": for each its title, what
-        `summarise` gives over the seeds, "smoothed" (the same of smoothed maps), "seconds" and
+        "scene", "seeds", "splits" (one for each seed), and "methods": for each its title, the
+        result of `summarise` over the seeds, "smoothed" (the same of smoothed maps), "seconds" and
         "runs".
 
     Raises:
@@ -118,55 +118,88 @@ def _run(
     progress: Callable[[str, int, str, int, int], None],
     line: Callable[[str], None],
 ) -> dict[str, Any]:
-    task = _with_neighbours(
-        scene,
-        split,
-        Task.of(
-            scene,
-            split,
-            patch_size=settings.patch_size,
-            band_group=settings.band_group,
-            scaling=settings.scaling,
-            bands=settings.bands,
-            device=device,
-            steps=settings.steps,
-        ),
-    )
-
     def advance(work: str, done: int, total: int) -> None:
         progress(method, split.seed, work, done, total)
 
     started = time.perf_counter()
-    fit = METHODS[method].load()(task, advance)
+    fit = fit_method(scene, split, settings, method, device=device, progress=advance)
     seconds = time.perf_counter() - started
-    test, smoothed = _reports(scene, split, task, fit)
+    figures = figures_of_test(scene, split, fit)
     run = {
         "method": method,
         "seed": split.seed,
-        "test": test,
-        "smoothed": smoothed,
+        **figures,
         "seconds": round(seconds, 3),
         "details": dict(fit.details),
     }
     results.add(run)
+    test = figures["test"]
     line(
         f"{method}, seed {split.seed}: OA {test['OA']:.4f}  AA {test['AA']:.4f}  "
-        f"kappa {test['kappa']:.4f}, with a smoothed map OA {smoothed['OA']:.4f}  ({seconds:.1f} s)"
+        f"kappa {test['kappa']:.4f}, with a smoothed map OA {figures['smoothed']['OA']:.4f}  "
+        f"({seconds:.1f} s)"
     )
     return run
 
 
+def fit_method(
+    scene: Scene,
+    split: Split,
+    settings: ReferenceSettings,
+    method: str,
+    *,
+    device: str = "cpu",
+    progress: Progress = lambda *_: None,
+) -> Fit:
+    """Fit a method to the training and validation pixels of a split; predict its test pixels.
+
+    Args:
+        scene: that was split.
+        split: whose seed is that of the fit.
+        settings: options for scaling and patches; their split is not used.
+        method: a name in `METHODS`.
+        device: of networks.
+        progress: called with the current work, how much of it is done, and the total.
+
+    Raises:
+        InputError: the training pixels have fewer than two classes, or the settings do not fit.
+    """
+    task = Task.of(
+        scene,
+        split,
+        patch_size=settings.patch_size,
+        band_group=settings.band_group,
+        scaling=settings.scaling,
+        bands=settings.bands,
+        device=device,
+        steps=settings.steps,
+    )
+    task = _with_neighbours(scene, split, task)
+    return _of_test(scene, split, task, METHODS[method].load()(task, progress))
+
+
+def figures_of_test(scene: Scene, split: Split, fit: Fit) -> dict[str, Any]:
+    """Return what a fit reaches on the test pixels: accuracy reports, "test" and "smoothed".
+
+    The commands and the runs report every entry. A second figure of a method is a second entry.
+    """
+    truth, names = scene.targets(split.test), scene.class_names
+    found = {"test": accuracy_report(truth, fit.predicted, names, fit.probabilities)}
+    if fit.smoothed is not None:
+        sure = None if fit.probabilities is None else fit.smoothed
+        found["smoothed"] = accuracy_report(truth, fit.smoothed.argmax(axis=1), names, sure)
+    return found
+
+
 def _with_neighbours(scene: Scene, split: Split, task: Task) -> Task:
-    """The task with pixels to predict that smoothing reads around those of the test."""
+    """Return the task with all pixels to predict that smoothing reads around those of the test."""
     held = holds_data(scene.cube, scene.nodata, task.fit_scaling(None).bands)
     held.flat[split.test] = True
     return replace(task, test=around(split.test, held, 2 * RADIUS))
 
 
-def _reports(
-    scene: Scene, split: Split, task: Task, fit: Fit
-) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Accuracy on the test pixels, raw and with probabilities smoothed as a winner's are.
+def _of_test(scene: Scene, split: Split, task: Task, fit: Fit) -> Fit:
+    """Return the fit for the test pixels alone, with their probabilities smoothed as a winner's.
 
     Where a method has no probabilities, its class has that of 1, as in Kang et al., TGRS 2014.
     """
@@ -175,12 +208,9 @@ def _reports(
     if chances is None:
         chances = np.eye(task.classes)[fit.predicted]
     smoothing = Smoothing.fit(scene.cube, scaling, scene.nodata)
-    found = smooth_pixels(smoothing, scene.cube, scaling, task.test, chances)[at]
-    names, truth = scene.class_names, scene.targets(split.test)
+    smoothed = smooth_pixels(smoothing, scene.cube, scaling, task.test, chances)[at]
     known = None if fit.probabilities is None else fit.probabilities[at]
-    raw = accuracy_report(truth, fit.predicted[at], names, known)
-    sure = None if known is None else found
-    return raw, accuracy_report(truth, found.argmax(axis=1), names, sure)
+    return Fit(fit.predicted[at], known, fit.details, smoothed)
 
 
 def _facts(split: Split) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""The one table of methods. A new one is a function `(task, progress) -> fit` and a line here."""
+"""The table of methods. A new method is a function `(task, progress) -> fit` and a line here."""
 
 import importlib
 from collections.abc import Callable
@@ -9,7 +9,7 @@ from hytas.references.task import Fit, Progress, Task
 
 
 class Method(NamedTuple):
-    """Where a method lies; it is imported when it is run, for some need torch.
+    """Module and function of a method; it is imported when it runs, because some need torch.
 
     Attributes:
         module: in this package.
@@ -24,7 +24,7 @@ class Method(NamedTuple):
     device: bool = False
 
     def load(self) -> Callable[[Task, Progress], Fit]:
-        """The function itself."""
+        """Import and return the function."""
         found: Callable[[Task, Progress], Fit] = getattr(
             importlib.import_module(f"hytas.references.{self.module}"), self.function
         )
@@ -42,10 +42,10 @@ METHODS = {
 
 
 def parse_methods(text: str) -> list[str]:
-    """Names of a comma-separated text, in order, doubles dropped.
+    """Return the names in a comma-separated text, in order and without repeats.
 
     Raises:
-        InputError: nothing is named, or a name is unknown.
+        InputError: there is no name, or a name is unknown.
     """
     names = list(dict.fromkeys(part.strip() for part in text.split(",") if part.strip()))
     unknown = [name for name in names if name not in METHODS]

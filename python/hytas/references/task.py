@@ -1,4 +1,4 @@
-"""What a method is given, and what it gives back."""
+"""The input and the result of a reference method."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -12,29 +12,29 @@ from hytas.errors import InputError
 
 Pixels = NDArray[np.int64]
 Progress = Callable[[str, int, int], None]
-"""Called with what is being done, how much of it is done, and how much there is."""
+"""Called with the current work, how much of it is done, and the total."""
 
 
 @dataclass(frozen=True, eq=False)
 class Task:
     """One split of one scene, with the classes of its training pixels only.
 
-    Methods see no class of a test pixel: they are not in here.
+    It does not hold the classes of test pixels, so no method can use them.
 
     Attributes:
-        scene_cube: (H, W, B) as the sensor gives it.
-        train: flat indices (n,) of all pixels to fit on, those kept for validation among them.
+        scene_cube: (H, W, B) raw values of the sensor.
+        train: flat indices (n,) of all pixels to fit on, validation pixels included.
         targets: class indices (n,) of the training pixels, 0-based.
         test: flat indices (m,), ascending, of the pixels to predict: those of the test, and in
             a run those around them that smoothing reads.
         classes: number of classes C.
         patch_size: side of a patch.
         band_group: neighbouring bands in a token of the networks.
-        seed: of all that the method draws.
+        seed: of all random numbers of the method.
         device: of the networks.
-        steps: optimiser steps of the networks; None takes the published ones.
-        fit_scaling: from a method's name ("standard", "minmax", None for the configured one) to
-            the scaling, fitted on the training pixels.
+        steps: optimiser steps of the networks; None means the published number.
+        fit_scaling: function of a method of scaling ("standard", "minmax", None for the configured
+            one); it returns the scaling, fitted on the training pixels.
     """
 
     scene_cube: NDArray[Any]
@@ -62,10 +62,11 @@ class Task:
         device: str,
         steps: int | None,
     ) -> "Task":
-        """The task that `split` makes of `scene`.
+        """Return the task for a split of a scene.
 
         Raises:
-            InputError: fewer than two classes to tell apart, or a bad selection of bands.
+            InputError: the training pixels have fewer than two classes, or the selection of bands
+                is bad.
         """
         train = split.learnable
         targets = scene.targets(train)
@@ -90,25 +91,27 @@ class Task:
         )
 
     def spectra(self, pixels: Pixels, scaling: Preprocessing) -> NDArray[np.float32]:
-        """Scaled spectra (n, bands) of single pixels."""
+        """Return scaled spectra (n, bands) of single pixels."""
         rows, columns = np.unravel_index(pixels, self.scene_cube.shape[:2])
         return scaling.apply(np.asarray(self.scene_cube[rows, columns]))
 
     def patches(self, pixels: Pixels, scaling: Preprocessing) -> NDArray[np.float32]:
-        """Scaled patches (n, P, P, bands)."""
+        """Return scaled patches (n, P, P, bands)."""
         return scaling.apply(PatchReader(self.scene_cube, self.patch_size)(pixels))
 
 
 @dataclass(frozen=True, eq=False)
 class Fit:
-    """What a method says of the test pixels.
+    """The predictions of a method for the test pixels.
 
     Attributes:
         predicted: class indices (m,), 0-based.
-        probabilities: (m, C), where the method has them.
-        details: what it chose, JSON-ready.
+        probabilities: (m, C), if the method has them.
+        details: choices of the method, JSON-ready.
+        smoothed: (m, C) smoothed probabilities, once they are made.
     """
 
     predicted: NDArray[np.int64]
     probabilities: NDArray[np.float64] | None = None
     details: Mapping[str, Any] = field(default_factory=dict)
+    smoothed: NDArray[np.float32] | None = None

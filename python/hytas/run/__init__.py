@@ -1,6 +1,8 @@
-"""A run: its configuration, its folder, and the stages that fill it."""
+"""Run a search from scene to model: configuration, folder, and the stages that fill it."""
 
 from hytas.run.config import RunConfig
+from hytas.run.evolving import Evolved, evolve_space
+from hytas.run.family import Member, export_family, train_supernet
 from hytas.run.folder import RunFolder
 from hytas.run.pipeline import (
     Outcome,
@@ -10,15 +12,23 @@ from hytas.run.pipeline import (
     train_architecture,
 )
 from hytas.run.report import SILENT, Report
+from hytas.run.subnet_ranks import Rank, rank_subnets
 
 __all__ = [
     "SILENT",
+    "Evolved",
+    "Member",
     "Outcome",
+    "Rank",
     "Report",
     "RunConfig",
     "RunFolder",
     "describe_architecture",
+    "evolve_space",
+    "export_family",
     "export_run",
+    "rank_subnets",
     "run_pipeline",
     "train_architecture",
+    "train_supernet",
 ]

@@ -1,4 +1,4 @@
-"""Calibration: the temperature of a model, from pixels that its network was not trained on."""
+"""Calibrate a model: fit its temperature on pixels that its network was not trained on."""
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
@@ -9,12 +9,13 @@ import torch
 from numpy.typing import NDArray
 from torch import nn
 
+from hytas.data import AT_ONE_END
 from hytas.errors import InputError
 from hytas.machine import arithmetic
 from hytas.metrics import calibration
 from hytas.models.layers import probabilities
 from hytas.race import ENOUGH_PIXELS
-from hytas.run.context import Run
+from hytas.run.context import Run, RunContext
 from hytas.run.folder import RunFolder, read_json, write_json
 from hytas.run.prepared import Pixels, PreparedScene
 from hytas.run.smoothing import count_right
@@ -22,8 +23,8 @@ from hytas.train import LabelledPixels, fit_temperature, train
 from hytas.train.temperature import LIMITS
 
 LEAST_PIXELS = 10
-"""Validation pixels that a temperature needs; the fewer, the nearer to doubt it is kept."""
-MOST_PIXELS = 5000  # of a fold: one number needs no more
+"""Validation pixels that a temperature needs. With few pixels, confidence stays lower."""
+MOST_PIXELS = 5000  # of a fold; one number needs no more
 
 
 @dataclass(frozen=True)
@@ -31,12 +32,12 @@ class Calibration:
     """The temperature of a model, and how it was found.
 
     Attributes:
-        temperature: what the logits are divided by; 1 where it was not calibrated.
-        pixels: that it was fitted on.
-        folds: networks that were trained for it, each without its validation pixels; 0 where the
-            model's own network was not trained on them.
-        ECE_before, ECE_after: expected calibration error on those pixels, without and with it.
-        reason: why the model was not calibrated; empty where it was.
+        temperature: divisor of the logits; 1 if the model was not calibrated.
+        pixels: number of pixels that it was fitted on.
+        folds: number of networks trained for it, each without its validation pixels; 0 if the model
+            itself was trained without validation pixels.
+        ECE_before, ECE_after: expected calibration error on these pixels, without and with it.
+        reason: why the model was not calibrated; empty if it was.
     """
 
     temperature: float = 1.0
@@ -47,11 +48,11 @@ class Calibration:
     reason: str = ""
 
     def to_dict(self) -> dict[str, Any]:
-        """The JSON form."""
+        """Return the JSON form."""
         return asdict(self)
 
     def describe(self) -> str:
-        """Return one line to print."""
+        """Return one line for the user."""
         if self.reason:
             return f"the confidence is not calibrated: {self.reason}"
         return (
@@ -63,9 +64,9 @@ class Calibration:
 
 @dataclass(frozen=True, eq=False)
 class _Answers:
-    """Logits (n, C) of a network for pixels that it was not trained on, and their classes.
+    """Logits (n, C) of a network for pixels that it was not trained on, and their true classes.
 
-    `smoothing` is what `count_right` says of that network.
+    `smoothing` is the result of `count_right` for that network.
     """
 
     pixels: Pixels
@@ -87,19 +88,19 @@ def calibrate_own(
 def calibrate_by_folds(
     run: Run, architecture: Mapping[str, Any]
 ) -> tuple[Calibration, NDArray[np.int64]]:
-    """Calibrate an architecture whose final training leaves no pixel out.
+    """Calibrate an architecture whose final training uses all labelled pixels.
 
-    A network is no guide to how sure it may be of pixels that it has learnt. So the architecture is
-    trained again by the same recipe, without the pixels of a fold (`Split.folds_like_test`). The
-    answers are kept in the folder: a run that was stopped trains no fold twice, and further seeds
-    share the temperature. No label of a test pixel is read.
+    A network is too confident on pixels that it was trained on. So the architecture is trained
+    with the same recipe but without the pixels of a fold (`Split.folds_like_test`). The folder
+    keeps the answers: a run that was stopped trains no fold twice, and further seeds use the same
+    temperature. No label of a test pixel is read.
 
     Returns:
-        The calibration, and the sum of what `count_right` says of the folds' networks.
+        The calibration, and the sum of `count_right` over the networks of the folds.
 
     Raises:
-        DivergedError: a training leaves the range of numbers.
-        InputError: what the folder keeps are not the answers of this run.
+        DivergedError: the loss or the logits of a training are not finite.
+        InputError: the answers in the folder are not those of this run.
     """
     data = run.context.data
     block = run.context.config.split.block
@@ -123,14 +124,15 @@ def _train_without(
     context, data = run.context, run.context.data
     judged = _some(data.labelled(held_out))
     run.report.line(
-        f"calibration: training on {len(learnt)} pixels, to see how sure to be of others"
+        f"calibration: training on {len(learnt)} pixels, to measure confidence on others"
     )
-    network = context.network(architecture)
+    _, recipe = run.recipe
+    network = context.network(architecture, recipe)
     train(
         network,
         data.labelled(learnt),
         data.labelled(held_out[:0]),
-        context.config.recipe,
+        recipe,
         seed=context.config.seed,
         device=context.device,
         checkpoint=run.folder.calibration_checkpoint(number),
@@ -151,14 +153,49 @@ def judge_own_smoothing(
     return count_right(data, held_out, lambda pixels: _answers(network, pixels, device).logits)
 
 
+def held_out_answers(
+    run: Run, network: nn.Module
+) -> list[tuple[Pixels, Pixels, NDArray[np.int64]]]:
+    """Return predictions for pixels that the predicting network was not trained on.
+
+    Args:
+        run: its final training must be done.
+        network: the one that was trained.
+
+    Returns:
+        For each network: the pixels that it was trained on, the held-out pixels (n,), and their
+        predicted class indices (n,). Empty if the folder holds none, or if they are too few.
+    """
+    context, data = run.context, run.context.data
+    if calibrates_own(context):
+        learnt, watching = context.final_pixels
+        pairs = [(learnt, watching)]
+        found = [_answers(network, _some(data.labelled(watching)), context.device)]
+    else:
+        pairs = data.split.folds_like_test(data.scene, context.config.split.block, ENOUGH_PIXELS)
+        found = _kept(run, pairs)
+    if len(found) < len(pairs) or sum(len(one.pixels) for one in found) < LEAST_PIXELS:
+        return []
+    return [
+        (learnt, one.pixels, one.logits.argmax(axis=1).astype(np.int64))
+        for (learnt, _), one in zip(pairs, found, strict=True)
+    ]
+
+
+def calibrates_own(context: RunContext) -> bool:
+    """Return whether the final training leaves out validation pixels that lie like test pixels."""
+    _, watching = context.final_pixels
+    return len(watching) > 0 and context.data.split.kind not in AT_ONE_END
+
+
 def forget_calibration(folder: RunFolder) -> None:
-    """Remove what the folder keeps of a calibration."""
+    """Remove the files of a calibration from the folder."""
     for path in (folder.calibration, *folder.calibration_checkpoints()):
         path.unlink(missing_ok=True)
 
 
 def _some(held_out: LabelledPixels) -> LabelledPixels:
-    """At most `MOST_PIXELS` of the pixels, evenly spread."""
+    """Return at most `MOST_PIXELS` of the pixels, evenly spread."""
     if len(held_out) <= MOST_PIXELS:
         return held_out
     chosen = np.linspace(0, len(held_out) - 1, MOST_PIXELS).astype(np.int64)
@@ -182,7 +219,7 @@ def _calibration(found: list[_Answers], trained: int) -> Calibration:
         return _too_few(len(targets))
     temperature = fit_temperature(logits, targets)
     if temperature >= LIMITS[1]:
-        why = "a training so short does no better than chance on pixels that were held out"
+        why = "after this short training, accuracy on held-out pixels is not above chance"
         return Calibration(pixels=len(targets), folds=trained, reason=why)
     before, after = (_error(logits, targets, number) for number in (1.0, temperature))
     return Calibration(temperature, len(targets), trained, before, after)
@@ -201,7 +238,7 @@ def _error(logits: NDArray[np.float32], targets: NDArray[np.int64], temperature:
 
 
 def _kept(run: Run, folds: list[tuple[Pixels, Pixels]]) -> list[_Answers]:
-    """The answers of the first folds, which the folder may hold."""
+    """Return the answers of the first folds, if the folder holds them."""
     path, data = run.folder.calibration, run.context.data
     if not path.exists():
         return []
@@ -222,7 +259,7 @@ def _kept(run: Run, folds: list[tuple[Pixels, Pixels]]) -> list[_Answers]:
             return found
     except (KeyError, TypeError, ValueError, OverflowError):
         pass
-    raise InputError(f"{path}: not the answers of this run; remove it, and they are made again")
+    raise InputError(f"{path}: not the answers of this run; remove it to make them again")
 
 
 def _same(found: _Answers, held_out: LabelledPixels) -> bool:

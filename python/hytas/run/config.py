@@ -1,4 +1,4 @@
-"""All that decides the result of a run, as one value."""
+"""The configuration of a run: all settings that decide its result."""
 
 import math
 from collections.abc import Mapping
@@ -16,58 +16,69 @@ from hytas.data import (
 )
 from hytas.deploy.smoothing import METHODS
 from hytas.errors import InputError
-from hytas.proxies import parse_proxies
+from hytas.proxies import base_proxies, parse_proxies
+from hytas.proxies.no_pass import NEEDS_SUPERNET
 from hytas.settings import plain_numbers
 from hytas.spaces import DEFAULT_SPACE
-from hytas.train import Recipe
+from hytas.supernet import SupernetSettings
+from hytas.train import USUAL_PRESETS, Recipe, preset_names, recipes_of
 
 FRONT_STRATEGIES = tuple(name for name, facts in strategies().items() if facts["several_scores"])
-"""The engine's strategies for a front; `pareto` takes the first, unless another is asked for."""
+"""The engine's strategies for a front; `pareto` uses the first, unless another is asked for."""
+SUPERNET_STRATEGY = "supernet"
 MOST = 10**9
-"""Of whatever a run counts; more is a typing error."""
+"""Largest number of anything that a run counts; a larger number is a typing error."""
 
 
 @takes_split_options
 @dataclass(frozen=True)
 class RunConfig:
-    """What a run was asked to do; `config.json` in its folder.
+    """The settings of a run; `config.json` in its folder.
 
-    The parts of `split` may be given by themselves: `RunConfig(split="blocks", block=8)`. With
-    `dataclasses.replace` a part alone changes that part, and a kind begins a split afresh.
+    The fields of `split` can be given directly: `RunConfig(split="blocks", block=8)`. With
+    `dataclasses.replace` a single field changes only that field; a kind resets all others.
 
     Attributes:
         budget: canonical text; None for a run that trains a given architecture.
         data: the scene's file, or "synthetic".
-        labels: the file of its labels, where they have one of their own.
-        cube_key: variable of the cube, where a file holds several.
-        labels_key: variable or variables of the labels, likewise.
-        data_dir: folder of the files of a scene known by name.
+        labels: the file of its labels, if it is another file.
+        cube_key: variable of the cube, if a file holds several.
+        labels_key: variable or variables of the labels, if a file holds several.
+        class_field: field of the classes, if the labels are polygons or points.
+        labels_crs: coordinate system of these, if their file names none.
+        data_dir: folder with the files of a scene that is known by name.
         space: search space.
         proxy: proxies; the first is the fitness, all are recorded.
-        strategy: how the engine selects, a name of its `strategies()`.
+        strategy: how the engine selects, a name of its `strategies()`; or "supernet", which
+            trains a supernet in the kind that wins a short race (`hytas.run.by_supernet`).
         pareto: axes of the front to find, "score" and names of costs; None finds the best score.
-        population: architectures a generation.
-        generations: generations.
-        finalists: architectures that race at the end of the search; 1 takes the proxy's best, None
-            is `usual_finalists`, or 1 where the split has no validation pixels to rank on.
-        usual_finalists: so many, where they are not asked for.
+        population: candidates in a generation.
+        generations: number of generations.
+        finalists: candidates that race at the end of the search. 1 takes the proxy's first choice.
+            None means `usual_finalists`, or 1 if the split has no validation pixels.
+        usual_finalists: number of finalists if `finalists` is None.
         race_steps: optimiser steps of the race's first rung.
-        race_epochs: passes over the training pixels in its first rung, instead.
+        race_epochs: epochs of the race's first rung, instead of steps.
         seed: of the split, the search, the proxies and the final training.
-        split: which pixels train, validate and test. The race ranks on the validation pixels;
-            where these are few, on as many others in turn.
+        split: which pixels train, validate and test. The race ranks on the validation pixels. If
+            these are few, it also ranks on other training pixels, in folds.
         final_training_on: "all" trains the winner on training and validation pixels, for all its
-            steps; "train" keeps the validation pixels apart, and the best epoch by them.
-        seeds: final trainings, each with a seed of its own, to report the spread; the first one
-            ships.
+            steps. "train" trains on training pixels, and validation pixels choose the best epoch.
+        seeds: number of final trainings with different seeds, to report the spread. The first one
+            is exported.
         patch_size: side of the patch.
         band_group: neighbouring bands in a token.
-        bands: bands to start from, as "1-103,110-148"; None for all.
-        nodata: the value that stands for no data; None is the file's own, if it names one.
-        unlabelled: the label that marks unlabelled pixels, as 0 does.
-        zero_is_a_class: whether 0 labels a class.
+        bands: bands to start from, such as "1-103,110-148"; None for all.
+        nodata: the no-data value; None uses the one that the file names.
+        unlabelled: another label of unlabelled pixels, beside 0.
+        zero_is_a_class: whether 0 is a class.
         scaling: standard or minmax.
-        recipe: of the race and the final training.
+        recipe: of the race and the final training, or of the supernet.
+        presets: names of `hytas.train.PRESETS`, with commas between them. They change the recipe
+            where it was not changed. The race finds out which of them to train by; without a race
+            it is the first.
+        supernet: file of a trained supernet, for the proxy "inherited".
+        supernet_settings: how the run trains a supernet; None where it trains none.
         smooth: whether maps are smoothed: "guided", "none", or "auto", by validation pixels.
         retrain_on: old name of `final_training_on`.
     """
@@ -77,6 +88,8 @@ class RunConfig:
     labels: str | None = None
     cube_key: str | None = None
     labels_key: str | None = None
+    class_field: str | None = None
+    labels_crs: str | None = None
     data_dir: str | None = None
     space: str = DEFAULT_SPACE
     proxy: str = "dss"
@@ -85,8 +98,8 @@ class RunConfig:
     population: int = 50
     generations: int = 20
     finalists: int | None = None
-    usual_finalists: int = 16
-    race_steps: int = 100
+    usual_finalists: int = 24
+    race_steps: int = 60
     race_epochs: int | None = None
     seed: int = 0
     split: SplitSettings = field(default_factory=SplitSettings)
@@ -100,6 +113,9 @@ class RunConfig:
     zero_is_a_class: bool = False
     scaling: str = "standard"
     recipe: Recipe = field(default_factory=Recipe)
+    supernet: str | None = None
+    supernet_settings: SupernetSettings | None = None
+    presets: str = ",".join(USUAL_PRESETS)
     smooth: str = "auto"
     retrain_on: InitVar[str | None] = None
 
@@ -127,72 +143,90 @@ class RunConfig:
         check_patch_side(self.patch_size)
         if self.nodata is not None and not math.isfinite(self.nodata):
             raise InputError(f"nodata {self.nodata:g}: must be a finite number or None")
-        parse_proxies(self.proxy)
-        if self.strategy not in strategies():
-            raise InputError(
-                f"strategy {self.strategy!r}: must be one of {', '.join(strategies())}"
-            )
+        self._check_supernet()
+        preset_names(self.presets)
+        if self.strategy not in (known := [*strategies(), SUPERNET_STRATEGY]):
+            raise InputError(f"strategy {self.strategy!r}: must be one of {', '.join(known)}")
         if self.final_training_on not in ("all", "train"):
             raise InputError(f"final training on {self.final_training_on!r}: must be all or train")
         if self.smooth not in ("auto", *METHODS):
             raise InputError(f"smooth {self.smooth!r}: must be auto, {' or '.join(METHODS)}")
         axes = [] if self.pareto is None else [name.strip() for name in self.pareto.split(",")]
         if self.pareto is not None and (axes.count("score") != 1 or len(axes) < 2):
-            raise InputError(f"pareto {self.pareto}: must name score and a cost, as params,score")
+            raise InputError(f"pareto {self.pareto}: must name score and a cost: params,score")
         for name in axes:
             if axes.count(name) > 1:
                 raise InputError(f"pareto {self.pareto}: names {name} twice")
         usual = (RunConfig.strategy, *FRONT_STRATEGIES)
         if axes and self.strategy not in usual:
             raise InputError(
-                f"pareto {self.pareto}: selects by {', '.join(FRONT_STRATEGIES)}; strategy "
-                f"{self.strategy} must be one of {', '.join(usual)}"
+                f"pareto {self.pareto}: needs the strategy "
+                f"{' or '.join(FRONT_STRATEGIES)}; without "
+                f"pareto, strategy {self.strategy} must be one of {', '.join(usual)}"
+            )
+
+    def _check_supernet(self) -> None:
+        """Refuse a supernet that nothing scores with, and a score without one."""
+        needed = any(spec.proxy.needs_supernet for spec in base_proxies(parse_proxies(self.proxy)))
+        if needed and self.supernet is None and self.supernet_settings is None:
+            raise InputError(NEEDS_SUPERNET)
+        if self.supernet is not None and not needed:
+            raise InputError(
+                f"supernet {self.supernet}: only the proxy inherited scores with it, and the "
+                f"proxy is {self.proxy}"
             )
 
     @property
     def minimised(self) -> tuple[str, ...]:
-        """The costs of the Pareto front."""
+        """Return the costs of the Pareto front."""
         axes = [] if self.pareto is None else self.pareto.split(",")
         return tuple(name.strip() for name in axes if name.strip() != "score")
 
     @property
+    def recipes(self) -> dict[str, Recipe]:
+        """The recipes that race: preset -> recipe."""
+        return recipes_of(self.recipe, preset_names(self.presets))
+
+    @property
     def selection(self) -> str:
-        """The engine's strategy."""
+        """Return the engine's strategy."""
         if self.minimised and self.strategy not in FRONT_STRATEGIES:
             return FRONT_STRATEGIES[0]
-        return self.strategy
+        return RunConfig.strategy if self.strategy == SUPERNET_STRATEGY else self.strategy
 
     def to_dict(self) -> dict[str, Any]:
-        """The JSON form."""
+        """Return the JSON form."""
         return asdict(self)
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> "RunConfig":
-        """Rebuild from the JSON form; what it does not say is as by default.
+        """Rebuild from the JSON form; missing fields have their defaults.
 
         Raises:
-            InputError: a field is unknown, the recipe is missing, or the run had the strategy
-                "predictor", which is no longer there.
+            InputError: a field is unknown, the recipe is missing, or the strategy is "predictor",
+                which this version does not have.
         """
         if values.get("strategy") == "predictor":
             raise InputError(
-                "config.json: strategy predictor: hytas no longer has it; choose another folder "
-                "and another strategy"
+                "config.json: strategy predictor: is not in this version of hytas; choose another "
+                "folder and another strategy"
             )
         try:
             given = {**values, "recipe": Recipe(**values["recipe"])}
-            given.pop("learn_from", None)  # of that strategy alone, and empty for all others
+            given.pop("learn_from", None)  # only that strategy used it
             if isinstance(split := values.get("split"), Mapping):
-                given["split"] = SplitSettings(**split)  # older runs have its parts side by side
+                given["split"] = SplitSettings(**split)  # older runs store its fields directly
+            if isinstance(settings := values.get("supernet_settings"), Mapping):
+                given["supernet_settings"] = SupernetSettings(**settings)
             return cls(**given)
         except (KeyError, TypeError) as error:
             raise InputError(f"config.json: not a configuration of this hytas ({error})") from None
 
     def load_scene(self) -> Scene:
-        """The scene that `data` and its companions name.
+        """Read the scene of `data`, `labels` and the fields that describe them.
 
         Raises:
-            InputError: there is none, or its file is not a scene.
+            InputError: the file is missing, or is not a scene.
         """
         return load_scene(
             self.data,
@@ -204,28 +238,32 @@ class RunConfig:
             nodata=self.nodata,
             unlabelled=self.unlabelled,
             zero_is_a_class=self.zero_is_a_class,
+            class_field=self.class_field,
+            labels_crs=self.labels_crs,
         )
 
     def with_epochs(self, epochs: int | None) -> "RunConfig":
-        """This configuration with the epochs of its recipe given; None takes the recipe's steps."""
+        """Return this configuration with a number of epochs; None uses the recipe's steps."""
         return replace(self, recipe=self.recipe.with_epochs(epochs))
 
     def with_length_of(self, other: "RunConfig") -> "RunConfig":
-        """This configuration with the steps and epochs of another one's recipe."""
+        """Return this configuration with the steps and epochs of another recipe."""
         names = ("steps", "most_epochs", "epochs")
         length = {name: getattr(other.recipe, name) for name in names}
         return replace(self, recipe=replace(self.recipe, **length))
 
     def differences(self, other: "RunConfig", ignore: tuple[str, ...]) -> list[str]:
-        """Lines such as "budget 2M-params (there 500K-params)", for the fields that differ."""
+        """Return a text for each field that differs: "budget 2M-params (there 500K-params)"."""
         lines = []
         for name in (item.name for item in fields(self) if item.name not in ignore):
             mine, theirs = getattr(self, name), getattr(other, name)
-            if name == "recipe":
-                lines += [f"recipe {line}" for line in _differences(asdict(mine), asdict(theirs))]
+            if name in ("recipe", "supernet_settings") and mine and theirs:
+                title = name.removesuffix("_settings")
+                found = _differences(asdict(mine), asdict(theirs))
+                lines += [f"{title} {line.replace('_', ' ')}" for line in found]
             elif name == "split":
-                found = _differences(mine.options(), theirs.options())
-                lines += [line.replace("_", " ") for line in found]
+                differing = _differences(mine.options(), theirs.options())
+                lines += [line.replace("_", " ") for line in differing]
             elif mine != theirs:
                 lines.append(f"{name.replace('_', ' ')} {mine} (there {theirs})")
         return lines

@@ -1,4 +1,4 @@
-"""What the stages of a run share, all of it fixed by the configuration and the scene."""
+"""Values that the stages of a run share; configuration and scene decide them."""
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -14,21 +14,22 @@ from hytas.data import Scene, Split
 from hytas.errors import InputError
 from hytas.models import NETWORKS, InputShape, build_network
 from hytas.run.config import RunConfig
-from hytas.run.folder import RunFolder
+from hytas.run.folder import RunFolder, read_json
 from hytas.run.prepared import Pixels, PreparedScene, prepare_scene
 from hytas.run.report import Report
 from hytas.spaces import open_space
+from hytas.train import Recipe
 
 
 @dataclass(frozen=True, eq=False)
 class RunContext:
-    """What a run works on.
+    """The inputs of a run.
 
     Attributes:
         config: of the run.
         data: the scene, split and scaled.
         space: search space.
-        feasible: its architectures that fit the budget; None without a budget.
+        feasible: the architectures of the space that fit the budget; None without a budget.
         device: where to score and train.
     """
 
@@ -40,33 +41,51 @@ class RunContext:
 
     @property
     def final_pixels(self) -> tuple[Pixels, Pixels]:
-        """Pixels that the final training learns from, and pixels that watch it, if any."""
+        """Return the pixels of the final training, and the pixels that validate it, if any."""
         split = self.data.split
         if self.config.final_training_on == "all":
             return split.learnable, split.validation[:0]
         return split.train, split.validation
 
-    def network(self, architecture: Mapping[str, Any]) -> nn.Module:
+    def network(self, architecture: Mapping[str, Any], recipe: Recipe) -> nn.Module:
         """Build the untrained network of an architecture; the run's seed decides its weights."""
-        config = self.config
         return build_network(
-            architecture, self.data.shape, drop_path=config.recipe.drop_path, seed=config.seed
+            architecture,
+            self.data.shape,
+            drop_path=recipe.drop_path,
+            dropout=recipe.dropout,
+            seed=self.config.seed,
         )
 
 
 @dataclass(frozen=True, eq=False)
 class Run:
-    """A run at work: on what, in which folder, and who is told.
+    """A run that is at work.
 
     Attributes:
-        context: what it works on.
-        folder: its files; this process holds its lock.
+        context: its inputs.
+        folder: its files; this process holds the lock.
         report: receives the progress.
+        command: that does the work, for the record; empty from Python.
     """
 
     context: RunContext
     folder: RunFolder
     report: Report
+    command: str = ""
+
+    @property
+    def recipe(self) -> tuple[str, Recipe]:
+        """The preset that the race chose, and its recipe; the first one without a race.
+
+        Raises:
+            InputError: the folder names a preset that the configuration does not.
+        """
+        recipes, path = self.context.config.recipes, self.folder.recipe
+        name = read_json(path).get("preset") if path.exists() else next(iter(recipes))
+        if name not in recipes:
+            raise InputError(f"{path}: preset {name!r}: must be one of {', '.join(recipes)}")
+        return name, recipes[name]
 
     def of_seed(self, seed: int) -> Self:
         """Return the same run with another seed, in a folder of its own inside this one."""
@@ -74,12 +93,28 @@ class Run:
         context = replace(self.context, config=config)
         return replace(self, context=context, folder=self.folder.of_seed(seed))
 
+    def inside(self, name: str, config: RunConfig) -> Self:
+        """Return a run on the same pixels with another configuration, in a folder of this one.
+
+        Raises:
+            InputError: no architecture fits its budget, or the folder holds another run.
+        """
+        data = self.context.data
+        space, feasible = open_feasible(config, data.shape)
+        context = replace(self.context, config=config, space=space, feasible=feasible)
+        folder = self.folder.inside(name)
+        folder.claim(config, data.scene)
+        if not folder.split.exists():
+            data.split.save(folder.split)
+            folder.manifest.record([folder.split])
+        return replace(self, context=context, folder=folder)
+
 
 def choose_device(name: str) -> torch.device:
-    """The device of `--device`: auto takes a GPU where there is one.
+    """Return the torch device; "auto" uses a GPU if there is one.
 
     Raises:
-        InputError: cuda was asked for and there is none.
+        InputError: the name is "cuda" and there is no CUDA device.
     """
     if name == "auto":
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
@@ -89,23 +124,23 @@ def choose_device(name: str) -> torch.device:
 
 
 def open_feasible(config: RunConfig, shape: InputShape) -> tuple[SearchSpace, Feasible | None]:
-    """The configured space for inputs of `shape`, and its architectures that fit the budget.
+    """Return the space for inputs of `shape`, and its architectures that fit the budget.
 
     Raises:
-        InputError: an unknown space or one without a network, or no architecture fits the budget.
+        InputError: the space is unknown or has no network, or no architecture fits the budget.
     """
     refusal = (
-        f"space {config.space}: no network is built for it yet; choose one of {', '.join(NETWORKS)}"
+        f"space {config.space}: hytas has no network for it; choose one of {', '.join(NETWORKS)}"
     )
     if config.space in builtin_spaces() and config.space not in NETWORKS:
-        raise InputError(refusal)  # before its variables, which are not those of a scene
+        raise InputError(refusal)  # now, because a scene cannot give its variables
     space, budget = open_space(config.space, config.budget or (), offered=shape.variables())
     if space.name not in NETWORKS:
         raise InputError(refusal)
     for name in config.minimised:
         if name not in space.cost_names:
             raise InputError(
-                f"pareto {config.pareto}: {name!r} is no cost of {space.name}; "
+                f"pareto {config.pareto}: {name!r} is not a cost of {space.name}; "
                 f"choose from {', '.join(space.cost_names)}"
             )
     try:
@@ -117,16 +152,16 @@ def open_feasible(config: RunConfig, shape: InputShape) -> tuple[SearchSpace, Fe
 def prepare(
     config: RunConfig, scene: Scene, device: torch.device, split: Split | None = None
 ) -> RunContext:
-    """Prepare the scene, and find what fits the budget, as `config` says.
+    """Prepare the scene, and find the architectures that fit the budget.
 
     Args:
         config: of the run.
         scene: to prepare.
         device: where to score and train.
-        split: of a run that goes on; None draws it.
+        split: the split of a run that goes on; None draws a new one.
 
     Raises:
-        InputError: the configuration does not fit the scene, or no architecture the budget.
+        InputError: the configuration does not fit the scene, or no architecture fits the budget.
     """
     data = prepare_scene(config, scene, split)
     space, feasible = open_feasible(config, data.shape)
@@ -134,7 +169,7 @@ def prepare(
 
 
 def _kept_split(folder: RunFolder, scene: Scene) -> Split | None:
-    """The split of a run of this scene that is in the folder already, unless it is damaged."""
+    """Return the split in the folder, if it is of this scene and not damaged."""
     if not (folder.config.exists() and folder.split.exists()):
         return None
     if folder.manifest.fault(folder.split) is not None:
@@ -143,10 +178,10 @@ def _kept_split(folder: RunFolder, scene: Scene) -> Split | None:
 
 
 def _keep_split(folder: RunFolder, split: Split, report: Report) -> None:
-    """Write the split of a new run, or that of an older one anew if its file is damaged.
+    """Write the split of a new run, or write it again if its file is damaged.
 
     Raises:
-        InputError: this version draws another split than the run began with.
+        InputError: the file is damaged, and this version of hytas draws another split.
     """
     fault = folder.manifest.fault(folder.split)
     if folder.split.exists() and fault is None:
@@ -159,7 +194,7 @@ def _keep_split(folder: RunFolder, split: Split, report: Report) -> None:
     if folder.manifest.fault(folder.split) is not None:
         folder.split.unlink()
         raise InputError(
-            f"{folder.split}: {fault}; it cannot be made again, as this version draws another "
+            f"{folder.split}: {fault}; it cannot be made again, because this version draws another "
             "split: put a copy back, or choose another folder"
         )
     report.line(f"{folder.split.name}: {fault}: made again")
@@ -173,8 +208,9 @@ def open_run(
     device: str,
     report: Report,
     check: Callable[[RunContext], object] = lambda _: None,
+    command: str = "",
 ) -> Iterator[Run]:
-    """Prepare a run and hold its folder: nothing is written before all is known to fit.
+    """Prepare a run and lock its folder; nothing is written before all settings are checked.
 
     Args:
         out: the folder.
@@ -182,10 +218,11 @@ def open_run(
         scene: of the run.
         device: cpu, cuda or auto.
         report: receives the progress.
-        check: refuses, with an `InputError`, what the run could not do; the folder is not held.
+        check: raises `InputError` for a run that cannot be done; it is called before the lock.
+        command: that does the work, for the record.
 
     Raises:
-        InputError: as `prepare`, and where the folder belongs to another run.
+        InputError: as `prepare`; or the folder belongs to another run.
         OSError: the folder cannot be written.
     """
     context = prepare(config, scene, choose_device(device), _kept_split(RunFolder(out), scene))
@@ -193,4 +230,4 @@ def open_run(
     with RunFolder(out) as folder:
         folder.claim(config, scene)
         _keep_split(folder, context.data.split, report)
-        yield Run(context, folder, report)
+        yield Run(context, folder, report, command)

@@ -1,4 +1,4 @@
-"""What a run's folder holds against what was written there: what is damaged, and what with it."""
+"""Find damaged files in a run's folder, and the files that were made from them."""
 
 import zipfile
 from collections.abc import Callable, Iterable, Mapping
@@ -13,22 +13,23 @@ from hytas.run.weights import load_weights
 from hytas.search import EvaluationStore
 from hytas.tensors import read_tensors
 
-# Attributes of `RunFolder`: what stages write, the store apart, whose damage nothing mends.
-_PICTURES = ("learning_curve", "confusion", "map", "front", "front_picture")
-MENDED = ("architecture", "weights", "onnx", "torchscript", "metrics", *_PICTURES)
-# What is made from what; the maps and charts of a seed's folder are never made.
+# Attributes of `RunFolder`: files that stages can make again. The store is not one of them.
+_PICTURES = ("learning_curve", "confusion", "map", "pixels", "front", "front_picture", "report")
+_MODELS = ("weights", "onnx", "torchscript")
+MENDED = ("recipe", "architecture", *_MODELS, "references", "metrics", *_PICTURES)
+# File -> files made from it. The folder of a further seed has no maps and charts.
 _MADE_FROM = {
     "architecture": ("weights",),
-    "weights": ("onnx", "torchscript", "metrics"),
+    "weights": ("references", "onnx", "torchscript", "metrics"),
     "metrics": ("learning_curve", "confusion"),
-    "onnx": ("map",),
+    "onnx": ("map", "pixels"),
 }
 
 
 def find_faults(folder: RunFolder) -> dict[str, str]:
-    """What is wrong with which file of `MENDED`, by attribute; a file never written is not wrong.
+    """Return attribute -> fault for each damaged file of `MENDED`; missing files may be new.
 
-    A file that the manifest does not know, as of an older version, is looked at by its kind.
+    A file that the manifest does not know, from an older version, is checked by its format.
     """
     found = {}
     for name in MENDED:
@@ -42,40 +43,40 @@ def find_faults(folder: RunFolder) -> dict[str, str]:
 
 
 def check_trained(folder: RunFolder) -> None:
-    """Refuse weights that are not those that were trained.
+    """Refuse damaged weights.
 
     Raises:
-        InputError: they are damaged.
+        InputError: the weights are not those that were trained.
     """
     if folder.weights.exists() and (fault := find_faults(folder).get("weights")):
         raise InputError(
-            f"{folder.weights}: {fault}: the command that began the run trains them again"
+            f"{folder.weights}: {fault}; run the command of this run again to train them again"
         )
 
 
 def check_store(folder: RunFolder, tell: Callable[[str], None]) -> None:
-    """Refuse a damaged store, which holds what no other file can give back.
+    """Refuse a damaged store, which cannot be made again from other files.
 
     Raises:
         InputError: it is damaged.
     """
     store, fault = folder.evaluations, folder.manifest.fault(folder.evaluations)
     if fault == "missing":
-        tell(f"{store.name}: missing: what the search scored is not there any more")
+        tell(f"{store.name}: missing: the scores of the search are lost")
         folder.manifest.forget([store])
         return
     if fault is None and store.is_file() and store not in folder.manifest:
-        # An interrupted run has a store that nothing was recorded of; an empty file is none.
+        # The store of an interrupted run is not in the manifest; an empty file is not a store.
         fault = "empty" if folder.architecture.exists() and not store.stat().st_size else None
     if fault is not None:
         raise InputError(
             f"{store}: {fault}; it cannot be made again from other files: put a copy back, or "
-            "delete it to go on without what the search scored"
+            "delete it to go on without the scores of the search"
         )
 
 
 def drop(folder: RunFolder, faults: Mapping[str, str], tell: Callable[[str], None]) -> None:
-    """Say what is damaged, and remove it with all that was made from it: stages make it again."""
+    """Report damaged files, and remove them and all files made from them, so that stages run."""
     gone: list[str] = []
     waiting = list(faults)
     while waiting:
@@ -94,7 +95,7 @@ def drop(folder: RunFolder, faults: Mapping[str, str], tell: Callable[[str], Non
 
 
 def restore_architecture(folder: RunFolder) -> bool:
-    """Write the architecture that whole weights, or a whole store beside them, tell of."""
+    """Write the architecture again, from undamaged weights and the store beside them."""
     if not folder.weights.is_file():
         return False
     try:
@@ -108,7 +109,7 @@ def restore_architecture(folder: RunFolder) -> bool:
 
 
 def _as_scored(folder: RunFolder, architecture: dict[str, Any]) -> dict[str, Any]:
-    """The architecture with its genes in the order of the store; a file of weights sorts them."""
+    """Return the architecture with its genes in the order of the store; weights sort them."""
     if not folder.evaluations.is_file():
         return architecture
     with EvaluationStore(folder.evaluations, read_only=True) as store:
@@ -117,14 +118,14 @@ def _as_scored(folder: RunFolder, architecture: dict[str, Any]) -> dict[str, Any
 
 
 def further_files(folder: RunFolder) -> list[Path]:
-    """The files of further export formats that the manifest knows."""
+    """Return the files of further export formats that the manifest knows."""
     main = (folder.onnx, folder.torchscript)
     files = [folder.path / entry.file for entry in FORMATS.values()]
     return [path for path in files if path not in main and path in folder.manifest]
 
 
 def _unreadable(name: str, path: Path) -> str | None:
-    """Why a file cannot be what was written, as far as it tells by itself."""
+    """Return why a file is damaged, as far as its format shows it; else None."""
     try:
         if path.stat().st_size == 0:
             return "damaged (empty)"
@@ -135,19 +136,19 @@ def _unreadable(name: str, path: Path) -> str | None:
 
 
 def _nothing(path: Path) -> None:
-    """Pictures are drawn again for the asking."""
+    """Check nothing: pictures are always drawn again."""
 
 
 def _archive(path: Path) -> None:
     with zipfile.ZipFile(path) as archive:
         if (name := archive.testzip()) is not None:
-            raise InputError(f"the checksum of {name!r} in it is wrong")
+            raise InputError(f"the checksum of its member {name!r} is wrong")
 
 
 def _ends(*signs: bytes) -> Callable[[Path], None]:
     def look(path: Path) -> None:
         if not path.read_bytes().rstrip().endswith(signs):
-            raise InputError("it has no end")
+            raise InputError("its end is missing")
 
     return look
 
@@ -161,6 +162,11 @@ def _metrics(path: Path) -> None:
         raise InputError("not the metrics of a run")
 
 
+def _references(path: Path) -> None:
+    if not read_json(path).keys() >= {"reason", "validation", "methods"}:
+        raise InputError("not the figures of reference methods")
+
+
 def _is_number(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
@@ -169,9 +175,12 @@ _LOOKS: dict[str, Callable[[Path], object]] = {
     "architecture": read_json,
     "metrics": _metrics,
     "weights": read_tensors,
+    "references": _references,
     "onnx": lambda path: examine(read_model(path), path),
     "torchscript": _archive,
     "map": _ends(b"IEND\xaeB`\x82"),
+    "pixels": _archive,
+    "report": _ends(b"</html>"),
     "front_picture": _ends(b"IEND\xaeB`\x82"),
     "learning_curve": _ends(b"</svg>"),
     "confusion": _ends(b"</svg>"),
@@ -179,5 +188,5 @@ _LOOKS: dict[str, Callable[[Path], object]] = {
 
 
 def known_files(folder: RunFolder, names: Iterable[str]) -> list[Path]:
-    """The paths of attributes of `RunFolder`."""
+    """Return the paths of attributes of `RunFolder`."""
     return [getattr(folder, name) for name in names]

@@ -1,4 +1,4 @@
-"""The stages that deliver a trained model: checked files, figures, charts and the map."""
+"""The stages after the final training: checked model files, figures, charts and the map."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -28,35 +28,38 @@ from hytas.run.context import Run, RunContext
 from hytas.run.folder import read_json, write_json
 from hytas.run.prepared import PreparedScene
 from hytas.run.report import Report
+from hytas.run.shown import shown_pixels
 from hytas.run.smoothing import held_pixels
 from hytas.run.weights import CALIBRATION, SMOOTHING, TrainedModel, load_weights
 
 PARITY_BATCH = 64
 _UNKNOWN = Calibration(reason="an older hytas trained the model").to_dict()
-MAIN_FORMATS = ("onnx", "torchscript")  # what every run ends with
+MAIN_FORMATS = ("onnx", "torchscript")  # every run writes these
 
 
 def export_stage(run: Run) -> None:
-    """Export the trained model, compare its files with torch on every test pixel, and evaluate it.
+    """Export the trained model, compare its files with torch on every test pixel, and measure it.
 
     Raises:
-        ExportError: a file computes something else than torch does.
+        ExportError: a file gives other results than torch.
     """
     model = load_weights(run.folder.weights)
     parity = _export(run, model)
     metrics = _metrics(run.context, model, parity)
     metrics["smoothed"] = _smoothed(run, model)
-    if run.folder.metrics.exists():  # exported again: what is known of the trainings still holds
+    if run.folder.references.exists():  # further seeds have none
+        metrics["references"] = read_json(run.folder.references)
+    if run.folder.metrics.exists():  # exported again: the figures of the trainings stay
         before = read_json(run.folder.metrics)
         metrics |= {name: before[name] for name in ("seeds", "device") if name in before}
     write_json(run.folder.metrics, metrics)
 
 
 def _export(run: Run, model: TrainedModel) -> Parity:
-    """Write the files of `MAIN_FORMATS`, once they have passed."""
+    """Write the files of `MAIN_FORMATS` after their check."""
     sensor_model = model.sensor_model()
     batches = _batches(run.context.data, model.card.patch_size, run.report)
-    # Compared before they get their names: a file under its final name has passed.
+    # A file gets its final name only after it has passed.
     staging = run.folder.path / ".export"
     staging.mkdir(exist_ok=True)
     try:
@@ -72,7 +75,7 @@ def _export(run: Run, model: TrainedModel) -> Parity:
 
 
 def _metrics(context: RunContext, model: TrainedModel, parity: Parity) -> dict[str, Any]:
-    """Accuracy of the ONNX model on the test pixels, and what it was trained on."""
+    """Return the accuracy of the ONNX model on the test pixels, and facts on its training."""
     split, card = context.data.split, model.card
     truth = context.data.targets(split.test)
     test = accuracy_report(truth, parity.predicted, card.class_names, parity.confidence)
@@ -127,13 +130,13 @@ def _smoothed(run: Run, model: TrainedModel) -> dict[str, Any] | None:
 def _overlap(
     data: PreparedScene, architecture: Mapping[str, Any], learnt: NDArray[np.int64]
 ) -> float:
-    """Share of the test pixels inside what the model sees around a pixel that it learnt from."""
+    """Return the share of test pixels inside the patch of a pixel that the model was trained on."""
     side = patch_size_of(architecture, data.shape)
     return overlap_fraction(data.scene.labels.shape, learnt, data.split.test, side)
 
 
 def charts_stage(run: Run) -> None:
-    """Draw how the training went, and what the model confuses."""
+    """Draw the learning curve and the confusion matrix."""
     metrics = read_json(run.folder.metrics)
     training = metrics["training"]
     draw_learning_curve(run.folder.learning_curve, training["history"], training["best_epoch"])
@@ -142,7 +145,7 @@ def charts_stage(run: Run) -> None:
 
 def map_stage(run: Run) -> None:
     """Classify the whole scene with the ONNX file, and draw it beside the ground truth."""
-    torch.cuda.empty_cache()  # what torch keeps for reuse, onnxruntime could not have
+    torch.cuda.empty_cache()  # free the memory that torch keeps, for onnxruntime
     deployed = DeployedModel.load(run.folder.onnx)
     scene = run.context.data.scene
     result = classify_scene(
@@ -155,13 +158,14 @@ def map_stage(run: Run) -> None:
     )
     ids = np.concatenate([[0], np.asarray(scene.class_ids)]).astype(np.int32)
     write_map(run.folder.map, result, deployed.card, Extras(ids[scene.labels]))
+    shown_pixels(scene, result, deployed.card, run.context.data.split).save(run.folder.pixels)
 
 
 def further_formats(run: Run, formats: Sequence[str], force: bool) -> dict[str, dict[str, Any]]:
-    """Export formats beside `MAIN_FORMATS`, each judged on the test pixels before it has its name.
+    """Export formats beside `MAIN_FORMATS`; each is checked on the test pixels before it is kept.
 
     Returns:
-        Format -> its file, size and the figures it was judged by.
+        Format -> its file, size and the figures of its check.
 
     Raises:
         InputError: an unknown format.
@@ -184,7 +188,7 @@ def further_formats(run: Run, formats: Sequence[str], force: bool) -> dict[str, 
 
 
 def _batches(data: PreparedScene, patch_size: int, report: Report) -> Iterator[NDArray[Any]]:
-    """The patches of the test pixels, raw."""
+    """Yield the raw patches of the test pixels."""
     pixels = data.split.test
     read = PatchReader(data.scene.cube, patch_size)
     for start in range(0, len(pixels), PARITY_BATCH):

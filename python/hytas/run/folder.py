@@ -1,4 +1,4 @@
-"""A run's folder: whose it is, what lies where, and that one process at a time writes it."""
+"""The folder of a run: its files, its owner, and a lock for one process at a time."""
 
 import json
 import os
@@ -19,7 +19,7 @@ from hytas.spaces import file_digests, with_files
 
 # The temporary names of `hytas.files.atomic_write` for the files of a run.
 LEFTOVER = re.compile(r"\.[\w.-]+\.\d+\.\w+")
-# Where the data lies does not change what it is; the fingerprint says what it is.
+# Paths may change; the fingerprint identifies the data.
 WHERE = ("data", "labels", "cube_key", "labels_key", "data_dir")
 
 
@@ -29,7 +29,7 @@ class RunFolder:
     Use as a context manager: it creates the folder and holds its lock.
 
     Raises:
-        InputError: another process holds the folder, or it holds something else than a run.
+        InputError: another process works in the folder, or its files are not a run.
         OSError: the folder cannot be made or written.
     """
 
@@ -39,15 +39,26 @@ class RunFolder:
         self.split = self.path / "split.npz"
         self.evaluations = self.path / "evaluations.sqlite"
         self.architecture = self.path / "architecture.json"
+        self.recipe = self.path / "recipe.json"
+        self.race = self.path / "race"
         self.checkpoint = self.path / "checkpoint.safetensors"
         self.calibration = self.path / "calibration.json"
         self.weights = self.path / "weights.safetensors"
+        self.references = self.path / "references.json"
         self.onnx = self.path / "model.onnx"
         self.torchscript = self.path / "model.pt"
         self.metrics = self.path / "metrics.json"
         self.learning_curve = self.path / "learning-curve.svg"
         self.confusion = self.path / "confusion.svg"
         self.map = self.path / "map.png"
+        self.supernet = self.path / "supernet.safetensors"
+        self.family = self.path / "family.csv"
+        self.family_picture = self.path / "family.svg"
+        self.family_weights = self.path / "family.npz"
+        self.family_slices = self.path / "slices.json"
+        self.pixels = self.path / "pixels.npz"
+        self.report = self.path / "report.html"
+        self.times = self.path / "times.json"
         self.front = self.path / "pareto.csv"
         self.front_picture = self.path / "pareto.png"
         self.manifest = Manifest(self.path)
@@ -72,7 +83,7 @@ class RunFolder:
                 "wait for it or choose another"
             )
         self._remove_leftovers()
-        self.manifest = Manifest(self.path)  # as it is now that nobody else writes it
+        self.manifest = Manifest(self.path)  # read again, now that this process holds the lock
         self._lock.truncate(0)
         self._lock.write(str(os.getpid()))
         self._lock.flush()
@@ -88,14 +99,18 @@ class RunFolder:
             self._lock.close()
 
     def _remove_leftovers(self) -> None:
-        """Half-written files of a process that was killed; nobody else writes here now."""
+        """Remove half-written files of a killed process; no other process writes here now."""
         for path in self.path.iterdir():
             if LEFTOVER.fullmatch(path.name):
                 path.unlink()
 
     def of_seed(self, seed: int) -> "RunFolder":
-        """The folder, inside this one and under its lock, of a final training with another seed."""
-        inner = RunFolder(self.path / f"seed-{seed}")
+        """Return the folder for a final training with another seed, inside this one."""
+        return self.inside(f"seed-{seed}")
+
+    def inside(self, name: str) -> "RunFolder":
+        """Return the folder of that name, inside this one and under its lock."""
+        inner = RunFolder(self.path / name)
         inner.path.mkdir(exist_ok=True)
         inner._remove_leftovers()
         return inner
@@ -104,17 +119,17 @@ class RunFolder:
         return any(not item.name.startswith(".") for item in self.path.iterdir())
 
     def claim(self, config: RunConfig, scene: Scene) -> None:
-        """Write `config` into a new folder, or make sure that the folder's run is the same.
+        """Write `config` into a new folder, or check that the folder has the same configuration.
 
-        Before its final training began, a run may be given another recipe; before its architecture
-        is chosen, only another length of it, for the race trains by the rest.
+        Before the final training begins, the recipe may change. Before the architecture is chosen,
+        only its length may change, because the race uses the rest of the recipe.
 
         Raises:
-            InputError: the folder belongs to another scene or configuration, or to another state of
-                a file that the configuration names.
+            InputError: the folder belongs to another scene or configuration, or a file that the
+                configuration names has changed.
         """
-        digests = file_digests(config.space, config.budget)
-        # By place and name, for a folder of files may move: the digests say what they are.
+        digests = file_digests(config.space, config.budget, config.supernet)
+        # Compared by name only, because files may move; the digests identify them.
         files = [[Path(path).name, digest] for path, digest in digests.items()]
         versions = _versions()
         if self.config.exists():
@@ -153,26 +168,26 @@ class RunFolder:
         self.manifest.record([self.config])
 
     def calibration_checkpoint(self, fold: int) -> Path:
-        """The checkpoint of the training for the calibration that leaves out a fold."""
+        """Return the checkpoint of the calibration training that leaves out a fold."""
         return self.path / f"calibration-{fold}.safetensors"
 
     def calibration_checkpoints(self) -> list[Path]:
-        """Those that are there."""
+        """Return the checkpoints of calibration trainings that exist."""
         return sorted(self.path.glob("calibration-*.safetensors"))
 
     def _training_began(self) -> bool:
-        """Whether something is there that the recipe decided, after the race."""
+        """Return whether a file exists that the recipe decided after the race."""
         files = (self.checkpoint, self.weights, self.calibration)
         return any(file.exists() for file in files) or bool(self.calibration_checkpoints())
 
     def read_config(self) -> tuple[RunConfig, str]:
-        """The folder's configuration and its scene's fingerprint.
+        """Return the folder's configuration and the fingerprint of its scene.
 
         Raises:
-            InputError: there is none, or it is not readable.
+            InputError: it is missing or not readable.
         """
         if self.path.is_dir() and not self.config.exists():
-            raise InputError(f"{self.path}: is no run folder: it holds no config.json")
+            raise InputError(f"{self.path}: is not a run folder: it holds no config.json")
         values = self._whole_config()
         try:
             return RunConfig.from_dict(values["config"]), str(values["scene"])
@@ -182,10 +197,10 @@ class RunFolder:
             ) from None
 
     def _whole_config(self) -> dict[str, Any]:
-        """The content of `config.json`.
+        """Return the content of `config.json`.
 
         Raises:
-            InputError: it is missing or damaged, and nothing else tells what was asked for.
+            InputError: it is missing or damaged, and cannot be made again.
         """
         if fault := self.manifest.fault(self.config):
             raise InputError(
@@ -196,18 +211,19 @@ class RunFolder:
 
 
 def _moved(config: RunConfig) -> RunConfig:
-    """The configuration with its space file and latency tables by name, wherever they lie."""
+    """Return the configuration with the names of its space file, latency tables and supernet."""
     space, budget = with_files(config.space, config.budget, lambda path: Path(path).name)
-    return replace(config, space=space, budget=budget)
+    supernet = None if config.supernet is None else Path(config.supernet).name
+    return replace(config, space=space, budget=budget, supernet=supernet)
 
 
 def _versions() -> dict[str, str]:
-    """The versions, by name, of what decides the numbers of a run that begins now."""
+    """Return the versions of the packages that decide the numbers of a new run."""
     return {name: version(name) for name in ("hytas", "torch", "numpy", "scikit-learn")}
 
 
 def write_json(path: Path, values: Mapping[str, Any]) -> None:
-    """Write strict JSON, whole or not at all."""
+    """Write strict JSON, completely or not at all."""
     write_text(path, json.dumps(values, indent=1, allow_nan=False) + "\n")
 
 
@@ -215,7 +231,7 @@ def read_json(path: Path) -> dict[str, Any]:
     """Read a JSON object.
 
     Raises:
-        InputError: the file is missing or holds no JSON object.
+        InputError: the file is missing or does not hold a JSON object.
     """
     try:
         values = parse_json(path.read_bytes(), path)

@@ -19,8 +19,8 @@ def write_front(
     Args:
         table: a CSV file.
         picture: an image file.
-        front: evaluations that no other dominates, with their fitness.
-        costs: that were minimised; the picture's horizontal axis is the first.
+        front: candidates that no other dominates, with their fitness.
+        costs: minimised costs; the first one is the picture's horizontal axis.
 
     Raises:
         OSError: a file cannot be written.

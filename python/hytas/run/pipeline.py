@@ -1,4 +1,4 @@
-"""The whole run: a scene and a budget in, a checked model out."""
+"""The whole run: from a scene and a budget to a checked model."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -20,6 +20,8 @@ from hytas.run.stages import (
     EXPORT,
     FINISHING,
     MAP,
+    REFERENCES,
+    REPORT,
     do_stage,
     mend,
     mend_further,
@@ -32,15 +34,15 @@ from hytas.search import EvaluationStore
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a run ended with.
+    """The result of a run.
 
     Attributes:
         architecture: the winner.
         costs: its costs, by name.
         bounds: (cost, lower, upper) of the budget; empty without one.
         budget: canonical text, or None.
-        metrics: of `metrics.json`; None when the run stopped after the search.
-        files: those of the folder that a user may want, with their sizes in bytes.
+        metrics: of `metrics.json`; None if the run stopped after the search.
+        files: files of the folder for the user, with their sizes in bytes.
     """
 
     architecture: dict[str, Any]
@@ -52,7 +54,7 @@ class Outcome:
     folder: Path
 
     def to_dict(self) -> dict[str, Any]:
-        """The JSON form."""
+        """Return the JSON form."""
         test = self.metrics["test"] if self.metrics else None
         return {
             "architecture": self.architecture,
@@ -60,6 +62,7 @@ class Outcome:
             "budget": self.budget,
             "test": test,
             "seeds": self.metrics.get("seeds") if self.metrics else None,
+            "references": self.metrics.get("references") if self.metrics else None,
             "calibration": self.metrics.get("calibration") if self.metrics else None,
             "smoothed": self.metrics.get("smoothed") if self.metrics else None,
             "smoothing": self.metrics.get("smoothing") if self.metrics else None,
@@ -76,33 +79,37 @@ def run_pipeline(
     *,
     device: str = "auto",
     report: Report = SILENT,
+    command: str = "",
+    references: bool = True,
 ) -> Outcome:
     """Search, race, train, export and check a model for a scene under a budget.
 
-    The same call again goes on where a run was stopped: stages whose files `out` holds are left
-    out (`hytas.run.stages`).
+    The same call resumes a run that was stopped: it skips stages whose files are in `out`
+    (`hytas.run.stages`).
 
     Args:
-        config: what is asked for. With a recipe of 0 epochs the run ends with the race.
-        scene: to learn from and to test on.
+        config: the settings. With a recipe of 0 epochs the run ends after the race.
+        scene: to train and to test on.
         out: the run's folder.
         device: cpu, cuda or auto.
         report: receives the progress.
+        command: that does the work, for the record.
+        references: fit reference methods on the same pixels, and compare the winner with them.
 
     Raises:
         InputError: bad configuration, or `out` belongs to another run.
-        ExportError: an exported file computes something else than torch.
+        ExportError: an exported file gives other results than torch.
         OSError: `out` cannot be written.
     """
-    with open_run(out, config, scene, device, report, check_search) as run:
+    with open_run(out, config, scene, device, report, check_search, command) as run:
         _introduce(run)
         mend(run)
         run_stages(CHOOSING, run)
         architecture = read_json(run.folder.architecture)
         check_architecture(run.context, architecture, str(run.folder.architecture))
-        report.line(f"winner: {describe_architecture(architecture)}")
+        report.line(f"winner: {describe_architecture(architecture)}, {run.recipe[0]} recipe")
         if config.recipe.epochs != 0:
-            _finish(run)
+            _finish(run, references)
         return _outcome(run, architecture)
 
 
@@ -114,20 +121,22 @@ def train_architecture(
     *,
     device: str = "auto",
     report: Report = SILENT,
+    command: str = "",
 ) -> Outcome:
     """Train, export and check a given architecture, as the end of `run_pipeline` does.
 
     Args:
         architecture: its genes, with its space.
         config: without a budget.
-        scene: to learn from and to test on.
+        scene: to train and to test on.
         out: the run's folder.
         device: cpu, cuda or auto.
         report: receives the progress.
+        command: that does the work, for the record.
 
     Raises:
-        InputError: the architecture is not one of its space, or `out` belongs to another run.
-        ExportError: an exported file computes something else than torch.
+        InputError: the architecture is not in its space, or `out` belongs to another run.
+        ExportError: an exported file gives other results than torch.
         OSError: `out` cannot be written.
     """
     chosen = dict(architecture)
@@ -135,7 +144,7 @@ def train_architecture(
     def check(context: RunContext) -> None:
         check_architecture(context, chosen)
 
-    with open_run(out, config, scene, device, report, check) as run:
+    with open_run(out, config, scene, device, report, check, command) as run:
         folder = run.folder
         _introduce(run)
         mend(run)
@@ -158,29 +167,32 @@ def export_run(
     formats: Sequence[str] = (),
     force: bool = False,
     report: Report = SILENT,
+    command: str = "",
 ) -> tuple[Outcome, dict[str, dict[str, Any]]]:
-    """Export, check and picture the trained model of a run again.
+    """Export and check the trained model of a run again, and draw its pictures.
 
     Args:
         config: of the run.
         scene: of the run.
         out: the run's folder.
-        formats: further formats than ONNX and TorchScript, as `hytas.export.FORMATS` names them.
-        force: write a format of reduced precision that fails its check, marked so.
-        report: of the progress.
+        formats: names in `hytas.export.FORMATS`, beside ONNX and TorchScript.
+        force: write a format of reduced precision even if it fails its check.
+        report: receives the progress.
+        command: that does the work, for the record.
 
     Returns:
-        The outcome, and for each further format its file, size and the figures it was judged by.
+        The outcome, and for each further format its file, size and the figures of its check.
 
     Raises:
-        InputError: `scene` is not the run's, or `out` holds no trained weights.
-        ExportError: an exported file computes something else than torch.
+        InputError: `scene` is not that of the run, or `out` holds no trained weights.
+        ExportError: an exported file gives other results than torch.
         OSError: `out` cannot be written.
     """
-    with open_run(out, config, scene, "cpu", report) as run:
+    with open_run(out, config, scene, "cpu", report, command=command) as run:
         check_trained(run.folder)
         mend(run, needs_store=False)
-        for stage in (EXPORT, CHARTS, MAP):
+        run_stages([REFERENCES], run)
+        for stage in (EXPORT, CHARTS, MAP, REPORT):
             do_stage(stage, run)
         further = further_formats(run, formats, force)
         mend_further(run)
@@ -192,7 +204,7 @@ def export_run(
 def check_architecture(
     context: RunContext, architecture: Mapping[str, Any], source: str = "architecture"
 ) -> None:
-    """Refuse genes that the space does not have; `source` is what messages call them.
+    """Refuse genes that the space does not have; `source` is their name in messages.
 
     Raises:
         InputError: naming the gene, its value and the rule.
@@ -204,7 +216,7 @@ def check_architecture(
         )
     if architecture["space"] != context.space.name:
         raise InputError(
-            f"{source}: of space {architecture['space']!r}, the run searches {context.space.name}"
+            f"{source}: has space {architecture['space']!r}; the run searches {context.space.name}"
         )
     try:
         context.space.cost(dict(architecture))
@@ -214,16 +226,16 @@ def check_architecture(
         ) from None
 
 
-def _finish(run: Run) -> None:
-    """Train the chosen architecture, export, check and picture it."""
+def _finish(run: Run, references: bool = True) -> None:
+    """Train, export and check the chosen architecture, and draw its pictures."""
     # Fail before training if the file is not an evaluation store.
     EvaluationStore(run.folder.evaluations).close()
-    run_stages(FINISHING, run)
+    run_stages([stage for stage in FINISHING if references or stage is not REFERENCES], run)
     mend_further(run)
 
 
 def describe_architecture(architecture: dict[str, Any]) -> str:
-    """One line: the genes, lists written as 3-4-4."""
+    """Return the genes on one line, with lists such as 3-4-4."""
     parts = []
     for name, value in architecture.items():
         text = "-".join(map(str, value)) if isinstance(value, list) else value
@@ -250,18 +262,21 @@ def _introduce(run: Run) -> None:
 
 
 def _outcome(run: Run, architecture: dict[str, Any]) -> Outcome:
-    """What the folder now holds."""
+    """Return the outcome from the files of the folder."""
     record_all(run)
     context, folder = run.context, run.folder
     files = [
+        folder.report,
         folder.onnx,
         folder.torchscript,
         folder.weights,
         folder.metrics,
+        folder.references,
         folder.map,
         folder.learning_curve,
         folder.confusion,
         folder.architecture,
+        folder.recipe,
         folder.evaluations,
         folder.front,
         folder.front_picture,

@@ -1,4 +1,4 @@
-"""A scene made ready: split, scaled, and cut into patches."""
+"""Prepare a scene: split it, scale it, and cut it into patches."""
 
 from dataclasses import dataclass
 
@@ -15,13 +15,13 @@ Pixels = NDArray[np.int64]
 
 @dataclass(frozen=True, eq=False)
 class PreparedScene:
-    """A scene, which of its pixels train and test, and how they enter a network.
+    """A scene with its split, its scaling, and the shape of a network's input.
 
     Attributes:
-        scene: as it was read.
+        scene: the scene as it was read.
         split: its training, validation and test pixels.
         preprocessing: bands and scaling, fitted on the training pixels.
-        shape: of a network's input.
+        shape: shape of a network's input.
     """
 
     scene: Scene
@@ -34,7 +34,7 @@ class PreparedScene:
         return self.scene.targets(pixels)
 
     def labelled(self, pixels: Pixels) -> LabelledPixels:
-        """Return flat pixel indices (n,) as the training loop takes them."""
+        """Return the pixels of flat indices (n,) in the form of the training loop."""
         reader = PatchReader(self.scene.cube, self.shape.patch_size)
 
         def patches(chosen: Pixels) -> NDArray[np.float32]:
@@ -50,7 +50,7 @@ def prepare_scene(config: RunConfig, scene: Scene, split: Split | None = None) -
     Args:
         config: of the run.
         scene: to prepare.
-        split: of a run that goes on; None draws it.
+        split: the split of a run that goes on; None draws a new one.
 
     Raises:
         InputError: the configuration does not fit the scene.

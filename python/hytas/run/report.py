@@ -1,4 +1,4 @@
-"""What a run tells while it works; the command line shows it, a library call may leave it out."""
+"""Receivers of a run's progress; the command line shows it, a library call may ignore it."""
 
 import sys
 from typing import Protocol
@@ -11,20 +11,20 @@ class Report(Protocol):
     """Receives the progress of a run."""
 
     def line(self, text: str) -> None:
-        """A fact worth a line of its own."""
+        """Show a fact on a line of its own."""
 
     def search(self, progress: SearchProgress) -> None:
-        """The search went on."""
+        """Show how far the search is."""
 
     def epoch(self, epoch: Epoch) -> None:
-        """An epoch of the final training is done."""
+        """Show a finished epoch of the final training."""
 
     def pixels(self, work: str, done: int, total: int) -> None:
-        """`done` of `total` pixels went through `work`."""
+        """Show that `done` of `total` pixels went through `work`."""
 
 
 class Silent:
-    """A report that nobody reads."""
+    """A report that ignores everything."""
 
     def line(self, text: str) -> None:
         """Ignore."""

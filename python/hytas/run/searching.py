@@ -1,6 +1,8 @@
 """The stages that choose an architecture: the search by proxies, and the race."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,36 +16,54 @@ from hytas.proxies import (
     parse_proxies,
     proxy_batch,
 )
-from hytas.race import ENOUGH_PIXELS, RaceTask, race
-from hytas.run.config import RunConfig
+from hytas.race import ENOUGH_PIXELS, Racer, RaceTask, race
+from hytas.run.config import SUPERNET_STRATEGY
 from hytas.run.context import Run, RunContext
 from hytas.run.folder import write_json
 from hytas.run.pareto import write_front
 from hytas.run.prepared import PreparedScene
+from hytas.run.sharing import inherited_score
 from hytas.search import Evaluation, EvaluationStore, SearchSettings, search
+from hytas.search.kinds import rank_in_kinds
 
 Ranks = Callable[[Sequence[Evaluation]], NDArray[np.float64]]
 
 
 def check_search(context: RunContext) -> None:
-    """Refuse, before any work, what the end of the search could not do.
+    """Refuse, before any work, a race that cannot be done after the search.
 
     Raises:
-        InputError: a race without validation pixels.
+        InputError: a race was asked for, and the split has no validation pixels; or the supernet
+            is one of something else.
     """
     finalist_count(context)
+    if context.config.supernet is not None:
+        inherited_score(context, context.config.supernet)
+    if context.config.strategy == SUPERNET_STRATEGY and finalist_count(context) == 1:
+        raise InputError(
+            "strategy supernet: races the kinds of two finalists or more, on validation pixels"
+        )
 
 
 def search_stage(run: Run) -> None:
-    """Score architectures of the budget with proxies; every one is kept in the store."""
+    """Search the architectures that fit the budget with proxies, and keep all in the store."""
+    context, config = run.context, run.context.config
+    assert context.feasible is not None  # a run without a budget does not search
+    inherited = None if config.supernet is None else inherited_score(context, config.supernet)
+    search_with(run, inherited)
+
+
+def search_with(run: Run, inherited: Callable[[Mapping[str, Any]], float] | None) -> None:
+    """Score architectures of the budget; `inherited` is the score of the proxy of that name."""
     context, config, report = run.context, run.context.config, run.report
-    assert context.feasible is not None  # a run without a budget has its architecture
+    assert context.feasible is not None
     evaluator = Evaluator(
         config.proxy,
         context.data.shape,
         batch=_proxy_batch(context.data, parse_proxies(config.proxy), config.seed),
         device=str(context.device),
         seed=config.seed,
+        inherited=inherited,
     )
     settings = SearchSettings(
         config.selection,
@@ -56,7 +76,7 @@ def search_stage(run: Run) -> None:
         result = search(
             context.feasible,
             evaluator,
-            _fitness(config),
+            _fitness(context),
             settings,
             store,
             progress=report.search,
@@ -68,13 +88,15 @@ def search_stage(run: Run) -> None:
     if config.minimised:
         front, picture = run.folder.front, run.folder.front_picture
         write_front(front, picture, result.front, config.minimised)
-        report.line(f"{len(result.front)} architectures on the front: {front.name}, {picture.name}")
+        report.line(
+            f"Pareto front of {len(result.front)} architectures: {front.name}, {picture.name}"
+        )
 
 
 def race_stage(run: Run) -> None:
     """Let the finalists of the search race on validation pixels, and write the winner.
 
-    With one finalist the search's best wins without a race.
+    With one finalist there is no race: the first choice of the search wins.
     """
     context, config = run.context, run.context.config
     finalists = finalist_count(context)
@@ -83,26 +105,43 @@ def race_stage(run: Run) -> None:
             "no race: the split has no validation pixels; the proxy's first choice wins"
         )
     with EvaluationStore(run.folder.evaluations) as store:
-        ranked = _ranked(store.evaluations(), _fitness(config))
-        winner = ranked[0]
+        ranked = ranked_evaluations(context, store)
+        winner = Racer(ranked[0], next(iter(config.recipes)))
         if finalists > 1:
             winner = race(
-                race_task(context),
+                race_task(context, run.folder.race),
                 ranked,
                 store,
                 finalists=finalists,
                 steps=first_steps(context),
                 tell=run.report.line,
             )
-    write_json(run.folder.architecture, winner.architecture)
+    write_json(run.folder.recipe, {"preset": winner.recipe})
+    write_json(run.folder.architecture, winner.finalist.architecture)
 
 
-def race_task(context: RunContext) -> RaceTask:
-    """Return how finalists train: on training and validation pixels, in folds if these are few."""
+def ranked_evaluations(context: RunContext, store: EvaluationStore) -> list[Evaluation]:
+    """Return what the search scored, the best by its first proxy first."""
+    return _ranked(store.evaluations(), _fitness(context))
+
+
+def race_task(context: RunContext, folder: Path | None = None) -> RaceTask:
+    """Return how finalists train: on training and validation pixels, in folds if these are few.
+
+    Args:
+        context: of the run.
+        folder: keeps where trainings stand between rungs.
+    """
     config, data = context.config, context.data
-    folds = data.split.folds(data.scene, ENOUGH_PIXELS)
-    labelled = data.labelled(data.split.learnable)
-    return RaceTask(context.network, labelled, folds, config.recipe, config.seed, context.device)
+    return RaceTask(
+        context.network,
+        data.labelled(data.split.learnable),
+        data.split.folds(data.scene, ENOUGH_PIXELS),
+        config.recipes,
+        config.seed,
+        context.device,
+        folder,
+    )
 
 
 def finalist_count(context: RunContext) -> int:
@@ -117,7 +156,7 @@ def finalist_count(context: RunContext) -> int:
     if (config.finalists or 1) > 1:
         raise InputError(
             f"finalists {config.finalists}: a race ranks on validation pixels, and the split has "
-            "none; ask for --finalists 1"
+            "none; use --finalists 1"
         )
     return 1
 
@@ -130,14 +169,25 @@ def first_steps(context: RunContext) -> int:
     return config.race_epochs * config.recipe.steps_per_epoch(len(context.data.split.train))
 
 
-def _fitness(config: RunConfig) -> Ranks:
-    """What the search ranks by: the first proxy, or combination of proxies."""
-    leading = parse_proxies(config.proxy)[0]
-    return lambda items: fitness(leading, [item.scores for item in items])
+def _fitness(context: RunContext) -> Ranks:
+    """What the search ranks by: the first proxy, or combination of proxies.
+
+    If finalists race, candidates are ranked among those of their kind: the race compares kinds.
+    """
+    leading = parse_proxies(context.config.proxy)[0]
+    races = finalist_count(context) > 1 and not context.config.minimised
+
+    def ranks(items: Sequence[Evaluation]) -> NDArray[np.float64]:
+        values = np.asarray(fitness(leading, [item.scores for item in items]), dtype=np.float64)
+        if not races:
+            return values
+        return rank_in_kinds(values, [item.architecture for item in items])
+
+    return ranks
 
 
 def _ranked(items: Sequence[Evaluation], ranks: Ranks) -> list[Evaluation]:
-    """Those with a score, the best first; the earlier one of equals."""
+    """Return the candidates with a score, best first; of equals the earlier one first."""
     scored = [(value, item) for value, item in zip(ranks(items), items, strict=True)]
     valid = [pair for pair in scored if not np.isnan(pair[0])]
     return [item for _, item in sorted(valid, key=lambda pair: (-pair[0], pair[1].id))]
@@ -146,7 +196,7 @@ def _ranked(items: Sequence[Evaluation], ranks: Ranks) -> list[Evaluation]:
 def _proxy_batch(
     data: PreparedScene, specs: Sequence[ProxySpec], seed: int
 ) -> tuple[NDArray[np.float32], NDArray[np.int64]] | None:
-    """The labelled patches that the proxies look at, if one of them does."""
+    """Return the labelled patches for the proxies; None if no proxy needs them."""
     if not any(spec.proxy.needs_data for spec in base_proxies(specs)):
         return None
     side = data.shape.patch_size

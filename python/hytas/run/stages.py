@@ -1,12 +1,16 @@
-"""The stages of a run, in their order: what each reads and writes, and what is there already.
+"""The stages of a run in order: what each stage reads and writes, and whether it is done.
 
-A stage's files are forgotten by the folder's manifest before it works and recorded afterwards."""
+The manifest forgets the files of a stage before it works, and records them afterwards."""
 
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from hytas.errors import InputError
 from hytas.export import FORMATS
+from hytas.run.by_supernet import choose_by_supernet, inherit_if_better
+from hytas.run.comparing import references_stage
+from hytas.run.config import SUPERNET_STRATEGY
 from hytas.run.context import Run
 from hytas.run.damage import (
     check_store,
@@ -18,7 +22,9 @@ from hytas.run.damage import (
 )
 from hytas.run.delivering import charts_stage, export_stage, further_formats, map_stage
 from hytas.run.folder import RunFolder
+from hytas.run.reporting import report_stage
 from hytas.run.searching import race_stage, search_stage
+from hytas.run.times import keep_time
 from hytas.run.training import seeds_stage, train_stage
 
 
@@ -28,12 +34,12 @@ class Stage:
 
     Attributes:
         name: of the stage.
-        work: does it.
-        reads: files that an earlier stage wrote.
-        writes: files that it leaves.
-        done_by: files that show that it is done; None takes `writes`. Without any the stage looks
-            for itself what is there, each time.
-        at_times: files that it leaves as well, where the run asks for them.
+        work: the function that does it.
+        reads: files of earlier stages that it needs.
+        writes: files that it writes.
+        done_by: files that exist once it is done; None means `writes`. If empty, the stage runs
+            every time and checks for itself what exists.
+        at_times: files that it writes only if the run asks for them.
     """
 
     name: str
@@ -44,31 +50,37 @@ class Stage:
     at_times: tuple[str, ...] = ()
 
     def is_done(self, folder: RunFolder) -> bool:
-        """Return whether the folder holds what the stage would bring."""
+        """Return whether the folder holds the files of the stage."""
         files = self.writes if self.done_by is None else self.done_by
         return bool(files) and all(getattr(folder, name).exists() for name in files)
 
 
 def run_stages(stages: Sequence[Stage], run: Run) -> None:
-    """Do the stages whose files are not there yet, in their order."""
+    """Do the stages whose files are missing, in order."""
     for stage in stages:
         if not stage.is_done(run.folder):
             do_stage(stage, run)
 
 
 def do_stage(stage: Stage, run: Run) -> None:
-    """Do a stage, whether its files are there or not."""
+    """Do a stage, even if its files exist."""
     files = known_files(run.folder, (*stage.writes, *stage.at_times))
+    looks_itself = stage.done_by == ()
+    if not looks_itself:
+        files.append(run.folder.times)
     run.folder.manifest.forget(files)
+    start = time.perf_counter()
     stage.work(run)
+    if not looks_itself:
+        keep_time(run.folder.times, stage.name, time.perf_counter() - start, run.command)
     run.folder.manifest.record(files)
 
 
 def mend(run: Run, *, needs_store: bool = True) -> None:
-    """Find what is damaged in the folder, say it, and remove it so that stages make it again.
+    """Find and report damaged files, and remove them so that stages make them again.
 
     Raises:
-        InputError: what is damaged cannot be made again, and is needed.
+        InputError: a damaged file is needed and cannot be made again.
     """
     folder, tell = run.folder, run.report.line
     if folder.manifest.damaged:
@@ -79,6 +91,10 @@ def mend(run: Run, *, needs_store: bool = True) -> None:
         if needs_store:
             raise
         tell(str(error))
+    if fault := folder.manifest.fault(folder.times):
+        tell(f"{folder.times.name}: {fault}: how long the stages took is not known any more")
+        folder.times.unlink(missing_ok=True)
+        folder.manifest.forget([folder.times])
     faults = find_faults(folder)
     told = faults.get("architecture")
     if told is not None and "weights" not in faults and restore_architecture(folder):
@@ -86,11 +102,11 @@ def mend(run: Run, *, needs_store: bool = True) -> None:
         del faults["architecture"]
     drop(folder, faults, tell)
     if {"front", "front_picture"} & set(faults) and SEARCH.is_done(folder):
-        do_stage(SEARCH, run)  # all is scored already: it draws what it found
+        do_stage(SEARCH, run)  # all candidates are scored already, so it only draws the front
 
 
 def mend_further(run: Run) -> None:
-    """Write again what is damaged of the further export formats, once the weights are whole."""
+    """Write damaged files of further export formats again, from undamaged weights."""
     for path in further_files(run.folder):
         if (fault := run.folder.manifest.fault(path)) is None:
             continue
@@ -104,10 +120,20 @@ def mend_further(run: Run) -> None:
 
 
 def record_all(run: Run) -> None:
-    """Record the files of an older run, of which nothing was recorded when they were written."""
+    """Record the files of an older run that had no manifest."""
     names = [name for stage in (*CHOOSING, *FINISHING) for name in (*stage.writes, *stage.at_times)]
-    files = known_files(run.folder, dict.fromkeys(names))
+    files = known_files(run.folder, dict.fromkeys([*names, "times"]))
     run.folder.manifest.record(path for path in files if path not in run.folder.manifest)
+
+
+def _choose(run: Run) -> None:
+    by_supernet = run.context.config.strategy == SUPERNET_STRATEGY
+    (choose_by_supernet if by_supernet else race_stage)(run)
+
+
+def _train(run: Run) -> None:
+    if not inherit_if_better(run):
+        train_stage(run)
 
 
 def _seeds(run: Run) -> None:
@@ -126,15 +152,27 @@ SEARCH = Stage(
     "search", search_stage, (), ("evaluations",), ("architecture",), ("front", "front_picture")
 )
 RACE = Stage(
-    "race", race_stage, ("evaluations",), ("evaluations", "architecture"), ("architecture",)
+    "race",
+    _choose,
+    ("evaluations",),
+    ("evaluations", "recipe", "architecture"),
+    ("recipe", "architecture"),
 )
-TRAIN = Stage(
-    "final training", train_stage, ("architecture",), ("weights", "calibration"), ("weights",)
+TRAIN = Stage("final training", _train, ("architecture",), ("weights", "calibration"), ("weights",))
+# Its figures are in the metrics too; a run of an older version has metrics already.
+REFERENCES = Stage(
+    "reference methods",
+    references_stage,
+    ("weights",),
+    ("references",),
+    at_times=("metrics",),
 )
 EXPORT = Stage("export", export_stage, ("weights",), ("onnx", "torchscript", "metrics"))
 CHARTS = Stage("charts", charts_stage, ("metrics",), ("learning_curve", "confusion"))
-MAP = Stage("map", map_stage, ("onnx",), ("map",))
+MAP = Stage("map", map_stage, ("onnx",), ("map", "pixels"))
 SEEDS = Stage("seeds", _seeds, ("architecture", "metrics"), ("metrics", "evaluations"), done_by=())
+# Last, for it tells of all that is there.
+REPORT = Stage("report", report_stage, ("metrics", "pixels"), ("report",), done_by=())
 
 CHOOSING = (SEARCH, RACE)
-FINISHING = (TRAIN, EXPORT, CHARTS, MAP, SEEDS)
+FINISHING = (TRAIN, REFERENCES, EXPORT, CHARTS, MAP, SEEDS, REPORT)

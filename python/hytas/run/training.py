@@ -1,16 +1,16 @@
-"""The stages of the final training: the winner's, and the same with further seeds."""
+"""The stages of the final training: the winner's, and those with further seeds."""
 
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from hytas.data import AT_ONE_END
 from hytas.errors import InputError
 from hytas.export import describe
 from hytas.metrics import summarise
 from hytas.run.calibrating import (
     calibrate_by_folds,
     calibrate_own,
+    calibrates_own,
     forget_calibration,
     judge_own_smoothing,
 )
@@ -26,35 +26,35 @@ from hytas.train import DivergedError, train
 def train_stage(run: Run) -> None:
     """Train the architecture of the run and write its weights.
 
-    It learns training and, unless they are kept apart, validation pixels: nothing is left to choose
-    but the weights, and where pixels are few each is worth more in the training. Its temperature
-    and whether its maps are smoothed come from validation pixels all the same
-    (`hytas.run.calibrating`).
+    It trains on training and validation pixels, unless the configuration says "train": the
+    architecture is chosen already, and few pixels are worth more in the training. The temperature
+    and the choice of smoothing still come from validation pixels (`hytas.run.calibrating`).
 
     Raises:
-        DivergedError: the training leaves the range of numbers.
+        DivergedError: the loss or the logits are not finite any more.
     """
     context, folder, data = run.context, run.folder, run.context.data
     architecture = read_json(folder.architecture)
-    network = context.network(architecture)
-    _forget_damaged(run)
+    preset, recipe = run.recipe
+    network = context.network(architecture, recipe)
+    forget_damaged(run)
     learnt, watching = context.final_pixels
     held_out = data.labelled(watching)
     try:
-        own = len(watching) > 0 and data.split.kind not in AT_ONE_END
+        own = calibrates_own(context)
         calibrated = None if own else calibrate_by_folds(run, architecture)
         result = train(
             network,
             data.labelled(learnt),
             held_out,
-            context.config.recipe,
+            recipe,
             seed=context.config.seed,
             device=context.device,
             checkpoint=folder.checkpoint,
             progress=run.report.epoch,
         )
     except DivergedError:
-        folder.checkpoint.unlink(missing_ok=True)  # the folder is free for another recipe
+        folder.checkpoint.unlink(missing_ok=True)  # now the recipe may change
         forget_calibration(folder)
         raise
     if calibrated is None:
@@ -74,6 +74,7 @@ def train_stage(run: Run) -> None:
     )
     training = {
         **result.to_dict(),
+        "preset": preset,
         CALIBRATION: calibration.to_dict(),
         SMOOTHING: smooth.to_dict(),
     }
@@ -81,8 +82,8 @@ def train_stage(run: Run) -> None:
     folder.checkpoint.unlink(missing_ok=True)
 
 
-def _forget_damaged(run: Run) -> None:
-    """Remove a checkpoint that is not what was written: the training then begins again."""
+def forget_damaged(run: Run) -> None:
+    """Remove a damaged checkpoint; the training then begins again."""
     path = run.folder.checkpoint
     if not path.exists():
         return
@@ -96,12 +97,12 @@ def _forget_damaged(run: Run) -> None:
 def seeds_stage(run: Run, train_and_check: Callable[[Run], None]) -> None:
     """Train the winner with further seeds, and write mean and deviation to the metrics.
 
-    Every further model is exported, checked and kept in a folder of its own; the first one ships.
-    All final trainings are kept in the store of the run.
+    Every further model is exported, checked and kept in its own folder. The model of the run is
+    the first one. All final trainings are kept in the store of the run.
 
     Args:
-        run: whose first final training is done.
-        train_and_check: does the same for a run with another seed.
+        run: its first final training must be done.
+        train_and_check: trains and checks a run with another seed.
     """
     config, folder = run.context.config, run.folder
     first = read_json(folder.metrics)
@@ -120,8 +121,9 @@ def seeds_stage(run: Run, train_and_check: Callable[[Run], None]) -> None:
         if not inner.folder.metrics.exists():
             run.report.line(f"final training with seed {seed}")
         if not inner.folder.architecture.exists():
+            write_json(inner.folder.recipe, {"preset": run.recipe[0]})
             write_json(inner.folder.architecture, read_json(folder.architecture))
-            if folder.calibration.exists():  # of the same recipe, pixels and architecture
+            if folder.calibration.exists():  # valid for the same recipe, pixels and architecture
                 write_json(inner.folder.calibration, read_json(folder.calibration))
         train_and_check(inner)
         metrics = read_json(inner.folder.metrics)

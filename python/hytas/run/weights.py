@@ -1,4 +1,4 @@
-"""Trained weights and what they are, in one safetensors file."""
+"""Trained weights, their card and training history, in one safetensors file."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -16,36 +16,36 @@ from hytas.tensors import CHECKSUM, read_tensors, write_tensors
 TRAINING = "hytas.training"
 CALIBRATION = "calibration"
 SMOOTHING = "smoothing"
-"""Entries of a training that say how its temperature was found, and why its maps are smoothed or
-not; older files have none."""
+"""Entries of a training with the facts of its calibration and of the choice of smoothing; older
+files have none."""
 
 
 @dataclass(frozen=True, eq=False)
 class TrainedModel:
-    """A trained network with the card that says what it is, and how its training went."""
+    """A trained network, its card, and the history of its training."""
 
     network: nn.Module
     card: ModelCard
     training: Mapping[str, Any]
 
     def sensor_model(self) -> SensorModel:
-        """The model as it ships, on the CPU, in evaluation mode."""
+        """Return the model that is exported, on the CPU, in evaluation mode."""
         preprocessing = Preprocessing.from_dict(self.card.preprocessing)
         model = SensorModel(self.network.cpu(), preprocessing, self.card.temperature)
         return model.eval()
 
 
 def save_weights(path: Path, model: TrainedModel) -> None:
-    """Write weights, card and training history, whole or not at all."""
+    """Write weights, card and training history, completely or not at all."""
     facts = {**model.card.to_properties(), TRAINING: model.training}
     write_tensors(path, model.network.state_dict(), facts)
 
 
 def load_weights(path: Path) -> TrainedModel:
-    """Rebuild the network that `save_weights` wrote.
+    """Rebuild the network of a file that `save_weights` wrote.
 
     Raises:
-        InputError: the file is missing, damaged or not ours.
+        InputError: the file is missing, damaged, or not a file of `save_weights`.
     """
     if not path.exists():
         raise InputError(f"{path}: no such file; `hytas train` writes it")

@@ -1,4 +1,4 @@
-"""The search: ask the engine, score with proxies, keep every evaluation."""
+"""The search: ask the engine for candidates, score them with proxies, and keep all of them."""
 
 from hytas.search.driver import SearchProgress, SearchResult, SearchSettings, search
 from hytas.search.store import (

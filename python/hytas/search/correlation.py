@@ -1,14 +1,14 @@
-"""Rank correlations, which are undefined (None) where a column is constant."""
+"""Rank correlations, which are undefined (None) for a constant column."""
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 
 def spearman(first: ArrayLike, second: ArrayLike) -> float | None:
-    """Spearman's rho of two columns (n,), equals sharing their mean rank.
+    """Return Spearman's rho of two columns (n,); equal values get their mean rank.
 
-    Pairs with a value that is not finite are left out. None where fewer than two pairs are left,
-    or where one of the columns is constant.
+    Pairs with a value that is not finite are left out. The result is None if fewer than two pairs
+    are left, or if a column is constant.
     """
     from scipy.stats import rankdata
 
@@ -21,7 +21,7 @@ def spearman(first: ArrayLike, second: ArrayLike) -> float | None:
 
 
 def kendall(first: ArrayLike, second: ArrayLike) -> float | None:
-    """Kendall's tau-b of two columns (n,); None as for `spearman`."""
+    """Return Kendall's tau-b of two columns (n,); None as for `spearman`."""
     from scipy.stats import kendalltau
 
     pairs = _finite_pairs(first, second)

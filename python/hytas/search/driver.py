@@ -15,29 +15,29 @@ from hytas.search.store import Evaluation, EvaluationStore
 
 Architecture = dict[str, Any]
 ENOUGH_FAILED = 20
-"""Architectures; where so many in a row, from the first, have no score, a search stops."""
+"""A search stops if this many candidates have no score, counted from the first one."""
 
 
 class Scorer(Protocol):
-    """What scores architectures: `hytas.proxies.Evaluator`."""
+    """An object that scores architectures, such as `hytas.proxies.Evaluator`."""
 
     def score(self, architectures: Sequence[Architecture]) -> Sequence[Mapping[str, Any]]:
-        """One mapping an architecture, with `scores`, `reasons` and `seconds`."""
+        """Return a mapping with `scores`, `reasons` and `seconds` for each architecture."""
 
 
 @dataclass(frozen=True)
 class SearchSettings:
-    """How long and how wide to search.
+    """The strategy and the length of a search.
 
     Attributes:
         strategy: how the engine selects, a name of its `strategies()`.
-        population: architectures a generation.
-        generations: how many times the population's number is evaluated in all. (Ageing evolution
-            renews only a part of its population a generation, and has more of them.)
-        seed: of all draws of the engine.
-        chunk: architectures scored between two writes to the store; what a kill can lose.
-        minimised: costs to weigh against the fitness, as objectives of their own; for a
-            strategy that takes several scores.
+        population: candidates in a generation.
+        generations: the search scores `generations` times `population` candidates. (Ageing
+            evolution renews a part of its population at a time, so it has more generations.)
+        seed: of all random numbers of the engine.
+        chunk: candidates scored between two writes to the store; a kill can lose this many.
+        minimised: costs that are further objectives beside the fitness, for a strategy with several
+            scores.
     """
 
     strategy: str = "evolution"
@@ -54,15 +54,15 @@ class SearchSettings:
 
     @property
     def evaluations(self) -> int:
-        """Architectures to score in all."""
+        """Return the total number of candidates to score."""
         return self.population * self.generations
 
 
 @dataclass(frozen=True)
 class SearchProgress:
-    """Where the search stands, after each chunk of evaluations.
+    """The progress of a search, after each chunk of candidates.
 
-    `rate` counts evaluations a second of this process, and `remaining` is in seconds.
+    `rate` is the number of candidates per second in this process, and `remaining` is in seconds.
     """
 
     generation: int
@@ -75,16 +75,16 @@ class SearchProgress:
 
 @dataclass(frozen=True)
 class SearchResult:
-    """The winner, and how the search ended.
+    """The winner, and the figures of the search.
 
     Attributes:
-        winner: the evaluation of the best fitness; the earlier one of equals.
+        winner: the candidate with the best fitness; of equals the earlier one.
         fitness: its fitness.
-        front: those that no other beats in fitness and in every minimised cost, with their fitness;
-            with no such cost the winner, and its equals.
-        evaluated: architectures scored.
-        failed: those without a score.
-        exhausted: whether all that is feasible was scored.
+        front: candidates that no other beats in fitness and all minimised costs, with their
+            fitness. Without minimised costs these are the winner and its equals.
+        evaluated: number of scored candidates.
+        failed: number of candidates without a score.
+        exhausted: whether all feasible architectures were scored.
     """
 
     winner: Evaluation
@@ -96,7 +96,7 @@ class SearchResult:
 
 
 Fitness = Callable[[Sequence[Evaluation]], Iterable[float]]
-"""From all evaluations so far to the fitness of each; larger is better, NaN ranks last."""
+"""All candidates so far -> the fitness of each; larger is better, NaN ranks last."""
 
 
 def search(
@@ -108,15 +108,14 @@ def search(
     *,
     progress: Callable[[SearchProgress], None] = lambda _: None,
 ) -> SearchResult:
-    """Search the architectures of `feasible`, going on from what `store` holds.
+    """Search the architectures of `feasible`, and go on from the content of `store`.
 
-    A generation that was interrupted is asked again, which the engine answers in the same way, and
-    what was scored of it is read from the store: so the evaluations equal those of a run that was
-    never interrupted.
+    The engine gives the candidates of an interrupted generation again, and known scores are read
+    from the store. So the candidates equal those of a search that was never interrupted.
 
     Raises:
-        InputError: every architecture's score failed, and the message has the first reason; or the
-            store lacks an evaluation that its state counts.
+        InputError: no candidate got a score, with the first reason; or the store lacks a candidate
+            that its state counts.
     """
     evolution = _resume(feasible, settings, store)
     told: dict[int, float] = {}
@@ -124,8 +123,8 @@ def search(
     lost = [number for number in range(evolution.evaluated) if number not in done]
     if lost:
         raise InputError(
-            f"{store.path}: damaged: of {evolution.evaluated} evaluations that the search told, "
-            f"number {lost[0]} is missing; choose another folder"
+            f"{store.path}: damaged: of the {evolution.evaluated} candidates that the search "
+            f"scored, number {lost[0]} is missing; choose another folder"
         )
     clock = _Clock(settings, len(done))
     exhausted = False
@@ -144,8 +143,8 @@ def search(
         if not exhausted:
             values = dict(zip(done, fitness(list(done.values())), strict=True))
             if len(values) >= ENOUGH_FAILED and all(math.isnan(v) for v in values.values()):
-                break  # the rest would have no score either
-            # A fitness may depend on all that was evaluated, as a mean of ranks does.
+                break  # the others would have no score either
+            # A fitness may depend on all candidates, as a mean of ranks does.
             moved = [n for n in range(evolution.evaluated) if values[n] != told.get(n)]
             evolution.tell(ids, _rows(ids.tolist(), values, done, settings))
             if moved:
@@ -162,12 +161,12 @@ def _rows(
     done: Mapping[int, Evaluation],
     settings: SearchSettings,
 ) -> npt.NDArray[np.float64]:
-    """The objectives of `ids`, one row each."""
+    """Return the objectives of `ids`, one row for each."""
     return np.array([_objectives(values[number], done[number], settings) for number in ids])
 
 
 def _objectives(fitness: float, item: Evaluation, settings: SearchSettings) -> list[float]:
-    """All larger is better. A failed score takes its costs along: it must not win by them."""
+    """Return objectives, where larger is better; after a failed score the costs fail, too."""
     if math.isnan(fitness):
         return [math.nan] * (1 + len(settings.minimised))
     return [fitness, *(-float(item.costs[name]) for name in settings.minimised)]
@@ -210,7 +209,7 @@ def _score(
 
 
 def _score_of(value: float) -> float:
-    """A score as the store gives it back: one that is not finite has failed."""
+    """Return a score as the store returns it; a score that is not finite has failed."""
     return float(value) if math.isfinite(value) else math.nan
 
 
@@ -237,7 +236,7 @@ def _result(
 
 
 class _Clock:
-    """Counts the evaluations of this process, apart from those that were resumed."""
+    """Count the candidates of this process, without those of an earlier process."""
 
     def __init__(self, settings: SearchSettings, resumed: int) -> None:
         self.settings = settings

@@ -1,4 +1,4 @@
-"""Every evaluation of a run in one SQLite file, which survives a kill at any moment."""
+"""Keep every candidate of a run in one SQLite file, which survives a kill at any moment."""
 
 import json
 import math
@@ -14,9 +14,9 @@ from hytas.files import legible, parse_json
 
 Row = TypeVar("Row")
 
-# SQLite quotes what it found in a damaged file, and Python cannot always read that as text.
+# SQLite's messages quote damaged bytes, which Python cannot always read as text.
 _UNREADABLE = (sqlite3.DatabaseError, UnicodeDecodeError)
-SCHEMA_VERSION = 6
+SCHEMA_VERSION = 7
 SCHEMA = """
 CREATE TABLE IF NOT EXISTS evaluations (
     id INTEGER PRIMARY KEY,        -- the engine's number of the architecture, in asking order
@@ -29,13 +29,14 @@ CREATE TABLE IF NOT EXISTS evaluations (
 );
 CREATE TABLE IF NOT EXISTS trainings (
     id INTEGER NOT NULL,           -- of the evaluation
+    recipe TEXT NOT NULL,          -- name of the recipe
     steps INTEGER NOT NULL,        -- optimiser steps
     fold INTEGER NOT NULL,         -- of the validation pixels, from 0
     pixels INTEGER NOT NULL,       -- validation pixels of the fold
     figures TEXT NOT NULL,         -- JSON: name -> what it reached; none where it failed
     seconds REAL NOT NULL,
     reason TEXT NOT NULL,          -- why it failed; empty where it did not
-    PRIMARY KEY (id, steps, fold)
+    PRIMARY KEY (id, recipe, steps, fold)
 );
 CREATE TABLE IF NOT EXISTS final_trainings (
     architecture TEXT NOT NULL,    -- JSON
@@ -56,7 +57,7 @@ CREATE TABLE IF NOT EXISTS state (
 
 @dataclass(frozen=True)
 class Evaluation:
-    """One scored architecture; a score that failed is NaN, with its reason."""
+    """A scored candidate; a failed score is NaN, with its reason."""
 
     id: int
     generation: int
@@ -69,19 +70,21 @@ class Evaluation:
 
 @dataclass(frozen=True)
 class Training:
-    """One training of an evaluated architecture, in a rung of the race.
+    """One training of a finalist, in a rung of the race.
 
     Attributes:
         id: of its evaluation.
-        steps: optimiser steps.
+        recipe: name of the recipe that it was trained by.
+        steps: optimiser steps, those of earlier rungs among them.
         fold: number of the fold that it was validated on.
-        pixels: validation pixels of that fold.
-        figures: name -> what it reached on those pixels; empty where it failed.
-        seconds: spent.
-        reason: why it failed; empty where it did not.
+        pixels: number of validation pixels of that fold.
+        figures: name -> figure on these pixels; empty if the training failed.
+        seconds: duration.
+        reason: why it failed; empty if it did not.
     """
 
     id: int
+    recipe: str
     steps: int
     fold: int
     pixels: int
@@ -92,14 +95,14 @@ class Training:
 
 @dataclass(frozen=True)
 class FinalTraining:
-    """The final training of the winner or of a given architecture, and what its ONNX file reached.
+    """The final training of the winner or a given architecture, and its ONNX file's accuracy.
 
     Attributes:
-        architecture: its genes; there is no evaluation behind one that was given.
+        architecture: its genes; an architecture that the user gave was never a candidate.
         seed: of weights and training.
         epochs: passes over the training pixels.
         pixels: training pixels.
-        test_oa, test_aa, test_kappa: on the test pixels; nothing that chooses reads them.
+        test_oa, test_aa, test_kappa: on the test pixels; no choice depends on them.
     """
 
     architecture: dict[str, Any]
@@ -112,14 +115,14 @@ class FinalTraining:
 
 
 class EvaluationStore:
-    """All that one run scored and trained, and the engine's state.
+    """The candidates and trainings of one run, and the engine's state.
 
     Args:
-        path: the file; it is made where there is none.
-        read_only: leave the file, which must be there, as it is.
+        path: the file; it is created if it is missing.
+        read_only: do not change the file, which must exist.
 
     Raises:
-        InputError: the file is not a store, or one of another version.
+        InputError: the file is not a store, or has another version.
         OSError: the file cannot be opened.
     """
 
@@ -143,13 +146,13 @@ class EvaluationStore:
                 raise InputError(f"{self.path}: not an evaluation store")
             if version not in (0, SCHEMA_VERSION):
                 raise InputError(
-                    f"{self.path}: evaluation store of version {version}, this hytas reads "
+                    f"{self.path}: evaluation store of version {version}; this hytas reads "
                     f"version {SCHEMA_VERSION}; choose another folder"
                 )
             if not read_only:
                 self._connection.execute("PRAGMA journal_mode=WAL")
                 self._connection.execute("PRAGMA synchronous=NORMAL")
-                if version == 0:  # a store that is only looked at keeps its bytes
+                if version == 0:  # a store that is only read keeps its bytes
                     self._connection.executescript(
                         f"BEGIN; {SCHEMA} PRAGMA user_version={SCHEMA_VERSION}; COMMIT"
                     )
@@ -180,7 +183,7 @@ class EvaluationStore:
             raise
 
     def _read(self, table: str, order: str, make: Callable[[tuple[Any, ...]], Row]) -> list[Row]:
-        """What `make` makes of the rows of a table; a damaged one is told from a failing disk."""
+        """Return `make` of each row of a table; a damaged file and a failing disk differ."""
         try:
             rows = self._connection.execute(f"SELECT * FROM {table} ORDER BY {order}").fetchall()
         except _UNREADABLE as error:
@@ -191,9 +194,10 @@ class EvaluationStore:
             raise InputError(f"{self.path}: damaged, in {table}: {error}") from None
 
     def add(self, evaluations: Iterable[Evaluation]) -> None:
-        """Add evaluations, all or none; ids already present are replaced.
+        """Add candidates, all or none; those with a known id are replaced.
 
-        The genes keep their order: a resumed run writes the same bytes as one that never stopped.
+        Genes keep their order, so that a resumed run writes the same bytes as one that never
+        stopped.
         """
         rows = [
             (
@@ -213,13 +217,14 @@ class EvaluationStore:
             )
 
     def evaluations(self) -> list[Evaluation]:
-        """All evaluations, in asking order."""
+        """Return all candidates, in the order in which the engine proposed them."""
         return self._read("evaluations", "id", _evaluation)
 
     def add_training(self, training: Training) -> None:
-        """Add a training; one of the same architecture, length and fold is replaced."""
+        """Add a training; one of the same architecture, recipe, length and fold is replaced."""
         row = (
             training.id,
+            training.recipe,
             training.steps,
             training.fold,
             training.pixels,
@@ -228,14 +233,14 @@ class EvaluationStore:
             training.reason,
         )
         with self._transaction() as connection:
-            connection.execute("INSERT OR REPLACE INTO trainings VALUES (?,?,?,?,?,?,?)", row)
+            connection.execute("INSERT OR REPLACE INTO trainings VALUES (?,?,?,?,?,?,?,?)", row)
 
     def trainings(self) -> list[Training]:
         """All trainings, the shortest first."""
-        return self._read("trainings", "steps, id, fold", _training)
+        return self._read("trainings", "steps, id, recipe, fold", _training)
 
     def add_final_training(self, training: FinalTraining) -> None:
-        """Add a final training; one of the same architecture and seed is replaced."""
+        """Add a final training; it replaces one with the same architecture and seed."""
         architecture = json.dumps(training.architecture, sort_keys=True)
         with self._transaction() as connection:
             connection.execute(
@@ -244,7 +249,7 @@ class EvaluationStore:
             )
 
     def final_trainings(self) -> list[FinalTraining]:
-        """All final trainings, by seed."""
+        """Return all final trainings, by seed."""
         return self._read("final_trainings", "seed, architecture", _final_training)
 
     def save_state(self, state: bytes) -> None:
@@ -253,7 +258,7 @@ class EvaluationStore:
             connection.execute("INSERT OR REPLACE INTO state VALUES ('engine', ?)", (state,))
 
     def load_state(self) -> bytes | None:
-        """The engine's state last kept."""
+        """Return the engine's state that was stored last, or None."""
         states = dict(self._read("state", "name", lambda row: (row[0], bytes(row[1]))))
         return states.get("engine")
 
@@ -261,14 +266,14 @@ class EvaluationStore:
 def _connect(path: Path, read_only: bool) -> sqlite3.Connection:
     if not read_only:
         return sqlite3.connect(path, isolation_level=None)
-    # Without a log nobody writes to it, and it is read even in a folder that cannot be written.
+    # Without a log no process writes, and the file can be read even in a read-only folder.
     written = path.with_name(path.name + "-wal").exists()
     mode = "mode=ro" if written else "mode=ro&immutable=1"
     return sqlite3.connect(f"{path.absolute().as_uri()}?{mode}", uri=True, isolation_level=None)
 
 
 def _evaluation(row: tuple[Any, ...]) -> Evaluation:
-    """A row of `evaluations`."""
+    """Return a row of `evaluations` as a candidate."""
     architecture, costs, scores, reasons = map(_object, row[2:6])
     for name, cost in costs.items():
         _whole(cost, name)
@@ -285,19 +290,20 @@ def _final_training(row: tuple[Any, ...]) -> FinalTraining:
 
 
 def _training(row: tuple[Any, ...]) -> Training:
-    """A row of `trainings`."""
+    """Return a row of `trainings` as a training."""
     names = ("id", "steps", "fold", "pixels")
     number, steps, fold, pixels = (
-        _whole(value, name) for name, value in zip(names, row[:4], strict=True)
+        _whole(value, name) for name, value in zip(names, (row[0], *row[2:5]), strict=True)
     )
-    figures, seconds = _numbers(_object(row[4])), _number(row[5], "seconds")
-    if not isinstance(row[6], str):
-        raise TypeError(f"reason is {row[6]!r}, a text needed")
-    return Training(number, steps, fold, pixels, figures, seconds, row[6])
+    figures, seconds = _numbers(_object(row[5])), _number(row[6], "seconds")
+    for name, value in (("recipe", row[1]), ("reason", row[7])):
+        if not isinstance(value, str):
+            raise TypeError(f"{name} is {value!r}, a text needed")
+    return Training(number, row[1], steps, fold, pixels, figures, seconds, row[7])
 
 
 def _object(text: Any) -> dict[str, Any]:
-    """The JSON object in a column of text."""
+    """Return the JSON object in a column of text."""
     values = parse_json(text, "a column") if isinstance(text, str) else text
     if not isinstance(values, dict):
         raise TypeError(f"{str(values)[:40]!r} is not a JSON object")
@@ -306,30 +312,30 @@ def _object(text: Any) -> dict[str, Any]:
 
 def _whole(value: Any, name: str) -> int:
     if not isinstance(value, int) or isinstance(value, bool):
-        raise TypeError(f"{name} is {str(value)[:40]!r}, a whole number needed")
+        raise TypeError(f"{name} is {str(value)[:40]!r}; a whole number is needed")
     return value
 
 
 def _number(value: Any, name: str) -> float:
     if not isinstance(value, int | float) or isinstance(value, bool):
-        raise TypeError(f"{name} is {str(value)[:40]!r}, a number needed")
+        raise TypeError(f"{name} is {str(value)[:40]!r}; a number is needed")
     return value
 
 
 def _finite_or_null(values: Mapping[str, float]) -> dict[str, float | None]:
-    """JSON has no NaN and no infinity."""
+    """Replace NaN and infinity by null, as JSON does not have them."""
     return {name: value if math.isfinite(value) else None for name, value in values.items()}
 
 
 def _numbers(values: Mapping[str, float | None]) -> dict[str, float]:
-    """Numbers by name, as `_finite_or_null` wrote them; null is NaN."""
+    """Return the numbers that `_finite_or_null` wrote; null becomes NaN."""
     return {
         name: math.nan if value is None else _number(value, name) for name, value in values.items()
     }
 
 
 def _translate(error: Exception, path: Path) -> Exception:
-    """SQLite's errors in the user's terms: a failing disk is an OSError, a wrong file bad input."""
+    """Translate an error of SQLite: OSError for a failing disk, InputError for a wrong file."""
     text = legible(str(error))
     if isinstance(error, sqlite3.OperationalError | sqlite3.IntegrityError):
         return OSError(f"{path}: {text}")

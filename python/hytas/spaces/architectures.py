@@ -74,7 +74,7 @@ def _csv_rows(path: Path, text: str) -> list[dict[str, Any]]:
 
         def genes(row: dict[Any, str] = row) -> dict[str, Any]:
             if None in row or None in row.values():
-                raise InputError("not as many fields as columns")
+                raise InputError("must have as many fields as columns")
             if space_of(row) != PAPER_SPACE:
                 raise InputError(
                     f"space {row['space']}: a CSV file holds architectures of {PAPER_SPACE}"

@@ -15,6 +15,21 @@ def is_depth(gene: str) -> bool:
     return "depth" in gene.split("_")
 
 
+def active(architecture: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the genes without those of layers that an architecture does not have.
+
+    With a `band_depth` of 0, these are all whose names begin with "band_".
+    """
+    absent = [
+        name.removesuffix("depth")
+        for name, value in architecture.items()
+        if is_depth(name) and name.endswith("_depth") and value == 0
+    ]
+    return {
+        name: value for name, value in architecture.items() if not name.startswith(tuple(absent))
+    }
+
+
 def mlp_width(embed_dim: int, mlp_ratio: float) -> int:
     """Return the hidden units of an MLP, floor(embed_dim * mlp_ratio), as the engine counts them.
 

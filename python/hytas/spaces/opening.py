@@ -36,7 +36,7 @@ def open_space(
     bounds = budget if isinstance(budget, Budget) else parse_budget(budget)
     is_file = is_space_file(space)
     try:
-        text = _read_space(space) if is_file else builtin_space_text(space)
+        text = space_text(space)
         values = dict(variables or {})
         if offered:
             known = SearchSpace.parse(text, {}).variables
@@ -65,6 +65,17 @@ def builtin_space(name: str, variables: tuple[tuple[str, int], ...]) -> SearchSp
     if name not in builtin_spaces():
         return None
     return open_space(name, offered=dict(variables))[0]
+
+
+def space_text(space: str) -> str:
+    """Return the JSON text of a built-in space, or of a space file.
+
+    Raises:
+        InputError: no such file.
+        ValueError: an unknown space, or a file that is not TOML.
+        OSError: the file cannot be read.
+    """
+    return _read_space(space) if is_space_file(space) else builtin_space_text(space)
 
 
 def _read_space(path: str) -> str:

@@ -1,19 +1,31 @@
-"""Training: a recipe, the loop, its checkpoint."""
+"""Train networks: the recipe, the loop and its checkpoint."""
 
 from hytas.train.augmented import augmented_accuracy
-from hytas.train.loop import DivergedError, TrainingResult, train
+from hytas.train.learner import Learner, Subnet, Weights
+from hytas.train.loop import DivergedError, TrainingResult, train, train_weights
 from hytas.train.pixels import LabelledPixels
+from hytas.train.presets import PRESETS, USUAL_PRESETS, preset_names, recipes_of
 from hytas.train.recipe import Recipe
+from hytas.train.schedule import Schedule
 from hytas.train.state import Epoch
 from hytas.train.temperature import fit_temperature
 
 __all__ = [
+    "PRESETS",
+    "USUAL_PRESETS",
     "DivergedError",
     "Epoch",
     "LabelledPixels",
+    "Learner",
     "Recipe",
+    "Schedule",
+    "Subnet",
     "TrainingResult",
+    "Weights",
     "augmented_accuracy",
     "fit_temperature",
+    "preset_names",
+    "recipes_of",
     "train",
+    "train_weights",
 ]

@@ -1,4 +1,4 @@
-"""Global-local alignment: the class token is drawn to the mean of the tokens it stands for."""
+"""Global-local alignment: a penalty pulls the class token to the mean of the other tokens."""
 
 import torch
 from torch import Tensor, nn
@@ -8,24 +8,24 @@ from hytas.models import as_network
 
 
 class Alignment:
-    """Distance of class token and other tokens in the last layer of every stream of a network.
+    """Measure the distance of the class token to the other tokens, in each stream's last layer.
 
-    Use as a context manager around a forward pass; `penalty` is then the mean over pixels of the
-    squared Euclidean distance between the class token and the mean of the others, divided by the
-    width, and summed over streams.
-    Source: the regulariser of HyLITE (Zhou et al., BMVC 2023), which promotes the integration of
-    local into global information.
+    Use it as a context manager around a forward pass. `penalty` is then the squared Euclidean
+    distance between the class token and the mean of the other tokens, divided by the width,
+    averaged over pixels and summed over streams.
+    Source: the regulariser of HyLITE (Zhou et al., BMVC 2023).
 
     Args:
-        network: whose `token_streams` are watched; while they are, their last layers compute all
-            tokens.
+        network: whose `token_streams` with a class token are watched; while they are, their last
+            layers compute all tokens.
 
     Raises:
         InputError: the network has no such stream.
     """
 
     def __init__(self, network: nn.Module) -> None:
-        self._streams = list(as_network(network, "recipe alignment").token_streams.values())
+        streams = as_network(network, "recipe alignment").token_streams.values()
+        self._streams = [stream for stream in streams if stream.class_token is not None]
         if not self._streams:
             raise InputError(
                 f"recipe alignment: a {type(network).__name__} has no class token to align; use 0"
@@ -48,5 +48,5 @@ class Alignment:
 
     @property
     def penalty(self) -> Tensor:
-        """A scalar; 0 before a pass."""
+        """Return the penalty, a scalar; 0 before a forward pass."""
         return torch.stack(self._found).sum() if self._found else torch.zeros(())

@@ -1,4 +1,4 @@
-"""Random changes of a batch that leave its classes as they are (and mixup, which mixes them)."""
+"""Random changes of a batch that keep its classes, and mixup, which mixes them."""
 
 import torch
 from torch import Tensor
@@ -9,12 +9,12 @@ from hytas.train.recipe import Recipe
 def augment(
     patches: Tensor, recipe: Recipe, generator: torch.Generator, dark: Tensor | None = None
 ) -> Tensor:
-    """Random neighbours, symmetry, light, noise and missing bands for each patch, by `recipe`.
+    """Return patches with random neighbours, symmetry, light, noise and missing bands.
 
     Args:
         patches: scaled patches (N, P, P, bands); not changed.
-        generator: the source of all randomness, on the CPU so that every device draws the same.
-        dark: scaled values (bands,) of a pixel without light; None takes 0.
+        generator: the source of randomness, on the CPU, so that every device draws the same.
+        dark: scaled values (bands,) of a pixel without light; None means 0.
     """
     count = patches.shape[0]
 
@@ -26,7 +26,7 @@ def augment(
     if recipe.flips:
         patches = random_symmetry(patches, generator)
     if recipe.illumination:
-        # Of raw values this is a factor alone: the same ground under more or less light.
+        # In raw values this is one factor: the same ground under more or less light.
         centre = torch.zeros(()) if dark is None else dark
         patches = centre + (patches - centre) * (1.0 + recipe.illumination * normal(count, 1, 1, 1))
     if recipe.brightness:
@@ -42,13 +42,13 @@ def augment(
 
 
 def foreign_side(patches: Tensor, share: float, generator: torch.Generator) -> Tensor:
-    """One side of some patches (N, P, P, bands) replaced by the same side of another of them.
+    """Replace one side of some patches (N, P, P, bands) by the same side of another patch.
 
-    CutMix (Yun et al., ICCV 2019) that never takes the centre, and so leaves the class as it is: at
-    the border of a field a pixel's neighbours are of another class.
+    This is CutMix (Yun et al., ICCV 2019) without the centre, so the class stays. It imitates the
+    border of a field, where a pixel has neighbours of another class.
 
     Args:
-        share: probability of a patch to be changed.
+        share: probability that a patch is changed.
     """
     count, side = patches.shape[:2]
     if side == 1:
@@ -65,7 +65,7 @@ def foreign_side(patches: Tensor, share: float, generator: torch.Generator) -> T
 
 
 def random_symmetry(patches: Tensor, generator: torch.Generator) -> Tensor:
-    """One of the eight symmetries of the square for each patch (N, P, P, bands)."""
+    """Apply a random symmetry of the square to each patch (N, P, P, bands)."""
     chosen = torch.rand(3, patches.shape[0], generator=generator).to(patches.device) < 0.5
     chosen = chosen[:, :, None, None, None]
     patches = torch.where(chosen[0], patches.flip(1), patches)
@@ -76,7 +76,7 @@ def random_symmetry(patches: Tensor, generator: torch.Generator) -> Tensor:
 def mix(
     patches: Tensor, targets: Tensor, recipe: Recipe, generator: torch.Generator
 ) -> tuple[Tensor, Tensor]:
-    """Mixup (Zhang et al., ICLR 2018): convex pairs of patches and of their target distributions.
+    """Mix pairs of patches and their target distributions: mixup (Zhang et al., ICLR 2018).
 
     Args:
         patches: (N, P, P, bands).

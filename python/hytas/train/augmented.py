@@ -1,4 +1,4 @@
-"""How well a network classifies pixels that are augmented more strongly than in training."""
+"""Augmented accuracy: accuracy on pixels that are augmented more strongly than in training."""
 
 from dataclasses import replace
 
@@ -12,7 +12,7 @@ from hytas.train.recipe import Recipe
 
 COPIES = 8
 STRENGTH = 2.0
-"""Noise, illumination and brightness vary so many times as much as the recipe's."""
+"""Noise, illumination and brightness vary this many times as much as in the recipe."""
 
 
 @torch.no_grad()

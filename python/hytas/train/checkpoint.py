@@ -1,4 +1,4 @@
-"""The state of training in one safetensors file: whole or absent, and no pickle."""
+"""Keep the state of training in one safetensors file, which is complete or absent."""
 
 from dataclasses import asdict
 from pathlib import Path
@@ -7,20 +7,21 @@ import torch
 
 from hytas.errors import InputError, one_line
 from hytas.tensors import read_tensors, write_tensors
-from hytas.train.state import Epoch, TrainingState
+from hytas.train.learner import Learner
+from hytas.train.state import Epoch, Moments, TrainingState
+
+PARTS = ("weights", "average", "best")
+MOMENTS = ("mean", "square", "steps")
 
 
 def save_checkpoint(path: Path, state: TrainingState) -> None:
     """Write weights, averages, optimiser moments and history of `state` to `path`."""
     tensors = {
-        f"{part}.{name}": tensor
-        for part in ("network", "average", "best")
-        for name, tensor in getattr(state, part).state_dict().items()
+        f"{part}.{name}": tensor for part in PARTS for name, tensor in getattr(state, part).items()
     }
-    moments = state.optimizer.state_dict()["state"]
-    for index, values in moments.items():
-        for name, tensor in values.items():
-            tensors[f"optimizer.{index}.{name}"] = torch.as_tensor(tensor)
+    for name, moments in state.moments.items():
+        for part in MOMENTS:
+            tensors[f"{part}.{name}"] = getattr(moments, part)
     facts = {
         "history": [asdict(epoch) for epoch in state.history],
         "best_epoch": state.best_epoch,
@@ -28,27 +29,24 @@ def save_checkpoint(path: Path, state: TrainingState) -> None:
     write_tensors(path, tensors, facts)
 
 
-def load_checkpoint(path: Path, state: TrainingState) -> None:
-    """Bring `state` to where `save_checkpoint` left it.
+def load_checkpoint(path: Path, state: TrainingState, learner: Learner) -> None:
+    """Bring `state` and the weights of its learner to where `save_checkpoint` left them.
 
     Raises:
-        InputError: the file is damaged, or no checkpoint of this network.
+        InputError: the file is damaged, or no checkpoint of this learner.
     """
-    parts: dict[str, dict[str, torch.Tensor]] = {}
     facts, tensors = read_tensors(path)
+    parts: dict[str, dict[str, torch.Tensor]] = {part: {} for part in (*PARTS, *MOMENTS)}
     try:
         for key, tensor in tensors.items():
             part, name = key.split(".", 1)
-            parts.setdefault(part, {})[name] = tensor
-        for part in ("network", "average", "best"):
-            getattr(state, part).load_state_dict(parts[part])
+            own = state.weights.get(name)
+            parts[part][name] = tensor if own is None or part == "steps" else tensor.to(own.device)
+        learner.take(parts["weights"])
         history, best_epoch = [Epoch(**epoch) for epoch in facts["history"]], facts["best_epoch"]
+        moments = {name: Moments(*(parts[m][name] for m in MOMENTS)) for name in learner.weights}
     except (KeyError, TypeError, RuntimeError, ValueError) as error:
         raise InputError(f"{path}: not a checkpoint of this network ({one_line(error)})") from None
-    moments: dict[int, dict[str, torch.Tensor]] = {}
-    for key, tensor in parts.get("optimizer", {}).items():
-        index, name = key.split(".", 1)
-        moments.setdefault(int(index), {})[name] = tensor
-    groups = state.optimizer.state_dict()["param_groups"]
-    state.optimizer.load_state_dict({"state": moments, "param_groups": groups})
+    state.weights, state.moments = learner.weights, moments
+    state.average, state.best = parts["average"], parts["best"]
     state.history, state.best_epoch = history, best_epoch

@@ -1,4 +1,4 @@
-"""Labelled pixels as training reads them."""
+"""Labelled pixels in the form that training reads."""
 
 import math
 from collections.abc import Callable
@@ -15,14 +15,14 @@ EVALUATION_BATCH = 256
 
 @dataclass(frozen=True)
 class LabelledPixels:
-    """Pixels, their classes, and how to read the scaled patches around them.
+    """Pixels, their classes, and the function that reads the scaled patches around them.
 
     Attributes:
         patches: flat pixel indices (n,) -> scaled patches (n, P, P, bands), float32.
         pixels: flat pixel indices (N,).
         targets: class indices (N,), 0-based.
         classes: number of classes C.
-        dark: scaled values (bands,) of a pixel without light; None takes 0, the scaling's centre.
+        dark: scaled values (bands,) of a pixel without light; None means 0, the scaling's centre.
     """
 
     patches: Callable[[NDArray[np.int64]], NDArray[np.float32]]
@@ -35,12 +35,12 @@ class LabelledPixels:
         return len(self.pixels)
 
     def batch(self, order: NDArray[np.int64], device: torch.device) -> tuple[Tensor, Tensor]:
-        """The patches (n, P, P, bands) and class indices (n,) at positions `order`."""
+        """Return the patches (n, P, P, bands) and class indices (n,) at positions `order`."""
         patches = torch.from_numpy(self.patches(self.pixels[order]))
         return patches.to(device), torch.from_numpy(self.targets[order]).to(device)
 
     def positions(self) -> list[NDArray[np.int64]]:
-        """All positions in order, in parts small enough to evaluate at once."""
+        """Return all positions in order, in parts that are small enough to evaluate at once."""
         return np.array_split(np.arange(len(self)), math.ceil(len(self) / EVALUATION_BATCH))
 
     def subset(self, pixels: NDArray[np.int64]) -> Self:
@@ -51,11 +51,11 @@ class LabelledPixels:
 
     @property
     def patch_bytes(self) -> int:
-        """Bytes that the patches of all pixels would take together."""
+        """Return the bytes that the patches of all pixels take together."""
         return len(self) * self.patches(self.pixels[:1]).nbytes
 
     def in_memory(self) -> Self:
-        """Return the same pixels with all patches read, which another process can be sent.
+        """Return the same pixels with all patches in memory, to send them to another process.
 
         `self.pixels` must ascend.
         """
@@ -64,7 +64,7 @@ class LabelledPixels:
 
 @dataclass(frozen=True, eq=False)
 class _Patches:
-    """Patches (N, P, P, bands) that were read before, of the flat pixel indices (N,), ascending."""
+    """Patches (N, P, P, bands) in memory, for ascending flat pixel indices (N,)."""
 
     pixels: NDArray[np.int64]
     patches: NDArray[np.float32]

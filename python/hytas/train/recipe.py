@@ -8,11 +8,20 @@ from typing import Any
 
 from hytas.errors import InputError
 from hytas.settings import plain_numbers
+from hytas.train.schedule import Schedule
 
-SHARES = ("warmup", "label_smoothing", "drop_path", "ema_decay", "band_dropout", "borders")
+SHARES = (
+    "warmup",
+    "label_smoothing",
+    "drop_path",
+    "dropout",
+    "ema_decay",
+    "band_dropout",
+    "borders",
+)
 AMOUNTS = ("weight_decay", "mixup", "band_noise", "illumination", "brightness", "alignment")
 MOST = 1e30
-"""Of a rate or an amount; what is computed of more is no float32."""
+"""Largest rate or amount; larger ones overflow float32."""
 SWITCHES = {"yes": True, "true": True, "no": False, "false": False}
 
 
@@ -20,38 +29,39 @@ SWITCHES = {"yes": True, "true": True, "no": False, "false": False}
 class Recipe:
     """Optimiser, schedule, regularisation and augmentation.
 
-    The work is counted in optimiser steps, because the scenes of the field have from 300 to 4000
-    training pixels and a number of epochs means ten times more work on one than on another.
+    Training length is counted in optimiser steps. The scenes of the field have 300 to 4000 training
+    pixels, so the same number of epochs can mean ten times more work.
 
     Attributes:
         whitened: start from a pixel embedding that whitens the training pixels
-            (`hytas.models.whitening`), not from a random one.
+            (`hytas.models.whitening`) instead of a random one.
         steps: optimiser steps, rounded up to whole epochs, unless `epochs` is given.
-        most_epochs: `steps` end with so many passes over the training pixels, for few pixels are
-            soon learnt by heart; None sets no such end.
-        epochs: passes over the training pixels; 0 trains nothing; None takes `steps`.
-        batch_size: pixels a step.
+        most_epochs: largest number of epochs for `steps`, because few pixels are soon learnt by
+            heart; None sets no limit.
+        epochs: passes over the training pixels; 0 trains nothing; None uses `steps`.
+        batch_size: pixels in a step.
         learning_rate: AdamW's peak rate; linear warm-up over `warmup` of the steps, then a cosine.
         weight_decay: AdamW's decay, on matrices only.
-        label_smoothing: weight of the uniform distribution in the target; with mixup it makes the
-            probabilities that ship too low.
-        class_weights: exponent of a class's inverse frequency in the loss: 0 counts every pixel
-            alike, 1 every class.
+        label_smoothing: weight of the uniform distribution in the target. Together with mixup it
+            makes the model's probabilities too low.
+        class_weights: exponent of a class's inverse frequency in the loss. With 0 every pixel has
+            the same weight, with 1 every class.
         drop_path: stochastic depth of the last layer.
+        dropout: probability that a value of a layer's branch is set to 0.
         clip_norm: largest norm of the gradient.
-        ema_decay: decay of the moving average of the weights, which is what ships.
-        mixup: Beta(a, a) parameter of mixup; 0 leaves it out.
+        ema_decay: decay of the moving average of the weights; the average is exported.
+        mixup: parameter a of mixup's Beta(a, a); 0 means no mixup.
         flips: random reflections and transpositions of the patch, the eight symmetries of a square.
-        borders: probability that a side of a patch, not its centre, is another patch's, as beyond
-            the border of a field.
+        borders: probability that one side of a patch, without its centre, comes from another patch,
+            as at the border of a field.
         band_noise: deviation of the noise added to each scaled value.
-        band_dropout: largest probability of a patch's bands to be set to 0, which is their mean
-            (minimum, where the scaling is "minmax").
-        illumination: deviation of a random factor of a patch's raw values, as more or less light
-            on the same ground brings it.
+        band_dropout: largest probability that a band of a patch is set to 0, which is its mean (its
+            minimum if the scaling is "minmax").
+        illumination: deviation of a random factor of a patch's raw values, which imitates more or
+            less light on the same ground.
         brightness: deviation of a random factor and a random offset of its scaled values.
         alignment: weight of HyLITE's global-local alignment (`hytas.train.alignment`).
-        patience: stop when this fraction of the epochs brought no better validation.
+        patience: stop if validation did not improve for this fraction of the epochs.
     """
 
     whitened: bool = True
@@ -65,6 +75,7 @@ class Recipe:
     label_smoothing: float = 0.0
     class_weights: float = 0.0
     drop_path: float = 0.1
+    dropout: float = 0.0
     clip_norm: float = 1.0
     ema_decay: float = 0.99
     mixup: float = 0.2
@@ -104,19 +115,22 @@ class Recipe:
                 raise InputError(f"recipe {name} {getattr(self, name)}: must be 0 to {MOST:g}")
 
     def changed(self, settings: Iterable[str]) -> "Recipe":
-        """This recipe with some settings changed, each written as "mixup=0.4".
+        """Return this recipe with some settings changed; each is a text such as "mixup=0.4".
 
-        A number of steps takes the place of a number of epochs, and is done whole.
+        A new number of steps replaces a number of epochs, and has no limit of epochs.
 
         Raises:
-            InputError: one is not NAME=VALUE, there is no such name, or the value is none for it.
+            InputError: a text is not NAME=VALUE, the name is unknown, or the value does not fit.
         """
         given: dict[str, Any] = {}
         for setting in settings:
             name, equals, text = setting.partition("=")
             name = name.strip().replace("-", "_")
             if not equals:
-                raise InputError(f"recipe {setting!r}: must be NAME=VALUE, as mixup=0.4")
+                raise InputError(
+                    f"recipe {setting!r}: must be NAME=VALUE, such as mixup=0.4, "
+                    "or a preset: plain, light, full"
+                )
             kinds = {item.name: type(item.default) for item in fields(self)} | {"epochs": int}
             if name not in kinds:
                 near = difflib.get_close_matches(name, kinds, 1)
@@ -129,22 +143,28 @@ class Recipe:
         return replace(self, **given)
 
     def steps_per_epoch(self, pixels: int) -> int:
-        """Optimiser steps of one pass over `pixels` training pixels."""
+        """Return the optimiser steps of one pass over `pixels` training pixels."""
         return math.ceil(pixels / self.batch_size)
 
     def epochs_for(self, pixels: int) -> int:
-        """Whole epochs to train on `pixels` training pixels."""
+        """Return the number of epochs to train on `pixels` training pixels."""
         if self.epochs is not None:
             return self.epochs
         epochs = math.ceil(self.steps / self.steps_per_epoch(pixels))
         return epochs if self.most_epochs is None else min(epochs, self.most_epochs)
 
+    def schedule(self, pixels: int) -> Schedule:
+        """How long and at which rates to train on `pixels` training pixels."""
+        epochs = self.epochs_for(pixels)
+        warmup = self.warmup * epochs * self.steps_per_epoch(pixels)
+        return Schedule(epochs, warmup, warmup)
+
     def to_dict(self) -> dict[str, Any]:
-        """The JSON form."""
+        """Return the JSON form."""
         return asdict(self)
 
     def with_epochs(self, epochs: int | None) -> "Recipe":
-        """This recipe for a given number of epochs, or for its own number of steps."""
+        """Return this recipe with a number of epochs; None uses its number of steps."""
         return replace(self, epochs=epochs)
 
 

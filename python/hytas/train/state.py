@@ -1,14 +1,17 @@
-"""Where training stands: what a checkpoint holds."""
+"""The state of a training, which a checkpoint holds."""
 
 from dataclasses import dataclass, field
+from typing import Self
 
 import torch
-from torch import nn
+from torch import Tensor
+
+from hytas.train.learner import Weights
 
 
 @dataclass(frozen=True)
 class Epoch:
-    """What one epoch brought.
+    """The figures of one epoch.
 
     Attributes:
         epoch: from 1.
@@ -30,24 +33,60 @@ class Epoch:
 
     @property
     def merit(self) -> float:
-        """What the best epoch has most of: the mean probability of the true class.
+        """Return the mean probability of the true class; the best epoch has the largest.
 
-        It is the accuracy of a classifier that draws its answer. With the few validation pixels of
-        this field the accuracy itself jumps by whole pixels, and the cross-entropy is ruled by the
-        few that are most wrong.
+        It is the expected accuracy of a classifier that draws its answer. Validation pixels are few
+        in this field: the accuracy jumps by whole pixels, and a few very wrong pixels dominate the
+        cross-entropy.
         """
         if self.validation_probability is None:
             return float(self.epoch)  # without validation pixels the last epoch is best
         return self.validation_probability
 
 
-@dataclass
-class TrainingState:
-    """All that training goes on from: a checkpoint holds exactly this."""
+@dataclass(eq=False)
+class Moments:
+    """AdamW's moments of one parameter, and how many steps changed it."""
 
-    network: nn.Module
-    average: nn.Module
-    best: nn.Module
-    optimizer: torch.optim.AdamW
+    mean: Tensor
+    square: Tensor
+    steps: Tensor
+
+    @classmethod
+    def of(cls, weight: Tensor) -> Self:
+        """Return the moments of a parameter before the first step."""
+        zeros = torch.zeros_like(weight, requires_grad=False)
+        return cls(zeros, zeros.clone(), torch.zeros(()))
+
+
+@dataclass(eq=False)
+class TrainingState:
+    """All that training goes on from: a checkpoint holds exactly this.
+
+    Attributes:
+        weights: name -> parameter, as the last step left it.
+        average: name -> its moving average.
+        best: name -> the average of the best epoch.
+        moments: name -> moments of the optimiser.
+        history: of all epochs.
+        best_epoch: from 1; 0 before the first.
+    """
+
+    weights: Weights
+    average: Weights
+    best: Weights
+    moments: dict[str, Moments]
     history: list[Epoch] = field(default_factory=list)
     best_epoch: int = 0
+
+    @classmethod
+    def of(cls, weights: Weights) -> Self:
+        """Return the state before the first step."""
+        average = {name: weight.detach().clone() for name, weight in weights.items()}
+        moments = {name: Moments.of(weight) for name, weight in weights.items()}
+        return cls(weights, average, dict(average), moments)
+
+    def keep_best(self) -> None:
+        """Make the average of this epoch the best one."""
+        self.best = {name: average.clone() for name, average in self.average.items()}
+        self.best_epoch = len(self.history)

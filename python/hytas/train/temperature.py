@@ -1,4 +1,4 @@
-"""Temperature scaling: the one number that makes the confidence of a network honest."""
+"""Temperature scaling: one number that calibrates the confidence of a network."""
 
 import math
 
@@ -8,18 +8,18 @@ from numpy.typing import ArrayLike, NDArray
 from hytas.errors import InputError
 
 LIMITS = (0.01, 100.0)
-"""Of a temperature. A smaller one would lift the rounding of logits into the probabilities."""
+"""Smallest and largest temperature. A smaller one would magnify rounding errors of the logits."""
 HALVINGS = 60
-DIGITS = 4  # what is kept of a temperature, so that a card stays readable
+DIGITS = 4  # digits of a stored temperature
 
 
 def fit_temperature(logits: ArrayLike, targets: ArrayLike) -> float:
-    """Return the temperature at which the negative log likelihood of labelled pixels is least.
+    """Return the temperature that minimises the negative log likelihood of labelled pixels.
 
-    The pixels must not be those that the network was trained on. Where all of them are classified
-    without an error, the likelihood is greatest for a certainty that so few pixels cannot prove.
-    So the true class of each counts (n + 1/2) / (n + 1) and the others share the rest: the estimate
-    of a share by the prior of Jeffreys, as Platt's scaling does it by that of Laplace.
+    The network must not have been trained on these pixels. If it classifies all n of them without
+    an error, the likelihood alone would ask for complete certainty, which n pixels cannot prove.
+    So the target of the true class is (n + 1/2) / (n + 1), and the other classes share the rest.
+    This is the estimate with the prior of Jeffreys; Platt's scaling uses that of Laplace.
 
     Sources: Guo et al., On Calibration of Modern Neural Networks, ICML 2017, section 4.2; Platt,
     Probabilistic outputs for support vector machines, 1999.
@@ -29,7 +29,7 @@ def fit_temperature(logits: ArrayLike, targets: ArrayLike) -> float:
         targets: (n,) class indices.
 
     Returns:
-        A number within `LIMITS`; 1 where the logits do not tell the classes apart.
+        A number within `LIMITS`; 1 if the logits do not separate the classes.
 
     Raises:
         InputError: there is no pixel, or a logit is not finite.
@@ -65,9 +65,9 @@ def _shares(classes: NDArray[np.int64], count: int, total: int) -> NDArray[np.fl
 
 
 def _expected(values: NDArray[np.float64], inverse: float) -> float:
-    """Return the sum of the logits, each weighed with the probability of its class.
+    """Return the sum of the logits, each weighted with the probability of its class.
 
-    Less the sum that the targets give, it is the slope of the loss in the inverse temperature.
+    The loss has the slope of this sum minus the sum with the targets, in the inverse temperature.
     """
     chances = np.exp(inverse * values)
     chances /= chances.sum(axis=1, keepdims=True)

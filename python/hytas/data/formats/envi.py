@@ -18,12 +18,12 @@ _DTYPES |= {12: "u2", 13: "u4", 14: "i8", 15: "u8"}
 # The axes (lines, samples, bands) as stored.
 _INTERLEAVES = {"bsq": "bls", "bil": "lbs", "bip": "lsb"}
 MOST_HEADER = 2**24
-"""Bytes of a header; a list of 10,000 wavelengths takes a hundredth."""
+"""Bytes of a header, at most; a list of 10,000 wavelengths takes a hundredth of this."""
 DATA_SUFFIXES = ("", ".img", ".dat", ".raw", ".bsq", ".bil", ".bip", ".bin", ".lan", ".envi")
 
 
 def matches(head: bytes, path: Path) -> bool:
-    """Tell a header by its first word, or a data file by the header beside it."""
+    """Return whether the file is a header, by its first word, or has a header beside it."""
     return head.lstrip(b"\xef\xbb\xbf").startswith(b"ENVI") or _header_beside(path) is not None
 
 
@@ -31,7 +31,7 @@ def read(path: Path) -> Contents:
     """Describe an ENVI image, given its header or its data file.
 
     Raises:
-        InputError: the data file or a field is missing, or the file is not of the header's size.
+        InputError: the data file or a field is missing, or the size does not fit the header.
     """
     header_path = _header_beside(path) or path
     fields = _fields(header_path)
@@ -49,7 +49,7 @@ def read(path: Path) -> Contents:
     dtype = _dtype(header, header_path)
     interleave = str(header.get("interleave", "bsq")).lower()
     if interleave not in _INTERLEAVES:
-        raise InputError(f"{header_path}: interleave is {interleave!r}, must be bsq, bil or bip")
+        raise InputError(f"{header_path}: interleave is {interleave!r}; must be bsq, bil or bip")
     sizes = {"l": lines, "s": samples, "b": bands}
     layout = _INTERLEAVES[interleave]
     stored = tuple(sizes[axis] for axis in layout)
@@ -90,7 +90,7 @@ def _split(text: str) -> str | list[str]:
 
 
 def _fields(path: Path) -> dict[str, str]:
-    """The fields as written, a braced value with its braces, on one line."""
+    """Return the fields as written; a value in braces keeps them, and is on one line."""
     if path.stat().st_size > MOST_HEADER:
         raise InputError(f"{path}: an ENVI header has at most {MOST_HEADER} bytes")
     text = path.read_text(encoding="utf-8-sig", errors="replace")
@@ -118,7 +118,10 @@ def _fields(path: Path) -> dict[str, str]:
 
 
 def _header_beside(path: Path) -> Path | None:
-    if path.suffix.lower() in (".hdr", ".mat"):  # a .mat is MATLAB's, whatever lies beside it
+    if path.suffix.lower() in (
+        ".hdr",
+        ".mat",
+    ):  # a .mat file is MATLAB's, even with a header beside it
         return None
     candidates = (
         path.with_name(path.name + ".hdr"),
@@ -151,17 +154,17 @@ def _integer(header: dict[str, Any], name: str, path: Path, default: int, lowest
     except (TypeError, ValueError):
         number = lowest - 1
     if number < lowest:
-        raise InputError(f"{path}: {name!r} is {value}, must be an integer of at least {lowest}")
+        raise InputError(f"{path}: {name!r} is {value}; must be an integer of at least {lowest}")
     return number
 
 
 def _dtype(header: dict[str, Any], path: Path) -> np.dtype[Any]:
     code = _integer(header, "data type", path, 0, 1)
     if code not in _DTYPES:
-        raise InputError(f"{path}: 'data type' is {code}, must be one of {sorted(_DTYPES)}")
+        raise InputError(f"{path}: 'data type' is {code}; must be one of {sorted(_DTYPES)}")
     order = _integer(header, "byte order", path, 0, 0)
     if order not in (0, 1):
-        raise InputError(f"{path}: 'byte order' is {order}, must be 0 (little) or 1 (big endian)")
+        raise InputError(f"{path}: 'byte order' is {order}; must be 0 (little) or 1 (big endian)")
     return np.dtype((">" if order else "<") + _DTYPES[code])
 
 
@@ -180,7 +183,7 @@ def _check_size(
 
 
 def _remedy(size: int, sizes: dict[str, int], dtype: np.dtype[Any]) -> str:
-    """Name the one field that would make the header fit the file, if there is one."""
+    """Suggest the one field that would make the header fit the file, if there is one."""
     values = math.prod(sizes.values())
     for code, text in _DTYPES.items():
         if values * np.dtype(text).itemsize == size and code != 1:
@@ -201,8 +204,8 @@ def _meta(header: dict[str, Any], bands: int, path: Path) -> dict[str, Any]:
         found, reason = header_nanometres(listed, bands, units)
         if found is not None:
             meta["wavelengths"] = found
-        elif bands > 1:  # a map often keeps the list of the cube it was made from
-            meta["notes"] = (f"{path}: its list of wavelengths is not used: {reason}",)
+        elif bands > 1:  # a map often has the list of the cube that it comes from
+            meta["notes"] = (f"{path}: its wavelengths are not used: {reason}",)
     if isinstance(header.get("class names"), list):
         meta["class_names"] = dict(enumerate(header["class names"]))
     colours = _colours(header.get("class lookup"))
@@ -216,12 +219,12 @@ def _meta(header: dict[str, Any], bands: int, path: Path) -> dict[str, Any]:
         try:
             meta["nodata"] = float(mark)
         except (TypeError, ValueError):
-            raise InputError(f"{path}: 'data ignore value' is {mark}, a number needed") from None
+            raise InputError(f"{path}: 'data ignore value' is {mark}; a number is needed") from None
     return meta
 
 
 def _colours(listed: Any) -> dict[int, tuple[int, int, int]]:
-    """Red, green and blue of each class number; none if the list is not of that kind."""
+    """Return red, green and blue of each class number; nothing if the list has another form."""
     if not isinstance(listed, list) or len(listed) % 3:
         return {}
     if not all(text.isascii() and text.isdigit() and int(text) < 256 for text in listed):
@@ -232,7 +235,7 @@ def _colours(listed: Any) -> dict[int, tuple[int, int, int]]:
 
 
 def _place(fields: dict[str, str]) -> dict[str, Any]:
-    """Where the scene lies, with the header's own text, so that maps carry it unchanged."""
+    """Return the position on the earth with the header's own text, so that maps keep it."""
     names = ("map info", "coordinate system string", "projection info")
     geo = Geo.from_envi(
         {name: fields[name].removeprefix("{").removesuffix("}") for name in names if name in fields}

@@ -1,8 +1,9 @@
-"""HDF5 and NetCDF-4, read by windows."""
+"""Read HDF5 and NetCDF-4 by windows."""
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from functools import partial
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -10,40 +11,77 @@ import numpy as np
 
 from hytas.data.contents import Array, Contents, Variable, kind_of, nanometres, wavelength_list
 from hytas.data.formats.hdf5_guard import check_first
-from hytas.data.formats.hdf5_walk import Dataset, address, datasets
+from hytas.data.formats.hdf5_walk import Dataset, address, datasets, described
 from hytas.data.geo import Geo
+from hytas.data.limits import MOST_VARIABLES
 
 _MAGIC = b"\x89HDF\r\n\x1a\n"
+MOST_ATTRIBUTE = 2**19
+"""Bytes of an attribute that is read; a list of wavelengths takes kilobytes."""
 _BAND_NAMES = ("band", "wave", "spectral", "channel")
 
 
 def matches(head: bytes, path: Path) -> bool:
-    """Tell the HDF5 magic, at the start or after a user block of 512 bytes."""
+    """Return whether HDF5's magic is at the start, or after a user block of 512 bytes."""
     return head.startswith(_MAGIC) or head[512:520] == _MAGIC
 
 
 def read(path: Path) -> Contents:
-    """List the datasets of a file, the band axis put last where names or wavelengths tell it."""
+    """List the datasets of a file; the band axis comes last if names or wavelengths show it."""
     check_first(path, "hdf5")
     return read_here(path)
 
 
 def read_here(path: Path) -> Contents:
-    """List the datasets as `read` does, without a look at the file in a child process first."""
+    """List the datasets as `read` does, without the check in a child process."""
     import h5py
 
     with h5py.File(path, "r") as file:
         found = datasets(file)
+        attributes = _attributes(file)
         wavelengths = _wavelengths(found)
         places = {dataset.name: dataset.item.attrs for dataset in found}
-        # The library takes milliseconds to tell a name, for it searches the file.
+        # The library searches the file for a name, which takes milliseconds.
         scales = {address(each.item): each.name for each in found if len(each.item.shape) < 2}
         axes = [_band_axis(each.item, wavelengths, scales) for each in found]
         variables = tuple(
             _variable(path, each, axis, places) for each, axis in zip(found, axes, strict=True)
         )
     meta = {} if wavelengths is None else {"wavelengths": wavelengths}
-    return Contents(path, "HDF5", variables, meta)
+    return Contents(path, "HDF5", variables, {**meta, "attributes": attributes})
+
+
+def open_variable(path: Path, name: str, axis: int) -> Variable:
+    """Describe a dataset of a file that was listed before, whose band axis is known."""
+    import h5py
+
+    with h5py.File(path, "r") as file:
+        return _variable(path, described(file, name.encode("utf-8", "surrogateescape")), axis, {})
+
+
+def dataset_attributes(path: Path, name: str) -> dict[str, Any]:
+    """Return the numbers and texts that a dataset of a file has as attributes."""
+    import h5py
+
+    with h5py.File(path, "r") as file:
+        return _attributes(file[name.encode("utf-8", "surrogateescape")])
+
+
+def _attributes(item: Any) -> dict[str, Any]:
+    """The attributes that are numbers or texts, and not large, by name."""
+    import h5py
+
+    found: dict[str, Any] = {}
+    for name in islice(item.attrs, MOST_VARIABLES):
+        with suppress(OSError, TypeError, ValueError, RuntimeError):
+            kept = h5py.h5a.open(item.id, name.encode("utf-8", "surrogateescape"))
+            if kept.get_storage_size() > MOST_ATTRIBUTE:
+                continue
+            value = item.attrs[name]
+            whole = value.reshape(-1)[0] if isinstance(value, np.ndarray) and value.size else value
+            is_text = isinstance(whole, bytes | str)
+            found[name] = _text(value) if is_text else np.asarray(value)
+    return found
 
 
 def _variable(path: Path, dataset: Dataset, axis: int, places: Mapping[str, Any]) -> Variable:
@@ -93,7 +131,7 @@ def _band_axis(item: Any, wavelengths: Array | None, scales: Mapping[int, str]) 
 
 
 def band_axis(shape: Sequence[int], names: Sequence[str], wavelengths: Array | None) -> int:
-    """Tell the band axis: by the name of the dimension, by the wavelengths' number, else last."""
+    """Return the band axis: by the name of the dimension, by the number of wavelengths, or last."""
     for axis, name in enumerate(names):
         if any(word in name.lower() for word in _BAND_NAMES):
             return axis
@@ -117,7 +155,7 @@ def _wavelengths(found: list[Dataset]) -> Array | None:
 
 
 def _as_it_lies(dataset: Dataset) -> Variable:
-    """A dataset of a file that is open."""
+    """Return a dataset of an open file as a variable, without turning its axes."""
     name, item, dtype, size, stored = dataset
     read = partial(item.__getitem__, ())
     kind = kind_of(dtype)
@@ -149,7 +187,7 @@ def place(variable: Mapping[str, Any], variables: Mapping[str, Mapping[str, Any]
 
 
 def fill_value(variable: Mapping[str, Any]) -> float | None:
-    """The value for no data that a variable's attributes name."""
+    """Return the no-data value in a variable's attributes, or None."""
     for key in ("_FillValue", "missing_value"):
         if key in variable:
             with suppress(TypeError, ValueError, IndexError):

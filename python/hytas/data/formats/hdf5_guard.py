@@ -1,7 +1,7 @@
-"""Looking at an HDF5 file in a child process first, where a crash of the library does no harm.
+"""Check an HDF5 file in a child process, where a crash of the library does no harm.
 
-The HDF5 library may end its process on a damaged file. The child opens the file and reads what its
-parent will read, as far as that is quick. Only a file that it came through is opened by the parent.
+The HDF5 library may end its process on a damaged file. So a child process first reads the same
+values, unless these take long. The parent opens the file only if the child succeeds.
 """
 
 import json
@@ -18,8 +18,8 @@ from typing import Any
 from hytas.data.formats.hdf5_walk import touch
 from hytas.errors import InputError
 
-# Of the child, beside the start of Python: a listing takes milliseconds, and reading the values of
-# TOUCHED_BYTES less than a second.
+# Limits of the child, without the start of Python. A listing takes milliseconds, and reading
+# TOUCHED_BYTES takes less than a second.
 CPU_SECONDS = 3
 WALL_SECONDS = 60.0
 MOST_BYTES = 768 * 2**20
@@ -33,16 +33,16 @@ _seen: set[tuple[str, int, int, int, int]] = set()
 
 
 def check_first(path: Path, reader: str) -> None:
-    """Let a child process read the file, once a process and state of the file.
+    """Let a child process read the file, once for each process and state of the file.
 
     Args:
         path: the file.
         reader: a name of READERS.
 
     Raises:
-        InputError: the child was refused the file.
-        OSError: the system failed the child.
-        ValueError: the child crashed, took too long, too much memory, or found the file broken.
+        InputError: the child refused the file.
+        OSError: the child got an error of the system.
+        ValueError: the child crashed, took too much time or memory, or found the file broken.
     """
     state = path.stat()
     key = (reader, state.st_dev, state.st_ino, state.st_size, state.st_mtime_ns)
@@ -53,7 +53,7 @@ def check_first(path: Path, reader: str) -> None:
 
 
 def _ask_child(path: Path, reader: str) -> None:
-    # One thread is enough, and a pool of them is slow to start.
+    # One thread is enough; a pool of threads is slow to start.
     few = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
     command = [sys.executable, "-c", _CHILD, json.dumps(sys.path), str(path), reader]
     try:
@@ -67,12 +67,12 @@ def _ask_child(path: Path, reader: str) -> None:
             check=False,
         )
     except subprocess.TimeoutExpired:
-        raise ValueError(f"no end of reading it after {WALL_SECONDS:g} s") from None
+        raise ValueError(f"reading it takes more than {WALL_SECONDS:g} s") from None
     except OSError:
-        return  # no process can be started here: the file is read as it is
+        return  # no process can be started here, so the file is read without the check
     if done.returncode < 0:
         raise ValueError(_why(-done.returncode))
-    with suppress(json.JSONDecodeError):  # an interpreter that cannot start answers nothing
+    with suppress(json.JSONDecodeError):  # an interpreter that cannot start prints nothing
         _raise(json.loads(done.stdout))
 
 
@@ -95,7 +95,7 @@ def _raise(answer: dict[str, Any]) -> None:
 
 
 def look(path: str, reader: str) -> None:
-    """Read a file under limits of time and memory, and print how that went: the child's work."""
+    """Read a file under limits of time and memory, and print the result. The child runs this."""
     answer: dict[str, Any] = {}
     try:
         read = _reader(reader)
@@ -115,11 +115,11 @@ def look(path: str, reader: str) -> None:
     except Exception as error:
         answer = {"kind": "ValueError", "text": f"{type(error).__name__}: {error}"}
     print(json.dumps(answer), flush=True)
-    os._exit(0)  # what is damaged in memory is not taken down step by step
+    os._exit(0)  # skip cleaning up, as memory may be damaged
 
 
 def _reader(name: str) -> Callable[[Path], Any]:
-    import_module("h5py")  # before the limits: its own memory is not the file's
+    import_module("h5py")  # before the limits, because its own memory does not count
     from hytas.data.formats import hdf5, matlab
 
     return {"hdf5": hdf5.read_here, "matlab": matlab.read_v73_here}[name]
@@ -134,7 +134,7 @@ def _limit() -> None:
     most = pages * resource.getpagesize() + MOST_BYTES
     seconds = int(time.process_time()) + 1 + CPU_SECONDS
     limits = [(resource.RLIMIT_CORE, 0), (resource.RLIMIT_CPU, seconds)]
-    # Where the memory in use is unknown, so is a limit that leaves enough.
+    # If the memory in use is unknown, no limit can be computed.
     limits += [(resource.RLIMIT_AS, most)] if pages else []
     for what, limit in limits:
         with suppress(OSError, ValueError):

@@ -1,4 +1,4 @@
-"""The datasets of an HDF5 file: bounded in number, and none that reads other files."""
+"""List the datasets of an HDF5 file; refuse too many, and those that read other files."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,14 +10,14 @@ from hytas.data.limits import bytes_of, check_count, listed, shown
 from hytas.errors import InputError
 
 MOST_OBJECTS = 50_000
-"""Groups and datasets that are visited; MATLAB keeps the parts of cells in a group of their own."""
+"""Groups and datasets to visit, at most; MATLAB keeps the parts of cells in a group."""
 
 MOST_DEPTH = 64
-"""Levels of groups: to visit each takes the time of its whole path."""
+"""Levels of groups, at most; the time of a visit grows with the depth."""
 MOST_CHUNKS = 200_000
-"""Chunks of a dataset whose sizes are looked at."""
+"""Chunks of a dataset whose sizes are checked."""
 MOST_DEFLATED = 1032
-"""How many bytes one byte of deflate makes at most."""
+"""Bytes that one byte of deflate can become, at most."""
 
 
 class Dataset(NamedTuple):
@@ -31,16 +31,16 @@ class Dataset(NamedTuple):
 
 
 def datasets(file: Any) -> list[Dataset]:
-    """List the datasets that hold values, but for MATLAB's own, whose names begin with #.
+    """List the datasets with values, except MATLAB's own, whose names begin with #.
 
     Raises:
-        InputError: too many, or one whose values lie in other files.
+        InputError: there are too many, or the values of one are in other files.
     """
-    return [_dataset(file, name) for name in _names(file) if file[name].shape is not None]
+    return [described(file, name) for name in _names(file) if file[name].shape is not None]
 
 
 def address(item: Any) -> int:
-    """Where an object lies in its file, which tells whether two are the same."""
+    """Return the position of an object in its file, which identifies the object."""
     import h5py
 
     return int(h5py.h5o.get_info(item.id).addr)
@@ -52,7 +52,7 @@ def _names(file: Any) -> list[bytes]:
     found: list[bytes] = []
     visited = depth = 0
 
-    # By type alone, without opening each: a visit that returns anything but None ends.
+    # Only the type is read; objects are not opened. Returning something ends the visit.
     def visit(name: bytes, info: Any) -> bool | None:
         nonlocal visited, depth
         visited, depth = visited + 1, max(depth, name.count(b"/"))
@@ -67,15 +67,20 @@ def _names(file: Any) -> list[bytes]:
     return found
 
 
-def _dataset(file: Any, key: bytes) -> Dataset:
+def described(file: Any, key: bytes) -> Dataset:
+    """Describe one dataset of an open file.
+
+    Raises:
+        InputError: its values lie in other files.
+    """
     item = file[key]
     name = key.decode("utf-8", "surrogateescape")
     others = list(dict.fromkeys(_other_files(item)))
     if others:
         raise InputError(
             f"the values of {shown(name)} lie in other files ({listed(others, len(others))}), as "
-            f"{'a virtual dataset' if item.is_virtual else 'external storage'}: hytas reads one "
-            "file only; copy the values into it"
+            f"{'a virtual dataset' if item.is_virtual else 'external storage'}; hytas reads a "
+            "single file: copy the values into it"
         )
     try:
         dtype = item.dtype
@@ -87,7 +92,7 @@ def _dataset(file: Any, key: bytes) -> Dataset:
 
 
 def _other_files(item: Any) -> Iterator[str]:
-    """The files that a dataset takes its values from, "." for those of a virtual one without."""
+    """Yield the other files of a dataset's values; "." for a virtual dataset without files."""
     if item.is_virtual:
         yield from [shown(source.file_name) for source in item.virtual_sources()] or ["."]
     plan = item.id.get_create_plist()
@@ -96,13 +101,13 @@ def _other_files(item: Any) -> Iterator[str]:
 
 
 def touch(path: Path, most: int) -> None:
-    """Read values as far as that is quick: datasets of `most` bytes together, of others the ends.
+    """Read datasets of up to `most` bytes together, and both ends of the others.
 
-    Values that cannot be read are no error here: nobody may ask for them.
+    Values that cannot be read are no error here, because they may never be used.
 
     Raises:
-        InputError: a chunk that is no chunk, but a bomb.
-        MemoryError: reading took more memory than there is, or may have.
+        InputError: a chunk is far too large for its dataset.
+        MemoryError: reading takes too much memory.
     """
     import h5py
 
@@ -124,9 +129,9 @@ def touch(path: Path, most: int) -> None:
 
 
 def _check_chunks(dataset: Dataset) -> None:
-    """Refuse a chunk that is larger in the file than in memory: packed again, it may be anything.
+    """Refuse a chunk that is larger in the file than in memory.
 
-    The library unpacks a chunk to its end, whatever its size should be.
+    The library unpacks such a chunk to its end, even if it becomes far too large.
     """
     if dataset.item.chunks is None:
         return
@@ -151,6 +156,6 @@ def _read(dataset: Dataset, key: tuple[int, ...], most: int) -> None:
     except MemoryError:
         raise
     except Exception as error:
-        # A filter that fails does not tell why; only large data can have grown too large.
+        # A filter does not say why it fails. Large data probably took too much memory.
         if "allocat" in str(error) or dataset.stored * MOST_DEFLATED > most:
             raise MemoryError from None

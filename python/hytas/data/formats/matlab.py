@@ -1,4 +1,4 @@
-"""MATLAB files: version 4 and 5 by scipy, version 7.3 (HDF5) by h5py."""
+"""Read MATLAB files: versions 4 and 5 with scipy, version 7.3 (HDF5) with h5py."""
 
 from pathlib import Path
 from typing import Any
@@ -15,12 +15,12 @@ _KINDS |= {"function": "other", "opaque": "other", "sparse": "other", "unknown":
 
 
 def matches_v5(head: bytes, path: Path) -> bool:
-    """Tell a version 5 header (descriptive text, then the endian mark), or version 4 by suffix."""
+    """Return whether the file is version 5, by its header, or version 4, by its suffix."""
     return head[126:128] in (b"IM", b"MI") or path.suffix.lower() == ".mat"
 
 
 def read_v5(path: Path) -> Contents:
-    """List the variables of a version 4 or 5 file; each is decompressed when it is read."""
+    """List the variables of a version 4 or 5 file; a variable is decompressed when it is read."""
     from scipy.io import loadmat, whosmat
 
     def variable(name: str, shape: tuple[int, ...], kind: str, values: Values) -> Variable:
@@ -41,23 +41,23 @@ def read_v5(path: Path) -> Contents:
 
 
 def matches_v73(head: bytes, path: Path) -> bool:
-    """Tell a version 7.3 file: the text header says so, or it is HDF5 named .mat."""
+    """Return whether the file is version 7.3: its header says so, or it is HDF5 named .mat."""
     return head.startswith(b"MATLAB 7.3") or (
         path.suffix.lower() == ".mat" and b"\x89HDF\r\n\x1a\n" in head
     )
 
 
 def read_v73(path: Path) -> Contents:
-    """List the datasets of a version 7.3 file, axes put back in MATLAB's order.
+    """List the datasets of a version 7.3 file, with axes in MATLAB's order.
 
-    MATLAB stores column-major arrays, which HDF5 tells row-major: (H, W, B) comes as (B, W, H).
+    MATLAB's arrays are column-major and HDF5's are row-major, so (H, W, B) is stored as (B, W, H).
     """
     check_first(path, "matlab")
     return read_v73_here(path)
 
 
 def read_v73_here(path: Path) -> Contents:
-    """List the datasets as `read_v73` does, without a look in a child process first."""
+    """List the datasets as `read_v73` does, without the check in a child process."""
     import h5py
 
     with h5py.File(path, "r") as file:
@@ -85,8 +85,8 @@ def _dataset(path: Path, dataset: Dataset) -> Variable:
 
 
 def _is_text(item: Any) -> bool:
-    """Whether MATLAB says that it wrote a text."""
-    # Not ==, which of a text and of what damage made of it warns or gives an array.
+    """Return whether the attributes of a dataset say that it is a text."""
+    # A damaged attribute may be an array, so == would warn or return an array.
     said = item.attrs.get("MATLAB_class", b"")
     return isinstance(said, bytes) and said == b"char"
 

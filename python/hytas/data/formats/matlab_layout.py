@@ -1,6 +1,6 @@
-"""The elements of a MATLAB v4 or v5 file (MAT-File Format, MathWorks 2019).
+"""Check the elements of a MATLAB v4 or v5 file (MAT-File Format, MathWorks 2019).
 
-They are checked before scipy parses them, which crashes the process on a bad tag.
+This happens before scipy parses them, because a bad tag crashes scipy and the process.
 """
 
 import io
@@ -33,10 +33,10 @@ _TEXT_TYPES = {16, 17, 18}
 _INT8, _INT32, _MATRIX, _COMPRESSED = 1, 5, 14, 15
 _NUMERIC_CLASSES = range(6, 16)
 _CLASSES = range(1, 19)
-_OPAQUE_CLASSES = (16, 17, 18)  # functions and objects, whose parts the manual does not tell
+_OPAQUE_CLASSES = (16, 17, 18)  # functions and objects, whose parts the manual does not describe
 _COMPLEX_FLAG = 0x0800
 _MOST_DIMENSIONS = 32
-_HEAD = 16384  # bytes of a compressed matrix in which everything up to its data's tag must lie
+_HEAD = 16384  # bytes at the start of a compressed matrix that must hold the tag of its data
 _HEAD_PARTS = 4  # flags, dimensions, name, and the data or its real part
 _MARKS = {b"IM": "<", b"MI": ">"}
 _SIZES_V4 = {0: 8, 1: 4, 2: 4, 3: 2, 4: 2, 5: 1}
@@ -49,7 +49,7 @@ class _Element(NamedTuple):
 
 
 class Values(NamedTuple):
-    """The values of one variable: bytes in memory, bytes in the file, whether they are complex."""
+    """Sizes of one variable: bytes in memory, bytes in the file, and whether it is complex."""
 
     size: int
     stored: int
@@ -57,16 +57,16 @@ class Values(NamedTuple):
 
 
 def check(path: Path) -> list[Values]:
-    """Walk the elements of a version 4 or 5 file, and tell the size of each.
+    """Check the elements of a version 4 or 5 file, and return the sizes of each.
 
     Raises:
-        ValueError: an element that does not fit the file, or is of no known type or size.
-        InputError: more elements than are listed.
+        ValueError: an element does not fit the file, or its type or size is unknown.
+        InputError: there are too many elements.
     """
     with path.open("rb") as file:
         head = file.read(128)
         end = path.stat().st_size
-        # scipy tells the versions by the first bytes alone, and so must what guards it.
+        # scipy knows the version from the first bytes only, so this check does the same.
         walk = _walk_v4 if 0 in head[:4] else _walk_v5
         found = []
         for values in walk(file, head, end):
@@ -116,9 +116,11 @@ def _elements(file: BinaryIO, at: int, end: int, order: str, *, pad: bool) -> It
         if len(tag) < 8:
             raise ValueError(f"the file ends inside the tag at byte {at}")
         kind, size = struct.unpack(order + "II", tag)
-        if kind >> 16:  # the small format: size and type share a word, and the data is the next
+        if (
+            kind >> 16
+        ):  # small format: size and type share a word, and the data are in the next word
             element, following = _Element(kind & 0xFFFF, at + 4, kind >> 16), at + 8
-            fits = element.size <= 4 and pad  # only parts have it
+            fits = element.size <= 4 and pad  # only parts may use it
         else:
             element, following = _Element(kind, at + 8, size), at + 8 + size
             following += -size % 8 if pad else 0
@@ -130,7 +132,7 @@ def _elements(file: BinaryIO, at: int, end: int, order: str, *, pad: bool) -> It
 
 
 def _inflated_head(file: BinaryIO, element: _Element, order: str) -> tuple[BinaryIO, _Element]:
-    """The beginning of a compressed element, and the matrix that must lie in it."""
+    """Return the start of a compressed element, and the matrix in it."""
     file.seek(element.start)
     packed = file.read(min(element.size, _HEAD))
     try:
@@ -148,10 +150,10 @@ def _inflated_head(file: BinaryIO, element: _Element, order: str) -> tuple[Binar
 
 
 def _check_matrix(file: BinaryIO, matrix: _Element, order: str) -> tuple[int, bool]:
-    """Check that a matrix's flags, dimensions and data agree; cells and structures stay opaque.
+    """Check that flags, dimensions and data of a matrix agree; skip cells and structures.
 
     Returns:
-        The bytes of its values, and whether these are complex; 0 where they are no numbers.
+        The bytes of its values, 0 if they are not numbers, and whether they are complex.
     """
     end = matrix.start + matrix.size
     parts = list(islice(_elements(file, matrix.start, end, order, pad=True), _HEAD_PARTS))

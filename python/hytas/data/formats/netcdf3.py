@@ -1,4 +1,4 @@
-"""Classic NetCDF (version 3), which stores big-endian arrays without chunks."""
+"""Read classic NetCDF (version 3), which stores big-endian arrays without chunks."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -23,12 +23,12 @@ class _Header(NamedTuple):
 
 
 def matches(head: bytes, path: Path) -> bool:
-    """Tell the magic of the classic and the 64-bit-offset format."""
+    """Return whether the file has the magic of the classic or the 64-bit-offset format."""
     return head[:4] in (b"CDF\x01", b"CDF\x02")
 
 
 def read(path: Path) -> Contents:
-    """List the variables of a file, the band axis put last where names or wavelengths tell it."""
+    """List the variables of a file; the band axis comes last if names or wavelengths show it."""
     with _open(path) as file:
         check_count(len(file.variables), "variables")
         headers = {name: _header(name, item) for name, item in file.variables.items()}
@@ -41,7 +41,7 @@ def read(path: Path) -> Contents:
 
 
 def _header(name: str, item: Any) -> _Header:
-    # Copies throughout: nothing may refer to the file's memory map when it is closed.
+    # Copy everything: nothing may refer to the memory map once the file is closed.
     listed = "wave" in name.lower() and "width" not in name.lower() and len(item.shape) == 1
     listed = listed and item.shape[0] is not None and item.shape[0] <= MOST_WAVELENGTHS
     return _Header(
@@ -80,7 +80,7 @@ def _open(path: Path) -> Any:
     from scipy.io import netcdf_file
 
     class Bounded(netcdf_file):  # type: ignore[misc] # scipy has no types
-        """A file whose header is refused where it would keep scipy busy for minutes."""
+        """A file with limits for its header, which could otherwise take scipy minutes."""
 
         names = 0
 

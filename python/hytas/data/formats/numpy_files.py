@@ -1,4 +1,4 @@
-"""NumPy files: .npy memory-mapped, .npz by member. Pickled objects are refused."""
+"""Read NumPy files: .npy as a memory map, .npz by member. Pickled objects are refused."""
 
 import io
 import zipfile
@@ -11,16 +11,16 @@ from hytas.data.contents import Array, Contents, Variable, kind_of, wavelength_l
 from hytas.data.limits import bytes_of, check_count
 
 MOST_HEADER = 2**16
-"""Bytes of an array's header; numpy itself refuses texts of more than 10,000."""
+"""Bytes of an array's header, at most; numpy itself refuses texts of more than 10,000."""
 
 
 def matches_npy(head: bytes, path: Path) -> bool:
-    """Tell the .npy magic."""
+    """Return whether the file has the magic of .npy."""
     return head.startswith(b"\x93NUMPY")
 
 
 def read_npy(path: Path) -> Contents:
-    """Describe the one array of a .npy file, named after the file."""
+    """Describe the array of a .npy file; its name is that of the file."""
 
     def read() -> Array:
         return np.asanyarray(np.load(path, mmap_mode="r", allow_pickle=False))
@@ -30,21 +30,21 @@ def read_npy(path: Path) -> Contents:
 
     with path.open("rb") as stream:
         shape, dtype = _header(stream)
-    if not dtype.hasobject:  # those are refused when they are asked for, by what they are
+    if not dtype.hasobject:  # objects are refused when the array is read
         read()
     variable = Variable(path.stem, shape, str(dtype), kind_of(dtype), read, window)
     return Contents(path, "NumPy npy", (variable,))
 
 
 def matches_npz(head: bytes, path: Path) -> bool:
-    """Tell a zip archive named .npz, or holding nothing but .npy members."""
+    """Return whether the file is a zip archive named .npz, or with .npy members only."""
     if not head.startswith(b"PK\x03\x04"):
         return False
     return path.suffix.lower() == ".npz" or b".npy" in head
 
 
 def read_npz(path: Path) -> Contents:
-    """Describe the arrays of a .npz file by their headers; each is read when asked for."""
+    """Describe the arrays of a .npz file by their headers; an array is read on demand."""
     variables = []
     with zipfile.ZipFile(path) as archive:
         members = [item for item in archive.infolist() if item.filename.endswith(".npy")]
@@ -74,7 +74,7 @@ def _member(
 
 
 def _header(stream: IO[bytes]) -> tuple[tuple[int, ...], np.dtype[Any]]:
-    # A header may claim, and a zip make, gigabytes of text.
+    # A header may declare gigabytes of text, and a zip archive may produce them.
     head = io.BytesIO(stream.read(MOST_HEADER))
     version = np.lib.format.read_magic(head)
     if version == (1, 0):

@@ -1,7 +1,7 @@
-"""Windows of raw binary arrays, by plain reads.
+"""Read windows of raw binary arrays with plain reads.
 
-Not by a memory map: the kernel maps far more than is touched, and what it maps counts as memory of
-the process (measured: 460 MB for windows of 20 MB of a band-sequential cube).
+A memory map would use more memory, because the kernel maps far more than is read (measured: 460 MB
+for windows of 20 MB in a band-sequential cube).
 """
 
 from typing import Any, BinaryIO
@@ -10,7 +10,7 @@ import numpy as np
 
 from hytas.data.contents import Array
 
-# Interleaves by their axes as stored (lines, samples, bands), and how to turn them to (H, W, B).
+# Interleaves as axes in the file (lines, samples, bands) -> how to turn them to (H, W, B).
 LAYOUTS = {"bls": (1, 2, 0), "lbs": (0, 2, 1), "lsb": (0, 1, 2)}
 
 

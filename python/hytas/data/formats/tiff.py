@@ -1,4 +1,4 @@
-"""GeoTIFF by tifffile, read by windows: only the strips or tiles that a window touches."""
+"""Read GeoTIFF by windows with tifffile; only strips or tiles inside a window are read."""
 
 import logging
 from collections.abc import Iterator
@@ -16,18 +16,18 @@ from hytas.data.limits import bytes_of
 from hytas.errors import InputError
 
 _GDAL_METADATA, _GDAL_NODATA = 42112, 42113
-# Kinds of pages, beside vendors', and the one vendor whose many bands are one page.
+# Kinds of plain pages, and the one vendor format with many bands in one page.
 _KINDS = {"frame", "gdal", "geotiff", "imagej", "multipage", "shaped", "uniform", "virtual"}
 
 
 def matches(head: bytes, path: Path) -> bool:
-    """Tell the magic of TIFF and BigTIFF, both byte orders."""
+    """Return whether the file has the magic of TIFF or BigTIFF, in either byte order."""
     return head[:4] in (b"II*\0", b"MM\0*", b"II+\0", b"MM\0+")
 
 
 def read(path: Path) -> Contents:
-    """Describe the first image of a file: one page of many samples, or one page a band."""
-    # It logs every oddity of a tag; what matters arrives as an exception.
+    """Describe the first image of a file: one page with many samples, or one page for each band."""
+    # tifffile logs every strange tag; serious errors are exceptions.
     logging.getLogger("tifffile").setLevel(logging.CRITICAL)
     check_pages(path)
     with _open(path) as file:
@@ -38,7 +38,7 @@ def read(path: Path) -> Contents:
         axes = "".join(axes[i] for i in kept)
         shape = tuple(series.shape[i] for i in kept)
         if len(shape) not in (2, 3) or "YX" not in axes:
-            raise InputError(f"{path}: a TIFF of axes {axes} and shape {shape} is no scene")
+            raise InputError(f"{path}: a TIFF with axes {axes} and shape {shape} is not a scene")
         order: tuple[int, ...] = (0, 1, 2) if axes.index("Y") == 0 else (1, 2, 0)
         order = order[: len(shape)]
         dtype = np.dtype(series.dtype)
@@ -49,7 +49,7 @@ def read(path: Path) -> Contents:
         }
         colours = _colours(page)
         stored = dtype.newbyteorder(file.byteorder)
-        offset = series.dataoffset  # None unless the pixels lie in one piece, uncompressed
+        offset = series.dataoffset  # None, unless the pixels are one uncompressed piece
 
     full = tuple(shape[i] for i in order)
 
@@ -81,7 +81,7 @@ def read(path: Path) -> Contents:
 
 
 def _open(path: Path) -> Any:
-    """The file by tifffile, as plain pages: some vendors' files name others, which are not read."""
+    """Open the file as plain pages; other files that some vendors' files name are not read."""
     import tifffile
 
     vendors: dict[str, Any] = dict.fromkeys(
@@ -91,7 +91,7 @@ def _open(path: Path) -> Any:
 
 
 def _colours(page: Any) -> dict[str, Any]:
-    """The colour map of a palette image, 16 bits a channel there, by value."""
+    """Return the colours of a palette image by value; the file has 16 bits for each channel."""
     if page.colormap is None or page.colormap.shape[0] != 3:
         return {}
     table = (page.colormap.T >> 8).tolist()
@@ -99,7 +99,7 @@ def _colours(page: Any) -> dict[str, Any]:
 
 
 def _segments(series: Any, rows: slice, columns: slice, flat: bool) -> Array:
-    """Decode the segments that a window touches, page by page, into (h, w, bands)."""
+    """Decode the segments of a window, page by page, into (h, w, bands)."""
     page = series.keyframe
     samples = page.samplesperpixel
     height, width = rows.stop - rows.start, columns.stop - columns.start
@@ -138,7 +138,7 @@ def _touched(page: Any, rows: slice, columns: slice) -> Iterator[tuple[int, int,
                 if len(data) < page.databytecounts[index]:
                     raise ValueError(f"the file ends inside segment {index}")
                 pixels = _decode(key, data, index)
-                if pixels is not None:  # None: a segment left out, all zeros
+                if pixels is not None:  # None is a missing segment, which means zeros
                     yield plane, i * tall, j * wide, pixels[0]
 
 
@@ -157,7 +157,7 @@ def _decode(key: Any, data: bytes, index: int) -> Array | None:
 
 
 def _packing(key: Any) -> str:
-    """What a page is packed with: its compression, or without one the differences of pixels."""
+    """Return the name of a page's compression, or of its predictor if it has none."""
     compression = str(getattr(key.compression, "name", key.compression))
     return compression if compression != "NONE" else f"predictor {int(key.predictor)}"
 

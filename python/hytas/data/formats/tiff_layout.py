@@ -1,7 +1,7 @@
-"""The pages of a TIFF file (TIFF 6.0, and BigTIFF of 64-bit offsets).
+"""Check the pages of a TIFF file (TIFF 6.0, and BigTIFF with 64-bit offsets).
 
-They are walked before tifffile follows them: pages may lie in a ring, overlap, or list values that
-lie upon each other, so that a file of a few kilobytes keeps it busy for minutes.
+This happens before tifffile reads them. In a damaged file pages may form a ring, overlap, or share
+values, and a few kilobytes then take tifffile minutes.
 """
 
 import lzma
@@ -13,19 +13,19 @@ from typing import Any, BinaryIO, NamedTuple
 from hytas.data.limits import ALWAYS_READ, MOST_INFLATED, check_count
 
 MOST_PAGES = 4000
-"""Pages of one file: a cube may have one a band."""
-# Values that several pages share are counted for each.
+"""Pages of one file, at most; a cube may have one for each band."""
+# Values that several pages share count once for each page.
 _MOST_SHARED = 16
 _ALWAYS_LISTED = 2**20
 
-# Bytes of a value by its type; what is unknown counts as the largest.
+# Bytes of a value by its type; an unknown type counts as the largest.
 _SIZES = dict.fromkeys((1, 2, 6, 7), 1) | dict.fromkeys((3, 8), 2) | dict.fromkeys((4, 9, 11), 4)
 
 _DEFLATE, _LZMA = (8, 32946, 50013), (34925,)
 
 
 class _Layout(NamedTuple):
-    """How a file writes numbers: how many tags, a tag itself, and an offset."""
+    """The formats of numbers in a file: the number of tags, a tag, and an offset."""
 
     length: struct.Struct
     tag: struct.Struct
@@ -33,11 +33,11 @@ class _Layout(NamedTuple):
 
 
 def check_pages(path: Path) -> None:
-    """Walk the pages of a file.
+    """Check the pages of a file.
 
     Raises:
-        ValueError: pages that overlap or go on without end, or more values than the file holds.
-        InputError: more pages than a cube has bands.
+        ValueError: pages overlap or form a ring, or have more values than the file holds.
+        InputError: there are more pages than a cube has bands.
     """
     size = path.stat().st_size
     with path.open("rb") as file:
@@ -54,7 +54,7 @@ def check_pages(path: Path) -> None:
             if entries > size or values > _MOST_SHARED * size + _ALWAYS_LISTED:
                 raise ValueError("its pages list more values than the file holds")
         if at:
-            raise ValueError(f"its pages lie in a ring: the one at byte {at} follows itself")
+            raise ValueError(f"its pages form a ring: the page at byte {at} follows itself")
 
 
 def _layout(head: bytes) -> _Layout:
@@ -72,31 +72,31 @@ def _number(file: BinaryIO, form: struct.Struct) -> int:
 
 
 def _page(file: BinaryIO, at: int, layout: _Layout) -> tuple[int, int, int]:
-    """The bytes of a page's entries, those of their values, and where the next page is."""
+    """Return the bytes of a page's entries, the bytes of their values, and the next page."""
     file.seek(at)
     count = _number(file, layout.length)
     if not 0 < count <= 4096:
-        raise ValueError(f"the page at byte {at} has {count} tags, 1 to 4096 needed")
+        raise ValueError(f"the page at byte {at} has {count} tags; 1 to 4096 are needed")
     data = file.read(count * layout.tag.size)
     if len(data) < count * layout.tag.size:
         raise ValueError(f"the file ends inside the page at byte {at}")
     tags = layout.tag.iter_unpack(data)
     listed = sum(_SIZES.get(kind, 8) * values for _, kind, values in tags)
-    # Some writers leave out the offset after the last page.
+    # Some programs do not write the offset after the last page.
     end = file.read(layout.offset.size)
     following = layout.offset.unpack(end)[0] if len(end) == layout.offset.size else 0
     return len(data), listed, int(following)
 
 
 def check_segment(key: Any, data: bytes) -> None:
-    """Refuse a strip or tile whose unpacked bytes are far more than its pixels.
+    """Refuse a strip or tile that unpacks to far more bytes than its pixels have.
 
     Args:
-        key: tifffile's page, whose `chunks` are the shape of a segment.
-        data: as the file has it.
+        key: tifffile's page; its `chunks` are the shape of a segment.
+        data: the packed bytes.
 
     Raises:
-        ValueError: they are.
+        ValueError: it unpacks to too many bytes.
     """
     pixels = int(key.tilelength or key.rowsperstrip) * int(key.tilewidth or key.imagewidth)
     nominal = pixels * int(key.samplesperpixel) * max(1, int(key.bitspersample) // 8)

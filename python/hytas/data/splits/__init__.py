@@ -1,4 +1,4 @@
-"""Splits: which labelled pixels train, validate and test."""
+"""Split the labelled pixels of a scene into training, validation and test pixels."""
 
 from hytas.data.splits.cross_validation import BlockSplit, CubePixels
 from hytas.data.splits.make import check_seed, make_split, overlap_fraction

@@ -1,9 +1,10 @@
-"""Spatially disjoint splits: blocks of pixels on one side or the other, with a guard band.
+"""Spatially disjoint splits: whole blocks train or test, with a guard band between them.
 
-A patch sees its neighbours, so a random split lets training patches contain test pixels, and that
-flatters every patch model. Here no training patch contains a test pixel.
+A patch contains neighbours of its pixel. In a random split training patches therefore contain test
+pixels, which flatters every model of patches. Here no training patch contains a test pixel.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -12,14 +13,15 @@ import numpy.typing as npt
 from hytas.data.labels import LabelMap
 
 Pixels = npt.NDArray[np.int64]
+Units = npt.NDArray[np.integer]
 
 DRAWS = 20
-"""Deals of the blocks tried until every class lies on both sides."""
+"""Random deals of the blocks to try until every class is on both sides."""
 
 
 @dataclass(frozen=True, eq=False)
 class Sides:
-    """Pixels that may train and pixels that test, flat indices, and the classes on both sides."""
+    """Flat indices of possible training pixels and of test pixels, and the classes of both."""
 
     candidates: Pixels
     test: Pixels
@@ -28,31 +30,61 @@ class Sides:
 
     @property
     def score(self) -> int:
-        """Classes on both sides count three, trained only two, tested only nothing."""
+        """Return 3 for each class on both sides, 2 for each that is only trained, else 0."""
         return int((self.trained * (2 + self.tested)).sum())
 
 
 def split_blocks(
     labels: LabelMap, block: int, guard: int, parts: int, part: int, seed: int, draws: int
 ) -> Sides:
-    """Part the labelled pixels by blocks: one part tests, the others train.
+    """Deal blocks of labelled pixels to parts: one part tests, the others train.
 
     Args:
         labels: (H, W), 0 unlabelled, classes 1..C.
         block: side of the blocks, in pixels.
         guard: a pixel trains only if no test pixel lies within this many rows and columns.
-        parts: into how many parts of like class mixture the blocks are dealt.
-        part: the one that tests.
+        parts: number of parts; they get similar shares of each class.
+        part: the part that tests.
         seed: of the blocks' origin and the order of the deal.
-        draws: how many deals to choose among. Folds must share one, or they would overlap.
+        draws: number of deals to choose from; 1 for folds, which would overlap otherwise.
 
     Returns:
-        The sides, of the deal that has most classes on both.
+        The two sides, from the deal with most classes on both.
     """
+
+    def blocks(generator: np.random.Generator) -> Units:
+        height, width = labels.shape
+        top, left = generator.integers(0, block, size=2)
+        rows, columns = (np.arange(height) + top) // block, (np.arange(width) + left) // block
+        index: Units = rows[:, None] * (int(columns[-1]) + 1) + columns[None, :]
+        return index
+
+    return _split(labels, blocks, guard, parts, part, seed, draws)
+
+
+def split_polygons(
+    labels: LabelMap, polygons: Units, guard: int, parts: int, part: int, seed: int, draws: int
+) -> Sides:
+    """Part the labelled pixels by the polygons (H, W) that label them, as `split_blocks` does."""
+    _, units = np.unique(polygons, return_inverse=True)
+    units = units.reshape(polygons.shape)
+    return _split(labels, lambda _: units, guard, parts, part, seed, draws)
+
+
+def _split(
+    labels: LabelMap,
+    units: Callable[[np.random.Generator], Units],
+    guard: int,
+    parts: int,
+    part: int,
+    seed: int,
+    draws: int,
+) -> Sides:
+    """Part the labelled pixels by units (H, W), of which each deal may have others."""
     generator = np.random.default_rng(seed)
     best = None
     for _ in range(draws):
-        dealt = _deal(labels, block, parts, generator)
+        dealt = _deal(labels, units(generator), parts, generator)
         sides = _sides(labels, dealt == part, guard)
         if best is None or sides.score > best.score:
             best = sides
@@ -77,18 +109,13 @@ def near(mask: npt.NDArray[np.bool_], reach: int) -> npt.NDArray[np.bool_]:
 
 
 def _deal(
-    labels: LabelMap, block: int, parts: int, generator: np.random.Generator
+    labels: LabelMap, index: Units, parts: int, generator: np.random.Generator
 ) -> npt.NDArray[np.int64]:
-    """Return the part (H, W) of every pixel; the parts' class mixtures are kept alike.
+    """Return the part (H, W) of every pixel; all parts get similar shares of each class.
 
-    Greedy, as in stratified group k-fold: the blocks that hold the rarest classes go first, each to
-    the part that has least of the classes it holds.
+    The deal is greedy, as in stratified group k-fold. Units (blocks or polygons) with the rarest
+    classes come first. A unit goes to the part that has least of the unit's classes.
     """
-    height, width = labels.shape
-    top, left = generator.integers(0, block, size=2)
-    rows, columns = (np.arange(height) + top) // block, (np.arange(width) + left) // block
-    across = int(columns[-1]) + 1
-    index = rows[:, None] * across + columns[None, :]
     blocks = int(index.max()) + 1
     classes = int(labels.max())
     held = np.zeros((blocks, classes + 1))
@@ -99,7 +126,7 @@ def _deal(
     sums = np.zeros((parts, classes))
     dealt = np.zeros(blocks, dtype=np.int64)
     for number in order:
-        # What a part has of the classes in this block, weighed by how much of them is here.
+        # How much a part already has of the classes in this block, weighted by their pixels here.
         load = sums @ shares[number]
         lightest = np.flatnonzero(load <= load.min() + 1e-12)
         dealt[number] = generator.choice(lightest)

@@ -1,4 +1,4 @@
-"""Cross-validation over blocks of a cube, as scikit-learn's tools ask for it."""
+"""Cross-validation over blocks of a cube, for the tools of scikit-learn."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ from hytas.errors import InputError
 
 @dataclass(frozen=True, eq=False)
 class CubePixels:
-    """Labelled pixels of a cube that scikit-learn can index, each with the whole cube around it.
+    """Labelled pixels that scikit-learn can index, together with their whole cube.
 
     Attributes:
         cube: (H, W, bands).
@@ -43,7 +43,7 @@ class CubePixels:
         values = np.asarray(targets)
         if values.shape != self.pixels.shape:
             raise InputError(
-                f"labels of shape {values.shape}: must be one for each of {len(self)} pixels"
+                f"labels of shape {values.shape}: there must be one for each of {len(self)} pixels"
             )
         labels = np.zeros(self.cube.shape[:2], values.dtype)
         labels.ravel()[self.pixels] = values
@@ -53,8 +53,8 @@ class CubePixels:
 class BlockSplit:
     """Splitter over blocks of a cube, for `cross_val_score` and `GridSearchCV` of scikit-learn.
 
-    A cube cannot be cut into rows, as a table can: each pixel needs its neighbours. So the samples
-    are pixels that know their cube::
+    A cube cannot be cut into rows like a table, because each pixel needs its neighbours. So the
+    samples are pixels that keep their cube::
 
         pixels, targets = BlockSplit.samples(cube, labels)
         cross_val_score(HSIClassifier(), pixels, targets, cv=BlockSplit(folds=3))
@@ -62,13 +62,13 @@ class BlockSplit:
     No patch around a training pixel contains a test pixel.
 
     Args:
-        folds: parts that the blocks are dealt to; each tests once.
+        folds: number of parts that blocks are dealt to; each part tests once.
         block: side of a block, in pixels.
-        patch_size: side of the patch of the classifier.
-        seed: of the deal.
+        patch_size: side of the classifier's patch, or larger.
+        seed: of the random deal of blocks.
 
     Raises:
-        InputError: a number out of its range.
+        InputError: a number is out of its range.
     """
 
     def __init__(
@@ -89,7 +89,7 @@ class BlockSplit:
         """Return the labelled pixels of a cube (H, W, bands) and their labels (n,).
 
         Raises:
-            InputError: the labels (H, W) are not those of the cube, or all 0.
+            InputError: the labels do not have the cube's (H, W), or all are 0.
         """
         cube, labels = np.asarray(cube), np.asarray(labels)
         if cube.ndim != 3 or labels.shape != cube.shape[:2]:
@@ -107,12 +107,12 @@ class BlockSplit:
         return self.folds
 
     def split(self, x: Any, y: Any, groups: Any = None) -> Iterator[tuple[Pixels, Pixels]]:
-        """Yield the positions of the training and of the test pixels among `x`, for each fold.
+        """Yield the positions of training and test pixels in `x`, for each fold.
 
-        Test pixels of a class that is not trained are left out.
+        Test pixels whose class has no training pixel are left out.
 
         Raises:
-            InputError: `x` is not of `BlockSplit.samples`, or a fold has nothing to train or test.
+            InputError: `x` is not from `BlockSplit.samples`, or a fold has too few pixels.
         """
         if not isinstance(x, CubePixels):
             raise InputError(
@@ -130,6 +130,6 @@ class BlockSplit:
             if sides.trained.sum() < 2 or not test.size:
                 raise InputError(
                     f"BlockSplit: fold {part} of blocks of {self.block} leaves fewer than 2 "
-                    "classes to train, or none to test; take fewer folds, or another size"
+                    "classes to train, or none to test; choose fewer folds or another block"
                 )
             yield place[sides.candidates], place[test]

@@ -4,7 +4,7 @@ import numpy as np
 
 from hytas.data.labels import LabelMap
 from hytas.data.scene import Scene
-from hytas.data.splits.blocks import DRAWS, split_blocks
+from hytas.data.splits.blocks import DRAWS, Units, split_blocks, split_polygons
 from hytas.data.splits.settings import SplitSettings
 from hytas.data.splits.validation import Pixels
 from hytas.errors import InputError
@@ -19,14 +19,14 @@ def class_totals(scene: Scene, labels: LabelMap) -> list[int]:
 def from_maps(
     scene: Scene, counts: tuple[int, ...], generator: np.random.Generator
 ) -> tuple[Pixels, Pixels, tuple[str, ...]]:
-    """Return the pixels of the scene's maps, of the training map `counts` a class, and notes.
+    """Return training pixels of the scene's map, `counts` of each class, test pixels, and notes.
 
     Raises:
-        InputError: the scene has no maps, a class has no pixel to train on, or none to test on.
+        InputError: the scene has no maps, a class has no training pixel, or there is no test pixel.
     """
     if scene.train is None or scene.test is None:
         raise InputError(
-            f"split: 'fixed' needs a training and a test map, {scene.name} has one label map"
+            f"split: 'fixed' needs a training and a test map; {scene.name} has one label map"
         )
     trained, tested = (class_totals(scene, part) for part in (scene.train, scene.test))
     if 0 in trained:
@@ -51,10 +51,10 @@ def from_maps(
 def at_random(
     scene: Scene, counts: tuple[int, ...], published: bool, generator: np.random.Generator
 ) -> tuple[Pixels, Pixels, tuple[str, ...]]:
-    """Return `counts` pixels drawn of each class, the rest, and notes.
+    """Return `counts` random pixels of each class, the other pixels, and notes.
 
-    A class's only pixel trains. At most half of a class is drawn; all but one of it where the
-    counts are `published` ones.
+    At most half of a class is drawn; for `published` counts all but one pixel. The single pixel of
+    a class is a training pixel.
 
     Raises:
         InputError: no class has two pixels.
@@ -70,7 +70,7 @@ def at_random(
         for count, total in zip(counts, totals, strict=True)
     )
     notes = tuple(
-        f"{name} has one labelled pixel, which trains: it is not tested"
+        f"{name} has one labelled pixel, which is a training pixel: the class is not tested"
         for name, total in zip(scene.class_names, totals, strict=True)
         if total < 2
     )
@@ -82,24 +82,33 @@ def at_random(
 def by_blocks(
     scene: Scene, counts: tuple[int, ...], patch_size: int, settings: SplitSettings, seed: int
 ) -> tuple[Pixels, Pixels, tuple[str, ...]]:
-    """Return pixels drawn from blocks that train, all test pixels of the others, and notes.
+    """Return random pixels of training blocks, all pixels of test blocks, and notes.
+
+    Polygons take the place of blocks where the settings say so.
 
     Raises:
-        InputError: more folds than pixels, or fewer than two classes both train and test.
+        InputError: there are more folds than pixels, or fewer than two classes on both sides.
     """
-    two = settings.kind == "blocks"
+    two = settings.kind in ("blocks", "polygons")
     block, draws = settings.block, DRAWS if two else 1
     parts, part = (2, 0) if two else (settings.folds, settings.fold)
     pixels = int((scene.labels > 0).sum())
     if parts > pixels:
         raise InputError(f"folds: {parts} must be at most {pixels}, the labelled pixels")
     guard = patch_size // 2
-    sides = split_blocks(scene.labels, block, guard, parts, part, seed, draws)
+    if settings.kind == "polygons":
+        units = _polygons_of(scene)
+        sides = split_polygons(scene.labels, units, guard, parts, part, seed, draws)
+    else:
+        sides = split_blocks(scene.labels, block, guard, parts, part, seed, draws)
     if (sides.trained & sides.tested).sum() < 2:
         dealt = f"block: {block}" if two else f"folds: {parts} of blocks of {block}"
+        remedy = f"use {'fewer, or ' if parts > 2 else ''}another size"
+        if settings.kind == "polygons":
+            dealt, remedy = "split: 'polygons'", "draw more polygons of each class, or use blocks"
         raise InputError(
             f"{dealt} leaves fewer than 2 classes of {scene.name} both to train and to test on, "
-            f"with a guard band of {guard}: take {'fewer, or ' if parts > 2 else ''}another size"
+            f"with a guard band of {guard}: {remedy}"
         )
     labels = scene.labels.ravel()
     notes = []
@@ -129,10 +138,19 @@ def by_blocks(
     return _draw(scene, sides.candidates, counts, generator), test, tuple(notes)
 
 
+def _polygons_of(scene: Scene) -> Units:
+    if scene.polygons is None:
+        raise InputError(
+            "split: 'polygons' needs labels drawn as polygons or points (GeoJSON, GeoPackage, "
+            f"Shapefile), {scene.name} has a label map"
+        )
+    return scene.polygons
+
+
 def _draw(
     scene: Scene, pixels: Pixels, counts: tuple[int, ...], generator: np.random.Generator
 ) -> Pixels:
-    """Draw up to `counts` of the given pixels of each class."""
+    """Draw up to `counts` pixels of each class."""
     labels = scene.labels.ravel()[pixels]
     drawn = [
         generator.permutation(pixels[labels == label])[:count]

@@ -7,7 +7,7 @@ import numpy as np
 
 from hytas.data.patches import check_patch_size
 from hytas.data.scene import Scene
-from hytas.data.splits.blocks import DRAWS, near, split_blocks
+from hytas.data.splits.blocks import DRAWS, near, split_blocks, split_polygons
 from hytas.data.splits.kinds import at_random, by_blocks, class_totals, from_maps
 from hytas.data.splits.settings import SplitSettings
 from hytas.data.splits.split import AT_ONE_END, Split
@@ -18,10 +18,10 @@ DEFAULT_TRAIN_PER_CLASS = 50
 
 
 def check_seed(seed: int) -> None:
-    """Refuse seeds that not every generator takes.
+    """Refuse seeds that some generators do not accept.
 
     Raises:
-        InputError: not 0 to 2^32 - 1, the largest of scikit-learn.
+        InputError: not in 0 to 2^32 - 1, the range of scikit-learn.
     """
     if not 0 <= seed < 2**32:
         raise InputError(f"seed: {seed} must be 0 to {2**32 - 1}")
@@ -39,14 +39,14 @@ def make_split(
 
     Args:
         scene: to split.
-        settings: what is asked for; None is the default, "auto".
+        settings: how to split; None means the default, "auto".
         seed: of every draw.
-        patch_size: side of the patches that will be cut, for the guard band and the overlap.
-        changed: fields of the settings, such as `kind="blocks"` or `train_per_class=30`.
+        patch_size: side of the patches, for the guard band and the overlap.
+        changed: fields of the settings to change, such as `kind="blocks"` or `train_per_class=30`.
 
     Raises:
-        InputError: a setting out of its range, "fixed" without maps, a class without a pixel to
-            train on, or no pixel to test on.
+        InputError: a setting is out of its range, the kind is "fixed" without maps, a class has no
+            training pixel, or there is no test pixel.
     """
     check_patch_size(patch_size, scene.height, scene.width)
     check_seed(seed)
@@ -72,13 +72,18 @@ def make_split(
 def _usual(
     scene: Scene, settings: SplitSettings, patch_size: int, seed: int
 ) -> tuple[SplitSettings, tuple[str, ...]]:
-    """The settings with the kind, and the block size, that "auto" is for a scene; and a note."""
+    """Return the settings with the kind and block size that "auto" means for a scene; and notes."""
     if settings.kind != "auto":
         return settings, ()
     if scene.train is not None:
         return replace(settings, kind="fixed"), ()
     if scene.train_counts is not None:
         return replace(settings, kind="random"), ()
+    if scene.polygons is not None:
+        guard = patch_size // 2
+        sides = split_polygons(scene.labels, scene.polygons, guard, 2, 0, seed, DRAWS)
+        if (sides.trained & sides.tested).sum() >= 2:
+            return replace(settings, kind="polygons"), ()
     most, chosen, block = 0, 0, settings.block
     for size in (block, block // 2, block // 4):
         if size < 1:
@@ -88,16 +93,18 @@ def _usual(
         if both > most:
             most, chosen = both, size
     if most < 2:
-        note = "no blocks part this scene into training and test pixels: they are drawn at random"
+        note = (
+            "no blocks separate training and test pixels in this scene: pixels are drawn at random"
+        )
         return replace(settings, kind="random"), (note,)
     found = replace(settings, kind="blocks", block=chosen)
     if chosen == block:
         return found, ()
-    return found, (f"blocks of {chosen} pixels: those of {block} part fewer classes",)
+    return found, (f"blocks of {chosen} pixels: blocks of {block} separate fewer classes",)
 
 
 def _counts(scene: Scene, settings: SplitSettings) -> tuple[int, ...]:
-    """Return how many pixels of each class are asked for; () is all of a training map."""
+    """Return the wanted number of pixels of each class; () means all of a training map."""
     per_class, fraction = settings.train_per_class, settings.train_fraction
     if settings.kind == "fixed" and per_class is None and fraction is None:
         return ()
@@ -111,20 +118,20 @@ def _counts(scene: Scene, settings: SplitSettings) -> tuple[int, ...]:
 
 
 def _shortfalls(scene: Scene, chosen: Pixels, counts: tuple[int, ...]) -> tuple[str, ...]:
-    """A remark on the classes that train on fewer pixels than asked for, where there are any."""
+    """Return a note on the classes with fewer training pixels than asked for, if there are any."""
     if not counts:
         return ()
     found = class_totals(scene, scene.labels.ravel()[chosen])
     few = [
         f"{name} {got} of {wanted}"
         for name, got, wanted in zip(scene.class_names, found, counts, strict=True)
-        if 0 < got < wanted  # a class that is not trained at all has a remark of its own
+        if 0 < got < wanted  # another note names classes that are not trained at all
     ]
     return (f"fewer training pixels than asked for: {', '.join(few)}",) if few else ()
 
 
 def _not_chosen_on(scene: Scene, train: Pixels, validation: Pixels) -> tuple[str, ...]:
-    """A remark on the classes that are trained but not validated, if others are."""
+    """Return a note on the classes that are trained but not validated, while others are."""
     trained, validated = (
         class_totals(scene, scene.labels.ravel()[part]) for part in (train, validation)
     )
@@ -135,7 +142,7 @@ def _not_chosen_on(scene: Scene, train: Pixels, validation: Pixels) -> tuple[str
     ]
     if not missing or not validation.size:
         return ()
-    return (f"fewer than 3 training pixels, so none to validate on: {', '.join(missing)}",)
+    return (f"fewer than 3 training pixels, so none for validation: {', '.join(missing)}",)
 
 
 def overlap_fraction(shape: tuple[int, ...], train: Pixels, test: Pixels, patch_size: int) -> float:

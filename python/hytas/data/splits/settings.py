@@ -1,4 +1,4 @@
-"""What is asked of a split: its kind, and how many pixels train and validate."""
+"""The settings of a split: its kind, and the numbers of training and validation pixels."""
 
 import functools
 from collections.abc import Mapping
@@ -8,38 +8,46 @@ from typing import Any, Self, TypeVar
 from hytas.errors import InputError
 from hytas.settings import plain_numbers
 
-KINDS = ("auto", "fixed", "random", "blocks", "folds")
-MOST_BLOCK = 2**31 - 1  # pixels of a side: beyond any scene
+KINDS = ("auto", "fixed", "random", "blocks", "folds", "polygons")
+MOST_BLOCK = 2**31 - 1  # pixels of a side; larger than any scene
 Class = TypeVar("Class", bound=type[Any])
 
 
 @dataclass(frozen=True)
 class SplitSettings:
-    """How to split the labelled pixels of any scene; the command line has an option a field.
+    """How to split the labelled pixels of any scene; each field is an option of the commands.
+
+    The kinds are:
+
+    - "fixed" uses the scene's own maps. It draws training pixels from the training map if their
+      number is given.
+    - "random" draws pixels of each class and tests on the others. It draws at most half of a class;
+      for published counts, all but one pixel if necessary.
+    - "blocks" deals square blocks to two sides with a guard band, so that no training patch
+      contains a test pixel.
+    - "folds" deals blocks to `folds` parts; part number `fold` tests.
+    - "polygons" deals the polygons that label the scene, each as a whole, with the same guard band.
+    - "auto" is "fixed" if the scene has maps, and "random" for a scene that is known by name, as in
+      its published split. It is "polygons" if these label the scene and leave two classes on both
+      sides. Otherwise it is "blocks". If these leave a class on one side only, and
+      blocks of half or a quarter of the side do not, it uses the smaller ones. If no size
+      separates the scene, it is "random".
 
     Attributes:
-        kind: "fixed" takes the scene's own maps, or draws the training pixels asked for from its
-            training map; "random" draws pixels of each class, at most half of it (all but one, if
-            need be, for published counts), and tests on the rest; "blocks" deals square blocks to
-            two sides and leaves a guard band, so that no training patch contains a test pixel;
-            "folds" does so with `folds` parts, of which number `fold` tests; "auto" is "fixed"
-            where the scene has maps, "random" for a scene known by name, whose published split
-            that is, and else "blocks": half or a quarter as large where blocks of the size asked
-            for leave a class on one side only and smaller ones do not, and "random" where no size
-            parts the scene.
-        train_per_class: pixels a class, validation pixels included; None is what was published for
-            a named scene, else 50.
-        train_fraction: pixels a class, as a fraction of its labelled pixels (of "fixed", of those
-            in the training map); instead of the above.
-        validation_fraction: of the training pixels of each class, at least one where it has 3 or
-            more; 0 takes none. Of blocks and folds they are those at one end of the class, so
-            that what is chosen on them is chosen for ground that was not trained on, too.
+        kind: one of the above.
+        train_per_class: pixels of each class, validation pixels included; None means the published
+            number for a named scene, else 50.
+        train_fraction: share of the labelled pixels of each class (for "fixed", of the training
+            map), instead of a number.
+        validation_fraction: share of the training pixels of each class, at least one pixel if the
+            class has 3 or more; 0 means none. For blocks and folds these pixels lie at one end of
+            the class, so that they resemble ground without training pixels.
         block: side of the blocks, in pixels.
-        folds: parts that the blocks are dealt to.
+        folds: number of parts that blocks are dealt to.
         fold: the part that tests, from 0.
 
     Raises:
-        InputError: an unknown kind, a number out of its range, or two that exclude each other.
+        InputError: the kind is unknown, a number is out of its range, or two exclude each other.
     """
 
     kind: str = "auto"
@@ -72,17 +80,17 @@ class SplitSettings:
         if self.folds < 2:
             raise InputError(f"folds: {self.folds} must be at least 2")
         if self.fold != 0 and self.kind != "folds":
-            raise InputError(f"fold {self.fold}: is for the split folds, not {self.kind}")
+            raise InputError(f"fold {self.fold}: is only for the split 'folds', not {self.kind!r}")
         if not 0 <= self.fold < self.folds:
             raise InputError(f"fold: {self.fold} must be 0 to {self.folds - 1}")
 
     def options(self) -> dict[str, Any]:
-        """Return the settings by the names of their options, where `kind` is called `split`."""
+        """Return the settings by the names of their options; `kind` has the name `split`."""
         return {option: getattr(self, name) for option, name in OPTIONS.items()}
 
     @classmethod
     def from_options(cls, values: Mapping[str, Any]) -> Self:
-        """Return the settings of `options()`; those left out have their defaults.
+        """Return the settings for values of `options()`; missing ones have their defaults.
 
         Raises:
             InputError: as for the settings.
@@ -90,17 +98,17 @@ class SplitSettings:
         return cls(**{OPTIONS[option]: value for option, value in values.items()})
 
 
-# The name of an option -> the field. `split` alone says which kind, wherever a user meets it.
+# Name of an option -> field. For users the kind has the name `split`.
 OPTIONS = {
     "split" if item.name == "kind" else item.name: item.name for item in fields(SplitSettings)
 }
 
 
 def takes_split_options(settings: Class) -> Class:
-    """Let a dataclass with a field `split` take its parts by name as well.
+    """Let a dataclass with a field `split` accept the fields of the split as well.
 
-    `C(split="blocks", block=8)` is `C(split=SplitSettings("blocks", block=8))`. With
-    `dataclasses.replace`, a part alone changes that part, and a kind begins a split afresh.
+    `C(split="blocks", block=8)` means `C(split=SplitSettings("blocks", block=8))`. With
+    `dataclasses.replace` a single field changes only that field; a kind resets all others.
     """
     plain = settings.__init__
 

@@ -1,4 +1,4 @@
-"""Which labelled pixels train, validate and test."""
+"""The training, validation and test pixels of a scene."""
 
 import json
 from dataclasses import dataclass
@@ -14,10 +14,10 @@ from hytas.data.splits.validation import Pixels, further_folds
 from hytas.errors import InputError
 from hytas.files import atomic_write
 
-AT_ONE_END = ("blocks", "folds")
-"""Kinds whose validation pixels are taken from one side of each class's area: less like those
-trained on than a random draw would be, although no guard band parts them."""
-FOLDS_STREAM = 5  # beside the seed: another draw than the split's
+AT_ONE_END = ("blocks", "folds", "polygons")
+"""Kinds whose validation pixels lie on one side of each class's area. They resemble the training
+pixels less than a random draw, although there is no guard band."""
+FOLDS_STREAM = 5  # joins the seed, so that folds are another draw than the split
 
 
 @dataclass(frozen=True, eq=False)
@@ -26,14 +26,14 @@ class Split:
 
     Attributes:
         train: pixels to fit on.
-        validation: taken from the training pixels, to choose on.
-        test: pixels to report on, never looked at before.
-        kind: "fixed" (the file's own), "random", "blocks" or "folds".
+        validation: pixels taken from the training pixels, to choose models on.
+        test: pixels for the final report; nothing else uses them.
+        kind: "fixed" (the file's own), "random", "blocks", "folds" or "polygons".
         seed: of the draw.
-        patch_size: for which `overlap` was counted.
+        patch_size: side of the patches for `overlap`.
         overlap: fraction of test pixels inside the patch of a training or validation pixel.
-        notes: one-line remarks, naming the classes that are not trained, not validated or not
-            tested, and those with fewer training pixels than asked for.
+        notes: one-line remarks on classes that are not trained, not validated or not tested, or
+            have fewer training pixels than asked for.
     """
 
     train: Pixels
@@ -47,44 +47,45 @@ class Split:
 
     @property
     def learnable(self) -> Pixels:
-        """Training and validation pixels together, ascending."""
+        """Return training and validation pixels together, ascending."""
         return np.union1d(self.train, self.validation)
 
     def folds(self, scene: Scene, enough: int) -> list[tuple[Pixels, Pixels]]:
-        """Pairs of training and validation pixels: this one, then pairs of the same pixels.
+        """Return pairs of training and validation pixels; the first pair is this split's.
 
         Args:
-            scene: that was split.
-            enough: validation pixels of all pairs together, at which there are enough; there are
-                never more than five pairs, nor than there are pixels for.
+            scene: the scene of the split.
+            enough: number of validation pixels in all pairs that is enough. There are at most five
+                pairs, and fewer if pixels are few.
         """
         pair = self.train, self.validation
         generator = np.random.default_rng([self.seed, FOLDS_STREAM])
         return [pair, *further_folds(scene, *pair, enough, self.kind in AT_ONE_END, generator)]
 
     def folds_like_test(self, scene: Scene, block: int, enough: int) -> list[tuple[Pixels, Pixels]]:
-        """Pairs of `learnable` pixels whose second parts lie as the test pixels lie.
+        """Return pairs of `learnable` pixels; the second part of a pair resembles the test pixels.
 
-        Of a split by blocks these are whole blocks beyond a guard band, where there are any: what
-        lies beside the pixels that are learnt is classified far better than what is tested. Else
-        they are those of `folds`. There is no pair without validation pixels.
+        In a split by blocks the second parts are whole blocks beyond a guard band, if there are
+        any. Pixels next to training pixels would be classified far better than test pixels.
+        Otherwise the pairs are those of `folds`. Without validation pixels there is no pair.
 
         Args:
-            scene: that was split.
+            scene: the scene of the split.
             block: side of the blocks.
-            enough: held-out pixels of all pairs together.
+            enough: least number of held-out pixels in all pairs.
         """
         if not self.validation.size:
             return []
         if self.kind in AT_ONE_END:
             guard = self.patch_size // 2
-            pairs = folds_apart(scene, self.learnable, block, guard, self.seed, enough)
+            polygons = self.kind == "polygons"
+            pairs = folds_apart(scene, self.learnable, block, guard, self.seed, enough, polygons)
             if pairs:
                 return pairs
         return self.folds(scene, enough)
 
     def describe(self) -> str:
-        """Return one line to print, with the overlap, and whether figures will be optimistic."""
+        """Return one line with the counts and the overlap; it says if figures are optimistic."""
         counts = f"{self.train.size} training, {self.validation.size} validation"
         line = f"{self.kind} split: {counts}, {self.test.size} test pixels"
         optimistic = "optimistic: " if self.overlap > 0 else ""
@@ -94,7 +95,7 @@ class Split:
         )
 
     def save(self, path: str | Path) -> None:
-        """Write a .npz file, whole or not at all."""
+        """Write a .npz file, completely or not at all."""
         with atomic_write(path) as temporary, temporary.open("wb") as file:
             np.savez_compressed(
                 file,
@@ -110,7 +111,7 @@ class Split:
 
     @classmethod
     def load(cls, path: str | Path) -> Self:
-        """Read what `save` wrote.
+        """Read a file that `save` wrote.
 
         Raises:
             InputError: the file is missing, broken, or not a split.

@@ -1,4 +1,4 @@
-"""Which training pixels are kept to choose on."""
+"""Take validation pixels from the training pixels."""
 
 import numpy as np
 import numpy.typing as npt
@@ -17,10 +17,10 @@ def take_validation(
     at_one_end: bool,
     generator: np.random.Generator,
 ) -> tuple[Pixels, Pixels]:
-    """Part the training pixels class by class; a class of fewer than 3 keeps them all.
+    """Take validation pixels from each class; a class with fewer than 3 pixels gives none.
 
     Args:
-        at_one_end: take the pixels that lie farthest in a random direction, not any.
+        at_one_end: take the pixels that lie farthest in a random direction, not random ones.
 
     Returns:
         Training and validation pixels.
@@ -45,13 +45,13 @@ def further_folds(
     at_one_end: bool,
     generator: np.random.Generator,
 ) -> list[tuple[Pixels, Pixels]]:
-    """Pairs of training and validation pixels beside the one given, for cross-validation.
+    """Return more pairs of training and validation pixels, for cross-validation.
 
-    Each validates on other training pixels, of each class as many as `validation` holds.
+    Each pair validates on other training pixels, with the class counts of `validation`.
 
     Args:
-        enough: no further pair once all validation pixels are so many.
-        at_one_end: those of one pair lie side by side in a random direction.
+        enough: stop when all pairs together have this many validation pixels.
+        at_one_end: take the pixels of a pair side by side in a random direction.
     """
     labels = scene.labels.ravel()
     everything = np.union1d(train, validation)
@@ -75,7 +75,7 @@ def further_folds(
 def _in_a_row(
     scene: Scene, pixels: Pixels, at_one_end: bool, generator: np.random.Generator
 ) -> Pixels:
-    """The pixels of a class in the order in which they are taken."""
+    """Return the pixels of a class in the order in which they are taken."""
     pixels = generator.permutation(pixels)
     if not at_one_end:
         return pixels

@@ -1,0 +1,46 @@
+"""`hytas report`: one page about a run, or several side by side."""
+
+from pathlib import Path
+
+import click
+
+from hytas.cli.progress import echo
+from hytas.errors import InputError
+
+
+@click.command()
+@click.argument("runs", nargs=-1, required=True, metavar="RUN...")
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path),
+    default=Path("report.html"),
+    show_default=True,
+    help="The page: one HTML file that needs no network.",
+)
+@click.option("--data", help="Where the scene lies now, if the run of an older version needs it.")
+@click.option("--labels", help="Where the labels of that scene lie now.")
+def report(runs: tuple[str, ...], out: Path, data: str | None, labels: str | None) -> None:
+    """Write one page about each RUN, the folder of a search or a training.
+
+    A run that is not finished is shown as far as it is. Several runs stand side by side.
+
+    \b
+    hytas report runs/ip --out report.html
+    hytas report runs/ip-s0 runs/ip-s1 runs/ip-s2 --out seeds.html
+    """
+    from hytas.files import check_folder
+
+    if out.suffix.lower() not in (".html", ".htm"):
+        raise InputError(f"out: {out} must end in .html")
+    if out.is_dir():
+        raise InputError(f"out: {out} is a folder, a file name needed")
+    check_folder(out, "out")
+    from hytas.cli.console import Console
+    from hytas.run.reporting import report_runs
+
+    console = Console()
+    try:
+        report_runs(runs, out, data=data, labels=labels, report=console)
+    finally:
+        console.close()
+    echo(f"written   {out} ({out.stat().st_size / 1e6:.2f} MB)")

@@ -1,0 +1,234 @@
+"""`hytas supernet`: one set of weights for all networks of a budget, and its subnets."""
+
+import json
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from hytas.cli import options
+from hytas.cli.progress import echo
+from hytas.spaces import DEFAULT_SPACE
+
+if TYPE_CHECKING:
+    from hytas.run import Member
+
+STEPS = 3000
+
+
+@click.group()
+def supernet() -> None:
+    """Train weights that all networks of a budget share, and export the best of each size."""
+
+
+@supernet.command()
+@click.option(
+    "--budget",
+    "budgets",
+    type=options.BudgetType(),
+    multiple=True,
+    required=True,
+    help="The range that subnets are drawn from: 20K..500K-params; repeat for several.",
+)
+@options.scene_options(required=False)
+@click.option(
+    "--space",
+    default=DEFAULT_SPACE,
+    show_default=True,
+    help="Search space, or space file; weights are worth more in a space of one kind of tokens.",
+)
+@click.option("--out", required=True, help="Folder of the supernet.")
+@click.option(
+    "--method",
+    type=click.Choice(["uniform", "sandwich"]),
+    default="uniform",
+    show_default=True,
+    help="A step trains one drawn subnet, or the largest, the smallest and two drawn ones.",
+)
+@click.option(
+    "--uniform",
+    type=click.Choice(["choices", "architectures"]),
+    default="choices",
+    show_default=True,
+    help="What is drawn with equal chances: choices of each gene, or architectures.",
+)
+@click.option(
+    "--soft-labels",
+    is_flag=True,
+    help="With sandwich: the other subnets learn the probabilities of the largest one.",
+)
+@click.option(
+    "--steps", type=int, default=STEPS, show_default=True, help="Optimiser steps of the training."
+)
+@click.option(
+    "--recipe",
+    multiple=True,
+    metavar="NAME=VALUE",
+    help="Setting of the training, as mixup=0.4; repeat for several.",
+)
+@click.option(
+    "--presets",
+    default="full",
+    show_default=True,
+    help="Named recipe to begin from: full, light or plain.",
+)
+@options.preparation_options
+@options.seed_option
+@options.device_option
+def train(
+    budgets: tuple[str, ...],
+    out: str,
+    method: str,
+    uniform: str,
+    soft_labels: bool,
+    steps: int,
+    recipe: tuple[str, ...],
+    device: str,
+    **settings: Any,
+) -> None:
+    """Train the supernet of a budget range for a scene. The same command again resumes.
+
+    \b
+    hytas supernet train --data IndianPine.mat --budget 20K..500K-params --out sup
+    hytas supernet export sup --budget 50K-params --budget 200K-params
+    """
+    from hytas.cli.console import Console
+    from hytas.run import RunConfig, train_supernet
+    from hytas.supernet import SupernetSettings
+    from hytas.train import Recipe
+
+    usual = Recipe(steps=steps, most_epochs=None, patience=1.0)
+    settings["budget"] = ",".join(budgets)
+    config = RunConfig(
+        proxy="inherited",
+        recipe=usual.changed(recipe),
+        supernet_settings=SupernetSettings(method, uniform, soft_labels),
+        **options.absolute_paths(settings),
+    )
+    console = Console()
+    try:
+        path = train_supernet(config, config.load_scene(), out, device=device, report=console)
+    finally:
+        console.close()
+    echo(f"{path}\nnext: hytas supernet export {out} --budget ...")
+
+
+@supernet.command()
+@click.argument("folder")
+@click.option(
+    "--budget",
+    "budgets",
+    type=options.BudgetType(),
+    multiple=True,
+    required=True,
+    help="A subnet is exported for each: 50K-params, 3ms-latency@t.json; repeatable.",
+)
+@click.option(
+    "--alone", is_flag=True, help="Train each architecture alone, too, for as many steps."
+)
+@click.option("--population", type=int, help="Architectures a generation.  [default: 50]")
+@click.option("--generations", type=int, help="Generations of each search.  [default: 20]")
+@options.device_option
+@options.json_option
+def export(
+    folder: str,
+    budgets: tuple[str, ...],
+    alone: bool,
+    population: int | None,
+    generations: int | None,
+    device: str,
+    as_json: bool,
+) -> None:
+    """Export the best subnet of each budget from the supernet in FOLDER.
+
+    Each is an ordinary run in a folder of its own. family.csv and family.svg compare them.
+    family.npz holds the weights of all, and slices.json says how to cut each (docs/supernets.md).
+
+    \b
+    hytas supernet export sup --budget 50K-params --budget 200K-params --alone
+    """
+    from hytas.cli.console import Console
+    from hytas.run import RunFolder, export_family
+
+    config, _ = RunFolder(folder).read_config()
+    chosen = [options.budget_from_the_root(budget) for budget in dict.fromkeys(budgets)]
+    console = Console()
+    try:
+        with options.run_argument():
+            members = export_family(
+                config,
+                config.load_scene(),
+                folder,
+                chosen,
+                alone=alone,
+                population=population,
+                generations=generations,
+                device=device,
+                report=console,
+            )
+    finally:
+        console.close()
+    if as_json:
+        shown = [{**asdict(each), "folder": str(each.folder)} for each in members]
+        echo(json.dumps(shown, indent=1))
+        return
+    _print_family(members)
+
+
+def _print_family(members: "list[Member]") -> None:
+    echo(f"\n{'budget':<24} {'params':>10}  validation OA  test OA  trained alone")
+    for each in members:
+        alone = "-" if each.alone is None else f"{each.alone:.4f}"
+        echo(
+            f"{each.name:<24} {each.costs.get('params', 0):>10,}  {each.validation:>13.4f}  "
+            f"{each.test:.4f}   {alone}"
+        )
+    echo("\nvalidation pixels chose the subnets; test pixels did not")
+
+
+@supernet.command()
+@click.argument("folder")
+@click.option(
+    "--budget",
+    "budgets",
+    type=options.BudgetType(),
+    multiple=True,
+    required=True,
+    help="Subnets of like size are drawn inside it: 60K..140K-params.",
+)
+@click.option("--count", type=int, default=20, show_default=True, help="Subnets to draw.")
+@options.device_option
+@options.json_option
+def rank(folder: str, budgets: tuple[str, ...], count: int, device: str, as_json: bool) -> None:
+    """Say how well inherited weights rank subnets, beside cheap rivals (AutoFormer's table 1).
+
+    Each subnet is trained alone by the supernet's recipe, which takes as long as COUNT final
+    trainings. The same command again goes on where it was stopped.
+
+    \b
+    hytas supernet rank sup --budget 60K..140K-params --count 5
+    """
+    from hytas.cli.console import Console
+    from hytas.run import RunFolder, rank_subnets
+
+    config, _ = RunFolder(folder).read_config()
+    budget = options.budget_from_the_root(",".join(budgets))
+    console = Console()
+    try:
+        with options.run_argument():
+            rows, ranks = rank_subnets(
+                config, config.load_scene(), folder, budget, count, device=device, report=console
+            )
+    finally:
+        console.close()
+    if as_json:
+        echo(json.dumps({"subnets": rows, "ranks": [asdict(each) for each in ranks]}, indent=1))
+        return
+    echo(f"\n{'params':>10}  inherited  trained alone (test accuracy)")
+    for row in rows:
+        echo(f"{row['params']:>10,.0f}  {row['inherited_test']:>9.4f}  {row['alone_test']:.4f}")
+    echo(f"\n{'ranker':<12} Spearman with trained alone, interval of 90 %")
+    for each in ranks:
+        shown = "-" if each.spearman is None else f"{each.spearman:+.2f}"
+        ends = "" if each.low is None else f"  ({each.low:+.2f} to {each.high:+.2f})"
+        echo(f"{each.ranker:<12} {shown}{ends}")

@@ -1,0 +1,81 @@
+"""Regions of interest that ENVI writes as text: pixels under the name and colour of a region."""
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from hytas.data.drawn.shapes import Drawing, Reading, Shape, check_amount
+from hytas.errors import InputError
+
+_FIRST = b"; ENVI Output of ROIs"
+NAME, COLOUR = "ROI name", "color"
+
+
+def matches(head: bytes, path: Path) -> bool:
+    """Tell the first line."""
+    return head.startswith(_FIRST)
+
+
+def read(path: Path, reading: Reading) -> Drawing:
+    """Read the pixels of each region; ENVI counts them from 1.
+
+    Raises:
+        InputError: a file without positions of pixels, or with fewer than it says.
+    """
+    regions: list[dict[str, Any]] = []
+    columns: list[str] = []
+    size = None
+    numbers: list[list[str]] = []
+    for line in path.read_text(encoding="utf-8", errors="replace").splitlines():
+        if not line.startswith(";"):
+            if line.strip():
+                numbers.append(line.split())
+            continue
+        name, colon, value = line[1:].partition(":")
+        name, value = name.strip().lower(), value.strip()
+        if name == "roi name":
+            regions.append({NAME: value, COLOUR: None, "npts": 0})
+        elif regions and name == "roi rgb value":
+            regions[-1][COLOUR] = _colour(value)
+        elif regions and name == "roi npts":
+            regions[-1]["npts"] = int(value) if value.isascii() and value.isdigit() else 0
+        elif name == "file dimension":
+            found = re.fullmatch(r"(\d{1,9}) x (\d{1,9})", value)
+            size = (int(found[2]), int(found[1])) if found else None
+        elif not colon and {"X", "Y"} <= set(line[1:].split()):
+            columns = line[1:].split()
+    if not columns:
+        raise InputError(f"{path} has no columns X and Y: export the regions with their pixels")
+    at = columns.index("X"), columns.index("Y")
+    shapes = tuple(check_amount(_shapes(regions, numbers, at)))
+    return Drawing("ENVI ROI", shapes, None, True, size)
+
+
+def _colour(text: str) -> tuple[int, int, int] | None:
+    found = re.fullmatch(r"\{\s*(\d{1,3}),\s*(\d{1,3}),\s*(\d{1,3})\s*\}", text)
+    levels = [int(level) for level in found.groups()] if found else []
+    if len(levels) != 3 or max(levels) > 255:
+        return None
+    return levels[0], levels[1], levels[2]
+
+
+def _shapes(
+    regions: list[dict[str, Any]], numbers: list[list[str]], at: tuple[int, int]
+) -> Iterator[Shape]:
+    start = 0
+    for number, region in enumerate(regions, start=1):
+        lines = numbers[start : start + region["npts"]]
+        start += region["npts"]
+        if len(lines) < region["npts"]:
+            raise InputError(f"region {region[NAME]!r} has fewer pixels than it says")
+        try:
+            points = np.array([[float(line[i]) - 0.5 for i in at] for line in lines])
+        except (IndexError, ValueError):
+            points = np.full((1, 2), np.nan)
+        if not np.isfinite(points).all():
+            raise InputError(f"region {region[NAME]!r}: X and Y of its pixels must be numbers")
+        fields = {NAME: region[NAME], COLOUR: region[COLOUR]}
+        yield Shape(number, fields, points=points.reshape(-1, 2))

@@ -1,0 +1,106 @@
+"""Where the pixels of a scene in sensor geometry lie on the earth."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from hytas.data.contents import Array, Rows, Variable
+from hytas.data.geo import Geo
+
+Degrees = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Lookup:
+    """A geographic lookup table: for each pixel of a map grid, the pixel of the scene.
+
+    Attributes:
+        rows, columns: (h, w) numbers from 1; 0 where the scene has no pixel. A negative number
+            marks a pixel that is repeated to fill a gap.
+        geo: where the grid lies.
+    """
+
+    rows: Variable
+    columns: Variable
+    geo: Geo
+
+
+@dataclass(frozen=True)
+class Location:
+    """Latitude and longitude of each pixel's centre, (H, W) degrees on WGS 84.
+
+    Attributes:
+        latitude, longitude: not yet read.
+        lookup: the table to a map grid, or None.
+    """
+
+    latitude: Variable
+    longitude: Variable
+    lookup: Lookup | None = None
+
+    @classmethod
+    def of(
+        cls, found: Mapping[str, Variable], latitude: str, longitude: str, shape: tuple[int, ...]
+    ) -> Self | None:
+        """Return the location that two variables of a file tell, if they fit a cube (H, W, B)."""
+        north, east = found.get(latitude), found.get(longitude)
+        if north is None or east is None or not north.shape == east.shape == shape[:2]:
+            return None
+        return cls(north, east)
+
+    def read(self) -> tuple[Degrees, Degrees]:
+        """Return longitudes and latitudes (H, W), NaN where the product has none.
+
+        Raises:
+            InputError: arrays that take far more memory than bytes of the file.
+        """
+        longitude, latitude = (
+            np.asarray(each.values(), np.float64) for each in (self.longitude, self.latitude)
+        )
+        outside = ~((np.abs(longitude) <= 360) & (np.abs(latitude) <= 90))
+        return np.where(outside, np.nan, longitude), np.where(outside, np.nan, latitude)
+
+
+@dataclass(frozen=True)
+class Orthorectified:
+    """A map in sensor geometry, read by rows of the grid of a lookup table; 0 outside the scene.
+
+    Attributes:
+        values: (H, W).
+        lookup: of the scene.
+    """
+
+    values: Rows
+    lookup: Lookup
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Height and width of the grid."""
+        return self.lookup.rows.shape
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """Element type of the map."""
+        return self.values.dtype
+
+    def __getitem__(self, rows: slice) -> Array:
+        """Return rows (h, w) of the grid."""
+        start, stop, _ = rows.indices(self.shape[0])
+        window = slice(start, stop), slice(0, self.shape[1])
+        line, column = (_numbers(each, *window) for each in (self.lookup.rows, self.lookup.columns))
+        height, width = self.values.shape[:2]
+        inside = (line > 0) & (line <= height) & (column > 0) & (column <= width)
+        result = np.zeros(line.shape, self.dtype)
+        if inside.any():
+            top = int(line[inside].min()) - 1
+            block = self.values[top : int(line[inside].max())]
+            result[inside] = block[line[inside] - 1 - top, column[inside] - 1]
+        return result
+
+
+def _numbers(variable: Variable, rows: slice, columns: slice) -> npt.NDArray[np.int64]:
+    values = variable.window(rows, columns) if variable.window else variable.values()[rows, columns]
+    return np.abs(values.astype(np.int64))

@@ -1,0 +1,34 @@
+"""The table of products: one file a mission, one line of registration here."""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+from hytas.data.contents import Contents
+from hytas.data.products import dlr, emit, pace, prisma
+
+
+class Product(NamedTuple):
+    """A product: whether a file's contents are one, and what they mean as one."""
+
+    matches: Callable[[Contents], bool]
+    refine: Callable[[Contents], Contents]
+
+
+PRODUCTS = (
+    Product(emit.matches, emit.refine),
+    Product(prisma.matches, prisma.refine),
+    Product(pace.matches, pace.refine),
+    Product(dlr.matches, dlr.refine),
+)
+
+
+def refined(contents: Contents) -> Contents:
+    """Return the contents of a file as those of the product that it is, if it is one.
+
+    Raises:
+        InputError: a product that is not whole.
+    """
+    for product in PRODUCTS:
+        if product.matches(contents):
+            return product.refine(contents)
+    return contents

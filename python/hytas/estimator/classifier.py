@@ -1,0 +1,326 @@
+"""An estimator that searches, trains and exports, with the conventions of scikit-learn."""
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils.validation import check_is_fitted
+
+from hytas.data import CubePixels, PatchReader, Scene, SplitSettings, holds_data, scene_from_arrays
+from hytas.deploy import DeployedModel, classify_scene
+from hytas.deploy.scene import chosen_smoothing, smoothed_rows
+from hytas.errors import InputError
+from hytas.estimator.arguments import (
+    DEVICES,
+    Array,
+    as_cube,
+    by,
+    check_types,
+    pixels_and_cube,
+    seed_of,
+)
+from hytas.estimator.messages import python_arguments
+from hytas.estimator.persistence import format_of, keep, run_folder, write_format, write_onnx
+from hytas.proxies import parse_proxies
+from hytas.run import RunConfig, run_pipeline
+from hytas.run.report import Lines, Report, Silent
+from hytas.spaces import DEFAULT_SPACE, parse_budget
+from hytas.train import Recipe
+
+PROBA_ROWS = 16
+"""Rows of a cube that are read at a time for smoothed probabilities."""
+
+
+class HSIClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+    """Search, train and export a transformer for a labelled cube, as `hytas-search` does.
+
+    A sample is a pixel with its neighbours. So the input is the whole cube (H, W, bands), and the
+    target is a label map (H, W) with 0 for unlabelled pixels. `fit` trains on every labelled pixel
+    that it gets. Score on other pixels, best on pixels that are not neighbours of these:
+    `hytas.BlockSplit` gives such pixels to `cross_val_score` and `GridSearchCV`.
+
+    Args:
+        budget: limits of the search, such as "500K-params" or "2M-params,3ms-latency@table.json".
+        proxy: proxies that score candidates; the first one ranks them.
+        space: search space.
+        strategy: how the engine selects candidates.
+        population: candidates in a generation.
+        generations: number of generations.
+        finalists: candidates that race at the end of the search. 1 takes the proxy's first choice.
+            None means 16, or 1 if `validation_fraction` leaves no pixels to rank on.
+        patch_size: side of the patch around a pixel; odd.
+        band_group: neighbouring bands in a token, if the space has no gene for it.
+        bands: bands to start from, such as "1-103,110-148"; None for all.
+        scaling: "standard" or "minmax".
+        nodata: the no-data value of the cube, or None.
+        validation_fraction: share of the labelled pixels that the race ranks on. The final training
+            uses these pixels, too.
+        epochs: of the final training; None takes the recipe's number of steps.
+        recipe: `hytas.Recipe` of the race and the final training; None for the default.
+        smooth: whether class probabilities are smoothed by a guided filter: "guided", "none", or
+            "auto", as the pixels held out for validation say.
+        random_state: seed of search, proxies and training; None draws one.
+        device: "auto", "cpu" or "cuda".
+        work_dir: folder that keeps the runs, one for each scene and set of settings. There a `fit`
+            that was killed goes on, and a finished one is read. None uses a temporary folder, which
+            is removed with the estimator.
+        verbose: whether the progress is printed to standard error.
+
+    Attributes:
+        classes_: (C,) class ids, in the labels' type.
+        n_features_in_: bands of the cube.
+        architecture_: the winner, a plain mapping.
+        outcome_: `hytas.Outcome` of the run. Its accuracy is on the pixels that `fit` got.
+        run_dir_: folder of the run.
+        seed_: the seed used.
+    """
+
+    def __init__(
+        self,
+        budget: str = "500K-params",
+        proxy: str = "dss",
+        *,
+        space: str = DEFAULT_SPACE,
+        strategy: str = "evolution",
+        population: int = 50,
+        generations: int = 20,
+        finalists: int | None = None,
+        patch_size: int = 7,
+        band_group: int = 3,
+        bands: str | None = None,
+        scaling: str = "standard",
+        nodata: float | None = None,
+        validation_fraction: float = 0.2,
+        epochs: int | None = None,
+        recipe: Recipe | None = None,
+        smooth: str = "auto",
+        random_state: int | np.random.RandomState | None = 0,
+        device: str = "auto",
+        work_dir: str | Path | None = None,
+        verbose: bool = False,
+    ) -> None:
+        self.budget = budget
+        self.proxy = proxy
+        self.space = space
+        self.strategy = strategy
+        self.population = population
+        self.generations = generations
+        self.finalists = finalists
+        self.patch_size = patch_size
+        self.band_group = band_group
+        self.bands = bands
+        self.scaling = scaling
+        self.nodata = nodata
+        self.validation_fraction = validation_fraction
+        self.epochs = epochs
+        self.recipe = recipe
+        self.smooth = smooth
+        self.random_state = random_state
+        self.device = device
+        self.work_dir = work_dir
+        self.verbose = verbose
+
+    def fit(self, cube: Array | CubePixels, labels: Array) -> Self:
+        """Search for the best architecture under the budget, train it, and export and check it.
+
+        Args:
+            cube: (H, W, bands), raw values of the sensor, of any real type; or the pixels of
+                `hytas.BlockSplit.samples`, which `predict` and `score` accept as well.
+            labels: (H, W) class ids, 0 unlabelled; or (n,), one id for each of these pixels.
+
+        Raises:
+            InputError: arrays that are not a scene, or settings that do not fit the scene.
+            ExportError: the exported file gives other results than torch.
+            OSError: the work folder cannot be written.
+        """
+        check_types(self)
+        if isinstance(cube, CubePixels):
+            labels, cube = cube.label_map(labels), cube.cube
+        cube, labels = np.asarray(cube), np.asarray(labels)
+        with python_arguments(rows=True):
+            scene = scene_from_arrays(
+                cube, labels, name="cube", nodata=self.nodata, bands=self.bands
+            )
+        # The caller of `fit` has split already: all pixels train, and the file is checked on them.
+        scene = replace(scene, train=scene.labels, test=scene.labels)
+        seed = seed_of(self.random_state)
+        config = self._config(seed)
+        folder, forget = run_folder(self, self.work_dir, config, scene)
+        report: Report = Lines() if self.verbose else Silent()
+        try:
+            with python_arguments(rows=True):
+                # All labelled pixels are trained on, so there is nothing to compare on.
+                outcome = run_pipeline(
+                    config, scene, folder, device=self.device, report=report, references=False
+                )
+        except BaseException:  # an earlier fit stays
+            forget()
+            raise
+        getattr(self, "_forget", keep)()
+        self._forget = forget
+        self._scene: Scene | None = scene
+        self._content = (folder / "model.onnx").read_bytes()
+        self._deployed: DeployedModel | None = None
+        self.classes_ = np.asarray(scene.class_ids, dtype=labels.dtype)
+        self.n_features_in_ = scene.bands
+        self.architecture_, self.outcome_ = outcome.architecture, outcome
+        self.run_dir_, self.seed_ = folder, seed
+        return self
+
+    def predict(self, cube: Array) -> Array:
+        """Return the class ids (H, W) of a cube of the same sensor, in the type of the labels.
+
+        The id is 0 if the pixel holds no data (every band NaN, infinite or `nodata`).
+
+        Raises:
+            NotFittedError: before `fit`.
+            InputError: another band count, a cube smaller than a patch, or values that the fitted
+                cube's type cannot hold.
+        """
+        pixels, cube = pixels_and_cube(cube)
+        with python_arguments():
+            found = classify_scene(self._model(), cube).labels.astype(self.classes_.dtype)
+        return found if pixels is None else found.ravel()[pixels]
+
+    def predict_proba(self, cube: Array) -> npt.NDArray[np.float32]:
+        """Return the probabilities (H, W, C) of `classes_`; NaN for a pixel without data.
+
+        Raises:
+            NotFittedError: as in `predict`.
+            InputError: as in `predict`.
+        """
+        with python_arguments():
+            model, (pixels, cube) = self._model(), pixels_and_cube(cube)
+            answers = self._probabilities(model, cube)
+        return answers if pixels is None else answers.reshape(-1, answers.shape[2])[pixels]
+
+    def _probabilities(self, model: DeployedModel, cube: Array) -> npt.NDArray[np.float32]:
+        model.check_scene(cube.shape[2], name="the cube")
+        fitting = model.fit_dtype(cube)
+        if (smoothing := chosen_smoothing(model, None)) is not None:
+            smoothed = np.stack(list(smoothed_rows(model, smoothing, fitting, None, PROBA_ROWS)))
+            smoothed[smoothed.max(axis=2) == 0] = np.nan
+            return smoothed
+        read = PatchReader(fitting, model.card.patch_size)
+        answers = np.full((*cube.shape[:2], len(self.classes_)), np.nan, np.float32)
+        width = cube.shape[1]
+        for row, valid in enumerate(holds_data(fitting, model.card.nodata, model.card.kept_bands)):
+            columns = np.flatnonzero(valid)
+            answers[row, columns] = model.predict_patches(read(row * width + columns))
+        return answers
+
+    def score(self, cube: Array, labels: Array, sample_weight: Array | None = None) -> float:
+        """Return the overall accuracy: the share of labelled pixels whose class is predicted.
+
+        Args:
+            cube: (H, W, bands).
+            labels: (H, W) class ids, 0 unlabelled.
+            sample_weight: (H, W) weight of each pixel; None gives all the same weight.
+
+        Raises:
+            InputError: height or width differ, or no pixel is labelled; and as `predict`.
+        """
+        if isinstance(cube, CubePixels):
+            return float(super().score(cube, labels, sample_weight))
+        cube, labels = as_cube(cube), np.asarray(labels)
+        if labels.shape != cube.shape[:2]:
+            raise InputError(
+                f"labels: {by(labels.shape)} and the cube {by(cube.shape)}: height and width "
+                "must agree"
+            )
+        labelled = labels != 0
+        if not labelled.any():
+            raise InputError("labels: no pixel is labelled: all values are 0")
+        weights = np.ones(labels.shape) if sample_weight is None else np.asarray(sample_weight)
+        if weights.shape != labels.shape:
+            raise InputError(
+                f"sample_weight: {by(weights.shape)} and the labels {by(labels.shape)}: height "
+                "and width must agree"
+            )
+        hits = (self.predict(cube) == labels)[labelled]
+        return float(np.average(hits, weights=weights[labelled]))
+
+    def export(
+        self, path: str | Path, as_format: str | None = None, *, force: bool = False
+    ) -> dict[str, Any]:
+        """Write the fitted model as a file for other programs.
+
+        Args:
+            path: of the file, or of a folder for a file with the format's own name.
+            as_format: a name in `hytas.export.FORMATS`, such as "onnx-scene" or "onnx-int8"; None
+                chooses by the suffix (.onnx, .pt, .pt2).
+            force: write a format of reduced precision even if it fails its check.
+
+        Returns:
+            `file`, `bytes`, and the figures of the format's check on the fitted pixels.
+
+        Raises:
+            NotFittedError: before `fit`.
+            InputError: an unknown format; or another format than "onnx" after the estimator was
+                pickled or its folder was removed, when weights or pixels are missing.
+            ExportError: the format fails its check.
+            OSError: the file cannot be written.
+        """
+        check_is_fitted(self)
+        with python_arguments():
+            name, path = format_of(Path(path), as_format)
+            if name == "onnx":
+                return write_onnx(path, self._content, self.outcome_)
+            return write_format(path, name, self.run_dir_, self._scene, force=force)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return the state to pickle: settings and model, without scene and open session."""
+        state: dict[str, Any] = dict(super().__getstate__())
+        for name in ("_scene", "_deployed"):
+            if name in state:
+                state[name] = None
+        state.pop("_forget", None)
+        return state
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "classes_")
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.two_d_array, tags.input_tags.three_d_array = False, True
+        tags.input_tags.allow_nan = True
+        return tags
+
+    def _config(self, seed: int) -> RunConfig:
+        if not isinstance(self.recipe, Recipe | None):
+            raise InputError(f"recipe: {self.recipe!r} must be a hytas.Recipe, or None")
+        if self.device not in DEVICES:
+            raise InputError(f"device: {self.device!r} must be one of {', '.join(DEVICES)}")
+        recipe = self.recipe or Recipe()
+        recipe = recipe if self.epochs is None else recipe.with_epochs(self.epochs)
+        if recipe.epochs == 0:
+            raise InputError("epochs: 0 would leave the model untrained; must be 1 or more")
+        return RunConfig(
+            budget=str(parse_budget(self.budget)),
+            data="arrays in memory",
+            space=self.space,
+            proxy=",".join(str(spec) for spec in parse_proxies(self.proxy)),
+            strategy=self.strategy,
+            population=self.population,
+            generations=self.generations,
+            finalists=self.finalists,
+            seed=seed,
+            split=SplitSettings("fixed", validation_fraction=self.validation_fraction),
+            patch_size=self.patch_size,
+            band_group=self.band_group,
+            bands=self.bands,
+            scaling=self.scaling,
+            recipe=recipe,
+            smooth=self.smooth,
+        )
+
+    def _model(self) -> DeployedModel:
+        check_is_fitted(self)
+        if self._deployed is None:
+            self._deployed = DeployedModel.from_bytes(
+                self._content, "the fitted model", self.device
+            )
+        return self._deployed

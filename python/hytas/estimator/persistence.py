@@ -1,0 +1,113 @@
+"""Where a fitted estimator keeps its run, and how its model becomes a file."""
+
+import hashlib
+import json
+import shutil
+import tempfile
+import weakref
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from hytas.data import Scene
+from hytas.errors import InputError
+from hytas.export import FORMATS, Evidence, check_formats, export_file
+from hytas.files import atomic_write
+from hytas.run import Outcome, RunConfig
+from hytas.run.weights import load_weights
+from hytas.spaces import file_digests
+
+# The suffix of a file -> the first format with files of that suffix.
+_SUFFIXES: dict[str, str] = {}
+for _name, _entry in FORMATS.items():
+    _SUFFIXES.setdefault(Path(_entry.file).suffix, _name)
+
+
+def run_folder(
+    owner: object, work_dir: str | Path | None, config: RunConfig, scene: Scene
+) -> tuple[Path, Callable[[], object]]:
+    """Return the folder of a run, and the function that removes it.
+
+    A folder in `work_dir` is kept. Without `work_dir` the folder is a temporary one, which is
+    removed together with `owner`.
+    """
+    if work_dir is not None:
+        return Path(work_dir) / _digest(config, scene), keep
+    folder = tempfile.mkdtemp(prefix="hytas-")
+    forget = weakref.finalize(owner, shutil.rmtree, folder, ignore_errors=True)
+    return Path(folder) / "run", forget
+
+
+def keep() -> None:
+    """Remove nothing: a folder that the user named stays."""
+
+
+def _digest(config: RunConfig, scene: Scene) -> str:
+    """Return a name for the run of one scene with one set of settings."""
+    files = file_digests(config.space, config.budget)
+    parts = [config.to_dict(), scene.fingerprint, *([files] if files else [])]
+    text = json.dumps(parts, sort_keys=True)
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def format_of(path: Path, as_format: str | None) -> tuple[str, Path]:
+    """Return the name of the format, and the path of the file to write.
+
+    Raises:
+        InputError: an unknown format or suffix.
+    """
+    name = as_format if as_format is not None else _SUFFIXES.get(path.suffix.lower())
+    if name is None and path.is_dir():
+        name = "onnx"
+    if name is None:
+        raise InputError(
+            f"path: {path} must end in one of {', '.join(_SUFFIXES)}; or give as_format, one of "
+            f"{', '.join(FORMATS)}"
+        )
+    check_formats([name])
+    return name, path / FORMATS[name].file if path.is_dir() else path
+
+
+def write_onnx(path: Path, content: bytes, outcome: Outcome) -> dict[str, Any]:
+    """Write the ONNX file that `fit` checked on every labelled pixel; return its figures.
+
+    Raises:
+        OSError: the file cannot be written.
+    """
+    with atomic_write(path) as temporary:
+        temporary.write_bytes(content)
+    assert outcome.metrics is not None  # a run with epochs ends with figures
+    parity = outcome.metrics["parity"]
+    found = {"pixels": parity["pixels"], **parity["formats"]["onnx"]}
+    return {"file": str(path), "bytes": len(content), **found}
+
+
+def write_format(
+    path: Path, name: str, folder: Path, scene: Scene | None, *, force: bool
+) -> dict[str, Any]:
+    """Export the weights of the run in `folder` in another format; return its figures.
+
+    Raises:
+        InputError: the scene or the weights are no longer there.
+        ExportError: the format fails its check.
+        OSError: the file cannot be written.
+    """
+    weights = folder / "weights.safetensors"
+    if scene is None or not weights.exists():
+        raise InputError(
+            f"as_format: {name} needs the scene and the run's folder, {folder}; an estimator "
+            "loses them when it is pickled or when that folder is removed. Only onnx can be "
+            "written"
+        )
+    trained = load_weights(weights)
+    pixels = np.flatnonzero(scene.labels)
+    evidence = Evidence(
+        trained.sensor_model(),
+        scene.cube,
+        trained.card.patch_size,
+        pixels,
+        scene.targets(pixels),
+    )
+    return export_file(path, trained.card, name, evidence, force=force)

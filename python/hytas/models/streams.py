@@ -1,0 +1,126 @@
+"""Streams of layers over tokens, and how their parameters start."""
+
+from collections.abc import Callable, Sequence
+from math import prod
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from hytas.models.blocks import Drop, Layers, layer_of
+from hytas.models.layers import DEVIATION, CrossLayerFusion, Law
+
+
+class TokenStream(nn.Module):
+    """Tokens through layers of one kind, with CAF before each from the third on.
+
+    A stream that attends has a class token and positions. One that does not has neither: its
+    convolutions know where a token lies, and its tokens enter through a GELU. The last layer
+    computes only the tokens that are read: their queries, and their rows of the MLP.
+
+    Args:
+        grid: sizes of the grid that the embedded tokens lie on: (B,) bands, or (P, P) pixels.
+        embed_dim: width E of a token.
+        layers: what the layers are.
+        fusion: whether there is CAF.
+        drop: what training drops.
+        read: the tokens that are read of the stream.
+
+    Attributes:
+        class_token, position: None where tokens do not attend.
+        observer: called with all tokens (N, T, E) of the last layer, which are then all computed.
+    """
+
+    class_token: nn.Parameter | None
+    position: nn.Parameter | None
+
+    def __init__(
+        self,
+        grid: Sequence[int],
+        embed_dim: int,
+        layers: Layers,
+        fusion: bool,
+        drop: Drop,
+        read: slice,
+    ) -> None:
+        super().__init__()
+        depth = len(layers.heads)
+        tokens = prod(grid) + (1 if layers.attends else 0)
+        self.read = read
+        self.observer: Callable[[Tensor], None] | None = None
+        for name, count in (("class_token", 1), ("position", tokens)):
+            start = nn.Parameter(torch.zeros(1, count, embed_dim)) if layers.attends else None
+            self.register_parameter(name, start)
+        self.blocks = nn.ModuleList(
+            layer_of(layers, index, embed_dim, grid, drop) for index in range(depth)
+        )
+        fused = max(depth - 2, 0) if fusion else 0
+        self.fusions = nn.ModuleList(CrossLayerFusion(tokens) for _ in range(fused))
+
+    def forward(self, embedded: Tensor, context: Tensor | None = None) -> Tensor:
+        """Embedded tokens (N, T', E), without the class token -> those that are read, (N, Q, E).
+
+        `context` (N, 1, E), of another stream, is added to the class token; to all tokens where
+        there is none.
+        """
+        tokens = self.enter(embedded, context)
+        inputs: list[Tensor] = []
+        last = len(self.blocks) - 1
+        for layer, block in enumerate(self.blocks):
+            if layer >= 2 and len(self.fusions):
+                tokens = self.fusions[layer - 2](tokens, inputs[layer - 2])
+            inputs.append(tokens)
+            reads = layer == last and self.observer is None
+            tokens = block(tokens, self.read if reads else None)
+        if self.observer is None and inputs:
+            return tokens
+        if self.observer is not None:
+            self.observer(tokens)
+        return tokens[:, self.read]
+
+    def enter(self, embedded: Tensor, context: Tensor | None) -> Tensor:
+        """What enters the first layer: (N, T, E)."""
+        if self.class_token is None or self.position is None:
+            return F.gelu(embedded if context is None else embedded + context)
+        class_token = self.class_token.expand(embedded.shape[0], -1, -1)
+        if context is not None:
+            class_token = class_token + context
+        return torch.cat([class_token, embedded], dim=1) + self.position
+
+
+def initialise(network: nn.Module) -> None:
+    """Draw tokens and linear maps from a truncated normal of deviation 0.02, as ViT and HyTAS do.
+
+    Convolutions and fusions keep torch's own uniform draws.
+    """
+    for module in network.modules():
+        if isinstance(module, TokenStream):
+            for parameter in module.parameters(recurse=False):
+                nn.init.trunc_normal_(parameter, std=DEVIATION)
+        elif isinstance(module, nn.Linear):
+            nn.init.trunc_normal_(module.weight, std=DEVIATION)
+            if module.bias is not None:
+                nn.init.zeros_(module.bias)
+
+
+def laws_of(network: nn.Module) -> dict[str, Law]:
+    """Return parameter name -> the law that construction and `initialise` draw it by."""
+    found: dict[str, Law] = {}
+    for name, module in network.named_modules():
+        for part, _ in module.named_parameters(recurse=False):
+            law = _law(module, part)
+            if law is not None:
+                found[f"{name}.{part}" if name else part] = law
+    return found
+
+
+def _law(module: nn.Module, part: str) -> Law | None:
+    if isinstance(module, TokenStream):
+        return Law("normal", DEVIATION)
+    if isinstance(module, nn.Linear):
+        return Law("normal", DEVIATION) if part == "weight" else Law("constant", 0.0)
+    if isinstance(module, nn.LayerNorm):
+        return Law("constant", 1.0 if part == "weight" else 0.0)
+    if isinstance(module, nn.Conv1d | nn.Conv2d):
+        return Law("uniform", module.weight[0].numel() ** -0.5)
+    return Law("uniform", module.bound) if isinstance(module, CrossLayerFusion) else None

@@ -1,0 +1,391 @@
+"""The page's own charts: where points, lines and marks lie. The templates draw them as SVG."""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hytas.report.facts import Candidates, Finalist
+from hytas.report.pixels import Pixels
+
+WIDTH, HEIGHT = 440, 300
+_LEFT, _RIGHT, _TOP, _BOTTOM = 58, WIDTH - 14, 14, HEIGHT - 42
+MOST_POINTS = 10_000
+_LOG_FROM = 50
+"""Positive values whose ends are so many times apart are drawn on a logarithmic axis."""
+Numbers = NDArray[np.float64]
+
+
+def short(value: float) -> str:
+    """Return a number in few characters: 1.5M, 20K, 0.93."""
+    if abs(value) < 1e4:
+        return f"{value:.4g}"
+    size, sign = next(
+        pair for pair in ((1e9, "G"), (1e6, "M"), (1e3, "K")) if abs(value) >= pair[0]
+    )
+    return f"{value / size:.4g}{sign}"
+
+
+@dataclass(frozen=True)
+class Axis:
+    """From values to places: `low` lies at `start`, `high` at `end`."""
+
+    low: float
+    high: float
+    start: float
+    end: float
+    log: bool = False
+
+    def place(self, value: float) -> float:
+        """Return where a value lies."""
+        low, high = (math.log(self.low), math.log(self.high)) if self.log else (self.low, self.high)
+        share = ((math.log(value) if self.log else value) - low) / (high - low)
+        return self.start + share * (self.end - self.start)
+
+    @property
+    def ticks(self) -> list[tuple[float, str]]:
+        """Places and texts of four to nine round values."""
+        if self.log:
+            first, last = math.floor(math.log10(self.low)), math.ceil(math.log10(self.high))
+            steps = (1, 2, 5) if last - first < 4 else (1,)
+            values = [step * 10.0**power for power in range(first, last + 1) for step in steps]
+        else:
+            span = (self.high - self.low) / 5
+            size = 10.0 ** math.floor(math.log10(span))
+            size *= next(step for step in (1, 2, 5, 10) if step * size >= span)
+            first = math.ceil(self.low / size - 1e-9)
+            values = [size * n for n in range(first, math.floor(self.high / size + 1e-9) + 1)]
+        inside = [value for value in values if self.low <= value <= self.high]
+        return [(round(self.place(value), 1), short(value)) for value in inside]
+
+
+def axis(values: Numbers, start: float, end: float, *, linear: bool = False) -> Axis:
+    """Return an axis that holds all finite values, with a little room."""
+    finite = values[np.isfinite(values)]
+    low, high = (float(finite.min()), float(finite.max())) if finite.size else (0.0, 1.0)
+    if not linear and low > 0 and high / low >= _LOG_FROM:
+        return Axis(low / 1.15, high * 1.15, start, end, log=True)
+    room = 0.05 * (high - low) or abs(high) * 0.05 or 1.0
+    return Axis(low - room, high + room, start, end)
+
+
+@dataclass(frozen=True)
+class Mark:
+    """A mark in a chart: its label, what it says, and where the label stands beside it.
+
+    `beside` is (x, y, anchor of the text); None leaves the label out where there is no room.
+    """
+
+    x: float
+    y: float
+    label: str
+    text: str
+    place: int
+    beside: tuple[float, float, str] | None = None
+
+
+@dataclass(frozen=True)
+class Panel:
+    """A chart of points.
+
+    Attributes:
+        title, x_label, y_label: in words.
+        x_ticks, y_ticks: places and texts.
+        points: path of all points, one move a candidate that is drawn, outside where it has none.
+        front: path of the front; empty without one.
+        finalists: marks.
+        winner: mark, or None.
+        places: of the points among the candidates that are drawn; None takes all of them.
+    """
+
+    title: str
+    x_label: str
+    y_label: str
+    x_ticks: Sequence[tuple[float, str]]
+    y_ticks: Sequence[tuple[float, str]]
+    points: str
+    front: str
+    finalists: Sequence[Mark]
+    winner: Mark | None
+    places: Sequence[int] | None = None
+
+
+def front_of(costs: Numbers, scores: Numbers) -> list[int]:
+    """Return the places of the candidates that no other beats: cheaper, or of a better score."""
+    best, found = -math.inf, []
+    for place in np.lexsort((-np.nan_to_num(scores, nan=-math.inf), costs)):
+        if scores[place] > best:
+            best = float(scores[place])
+            found.append(int(place))
+    return found
+
+
+def drawn_places(candidates: Candidates, finalists: Sequence[Finalist]) -> list[int]:
+    """Return the places of the candidates to draw: all, or of very many an even choice.
+
+    Every front, the finalists and the winner are always among them.
+    """
+    count = len(candidates.ids)
+    if count <= MOST_POINTS:
+        return list(range(count))
+    kept = {item.place for item in finalists}
+    if candidates.winner is not None:
+        kept.add(candidates.winner)
+    for costs in candidates.costs.values():
+        for scores in candidates.scores.values():
+            kept.update(front_of(costs, scores))
+    even = np.linspace(0, count - 1, max(MOST_POINTS - len(kept), 1)).astype(int)
+    return sorted(kept.union(even.tolist()))
+
+
+def score_panel(
+    candidates: Candidates,
+    finalists: Sequence[Finalist],
+    drawn: Sequence[int],
+    names: tuple[str, str],
+    unit: str,
+) -> Panel:
+    """Draw a score over a cost; `names` are those of the cost and the score."""
+    costs, scores = candidates.costs[names[0]], candidates.scores[names[1]]
+    across, up = axis(costs, _LEFT, _RIGHT), axis(scores, _BOTTOM, _TOP)
+
+    def spot(place: int) -> tuple[float, float]:
+        if math.isnan(scores[place]):
+            return -9, -9
+        return round(across.place(costs[place]), 1), round(up.place(scores[place]), 1)
+
+    def mark(place: int, label: str) -> Mark:
+        text = f"{label}: {names[0]} {costs[place]:,.0f}, {names[1]} {scores[place]:.6g}"
+        return Mark(*spot(place), label.removeprefix("finalist "), text, place)
+
+    corners = [spot(place) for place in front_of(costs, scores)]
+    numbers = {item.place: n for n, item in reversed(list(enumerate(finalists, 1)))}
+    marks = [mark(place, f"finalist {n}") for place, n in sorted(numbers.items())]
+    marks = [item for item in marks if item.x > 0 and item.place != candidates.winner]
+    winner = None if candidates.winner is None else mark(candidates.winner, "winner")
+    marks, winner = _with_labels(marks, winner)
+    return Panel(
+        f"{names[0]} and {names[1]}",
+        f"{names[0]} ({unit})" if unit not in ("", names[0]) else names[0],
+        f"{names[1]}, larger is better",
+        across.ticks,
+        up.ticks,
+        "".join("M{:g} {:g}h0".format(*spot(place)) for place in drawn),
+        _steps(corners),
+        marks,
+        winner,
+    )
+
+
+def accuracy_panel(
+    candidates: Candidates, finalists: Sequence[Finalist], drawn: Sequence[int], cost: str
+) -> Panel:
+    """Draw what finalists reached on validation pixels in their longest rung, over a cost."""
+    trained = [item for item in finalists if any(item.rungs.values())]
+    reached = []
+    for item in trained:
+        longest = max(steps for steps, figures in item.rungs.items() if figures)
+        reached.append((longest, item.rungs[longest]["accuracy"]))
+    costs = np.array([candidates.costs[cost][item.place] for item in trained], np.float64)
+    across = axis(costs, _LEFT, _RIGHT)
+    up = axis(np.array([accuracy for _, accuracy in reached], np.float64), _BOTTOM, _TOP)
+    marks, winner = [], None
+    for item, (steps, accuracy), price in zip(trained, reached, costs, strict=True):
+        number = list(finalists).index(item) + 1
+        text = f"finalist {number}: {cost} {price:,.0f}, accuracy {accuracy:.4f} in {steps} steps"
+        spot = round(across.place(price), 1), round(up.place(accuracy), 1)
+        mark = Mark(*spot, str(number), text, item.place)
+        if item.won:
+            winner = mark
+        else:
+            marks.append(mark)
+    marks, winner = _with_labels(marks, winner)
+    order = {place: number for number, place in enumerate(drawn)}
+    ends = [*marks, winner] if winner else marks
+    return Panel(
+        f"{cost} and measured accuracy",
+        cost,
+        "accuracy on validation pixels",
+        across.ticks,
+        up.ticks,
+        "".join(f"M{mark.x:g} {mark.y:g}h0" for mark in ends),
+        "",
+        marks,
+        winner,
+        [order[mark.place] for mark in ends],
+    )
+
+
+_BESIDE = ((9, 4, "start"), (-9, 4, "end"), (0, -10, "middle"), (0, 17, "middle"))
+_LETTER, _LINE = 6.6, 11
+
+
+def _with_labels(marks: Sequence[Mark], winner: Mark | None) -> tuple[list[Mark], Mark | None]:
+    """The marks with labels that meet neither each other nor another mark; the winner's first."""
+    everyone = [*([winner] if winner else []), *marks]
+    taken = [(mark.x - 6, mark.y - 7, mark.x + 6, mark.y + 5) for mark in everyone]
+    placed = []
+    for mark in everyone:
+        text = "winner" if mark is winner else mark.label
+        chosen = None
+        for x, y, anchor in _BESIDE:
+            box = _box(mark.x + x, mark.y + y, len(text) * _LETTER, anchor)
+            inside = box[0] > _LEFT and box[2] < WIDTH - 2 and box[1] > 2 and box[3] < _BOTTOM
+            if inside and not any(_meet(box, other) for other in taken):
+                chosen = (round(mark.x + x, 1), round(mark.y + y, 1), anchor)
+                taken.append(box)
+                break
+        placed.append(replace(mark, label=text, beside=chosen))
+    return (placed[1:], placed[0]) if winner else (placed, None)
+
+
+def label_box(mark: Mark) -> tuple[float, float, float, float]:
+    """Return the left, upper, right and lower end of a label that is there."""
+    assert mark.beside is not None
+    x, y, anchor = mark.beside
+    return _box(x, y, len(mark.label) * _LETTER, anchor)
+
+
+def _box(x: float, y: float, width: float, anchor: str) -> tuple[float, float, float, float]:
+    left = {"start": x, "end": x - width, "middle": x - width / 2}[anchor]
+    return left, y - _LINE + 2, left + width, y + 2
+
+
+def _meet(one: Sequence[float], other: Sequence[float]) -> bool:
+    across = one[0] < other[2] and other[0] < one[2]
+    return across and one[1] < other[3] and other[1] < one[3]
+
+
+def _apart(places: Sequence[float]) -> list[float]:
+    """Heights of labels near `places`, at least a line apart, in the same order."""
+    order = sorted(range(len(places)), key=lambda at: -places[at])
+    found, lowest = [0.0] * len(places), math.inf
+    for at in order:
+        lowest = min(places[at], lowest - _LINE)
+        found[at] = lowest
+    return found
+
+
+def _steps(corners: Sequence[tuple[float, float]]) -> str:
+    """A stair through the corners of a front."""
+    if not corners:
+        return ""
+    return "M{:g} {:g}".format(*corners[0]) + "".join(f"H{x:g}V{y:g}" for x, y in corners[1:])
+
+
+@dataclass(frozen=True)
+class Lines:
+    """A chart of lines: `lines` are (path, last place, height of the label, label, text, won)."""
+
+    x_ticks: Sequence[tuple[float, str]]
+    y_ticks: Sequence[tuple[float, str]]
+    lines: Sequence[tuple[str, tuple[float, float], float, str, str, bool]]
+
+
+def race_lines(finalists: Sequence[Finalist], figure: str) -> Lines | None:
+    """Draw a figure of every finalist rung by rung; None if no finalist has it."""
+    known = [item for item in finalists if any(figure in f for f in item.rungs.values())]
+    if not known:
+        return None
+    rungs = sorted({steps for item in known for steps in item.rungs})
+    values = [f[figure] for item in known for f in item.rungs.values() if figure in f]
+    up = axis(np.array(values, np.float64), _BOTTOM, _TOP)
+    across = Axis(-0.3, len(rungs) - 0.6, _LEFT, _RIGHT)
+    found = []
+    for number, item in enumerate(finalists, 1):
+        spots = [
+            (round(across.place(at), 1), round(up.place(item.rungs[steps][figure]), 1))
+            for at, steps in enumerate(rungs)
+            if figure in item.rungs.get(steps, {})
+        ]
+        if spots:
+            path = "M" + "L".join(f"{x:g} {y:g}" for x, y in spots)
+            reached = [f"{item.rungs[s][figure]:.4f}" for s in rungs if item.rungs.get(s)]
+            text = f"finalist {number}: {', '.join(reached)}"
+            found.append((path, spots[-1], str(number), text, item.won))
+    heights: dict[int, float] = {}
+    for x in {spot[0] for _, spot, *_ in found}:
+        chosen = [at for at, line in enumerate(found) if line[1][0] == x]
+        places = _apart([found[at][1][1] for at in chosen])
+        heights |= dict(zip(chosen, places, strict=True))
+    lines = [
+        (path, spot, round(heights[at] + 4, 1), label, text, won)
+        for at, (path, spot, label, text, won) in enumerate(found)
+    ]
+    ticks = [(round(across.place(at), 1), f"{steps} steps") for at, steps in enumerate(rungs)]
+    return Lines(ticks, up.ticks, lines)
+
+
+@dataclass(frozen=True)
+class Reliability:
+    """Reliability diagram: `bins` are (x, y, radius, where confidence equals accuracy, text)."""
+
+    ticks: Sequence[tuple[float, str]]
+    y_ticks: Sequence[tuple[float, str]]
+    bins: Sequence[tuple[float, float, float, float, str]]
+    diagonal: tuple[float, float, float, float]
+
+
+SIDE = 300
+
+
+def reliability(found: Mapping[str, Sequence[float | None]]) -> Reliability | None:
+    """Draw accuracy over confidence, a circle a bin, its area by the number of pixels."""
+    across, up = Axis(0, 1, 46, SIDE - 10), Axis(0, 1, SIDE - 42, 10)
+    total = sum(count or 0 for count in found["count"])
+    bins = []
+    rows = zip(found["count"], found["confidence"], found["accuracy"], strict=True)
+    for count, confidence, accuracy in rows:
+        if not count or confidence is None or accuracy is None:
+            continue
+        text = f"{count:.0f} pixels: confidence {confidence:.3f}, accuracy {accuracy:.3f}"
+        x, y = across.place(confidence), up.place(accuracy)
+        radius = 2.5 + 9 * math.sqrt(count / total)
+        bins.append(
+            (round(x, 1), round(y, 1), round(radius, 1), round(up.place(confidence), 1), text)
+        )
+    ends = (across.place(0), up.place(0), across.place(1), up.place(1))
+    return Reliability(across.ticks, up.ticks, bins, ends) if bins else None
+
+
+@dataclass(frozen=True)
+class SpectraChart:
+    """Mean spectra of the classes: paths by class, where the numbers of the classes stand on them,
+    and what places a spectrum beside them."""
+
+    x_ticks: Sequence[tuple[float, str]]
+    y_ticks: Sequence[tuple[float, str]]
+    paths: Sequence[str]
+    spots: Sequence[tuple[float, float] | None]
+    xs: Sequence[float]
+    up: Axis
+
+
+def spectra_chart(pixels: Pixels) -> SpectraChart | None:
+    """Draw the mean spectrum of each class; None without spectra."""
+    spectra = pixels.spectra
+    if spectra is None:
+        return None
+    bands = spectra.bands.astype(np.float64)
+    across = Axis(float(bands.min()), float(bands.max()) + 1e-6, _LEFT, _RIGHT)
+    # Every pixel lies within some deviations of the mean spectrum: room for most of them.
+    known = pixels.means[np.isfinite(pixels.means)].astype(np.float64)
+    seen = [spectra.centre.astype(np.float64), known]
+    step = max(1, spectra.codes[0].size // 500)
+    codes = spectra.codes.reshape(len(spectra.basis), -1)[:, ::step].astype(np.float64)
+    values = spectra.centre + (spectra.low + codes.T * spectra.step) @ spectra.basis
+    seen.append(np.percentile(values, [0.5, 99.5]))
+    up = axis(np.concatenate([part.ravel() for part in seen]), _BOTTOM, _TOP, linear=True)
+    xs = [round(across.place(band), 1) for band in bands]
+    paths: list[str] = []
+    numbers: list[tuple[float, float] | None] = []
+    for number, mean in enumerate(pixels.means, 1):
+        known_here = not np.isnan(mean).any()
+        spots = [(x, round(up.place(value), 1)) for x, value in zip(xs, mean, strict=True)]
+        paths.append("M" + "L".join(f"{x:g} {y:g}" for x, y in spots) if known_here else "")
+        # Each number stands elsewhere on its line: so fewer of them meet.
+        at = number * len(xs) // (len(pixels.means) + 1)
+        numbers.append(spots[at] if known_here else None)
+    return SpectraChart(across.ticks, up.ticks, paths, numbers, xs, up)

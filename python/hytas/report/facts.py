@@ -1,0 +1,119 @@
+"""What a report is made from: plain values, whatever they were read from."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hytas.report.pixels import Pixels
+
+
+@dataclass(frozen=True, eq=False)
+class Candidates:
+    """The candidates of a search, in asking order.
+
+    Attributes:
+        ids: of each; the numbers of the store.
+        generations: of each.
+        genes: gene -> text of each.
+        costs: cost -> (n,) numbers.
+        scores: score -> (n,) numbers, NaN where it failed; the one that led the search is first.
+        winner: place of the winner among them, or None.
+    """
+
+    ids: Sequence[int]
+    generations: Sequence[int]
+    genes: Mapping[str, Sequence[str]]
+    costs: Mapping[str, NDArray[np.float64]]
+    scores: Mapping[str, NDArray[np.float64]]
+    winner: int | None
+
+
+@dataclass(frozen=True, eq=False)
+class Finalist:
+    """A candidate that raced, with one of the recipes.
+
+    Attributes:
+        place: among the candidates.
+        recipe: name of the recipe.
+        won: whether it won the race.
+        rungs: steps -> figures on validation pixels; none in a rung whose training failed.
+        standing: what the race ranked it by at its end; None if it failed.
+        seconds: of all its trainings.
+        reason: why it failed; empty if it did not.
+    """
+
+    place: int
+    recipe: str
+    won: bool
+    rungs: Mapping[int, Mapping[str, float]]
+    standing: float | None
+    seconds: float
+    reason: str
+
+
+@dataclass(frozen=True)
+class Layer:
+    """A part of the winner: name, stream of tokens, what it is, parameters, multiply-accumulates.
+
+    The stream of what comes after all streams is "".
+    """
+
+    name: str
+    stream: str
+    about: str
+    params: int
+    macs: int
+
+
+@dataclass(frozen=True, eq=False)
+class RunFacts:
+    """What is known of a run; what is not there yet is empty or None.
+
+    Attributes:
+        name: of its folder.
+        config: settings by name, plain values of JSON.
+        versions: of the packages that decide the numbers.
+        fingerprint: of the scene.
+        metrics: of `metrics.json`.
+        architecture: the winner's genes.
+        costs: of the winner, by name.
+        units: of the costs.
+        bounds: (cost, lower, upper) of the budget.
+        candidates: of the search.
+        finalists: of the race, the best first.
+        preset: name of the recipe of the final training, or "".
+        layers: of the winner.
+        pixels: of the classified scene.
+        figures: title -> SVG of a chart.
+        curves: seed -> SVG of a learning curve, of further seeds.
+        times: stage -> "seconds", "ended" and "command".
+        model: "name", "bytes" and "sha256" of the exported file.
+        split: digest of the training, validation and test pixels, or "".
+        differences: to the first run of the report, in settings.
+        notes: what is missing, and why.
+    """
+
+    name: str
+    config: Mapping[str, Any]
+    versions: Mapping[str, str]
+    fingerprint: str
+    metrics: Mapping[str, Any] | None = None
+    architecture: Mapping[str, Any] | None = None
+    costs: Mapping[str, int] = field(default_factory=dict)
+    units: Mapping[str, str] = field(default_factory=dict)
+    bounds: Sequence[tuple[str, int, int]] = ()
+    candidates: Candidates | None = None
+    finalists: Sequence[Finalist] = ()
+    preset: str = ""
+    layers: Sequence[Layer] = ()
+    pixels: Pixels | None = None
+    figures: Mapping[str, str] = field(default_factory=dict)
+    curves: Mapping[int, str] = field(default_factory=dict)
+    times: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    model: Mapping[str, Any] | None = None
+    split: str = ""
+    differences: Sequence[str] = ()
+    notes: Sequence[str] = ()

@@ -1,0 +1,196 @@
+"""What a report shows of every pixel: class, confidence, truth, part in the split, spectrum."""
+
+import zipfile
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hytas.data.contents import reading
+from hytas.errors import InputError
+from hytas.files import atomic_write
+from hytas.report.spectra import Spectra, merge_bands, reduce_spectra
+
+ROLES = ("not labelled", "a training pixel", "a validation pixel", "a test pixel", "labelled")
+"""What a pixel is in the split, by its number in `Pixels.roles`."""
+MOST_SIDE = 1200
+MOST_PIXELS = 600_000
+MOST_BYTES = 64 * 2**20
+"""Of a file's arrays; those that hytas writes have a few MB."""
+Plane = NDArray[np.uint16]
+
+
+@dataclass(frozen=True, eq=False)
+class Pixels:
+    """The pixels of a classified scene, or every `stride`-th row and column of a large one.
+
+    Attributes:
+        found: (h, w) uint16 class indices from 1; 0 where there is no data.
+        truth: (h, w) uint16 likewise; 0 unlabelled.
+        confidence: (h, w) uint8, 255 for 1.
+        roles: (h, w) uint8, indices of `ROLES`.
+        means: (C, b) float32, mean spectrum of the labelled pixels of each class; NaN without any.
+        palette: (C, 3) uint8, colours of the classes.
+        size: height and width of the scene.
+        stride: rows and columns of the scene from one pixel to the next.
+        spectra: or None where there are none; their stride is that of the scene.
+    """
+
+    found: Plane
+    truth: Plane
+    confidence: NDArray[np.uint8]
+    roles: NDArray[np.uint8]
+    means: NDArray[np.float32]
+    palette: NDArray[np.uint8]
+    size: tuple[int, int]
+    stride: int
+    spectra: Spectra | None
+
+    def save(self, path: Path) -> None:
+        """Write a .npz file, whole or not at all."""
+        arrays: dict[str, Any] = {**vars(self)}
+        spectra = arrays.pop("spectra")
+        if spectra is not None:
+            arrays |= spectra.to_arrays()
+        with atomic_write(path) as temporary, temporary.open("wb") as file:
+            np.savez_compressed(file, **arrays)
+
+    @classmethod
+    def load(cls, path: Path) -> Self:
+        """Read what `save` wrote.
+
+        Raises:
+            InputError: the file is broken.
+        """
+        with reading("pixels", path, "file of a run's pixels"):
+            with zipfile.ZipFile(path) as archive:
+                size = sum(entry.file_size for entry in archive.infolist())
+            if size > MOST_BYTES:
+                raise InputError(f"holds {size} bytes, at most {MOST_BYTES} are read")
+            with np.load(path, allow_pickle=False) as file:
+                return cls._checked({name: file[name] for name in file.files})
+
+    @classmethod
+    def _checked(cls, held: Mapping[str, Any]) -> Self:
+        """What the arrays of a file say.
+
+        Raises:
+            KeyError, TypeError, ValueError: they are not those of pixels.
+        """
+        names = {"found": np.uint16, "truth": np.uint16, "confidence": np.uint8, "roles": np.uint8}
+        planes = {name: np.asarray(held[name]) for name in names}
+        shape, classes = planes["found"].shape, len(held["palette"])
+        if len(shape) != 2 or any(plane.shape != shape for plane in planes.values()):
+            raise ValueError("planes of no one shape")
+        if any(planes[name].dtype != kind for name, kind in names.items()):
+            raise ValueError("planes of other types")
+        if held["means"].ndim != 2 or len(held["means"]) != classes:
+            raise ValueError("means and colours of no one shape")
+        if max(planes["found"].max(), planes["truth"].max()) > classes:
+            raise ValueError("classes without a colour")
+        if planes["roles"].max() >= len(ROLES) or int(held["stride"]) < 1:
+            raise ValueError("parts that a split does not have")
+        height, width = (int(side) for side in held["size"])
+        return cls(
+            **planes,
+            means=held["means"],
+            palette=held["palette"].astype(np.uint8),
+            size=(height, width),
+            stride=int(held["stride"]),
+            spectra=Spectra.from_arrays(held) if "spectra_codes" in held else None,
+        )
+
+
+def usual_stride(height: int, width: int) -> int:
+    """Return the rows and columns from one pixel of a map to the next that keep it small enough."""
+    stride = max(1, -(-max(height, width) // MOST_SIDE))
+    while -(-height // stride) * -(-width // stride) > MOST_PIXELS:
+        stride += 1
+    return stride
+
+
+def class_means(
+    cube: NDArray[Any], labels: NDArray[np.int32], classes: int, kept: NDArray[np.int64]
+) -> NDArray[np.float64]:
+    """Return the mean spectra (C, b) of the labelled pixels (H, W) of each class, NaN without any.
+
+    Args:
+        cube: (H, W, B).
+        labels: 0 unlabelled, classes 1..C.
+        classes: C.
+        kept: (b,) bands in use, indices.
+    """
+    sums, counts = np.zeros((classes, len(kept))), np.zeros(classes, np.int64)
+    for line, own in zip(cube, labels, strict=True):
+        chosen = np.flatnonzero(own)
+        if chosen.size:
+            values = line[chosen][:, kept].astype(np.float64)
+            finite = np.isfinite(values).all(axis=1)
+            index = own[chosen][finite] - 1
+            np.add.at(sums, index, values[finite])
+            counts += np.bincount(index, minlength=classes)
+    with np.errstate(invalid="ignore"):
+        return np.where(counts[:, None] > 0, sums / counts[:, None], np.nan)
+
+
+def spots(plane: Plane) -> list[tuple[int, float, float]]:
+    """Return (class, row, column) for the number of each class: deep inside its largest part.
+
+    Rows and columns are shares of the height and width.
+    """
+    from scipy.ndimage import distance_transform_edt
+
+    height, width = plane.shape
+    found = []
+    for number in np.unique(plane[plane > 0]):
+        inside = np.pad(plane == number, 1)  # beyond the scene's border is outside, too
+        depth = distance_transform_edt(inside)[1:-1, 1:-1]
+        row, column = np.unravel_index(int(depth.argmax()), depth.shape)
+        found.append((int(number), (row + 0.5) / height, (column + 0.5) / width))
+    return found
+
+
+def view_pixels(
+    cube: NDArray[Any],
+    found: NDArray[np.int32],
+    confidence: NDArray[np.float32],
+    labels: NDArray[np.int32],
+    roles: NDArray[np.uint8],
+    *,
+    kept: NDArray[np.int64],
+    wavelengths: NDArray[np.float64] | None,
+    palette: NDArray[np.uint8],
+) -> Pixels:
+    """Return what a report shows of the pixels of a classified scene.
+
+    Args:
+        cube: (H, W, B); read row by row.
+        found: (H, W) class indices from 1 that the model gave; 0 where there is no data.
+        confidence: (H, W) of these, 0..1.
+        labels: (H, W) class indices of the ground truth; 0 unlabelled.
+        roles: (H, W) indices of `ROLES`.
+        kept: (b,) bands in use, indices.
+        wavelengths: (B,) in nm, or None.
+        palette: (C, 3) colours of the classes.
+    """
+    height, width = labels.shape
+    stride = usual_stride(height, width)
+    spectra = reduce_spectra(cube, found > 0, kept, wavelengths)
+    means = class_means(cube, labels, len(palette), kept).astype(np.float32)
+    if spectra is not None and spectra.merged > 1:
+        means = merge_bands(means, spectra.merged)
+    every = (slice(None, None, stride), slice(None, None, stride))
+    return Pixels(
+        found=found[every].astype(np.uint16),
+        truth=labels[every].astype(np.uint16),
+        confidence=np.rint(255 * np.clip(confidence[every], 0, 1)).astype(np.uint8),
+        roles=roles[every].astype(np.uint8),
+        means=means,
+        palette=np.asarray(palette, np.uint8),
+        size=(height, width),
+        stride=stride,
+        spectra=spectra,
+    )

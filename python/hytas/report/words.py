@@ -1,0 +1,150 @@
+"""What a report says in sentences: how far to trust the figures, and what to do next."""
+
+import shlex
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from hytas.report.facts import RunFacts
+
+_WEAK = 0.8
+_FEW = 30
+_UNSURE = 0.05
+
+
+def share(value: float) -> str:
+    """A share as percent, with one decimal where it tells."""
+    percent = 100 * value
+    return f"{percent:.0f} %" if value in (0, 1) else f"{percent:.1f} %"
+
+
+def about_split(split: Mapping[str, Any]) -> list[str]:
+    """Say which pixels trained and tested, and how far that flatters the figures."""
+    kinds = {
+        "fixed": "The split is the scene's own.",
+        "random": "The split is random.",
+        "blocks": "The split is by blocks with a guard band between them.",
+        "folds": "The split is one fold of blocks with a guard band between them.",
+    }
+    kind, test = split.get("kind", "?"), int(split.get("test", 0))
+    sentences = [
+        kinds.get(str(kind), f"The split is of kind {kind}."),
+        f"{split.get('train', 0):,} pixels train, {split.get('validation', 0):,} validate and "
+        f"{test:,} test.",
+    ]
+    overlap = split.get("overlap_of_model", split.get("overlap"))
+    if overlap is not None:
+        inside = round(overlap * test)
+        sentences.append(
+            f"{inside:,} of the {test:,} test pixels ({share(overlap)}) lie within the model's "
+            "patch of a training pixel."
+        )
+        if overlap > 0.05:
+            sentences.append(
+                "The model has seen their surroundings, so the accuracy is optimistic for a new "
+                "scene."
+            )
+        elif overlap == 0:
+            sentences.append("So the test pixels are new to the model.")
+    return sentences
+
+
+def verdict(metrics: Mapping[str, Any]) -> str:
+    """Say in one sentence how good the model is."""
+    test = metrics["test"]
+    return (
+        f"The model gives {share(test['OA'])} of {test['pixels']:,} test pixels their right class."
+    )
+
+
+def weakest(metrics: Mapping[str, Any]) -> list[tuple[str, float, int]]:
+    """Return the classes of an accuracy below 80 %, the worst first: name, accuracy, pixels."""
+    test = metrics["test"]
+    known = [
+        (name, value, int(test["support"][name]))
+        for name, value in test["per_class"].items()
+        if value is not None and value < _WEAK
+    ]
+    return sorted(known, key=lambda row: row[1])
+
+
+def taken_for(test: Mapping[str, Any]) -> list[str]:
+    """For each class the class that it is most often taken for, with the number of pixels."""
+    names = list(test["per_class"])
+    found = []
+    for place, row in enumerate(test["confusion"]):
+        others = [(count, -at) for at, count in enumerate(row) if at != place]
+        count, at = max(others, default=(0, 0))
+        found.append(f"{names[-at]} ({count})" if count else "")
+    return found
+
+
+def next_steps(run: RunFacts) -> list[tuple[str, str]]:
+    """Return what to do next: a sentence and a command, which may be empty."""
+    data = str(run.config.get("data", "synthetic"))
+    if run.metrics is None:
+        command = f"hytas train {shlex.quote(run.name)}" if run.architecture else ""
+        return [("Go on: the run is not finished. Its own command goes on, too.", command)]
+    model = shlex.quote(f"{run.name}/model.onnx")
+    steps = [
+        ("Make the map of a scene.", f"hytas classify {model} {shlex.quote(data)} --out map.tif"),
+        ("Measure the speed on the machine that will run the model.", f"hytas bench {model}"),
+    ]
+    labels = run.config.get("labels")
+    scene = f"--data {shlex.quote(data)}" + (f" --labels {shlex.quote(labels)}" if labels else "")
+    steps.append(
+        ("Compare it with SVM, random forest and published networks.", f"hytas references {scene}")
+    )
+    split = run.metrics.get("split", {})
+    budget = run.config.get("budget")
+    search = f"hytas search {scene} --budget {shlex.quote(str(budget))}" if budget else ""
+    commands = [str(entry.get("command", "")) for entry in run.times.values()]
+    same = next((text for text in commands if text.startswith("hytas search")), "")
+    if search and (split.get("overlap_of_model") or 0) > 0.05:
+        steps.append(
+            ("See how good it is far from training pixels.", f"{search} --split blocks --out NEW")
+        )
+    if search and "seeds" not in run.metrics:
+        steps.append(
+            (
+                "See how much chance decides: give the same command with --seeds 3, and the winner "
+                "is trained three times.",
+                f"{same} --seeds 3" if same else "",
+            )
+        )
+    weak = weakest(run.metrics)
+    if weak:
+        names = ", ".join(f"{name} ({share(value)})" for name, value, _ in weak[:3])
+        steps.append((f"Label more pixels of the weakest classes: {names}.", ""))
+    few = [name for name, count in run.metrics["test"]["support"].items() if 0 < count < _FEW]
+    if few:
+        steps.append(
+            (
+                f"Mind that fewer than {_FEW} pixels test {', '.join(few[:5])}: a few pixels "
+                "decide their accuracy.",
+                "",
+            )
+        )
+    if (run.metrics["test"].get("ECE") or 0) > _UNSURE:
+        steps.append(
+            (
+                "Do not take the confidence for a probability: it is "
+                f"{share(run.metrics['test']['ECE'])} off on average.",
+                "",
+            )
+        )
+    return steps
+
+
+def same_split(runs: Sequence[RunFacts]) -> str:
+    """Say whether runs can be compared."""
+    if len({run.fingerprint for run in runs}) > 1:
+        return "These runs are of different scenes: their accuracies are not comparable."
+    known = [run.split for run in runs]
+    if not all(known):
+        return "Not all runs say which pixels they test: whether they can be compared is unknown."
+    if len(set(known)) == 1:
+        return "All runs train, validate and test on the same pixels of the same scene."
+    return (
+        "These runs are of the same scene, but do not split it alike: a difference in accuracy "
+        "may come from the split."
+    )

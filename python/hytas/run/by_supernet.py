@@ -1,0 +1,156 @@
+"""The strategy "supernet": a short race of kinds, then a supernet of the kind that won it."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from hytas.files import write_text
+from hytas.race import race
+from hytas.run.config import SUPERNET_STRATEGY
+from hytas.run.context import Run
+from hytas.run.folder import read_json, write_json
+from hytas.run.searching import (
+    finalist_count,
+    first_steps,
+    race_stage,
+    race_task,
+    ranked_evaluations,
+    search_with,
+)
+from hytas.run.sharing import (
+    check_supernet,
+    inherit_weights,
+    load_supernet,
+    score_with,
+    supernet_stage,
+)
+from hytas.search import EvaluationStore
+from hytas.spaces.genes import active
+from hytas.spaces.narrowing import with_values
+from hytas.supernet import InheritedScore, Supernet, SupernetSettings
+from hytas.train import train
+
+FOLDER = "supernet"
+LONGER = 2
+"""Steps of a supernet's training over those of a network alone: each trains a part of it."""
+
+
+def choose_by_supernet(run: Run) -> None:
+    """Race one rung, train a supernet of the winner's kind, and write its best subnet.
+
+    A kind is the value of every gene of labels, and the patch: tokens, mixer, pooling and so on.
+    Each part is kept in the folder `supernet`, so a run that was stopped goes on.
+    """
+    inner = _inner(run)
+    if not inner.folder.supernet.exists():
+        check_supernet(inner.context)
+        supernet_stage(inner)
+    search_with(inner, _score(inner)[1])
+    race_stage(inner)  # of one finalist: the best score
+    write_json(run.folder.architecture, read_json(inner.folder.architecture))
+
+
+def inherit_if_better(run: Run) -> bool:
+    """Write the weights that the winner inherits, if validation pixels say so.
+
+    They are compared with those of a training alone, on the same training pixels, by the mean
+    probability of the true class.
+
+    Returns:
+        Whether the weights were written; if not, the final training is still to be done.
+    """
+    context = run.context
+    if context.config.strategy != SUPERNET_STRATEGY:
+        return False
+    inner = _inner(run)
+    supernet, score = _score(inner)
+    architecture, data = read_json(run.folder.architecture), context.data
+    _, recipe = run.recipe
+    result = train(
+        context.network(architecture, recipe),
+        data.labelled(data.split.train),
+        data.labelled(data.split.validation),
+        recipe,
+        seed=context.config.seed,
+        device=context.device,
+        checkpoint=inner.folder.checkpoint,
+        progress=run.report.epoch,
+    )
+    alone = result.history[result.best_epoch - 1].merit
+    inherited = score(architecture)
+    run.report.line(
+        f"probability on validation pixels: {inherited:.4f} with the supernet's weights, "
+        f"{alone:.4f} trained alone"
+    )
+    if inherited < alone:
+        return False
+    inherit_weights(run, supernet, score)
+    inner.folder.checkpoint.unlink(missing_ok=True)
+    return True
+
+
+def _score(inner: Run) -> tuple[Supernet, InheritedScore]:
+    supernet = load_supernet(inner.context, inner.folder.supernet)
+    return supernet, score_with(inner.context, supernet)
+
+
+def _inner(run: Run) -> Run:
+    """The run of the supernet, in the space of the kind that wins."""
+    config = run.context.config
+    path = run.folder.path / f"{FOLDER}.json"  # beside the folder: it is no file of that run
+    if not path.exists():
+        kind, preset = _winning_kind(run)
+        write_json(run.folder.recipe, {"preset": preset})
+        write_text(path, with_values(config.space, {name: [v] for name, v in kind.items()}))
+    recipe = replace(run.recipe[1], patience=1.0)
+    if recipe.epochs is None:
+        recipe = replace(recipe, steps=LONGER * recipe.steps, most_epochs=None)
+    else:
+        recipe = replace(recipe, epochs=LONGER * max(1, recipe.epochs))
+    return run.inside(
+        FOLDER,
+        replace(
+            config,
+            space=str(path.resolve()),
+            proxy="inherited",
+            strategy="evolution",
+            finalists=1,
+            final_training_on="train",
+            supernet=None,
+            supernet_settings=SupernetSettings(),
+            recipe=recipe,
+            presets="full",  # which changes nothing of it
+        ),
+    )
+
+
+def _winning_kind(run: Run) -> tuple[dict[str, object], str]:
+    """The kind of the finalist that is best after the first rung, and its preset."""
+    context, task = run.context, race_task(run.context, run.folder.race)
+    steps = first_steps(context)
+    recipes = {
+        name: replace(recipe, steps=steps, epochs=None, most_epochs=None)
+        for name, recipe in task.recipes.items()
+    }
+    task = replace(task, recipes=recipes)
+    with EvaluationStore(run.folder.evaluations) as store:
+        winner = race(
+            task,
+            ranked_evaluations(context, store),
+            store,
+            finalists=finalist_count(context),
+            steps=task.final_steps,  # whole epochs, so that no second rung follows
+            tell=run.report.line,
+        )
+    kind = kind_of(winner.finalist.architecture)
+    run.report.line("kind: " + ", ".join(f"{name} {value}" for name, value in kind.items()))
+    return kind, winner.recipe
+
+
+def kind_of(architecture: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the genes that a supernet of one kind fixes: its labels and its patch, by name."""
+    return {
+        name: value
+        for name, value in active(architecture).items()
+        if name == "patch" or (isinstance(value, str) and name != "space")
+    }

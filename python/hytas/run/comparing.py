@@ -1,0 +1,140 @@
+"""Compare the winner with an SVM and a random forest on the same pixels, before the test.
+
+Held-out pixels compare them: no network and no reference method was fitted on the pixels that it
+is judged by here. The test pixels decide nothing; what the methods reach there is only reported.
+"""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hytas.data import Split
+from hytas.errors import InputError
+from hytas.models.table import patch_size_of
+from hytas.references import (
+    METHODS,
+    Fit,
+    ReferenceSettings,
+    bounded_split,
+    figures_of_test,
+    fit_method,
+)
+from hytas.run.calibrating import held_out_answers
+from hytas.run.config import RunConfig
+from hytas.run.context import Run
+from hytas.run.folder import read_json, write_json
+from hytas.run.prepared import Pixels
+from hytas.run.weights import load_weights
+
+COMPARED = ("svm", "rf")
+MOST_TRAIN = 2000  # with twice as many, an SVM takes four times as long
+MOST_TEST = 50_000
+WINNER = "winner"
+
+
+def references_stage(run: Run) -> None:
+    """Fit the reference methods, compare the winner with them, and keep all figures.
+
+    A line says what the held-out pixels say, before the methods are tested. It is a warning if the
+    winner is below, and then says what to try.
+    """
+    run.report.line("reference methods: SVM and random forest on spectra of the same pixels")
+    try:
+        validation = _validate(run)
+        run.report.line(validation["verdict"])
+        methods = {name: _test(run, name) for name in COMPARED}
+        found: dict[str, Any] = {"reason": "", "validation": validation, "methods": methods}
+    except InputError as error:  # training pixels of one class
+        found = {"reason": str(error), "validation": None, "methods": {}}
+        run.report.line(f"no reference methods: {error}")
+    write_json(run.folder.references, found)
+    if run.folder.metrics.exists():  # a run of an older version, or a file that was damaged
+        write_json(run.folder.metrics, {**read_json(run.folder.metrics), "references": found})
+
+
+def _validate(run: Run) -> dict[str, Any]:
+    """Return the accuracy of the winner and of each method on the same held-out pixels."""
+    data, model = run.context.data, load_weights(run.folder.weights)
+    answers = held_out_answers(run, model.network)
+    pixels = sum(len(held_out) for _, held_out, _ in answers)
+    facts: dict[str, Any] = {"pixels": pixels, "folds": len(answers), "OA": {}, "below": []}
+    if not pixels:
+        verdict = "no held-out pixels compare the winner with reference methods before the test"
+        return {**facts, "verdict": verdict}
+    right = {WINNER: 0, **dict.fromkeys(COMPARED, 0)}
+    for learnt, held_out, predicted in answers:
+        truth = data.targets(held_out)
+        right[WINNER] += int((predicted == truth).sum())
+        for name in COMPARED:
+            found = _predict(run, name, learnt, held_out)
+            right[name] += int((found == truth).sum())
+    facts["OA"] = {name: count / pixels for name, count in right.items()}
+    facts["below"] = [name for name in COMPARED if right[name] > right[WINNER]]
+    side = patch_size_of(model.card.architecture, data.shape)
+    return {**facts, "verdict": _verdict(facts, run.context.config, side)}
+
+
+def _predict(run: Run, name: str, learnt: Pixels, held_out: Pixels) -> NDArray[np.int64]:
+    """Return the classes that a method gives held-out pixels, fitted without them."""
+    split = run.context.data.split
+    fold = replace(split, train=learnt, validation=split.validation[:0], test=held_out)
+    return _fit(run, name, fold).predicted
+
+
+def _test(run: Run, name: str) -> dict[str, Any]:
+    """Return what a method reaches on the test pixels, fitted on all labelled pixels of the run."""
+    scene, whole = run.context.data.scene, run.context.data.split
+    split = bounded_split(scene, whole, MOST_TRAIN, MOST_TEST)
+    fit = _fit(run, name, split)
+    return {
+        "title": METHODS[name].title,
+        "pixels": len(split.train),
+        "of_pixels": len(whole.learnable),
+        **figures_of_test(scene, split, fit),
+        "details": dict(fit.details),
+    }
+
+
+def _fit(run: Run, name: str, split: Split) -> Fit:
+    config, scene = run.context.config, run.context.data.scene
+    settings = ReferenceSettings(
+        split=config.split,
+        patch_size=config.patch_size,
+        band_group=config.band_group,
+        bands=config.bands,
+        scaling=config.scaling,
+    )
+    split = bounded_split(scene, split, MOST_TRAIN, MOST_TEST)
+    return fit_method(scene, split, settings, name)
+
+
+def _verdict(facts: Mapping[str, Any], config: RunConfig, side: int) -> str:
+    """Return the line that says what the held-out pixels say."""
+    found, titles = facts["OA"], {name: METHODS[name].title for name in COMPARED}
+    figures = ", ".join(f"{titles[name]} {found[name]:.4f}" for name in COMPARED)
+    line = f"OA on {facts['pixels']} held-out pixels: winner {found[WINNER]:.4f}, {figures}"
+    if not facts["below"]:
+        return line
+    names = " and ".join(titles[name] for name in facts["below"])
+    return f"warning: the winner is below {names}: {line}; {_advice(config, side)}"
+
+
+def _advice(config: RunConfig, side: int) -> str:
+    """Return the command to try where a method on single spectra beats the winner.
+
+    Args:
+        config: of the run.
+        side: of the winner's patch.
+    """
+    if config.budget is None:
+        return "try a search, which compares architectures: hytas search with --budget"
+    if config.finalists == 1:
+        change = f"--finalists {config.usual_finalists}"
+    elif side > 1:
+        change = "--patch-size 1"  # the methods that are better see single pixels
+    else:
+        change = f"--finalists {2 * (config.finalists or config.usual_finalists)}"
+    return f"try the same command with {change} and another --out, or a larger --budget"

@@ -1,0 +1,261 @@
+"""Search the search space: supernets say which choices of which genes to add and to drop."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hytas._engine import Feasible, SearchSpace
+from hytas.data import Scene
+from hytas.errors import InputError
+from hytas.files import write_text
+from hytas.run.config import RunConfig
+from hytas.run.context import Run, open_run
+from hytas.run.folder import read_json, write_json
+from hytas.run.report import SILENT, Report
+from hytas.run.sharing import check_supernet, load_supernet, score_with, supernet_stage
+from hytas.spaces import open_space
+from hytas.spaces.keys import stable_hash
+from hytas.spaces.narrowing import with_values
+from hytas.supernet import Supernet
+from hytas.supernet.space_error import (
+    EvolutionSettings,
+    SpaceError,
+    Step,
+    choice_errors,
+    propose,
+    space_error,
+)
+
+TRIED = 500
+"""Draws among which a new choice must occur, for it to be possible under the budget."""
+BUILT = 3
+"""Networks with a new choice that must be there."""
+
+
+@dataclass(frozen=True)
+class Evolved:
+    """A space that was searched for.
+
+    Attributes:
+        path: of its file.
+        before: E and T of the space that it comes from.
+        after: of itself.
+        at_random: of that space, pruned at random to as many architectures inside the budget; None
+            where the evolved space has not fewer.
+        steps: of each round, what happened to which genes.
+    """
+
+    path: Path
+    before: SpaceError
+    after: SpaceError
+    at_random: SpaceError | None
+    steps: list[list[Step]]
+
+
+def evolve_space(
+    config: RunConfig,
+    scene: Scene,
+    out: str | Path,
+    *,
+    rounds: int,
+    settings: EvolutionSettings,
+    device: str = "auto",
+    report: Report = SILENT,
+) -> Evolved:
+    """Write a space file whose choices suit a scene and a budget better than those of another.
+
+    A round trains a supernet in the space, estimates by it what each choice has to do with the
+    error, and changes the choices. It ends where a round changes nothing, or after `rounds`. What
+    is done lies in a folder beside `out`, from which the same call goes on.
+
+    Source: S3 (Chen et al., NeurIPS 2021), sections 3.2 and 3.3.
+
+    Args:
+        config: with the space, a budget and `supernet_settings`.
+        scene: to learn from; its test pixels are not looked at.
+        out: the space file.
+        rounds: at most.
+        settings: thresholds and number of subnets.
+        device: cpu, cuda or auto.
+        report: receives the progress.
+
+    Raises:
+        InputError: bad configuration, or the folder belongs to another run.
+        OSError: the files cannot be written.
+    """
+    out = Path(out)
+    if out.suffix != ".json":
+        raise InputError(f"--out {out}: is a space file; its name must end in .json")
+    if rounds < 1:
+        raise InputError(f"steps {rounds}: must be 1 or more")
+    with open_run(out.with_suffix(".rounds"), config, scene, device, report, check_supernet) as run:
+        _same_settings(run, rounds, settings)
+        space, steps, errors = config.space, [], []
+        for number in range(rounds):
+            found, taken = _round(run, space, f"round-{number + 1}", settings)
+            errors.append(found)
+            if not taken:
+                break
+            steps.append(taken)
+            space = _write_space(run, space, f"round-{number + 2}", taken)
+        settled = len(errors) > len(steps)
+        name = f"round-{len(steps) + 1}"
+        after = errors[-1] if settled else _estimate(run, space, name, settings)
+        at_random = _at_random(run, space, settings)
+        about = _history(config, scene, errors[0], after, at_random, steps)
+        write_text(out, with_values(space, {}, about))
+        return Evolved(out, errors[0], after, at_random, steps)
+
+
+def _same_settings(run: Run, rounds: int, settings: EvolutionSettings) -> None:
+    """Refuse a folder whose rounds went by other thresholds."""
+    path = run.folder.path / "evolution.json"
+    wanted = settings.to_dict()
+    if path.exists() and read_json(path) != wanted:
+        raise InputError(f"{path}: belongs to other thresholds; choose another --out")
+    write_json(path, wanted)
+    run.report.line(f"at most {rounds} rounds of {settings.subnets} subnets")
+
+
+def _trained(run: Run, space: str, name: str) -> tuple[Run, Supernet]:
+    """The supernet of a space, in a folder of its own."""
+    inner = run.inside(name, replace(run.context.config, space=space))
+    if not inner.folder.supernet.exists():
+        supernet_stage(inner)
+    return inner, load_supernet(inner.context, inner.folder.supernet)
+
+
+def _errors(
+    run: Run, space: str, name: str, settings: EvolutionSettings
+) -> tuple[Run, list[dict[str, Any]], NDArray[np.float64]]:
+    """Subnets drawn from a space inside the budget, and their errors on validation pixels."""
+    inner, supernet = _trained(run, space, name)
+    score, feasible = score_with(inner.context, supernet), inner.context.feasible
+    assert feasible is not None
+    seed = stable_hash(run.context.config.seed, "space error")
+    drawn = feasible.space.unpack(feasible.sample(settings.subnets, seed, "choices"))
+    return inner, drawn, np.array([1.0 - score(architecture) for architecture in drawn])
+
+
+def _estimate(run: Run, space: str, name: str, settings: EvolutionSettings) -> SpaceError:
+    found = space_error(_errors(run, space, name, settings)[2], settings.top)
+    run.report.line(f"{name}: E {found.E:.4f}, T {found.T:.4f}")
+    return found
+
+
+def _round(
+    run: Run, space: str, name: str, settings: EvolutionSettings
+) -> tuple[SpaceError, list[Step]]:
+    """E and T of a space, and the steps that its errors ask for."""
+    inner, drawn, errors = _errors(run, space, name, settings)
+    found = space_error(errors, settings.top)
+    run.report.line(f"{name}: E {found.E:.4f}, T {found.T:.4f}")
+    taken: list[Step] = []
+    for gene in inner.context.space.genes:
+        values = gene["values"]
+        if isinstance(values[0], list):
+            continue  # a gene whose layers have choices of their own
+        so_far = {step.gene: step.values for step in taken}
+
+        def is_possible(name: str, wanted: list[Any], so_far: Any = so_far) -> bool:
+            return _is_possible(inner, space, {**so_far, name: wanted})
+
+        means = choice_errors(gene["name"], values, drawn, errors)
+        step = propose(gene["name"], values, means, settings, is_possible)
+        if step is not None:
+            taken.append(step)
+            run.report.line(f"  {_said(step)}")
+    return found, taken
+
+
+def _is_possible(run: Run, space: str, values: Mapping[str, list[Any]]) -> bool:
+    """Whether a space with these choices has networks inside the budget, with each new choice."""
+    config, shape = run.context.config, run.context.data.shape
+    try:
+        _, budget = open_space(space, config.budget or "", offered=shape.variables())
+        text = with_values(space, values)
+        opened = SearchSpace.parse(text, run.context.space.variables)
+        for table in budget.tables:
+            opened = opened.with_table(table, Path(table).read_text(encoding="utf-8"))
+        feasible = Feasible(opened, budget)
+        drawn = opened.unpack(feasible.sample(TRIED, 0, "choices"))
+        supernet = Supernet.new(opened.name, shape, config.seed)
+        for name, wanted in values.items():
+            for value in set(map(repr, wanted)) - set(map(repr, _values(run, name))):
+                having = [each for each in drawn if value in map(repr, _listed(each[name]))]
+                if len(having) < BUILT:
+                    return False
+                subnets = [supernet.subnet(architecture) for architecture in having[:BUILT]]
+                if any(0 in size for subnet in subnets for size in subnet.sizes.values()):
+                    return False  # of a layer without width
+    except (InputError, ValueError, RuntimeError):
+        return False
+    return True
+
+
+def _values(run: Run, gene: str) -> list[Any]:
+    return next(list(each["values"]) for each in run.context.space.genes if each["name"] == gene)
+
+
+def _listed(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else [value]
+
+
+def _write_space(run: Run, space: str, name: str, steps: list[Step]) -> str:
+    path = run.folder.path / f"{name}.json"
+    write_text(path, with_values(space, {step.gene: step.values for step in steps}))
+    return str(path.resolve())
+
+
+def _at_random(run: Run, evolved: str, settings: EvolutionSettings) -> SpaceError | None:
+    """E and T of the first space, pruned at random to the size of the evolved one."""
+    config, shape = run.context.config, run.context.data.shape
+
+    def size(space: str) -> int:
+        opened, budget = open_space(space, config.budget or "", offered=shape.variables())
+        return Feasible(opened, budget).at_most()
+
+    wanted = size(evolved)
+    if wanted >= size(config.space):
+        return None
+    draw = np.random.default_rng(config.seed)
+    path = run.folder.path / "random.json"
+    values = {gene["name"]: list(gene["values"]) for gene in run.context.space.genes}
+    for _ in range(10 * sum(map(len, values.values()))):
+        name = str(draw.choice(sorted(values)))
+        if len(values[name]) > 1:
+            dropped = int(draw.integers(len(values[name])))
+            kept = [value for place, value in enumerate(values[name]) if place != dropped]
+            if _is_possible(run, config.space, {**values, name: kept}):
+                values[name] = kept
+        write_text(path, with_values(config.space, values))
+        if size(str(path)) <= wanted:
+            break
+    return _estimate(run, str(path.resolve()), "random", settings)
+
+
+def _said(step: Step) -> str:
+    return f"{step.gene}: {step.what} to {step.values} (worth {step.worth:+.4f})"
+
+
+def _history(
+    config: RunConfig,
+    scene: Scene,
+    before: SpaceError,
+    after: SpaceError,
+    at_random: SpaceError | None,
+    steps: list[list[Step]],
+) -> str:
+    """What the file says of itself."""
+    lines = [f"round {n}: {'; '.join(map(_said, taken))}" for n, taken in enumerate(steps, start=1)]
+    beside = "" if at_random is None else f"; pruned at random {json.dumps(at_random._asdict())}"
+    return (
+        f"Evolved from {Path(config.space).name} for scene {scene.name} and budget "
+        f"{config.budget}. Error before {json.dumps(before._asdict())}, after "
+        f"{json.dumps(after._asdict())}{beside}. " + (". ".join(lines) or "Nothing changed")
+    )

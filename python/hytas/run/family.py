@@ -1,0 +1,262 @@
+"""The family of a supernet: for each budget its best subnet, as an ordinary model."""
+
+import csv
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from hytas._engine import Budget
+from hytas.data import Scene
+from hytas.errors import InputError
+from hytas.files import atomic_write, write_text
+from hytas.pictures import draw_family
+from hytas.run.config import RunConfig
+from hytas.run.context import Run, open_run
+from hytas.run.folder import read_json, write_json
+from hytas.run.report import SILENT, Report
+from hytas.run.searching import race_stage, search_with
+from hytas.run.sharing import (
+    check_supernet,
+    inherit_weights,
+    load_supernet,
+    score_with,
+    supernet_stage,
+)
+from hytas.run.stages import CHARTS, EXPORT, MAP, TRAIN, Stage, mend, record_all, run_stages
+from hytas.supernet import InheritedScore, Supernet
+from hytas.supernet.family import family_weights, save_family_weights, slice_table
+
+SUPERNET = Stage("supernet", supernet_stage, (), ("supernet",))
+ALONE = "alone"
+
+
+@dataclass(frozen=True)
+class Member:
+    """A subnet of a family, with inherited weights.
+
+    Attributes:
+        name: its budget.
+        architecture: its genes.
+        costs: name -> cost.
+        probability: mean one of the true class on validation pixels.
+        validation: accuracy there.
+        test: accuracy of its ONNX file on test pixels.
+        alone: that of the same architecture trained alone; None where it was not asked for.
+        folder: of its files.
+    """
+
+    name: str
+    architecture: dict[str, Any]
+    costs: dict[str, int]
+    probability: float
+    validation: float
+    test: float
+    alone: float | None
+    folder: Path
+
+
+def train_supernet(
+    config: RunConfig,
+    scene: Scene,
+    out: str | Path,
+    *,
+    device: str = "auto",
+    report: Report = SILENT,
+) -> Path:
+    """Train a supernet for a scene inside a budget; the same call again goes on where it stopped.
+
+    Args:
+        config: with a budget and `supernet_settings`.
+        scene: to learn from.
+        out: the folder.
+        device: cpu, cuda or auto.
+        report: receives the progress.
+
+    Returns:
+        The supernet's file.
+
+    Raises:
+        InputError: bad configuration, or `out` belongs to another run.
+        OSError: `out` cannot be written.
+    """
+    with open_run(out, config, scene, device, report, check_supernet) as run:
+        report.line(run.context.data.split.describe())
+        _drop_damaged(run)
+        run_stages((SUPERNET,), run)
+        record_all(run)
+        return run.folder.supernet
+
+
+def export_family(
+    config: RunConfig,
+    scene: Scene,
+    out: str | Path,
+    budgets: Sequence[str],
+    *,
+    alone: bool = False,
+    population: int | None = None,
+    generations: int | None = None,
+    device: str = "auto",
+    report: Report = SILENT,
+) -> list[Member]:
+    """Write the best subnet of each budget as an ordinary model in a folder of its own.
+
+    Each is the best of `config.generations` of evolution by its inherited weights on validation
+    pixels. Table, chart, one file of weights for all and its slices lie in `out`.
+
+    Args:
+        config: of the folder's run.
+        scene: of the run.
+        out: the folder of `train_supernet`.
+        budgets: each narrows that of the supernet.
+        alone: train each architecture alone, too, on the same pixels, for as many steps.
+        population: architectures a generation of each search; None takes that of `config`.
+        generations: of each search; None takes those of `config`.
+        device: cpu, cuda or auto.
+        report: receives the progress.
+
+    Raises:
+        InputError: `out` has no whole supernet, or no subnet meets a budget.
+        ExportError: an exported file computes something else than torch.
+        OSError: `out` cannot be written.
+    """
+    searching = replace(
+        config,
+        population=population or config.population,
+        generations=generations or config.generations,
+    )
+    configs = [_member_config(searching, budget) for budget in budgets]
+    with open_run(out, config, scene, device, report) as run:
+        supernet = _whole_supernet(run)
+        score = score_with(run.context, supernet)
+        inner = [run.inside(name, of) for of, name in zip(configs, _names(budgets), strict=True)]
+        members = [_member(each, supernet, score, alone) for each in inner]
+        _write_family(run, supernet, members)
+        return members
+
+
+def _whole_supernet(run: Run) -> Supernet:
+    """The supernet in the run's folder.
+
+    Raises:
+        InputError: it is missing or damaged.
+    """
+    path = run.folder.supernet
+    if path.exists() and (fault := run.folder.manifest.fault(path)):
+        raise InputError(f"{path}: {fault}: `hytas supernet train` makes it again")
+    return load_supernet(run.context, path)
+
+
+def _drop_damaged(run: Run) -> None:
+    path = run.folder.supernet
+    if path.exists() and (fault := run.folder.manifest.fault(path)):
+        run.report.line(f"{path.name}: {fault}: made again")
+        path.unlink()
+
+
+def _member_config(config: RunConfig, budget: str) -> RunConfig:
+    """The configuration of a member's run: its budget inside that of the supernet."""
+    try:
+        narrowed = str(Budget.parse([str(config.budget), budget]))
+    except ValueError as error:
+        raise InputError(
+            f"budget {budget}: inside {config.budget} of the supernet: {error}"
+        ) from None
+    return replace(
+        config, budget=narrowed, proxy="inherited", finalists=1, final_training_on="train"
+    )
+
+
+def _names(budgets: Sequence[str]) -> list[str]:
+    """Names of folders; each is a budget's."""
+    return [budget.replace(",", "-").replace("/", "-") for budget in budgets]
+
+
+def _member(run: Run, supernet: Supernet, score: InheritedScore, alone: bool) -> Member:
+    """Search, write and check the subnet of one budget."""
+
+    def search(of: Run) -> None:
+        search_with(of, score)
+
+    def inherit(of: Run) -> None:
+        inherit_weights(of, supernet, score)
+
+    stages = (
+        Stage("search", search, (), ("evaluations",), ("architecture",)),
+        Stage("choice", race_stage, ("evaluations",), ("recipe", "architecture")),
+        Stage("inheritance", inherit, ("architecture",), ("weights",)),
+        EXPORT,
+        CHARTS,
+        MAP,
+    )
+    run.report.line(f"subnet of {run.context.config.budget}")
+    mend(run)
+    run_stages(stages, run)
+    record_all(run)
+    architecture = read_json(run.folder.architecture)
+    figures = score.figures(architecture)
+    return Member(
+        run.folder.path.name,
+        architecture,
+        run.context.space.cost(architecture),
+        figures["probability"],
+        figures["accuracy"],
+        read_json(run.folder.metrics)["test"]["OA"],
+        _trained_alone(run, architecture) if alone else None,
+        run.folder.path,
+    )
+
+
+def _trained_alone(run: Run, architecture: dict[str, Any]) -> float:
+    """Train the architecture alone, by the supernet's recipe; its accuracy on test pixels."""
+    inner = run.inside(ALONE, run.context.config)
+    mend(inner)
+    if not inner.folder.architecture.exists():
+        write_json(inner.folder.architecture, architecture)
+    run_stages((TRAIN, EXPORT), inner)
+    record_all(inner)
+    accuracy: float = read_json(inner.folder.metrics)["test"]["OA"]
+    return accuracy
+
+
+def _write_family(run: Run, supernet: Supernet, members: Sequence[Member]) -> None:
+    """Write the table, the chart, the weights and the slices of a family."""
+    folder = run.folder
+    files = [
+        folder.family,
+        folder.family_picture,
+        folder.family_weights,
+        folder.family_slices,
+    ]
+    folder.manifest.forget(files)
+    cost = run.context.space.cost_names[0]
+    rows = [
+        [
+            each.name,
+            each.costs[cost],
+            round(each.probability, 4),
+            round(each.validation, 4),
+            round(each.test, 4),
+            "" if each.alone is None else round(each.alone, 4),
+            json.dumps(each.architecture),
+        ]
+        for each in members
+    ]
+    columns = ["budget", cost, "probability", "validation_OA", "test_OA", "alone_test_OA"]
+    with atomic_write(folder.family) as temporary, temporary.open("w", newline="") as file:
+        csv.writer(file).writerows([[*columns, "architecture"], *rows])
+    draw_family(
+        folder.family_picture,
+        [each.costs[cost] for each in members],
+        [each.test for each in members],
+        [each.alone for each in members],
+        cost,
+    )
+    architectures = {each.name: each.architecture for each in members}
+    about = {each.name: {"costs": each.costs, "test_OA": each.test} for each in members}
+    save_family_weights(folder.family_weights, family_weights(supernet, architectures))
+    table = slice_table(supernet, architectures, about)
+    write_text(folder.family_slices, json.dumps(table) + "\n")
+    folder.manifest.record(files)

@@ -1,0 +1,221 @@
+"""What a run's folder tells for its report; the folder is only read."""
+
+import hashlib
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from hytas._engine import Budget
+from hytas.data import Split
+from hytas.deploy.model import read_card
+from hytas.deploy.model_file import examine, read_model
+from hytas.errors import InputError, one_line
+from hytas.models import InputShape
+from hytas.models.counting import counted_layers
+from hytas.pictures import draw_learning_curve
+from hytas.proxies import fitness, parse_proxies
+from hytas.race import RANKINGS, USUAL_RANKING, RungResult, rung_results, standing
+from hytas.report import Candidates, Finalist, Layer, Pixels, RunFacts
+from hytas.run.config import RunConfig
+from hytas.run.folder import WHERE, RunFolder, read_json
+from hytas.run.times import read_times
+from hytas.search import Evaluation, EvaluationStore, Training
+from hytas.spaces import open_space
+
+MOST_CURVES = 4
+"""Learning curves of further seeds that are drawn."""
+
+
+def run_facts(
+    folder: RunFolder, *, first: RunConfig | None = None, shape: InputShape | None = None
+) -> RunFacts:
+    """Return what a run's folder holds for its report.
+
+    Args:
+        folder: of a run, finished or not.
+        first: configuration of another run, which this one is compared with.
+        shape: of a network's input; None asks the exported model.
+
+    Raises:
+        InputError: the folder holds no run, or a file in it is broken.
+        OSError: a file cannot be read.
+    """
+    config, fingerprint = folder.read_config()
+    architecture = read_json(folder.architecture) if folder.architecture.exists() else None
+    metrics = read_json(folder.metrics) if folder.metrics.exists() else None
+    evaluations, trainings, notes = _stored(folder)
+    candidates = _candidates(evaluations, config, architecture)
+    winner = None if candidates is None else candidates.winner
+    costs = evaluations[winner].costs if winner is not None else {}
+    # What the model holds beside its weights decides no layer; a run of old may have no such file.
+    shape = shape or (_shape(folder.onnx) if folder.onnx.exists() and architecture else None)
+    preset = str(read_json(folder.recipe).get("preset", "")) if folder.recipe.exists() else ""
+    seeds = (metrics or {}).get("seeds", {}).get("of", [])[1:]
+    return RunFacts(
+        name=folder.path.resolve().name,
+        config=config.to_dict(),
+        versions=read_json(folder.config).get("versions", {}),
+        fingerprint=fingerprint,
+        metrics=metrics,
+        architecture=architecture,
+        costs=(metrics or {}).get("costs", costs),
+        units=_units(config),
+        bounds=list(Budget.parse(config.budget).bounds) if config.budget else [],
+        candidates=candidates,
+        finalists=_finalists(evaluations, trainings, winner, preset),
+        preset=preset,
+        layers=_layers(architecture, shape),
+        pixels=Pixels.load(folder.pixels) if folder.pixels.exists() else None,
+        figures=_figures(folder),
+        curves={seed: _curve(folder, seed) for seed in seeds[:MOST_CURVES]},
+        times=_times(folder, seeds),
+        model=_model(folder.onnx) if folder.onnx.exists() else None,
+        split=_split_digest(folder),
+        differences=[] if first is None else config.differences(first, WHERE),
+        notes=notes,
+    )
+
+
+def _stored(folder: RunFolder) -> tuple[list[Evaluation], list[Training], list[str]]:
+    if not folder.evaluations.exists():
+        return [], [], []
+    try:
+        with EvaluationStore(folder.evaluations, read_only=True) as store:
+            return store.evaluations(), store.trainings(), []
+    except (InputError, OSError) as error:
+        return [], [], [f"The candidates are not shown: {one_line(error)}"]
+
+
+def _candidates(
+    evaluations: Sequence[Evaluation], config: RunConfig, winner: Mapping[str, Any] | None
+) -> Candidates | None:
+    if not evaluations:
+        return None
+    genes = [name for name in evaluations[0].architecture if name != "space"]
+    names = list(dict.fromkeys(name for item in evaluations for name in item.scores))
+    leading = parse_proxies(config.proxy)[0]
+    led = fitness(leading, [item.scores for item in evaluations])
+    scores = {str(leading): np.asarray(led, np.float64)}
+    for name in names:
+        scores.setdefault(
+            name, np.array([item.scores.get(name, np.nan) for item in evaluations], np.float64)
+        )
+    places = [at for at, item in enumerate(evaluations) if item.architecture == winner]
+    return Candidates(
+        ids=[item.id for item in evaluations],
+        generations=[item.generation for item in evaluations],
+        genes={
+            name: [_text(item.architecture.get(name)) for item in evaluations] for name in genes
+        },
+        costs={
+            name: np.array([item.costs[name] for item in evaluations], np.float64)
+            for name in evaluations[0].costs
+        },
+        scores=scores,
+        winner=places[0] if places else None,
+    )
+
+
+def _text(value: Any) -> str:
+    return "-".join(map(str, value)) or "none" if isinstance(value, list) else str(value)
+
+
+def _finalists(
+    evaluations: Sequence[Evaluation],
+    trainings: Sequence[Training],
+    winner: int | None,
+    preset: str,
+) -> list[Finalist]:
+    """Those that trained, in the order of the race: who came farther, then who stands better."""
+    places = {item.id: at for at, item in enumerate(evaluations)}
+    racers: dict[tuple[int, str], list[RungResult]] = {}
+    for result in rung_results(item for item in trainings if item.id in places):
+        racers.setdefault(result.key, []).append(result)
+    found = []
+    for (number, recipe), results in racers.items():
+        merit = standing(results, RANKINGS[USUAL_RANKING])
+        found.append(
+            Finalist(
+                places[number],
+                recipe,
+                places[number] == winner and recipe == (preset or recipe),
+                {result.steps: result.figures for result in results},
+                merit if np.isfinite(merit) else None,
+                sum(result.seconds for result in results),
+                next((result.reason for result in results if result.reason), ""),
+            )
+        )
+
+    def order(item: Finalist) -> tuple[bool, int, float, int]:
+        merit = -np.inf if item.standing is None else item.standing
+        return item.standing is None, -max(item.rungs), -merit, item.place
+
+    return sorted(found, key=order)
+
+
+def _layers(architecture: Mapping[str, Any] | None, shape: InputShape | None) -> list[Layer]:
+    if architecture is None or shape is None:
+        return []
+    layers = counted_layers(architecture, shape)
+    return [Layer(**asdict(layer)) for layer in layers]
+
+
+def _shape(model: Path) -> InputShape:
+    card = read_card(examine(read_model(model), model), model)
+    bands = len(card.preprocessing["bands"])
+    return InputShape(bands, len(card.class_names), card.patch_size, card.band_group)
+
+
+def _units(config: RunConfig) -> Mapping[str, str]:
+    try:
+        return open_space(config.space, ())[0].cost_units
+    except InputError:  # a space file that is not there any more
+        return {}
+
+
+def _figures(folder: RunFolder) -> dict[str, str]:
+    files = {"learning curve": folder.learning_curve, "confusion": folder.confusion}
+    return {
+        name: path.read_text(encoding="utf-8", errors="replace")
+        for name, path in files.items()
+        if path.exists()
+    }
+
+
+def _curve(folder: RunFolder, seed: int) -> str:
+    training = read_json(_seed_folder(folder, seed).metrics)["training"]
+    with tempfile.TemporaryDirectory() as place:
+        path = Path(place) / "curve.svg"
+        draw_learning_curve(path, training["history"], training["best_epoch"])
+        return path.read_text(encoding="utf-8")
+
+
+def _seed_folder(folder: RunFolder, seed: int) -> RunFolder:
+    return RunFolder(folder.path / f"seed-{seed}")
+
+
+def _times(folder: RunFolder, seeds: Sequence[int]) -> dict[str, dict[str, Any]]:
+    times = read_times(folder.times)
+    for seed in seeds:
+        for stage, entry in read_times(_seed_folder(folder, seed).times).items():
+            times[f"{stage}, seed {seed}"] = entry
+    return times
+
+
+def _model(path: Path) -> dict[str, Any]:
+    content = path.read_bytes()
+    digest = hashlib.sha256(content).hexdigest()
+    return {"name": path.name, "bytes": len(content), "sha256": digest}
+
+
+def _split_digest(folder: RunFolder) -> str:
+    if not folder.split.exists():
+        return ""
+    split, digest = Split.load(folder.split), hashlib.sha256()
+    for pixels in (split.train, split.validation, split.test):
+        digest.update(np.asarray(pixels, np.int64).tobytes() + b"/")
+    return digest.hexdigest()

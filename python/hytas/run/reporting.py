@@ -1,0 +1,130 @@
+"""The report of runs: the stage that ends a run, and reports of runs that are there."""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+from hytas.data import Scene, Split
+from hytas.deploy import DeployedModel, classify_scene
+from hytas.errors import InputError, one_line
+from hytas.report import Pixels, RunFacts, write_report
+from hytas.run.config import RunConfig
+from hytas.run.context import Run
+from hytas.run.findings import run_facts
+from hytas.run.folder import RunFolder
+from hytas.run.report import SILENT, Report
+from hytas.run.shown import shown_pixels
+
+
+def report_stage(run: Run) -> None:
+    """Write the report of the run; it is left alone if it would not change."""
+    write_report(run.folder.report, [run_facts(run.folder, shape=run.context.data.shape)])
+
+
+def report_runs(
+    runs: Sequence[str | Path],
+    out: str | Path,
+    *,
+    data: str | None = None,
+    labels: str | None = None,
+    report: Report = SILENT,
+) -> None:
+    """Write one page about a run, or about several side by side.
+
+    A run of an older version keeps no pixels: its scene is then read and classified again, if it is
+    there.
+
+    Args:
+        runs: their folders, which are only read.
+        out: an HTML file; the report of one of the runs itself is written under its lock.
+        data: where the scene of such runs lies now.
+        labels: where the labels of that scene lie.
+        report: receives the progress.
+
+    Raises:
+        InputError: no run is given, a folder holds none, or a file in it is broken.
+        OSError: a file cannot be read or written.
+    """
+    if not runs:
+        raise InputError("runs: none given; a report needs at least one")
+    with _told(runs):
+        _report(runs, out, data, labels, report)
+
+
+@contextmanager
+def _told(runs: Sequence[str | Path]) -> Iterator[None]:
+    """Turn what files with other values than hytas writes lead to into one line."""
+    try:
+        yield
+    except (InputError, OSError):
+        raise
+    except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError) as error:
+        names = ", ".join(map(str, runs))
+        raise InputError(
+            f"{names}: files with values that no run has ({one_line(error)})"
+        ) from None
+
+
+def _report(
+    runs: Sequence[str | Path],
+    out: str | Path,
+    data: str | None,
+    labels: str | None,
+    report: Report,
+) -> None:
+    folders = [RunFolder(path) for path in runs]
+    first, _ = folders[0].read_config()
+    facts = []
+    for folder in folders:
+        found = run_facts(folder, first=None if folder is folders[0] else first)
+        if found.pixels is None and found.model is not None:
+            config = _moved(folder.read_config()[0], data, labels)
+            found = _with_pixels(found, folder, config, report)
+        facts.append(found)
+    for folder in folders:
+        if Path(out).resolve() == folder.report.resolve():
+            _write_into(folder, facts)
+            return
+    write_report(out, facts)
+
+
+def _write_into(folder: RunFolder, facts: Sequence[RunFacts]) -> None:
+    """Write the report into a run's own folder, which knows its files."""
+    with RunFolder(folder.path) as held:
+        held.manifest.forget([held.report])
+        write_report(held.report, facts)
+        held.manifest.record([held.report])
+
+
+def _moved(config: RunConfig, data: str | None, labels: str | None) -> RunConfig:
+    if data is None:
+        return config if labels is None else replace(config, labels=labels)
+    return replace(config, data=data, labels=labels or config.labels, data_dir=None)
+
+
+def _with_pixels(facts: RunFacts, folder: RunFolder, config: RunConfig, report: Report) -> RunFacts:
+    """The facts with the pixels of the scene, or with why there are none."""
+    try:
+        scene = config.load_scene()
+        if scene.fingerprint != facts.fingerprint:
+            raise InputError(f"{config.data} is another scene than that of the run")
+        return replace(facts, pixels=_classify(folder, scene, report))
+    except (InputError, OSError) as error:
+        report.line(f"note: {facts.name}: no map: {error}")
+        reason = f"The scene was not there to be classified again ({one_line(error)})."
+        return replace(facts, notes=[*facts.notes, reason])
+
+
+def _classify(folder: RunFolder, scene: Scene, report: Report) -> Pixels:
+    deployed = DeployedModel.load(folder.onnx, "cpu")
+    result = classify_scene(
+        deployed,
+        scene.cube,
+        nodata=scene.nodata,
+        progress=lambda done, total: report.pixels(
+            "classify", done * scene.width, total * scene.width
+        ),
+    )
+    split = Split.load(folder.split) if folder.split.exists() else None
+    return shown_pixels(scene, result, deployed.card, split)

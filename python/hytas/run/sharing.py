@@ -1,0 +1,193 @@
+"""The supernet of a run: trained in a stage of its own, and checked before anything uses it."""
+
+import hashlib
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from hytas._engine import Budget
+from hytas.errors import InputError
+from hytas.export import describe
+from hytas.models.blocks import Drop
+from hytas.run.calibrating import calibrate_own
+from hytas.run.context import Run, RunContext
+from hytas.run.folder import read_json
+from hytas.run.training import forget_damaged
+from hytas.run.weights import CALIBRATION, TrainedModel, save_weights
+from hytas.supernet import InheritedScore, Supernet, SupernetLearner
+from hytas.train import DivergedError, Recipe, train_weights
+
+
+def check_supernet(context: RunContext) -> None:
+    """Refuse, before any work, what could not be trained or scored.
+
+    Raises:
+        InputError: no validation pixels, or a network that cannot be sliced.
+    """
+    assert context.feasible is not None
+    if not len(context.data.split.validation):
+        raise InputError(
+            f"validation fraction {context.config.split.validation_fraction:g}: subnets are "
+            "chosen on validation pixels, and the split has none"
+        )
+    supernet = Supernet.new(context.space.name, context.data.shape, context.config.seed)
+    _learner(context, supernet, context.config.recipe)
+
+
+def supernet_stage(run: Run) -> None:
+    """Train the supernet of a run on its training pixels, and write it.
+
+    Raises:
+        DivergedError: the training leaves the range of numbers.
+    """
+    context, folder, data = run.context, run.folder, run.context.data
+    config, (preset, recipe) = context.config, run.recipe
+    supernet = Supernet.new(context.space.name, data.shape, config.seed, context.device)
+    checkpoint = folder.checkpoint
+    forget_damaged(run)
+    try:
+        result = train_weights(
+            _learner(context, supernet, recipe),
+            data.labelled(data.split.train),
+            data.labelled(data.split.validation),
+            recipe,
+            seed=config.seed,
+            device=context.device,
+            checkpoint=checkpoint,
+            progress=run.report.epoch,
+        )
+    except DivergedError:
+        checkpoint.unlink(missing_ok=True)
+        raise
+    assert config.supernet_settings is not None
+    facts = {
+        **_origin(context),
+        "budget": config.budget,
+        "settings": config.supernet_settings.to_dict(),
+        "recipe": recipe.to_dict(),
+        "training": {**result.to_dict(), "preset": preset},
+    }
+    Supernet(supernet.space, supernet.shape, supernet.seed, supernet.weights, facts).save(
+        folder.supernet
+    )
+    checkpoint.unlink(missing_ok=True)
+    kept = sum(weight.numel() for weight in supernet.weights.values())
+    run.report.line(f"supernet: {kept:,} weights in {folder.supernet.name}")
+
+
+def load_supernet(context: RunContext, path: str | Path) -> Supernet:
+    """Return a supernet that fits a run.
+
+    Raises:
+        InputError: it is missing, damaged, or of another space, scene, split, scaling or budget.
+    """
+    supernet = Supernet.load(Path(path))
+    told, facts = f"supernet {path}", supernet.facts
+    if supernet.space != context.space.name or supernet.shape != context.data.shape:
+        raise InputError(
+            f"{told}: is of space {supernet.space} with {_shape(supernet.shape)}; the run's is "
+            f"{context.space.name} with {_shape(context.data.shape)}"
+        )
+    for name, value in _origin(context).items():
+        if name != "genes" and facts.get(name) != value:
+            raise InputError(f"{told}: was trained with another {name}; the run's must be the same")
+    known = facts.get("genes")
+    for gene, values in _origin(context)["genes"].items():
+        if not isinstance(known, dict) or any(v not in known.get(gene, []) for v in values):
+            raise InputError(
+                f"{told}: was trained in another space: {gene} had not all of {values}"
+            )
+    _check_budget(told, str(facts.get("budget")), context)
+    return supernet
+
+
+def inherited_score(context: RunContext, path: str | Path) -> InheritedScore:
+    """Return the score of architectures with the weights of a supernet that fits a run.
+
+    Raises:
+        InputError: as `load_supernet`, and where there are no validation pixels.
+    """
+    return score_with(context, load_supernet(context, path))
+
+
+def score_with(context: RunContext, supernet: Supernet) -> InheritedScore:
+    """Return the score of a supernet on the run's validation pixels.
+
+    Raises:
+        InputError: there are none.
+    """
+    validation = context.data.labelled(context.data.split.validation)
+    return InheritedScore(supernet.to(context.device), validation, context.config.seed)
+
+
+def inherit_weights(run: Run, supernet: Supernet, score: InheritedScore) -> None:
+    """Write the weights that the architecture inherits, calibrated on validation pixels."""
+    context, data = run.context, run.context.data
+    architecture = read_json(run.folder.architecture)
+    network = supernet.network(architecture)
+    held_out = data.labelled(data.split.validation)
+    calibrated = calibrate_own(network, held_out, context.device)
+    run.report.line(calibrated.describe())
+    card = describe(
+        data.scene, data.preprocessing, architecture, data.shape, calibrated.temperature
+    )
+    training = {
+        **supernet.facts["training"],
+        CALIBRATION: calibrated.to_dict(),
+        "supernet": supernet.digest,
+        "inherited": score.figures(architecture),
+    }
+    save_weights(run.folder.weights, TrainedModel(network, card, training))
+
+
+def _learner(context: RunContext, supernet: Supernet, recipe: Recipe) -> SupernetLearner:
+    config = context.config
+    assert context.feasible is not None
+    assert config.supernet_settings is not None
+    return SupernetLearner(
+        supernet,
+        context.feasible,
+        config.supernet_settings,
+        seed=config.seed,
+        drop=Drop(recipe.drop_path, recipe.dropout),
+    )
+
+
+def _origin(context: RunContext) -> dict[str, Any]:
+    """What a supernet must share with a run that uses it."""
+    split = context.data.split
+    pixels = hashlib.sha256()
+    for part in (split.train, split.validation):
+        pixels.update(np.asarray(part, np.int64).tobytes() + b"|")
+    origin = {
+        "scene": context.data.scene.fingerprint,
+        "split": pixels.hexdigest(),
+        "scaling": context.data.preprocessing.to_dict(),
+        "genes": {gene["name"]: gene["values"] for gene in context.space.genes},
+    }
+    found: dict[str, Any] = json.loads(json.dumps(origin))  # as a file gives it back
+    return found
+
+
+def _check_budget(told: str, budget: str, context: RunContext) -> None:
+    """Refuse a run whose budget reaches beyond that of its supernet."""
+    if context.feasible is None:
+        return
+    mine = {name: (lower, upper) for name, lower, upper in context.feasible.budget.bounds}
+    try:
+        bounds = Budget.parse(budget).bounds
+    except ValueError:
+        raise InputError(f"{told}: not a whole supernet: its budget is {budget!r}") from None
+    for name, lower, upper in bounds:
+        low, high = mine.get(name, (None, None))
+        if low is None or high is None or low < lower or high > upper:
+            raise InputError(
+                f"{told}: was trained inside {budget}; the budget {context.config.budget} reaches "
+                "beyond it"
+            )
+
+
+def _shape(shape: Any) -> str:
+    return ", ".join(f"{name} {value}" for name, value in shape.variables().items())

@@ -1,0 +1,42 @@
+"""What a run's report shows of the pixels of its scene."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hytas.data import Scene, Split
+from hytas.deploy import ClassMap
+from hytas.model_card import ModelCard
+from hytas.report import ROLES, Pixels, view_pixels
+
+
+def shown_pixels(scene: Scene, result: ClassMap, card: ModelCard, split: Split | None) -> Pixels:
+    """Return what a report shows of a classified scene.
+
+    Args:
+        scene: that was classified.
+        result: its classes and their confidence.
+        card: of the model.
+        split: of the run, or None where it is not known.
+    """
+    index = np.zeros(result.labels.shape, np.int32)
+    for number, own in enumerate(card.class_ids, 1):
+        index[result.labels == own] = number
+    return view_pixels(
+        scene.cube,
+        index,
+        result.confidence,
+        scene.labels,
+        _roles(scene, split),
+        kept=np.asarray(card.kept_bands, np.int64),
+        wavelengths=scene.wavelengths,
+        palette=np.asarray(card.palette, np.uint8),
+    )
+
+
+def _roles(scene: Scene, split: Split | None) -> NDArray[np.uint8]:
+    """What each pixel (H, W) is in the split: indices of `ROLES`."""
+    roles = np.where(scene.labels > 0, len(ROLES) - 1, 0).astype(np.uint8)
+    if split is not None:
+        for number, pixels in enumerate((split.train, split.validation, split.test), 1):
+            roles.ravel()[pixels] = number
+    return roles

@@ -1,0 +1,155 @@
+"""What inherited weights are worth as a ranking, beside cheap rivals (AutoFormer's table 1)."""
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from hytas.data import Scene
+from hytas.errors import InputError
+from hytas.proxies import Evaluator
+from hytas.run.config import RunConfig
+from hytas.run.context import Run, open_feasible, open_run
+from hytas.run.folder import read_json, write_json
+from hytas.run.report import SILENT, Report
+from hytas.run.sharing import load_supernet, score_with
+from hytas.search.correlation import spearman
+from hytas.spaces.keys import stable_hash
+from hytas.supernet import InheritedScore, Judge, Supernet
+from hytas.train import Recipe, train
+
+RACE_STEPS = 60
+"""Optimiser steps of the short race that is a rival."""
+RESAMPLED = 1000
+INTERVAL = (5.0, 95.0)
+RIVALS = ("inherited", "race", "dss", "params", "depth-embed", "embed_dim")
+
+
+@dataclass(frozen=True)
+class Rank:
+    """Spearman's correlation of a ranker with the test accuracy of networks trained alone.
+
+    Attributes:
+        ranker: one of `RIVALS`.
+        spearman: None where the ranker, or the accuracy, is the same for all.
+        low, high: interval of 90 %, by resampling the networks.
+    """
+
+    ranker: str
+    spearman: float | None
+    low: float | None
+    high: float | None
+
+
+def rank_subnets(
+    config: RunConfig,
+    scene: Scene,
+    out: str | Path,
+    budget: str,
+    count: int,
+    *,
+    device: str = "auto",
+    report: Report = SILENT,
+) -> tuple[list[dict[str, Any]], list[Rank]]:
+    """Draw subnets, train each alone, and compare rankers with what they then reach.
+
+    The folder keeps every training, so the same call goes on where it was stopped.
+
+    Args:
+        config: of the folder's run.
+        scene: of the run. Its test pixels are the truth; nothing is chosen by them.
+        out: the folder of `train_supernet`.
+        budget: subnets are drawn inside it, and inside that of the supernet.
+        count: subnets.
+        device: cpu, cuda or auto.
+        report: receives the progress.
+
+    Returns:
+        Of each subnet its architecture, scores and accuracies; and the rankers, `RIVALS`.
+
+    Raises:
+        InputError: fewer than 3 subnets, no subnet inside the budget, or no whole supernet.
+    """
+    if count < 3:
+        raise InputError(f"count {count}: must be 3 or more, to rank them")
+    with open_run(out, config, scene, device, report) as run:
+        supernet = load_supernet(run.context, run.folder.supernet)
+        inside = replace(config, budget=f"{config.budget},{budget}")
+        _, feasible = open_feasible(inside, run.context.data.shape)
+        assert feasible is not None
+        seed = stable_hash(config.seed, "ranked subnets")
+        drawn = feasible.space.unpack(feasible.sample(count, seed, "choices"))
+        rows = _rows(run, supernet, drawn)
+    return rows, [_rank(name, rows, config.seed) for name in RIVALS]
+
+
+def _rows(run: Run, supernet: Supernet, drawn: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The scores and accuracies of each architecture; those in the folder are not made again."""
+    context, data = run.context, run.context.data
+    path = run.folder.path / "ranks.json"
+    known = read_json(path) if path.exists() else {}
+    kept = known.get("rows", []) if known.get("supernet") == supernet.digest else []
+    score = score_with(context, supernet)
+    test = data.labelled(data.split.test)
+    judge = Judge(test, context.device, context.config.seed)
+    on_test = InheritedScore(supernet.to(context.device), test, context.config.seed)
+    evaluator = Evaluator("dss,params,depth-embed", data.shape, seed=context.config.seed)
+    rows: list[dict[str, Any]] = []
+    for number, architecture in enumerate(drawn, start=1):
+        found = next((row for row in kept if row["architecture"] == architecture), None)
+        if found is None:
+            (scores,) = evaluator.score([architecture])
+            found = {
+                "architecture": architecture,
+                "inherited": score(architecture),
+                **scores["scores"],
+                "embed_dim": float(architecture.get("embed_dim", 0)),
+                "race": _trained(run, architecture, RACE_STEPS, None),
+                "inherited_test": on_test.figures(architecture)["accuracy"],
+                "alone_test": _trained(run, architecture, None, judge),
+            }
+            kept.append(found)
+            write_json(path, {"supernet": supernet.digest, "rows": kept})
+        rows.append(found)
+        run.report.line(
+            f"subnet {number}/{len(drawn)}: {found['params']:,.0f} parameters, test accuracy "
+            f"{found['inherited_test']:.4f} inherited, {found['alone_test']:.4f} alone"
+        )
+    return rows
+
+
+def _trained(
+    run: Run, architecture: dict[str, Any], steps: int | None, judge: Judge | None
+) -> float:
+    """Train an architecture alone: its accuracy by `judge`, or its validation probability."""
+    context, data = run.context, run.context.data
+    recipe: Recipe = run.recipe[1]
+    if steps is not None:
+        recipe = replace(recipe, steps=steps, epochs=None, most_epochs=None)
+    network = context.network(architecture, recipe)
+    result = train(
+        network,
+        data.labelled(data.split.train),
+        data.labelled(data.split.validation),
+        recipe,
+        seed=context.config.seed,
+        device=context.device,
+        progress=run.report.epoch,
+    )
+    if judge is None:
+        return result.history[result.best_epoch - 1].merit
+    return judge.figures(network.eval())["accuracy"]
+
+
+def _rank(name: str, rows: list[dict[str, Any]], seed: int) -> Rank:
+    values = np.array([row[name] for row in rows], np.float64)
+    truth = np.array([row["alone_test"] for row in rows], np.float64)
+    draw = np.random.default_rng(seed)
+    found = []
+    for _ in range(RESAMPLED):
+        chosen = draw.integers(len(rows), size=len(rows))
+        value = spearman(values[chosen], truth[chosen])
+        found += [] if value is None else [value]
+    low, high = np.percentile(found, INTERVAL).tolist() if found else (None, None)
+    return Rank(name, spearman(values, truth), low, high)

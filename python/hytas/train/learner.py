@@ -1,0 +1,140 @@
+"""What a training trains: weights by name, and the networks that use them in each step."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import repeat
+from typing import Protocol, Self
+
+import torch
+from torch import Tensor, nn
+from torch.func import functional_call
+
+from hytas.errors import InputError
+from hytas.models import whiten_embedding
+from hytas.models.slices import slice_of
+
+Weights = dict[str, Tensor]
+"""Name of a parameter -> its tensor."""
+
+
+@dataclass(frozen=True, eq=False)
+class Subnet:
+    """A plain network that runs with slices of given weights, not with its own.
+
+    Attributes:
+        network: whose own parameters are not used, unless they are the given weights.
+        sizes: name -> size of each of its parameters.
+    """
+
+    network: nn.Module
+    sizes: Mapping[str, torch.Size]
+
+    @classmethod
+    def of(cls, network: nn.Module) -> Self:
+        """Return the subnet that a network is."""
+        return cls(network, {name: p.shape for name, p in network.named_parameters()})
+
+    def cut(self, weights: Mapping[str, Tensor]) -> Weights:
+        """Return the network's parameters, cut from larger ones of the same names.
+
+        Raises:
+            InputError: a parameter is missing, or has no such slice.
+        """
+        found: Weights = {}
+        for name, size in self.sizes.items():
+            if name not in weights:
+                raise InputError(f"{name}: the given weights have no such parameter")
+            full = weights[name]
+            found[name] = full if full.shape == size else slice_of(name, full, size)
+        return found
+
+    def __call__(self, weights: Mapping[str, Tensor], patches: Tensor) -> Tensor:
+        """Return the logits (N, C) for scaled patches (N, P, P, bands)."""
+        logits: Tensor = functional_call(self.network, self.cut(weights), (patches,))
+        return logits
+
+
+class Learner(Protocol):
+    """What the training loop trains.
+
+    Attributes:
+        soft_labels: whether the networks of a step after the first learn its probabilities.
+    """
+
+    soft_labels: bool
+
+    @property
+    def weights(self) -> Weights:
+        """Name -> parameter, changed in place by the training."""
+
+    def prepare(self, patches: Tensor, seed: int) -> None:
+        """Let the weights start from scaled training patches (n, P, P, bands), if the recipe is
+        whitened."""
+
+    def subnets(self, epoch: int, steps: int) -> Iterator[Sequence[Subnet]]:
+        """Yield the networks of each of the steps of an epoch, counted from 0; a function of the
+        seed and the epoch."""
+
+    def watched(self) -> Sequence[Subnet]:
+        """Return the networks that are evaluated after each epoch."""
+
+    def initial(self, name: str, size: torch.Size, subnet: Subnet) -> Tensor:
+        """Return the initial value of a parameter that `subnet` needs and `weights` lack in this
+        size."""
+
+    def take(self, weights: Mapping[str, Tensor]) -> None:
+        """Make these the weights.
+
+        Raises:
+            ValueError: they are not weights of this learner.
+        """
+
+
+class OneNetwork:
+    """A network that is trained alone.
+
+    Args:
+        network: its parameters are what is trained.
+    """
+
+    soft_labels = False
+
+    def __init__(self, network: nn.Module) -> None:
+        self.network = network
+        self._weights: Weights = dict(network.named_parameters())
+        self._subnets = [Subnet.of(network)]
+
+    @property
+    def weights(self) -> Weights:
+        """The network's own parameters."""
+        return self._weights
+
+    def prepare(self, patches: Tensor, seed: int) -> None:
+        """Whiten the network's pixel embedding."""
+        whiten_embedding(self.network, patches, seed)
+
+    def subnets(self, epoch: int, steps: int) -> Iterator[Sequence[Subnet]]:
+        """Yield the network, for each step."""
+        return repeat(self._subnets, steps)
+
+    def watched(self) -> Sequence[Subnet]:
+        """Return the network."""
+        return self._subnets
+
+    def initial(self, name: str, size: torch.Size, subnet: Subnet) -> Tensor:
+        """Raise: a network lacks none of its own parameters."""
+        raise InputError(f"{name}: {tuple(size)} is no size of this network's")
+
+    def take(self, weights: Mapping[str, Tensor]) -> None:
+        """Copy weights into the network."""
+        if weights.keys() != self.weights.keys():
+            other = sorted(weights.keys() ^ self.weights.keys())
+            raise ValueError(f"names differ: {other[0]}")
+        for name, own in self.weights.items():
+            if weights[name].shape != own.shape:
+                raise ValueError(
+                    f"size mismatch of {name}: {tuple(weights[name].shape)}, not {tuple(own.shape)}"
+                )
+        with torch.no_grad():
+            for name, own in self.weights.items():
+                own.copy_(weights[name])

@@ -1,0 +1,135 @@
+"""One step of AdamW on what a step's networks use of the weights, and on nothing else."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Self
+
+import torch
+from torch import nn
+from torch.optim.adamw import adamw
+
+from hytas.train.learner import Learner, Subnet, Weights
+from hytas.train.recipe import Recipe
+from hytas.train.slicing import cut, put, union
+from hytas.train.state import Moments, TrainingState
+
+BETAS, EPSILON = (0.9, 0.999), 1e-8  # as torch has them
+
+
+@dataclass(frozen=True, eq=False)
+class Leaves:
+    """The slices of all weights that some subnets use together, as leaves of their graphs.
+
+    A slice that is the whole of a parameter, or a view of it, is changed in place; another one is
+    written back. So a step of a subnet costs what it would cost if the subnet were trained alone,
+    however large the shared weights are.
+
+    Attributes:
+        state: holds the whole of the weights.
+        values: name -> leaf.
+    """
+
+    state: TrainingState
+    values: Weights
+
+    @classmethod
+    def of(cls, learner: Learner, state: TrainingState, subnets: Sequence[Subnet]) -> Self:
+        """Cut the leaves; weights that are too small for a subnet grow first."""
+        values: Weights = {}
+        for name, size in cover(learner, state, subnets).items():
+            full = state.weights[name]
+            if isinstance(full, nn.Parameter):  # of a network that is trained alone
+                full.grad = None
+                values[name] = full
+            else:
+                values[name] = cut(name, full, size).detach().requires_grad_()
+        return cls(state, values)
+
+    @torch.no_grad()
+    def step(self, recipe: Recipe, rate: float) -> None:
+        """Change the weights by their gradients, and move their average towards them."""
+        nn.utils.clip_grad_norm_(self.values.values(), recipe.clip_norm)
+        names = [name for name, leaf in self.values.items() if leaf.grad is not None]
+        moments = {name: self._cut_moments(name) for name in names}
+        for matrices in (True, False):
+            group = [name for name in names if (self.values[name].ndim > 1) == matrices]
+            decay = recipe.weight_decay if matrices else 0.0
+            self._adamw(group, moments, rate, decay)
+        for name in names:
+            leaf, whole, part = self.values[name], self.state.moments[name], moments[name]
+            put(name, self.state.weights[name], leaf)
+            put(name, whole.mean, part.mean)
+            put(name, whole.square, part.square)
+            self._average(name, recipe.ema_decay)
+
+    def _cut_moments(self, name: str) -> Moments:
+        whole, size = self.state.moments[name], self.values[name].shape
+        return Moments(cut(name, whole.mean, size), cut(name, whole.square, size), whole.steps)
+
+    def _adamw(
+        self, names: Sequence[str], moments: dict[str, Moments], rate: float, decay: float
+    ) -> None:
+        if not names:
+            return
+        adamw(
+            [self.values[name] for name in names],
+            [self.values[name].grad for name in names],  # type: ignore[misc]
+            [moments[name].mean for name in names],
+            [moments[name].square for name in names],
+            [],
+            [moments[name].steps for name in names],
+            amsgrad=False,
+            beta1=BETAS[0],
+            beta2=BETAS[1],
+            lr=rate,
+            weight_decay=decay,
+            eps=EPSILON,
+            maximize=False,
+        )
+
+    def _average(self, name: str, decay: float) -> None:
+        """Move the average; faster in the first steps of a parameter, when it is still noise."""
+        leaf, full = self.values[name], self.state.average[name]
+        step = float(self.state.moments[name].steps) - 1.0
+        average = cut(name, full, leaf.shape)
+        average.lerp_(leaf, 1.0 - min(decay, (1.0 + step) / (10.0 + step)))
+        put(name, full, average)
+
+
+def cover(
+    learner: Learner, state: TrainingState, subnets: Sequence[Subnet]
+) -> dict[str, torch.Size]:
+    """Enlarge the parameters of a state that are too small for some subnets.
+
+    Returns:
+        Name -> the size that the subnets use together.
+    """
+    sizes = dict(subnets[0].sizes)
+    for subnet in subnets[1:]:
+        sizes = union(sizes, subnet.sizes)
+    for name, size in sizes.items():
+        known = state.weights.get(name)
+        if known is None or any(w > k for w, k in zip(size, known.shape, strict=True)):
+            user = next(subnet for subnet in subnets if name in subnet.sizes)
+            _grow(learner, state, name, size, user)
+    return sizes
+
+
+@torch.no_grad()
+def _grow(
+    learner: Learner, state: TrainingState, name: str, size: torch.Size, user: Subnet
+) -> None:
+    """Enlarge a parameter of a state to at least `size`, with initial values for `user`."""
+    known = state.weights.get(name)
+    if known is not None:
+        size = torch.Size(map(max, known.shape, size))
+    grown = learner.initial(name, size, user)
+    average, moments = grown.clone(), Moments.of(grown)
+    if known is not None:
+        before = state.moments[name]
+        put(name, grown, known)
+        put(name, average, state.average[name])
+        put(name, moments.mean, before.mean)
+        put(name, moments.square, before.square)
+        moments.steps = before.steps
+    state.weights[name], state.average[name], state.moments[name] = grown, average, moments

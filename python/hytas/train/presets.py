@@ -1,0 +1,62 @@
+"""Named recipes that differ in augmentation: the race finds out which one a scene needs."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+from hytas.errors import InputError
+from hytas.train.recipe import Recipe
+
+PLAIN: dict[str, Any] = {
+    "flips": False,
+    "borders": 0.0,
+    "band_noise": 0.0,
+    "illumination": 0.0,
+    "brightness": 0.0,
+    "mixup": 0.0,
+    "drop_path": 0.0,
+    "dropout": 0.1,
+}
+# Name -> settings that differ from `Recipe()`.
+PRESETS: dict[str, dict[str, Any]] = {
+    "plain": PLAIN,
+    "light": PLAIN | {"flips": True, "mixup": 0.2},
+    "full": {},
+}
+USUAL_PRESETS = ("plain", "full")
+"""Those that race."""
+
+
+def preset_names(text: str) -> list[str]:
+    """Return the presets that a text such as "plain,full" names.
+
+    Raises:
+        InputError: it names none, one twice, or one that there is not.
+    """
+    names = [name.strip() for name in text.split(",")]
+    for name in names:
+        if name not in PRESETS:
+            raise InputError(f"recipe preset {name!r}: must be one of {', '.join(PRESETS)}")
+        if names.count(name) > 1:
+            raise InputError(f"recipe preset {name!r}: is named twice")
+    return names
+
+
+def recipes_of(recipe: Recipe, names: Sequence[str]) -> dict[str, Recipe]:
+    """Return preset -> its recipe.
+
+    Settings in which `recipe` differs from the usual one hold in every preset. Of presets that are
+    then the same, the first one stays.
+
+    Args:
+        recipe: what was asked for.
+        names: of presets.
+    """
+    usual = Recipe()
+    found: dict[str, Recipe] = {}
+    for name in names:
+        free = {k: v for k, v in PRESETS[name].items() if getattr(recipe, k) == getattr(usual, k)}
+        preset = replace(recipe, **free)
+        if preset not in found.values():
+            found[name] = preset
+    return found

@@ -1,0 +1,76 @@
+"""Slices of weights that are read, changed and written back, through the rules of `slice_of`."""
+
+from collections.abc import Mapping
+from functools import lru_cache
+from itertools import product
+
+import torch
+from torch import Tensor
+
+from hytas.models.slices import slice_of
+
+Run = tuple[int, int]
+"""The first of some neighbouring places along an axis, and the one after the last."""
+
+
+@lru_cache(maxsize=8192)
+def runs_of(name: str, full: torch.Size, wanted: torch.Size) -> tuple[tuple[Run, ...], ...]:
+    """Return what a slice keeps of a full-size parameter: for each axis, runs of places.
+
+    Args:
+        name: of the parameter.
+        full: its full size.
+        wanted: the size of the slice.
+
+    Raises:
+        InputError: there is no such slice.
+    """
+    numbers = slice_of(name, torch.arange(full.numel()).view(full), wanted)
+    found = []
+    for axis, size in enumerate(full):
+        line = numbers[tuple(slice(None) if a == axis else 0 for a in range(len(full)))]
+        places = line // torch.Size(full[axis + 1 :]).numel() % size
+        found.append(_runs(places.tolist()))
+    return tuple(found)
+
+
+def _runs(places: list[int]) -> tuple[Run, ...]:
+    starts = [n for n, place in enumerate(places) if n == 0 or place != places[n - 1] + 1]
+    ends = [*starts[1:], len(places)] if places else []
+    return tuple((places[a], places[b - 1] + 1) for a, b in zip(starts, ends, strict=True))
+
+
+def cut(name: str, full: Tensor, wanted: torch.Size) -> Tensor:
+    """Return a slice, a view of `full` where the rules allow one."""
+    return full if full.shape == wanted else slice_of(name, full, wanted)
+
+
+def put(name: str, full: Tensor, part: Tensor) -> None:
+    """Write a slice into `full`, where `cut` would find it; a view of `full` is there already."""
+    if part.untyped_storage().data_ptr() == full.untyped_storage().data_ptr():
+        return
+    for block in product(*map(_with_offsets, runs_of(name, full.shape, part.shape))):
+        to, of = full, part
+        for axis, (start, offset, length) in enumerate(block):
+            to, of = to.narrow(axis, start, length), of.narrow(axis, offset, length)
+        to.copy_(of)
+
+
+def _with_offsets(runs: tuple[Run, ...]) -> list[tuple[int, int, int]]:
+    """Return of each run its start in the full parameter, its start in the slice, its length."""
+    found, offset = [], 0
+    for start, end in runs:
+        found.append((start, offset, end - start))
+        offset += end - start
+    return found
+
+
+def union(
+    sizes: Mapping[str, torch.Size], others: Mapping[str, torch.Size]
+) -> dict[str, torch.Size]:
+    """Return name -> the smallest size of which both are slices."""
+    found = dict(sizes)
+    for name, size in others.items():
+        known = found.get(name, size)
+        found[name] = size if known == size else torch.Size(map(max, known, size))
+    return found

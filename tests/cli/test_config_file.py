@@ -1,0 +1,150 @@
+"""--config and --write-config of `hytas search`."""
+
+import dataclasses
+import json
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import click
+import pytest
+from click.testing import CliRunner
+
+import hytas.run
+from hytas.cli.search import search
+from hytas.errors import InputError
+from hytas.run import RunConfig
+
+
+class StoppedError(Exception):
+    """Raised instead of a run."""
+
+
+@pytest.fixture
+def configured(monkeypatch: pytest.MonkeyPatch) -> Any:
+    """What `hytas search` would run with the given arguments: its configuration, folder, device."""
+    seen: list[Any] = []
+
+    def run_pipeline(config: RunConfig, scene: Any, folder: str, **options: Any) -> None:
+        seen.append((config, folder, options["device"]))
+        raise StoppedError
+
+    monkeypatch.setattr(hytas.run, "run_pipeline", run_pipeline)
+
+    def configure(*arguments: object) -> Any:
+        result = CliRunner().invoke(search, [str(each) for each in arguments])
+        if isinstance(result.exception, StoppedError):
+            return seen.pop()
+        if isinstance(result.exception, InputError):
+            raise result.exception
+        return result
+
+    return configure
+
+
+MANY = (
+    *("--budget", "500K-params", "--budget", "20M-macs", "--split", "folds", "--folds", "4"),
+    *("--fold", "2", "--race-epochs", "3", "--recipe", "mixup=0.4", "--recipe", "flips=no"),
+    *("--epochs", "7", "--finalists", "5", "--space", "hytas", "--seed", "3"),
+    *("--pareto", "params,score", "--bands", "1-20", "--device", "cpu", "--out", "runs/a b"),
+)
+
+
+def test_what_is_written_runs_the_same(tmp_path: Path, configured: Any) -> None:
+    path = tmp_path / "run.toml"
+    result = configured(*MANY, "--write-config", path)
+    assert result.exit_code == 0, result.output
+    expected = configured(*MANY)
+    assert configured("--config", path) == expected
+    assert expected[0].split.fold == 2
+    assert expected[0].recipe.flips is False
+    assert expected[1:] == ("runs/a b", "cpu")
+    written = tomllib.loads(path.read_text())
+    held = json.loads(json.dumps(expected[0].to_dict()))
+    for name, value in held.items():  # the keys are those of config.json
+        if value is not None and name not in ("split", "recipe", "race_steps"):
+            assert written[name] == value
+    assert written["split"]["kind"] == "folds"
+
+
+def test_every_setting_of_a_run_is_a_key(tmp_path: Path, configured: Any) -> None:
+    path = tmp_path / "run.toml"
+    configured("--budget", "500K-params", "--write-config", path)
+    offered = {parameter.name for parameter in search.params} | {"budget", "usual_finalists"}
+    names = {field.name for field in dataclasses.fields(RunConfig)} - {"split", "recipe"}
+    assert names <= offered
+
+
+def test_the_configuration_of_a_run_is_a_file_of_options(tmp_path: Path, configured: Any) -> None:
+    config = RunConfig(budget="1M-params", split="blocks", block=8, population=11, race_epochs=2)
+    path = tmp_path / "config.json"
+    path.write_text(json.dumps({"config": config.to_dict(), "scene": "abc", "versions": {}}))
+    assert configured("--config", path)[0] == config
+
+
+def test_the_command_line_wins(tmp_path: Path, configured: Any) -> None:
+    path = tmp_path / "run.toml"
+    path.write_text(
+        'budget = "500K-params"\npopulation = 11\nrace-epochs = 3\ndevice = "cpu"\n'
+        'proxy = "snip"\n[split]\nkind = "folds"\nfold = 1\nfolds = 3\n'
+        "[recipe]\nmixup = 0.1\nflips = false\nepochs = 9\n"
+    )
+    config, _, device = configured("--config", path)
+    assert (config.population, config.proxy, device) == (11, "snip", "cpu")
+    assert (config.recipe.mixup, config.recipe.flips, config.recipe.epochs) == (0.1, False, 9)
+    given = ("--population", 6, "--budget", "1M-params", "--recipe", "mixup=0.3", "--epochs", 4)
+    config, _, _ = configured("--config", path, *given)
+    assert (config.population, config.budget) == (6, "1M-params")
+    assert (config.recipe.mixup, config.recipe.flips, config.recipe.epochs) == (0.3, False, 4)
+    config, _, _ = configured("--config", path, "--race-steps", 50, "--split", "blocks")
+    assert (config.race_steps, config.race_epochs) == (50, None)
+    assert (config.split.kind, config.split.fold, config.split.folds) == ("blocks", 0, 5)
+    config, _, _ = configured("--config", path, "--fold", 2)
+    assert (config.split.kind, config.split.fold, config.split.folds) == ("folds", 2, 3)
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("budget = ", "is not TOML"),
+        ("budgett = 1", "unknown key 'budgett'; did you mean budget"),
+        ('budget = "1M-params"\n[split]\nblok = 3', "split has the unknown key 'blok', must be"),
+        ('budget = "1M-params"\nseed = [1]', "seed must be one value"),
+        ('budget = "1M-params"\nrecipe = 3', "recipe must be a table"),
+        ('budget = "1M-params"\n[recipe]\nmixupp = 3', "did you mean 'mixup'"),
+        ('budget = "1M-params"\nusual_finalists = "x"', "must be a whole number"),
+    ],
+)
+def test_what_is_wrong_is_named(tmp_path: Path, configured: Any, text: str, words: str) -> None:
+    path = tmp_path / "run.toml"
+    path.write_text(text)
+    with pytest.raises(InputError, match=words) as caught:
+        configured("--config", path)
+    assert "\n" not in str(caught.value)
+
+
+def test_values_are_checked_as_options_are(tmp_path: Path, configured: Any) -> None:
+    path = tmp_path / "run.toml"
+    path.write_text('budget = "1M-params"\nseed = "many"\n')
+    result = configured("--config", path)
+    assert result.exit_code == 2
+    assert "Invalid value for '--seed'" in result.output
+    path.write_text("seed = 1\n")
+    assert "Missing option '--budget'" in configured("--config", path).output
+    with pytest.raises(InputError, match="no such file"):
+        configured("--config", tmp_path / "none.toml")
+    with pytest.raises(InputError, match=r"--write-config .*: the folder .* does not exist"):
+        configured("--budget", "1M-params", "--write-config", tmp_path / "a" / "b.toml")
+
+
+def test_completion_is_offered() -> None:
+    from click.shell_completion import BashComplete
+
+    from hytas.cli.main import hytas as group
+
+    complete = BashComplete(group, {}, "hytas", "_HYTAS_COMPLETE")
+    assert "complete" in complete.source()
+    found = [item.value for item in complete.get_completions(["search"], "--class")]
+    assert found == ["--class-field"]
+    assert [item.value for item in complete.get_completions([], "cla")] == ["classify"]
+    assert isinstance(group, click.Group)

@@ -1,0 +1,432 @@
+"""Polygons and points as labels: every format gives the same map, and what is wrong is named."""
+
+import json
+import sqlite3
+from contextlib import suppress
+from pathlib import Path
+
+import numpy as np
+import pytest
+from drawings_made import (
+    FIELDS,
+    HEIGHT,
+    LEFT,
+    SIDE,
+    TOP,
+    WIDTH,
+    box,
+    fields_map,
+    geojson,
+    geopackage,
+    polygon,
+    roi,
+    scene,
+    utm,
+)
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from products_made import emit
+
+from hytas.data import Grid, load_maps, load_scene, make_split, open_cube
+from hytas.data.drawn.burn import crossing, inside
+from hytas.errors import InputError
+
+
+def shapefile_of(path: Path, features=FIELDS, prj: str | None = "EPSG:32632") -> Path:
+    shapefile = pytest.importorskip("shapefile", reason="needs pyshp")
+    with shapefile.Writer(str(path)) as file:
+        file.field("crop", "C")
+        file.field("color", "C")
+        for geometry, properties in features:
+            file.poly(geometry["coordinates"])
+            file.record(*properties.values())
+    path.with_suffix(".cpg").write_text("UTF-8")
+    if prj is not None:
+        path.with_suffix(".prj").write_text(prj)
+    return path
+
+
+@pytest.mark.parametrize("kind", ["geojson", "gpkg", "gpkg-z", "gpkg-big", "shp"])
+def test_every_format_gives_the_same_map(tmp_path: Path, kind: str) -> None:
+    header = scene(tmp_path)
+    if kind == "geojson":
+        path = geojson(tmp_path / "fields.geojson", FIELDS)
+    elif kind == "shp":
+        path = shapefile_of(tmp_path / "fields.shp")
+    else:
+        form = {"z": kind == "gpkg-z", "order": ">" if kind == "gpkg-big" else "<"}
+        path = geopackage(tmp_path / "fields.gpkg", FIELDS, envelope=kind == "gpkg", **form)
+    loaded = load_scene(header, path, class_field="crop")
+    np.testing.assert_array_equal(loaded.labels, fields_map())
+    assert loaded.class_names == ("maize", "wheat")
+    assert loaded.class_colours == ((0, 170, 0), (255, 204, 0))
+    assert loaded.sources == (str(tmp_path / "scene.img"), str(path))
+    expected = np.zeros_like(fields_map())
+    for number, (row, column) in enumerate(((3, 2), (3, 20), (15, 2), (15, 20)), start=1):
+        expected[row : row + 6, column : column + 10] = number
+    expected[fields_map() == 0] = 0
+    np.testing.assert_array_equal(loaded.polygons, expected)
+    # The only field that is no colour needs no name.
+    assert load_scene(header, path).fingerprint == loaded.fingerprint
+
+
+def test_numbers_are_ids(tmp_path: Path) -> None:
+    header = scene(tmp_path)
+    features = [
+        (g, {"id": n, "class": n}) for (g, _), n in zip(FIELDS, (7, 3, 0, 255), strict=True)
+    ]
+    path = geojson(tmp_path / "fields.json", features)
+    loaded = load_scene(header, path, unlabelled=255)
+    assert loaded.class_ids == (3, 7)
+    assert any("2 shapes of class 0 or the unlabelled class" in note for note in loaded.notes)
+    one_more = load_scene(header, path, zero_is_a_class=True)
+    assert one_more.class_ids == (1, 4, 8, 256)
+    assert one_more.class_names == ("label 0", "label 3", "label 7", "label 255")
+
+
+def test_points(tmp_path: Path) -> None:
+    header = scene(tmp_path)
+    places = {(0, 0): "a", (39, 29): "b", (4, 7): "a", (5, 7): "b"}
+    expected = np.zeros((HEIGHT, WIDTH), np.int32)
+    for (column, row), name in places.items():
+        expected[row, column] = "ab".index(name) + 1
+    path = tmp_path / "points.csv"
+    rows = [f"{row};{column};{name}" for (column, row), name in places.items()]
+    path.write_text("Row;Column;crop\n" + "\n".join(rows) + "\n")
+    np.testing.assert_array_equal(load_scene(header, path).labels, expected)
+    rows = [
+        f"{name},{LEFT + SIDE * column + 9.9},{TOP - SIDE * row - 0.1}"
+        for (column, row), name in places.items()
+    ]
+    path.write_text("crop,x,y\n" + "\n".join(rows))
+    np.testing.assert_array_equal(load_scene(header, path).labels, expected)
+    points = [
+        ({"type": "MultiPoint", "coordinates": utm([(c + 0.5, r + 0.5)])[:1]}, {"crop": name})
+        for (c, r), name in places.items()
+    ]
+    loaded = load_scene(header, geopackage(tmp_path / "p.gpkg", points))
+    np.testing.assert_array_equal(loaded.labels, expected)
+    assert set(np.unique(loaded.polygons)) == {0, 1, 2, 3, 4}
+
+
+def test_envi_regions(tmp_path: Path) -> None:
+    header = scene(tmp_path)
+    regions = [
+        ("soil", "255, 0, 0", [(0, 0), (1, 0), (39, 29)]),
+        ("water", "0, 0, 255", [(5, 6)]),
+    ]
+    loaded = load_scene(header, roi(tmp_path / "regions.txt", regions))
+    assert loaded.class_names == ("soil", "water")
+    assert loaded.class_colours == ((255, 0, 0), (0, 0, 255))
+    assert loaded.labels[0, 0] == loaded.labels[0, 1] == loaded.labels[29, 39] == 1
+    assert loaded.labels[6, 5] == 2
+    assert (loaded.labels > 0).sum() == 4
+
+
+def test_shapes_in_degrees(tmp_path: Path) -> None:
+    warp = pytest.importorskip("rasterio.warp", reason="needs rasterio")
+    header = scene(tmp_path)
+    features = []
+    for geometry, properties in FIELDS:
+        rings = []
+        for ring in geometry["coordinates"]:
+            x, y = warp.transform("EPSG:32632", "EPSG:4326", *np.array(ring).T)
+            rings.append([list(place) for place in zip(x, y, strict=True)])
+        features.append((polygon(*rings), properties))
+    path = geojson(tmp_path / "fields.geojson", features, None)
+    loaded = load_scene(header, path, class_field="crop")
+    np.testing.assert_array_equal(loaded.labels, fields_map())
+
+
+def test_shapes_on_a_scene_in_sensor_geometry(tmp_path: Path) -> None:
+    made = emit(tmp_path / "emit.nc", 30, 20)
+    ring = [[20.0031, 39.9961], [20.0122, 39.9942], [20.0093, 39.9803], [20.0031, 39.9961]]
+    other = [[20.0131, 39.99], [20.0191, 39.99], [20.0191, 39.98], [20.0131, 39.98]]
+    path = geojson(
+        tmp_path / "fields.geojson",
+        [(polygon(ring), {"class": "a"}), (polygon(other), {"class": "b"})],
+        None,
+    )
+    labels = load_scene(tmp_path / "emit.nc", path).labels
+    for number, corners in ((1, ring), (2, other)):
+        expected = [
+            plain_inside(corners, x, y)
+            for x, y in zip(made["location/lon"].ravel(), made["location/lat"].ravel(), strict=True)
+        ]
+        np.testing.assert_array_equal((labels == number).ravel(), expected)
+    points = tmp_path / "points.csv"
+    points.write_text("lon,lat,class\n20.0015,39.9993,a\n20.0053,39.9884,b\n21,41,a\n")
+    labels = load_scene(tmp_path / "emit.nc", points).labels
+    distance = np.hypot(made["location/lon"] - 20.0053, made["location/lat"] - 39.9884)
+    assert labels.ravel()[distance.argmin()] == 2
+    assert (labels > 0).sum() == 2
+
+
+def plain_inside(ring: list[list[float]], x: float, y: float) -> bool:
+    """Whether a ray to the right crosses the ring an odd number of times."""
+    odd = False
+    for (x1, y1), (x2, y2) in zip(ring, [*ring[1:], ring[0]], strict=True):
+        if (y1 > y) != (y2 > y) and x < x1 + (y - y1) * (x2 - x1) / (y2 - y1):
+            odd = not odd
+    return odd
+
+
+corner = st.tuples(st.integers(-3, 12), st.integers(-3, 12)).map(lambda p: (p[0] / 2, p[1] / 2))
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.lists(st.lists(corner, min_size=3, max_size=8), min_size=1, max_size=3))
+def test_inside_equals_a_ray_for_each_point(rings: list) -> None:
+    rows, columns = np.mgrid[0:6, 0:7]
+    x, y = columns.ravel() + 0.25, rows.ravel() + 0.25
+    found = inside([np.array(ring, float) for ring in rings], x, y)
+    expected = [
+        sum(plain_inside(ring, *place) for ring in rings) % 2 == 1
+        for place in zip(x, y, strict=True)
+    ]
+    np.testing.assert_array_equal(found, expected)
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.lists(corner, min_size=3, max_size=9))
+def test_crossings_are_those_of_all_pairs(ring: list) -> None:
+    edges = list(zip(ring, [*ring[1:], ring[0]], strict=True))
+
+    def side(a: tuple, b: tuple, c: tuple) -> float:
+        return float(np.sign((b[0] - a[0]) * (c[1] - a[1]) - (b[1] - a[1]) * (c[0] - a[0])))
+
+    expected = any(
+        side(a, b, c) * side(a, b, d) < 0 and side(c, d, a) * side(c, d, b) < 0
+        for i, (a, b) in enumerate(edges)
+        for c, d in edges[i + 1 :]
+    )
+    assert (crossing(np.array(ring, float)) is not None) == expected
+
+
+def test_neighbours_share_no_pixel(tmp_path: Path) -> None:
+    header = scene(tmp_path)
+    # Their border runs through centres of pixels.
+    features = [
+        (polygon(box(2.5, 3.5, 8.5, 9.5)), {"class": "a"}),
+        (polygon(box(8.5, 3.5, 12.5, 9.5)), {"class": "b"}),
+    ]
+    loaded = load_scene(header, geojson(tmp_path / "f.geojson", features))
+    assert not any("several classes" in note for note in loaded.notes)
+    assert (loaded.labels == 1).sum() == 36
+    assert (loaded.labels == 2).sum() == 24
+
+
+def test_conflicts_are_left_unlabelled_and_named(tmp_path: Path) -> None:
+    header = scene(tmp_path)
+    features = [*FIELDS, (polygon(box(10, 3, 14, 9)), {"crop": "maize", "color": None})]
+    loaded = load_scene(header, geojson(tmp_path / "f.geojson", features), class_field="crop")
+    assert not loaded.labels[3:9, 10:12].any()
+    assert (loaded.labels[3:9, 12:14] == 1).all()
+    note = next(note for note in loaded.notes if "several classes" in note)
+    assert note.startswith("f.geojson: 12 pixels lie in shapes of several classes")
+    assert note.endswith("row 3, column 10: wheat and maize")
+    assert loaded.class_colours is None  # the maize has two
+
+
+def test_what_is_not_in_the_scene_is_named(tmp_path: Path) -> None:
+    header = scene(tmp_path)
+    far = polygon(box(900, 900, 910, 910))
+    features = [
+        *FIELDS,
+        (far, {"crop": "rice", "color": None}),
+        (None, {"crop": "rye", "color": 0}),
+    ]
+    notes = load_scene(header, geojson(tmp_path / "f.geojson", features), class_field="crop").notes
+    assert "f.geojson: 2 of 6 shapes hold no pixel centre of the scene" in notes
+    assert "f.geojson: no pixel of rice, rye in the scene" in notes
+
+
+BOWTIE = polygon(utm([(2, 2), (10, 10), (10, 2), (2, 10)]))
+LINE = {"type": "LineString", "coordinates": box(1, 1, 3, 3)}
+
+
+@pytest.mark.parametrize(
+    ("features", "options", "words"),
+    [
+        ([(polygon(box(900, 900, 910, 910)), {"class": "a"})], {}, "no shape lies in the scene"),
+        ([(BOWTIE, {"class": "a"})], {}, r"shape 1 crosses itself near \d+"),
+        ([(LINE, {"class": "a"})], {}, "shape 1 is a LineString: polygon or point needed"),
+        ([(FIELDS[0][0], {"class": None})], {}, "shape 1 has no class in the field class"),
+        ([(FIELDS[0][0], {"class": 1.5})], {}, "class is 1.5: a class is a text or a whole"),
+        ([(FIELDS[0][0], {"class": -4})], {}, "class is -4: a class is 0"),
+        ([(FIELDS[0][0], {"a": 1, "b": 2})], {}, "the fields are a, b: name the one of classes"),
+        ([(FIELDS[0][0], {"a": 1})], {"class_field": "crop"}, "class field: no field 'crop'"),
+        (
+            [(polygon([[1, 1], [2, 2], [1, 1]]), {"a": 1})],
+            {},
+            "a ring of a polygon needs 3 corners",
+        ),
+        ([(polygon([[1, 1], ["x", 2], [1, 3]]), {"a": 1})], {}, "must be finite numbers"),
+        ([({"type": "Polygon", "coordinates": 5}, {"a": 1})], {}, "must be lists of numbers"),
+        ([(FIELDS[0][0], {"class": "a"})], {}, "holds the single class 1"),
+        ([], {}, "holds no shapes"),
+    ],
+)
+def test_wrong_shapes(tmp_path: Path, features: list, options: dict, words: str) -> None:
+    header = scene(tmp_path)
+    path = geojson(tmp_path / "f.geojson", features)
+    with pytest.raises(InputError, match=words) as caught:
+        load_scene(header, path, **options)
+    assert "\n" not in str(caught.value)
+    assert str(caught.value).startswith("labels: ")
+
+
+def test_systems_that_do_not_fit(tmp_path: Path, mat, cube) -> None:
+    header = scene(tmp_path)
+    bare = shapefile_of(tmp_path / "bare.shp", prj=None)
+    with pytest.raises(InputError, match="names no coordinate system: name one as --labels-crs"):
+        load_scene(header, bare, class_field="crop")
+    loaded = load_scene(header, bare, class_field="crop", labels_crs="EPSG:32632")
+    np.testing.assert_array_equal(loaded.labels, fields_map())
+    nowhere = mat("nowhere.mat", cube=cube)
+    with pytest.raises(InputError, match="the scene has no place on the earth"):
+        load_scene(nowhere, bare, class_field="crop")
+    with pytest.raises(InputError, match="class field: crop is for polygons and points"):
+        load_scene(nowhere, nowhere, class_field="crop")
+    path = geojson(tmp_path / "f.geojson", FIELDS)
+    path.write_text(path.read_text().replace("EPSG::32632", "FOO::1"))
+    with pytest.raises(InputError, match="an EPSG code needed, or CRS84"):
+        load_scene(header, path)
+
+
+def test_an_unknown_system(tmp_path: Path) -> None:
+    pytest.importorskip("rasterio", reason="needs rasterio")
+    header = scene(tmp_path)
+    path = geojson(tmp_path / "f.geojson", FIELDS, None)
+    with pytest.raises(InputError, match="no such coordinate system: EPSG:99"):
+        load_scene(header, path, class_field="crop", labels_crs="EPSG:99")
+    with pytest.raises(InputError, match="has no place in EPSG:32632: is their system"):
+        load_scene(header, path, class_field="crop")
+
+
+def test_geopackage_layers(tmp_path: Path) -> None:
+    header = scene(tmp_path)
+    path = geopackage(tmp_path / "f.gpkg", FIELDS, ("2023", 'a "b"'))
+    with pytest.raises(InputError, match='holds the layers 2023, a "b": name one with'):
+        load_scene(header, path, class_field="crop")
+    loaded = load_scene(header, path, class_field="crop", labels_key='a "b"')
+    np.testing.assert_array_equal(loaded.labels, fields_map())
+    with pytest.raises(InputError, match="no layer 'c'"):
+        load_scene(header, path, class_field="crop", labels_key="c")
+    path.with_name("f.gpkg-wal").write_bytes(b"x")
+    with pytest.raises(InputError, match=r"f.gpkg-wal holds changes of it"):
+        load_scene(header, path, class_field="crop")
+
+
+def test_damaged_geopackages(tmp_path: Path) -> None:
+    header = scene(tmp_path)
+    path = geopackage(tmp_path / "f.gpkg", FIELDS)
+    whole = path.read_bytes()
+    path.write_bytes(whole[:5000])
+    with pytest.raises(InputError, match="not a readable GeoPackage"):
+        load_scene(header, path)
+    path.write_bytes(whole)
+    file = sqlite3.connect(path)
+    file.execute("UPDATE fields SET geom = substr(geom, 1, 60)")
+    file.commit()
+    with pytest.raises(InputError, match="shape 1: its geometry ends too early"):
+        load_scene(header, path)
+    # A layer that is a view may compute for ever.
+    file.execute("DROP TABLE fields")
+    file.execute(
+        "CREATE VIEW fields AS WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) "
+        "SELECT i AS geom FROM n WHERE i < 0"
+    )
+    file.commit()
+    file.close()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("hytas.data.drawn.geopackage.MOST_SECONDS", 0.2)
+        with pytest.raises(InputError, match="interrupted"):
+            load_scene(header, path)
+
+
+def test_damaged_files_of_other_kinds(tmp_path: Path) -> None:
+    header = scene(tmp_path)
+    for name, text, words in (
+        ("a.geojson", "{", "not JSON"),
+        ("b.geojson", "[1]", "a FeatureCollection needed"),
+        ("c.geojson", json.dumps({"type": "FeatureCollection", "features": 3}), "must be a list"),
+        ("d.csv", "a,b\n1,2\n", "has no positions: columns x and y"),
+        ("e.csv", "x,y,class\n1,two,3\n", "line 2: x '1', y 'two' must be finite numbers"),
+        ("f.txt", "; ENVI Output of ROIs\n; ROI name: a\n", "has no columns X and Y"),
+        ("g.shp", "", "is empty"),
+    ):
+        (tmp_path / name).write_text(text)
+        with pytest.raises(InputError, match=words):
+            load_scene(header, tmp_path / name)
+    path = roi(tmp_path / "h.txt", [("a", "1, 2, 3", [(0, 0), (1, 1)])])
+    path.write_text(path.read_text().replace("npts: 2", "npts: 5"))
+    with pytest.raises(InputError, match="region 'a' has fewer pixels than it says"):
+        load_scene(header, path)
+    path.write_text(path.read_text().replace("40 x 30", "41 x 30"))
+    with pytest.raises(InputError, match=r"fewer pixels|drawn on 30 x 41 pixels"):
+        load_scene(header, path)
+
+
+def test_damaged_shapefiles(tmp_path: Path) -> None:
+    header = scene(tmp_path)
+    path = shapefile_of(tmp_path / "f.shp")
+    whole = path.read_bytes()
+    rng = np.random.default_rng(0)
+    for _ in range(30):
+        damaged = bytearray(whole[: int(rng.integers(8, len(whole) + 1))])
+        for at in rng.integers(4, len(damaged), 6):
+            damaged[at] = rng.integers(256)
+        path.write_bytes(bytes(damaged))
+        with suppress(InputError):
+            load_scene(header, path, class_field="crop")
+    path.write_bytes(whole)
+    path.with_suffix(".dbf").unlink()
+    with pytest.raises(InputError, match=r"looked for f.dbf"):
+        load_scene(header, path)
+
+
+def test_whole_polygons_go_to_one_side(tmp_path: Path) -> None:
+    header = scene(tmp_path)
+    path = geojson(tmp_path / "fields.geojson", FIELDS)
+    loaded = load_scene(header, path, class_field="crop")
+    for seed in range(4):
+        split = make_split(loaded, kind="polygons", seed=seed, patch_size=5)
+        owner = loaded.polygons.ravel()
+        assert not set(owner[split.learnable]) & set(owner[split.test])
+        assert split.kind == "polygons"
+        assert split.overlap == 0
+    assert make_split(loaded, seed=1).kind == "polygons"
+    few = load_scene(header, geojson(tmp_path / "few.geojson", FIELDS[:2]), class_field="crop")
+    with pytest.raises(InputError, match="'polygons' leaves fewer than 2 classes of scene"):
+        make_split(few, kind="polygons")
+
+
+def test_polygons_need_polygons(tmp_path: Path, mat, cube, labels) -> None:
+    with pytest.raises(InputError, match="'polygons' needs labels drawn as polygons"):
+        make_split(load_scene(mat(cube=cube, gt=labels)), kind="polygons", patch_size=3)
+
+
+def test_folds_hold_out_whole_polygons(tmp_path: Path) -> None:
+    header = scene(tmp_path)
+    features = [
+        (polygon(box(c, r, c + 4, r + 4)), {"class": "ab"[(c + r) // 6 % 2]})
+        for c in range(0, 36, 6)
+        for r in range(0, 24, 6)
+    ]
+    loaded = load_scene(header, geojson(tmp_path / "f.geojson", features))
+    split = make_split(loaded, kind="polygons", patch_size=3)
+    owner = loaded.polygons.ravel()
+    pairs = split.folds_like_test(loaded, 16, 1)
+    assert len(pairs) == 3
+    for learnt, held_out in pairs:
+        assert not set(owner[learnt]) & set(owner[held_out])
+
+
+def test_truth_has_the_ids_of_the_model(tmp_path: Path) -> None:
+    cube = open_cube(scene(tmp_path))
+    path = geojson(tmp_path / "f.geojson", FIELDS)
+    grid = Grid(HEIGHT, WIDTH, cube.geo)
+    known = {"rice": 4, "wheat": 9}
+    maps = load_maps(path, None, cube.shape, grid=grid, class_field="crop", known=known)
+    np.testing.assert_array_equal(maps[0][1], np.array([0, 10, 9])[fields_map()])

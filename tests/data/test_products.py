@@ -1,0 +1,267 @@
+"""Products of satellite missions, made by code from the documents of their formats."""
+
+from pathlib import Path
+
+import h5py
+import numpy as np
+import pytest
+from products_made import ENMAP, desis, emit, enmap, pace, prisma
+
+from hytas.data import Orthorectified, load_cube, load_scene, open_cube, open_file
+from hytas.errors import InputError
+
+
+def windows_agree(path: Path) -> None:
+    """Read in parts, a cube is what it is as a whole."""
+    whole, cube = load_cube(path).cube, open_cube(path)
+    height, width, _ = cube.shape
+    np.testing.assert_array_equal(cube.read(1, height, 2, width), whole[1:, 2:])
+    np.testing.assert_array_equal(cube[0:2], whole[:2])
+
+
+def test_emit_reflectance(tmp_path: Path) -> None:
+    path = tmp_path / "EMIT_L2A_RFL_001.nc"
+    made = emit(path)
+    contents = open_file(path)
+    assert contents.format == "EMIT L2A (HDF5)"
+    assert [variable.name for variable in contents.variables] == ["reflectance"]
+    cube = load_cube(path)
+    np.testing.assert_array_equal(cube.cube, made["reflectance"])
+    np.testing.assert_array_equal(cube.wavelengths, [381, 500, 700, 1380, 1900, 2400])
+    assert cube.meta["bad_bands"] == (3, 4)
+    assert cube.nodata == -9999
+    assert not cube.valid[0, 0]
+    assert cube.valid.sum() == 12 * 10 - 1
+    windows_agree(path)
+
+
+def test_emit_latitudes_are_no_labels(tmp_path: Path, mat) -> None:
+    path = tmp_path / "EMIT_L2A_RFL_001.nc"
+    emit(path)
+    with pytest.raises(InputError, match="holds no label map: name the file that does"):
+        load_scene(path)
+    labels = np.arange(120).reshape(12, 10) % 3
+    scene = load_scene(path, mat("gt.mat", gt=labels))
+    assert scene.bad_bands == (3, 4)
+    # By name, the other arrays can still be asked for.
+    with pytest.raises(InputError, match="labels must be whole numbers"):
+        load_scene(path, labels_key="location/lat")
+
+
+def test_emit_orthorectified(tmp_path: Path) -> None:
+    path = tmp_path / "EMIT_L2A_RFL_001.nc"
+    made = emit(path)
+    location = open_file(path).meta["location"]
+    assert location.lookup.geo.epsg == 4326
+    assert location.lookup.geo.transform == (0.001, 0.0, 20.0, 0.0, -0.001, 40.0)
+    longitude, latitude = location.read()
+    np.testing.assert_array_equal(latitude, made["location/lat"])
+    values = np.arange(1, 121, dtype=np.uint8).reshape(12, 10)
+    ortho = Orthorectified(values, location.lookup)
+    assert ortho.shape == (15, 11)
+    x, y = made["location/glt_x"], made["location/glt_y"]
+    expected = np.where(x > 0, values[y - 1, x - 1], 0)
+    np.testing.assert_array_equal(ortho[0:15], expected)
+    np.testing.assert_array_equal(ortho[4:9], expected[4:9])
+    # The table and the coordinates say the same: half a pixel of the grid at most.
+    rows, columns = np.nonzero(x)
+    there = longitude[y[rows, columns] - 1, x[rows, columns] - 1]
+    assert np.abs(there - (20.0 + 0.001 * (columns + 0.5))).max() < 0.0006
+
+
+@pytest.mark.parametrize("name", ["wavelengths", "good_wavelengths"])
+def test_emit_lists_that_do_not_fit(tmp_path: Path, name: str) -> None:
+    path = tmp_path / "EMIT_L2A_RFL_001.nc"
+    emit(path, **{f"sensor_band_parameters/{name}": np.ones(5)})
+    with pytest.raises(InputError, match=f"{name} .* must hold a number for each band"):
+        open_file(path)
+
+
+def test_emit_lookup_beyond_the_scene(tmp_path: Path) -> None:
+    path = tmp_path / "EMIT_L2A_RFL_001.nc"
+    emit(path, **{"location/glt_x": np.full((3, 3), 99), "location/glt_y": np.full((3, 3), 2)})
+    lookup = open_file(path).meta["location"].lookup
+    assert not Orthorectified(np.ones((12, 10), np.uint8), lookup)[0:3].any()
+
+
+def test_prisma_detectors_are_one_cube(tmp_path: Path) -> None:
+    path = tmp_path / "PRS_L2D_STD.he5"
+    made = prisma(path)
+    contents = open_file(path)
+    assert contents.format == "PRISMA L2D (HDF5)"
+    cube = load_cube(path)
+    np.testing.assert_array_equal(cube.wavelengths, [450, 700, 950, 970, 2400])
+    vnir = made["vnir"].transpose(0, 2, 1).astype(float) * (1.3 / 65535) - 0.1
+    swir = made["swir"].transpose(0, 2, 1).astype(float) * (0.8 / 65535)
+    bands = [vnir[..., 3], vnir[..., 2], swir[..., 1], vnir[..., 1], swir[..., 0]]
+    expected = np.stack(bands, axis=2)
+    np.testing.assert_allclose(cube.cube[:7], expected[:7], atol=2e-7)
+    assert not cube.valid[7, 8]
+    assert cube.valid.sum() == 8 * 9 - 1
+    assert cube.cube.dtype == np.float32
+    windows_agree(path)
+    geo = open_cube(path).geo
+    assert geo.epsg == 32632
+    assert geo.transform == (30.0, 0.0, 499985.0, 0.0, -30.0, 5000015.0)
+
+
+def test_prisma_radiance_in_sensor_geometry(tmp_path: Path) -> None:
+    path = tmp_path / "PRS_L1_STD.he5"
+    made = prisma(path, "L1")
+    cube = load_cube(path)
+    np.testing.assert_allclose(cube.cube[0, :, 0], made["vnir"][0, 3] / 100.0, rtol=1e-6)
+    np.testing.assert_allclose(cube.cube[0, :, 4], made["swir"][0, 0] / 200.0 - 1.0, rtol=1e-5)
+    assert open_cube(path).geo is None
+    assert cube.meta["location"].lookup is None
+    assert cube.meta["location"].read()[1].shape == (8, 9)
+
+
+@pytest.mark.parametrize(
+    ("changed", "words"),
+    [
+        ({"List_Cw_Swir": None}, "needs the attribute List_Cw_Swir"),
+        ({"List_Cw_Swir": np.ones(9)}, "has 3 bands and 9 wavelengths"),
+        ({"L2ScaleVnirMax": None}, "needs the attribute L2ScaleVnirMax"),
+        ({"L2ScaleVnirMax": np.float32(-3)}, "must be below the maximum"),
+    ],
+)
+def test_prisma_without_its_attributes(tmp_path: Path, changed: dict, words: str) -> None:
+    path = tmp_path / "PRS_L2D_STD.he5"
+    prisma(path, **changed)
+    with pytest.raises(InputError, match=words) as caught:
+        load_cube(path)
+    assert str(caught.value).startswith("scene: ")
+
+
+def test_prisma_corners_that_do_not_fit(tmp_path: Path) -> None:
+    path = tmp_path / "PRS_L2D_STD.he5"
+    prisma(path, Product_LRcorner_easting=500000.0)
+    assert open_cube(path).geo is None
+    assert open_file(path).meta["location"].lookup is None
+
+
+@pytest.mark.parametrize("given", ["SPECTRAL_IMAGE.TIF", "METADATA.XML"])
+def test_enmap(tmp_path: Path, given: str) -> None:
+    import tifffile
+
+    image = enmap(tmp_path)
+    path = tmp_path / f"{ENMAP}-{given}"
+    contents = open_file(path)
+    assert contents.format == "EnMAP (GeoTIFF)"
+    assert contents.files == (image, tmp_path / f"{ENMAP}-METADATA.XML")
+    cube = load_cube(path)
+    np.testing.assert_allclose(cube.wavelengths, [418.4, 550, 900, 1380, 2400])
+    assert cube.meta["bad_bands"] == (3,)
+    stored = tifffile.imread(image).transpose(1, 2, 0)
+    np.testing.assert_allclose(
+        cube.cube, np.where(stored == -32768, -32768, stored * 1e-4), atol=1e-6
+    )
+    assert not cube.valid[0, 0]
+    assert open_cube(path).geo.epsg == 32633
+    windows_agree(path)
+
+
+def test_enmap_bands_out_of_order(tmp_path: Path) -> None:
+    image = enmap(tmp_path, (418.4, 950, 900, 1380, 2400))
+    cube = load_cube(image)
+    np.testing.assert_allclose(cube.wavelengths, [418.4, 900, 950, 1380, 2400])
+    plain = tmp_path / "plain.tif"
+    plain.write_bytes(image.read_bytes())
+    np.testing.assert_allclose(cube.cube[2, 2, 1], load_cube(plain).cube[2, 2, 2] * 1e-4, rtol=1e-6)
+
+
+def test_enmap_without_or_with_other_metadata(tmp_path: Path) -> None:
+    image = enmap(tmp_path, (418.4, 550, 900))
+    with pytest.raises(InputError, match=r"describes 3 bands and .* has 5: are they"):
+        open_file(image)
+    enmap(tmp_path)
+    metadata = tmp_path / f"{ENMAP}-METADATA.XML"
+    text = metadata.read_text()
+    metadata.write_text(text.replace("<rows>6<", "<rows>9<"))
+    with pytest.raises(InputError, match="describes 9 x 7 pixels"):
+        open_file(image)
+    metadata.write_text(text.replace(">900<", ">nine<"))
+    with pytest.raises(InputError, match="wavelengthCenterOfBand of a band is 'nine'"):
+        open_file(image)
+    metadata.unlink()
+    with pytest.raises(InputError, match=r"without its metadata: looked for ENMAP01.*METADATA.XML"):
+        open_file(image)
+    enmap(tmp_path)
+    image.unlink()
+    with pytest.raises(InputError, match="metadata without their image"):
+        open_file(metadata)
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ('<!DOCTYPE a [<!ENTITY b "c">]><a>&b;</a>', "document type"),
+        ('<!DOCTYPE a SYSTEM "file:///etc/passwd"><a/>', "document type"),
+        ("<a>" * 70 + "</a>" * 70, "elements, or 64 deep"),
+        ("<a><b></a>", "is not XML"),
+        ("", "is not XML"),
+        ("<a/>", "describes 0 bands"),
+    ],
+)
+def test_hostile_metadata(tmp_path: Path, text: str, words: str) -> None:
+    image = enmap(tmp_path)
+    (tmp_path / f"{ENMAP}-METADATA.XML").write_text(text)
+    with pytest.raises(InputError, match=words):
+        open_file(image)
+
+
+def test_desis(tmp_path: Path) -> None:
+    cube = load_cube(desis(tmp_path))
+    np.testing.assert_allclose(cube.wavelengths, [402.1, 404.7, 999.5])
+    assert open_file(desis(tmp_path)).format == "DESIS (GeoTIFF)"
+    assert 0.5 <= cube.cube.min() < cube.cube.max() <= 1.1
+    assert cube.nodata == -32768
+
+
+def test_pace_surface_reflectance(tmp_path: Path) -> None:
+    path = tmp_path / "PACE_OCI.L2.SFREFL.nc"
+    made = pace(path)
+    cube = load_cube(path)
+    assert open_file(path).format == "PACE OCI L2 (HDF5)"
+    np.testing.assert_allclose(cube.wavelengths, [346, 500, 895, 2258])
+    np.testing.assert_allclose(cube.cube, made["geophysical_data/rhos"] * 1e-4 + 0.02, atol=1e-6)
+    assert cube.meta["location"].read()[0][0, 0] == -60
+    windows_agree(path)
+
+
+def test_pace_detectors_are_one_cube(tmp_path: Path) -> None:
+    path = tmp_path / "PACE_OCI.L1B.nc"
+    made = pace(path, "L1B")
+    cube = load_cube(path)
+    np.testing.assert_allclose(cube.wavelengths, [350, 595, 600, 800, 940, 1250, 1250])
+    np.testing.assert_array_equal(cube.cube[..., 1], made["observation_data/rhot_red"][0])
+    gains = made["observation_data/rhot_SWIR"][1:].transpose(1, 2, 0)
+    np.testing.assert_array_equal(cube.cube[..., 5:], gains)
+    windows_agree(path)
+
+
+def test_hyperion_bad_bands(tmp_path: Path) -> None:
+    (tmp_path / "EO1H.L1R").write_bytes(b"")  # as delivered, beside its converted cube
+    cube = np.random.default_rng(0).integers(0, 900, (4, 3, 5)).astype("<i2")
+    cube.transpose(0, 2, 1).tofile(tmp_path / "EO1H.bil")
+    (tmp_path / "EO1H.hdr").write_text(
+        "ENVI\nsamples = 3\nlines = 4\nbands = 5\ndata type = 2\ninterleave = bil\n"
+        "sensor type = Hyperion\nwavelength units = Nanometers\n"
+        "wavelength = {\n 355.6, 426.8,\n 1346.3, 1900.5, 2395.5}\nbbl = {0, 1,\n 1, 0, 1}\n"
+    )
+    loaded = load_cube(tmp_path / "EO1H.hdr")
+    np.testing.assert_array_equal(loaded.cube, cube)
+    assert loaded.meta["bad_bands"] == (0, 3)
+
+
+def test_other_files_are_read_as_before(tmp_path: Path) -> None:
+    path = tmp_path / "own.h5"
+    with h5py.File(path, "w", libver="latest") as file:
+        file["reflectance"] = np.ones((4, 5, 6), np.float32)
+        file["gt"] = np.arange(20).reshape(4, 5) % 3
+        file.attrs["broken"] = h5py.Empty("f4")
+        file.attrs["list"] = np.zeros(2**17)
+    contents = open_file(path)
+    assert contents.format == "HDF5"
+    assert "list" not in contents.meta["attributes"]
+    assert load_scene(path).classes == 2

@@ -1,0 +1,238 @@
+"""The page says what the facts say, asks nobody for anything, and lets no name become markup."""
+
+import base64
+import hashlib
+import json
+import re
+import zlib
+from html.parser import HTMLParser
+from importlib.resources import files
+from pathlib import Path
+
+import numpy as np
+import pytest
+from made_up import HOSTILE, NAMES, candidates, facts, metrics, with_seeds
+
+from hytas.errors import InputError
+from hytas.report import render, write_report
+from hytas.report.charts import MOST_POINTS
+
+LINKS = ("src", "href", "action", "data", "srcset", "poster", "xlink:href")
+
+
+class Reader(HTMLParser):
+    """Tags with their attributes, and the text outside scripts and styles."""
+
+    def __init__(self, page: str) -> None:
+        super().__init__()
+        self.tags: list[tuple[str, dict[str, str | None]]] = []
+        self.texts: list[str] = []
+        self.scripts: list[str] = []
+        self._inside = ""
+        self.feed(page)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append((tag, dict(attrs)))
+        self._inside = tag if tag in ("script", "style") else ""
+
+    def handle_endtag(self, tag: str) -> None:
+        self._inside = ""
+
+    def handle_data(self, data: str) -> None:
+        if self._inside == "script":
+            self.scripts.append(data)
+        elif not self._inside:
+            self.texts.append(data)
+
+    @property
+    def text(self) -> str:
+        return " ".join(" ".join(self.texts).split())
+
+
+def test_the_page_asks_no_other_place() -> None:
+    page = render([facts(), facts(name="other")])
+    reader = Reader(page)
+    for tag, attributes in reader.tags:
+        for name in LINKS:
+            target = attributes.get(name)
+            assert target is None or target.startswith(("#", "data:")), (tag, target)
+        assert not any(name.startswith("on") for name in attributes), (tag, attributes)
+    style = next(data for data in re.findall(r"<style>(.*?)</style>", page, re.S))
+    assert "url(" not in style
+    assert "@import" not in style
+
+
+def test_only_its_own_script_may_run() -> None:
+    page = render([facts()])
+    (policy,) = re.findall(r'Content-Security-Policy" content="([^"]*)"', page)
+    script = (files("hytas.report") / "templates" / "report.js").read_text(encoding="utf-8")
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    assert policy.startswith("default-src 'none';")
+    assert f"script-src 'sha256-{digest}'" in policy
+    assert script in page
+    assert len(script.splitlines()) <= 300
+
+
+@pytest.mark.parametrize("where", ["classes", "elsewhere"])
+def test_no_name_becomes_markup(where: str) -> None:
+    hostile = " ".join(HOSTILE)
+    plain, harmed = facts(), facts(HOSTILE)
+    if where == "elsewhere":
+        harmed = facts(
+            name=hostile,
+            config={hostile: hostile, "data": hostile, "budget": hostile},
+            versions={hostile: hostile},
+            fingerprint=hostile,
+            architecture={"space": hostile, hostile: [hostile]},
+            notes=[],
+            differences=[hostile],
+            units={"params": hostile},
+            times={hostile: {"seconds": 1.0, "ended": hostile, "command": hostile}},
+            figures={"confusion": hostile},
+            model={"name": hostile, "bytes": 1, "sha256": hostile},
+        )
+        plain = facts(
+            config={"a": "b", "data": "b", "budget": "c"},
+            architecture={"space": "a", "b": ["c"]},
+            figures={"confusion": "x"},
+        )
+    before, page = Reader(render([plain])), render([harmed])
+    reader = Reader(page)
+    assert {tag for tag, _ in reader.tags} <= {tag for tag, _ in before.tags}
+    assert len(reader.scripts) == len(before.scripts)
+    assert not any(name.startswith("on") for _, own in reader.tags for name in own)
+    for harm in ("<script>window", "onerror='window", "\x00", "\x1b", "<img src=x"):
+        assert harm not in page
+    assert "{{ 7*7 }}" in reader.text
+
+
+def test_the_data_of_the_script_hold_every_name() -> None:
+    reader = Reader(render([facts(HOSTILE)]))
+    data = next(one for one in map(json.loads, reader.scripts[:-2]) if "points" in one)
+    assert data["classes"][0] == HOSTILE[0]
+
+
+def test_what_the_page_says() -> None:
+    text = Reader(render([facts()])).text
+    found = metrics()["test"]
+    assert f"{found['OA']:.4f}" in text
+    for name in NAMES:
+        assert f"{found['per_class'][name]:.4f}" in text
+    assert "90 pixels train, 20 validate and 300 test." in text
+    assert "0 of the 300 test pixels (0 %) lie within the model's patch" in text
+    assert "So the test pixels are new to the model." in text
+    assert "hytas search --budget 10K-params" in text
+    assert "1 min 15 s" in text
+    assert "0" * 64 in text
+    assert "1 winner" in text
+    assert "diverged <b>here</b>" in text
+    assert "40 candidates were scored without training" in text
+    assert "hytas classify ip/model.onnx /scenes/field.mat --out map.tif" in text
+    assert "more labels" not in text
+
+
+def test_an_overlap_is_called_optimistic() -> None:
+    found = metrics()
+    found["split"] |= {"kind": "random", "overlap_of_model": 0.914}
+    text = Reader(render([facts(metrics=found)])).text
+    assert "274 of the 300 test pixels (91.4 %) lie within the model's patch" in text
+    assert "the accuracy is optimistic" in text
+    assert "--split blocks" in text
+
+
+def test_seeds_have_mean_and_deviation() -> None:
+    found = with_seeds(metrics())
+    text = Reader(render([facts(metrics=found)])).text
+    values = np.array(found["seeds"]["OA"]["values"])
+    assert f"{values.mean():.4f} ± {values.std(ddof=1):.4f}" in text
+    assert "seeds 0, 1, 2" in text
+
+
+def test_a_class_without_test_pixels_has_no_accuracy() -> None:
+    text = Reader(render([facts(metrics=metrics(tested=2))])).text
+    assert re.search(r"3 water - 0", text)
+
+
+def test_runs_of_one_split_have_a_mean() -> None:
+    runs = [facts(), facts(name="b", metrics=metrics(seed=4), differences=["seed 4 (there 0)"])]
+    text = Reader(render(runs)).text
+    values = np.array([run.metrics["test"]["OA"] for run in runs if run.metrics])
+    assert "All runs train, validate and test on the same pixels of the same scene." in text
+    assert "differ in the seed alone" in text
+    assert f"{values.mean():.4f} ± {values.std(ddof=1):.4f}" in text
+
+
+@pytest.mark.parametrize(
+    ("changed", "said"),
+    [
+        ({"split": "another"}, "do not split it alike"),
+        ({"fingerprint": "other"}, "different scenes: their accuracies are not comparable"),
+        ({"split": ""}, "whether they can be compared is unknown"),
+    ],
+)
+def test_runs_that_cannot_be_compared_have_none(changed: dict[str, str], said: str) -> None:
+    other = facts(name="b", differences=["budget 1M-params (there 10K-params)"], **changed)
+    text = Reader(render([facts(), other])).text
+    assert said in text
+    assert "mean ± deviation" not in text
+    assert "budget 1M-params (there 10K-params)" in text
+
+
+def test_equal_pixels_are_held_once() -> None:
+    alone, both = len(render([facts()])), len(render([facts(), facts(name="b")]))
+    blobs = len(re.findall(r'id="blobs">(.*?)</script>', render([facts()]), re.S)[0])
+    assert both < 2 * alone - blobs / 2
+
+
+def test_a_run_that_is_not_finished_is_shown() -> None:
+    text = Reader(
+        render([facts(metrics=None, pixels=None, layers=[], model=None, finalists=[], split="")])
+    ).text
+    assert "The run is not finished." in text
+    assert "40 candidates" in text
+    assert "Nothing was trained to the end yet" in text
+
+
+def test_a_training_without_a_search_is_shown() -> None:
+    text = Reader(render([facts(candidates=None, finalists=[], config={"data": "a.mat"})])).text
+    assert "No search: the architecture was given." in text
+
+
+def test_the_same_facts_give_the_same_file(tmp_path: Path) -> None:
+    path = tmp_path / "report.html"
+    assert write_report(path, [facts()]) is True
+    before = path.stat().st_mtime_ns
+    assert write_report(path, [facts()]) is False
+    assert path.stat().st_mtime_ns == before
+    assert write_report(path, [facts(name="b")]) is True
+
+
+def test_no_run_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="runs: none given"):
+        write_report(tmp_path / "report.html", [])
+
+
+def test_very_many_candidates_are_drawn_in_part_and_said() -> None:
+    many = candidates(MOST_POINTS + 5000)
+    page = render([facts(candidates=many)])
+    reader = Reader(page)
+    assert "15,000 candidates were scored" in reader.text
+    drawn = int(re.findall(r"([\d,]+) of them are drawn", reader.text)[0].replace(",", ""))
+    assert 0.9 * MOST_POINTS < drawn < 1.1 * MOST_POINTS
+    (panel, *_) = re.findall(r'<path class="points" d="([^"]*)"', page)
+    assert panel.count("h0") == drawn
+    assert len(page) < 1_500_000
+
+
+def test_the_columns_of_candidates_are_those_of_the_search() -> None:
+    page = render([facts()])
+    (blobs,) = re.findall(r'id="blobs">(.*?)</script>', page, re.S)
+    held = json.loads(blobs)
+    data = json.loads(re.findall(r'class="data">(.*?)</script>', page, re.S)[0])
+    columns = json.loads(zlib.decompress(base64.b64decode(held[data["points"]["columns"]])))
+    known = candidates()
+    assert columns["id"] == list(known.ids)
+    depth = columns["genes"]["depth"]
+    assert [depth["texts"][at] for at in depth["of"]] == list(known.genes["depth"])
+    assert columns["costs"]["params"] == known.costs["params"].tolist()
+    assert columns["scores"]["dss"][3] is None

@@ -1,0 +1,116 @@
+"""The strategy that trains a supernet in the kind of network that wins a short race."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from hytas._engine import builtin_space_text
+from hytas.data import Scene, scene_from_arrays
+from hytas.errors import InputError
+from hytas.run import RunConfig, run_pipeline
+from hytas.run.by_supernet import kind_of
+from hytas.run.folder import read_json
+from hytas.search import EvaluationStore
+from hytas.spaces import open_space
+from hytas.spaces.narrowing import with_values
+from hytas.supernet import InheritedScore
+from hytas.train import Epoch, Recipe
+
+CONFIG = RunConfig(
+    budget="10K..60K-params",
+    proxy="params",
+    strategy="supernet",
+    population=4,
+    generations=2,
+    finalists=3,
+    race_steps=2,
+    patch_size=3,
+    split="random",
+    train_per_class=20,
+    recipe=Recipe(epochs=2, batch_size=16),
+)
+
+
+@pytest.fixture(scope="module")
+def scene() -> Scene:
+    generator = np.random.default_rng(1)
+    labels = np.repeat(np.arange(1, 4), 8)[None].repeat(12, 0)
+    cube = generator.normal(labels[..., None], 0.5, (12, 24, 6)).astype(np.float32)
+    return scene_from_arrays(cube, labels, name="stripes")
+
+
+@pytest.mark.parametrize("worth", [2.0, -1.0])
+def test_the_better_weights_ship(
+    worth: float, scene: Scene, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(InheritedScore, "__call__", lambda self, architecture: worth)
+    outcome = run_pipeline(CONFIG, scene, tmp_path / "run", device="cpu")
+    inner = tmp_path / "run" / "supernet"
+    assert outcome.architecture == read_json(inner / "architecture.json")
+    assert 10_000 <= outcome.costs["params"] <= 60_000
+    with EvaluationStore(tmp_path / "run" / "evaluations.sqlite") as store:
+        assert len({item.steps for item in store.trainings()}) == 1
+        kinds = [kind_of(item.architecture) for item in store.evaluations()]
+    chosen = kind_of(outcome.architecture)
+    assert chosen in kinds
+    with EvaluationStore(inner / "evaluations.sqlite") as store:
+        assert all(kind_of(item.architecture) == chosen for item in store.evaluations())
+    assert outcome.metrics is not None
+    trained = outcome.metrics["training"]
+    assert ("supernet" in trained) == (worth > 0)
+    assert len(trained["history"]) == (4 if worth > 0 else 2)
+
+
+class KillError(Exception):
+    """Stands for the end of the process."""
+
+
+def test_interrupted_equals_uninterrupted(
+    scene: Scene, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("hytas.train.loop.CHECKPOINT_SECONDS", 0.0)
+    from hytas.run.report import Silent
+
+    class Killer(Silent):
+        def epoch(self, epoch: Epoch) -> None:
+            if epoch.epoch == 3:  # of the supernet alone
+                raise KillError
+
+    search_only = CONFIG.with_epochs(2)
+    whole = run_pipeline(search_only, scene, tmp_path / "whole", device="cpu")
+    with pytest.raises(KillError):
+        run_pipeline(search_only, scene, tmp_path / "run", device="cpu", report=Killer())
+    assert not (tmp_path / "run" / "architecture.json").exists()
+    again = run_pipeline(search_only, scene, tmp_path / "run", device="cpu")
+    assert again.architecture == whole.architecture
+    for name in ("supernet/supernet.safetensors", "weights.safetensors"):
+        first, second = ((tmp_path / each / name).read_bytes() for each in ("whole", "run"))
+        assert first == second, name
+
+
+def test_a_race_of_one_has_no_kinds(scene: Scene, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="strategy supernet: races the kinds of two finalists"):
+        run_pipeline(replace(CONFIG, finalists=1), scene, tmp_path / "run", device="cpu")
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_narrowed_space_has_the_values_that_were_asked_for(tmp_path: Path) -> None:
+    text = with_values("hytas-wide", {"tokens": ["pixel", "band"], "patch": [3]}, "mine")
+    (tmp_path / "space.json").write_text(text)
+    found = json.loads(text)
+    genes = {gene["name"]: gene for gene in found["genes"]}
+    assert (genes["tokens"]["values"], genes["tokens"]["weights"]) == (["pixel", "band"], [51, 8])
+    assert genes["patch"]["values"] == [3]
+    assert found["about"] == "mine"
+    rest = {gene["name"]: gene for gene in json.loads(builtin_space_text("hytas-wide"))["genes"]}
+    assert {n: g for n, g in genes.items() if n not in ("tokens", "patch")} == {
+        n: g for n, g in rest.items() if n not in ("tokens", "patch")
+    }
+    assert open_space(str(tmp_path / "space.json"))[0].size() > 0
+    wider = json.loads(with_values("hytas-wide", {"tokens": ["pixel", "other"]}))
+    assert "weights" not in {gene["name"]: gene for gene in wider["genes"]}["tokens"]
+    with pytest.raises(InputError, match="space hytas: has no gene 'colour'"):
+        with_values("hytas", {"colour": ["red"]})

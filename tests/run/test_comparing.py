@@ -1,0 +1,257 @@
+"""The winner beside an SVM and a forest: on which pixels, what is said, and what a run keeps."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from hytas.cli.summary import print_outcome
+from hytas.data import Scene, make_split, scene_from_arrays
+from hytas.errors import InputError
+from hytas.references import ReferenceSettings, Results, bounded_split, run_references
+from hytas.run import RunConfig, comparing, export_run, run_pipeline
+from hytas.run.report import Silent
+from hytas.train import Recipe
+
+CONFIG = RunConfig(
+    budget="30K..60K-params",
+    space="hytas",
+    proxy="params",
+    population=2,
+    generations=1,
+    finalists=1,
+    patch_size=3,
+    split="random",
+    train_per_class=10,
+    recipe=Recipe(epochs=1, batch_size=8),
+)
+
+
+class Told(Silent):
+    """A report that keeps its lines."""
+
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+
+    def line(self, text: str) -> None:
+        self.lines.append(text)
+
+
+def stripes(labels: np.ndarray | None = None) -> Scene:
+    """Three kinds of ground that spectra tell apart; `labels` may say otherwise."""
+    generator = np.random.default_rng(1)
+    truth = np.repeat(np.arange(1, 4), 8)[None].repeat(12, 0)
+    cube = generator.normal(truth[..., None], 0.5, (12, 24, 6)).astype(np.float32)
+    return scene_from_arrays(cube, truth if labels is None else labels, name="stripes")
+
+
+@pytest.fixture(scope="module")
+def scene() -> Scene:
+    return stripes()
+
+
+@pytest.fixture(scope="module")
+def told() -> Told:
+    return Told()
+
+
+@pytest.fixture(scope="module")
+def finished(scene: Scene, told: Told, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    out = tmp_path_factory.mktemp("runs") / "run"
+    run_pipeline(CONFIG, scene, out, device="cpu", report=told)
+    return out
+
+
+def held(folder: Path) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads((folder / "references.json").read_text())
+    return found
+
+
+def test_all_are_compared_on_the_pixels_that_calibrate(finished: Path, scene: Scene) -> None:
+    folds = json.loads((finished / "calibration.json").read_text())["folds"]
+    right = sum(
+        int((np.argmax(fold["logits"], axis=1) == np.array(fold["targets"])).sum())
+        for fold in folds
+    )
+    found = held(finished)["validation"]
+    assert found["pixels"] == sum(len(fold["pixels"]) for fold in folds)
+    assert found["folds"] == len(folds)
+    assert found["OA"]["winner"] == pytest.approx(right / found["pixels"])
+    assert set(found["OA"]) == {"winner", "svm", "rf"}
+
+
+def test_no_method_is_fitted_on_pixels_that_it_is_compared_on(
+    scene: Scene, finished: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen = []
+
+    def watching(given: Any, split: Any, *others: Any, **named: Any) -> Any:
+        seen.append((set(split.learnable), set(split.test)))
+        return fit(given, split, *others, **named)
+
+    fit = comparing.fit_method
+    monkeypatch.setattr(comparing, "fit_method", watching)
+    run_pipeline(CONFIG, scene, tmp_path / "run", device="cpu")
+    folds = json.loads((finished / "calibration.json").read_text())["folds"]
+    assert len(seen) == 2 * len(folds) + 2
+    for number, (learnt, asked) in enumerate(seen[:-2]):
+        assert not learnt & asked
+        assert asked == set(folds[number // 2]["pixels"])
+    assert held(tmp_path / "run") == held(finished)  # and a seed repeats all figures
+
+
+def test_the_winner_below_is_said_before_the_test(finished: Path, told: Told) -> None:
+    found = held(finished)["validation"]
+    assert found["below"] == ["svm", "rf"]  # one epoch is no training
+    (warning,) = (line for line in told.lines if line.startswith("warning: the winner is below"))
+    assert warning == found["verdict"]
+    assert warning.endswith(
+        "try the same command with --finalists 24 and another --out, or a larger --budget"
+    )
+    assert told.lines.index(warning) > max(
+        number for number, line in enumerate(told.lines) if "confidence" in line
+    )
+
+
+@pytest.mark.parametrize(
+    ("changed", "side", "tried"),
+    [
+        ({"finalists": 1}, 3, "--finalists 24"),
+        ({"finalists": None}, 3, "--patch-size 1"),
+        ({"finalists": 8}, 1, "--finalists 16"),
+        ({"budget": None}, 3, "hytas search with --budget"),
+    ],
+)
+def test_what_to_try_depends_on_the_run(changed: dict[str, Any], side: int, tried: str) -> None:
+    facts = {"pixels": 40, "OA": {"winner": 0.5, "svm": 0.75, "rf": 0.5}, "below": ["svm"]}
+    line = comparing._verdict(facts, replace(CONFIG, **changed), side)
+    assert line.startswith("warning: the winner is below SVM (RBF) on spectra: OA on 40 held-out")
+    assert tried in line
+    assert "warning" not in comparing._verdict({**facts, "below": []}, CONFIG, side)
+
+
+def test_a_run_and_the_command_give_the_same_figures(scene: Scene, finished: Path) -> None:
+    settings = ReferenceSettings(split=CONFIG.split, patch_size=3)
+    found = run_references(scene, settings, ["svm", "rf"], [0], Results(None, {}))["methods"]
+    for name, method in held(finished)["methods"].items():
+        assert method["test"] == found[name]["runs"][0]["test"]
+        assert method["details"] == found[name]["runs"][0]["details"]
+
+
+def test_labels_of_test_pixels_change_only_their_figures(
+    scene: Scene, finished: Path, tmp_path: Path
+) -> None:
+    split = np.load(finished / "split.npz")
+    labels = scene.labels.copy()
+    labels.flat[split["test"]] = labels.flat[split["test"]] % 3 + 1
+    maps = {
+        name: np.where(np.isin(np.arange(labels.size), pixels).reshape(labels.shape), labels, 0)
+        for name, pixels in (
+            ("train", np.union1d(split["train"], split["validation"])),
+            ("test", split["test"]),
+        )
+    }
+    true = {name: np.where(one > 0, scene.labels, 0) for name, one in maps.items()}
+    config, found = replace(CONFIG, split="fixed"), []
+    for number, one in enumerate((true, maps)):
+        told, out = Told(), tmp_path / str(number)
+        poisoned = replace(scene, labels=one["train"] + one["test"], **one)
+        run_pipeline(config, poisoned, out, device="cpu", report=told)
+        found.append((held(out), [line for line in told.lines if "winner" in line]))
+    (clean, said), (other, said_too) = found
+    assert clean["validation"] == other["validation"]
+    assert said == said_too
+    for name in ("svm", "rf"):
+        assert clean["methods"][name]["details"] == other["methods"][name]["details"]
+        assert clean["methods"][name]["test"]["OA"] != other["methods"][name]["test"]["OA"]
+
+
+def test_metrics_keep_the_figures(
+    scene: Scene, finished: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def in_metrics() -> Any:
+        return json.loads((finished / "metrics.json").read_text())["references"]
+
+    assert in_metrics() == held(finished)
+    outcome, _ = export_run(CONFIG, scene, finished)
+    assert in_metrics() == held(finished)
+    print_outcome(outcome, "stripes.mat")
+    shown = capsys.readouterr().out
+    for method in held(finished)["methods"].values():
+        assert f"{method['title']:<28} " in shown
+        assert f"{method['test']['OA']:.4f}" in shown
+    assert held(finished)["validation"]["verdict"] in shown
+    before = (finished / "references.json").read_bytes()  # as a run of an older version
+    (finished / "references.json").unlink()
+    metrics = json.loads((finished / "metrics.json").read_text())
+    del metrics["references"]
+    (finished / "metrics.json").write_text(json.dumps(metrics))
+    (finished / "manifest.json").unlink()
+    run_pipeline(CONFIG, scene, finished, device="cpu")
+    assert (finished / "references.json").read_bytes() == before
+    assert in_metrics() == held(finished)
+
+
+def test_a_stop_in_a_fit_leaves_nothing_and_the_fit_is_done_again(
+    scene: Scene, finished: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def stopping(*_: Any, **__: Any) -> Any:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(comparing, "figures_of_test", stopping)
+        with pytest.raises(KeyboardInterrupt):
+            run_pipeline(CONFIG, scene, tmp_path / "run", device="cpu")
+    assert not (tmp_path / "run" / "references.json").exists()
+    run_pipeline(CONFIG, scene, tmp_path / "run", device="cpu")
+    assert held(tmp_path / "run") == held(finished)
+
+
+def test_without_validation_pixels_only_the_test_compares(scene: Scene, tmp_path: Path) -> None:
+    run_pipeline(replace(CONFIG, validation_fraction=0), scene, tmp_path / "run", device="cpu")
+    found = held(tmp_path / "run")
+    assert found["validation"]["pixels"] == 0
+    assert found["validation"]["verdict"].startswith("no held-out pixels")
+    assert found["methods"]["svm"]["test"]["OA"] > 0.5
+
+
+def test_validation_pixels_kept_apart_compare_the_network_itself(
+    scene: Scene, tmp_path: Path
+) -> None:
+    config = replace(CONFIG, final_training_on="train", train_per_class=24)
+    run_pipeline(config, scene, tmp_path / "run", device="cpu")
+    found = held(tmp_path / "run")["validation"]
+    assert (found["pixels"], found["folds"]) == (15, 1)
+
+
+def test_a_refused_fit_does_not_end_a_run(
+    scene: Scene, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refusing(*_: Any, **__: Any) -> Any:
+        raise InputError("training pixels: of one class only")
+
+    monkeypatch.setattr(comparing, "fit_method", refusing)
+    outcome = run_pipeline(CONFIG, scene, tmp_path / "run", device="cpu")
+    assert outcome.metrics is not None
+    assert outcome.metrics["references"] == {
+        "reason": "training pixels: of one class only",
+        "validation": None,
+        "methods": {},
+    }
+
+
+def test_large_splits_are_bounded_and_keep_small_classes(scene: Scene) -> None:
+    split = make_split(scene, kind="random", train_per_class=40, seed=0, patch_size=3)
+    found = bounded_split(scene, split, 24, 50)
+    assert (len(found.learnable), len(found.test)) == (24, 50)
+    assert np.bincount(scene.targets(found.learnable)).tolist() == [8, 8, 8]
+    assert set(found.train) <= set(split.learnable)
+    assert set(found.test) <= set(split.test)
+    least = bounded_split(scene, split, 3, 50)
+    assert np.bincount(scene.targets(least.train)).tolist() == [5, 5, 5]
+    same = bounded_split(scene, split, 1000, 1000)
+    assert np.array_equal(same.train, split.learnable)
+    assert np.array_equal(same.test, split.test)

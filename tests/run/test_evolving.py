@@ -1,0 +1,118 @@
+"""A space evolves on a scene: an ordinary space file, the same after an interruption."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from hytas.data import Scene, scene_from_arrays
+from hytas.errors import InputError
+from hytas.run import RunConfig, evolve_space
+from hytas.spaces import open_space
+from hytas.spaces.narrowing import with_values
+from hytas.supernet import EvolutionSettings, SupernetSettings
+from hytas.train import Epoch, Recipe
+
+# So low that something always changes.
+THRESHOLDS = EvolutionSettings(subnets=12, extend=1e-7, shift=2e-7, prune=1e-3)
+SMALL: dict[str, list[Any]] = {
+    "tokens": ["pixel"],
+    "patch": [1, 3],
+    "band_width": [3],
+    "band_stride": [2],
+    "embed_dim": [32, 48, 64],
+    "band_depth": [0],
+    "pixel_depth": [1, 2],
+}
+
+
+@pytest.fixture(scope="module")
+def scene() -> Scene:
+    generator = np.random.default_rng(1)
+    labels = np.repeat(np.arange(1, 4), 8)[None].repeat(12, 0)
+    cube = generator.normal(labels[..., None], 0.5, (12, 24, 6)).astype(np.float32)
+    return scene_from_arrays(cube, labels, name="stripes")
+
+
+@pytest.fixture
+def config(tmp_path: Path) -> RunConfig:
+    (tmp_path / "small.json").write_text(with_values("hytas-wide", SMALL))
+    return RunConfig(
+        space=str(tmp_path / "small.json"),
+        budget="5K..90K-params",
+        proxy="inherited",
+        supernet_settings=SupernetSettings(),
+        presets="full",
+        patch_size=3,
+        split="random",
+        train_per_class=20,
+        recipe=Recipe(epochs=2, batch_size=16),
+    )
+
+
+class KillError(Exception):
+    """Stands for the end of the process."""
+
+
+def test_a_space_evolves_the_same_after_an_interruption(
+    config: RunConfig, scene: Scene, tmp_path: Path
+) -> None:
+    from hytas.run.report import Silent
+
+    class Killer(Silent):
+        left = 3
+
+        def epoch(self, epoch: Epoch) -> None:
+            self.left -= 1  # in the second epoch of the second round
+            if not self.left:
+                raise KillError
+
+    def evolve(name: str, report: Silent) -> Any:
+        return evolve_space(
+            config,
+            scene,
+            tmp_path / name,
+            rounds=1,
+            settings=THRESHOLDS,
+            device="cpu",
+            report=report,
+        )
+
+    with pytest.raises(KillError):
+        evolve("killed.json", Killer())
+    assert not (tmp_path / "killed.json").exists()
+    resumed, whole = evolve("killed.json", Silent()), evolve("whole.json", Silent())
+    text = (tmp_path / "whole.json").read_text()
+    assert (tmp_path / "killed.json").read_text() == text
+    assert (resumed.before, resumed.after) == (whole.before, whole.after)
+    (steps,) = whole.steps
+    assert steps
+    genes = {gene["name"]: gene["values"] for gene in json.loads(text)["genes"]}
+    for step in steps:
+        assert genes[step.gene] == step.values
+    unchanged = SMALL.keys() - {step.gene for step in steps}
+    assert all(genes[name] == SMALL[name] for name in unchanged)
+    about = json.loads(text)["about"]
+    assert about.startswith("Evolved from small.json for scene stripes and budget 5K..90K-params")
+    assert f'"E": {whole.before.E}' in about
+    assert "round 1: " in about
+    opened, _ = open_space(str(tmp_path / "whole.json"), "5K..90K-params")
+    assert opened.name == "hytas-wide"
+    other = replace(THRESHOLDS, subnets=11)
+    with pytest.raises(InputError, match="belongs to other thresholds"):
+        evolve_space(config, scene, tmp_path / "whole.json", rounds=1, settings=other, device="cpu")
+
+
+@pytest.mark.parametrize(
+    ("name", "rounds", "message"),
+    [("space.toml", 1, r"its name must end in \.json"), ("space.json", 0, "steps 0: must be 1")],
+)
+def test_bad_requests_are_refused(
+    name: str, rounds: int, message: str, config: RunConfig, scene: Scene, tmp_path: Path
+) -> None:
+    with pytest.raises(InputError, match=message):
+        evolve_space(config, scene, tmp_path / name, rounds=rounds, settings=THRESHOLDS)
+    assert not (tmp_path / "space.rounds").exists()

@@ -1,0 +1,32 @@
+"""Candidates ranked among those of their kind."""
+
+import numpy as np
+
+from hytas.search.kinds import kind_of, rank_in_kinds
+
+
+def genes(tokens: str, depth: int, width: int) -> dict[str, object]:
+    return {"space": "s", "tokens": tokens, "depth": depth, "embed_dim": width, "mlp": [1] * depth}
+
+
+def test_a_kind_is_labels_and_depths() -> None:
+    assert kind_of(genes("a", 1, 8)) == kind_of(genes("a", 1, 64))
+    assert kind_of(genes("a", 1, 8)) != kind_of(genes("b", 1, 8))
+    assert kind_of(genes("a", 1, 8)) != kind_of(genes("a", 2, 8))
+    # Genes of layers that are not there say nothing.
+    absent = {"band_depth": 0, "band_mixer": "conv3"}
+    assert kind_of(genes("a", 1, 8) | absent) == kind_of(genes("a", 1, 8) | {"band_depth": 0})
+
+
+def test_scores_of_other_kinds_change_no_rank() -> None:
+    architectures = [genes("a", 1, 8)] * 3 + [genes("b", 1, 8)] * 2 + [genes("c", 1, 8)]
+    values = np.array([1.0, 3.0, 2.0, 1000.0, np.nan, -5.0])
+    found = rank_in_kinds(values, architectures)
+    np.testing.assert_allclose(found, [1 / 6, 5 / 6, 1 / 2, 1 / 2, np.nan, 1 / 2])
+    values[3] = -1000.0
+    np.testing.assert_array_equal(rank_in_kinds(values, architectures), found)
+
+
+def test_equal_scores_have_equal_ranks() -> None:
+    found = rank_in_kinds(np.array([2.0, 2.0, 1.0]), [genes("a", 1, 8)] * 3)
+    assert found[0] == found[1] > found[2]

@@ -31,7 +31,7 @@ from hytas.references import (
     parse_methods,
     run_references,
 )
-from hytas.references.classical import _thinned
+from hytas.references.classical import thinned
 
 SETTINGS = ReferenceSettings(split="random", train_per_class=12, patch_size=3, steps=3)
 
@@ -183,7 +183,7 @@ def test_svm_chooses_by_cross_validation_and_survives_single_pixels(scene: Scene
 
 def test_svm_chooses_on_every_class_of_many_pixels() -> None:
     targets = np.repeat([0, 1, 2, 3], [9000, 900, 12, 2])
-    kept = _thinned(targets, 2000 / len(targets), np.random.default_rng(0))
+    kept = thinned(targets, 2000 / len(targets), np.random.default_rng(0))
     assert len(np.unique(kept)) == len(kept)
     assert np.bincount(targets[kept]).tolist() == [1816, 182, 5, 2]
 

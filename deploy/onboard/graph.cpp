@@ -15,6 +15,7 @@ namespace {
 // The same bounds and tables as in hytas/deploy/graph.py and operators.py.
 constexpr int most_depth = 4;
 constexpr std::uint64_t most_values = std::uint64_t{1} << 27;
+constexpr std::uint64_t most_made = std::uint64_t{1} << 20;
 constexpr std::size_t most_axes = 64;
 constexpr std::uint64_t int64_element = 7;
 const std::map<std::uint64_t, std::uint64_t> element_bytes{{1, 4}, {2, 1}, {3, 1}, {4, 2}, {5, 2}, {6, 4}, {7, 8}, {9, 1}, {10, 2}, {11, 8}, {12, 4}, {13, 8}};
@@ -126,14 +127,14 @@ struct Tensor {
     std::vector<std::int64_t> numbers;  // its first values, where these are of 64 bits, as sizes are
 };
 
-// Refuse a constant that asks for more values than any tensor of hytas has.
+// Refuse a constant that asks for more values than any of hytas does.
 void check_sizes(const Tensor& tensor) {
-    std::vector<std::uint64_t> sizes;
+    std::uint64_t count = 1;
     for (const std::int64_t number : tensor.numbers) {
         const auto size = static_cast<std::uint64_t>(number);
-        sizes.push_back(std::max<std::uint64_t>(number < 0 ? 0 - size : size, 1));
+        count *= std::clamp<std::uint64_t>(number < 0 ? 0 - size : size, 1, most_made + 1);
+        if (count > most_made) throw Error("makes more than " + std::to_string(most_made) + " values by a constant");
     }
-    count_of(sizes);
 }
 
 // A walk over one file. Graphs wait in a list: a file may nest them as deeply as it likes.

@@ -3,6 +3,7 @@
 import json
 import re
 import shutil
+import sqlite3
 from pathlib import Path
 
 import pytest
@@ -66,6 +67,22 @@ def test_a_scene_that_is_gone_leaves_no_map(hytas: Run, finished: Path, tmp_path
     page = (tmp_path / "page.html").read_text(encoding="utf-8")
     assert "The scene was not there to be classified again" in page
     assert 'class="maps"' not in page
+
+
+def test_genes_and_a_store_of_another_version_leave_the_rest(
+    finished: Path, tmp_path: Path
+) -> None:
+    run = Path(shutil.copytree(finished, tmp_path / "run"))
+    (run / "architecture.json").write_text('{"space": "hytas", "width": 3}')
+    with sqlite3.connect(run / "evaluations.sqlite") as connection:
+        connection.execute("PRAGMA user_version=6")
+    connection.close()
+    report_runs([run], tmp_path / "page.html")
+    page = (tmp_path / "page.html").read_text(encoding="utf-8")
+    assert "The layers are not shown: this version builds no network of such genes" in page
+    assert "The candidates are not shown:" in page
+    assert "evaluation store of version 6" in page
+    assert 'class="maps"' in page
 
 
 def test_a_run_that_was_stopped_is_shown(hytas: Run, finished: Path, tmp_path: Path) -> None:

@@ -215,6 +215,41 @@ def test_a_chunk_that_unpacks_to_gigabytes(tmp_path: Path) -> None:
     refused(lambda: load_cube(tmp_path / "a.h5"), "a chunk of c takes")
 
 
+@pytest.mark.parametrize("name", ["a.h5", "a.mat"])
+def test_a_bomb_in_the_middle_of_a_large_dataset(
+    tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The child process reads a dataset of this size at its ends only, and finds them whole."""
+    monkeypatch.setattr("hytas.data.formats.hdf5_chunks.HARMLESS", 2**12)
+    monkeypatch.setattr(hdf5_guard, "_ask_child", lambda path, reader: None)
+    shape, chunk = (90, 20, 30), (30, 20, 30)
+    values = np.random.default_rng(0).integers(0, 99, shape).astype(np.uint8)
+    filters = {"compression": "gzip", "shuffle": True, "fletcher32": True}
+    with h5py.File(tmp_path / name, "w") as file:
+        cube = file.create_dataset("c", shape, "u1", values, chunks=chunk, **filters)
+        mask, _ = cube.id.read_direct_chunk((30, 0, 0))
+        cube.id.write_direct_chunk((30, 0, 0), zlib.compress(bytes(2**24)), mask)
+    variable = open_file(tmp_path / name).variables[0]
+    assert variable.window is not None
+    if name == "a.h5":
+        for rows in (np.s_[0:30], np.s_[60:90]):
+            assert np.array_equal(variable.window(rows, np.s_[3:9]), values[rows, 3:9])
+    refused(lambda: variable.window(np.s_[20:40], np.s_[0:2]), "inflates to more than its 18000")
+    refused(lambda: load_cube(tmp_path / name), "a chunk of c inflates to more than its 18000")
+
+
+def test_chunks_that_are_packed_twice(tmp_path: Path) -> None:
+    path = tmp_path / "a.h5"
+    plan = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
+    plan.set_chunk((9, 9, 9))
+    plan.set_deflate(9)
+    plan.set_deflate(9)
+    with h5py.File(path, "w") as file:
+        space = h5py.h5s.create_simple((9, 9, 9))
+        h5py.h5d.create(file.id, b"c", h5py.h5t.NATIVE_UINT8, space, plan)
+    refused(lambda: load_cube(path), "the chunks of c are packed twice")
+
+
 @pytest.fixture
 def small(tmp_path: Path) -> Path:
     """A whole HDF5 file."""

@@ -60,6 +60,7 @@ TARGETS = {
     "npz": Target(fuzz_scenes.npz, fuzz_scenes.look, fuzz_scenes.zip_members),
     "model": Target(fuzz_models.corpus, fuzz_models.run),
     "model-sealed": Target(fuzz_models.corpus, fuzz_models.examined, fuzz_models.sealed),
+    "model-forged": Target(fuzz_models.wide_corpus, fuzz_models.run, fuzz_models.forged),
     "run-folder": Target(fuzz_runs.folders, fuzz_runs.look, fuzz_runs.recorded),
     "store": Target(fuzz_runs.stores, fuzz_runs.look_at_store),
 }

@@ -1,6 +1,7 @@
 """The temperature of a run: its pixels, a kill, further seeds, and runs without one."""
 
 import json
+import shutil
 from dataclasses import replace
 from pathlib import Path
 
@@ -65,6 +66,19 @@ def test_every_file_says_the_temperature(finished: Path) -> None:
     assert DeployedModel.load(finished / "model.onnx").card.temperature == found["temperature"]
     further = json.loads((finished / "seed-1" / "metrics.json").read_text())
     assert further["calibration"] == found
+
+
+def test_a_digit_of_the_answers_that_changed_is_noticed(
+    scene: Scene, finished: Path, tmp_path: Path
+) -> None:
+    run = Path(shutil.copytree(finished, tmp_path / "run"))
+    (run / "weights.safetensors").unlink()
+    path = run / "calibration.json"
+    content = json.loads(path.read_text())
+    content["folds"][0]["logits"][0][0] += 0.5
+    path.write_text(json.dumps(content))
+    with pytest.raises(InputError, match=r"calibration\.json: damaged"):
+        run_pipeline(replace(CONFIG, seeds=2), scene, run, device="cpu")
 
 
 @pytest.mark.parametrize("at", [1, 3])

@@ -39,6 +39,40 @@ def test_failed_score_comes_back_as_nan(failed: float, tmp_path: Path) -> None:
         assert math.isnan(store.evaluations()[0].scores["dss"])
 
 
+@pytest.mark.parametrize(
+    "change",
+    [
+        """UPDATE evaluations SET scores = '{"dss": 1.6}' WHERE id = 1""",
+        "UPDATE evaluations SET id = 3 WHERE id = 1",
+        "DELETE FROM evaluations WHERE id = 1",
+        "UPDATE trainings SET fold = 1",
+    ],
+)
+def test_a_digit_that_changed_is_noticed(change: str, tmp_path: Path) -> None:
+    training = Training(0, "default", 100, 0, 9, {"accuracy": 0.5}, 1.0)
+    with EvaluationStore(tmp_path / "store.sqlite") as store:
+        store.add(map(evaluation, range(3)))
+        store.add([evaluation(1, 2.5)])  # replaces one
+        store.add_training(training)
+        assert len(store.evaluations()) == 3
+        assert store.trainings() == [training]
+        with store._transaction() as connection:
+            connection.execute(change)
+        table = "trainings" if "trainings" in change else "evaluations"
+        read = getattr(store, table)
+        with pytest.raises(InputError, match=f"damaged, in {table}: its rows are not those"):
+            read()
+
+
+def test_a_store_of_an_older_version_has_no_sums(tmp_path: Path) -> None:
+    with EvaluationStore(tmp_path / "store.sqlite") as store:
+        store.add(map(evaluation, range(3)))
+        with store._transaction() as connection:
+            connection.execute("DELETE FROM state")
+        store.add([evaluation(3)])
+        assert len(store.evaluations()) == 4
+
+
 def test_other_file_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "store.sqlite"
     path.write_bytes(b"no database at all, but long enough to be looked at as one" * 40)

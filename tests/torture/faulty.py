@@ -1,16 +1,13 @@
-"""Run hytas while one call of the file system fails: the fault point.
-
-    python tests/torture/faulty.py fsync:3 search --budget 60K-params ...
+"""Let one call of the file system fail in this process: the fault point.
 
 `fsync:3` lets the third fsync fail, `rename:2` the second rename, `write:20000` every write beyond
-20,000 bytes of a file. Only the main process fails, and only once for fsync and rename.
+20,000 bytes of a file. Only this process fails, and only once for fsync and rename.
 """
 
 import errno
 import os
 import resource
 import signal
-import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -41,10 +38,3 @@ def inject(point: str) -> None:
         resource.setrlimit(resource.RLIMIT_FSIZE, (int(number), resource.RLIM_INFINITY))
     else:
         raise SystemExit(f"fault point {point!r}: must be fsync:N, rename:N or write:BYTES")
-
-
-if __name__ == "__main__":
-    inject(sys.argv.pop(1))
-    from hytas.cli.main import run
-
-    run()

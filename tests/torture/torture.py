@@ -11,25 +11,30 @@ import argparse
 import csv
 import hashlib
 import json
+import multiprocessing
+import os
 import random
 import shutil
-import signal
 import sqlite3
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.io
+from faulty import inject
 
-FAULTY = Path(__file__).with_name("faulty.py")
 RUN = [sys.executable, "-c", "from hytas.cli.main import run; run()"]
-SHORT = ["--population", "6", "--generations", "2", "--race-steps", "20", "--epochs", "6"]
+# A server has imported what takes seconds, and each command is a fork of it: moments to be killed
+# at then lie in the work, not in the imports.
+SERVER = multiprocessing.get_context("forkserver")
+CHECKPOINT_SECONDS = 0.1
+SHORT = ["--population", "6", "--generations", "2", "--finalists", "4", "--race-steps", "20"]
 # What tells seconds, or which process worked; the manifest has the digest of the store.
 VARYING = {".lock", "evaluations.sqlite", "manifest.json"}
 GIVE_UP = 600.0
@@ -50,16 +55,21 @@ class Job:
     prepared: bool = False
 
 
-def _search(finalists: int) -> Callable[[Path, Path], Sequence[object]]:
+def _search(epochs: int) -> Callable[[Path, Path], Sequence[object]]:
     def arguments(scene: Path, out: Path) -> Sequence[object]:
-        where = ["--data", scene / "field.mat", "--out", out / "run"]
-        return ["search", *where, "--budget", "60K-params", "--finalists", finalists, *SHORT]
+        where = ["--data", scene / "field.mat", "--out", out / "run", "--budget", "60K-params"]
+        return ["search", *where, *SHORT, "--epochs", epochs]
 
     return arguments
 
 
+def _train(scene: Path, out: Path) -> Sequence[object]:
+    where = ["--data", scene / "field.mat", "--out", out / "run", "--arch", scene / "arch.json"]
+    return ["train", *where, "--epochs", 24]
+
+
 def _export(scene: Path, out: Path) -> Sequence[object]:
-    formats = ["--formats", "onnx,torchscript,onnx-fp16,onnx-scene"]
+    formats = ["--formats", "onnx,torchscript,onnx-scene"]
     return ["export", out / "run", "--data", scene / "field.mat", *formats]
 
 
@@ -74,8 +84,9 @@ def _score(scene: Path, out: Path) -> Sequence[object]:
 
 
 JOBS = (
-    Job("search without a race", _search(1)),
-    Job("search, race and training", _search(4)),
+    Job("search and race", _search(0)),
+    Job("search, race and training", _search(6)),
+    Job("training", _train),
     Job("export", _export, prepared=True),
     Job("classify", _classify, prepared=True),
     Job("score", _score),
@@ -94,6 +105,7 @@ def write_scene(folder: Path) -> None:
     sample = ["space", "sample", "--variable", "bands=16", "--budget", "60K-params", "-n", "200"]
     done = subprocess.run([*RUN, *sample], capture_output=True, check=True)
     (folder / "archs.jsonl").write_bytes(done.stdout)
+    (folder / "arch.json").write_bytes(done.stdout.splitlines()[0])
 
 
 def what_is_there(folder: Path) -> dict[str, Any]:
@@ -120,6 +132,54 @@ def _without_seconds(path: Path) -> list[bytes]:
     return [",".join(row[place] for place in kept).encode() for row in csv.reader(lines)]
 
 
+class Ended(NamedTuple):
+    """How a command ended: its status, negative where a signal ended it, and what it complained."""
+
+    status: int | None
+    errors: str
+
+
+class Command(SERVER.Process):  # type: ignore[name-defined, misc]
+    """A command of hytas as a process.
+
+    Args:
+        arguments: of `hytas`.
+        errors: file for what it writes to standard error.
+        point: a fault point, or nothing.
+    """
+
+    def __init__(self, arguments: list[str], errors: Path, point: str) -> None:
+        super().__init__()
+        self.arguments, self.errors, self.point = arguments, errors, point
+
+    def run(self) -> None:
+        """Do it, in the new process."""
+        from hytas.cli.main import run
+        from hytas.train import loop
+
+        for number, path in ((1, os.devnull), (2, self.errors)):
+            file = os.open(path, os.O_WRONLY | os.O_CREAT)
+            os.dup2(file, number)
+            os.close(file)
+        loop.CHECKPOINT_SECONDS = CHECKPOINT_SECONDS
+        if self.point:
+            inject(self.point)
+        run(self.arguments)
+
+    def work(self, seconds: float) -> float:
+        """Wait until it took `seconds` of processor time, or ended; return what it took.
+
+        Of the processor, for on a busy machine the time that passes says nothing of the moment.
+        """
+        taken = 0.0
+        while taken < seconds and self.is_alive():
+            with suppress(OSError):
+                fields = Path(f"/proc/{self.pid}/stat").read_text().rpartition(")")[2].split()
+                taken = sum(map(int, fields[11:13])) / os.sysconf("SC_CLK_TCK")
+            self.join(0.01)
+        return taken
+
+
 class Torture:
     """Runs jobs, disturbs them, and compares.
 
@@ -135,17 +195,20 @@ class Torture:
         write_scene(self.scene)
         self.references: dict[str, tuple[dict[str, Any], float]] = {}
         self.failures: list[str] = []
-        self.trials = 0
+        self.trials = self.started = 0
+        os.environ["PYTHONPATH"] = os.pathsep.join([str(Path(__file__).parent), *sys.path])
+        SERVER.set_forkserver_preload(["warm"])
 
     def reference(self, job: Job) -> tuple[dict[str, Any], float]:
-        """Return what an undisturbed run leaves, and its seconds."""
+        """Return what an undisturbed run leaves, and its seconds of processor time."""
         if job.name not in self.references:
             out = self._fresh(job)
-            started = time.monotonic()
-            done = self._run(job, out)
-            if done.returncode != 0:
-                raise RuntimeError(f"{job.name}, undisturbed: {done.stderr}")
-            self.references[job.name] = (what_is_there(out), time.monotonic() - started)
+            command = self._start(job, out)
+            seconds = command.work(GIVE_UP)
+            done = self._end(command)
+            if done.status != 0:
+                raise RuntimeError(f"{job.name}, undisturbed: {done.errors}")
+            self.references[job.name] = (what_is_there(out), seconds)
             if job is JOBS[1]:
                 shutil.copytree(out, self.folder / "finished", dirs_exist_ok=True)
         return self.references[job.name]
@@ -156,13 +219,12 @@ class Torture:
         out, kills = self._fresh(job), 0
         for _ in range(most):
             process = self._start(job, out)
-            try:
-                process.communicate(timeout=self.random.uniform(0.3, seconds))
+            process.work(self.random.uniform(0.0, seconds))
+            if process.exitcode is not None:
                 break
-            except subprocess.TimeoutExpired:
-                process.send_signal(signal.SIGKILL)
-                process.communicate()
-                kills += 1
+            process.kill()
+            process.join()
+            kills += 1
         self._compare(job, out, f"killed {kills} times")
         return kills
 
@@ -179,11 +241,10 @@ class Torture:
         self.reference(job)
         out = self._fresh(job)
         both = [self._start(job, out) for _ in range(2)]
-        for process in both:
-            _, errors = process.communicate(timeout=GIVE_UP)
-            done = subprocess.CompletedProcess([], process.returncode, "", errors)
+        ended = [self._end(process) for process in both]
+        for done in ended:
             self._judge(job, done, "twice at once")
-        if all(process.returncode != 0 for process in both):
+        if all(done.status != 0 for done in ended):
             self._fail(job, out, "twice at once: neither did it")
         self._compare(job, out, "twice at once")
 
@@ -197,31 +258,36 @@ class Torture:
             out.mkdir()
         return out
 
-    def _start(self, job: Job, out: Path, point: str = "") -> subprocess.Popen[str]:
-        run = [sys.executable, str(FAULTY), point] if point else RUN
-        arguments = map(str, job.arguments(self.scene, out))
-        return subprocess.Popen(
-            [*run, *arguments], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
-        )
+    def _start(self, job: Job, out: Path, point: str = "") -> "Command":
+        self.started += 1
+        errors = self.folder / f"errors {self.started}"
+        command = Command(list(map(str, job.arguments(self.scene, out))), errors, point)
+        command.start()
+        return command
 
-    def _run(self, job: Job, out: Path, point: str = "") -> subprocess.CompletedProcess[str]:
-        process = self._start(job, out, point)
-        _, errors = process.communicate(timeout=GIVE_UP)
-        return subprocess.CompletedProcess([], process.returncode, "", errors)
+    def _end(self, command: "Command") -> Ended:
+        command.join(GIVE_UP)
+        if command.exitcode is None:
+            command.kill()
+            command.join()
+        return Ended(command.exitcode, command.errors.read_text())
 
-    def _judge(self, job: Job, done: subprocess.CompletedProcess[str], what: str) -> None:
+    def _run(self, job: Job, out: Path, point: str = "") -> Ended:
+        return self._end(self._start(job, out, point))
+
+    def _judge(self, job: Job, done: Ended, what: str) -> None:
         """A disturbed run ends well, or with status 2 and one line that is no traceback."""
-        if done.returncode not in (0, 2):
-            self._fail(job, None, f"{what}: status {done.returncode}: {done.stderr[-2000:]}")
-        elif done.returncode == 2:
-            told = [line for line in done.stderr.splitlines() if line.startswith("error: ")]
-            if len(told) != 1 or "Traceback" in done.stderr:
-                self._fail(job, None, f"{what}: does not say what failed: {done.stderr[-2000:]}")
+        if done.status not in (0, 2):
+            self._fail(job, None, f"{what}: status {done.status}: {done.errors[-2000:]}")
+        elif done.status == 2:
+            told = [line for line in done.errors.splitlines() if line.startswith("error: ")]
+            if len(told) != 1 or "Traceback" in done.errors:
+                self._fail(job, None, f"{what}: does not say what failed: {done.errors[-2000:]}")
 
     def _compare(self, job: Job, out: Path, what: str) -> None:
         done = self._run(job, out)
-        if done.returncode != 0:
-            self._fail(job, out, f"{what}, then run again: {done.stderr[-2000:]}")
+        if done.status != 0:
+            self._fail(job, out, f"{what}, then run again: {done.errors[-2000:]}")
             return
         expected, _ = self.references[job.name]
         found = what_is_there(out)
@@ -261,7 +327,7 @@ def main() -> int:
     kills = turn = 0
     while kills < options.kills:
         job = JOBS[turn % len(JOBS)]
-        kills += torture.kill(job, min(5, options.kills - kills))
+        kills += torture.kill(job, min(8, options.kills - kills))
         turn += 1
         print(f"{job.name}: {kills}/{options.kills} kills", flush=True)
     for turn, point in enumerate(fault_points(options.faults, torture.random)):

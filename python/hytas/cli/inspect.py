@@ -102,6 +102,7 @@ def _scene(path: Path, given: Mapping[str, Any]) -> Finding:
     if str(path) != "synthetic":
         contents = open_file(path, "path")
         found |= {"format": contents.format, "variables": _variables(contents)}
+        found |= _product(contents)
     try:
         scene = load_scene(path, **given)
     except InputError as error:
@@ -122,6 +123,24 @@ def _scene(path: Path, given: Mapping[str, Any]) -> Finding:
         counts = {"training": scene.train, "test": scene.test}
         found["split of the file"] = {name: int((m > 0).sum()) for name, m in counts.items()}
     return found
+
+
+def _product(contents: "Contents") -> Finding:
+    """Return where the arrays of a file lie, and which bands it marks as bad, if it says so."""
+    import numpy as np
+
+    from hytas.data.bands import format_bands
+
+    geo = next((each.geo for each in contents.variables if each.geo is not None), None)
+    location, bad = contents.meta.get("location"), contents.meta.get("bad_bands", ())
+    place = None
+    if geo is not None:
+        place = "on a map grid" if geo.epsg is None else f"EPSG:{geo.epsg}"
+    elif location is not None:
+        table = "" if location.lookup is None else ", with a lookup table to a map grid"
+        place = f"sensor geometry, latitudes and longitudes{table}"
+    found = {"place": place, "bad bands": format_bands(np.asarray(bad)) if bad else None}
+    return {key: value for key, value in found.items() if value is not None}
 
 
 def _unlabelled(path: Path, reason: str) -> Finding:

@@ -10,6 +10,8 @@ MOST_DEPTH = 4
 """Levels of graphs inside graphs; the loop of a scene graph has one."""
 MOST_VALUES = 2**27
 """Values that one declared shape may have."""
+MOST_MADE = 2**20
+"""Values that a constant may ask for, or turns of a loop; hytas writes a few thousand at most."""
 # Bytes of an element of each type that a tensor of hytas may have: onnx.proto's TensorProto.
 ELEMENT_BYTES = {1: 4, 2: 1, 3: 1, 4: 2, 5: 2, 6: 4, 7: 8, 9: 1, 10: 2, 11: 8, 12: 4, 13: 8}
 # Fields of a tensor that hold values of one type -> the fewest bytes that a value takes there.
@@ -202,9 +204,9 @@ def _count(sizes: list[int]) -> int:
 
 
 def _check_sizes(tensor: _Tensor) -> None:
-    """Refuse a constant size that is larger than any tensor of hytas."""
-    if math.prod(max(abs(size), 1) for size in tensor.numbers) > MOST_VALUES:
-        raise GraphError(f"makes a tensor of more than {MOST_VALUES} values")
+    """Refuse a constant that asks for more values than any of hytas does."""
+    if math.prod(max(abs(size), 1) for size in tensor.numbers) > MOST_MADE:
+        raise GraphError(f"makes more than {MOST_MADE} values by a constant")
 
 
 def _int64(raw: memoryview) -> list[int]:

@@ -325,7 +325,8 @@ def _compare(runs: Sequence[RunFacts]) -> dict[str, Any]:
         },
         "spread": alike and len(done) > 1,
         "seeds_alone": alike
-        and all(all(line.startswith("seed ") for line in run.differences) for run in runs),
+        and all(all(line.startswith("seed ") for line in run.differences) for run in runs)
+        and any(run.differences for run in runs),
     }
 
 

@@ -1,5 +1,7 @@
 """Calibrate a model: fit its temperature on pixels that its network was not trained on."""
 
+import hashlib
+import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
@@ -112,7 +114,9 @@ def calibrate_by_folds(
         checkpoint = run.folder.calibration_checkpoint(number)
         if number >= len(found):
             found.append(_train_without(run, architecture, learnt, held_out, number))
-            write_json(run.folder.calibration, {"folds": [fold.to_dict() for fold in found]})
+            folds_found = [fold.to_dict() for fold in found]
+            content = {"sha256": _digest(folds_found), "folds": folds_found}
+            write_json(run.folder.calibration, content)
         checkpoint.unlink(missing_ok=True)
     counts = np.sum([fold.smoothing for fold in found], axis=0)
     return _calibration(found, trained=len(folds)), counts
@@ -244,7 +248,10 @@ def _kept(run: Run, folds: list[tuple[Pixels, Pixels]]) -> list[_Answers]:
         return []
     wanted = [_some(data.labelled(held_out)) for _, held_out in folds]
     try:
-        held = read_json(path)["folds"]
+        content = read_json(path)
+        held = content["folds"]
+        if content.get("sha256", _digest(held)) != _digest(held):  # older files have none
+            raise ValueError("damaged")
         found = [
             _Answers(
                 np.array(fold["pixels"], np.int64),
@@ -259,7 +266,13 @@ def _kept(run: Run, folds: list[tuple[Pixels, Pixels]]) -> list[_Answers]:
             return found
     except (KeyError, TypeError, ValueError, OverflowError):
         pass
-    raise InputError(f"{path}: not the answers of this run; remove it to make them again")
+    raise InputError(
+        f"{path}: damaged, or not the answers of this run; remove it to make them again"
+    )
+
+
+def _digest(folds: list[dict[str, Any]]) -> str:
+    return hashlib.sha256(json.dumps(folds, sort_keys=True).encode()).hexdigest()
 
 
 def _same(found: _Answers, held_out: LabelledPixels) -> bool:

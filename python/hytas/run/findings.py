@@ -53,6 +53,7 @@ def run_facts(
     costs = evaluations[winner].costs if winner is not None else {}
     # What the model holds beside its weights decides no layer; a run of old may have no such file.
     shape = shape or (_shape(folder.onnx) if folder.onnx.exists() and architecture else None)
+    layers, unknown = _layers(architecture, shape)
     preset = str(read_json(folder.recipe).get("preset", "")) if folder.recipe.exists() else ""
     seeds = (metrics or {}).get("seeds", {}).get("of", [])[1:]
     return RunFacts(
@@ -68,7 +69,7 @@ def run_facts(
         candidates=candidates,
         finalists=_finalists(evaluations, trainings, winner, preset),
         preset=preset,
-        layers=_layers(architecture, shape),
+        layers=layers,
         pixels=Pixels.load(folder.pixels) if folder.pixels.exists() else None,
         figures=_figures(folder),
         curves={seed: _curve(folder, seed) for seed in seeds[:MOST_CURVES]},
@@ -76,7 +77,7 @@ def run_facts(
         model=_model(folder.onnx) if folder.onnx.exists() else None,
         split=_split_digest(folder),
         differences=[] if first is None else config.differences(first, WHERE),
-        notes=notes,
+        notes=[*notes, *unknown],
     )
 
 
@@ -157,11 +158,18 @@ def _finalists(
     return sorted(found, key=order)
 
 
-def _layers(architecture: Mapping[str, Any] | None, shape: InputShape | None) -> list[Layer]:
+def _layers(
+    architecture: Mapping[str, Any] | None, shape: InputShape | None
+) -> tuple[list[Layer], list[str]]:
+    """The layers of the winner; or a note, if this version has other genes than the run."""
     if architecture is None or shape is None:
-        return []
-    layers = counted_layers(architecture, shape)
-    return [Layer(**asdict(layer)) for layer in layers]
+        return [], []
+    try:
+        layers = counted_layers(architecture, shape)
+    except (LookupError, TypeError, ValueError) as error:
+        reason = "this version builds no network of such genes"
+        return [], [f"The layers are not shown: {reason} ({one_line(error)})"]
+    return [Layer(**asdict(layer)) for layer in layers], []
 
 
 def _shape(model: Path) -> InputShape:

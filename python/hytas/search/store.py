@@ -1,9 +1,10 @@
 """Keep every candidate of a run in one SQLite file, which survives a kill at any moment."""
 
+import hashlib
 import json
 import math
 import sqlite3
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import astuple, dataclass
 from pathlib import Path
@@ -17,6 +18,10 @@ Row = TypeVar("Row")
 # SQLite's messages quote damaged bytes, which Python cannot always read as text.
 _UNREADABLE = (sqlite3.DatabaseError, UnicodeDecodeError)
 SCHEMA_VERSION = 7
+_SUMMED = ("evaluations", "trainings")
+"""Tables whose rows choose the winner: `state` holds a checksum of each, by its name."""
+_SUM_BYTES = 32
+_SUMS = 1 << (8 * _SUM_BYTES)
 SCHEMA = """
 CREATE TABLE IF NOT EXISTS evaluations (
     id INTEGER PRIMARY KEY,        -- the engine's number of the architecture, in asking order
@@ -185,13 +190,41 @@ class EvaluationStore:
     def _read(self, table: str, order: str, make: Callable[[tuple[Any, ...]], Row]) -> list[Row]:
         """Return `make` of each row of a table; a damaged file and a failing disk differ."""
         try:
+            self._connection.execute("BEGIN")  # another process may write between the two
             rows = self._connection.execute(f"SELECT * FROM {table} ORDER BY {order}").fetchall()
+            total = _sum_of(self._connection, table) if table in _SUMMED else None
         except _UNREADABLE as error:
             raise _translate(error, self.path) from None
+        finally:
+            if self._connection.in_transaction:
+                self._connection.execute("ROLLBACK")
         try:
-            return [make(row) for row in rows]
+            made = [make(row) for row in rows]
+            if total is not None and total != _digest(rows):
+                raise ValueError("its rows are not those that were written")
         except (ValueError, TypeError, AttributeError, LookupError, OverflowError) as error:
             raise InputError(f"{self.path}: damaged, in {table}: {error}") from None
+        return made
+
+    def _put(self, table: str, key: Sequence[str], rows: Iterable[tuple[Any, ...]]) -> None:
+        """Add rows to a table, all or none; `key` names its first columns, which tell a row.
+
+        The sum of the digests of all rows is kept beside them, so that a changed digit is noticed.
+        """
+        found = f"SELECT * FROM {table} WHERE " + " AND ".join(f"{name} = ?" for name in key)
+        with self._transaction() as connection:
+            total = _sum_of(connection, table)
+            for row in rows:
+                before = connection.execute(found, row[: len(key)]).fetchall()
+                marks = ",".join("?" * len(row))
+                connection.execute(f"INSERT OR REPLACE INTO {table} VALUES ({marks})", row)
+                # As SQLite gives it back: it makes whole numbers real where a column says so.
+                after = connection.execute(found, row[: len(key)]).fetchall()
+                if total is not None:
+                    total = (total + _digest(after) - _digest(before)) % _SUMS
+            if total is not None:
+                value = (table, total.to_bytes(_SUM_BYTES, "big"))
+                connection.execute("INSERT OR REPLACE INTO state VALUES (?, ?)", value)
 
     def add(self, evaluations: Iterable[Evaluation]) -> None:
         """Add candidates, all or none; those with a known id are replaced.
@@ -211,10 +244,7 @@ class EvaluationStore:
             )
             for item in evaluations
         ]
-        with self._transaction() as connection:
-            connection.executemany(
-                "INSERT OR REPLACE INTO evaluations VALUES (?,?,?,?,?,?,?)", rows
-            )
+        self._put("evaluations", ("id",), rows)
 
     def evaluations(self) -> list[Evaluation]:
         """Return all candidates, in the order in which the engine proposed them."""
@@ -232,8 +262,7 @@ class EvaluationStore:
             training.seconds,
             training.reason,
         )
-        with self._transaction() as connection:
-            connection.execute("INSERT OR REPLACE INTO trainings VALUES (?,?,?,?,?,?,?,?)", row)
+        self._put("trainings", ("id", "recipe", "steps", "fold"), [row])
 
     def trainings(self) -> list[Training]:
         """All trainings, the shortest first."""
@@ -270,6 +299,24 @@ def _connect(path: Path, read_only: bool) -> sqlite3.Connection:
     written = path.with_name(path.name + "-wal").exists()
     mode = "mode=ro" if written else "mode=ro&immutable=1"
     return sqlite3.connect(f"{path.absolute().as_uri()}?{mode}", uri=True, isolation_level=None)
+
+
+def _sum_of(connection: sqlite3.Connection, table: str) -> int | None:
+    """The sum kept of a table's digests; None if an older version began the table without one."""
+    kept = connection.execute("SELECT value FROM state WHERE name = ?", (table,)).fetchone()
+    if kept is None:
+        return None if connection.execute(f"SELECT 1 FROM {table} LIMIT 1").fetchone() else 0
+    value = kept[0]
+    if not isinstance(value, bytes):
+        raise sqlite3.DatabaseError(f"the checksum of {table} is none")
+    return int.from_bytes(value, "big")
+
+
+def _digest(rows: Iterable[tuple[Any, ...]]) -> int:
+    """The sum of the SHA-256 of rows, in any order."""
+    texts = (repr(row).encode(errors="surrogatepass") for row in rows)
+    digests = (int.from_bytes(hashlib.sha256(text).digest(), "big") for text in texts)
+    return sum(digests) % _SUMS
 
 
 def _evaluation(row: tuple[Any, ...]) -> Evaluation:

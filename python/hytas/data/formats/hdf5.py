@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from hytas.data.contents import Array, Contents, Variable, kind_of, nanometres, wavelength_list
+from hytas.data.formats.hdf5_chunks import ChunkCheck
 from hytas.data.formats.hdf5_guard import check_first
 from hytas.data.formats.hdf5_walk import Dataset, address, datasets, described
 from hytas.data.geo import Geo
@@ -89,20 +90,24 @@ def _variable(path: Path, dataset: Dataset, axis: int, places: Mapping[str, Any]
 
     name, item, dtype, size, stored = dataset
     shape = tuple(int(length) for length in item.shape)
+    check = ChunkCheck(name)
     order = None if len(shape) != 3 else (*(i for i in range(3) if i != axis), axis)
 
     def window(rows: slice, columns: slice) -> Array:
         with h5py.File(path, "r") as file:
             data = file[name]
-            if order is None:
-                return np.asarray(data[rows, columns])
-            key: list[slice] = [slice(None)] * 3
-            key[order[0]], key[order[1]] = rows, columns
-            return np.asarray(data[tuple(key)]).transpose(order)
+            key: list[slice] = [slice(None)] * len(shape)
+            first, second = (0, 1) if order is None else order[:2]
+            key[first], key[second] = rows, columns
+            check(data, key)
+            array = np.asarray(data[tuple(key)])
+            return array if order is None else array.transpose(order)
 
     def whole() -> Array:
         with h5py.File(path, "r") as file:
-            array = np.asarray(file[name][()])
+            data = file[name]
+            check(data)
+            array = np.asarray(data[()])
             return array if order is None else array.transpose(order)
 
     return Variable(

@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from hytas.data.formats.hdf5_chunks import packers
 from hytas.data.limits import bytes_of, check_count, listed, shown
 from hytas.errors import InputError
 
@@ -129,12 +130,14 @@ def touch(path: Path, most: int) -> None:
 
 
 def _check_chunks(dataset: Dataset) -> None:
-    """Refuse a chunk that is larger in the file than in memory.
+    """Refuse chunks that are larger in the file than in memory, or packed twice.
 
     The library unpacks such a chunk to its end, even if it becomes far too large.
     """
     if dataset.item.chunks is None:
         return
+    if len(packers(dataset.item)) > 1:
+        raise InputError(f"the chunks of {shown(dataset.name)} are packed twice: hytas reads none")
     whole = bytes_of(dataset.item.chunks, dataset.dtype.itemsize)
     sizes: list[int] = []
 

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 from hytas.data.contents import Array, Contents, Variable, kind_of, wavelength_list
+from hytas.data.formats.hdf5_chunks import ChunkCheck
 from hytas.data.formats.hdf5_guard import check_first
 from hytas.data.formats.hdf5_walk import Dataset, datasets
 from hytas.data.formats.matlab_layout import Values, check
@@ -69,14 +70,19 @@ def _dataset(path: Path, dataset: Dataset) -> Variable:
     import h5py
 
     name, item, dtype, size, stored = dataset
+    check = ChunkCheck(name)
+
+    def values(key: tuple[Any, ...]) -> Array:
+        with h5py.File(path, "r") as file:
+            data = file[name]
+            check(data, key)
+            return np.asarray(data[key]).transpose()
 
     def read() -> Array:
-        with h5py.File(path, "r") as file:
-            return np.asarray(file[name][()]).transpose()
+        return values(())
 
     def window(rows: slice, columns: slice) -> Array:
-        with h5py.File(path, "r") as file:
-            return np.asarray(file[name][..., columns, rows]).transpose()
+        return values((..., columns, rows))
 
     shape = tuple(map(int, item.shape[::-1]))
     kind = "text" if _is_text(item) else kind_of(dtype)

@@ -68,6 +68,7 @@ def _model(path: Path) -> Finding:
         "precision": card.precision
         + (", written with --force: it failed its accuracy check" if card.forced else ""),
         "temperature": card.temperature,
+        "maps smoothed": "not known" if model.smoothing is None else model.smoothing.method,
         "input": _ends(card)[0],
         "output": _ends(card)[1],
         "bands kept": f"{kept} of {card.bands}",
@@ -83,9 +84,13 @@ def _model(path: Path) -> Finding:
 
 def _ends(card: "ModelCard") -> tuple[str, str]:
     side, bands = card.patch_size, card.bands
-    if card.graph == "scene":
+    if card.graph != "patch":
         tile = f"tile (H + {side - 1}, W + {side - 1}, {bands}) {card.dtype}"
-        return tile, "classes (H, W) int32, confidence (H, W) float32"
+        maps = "classes (H, W) int32, confidence (H, W) float32"
+        if card.graph == "smooth-scene":
+            return f"{tile}, valid (H, W) bool", maps
+        more = f", probabilities (H, W, {len(card.class_ids)}) float32"
+        return tile, maps + (more if card.smoothing is not None else "")
     patches = f"patches (N, {side}, {side}, {bands}) {card.dtype}"
     return patches, f"probabilities (N, {len(card.class_ids)}) float32"
 

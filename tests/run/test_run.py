@@ -99,7 +99,7 @@ def test_front_holds_exactly_what_nothing_dominates(scene: Scene, tmp_path: Path
 
 def test_a_front_is_no_other_strategys() -> None:
     with pytest.raises(
-        InputError, match="needs the strategy nsga2; .* strategy random must be one of"
+        InputError, match=r"needs the strategy nsga2; .* strategy random must be one of"
     ):
         replace(SEARCH_ONLY, pareto="params,score", strategy="random")
     assert replace(SEARCH_ONLY, pareto="params,score").selection == "nsga2"

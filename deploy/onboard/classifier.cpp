@@ -1,6 +1,7 @@
 #include "classifier.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstdio>
 #include <cstring>
@@ -97,11 +98,43 @@ void check_ends(const ModelFile& model, const Card& card) {
         return end.name == name && end.element == element && end.sizes == sizes;
     };
     const std::vector<End>&inputs = model.ends.inputs, &outputs = model.ends.outputs;
-    if (outputs.size() == 2 && outputs[0].element != int32_element)
+    if (outputs.size() >= 2 && outputs[0].element != int32_element)
         throw Error("model: its class ids are not of type int32: it was not written by `hytas export`");
-    if (inputs.size() != 1 || !is(inputs[0], "tile", static_cast<std::uint64_t>(card.type->onnx), {-1, -1, card.bands}) || outputs.size() != 2 ||
-        !is(outputs[0], "classes", int32_element, {-1, -1}) || !is(outputs[1], "confidence", float_element, {-1, -1}))
+    if (inputs.size() != 1 || !is(inputs[0], "tile", static_cast<std::uint64_t>(card.type->onnx), {-1, -1, card.bands}) ||
+        outputs.size() != (card.guide ? 3 : 2) ||
+        !is(outputs[0], "classes", int32_element, {-1, -1}) || !is(outputs[1], "confidence", float_element, {-1, -1}) ||
+        (card.guide && !is(outputs[2], "probabilities", float_element, {-1, -1, static_cast<std::int64_t>(card.ids.size())})))
         throw Error("model: its graph does not take and give what its metadata say: it was not written by `hytas export`");
+}
+
+// What the filter needs, of which older files say nothing.
+void read_guide(const ModelFile& model, Card& card) {
+    const std::string smoothing = model.metadata("hytas.smoothing").value_or("null"), key = "smoothing";
+    if (smoothing == "null") return;
+    const std::vector<std::string> method = parse_strings(parse_member(smoothing, "method", key), key);
+    if (method.size() != 1 || (method[0] != "guided" && method[0] != "none"))
+        throw Error("model: its metadata are broken: smoothing must be guided or none");
+    card.smooth = method[0] == "guided";
+    Guide guide;
+    guide.radius = parse_integer(parse_member(smoothing, "radius", key), key);
+    guide.eps = parse_number(parse_member(smoothing, "eps", key), key);
+    guide.directions = parse_numbers(parse_member(smoothing, "directions", key), key);
+    guide.offset = parse_numbers(parse_member(smoothing, "offset", key), key);
+    const std::string preprocessing = property(model, "preprocessing");
+    card.offset = parse_numbers(parse_member(preprocessing, "offset", "preprocessing"), "preprocessing");
+    card.scale = parse_numbers(parse_member(preprocessing, "scale", "preprocessing"), "preprocessing");
+    if (const std::string reach = parse_member(preprocessing, "reach", "preprocessing"); reach != "null") card.reach = parse_number(reach, "preprocessing");
+    constexpr std::int64_t most_radius = 64;  // as in hytas/deploy/smoothing.py
+    if (guide.radius < 1 || guide.radius > most_radius)
+        throw Error("model: its metadata are broken: smoothing: radius " + std::to_string(guide.radius) + " must be 1 to " + std::to_string(most_radius));
+    const auto finite = [](const std::vector<double>& values) {
+        return std::all_of(values.begin(), values.end(), [](double value) { return std::isfinite(value); });
+    };
+    const std::size_t kept = card.kept.size();
+    if (guide.directions.size() != 3 * kept || guide.offset.size() != 3 || card.offset.size() != kept || card.scale.size() != kept ||
+        !finite(guide.directions) || !finite(guide.offset) || !std::isfinite(guide.eps) || guide.eps <= 0)
+        throw Error("model: its metadata are broken: smoothing: three directions, one number for each band, and a positive eps needed");
+    card.guide = guide;
 }
 
 }  // namespace
@@ -147,16 +180,19 @@ Card::Card(const ModelFile& model) {
         if (wavelengths.size() != static_cast<std::size_t>(bands))
             throw Error("model: its metadata are broken: " + std::to_string(wavelengths.size()) + " wavelengths for " + std::to_string(bands) + " bands");
     }
+    read_guide(model, *this);
     check_ends(model, *this);
 }
 
-Classifier::Classifier(const SceneModel& model, const Card& card, EnviCube& cube) : model_(model), card_(card), cube_(cube) {
+Classifier::Classifier(const SceneModel& model, const Card& card, EnviCube& cube, bool smooth) : model_(model), card_(card), cube_(cube) {
     if (cube.bands() != card.bands) throw Error("cube: has " + std::to_string(cube.bands()) + " bands and the model takes " + std::to_string(card.bands));
     if (&cube.type() != card.type) throw Error("cube: its values are " + std::string(cube.type().name) + " and the model takes " + card.type->name);
     check_wavelengths(card, cube);
     if (std::min(cube.lines(), cube.samples()) < card.patch_size)
         throw Error("cube: " + std::to_string(cube.lines()) + " x " + std::to_string(cube.samples()) + " pixels are less than the model's patch of " +
                     std::to_string(card.patch_size));
+    if (smooth && !card.guide) throw Error("smooth: the model holds no guide to smooth by: an older hytas trained it; only none is possible");
+    if (smooth) smoother_.emplace(*card.guide, cube.lines(), cube.samples(), static_cast<std::int64_t>(card.ids.size()));
     ring_.resize(static_cast<std::size_t>(card.patch_size));
     valid_.resize(ring_.size(), std::vector<bool>(static_cast<std::size_t>(cube.samples())));
     tile_.resize(ring_.size() * static_cast<std::size_t>((cube.samples() + 2 * card.margin()) * card.bands) * card.type->size);
@@ -192,25 +228,82 @@ void Classifier::take(std::int64_t number) {
     mark_missing(ring_[slot]);
 }
 
-std::vector<std::int32_t> Classifier::line(std::int64_t number) {
+MapLine Classifier::line(std::int64_t number) {
+    if (smoother_) return smoothed(number);
+    MapLine found = classify(number, "confidence");
+    const auto& valid = valid_[static_cast<std::size_t>(number) % ring_.size()];
+    for (std::size_t sample = 0; sample < valid.size(); ++sample)
+        if (!valid[sample]) found.classes[sample] = 0, found.confidence[sample] = 0;
+    return found;
+}
+
+// Class ids of every pixel of a line, and the output `values` of the model beside them; zeros if no pixel holds data.
+MapLine Classifier::classify(std::int64_t number, const char* values) {
     const std::int64_t margin = card_.margin(), columns = cube_.samples() + 2 * margin;
     for (; taken_ <= std::min(number + margin, cube_.lines() - 1); ++taken_) take(taken_);
     const std::size_t pixel = static_cast<std::size_t>(card_.bands) * card_.type->size;
     const auto& valid = valid_[static_cast<std::size_t>(number) % ring_.size()];
-    if (std::find(valid.begin(), valid.end(), true) == valid.end()) return std::vector<std::int32_t>(valid.size(), 0);
+    const std::size_t expected = valid.size() * (smoother_ ? card_.ids.size() : 1);
+    MapLine found;
+    if (std::find(valid.begin(), valid.end(), true) == valid.end()) {
+        found.classes.resize(valid.size()), found.confidence.resize(expected);
+        return found;
+    }
     char* into = tile_.data();
     for (std::int64_t row = number - margin; row <= number + margin; ++row) {
         const std::vector<char>& source = ring_[static_cast<std::size_t>(mirror(row, cube_.lines())) % ring_.size()];
         for (std::int64_t column = -margin; column < columns - margin; ++column, into += pixel)
             std::memcpy(into, &source[static_cast<std::size_t>(mirror(column, cube_.samples())) * pixel], pixel);
     }
-    std::vector<std::int32_t> classes = model_.run({tile_.data(), card_.type, card_.patch_size, columns, card_.bands});
-    if (classes.size() != valid.size()) throw Error("model: gave " + std::to_string(classes.size()) + " pixels for a line of " + std::to_string(valid.size()));
-    for (const std::int32_t number : classes)
-        if (std::find(card_.ids.begin(), card_.ids.end(), number) == card_.ids.end()) throw Error("model: gives classes that its metadata do not name");
-    for (std::size_t sample = 0; sample < valid.size(); ++sample)
-        if (!valid[sample]) classes[sample] = 0;
-    return classes;
+    found.classes = model_.run({tile_.data(), card_.type, card_.patch_size, columns, card_.bands}, values, found.confidence);
+    if (found.classes.size() != valid.size() || found.confidence.size() != expected)
+        throw Error("model: gave " + std::to_string(found.classes.size()) + " pixels for a line of " + std::to_string(valid.size()));
+    for (const std::int32_t number_of_class : found.classes)
+        if (std::find(card_.ids.begin(), card_.ids.end(), number_of_class) == card_.ids.end())
+            throw Error("model: gives classes that its metadata do not name");
+    return found;
+}
+
+// A line that the filter has gone over, which reads lines ahead of it.
+MapLine Classifier::smoothed(std::int64_t number) {
+    while (smoother_->pushed() < std::min(smoother_->needed(number), cube_.lines())) {
+        const std::int64_t next = smoother_->pushed();
+        const MapLine raw = classify(next, "probabilities");
+        smoother_->push(raw.confidence, guide(next), valid_[static_cast<std::size_t>(next) % ring_.size()]);
+    }
+    const std::vector<float> chances = smoother_->line(number);
+    const std::size_t classes = card_.ids.size();
+    MapLine found;
+    for (auto pixel = chances.begin(); pixel != chances.end(); pixel += static_cast<std::ptrdiff_t>(classes)) {
+        const auto best = std::max_element(pixel, pixel + static_cast<std::ptrdiff_t>(classes));
+        found.confidence.push_back(*best);
+        found.classes.push_back(*best == 0 ? 0 : static_cast<std::int32_t>(card_.ids[static_cast<std::size_t>(best - pixel)]));
+    }
+    return found;
+}
+
+// The guide (3, samples) of a line that was taken: directions times scaled values, scaled as hytas/data/preprocessing.py does.
+std::vector<double> Classifier::guide(std::int64_t number) const {
+    const std::vector<char>& line = ring_[static_cast<std::size_t>(number) % ring_.size()];
+    const std::size_t samples = static_cast<std::size_t>(cube_.samples()), kept = card_.kept.size();
+    const Guide& filter = *card_.guide;
+    std::vector<double> found(3 * samples);
+    with_type(*card_.type, [&](auto value) {
+        for (std::size_t sample = 0; sample < samples; ++sample) {
+            std::array<double, 3> sums{};
+            for (std::size_t at = 0; at < kept; ++at) {
+                const std::size_t place = sample * static_cast<std::size_t>(card_.bands) + static_cast<std::size_t>(card_.kept[at]);
+                std::memcpy(&value, &line[place * sizeof(value)], sizeof(value));
+                const auto number_read = static_cast<float>(value);
+                float scaled = (number_read - static_cast<float>(card_.offset[at])) / static_cast<float>(card_.scale[at]);
+                if (!std::isfinite(scaled) || (card_.nodata && number_read == static_cast<float>(*card_.nodata))) scaled = 0;
+                if (card_.reach) scaled = std::clamp(scaled, -static_cast<float>(*card_.reach), static_cast<float>(*card_.reach));
+                for (std::size_t one = 0; one < 3; ++one) sums[one] += filter.directions[one * kept + at] * static_cast<double>(scaled);
+            }
+            for (std::size_t one = 0; one < 3; ++one) found[one * samples + sample] = sums[one] - filter.offset[one];
+        }
+    });
+    return found;
 }
 
 }  // namespace onboard

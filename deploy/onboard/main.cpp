@@ -1,8 +1,9 @@
-// hytas-onboard MODEL CUBE.hdr MAP.hdr [--library LIBONNXRUNTIME] [--threads N]
+// hytas-onboard MODEL CUBE.hdr MAP.hdr [--library LIBONNXRUNTIME] [--threads N] [--smooth guided|none] [--confidence FILE.hdr]
 //
 // Classifies an ENVI cube line by line, as a push-broom sensor delivers it, with an exported scene graph.
 
 #include <algorithm>
+#include <bit>
 #include <charconv>
 #include <cstdio>
 #include <filesystem>
@@ -25,19 +26,23 @@ namespace onboard {
 namespace {
 
 constexpr int most_threads = 1024;  // each takes memory, and a slip of the keyboard should not take it all
-constexpr const char* usage = "usage: hytas-onboard MODEL.onnx CUBE.hdr MAP.hdr [--library libonnxruntime.so] [--threads N]";
+constexpr const char* usage =
+    "usage: hytas-onboard MODEL.onnx CUBE.hdr MAP.hdr [--library libonnxruntime.so] [--threads N] [--smooth guided|none] [--confidence FILE.hdr]";
 
 constexpr const char* help =
-    "usage: hytas-onboard MODEL.onnx CUBE.hdr MAP.hdr [--library libonnxruntime.so] [--threads N]\n\n"
+    "usage: hytas-onboard MODEL.onnx CUBE.hdr MAP.hdr [--library libonnxruntime.so] [--threads N]\n"
+    "       [--smooth guided|none] [--confidence FILE.hdr]\n\n"
     "Classifies an ENVI cube line by line with a scene graph (hytas export RUN --formats onnx-scene).\n\n"
     "  MODEL.onnx   the scene graph\n"
     "  CUBE.hdr     the header of the cube; the data lie beside it\n"
     "  MAP.hdr      the header of the map to write; its data get the ending .img\n"
     "  --library    onnxruntime's library (default: libonnxruntime.so.1)\n"
-    "  --threads    processor threads, 1 to 1024 (default: 1)\n";
+    "  --threads    processor threads, 1 to 1024 (default: 1)\n"
+    "  --smooth     guided removes speckle from the map, none does not (default: as the model says)\n"
+    "  --confidence the header of a raster for the probability of each pixel's class\n";
 
 struct Options {
-    std::string model, cube, map, library = "libonnxruntime.so.1";
+    std::string model, cube, map, library = "libonnxruntime.so.1", smooth, confidence;
     int threads = 1;
 };
 
@@ -50,11 +55,18 @@ Options parse(const std::vector<std::string>& arguments) {
             files.push_back(argument);
             continue;
         }
-        if (argument != "--library" && argument != "--threads") throw Error("no option " + argument + "; " + usage);
+        const bool known = argument == "--library" || argument == "--threads" || argument == "--smooth" || argument == "--confidence";
+        if (!known) throw Error("no option " + argument + "; " + usage);
         if (++at == arguments.size()) throw Error(argument + " needs a value; " + usage);
         const std::string& value = arguments[at];
         if (argument == "--library") {
             options.library = value;
+        } else if (argument == "--smooth") {
+            if (value != "guided" && value != "none") throw Error("--smooth: " + value + " must be guided or none");
+            options.smooth = value;
+        } else if (argument == "--confidence") {
+            if (!value.ends_with(".hdr")) throw Error("--confidence: " + value + " must end in .hdr");
+            options.confidence = value;
         } else {
             const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), options.threads);
             if (error != std::errc() || end != value.data() + value.size() || options.threads < 1 || options.threads > most_threads)
@@ -72,6 +84,18 @@ std::size_t width_of(const Card& card) {
     const auto [lowest, highest] = std::minmax_element(card.ids.begin(), card.ids.end());
     if (*lowest < 0 || *highest > std::numeric_limits<std::uint16_t>::max()) return 4;
     return *highest <= std::numeric_limits<std::uint8_t>::max() ? 1 : 2;
+}
+
+void write_place(std::ofstream& file, const EnviCube& cube) {
+    for (const char* place : {"map info", "coordinate system string", "projection info"})
+        if (const auto found = cube.fields().find(place); found != cube.fields().end())
+            file << place << " = " << (found->second.starts_with('{') ? found->second : "{" + found->second + "}") << "\n";
+}
+
+void write_confidence_header(std::ofstream& file, const EnviCube& cube) {
+    file << "ENVI\nsamples = " << cube.samples() << "\nlines = " << cube.lines()
+         << "\nbands = 1\nheader offset = 0\nfile type = ENVI Standard\ndata type = 4\ninterleave = bsq\nbyte order = 0\ndata ignore value = 0\n";
+    write_place(file, cube);
 }
 
 void write_header(std::ofstream& file, const Card& card, const EnviCube& cube) {
@@ -102,9 +126,7 @@ void write_header(std::ofstream& file, const Card& card, const EnviCube& cube) {
         for (std::size_t at = 0; at < colours.size(); ++at) file << (at == 0 ? "" : ", ") << colours[at];
         file << "}\n";
     }
-    for (const char* place : {"map info", "coordinate system string", "projection info"})
-        if (const auto found = cube.fields().find(place); found != cube.fields().end())
-            file << place << " = " << (found->second.starts_with('{') ? found->second : "{" + found->second + "}") << "\n";
+    write_place(file, cube);
 }
 
 bool same_file(const std::filesystem::path& one, const std::filesystem::path& other) {
@@ -154,21 +176,41 @@ void run(const Options& options) {
     const SceneModel model(options.library, options.model, file->bytes, options.threads);
     const std::string remark = file->note;
     file.reset();  // onnxruntime has its own copy, and memory is short on board
-    Classifier classifier(model, card, cube);
-    const std::filesystem::path header(options.map);
+    Classifier classifier(model, card, cube, options.smooth.empty() ? card.smooth : options.smooth == "guided");
+    const std::filesystem::path header(options.map), sure(options.confidence);
     check_apart(header, options, cube);
+    if (!sure.empty()) {
+        check_apart(sure, options, cube);
+        if (same_file(sure, header)) throw Error("--confidence: " + sure.string() + " is also the map: an output must be a file of its own");
+    }
     if (!remark.empty()) std::cerr << "note: " << remark << "\n";
     if (!cube.note().empty()) std::cerr << "note: " << cube.note() << "\n";
     Whole data(std::filesystem::path(header).replace_extension(".img"));
     const std::size_t width = width_of(card);
+    std::optional<Whole> confidence;
+    if (!sure.empty()) confidence.emplace(std::filesystem::path(sure).replace_extension(".img"));
     std::vector<char> bytes(static_cast<std::size_t>(cube.samples()) * width);
     for (std::int64_t number = 0; number < cube.lines(); ++number) {
-        const std::vector<std::int32_t> classes = classifier.line(number);
+        const MapLine line = classifier.line(number);
+        const std::vector<std::int32_t>& classes = line.classes;
         for (std::size_t sample = 0; sample < classes.size(); ++sample)
             for (std::size_t byte = 0; byte < width; ++byte)  // little endian, whatever the machine
                 bytes[sample * width + byte] = static_cast<char>(static_cast<std::uint32_t>(classes[sample]) >> (8 * byte));
         data.file.write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
         if (!data.file) throw Error("map: cannot write line " + std::to_string(number) + ": is the disk full?");
+        if (!confidence) continue;
+        for (const float value : line.confidence) {
+            const auto bits = std::bit_cast<std::uint32_t>(value);
+            for (int shift = 0; shift < 32; shift += 8) confidence->file.put(static_cast<char>(bits >> shift & 0xFF));
+        }
+        if (!confidence->file) throw Error("--confidence: cannot write line " + std::to_string(number) + ": is the disk full?");
+    }
+    if (confidence) {
+        std::filesystem::remove(sure);
+        confidence->keep();
+        Whole described(sure);
+        write_confidence_header(described.file, cube);
+        described.keep();
     }
     std::filesystem::remove(header);  // an earlier map's would speak of these data
     data.keep();

@@ -96,6 +96,30 @@ std::vector<double> parse_numbers(const std::string& json, const std::string& ke
     return values;
 }
 
+std::string parse_member(const std::string& json, const std::string& name, const std::string& key) {
+    int depth = 0;
+    std::size_t value = 0;  // where the member's text begins
+    for (std::size_t at = 0; at < json.size(); ++at) {
+        const char letter = json[at];
+        if (letter == '"') {
+            const std::size_t first = ++at;
+            while (at < json.size() && json[at] != '"') at += json[at] == '\\' ? 2 : 1;
+            if (at >= json.size()) broken(key);
+            const std::size_t colon = json.find_first_not_of(' ', at + 1);
+            if (depth == 1 && value == 0 && json.compare(first, at - first, name) == 0 && colon != std::string::npos && json[colon] == ':') {
+                value = json.find_first_not_of(' ', colon + 1);
+                if (value == std::string::npos) broken(key);
+                at = colon;
+            }
+            continue;
+        }
+        const bool closes = letter == '}' || letter == ']';
+        if (value != 0 && depth == 1 && (letter == ',' || closes)) return json.substr(value, at - value);
+        depth += letter == '{' || letter == '[' ? 1 : closes ? -1 : 0;
+    }
+    broken(key);
+}
+
 double parse_number(const std::string& json, const std::string& key) {
     char* end = nullptr;
     const double value = std::strtod(json.c_str(), &end);

@@ -38,7 +38,7 @@ enum Slot : std::size_t {
 
 constexpr std::uint32_t interface_version = 2;
 constexpr int log_fatal_only = 4;
-constexpr int onnx_int32 = 6;
+constexpr int onnx_int32 = 6, onnx_float = 1;
 
 struct ApiBase {
     void* const* (*get_api)(std::uint32_t version);
@@ -113,33 +113,41 @@ SceneModel::~SceneModel() {
     // The library stays open: it runs code of its own when it is closed.
 }
 
-std::vector<std::int32_t> SceneModel::run(const Tile& tile) const {
-    const std::array<std::int64_t, 3> shape{tile.rows, tile.columns, tile.bands};
-    const std::size_t bytes = static_cast<std::size_t>(tile.rows * tile.columns * tile.bands) * tile.type->size;
-    void* input = nullptr;
-    call(create_tensor_with_data, static_cast<const void*>(memory_), const_cast<void*>(tile.data), bytes, shape.data(), shape.size(), tile.type->onnx, &input);
-    const std::array<const char*, 1> input_names{"tile"};
-    const std::array<const char*, 1> output_names{"classes"};
-    const std::array<const void*, 1> inputs{input};
-    std::array<void*, 1> outputs{nullptr};
-    call(run_session, session_, static_cast<const void*>(nullptr), input_names.data(), inputs.data(), inputs.size(), output_names.data(), output_names.size(),
-         outputs.data());
+// What an output holds, if it is of the type `element`.
+template <typename Value>
+std::vector<Value> SceneModel::take(void* output, int element) const {
     void* data = nullptr;
     void* info = nullptr;
     std::size_t axes = 0;
     int type = 0;
-    call(get_tensor_shape, static_cast<const void*>(outputs[0]), &info);
+    call(get_tensor_shape, static_cast<const void*>(output), &info);
     call(get_element_type, static_cast<const void*>(info), &type);
-    if (type != onnx_int32) throw Error("model: its class ids are not of type int32: it was not written by `hytas export`");
+    if (type != element && element == onnx_int32) throw Error("model: its class ids are not of type int32: it was not written by `hytas export`");
+    if (type != element) throw Error("model: its confidence is not of type float32: it was not written by `hytas export`");
     call(get_dimensions_count, static_cast<const void*>(info), &axes);
     std::vector<std::int64_t> sizes(axes);
     call(get_dimensions, static_cast<const void*>(info), sizes.data(), axes);
     release(release_shape, info);
     std::size_t count = 1;
     for (const std::int64_t size : sizes) count *= static_cast<std::size_t>(size);
-    call(get_tensor_data, outputs[0], &data);
-    std::vector<std::int32_t> classes(static_cast<const std::int32_t*>(data), static_cast<const std::int32_t*>(data) + count);
-    for (void* value : {input, outputs[0]}) release(release_value, value);
+    call(get_tensor_data, output, &data);
+    return std::vector<Value>(static_cast<const Value*>(data), static_cast<const Value*>(data) + count);
+}
+
+std::vector<std::int32_t> SceneModel::run(const Tile& tile, const char* values, std::vector<float>& found) const {
+    const std::array<std::int64_t, 3> shape{tile.rows, tile.columns, tile.bands};
+    const std::size_t bytes = static_cast<std::size_t>(tile.rows * tile.columns * tile.bands) * tile.type->size;
+    void* input = nullptr;
+    call(create_tensor_with_data, static_cast<const void*>(memory_), const_cast<void*>(tile.data), bytes, shape.data(), shape.size(), tile.type->onnx, &input);
+    const std::array<const char*, 1> input_names{"tile"};
+    const std::array<const char*, 2> output_names{"classes", values};
+    const std::array<const void*, 1> inputs{input};
+    std::array<void*, 2> outputs{nullptr, nullptr};
+    call(run_session, session_, static_cast<const void*>(nullptr), input_names.data(), inputs.data(), inputs.size(), output_names.data(), output_names.size(),
+         outputs.data());
+    std::vector<std::int32_t> classes = take<std::int32_t>(outputs[0], onnx_int32);
+    found = take<float>(outputs[1], onnx_float);
+    for (void* value : {input, outputs[0], outputs[1]}) release(release_value, value);
     return classes;
 }
 

@@ -35,9 +35,12 @@ class SceneModel {
     SceneModel(const SceneModel&) = delete;
     SceneModel& operator=(const SceneModel&) = delete;
 
-    std::vector<std::int32_t> run(const Tile& tile) const;
+    // Class ids, and the values of the output `values` ("confidence" or "probabilities").
+    std::vector<std::int32_t> run(const Tile& tile, const char* values, std::vector<float>& found) const;
 
   private:
+    template <typename Value>
+    std::vector<Value> take(void* output, int element) const;
     template <typename... Arguments>
     void call(std::size_t slot, Arguments... arguments) const;
     template <typename... Arguments>

@@ -19,7 +19,7 @@ CHECKSUM = "hytas.sha256"
 MOST_PATCH_VALUES = 2**24
 """Values in one patch, at most; it is checked before memory is reserved."""
 MOST_CLASSES = 2**16
-GRAPHS = ("patch", "scene")
+GRAPHS = ("patch", "scene", "smooth-scene")
 # Element types of a cube that an exported model may take.
 DTYPES = tuple(f"{kind}int{bits}" for bits in (8, 16, 32, 64) for kind in ("", "u"))
 DTYPES += ("float16", "float32", "float64")
@@ -41,10 +41,13 @@ class ModelCard:
         palette: (C) colours, each (red, green, blue) 0..255.
         wavelengths: (bands) band centres in nm, or None.
         version: of the hytas that wrote the file.
-        graph: "patch" ((N, P, P, bands) -> probabilities) or "scene" (tile -> class map).
+        graph: "patch" ((N, P, P, bands) -> probabilities), "scene" (tile -> class map) or
+            "smooth-scene" (tile -> class map, smoothed in the graph).
         precision: of the weights and products: "float32", "float16", "int8" ...
         forced: whether the file was written although it failed its accuracy check.
         temperature: divisor of the logits; 1 if the model was not calibrated.
+        smoothing: whether its maps are smoothed and by which guide, as
+            `hytas.deploy.smoothing.Smoothing.to_dict` gives it; None in older files.
     """
 
     class_names: tuple[str, ...]
@@ -62,6 +65,7 @@ class ModelCard:
     precision: str = "float32"
     forced: bool = False
     temperature: float = 1.0
+    smoothing: Mapping[str, Any] | None = None
 
     def __post_init__(self) -> None:
         classes = len(self.class_names)
@@ -189,6 +193,7 @@ def _parse(properties: Mapping[str, str]) -> dict[str, Any]:
         return json.loads(properties[f"hytas.{name}"])
 
     wavelengths = value("wavelengths")
+    smoothing = json.loads(properties.get("hytas.smoothing", "null"))
     return {
         "class_names": tuple(str(name) for name in value("class_names")),
         "class_ids": tuple(int(number) for number in value("class_ids")),
@@ -206,6 +211,7 @@ def _parse(properties: Mapping[str, str]) -> dict[str, Any]:
         "forced": bool(value("forced")),
         # A file of an older hytas has no temperature: its logits are not divided.
         "temperature": _number(json.loads(properties.get("hytas.temperature", "1.0"))),
+        "smoothing": None if smoothing is None else dict(smoothing),
     }
 
 

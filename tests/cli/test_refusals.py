@@ -94,7 +94,10 @@ def test_unknown_space(scene: Path, tmp_path: Path, hytas: Run) -> None:
     [
         (("--race-steps", "5", "--race-epochs", "2"), ("race epochs 2", "--race-steps 5")),
         (("--band-group", "41"), ("band group 41: must be odd and at most",)),
-        (("--proxy", "logsynflow", "--population", "3"), ("no architecture of 21", "logsynflow: ")),
+        (
+            ("--space", "hytas", "--proxy", "logsynflow", "--population", "3"),
+            ("no architecture of 21", "logsynflow: "),
+        ),
     ],
 )
 def test_settings_that_cannot_work(options, words, scene: Path, tmp_path: Path, hytas: Run) -> None:

@@ -32,6 +32,8 @@ FILES = [
     "model.onnx",
     "model.pt",
     "pixels.npz",
+    "recipe.json",
+    "references.json",
     "report.html",
     "split.npz",
     "times.json",
@@ -52,6 +54,14 @@ def test_folder_holds_everything(finished: Path) -> None:
     assert [name for name in FILES if not (finished / name).is_file()] == []
     left = {path.name for path in finished.iterdir()} - {*FILES, ".lock", "stdout.log"}
     assert left == set()
+
+
+def test_the_summary_has_the_reference_methods(finished: Path) -> None:
+    shown = (finished / "stdout.log").read_text()
+    found = json.loads((finished / "metrics.json").read_text())["references"]["methods"]
+    for method in found.values():
+        (line,) = (one for one in shown.splitlines() if one.startswith(f"  {method['title']}"))
+        assert f"{method['test']['OA']:.4f}" in line
 
 
 def test_a_class_of_one_pixel_is_trained_and_named(tmp_path: Path, hytas: Run) -> None:

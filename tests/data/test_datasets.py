@@ -166,7 +166,7 @@ def test_a_checksum_is_noted_and_held_to(server):
             fetch(file)
     notes.write_text(json.dumps(noted))
     path.write_bytes(b"other")
-    with pytest.raises(InputError, match=r"a\.mat does not match its checksum: sha256:"):
+    with pytest.raises(InputError, match=r"a\.mat does not match its checksum: it has sha256:"):
         fetch(file)
     assert path.exists(), "a file that the user may have changed is left"
     path.unlink()

@@ -1,12 +1,15 @@
 """Products of satellite missions, made by code from the documents of their formats."""
 
+import json
 from pathlib import Path
 
 import h5py
 import numpy as np
 import pytest
+from click.testing import CliRunner
 from products_made import ENMAP, desis, emit, enmap, pace, prisma
 
+from hytas.cli.inspect import inspect
 from hytas.data import Orthorectified, load_cube, load_scene, open_cube, open_file
 from hytas.errors import InputError
 
@@ -38,7 +41,7 @@ def test_emit_reflectance(tmp_path: Path) -> None:
 def test_emit_latitudes_are_no_labels(tmp_path: Path, mat) -> None:
     path = tmp_path / "EMIT_L2A_RFL_001.nc"
     emit(path)
-    with pytest.raises(InputError, match="holds no label map: name the file that does"):
+    with pytest.raises(InputError, match="holds no label map"):
         load_scene(path)
     labels = np.arange(120).reshape(12, 10) % 3
     scene = load_scene(path, mat("gt.mat", gt=labels))
@@ -265,3 +268,20 @@ def test_other_files_are_read_as_before(tmp_path: Path) -> None:
     assert contents.format == "HDF5"
     assert "list" not in contents.meta["attributes"]
     assert load_scene(path).classes == 2
+
+
+@pytest.mark.parametrize(
+    ("product", "place", "bad"),
+    [
+        (emit, "sensor geometry, latitudes and longitudes, with a lookup table", "4-5"),
+        (prisma, "EPSG:32632", None),
+        (pace, "sensor geometry, latitudes and longitudes", None),
+    ],
+)
+def test_inspect_says_what_a_product_is(tmp_path: Path, product, place: str, bad: str) -> None:
+    product(tmp_path / "product.nc")
+    done = CliRunner().invoke(inspect, [str(tmp_path / "product.nc"), "--json"])
+    assert done.exit_code == 0, done.output
+    found = json.loads(done.output)
+    assert found["place"].startswith(place)
+    assert found.get("bad bands") == bad

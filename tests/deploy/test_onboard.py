@@ -79,6 +79,36 @@ def test_the_same_map_where_the_scene_has_another_mark_for_no_data(
     assert len(set(maps)) == 1
 
 
+def test_smoothed_lines_are_those_of_classify(
+    onboard: Run, models: dict[str, Exported], tmp_path: Path
+) -> None:
+    """Classes and probabilities; some pixels, a line and a band of another hold no data."""
+    exported = models["aware"]
+    cube = np.concatenate([exported.scene.cube] * 2)
+    cube[2, 3] = cube[9, 5:] = cube[20] = 9999
+    cube[5, 7, 3] = 9999
+    for name, part in (("whole", cube), ("low", cube[:6])):
+        scene = write_cube(tmp_path / name, part, "bil", "<")
+        found = {}
+        for smooth in ("guided", "none"):
+            model, more = exported.files["onnx-scene"], ("--smooth", smooth, "--confidence")
+            there, here = (tmp_path / f"{side}-{smooth}.hdr" for side in ("there", "here"))
+            sure = {path: path.with_name(f"sure-{path.name}") for path in (there, here)}
+            done = hytas("classify", model, scene, "--out", there, *more, sure[there])
+            assert done.returncode == 0, done.stderr
+            done = onboard(model, scene, here, *more, sure[here])
+            assert done.returncode == 0, done.stderr
+            images = [path.with_suffix(".img").read_bytes() for path in (here, there)]
+            assert images[0] == images[1]
+            assert sure[here].read_bytes() == sure[there].read_bytes()
+            chances = [np.fromfile(sure[path].with_suffix(".img"), "<f4") for path in sure]
+            assert len(chances[0]) == part[..., 0].size
+            assert np.abs(chances[0] - chances[1]).max() < 1e-5
+            found[smooth] = images[0]
+        assert found["guided"] != found["none"]
+        assert found["guided"].count(0) == found["none"].count(0)
+
+
 def test_it_helps_who_asks(onboard: Run) -> None:
     for word in ("--help", "-h"):
         done = onboard(word)
@@ -148,6 +178,9 @@ def test_what_it_refuses(
         ((model, scene, out, "--threads", "0"), "--threads: 0 must be 1 to 1024"),
         ((model, scene, out, "--threads", "100000000"), "--threads: 100000000 must be 1 to 1024"),
         ((model, scene, out, "--verbose"), "no option --verbose"),
+        ((model, scene, out, "--smooth", "box"), "--smooth: box must be guided or none"),
+        ((model, scene, out, "--confidence", "c.tif"), "--confidence: c.tif must end in .hdr"),
+        ((model, scene, out, "--confidence", out), "map.hdr is also the map: an output must be"),
     ):
         done = onboard(*arguments)
         assert (done.returncode, done.stdout) == (2, ""), arguments

@@ -9,6 +9,7 @@ import numpy as np
 import torch
 
 from hytas.data import Preprocessing, Scene, extract_patches, scene_from_arrays
+from hytas.deploy.smoothing import Smoothing
 from hytas.export import describe, export_formats
 from hytas.model_card import ModelCard
 from hytas.models import InputShape, SensorModel, build_network
@@ -94,17 +95,18 @@ def small_scene(dtype: str = "uint16", height: int = 17, width: int = 23, bands:
 
 
 def small_model(
-    scene: Scene, architecture: dict[str, Any] = ARCHITECTURE
+    scene: Scene, architecture: dict[str, Any] = ARCHITECTURE, side: int = 5
 ) -> tuple[SensorModel, ModelCard]:
     """An untrained network with weights large enough that its answers differ between pixels."""
     preprocessing = Preprocessing.fit_scene(scene, np.arange(0, scene.labels.size, 3))
-    shape = InputShape(len(preprocessing.bands), scene.classes, 5, 3)
+    shape = InputShape(len(preprocessing.bands), scene.classes, side, 3)
     network = build_network(architecture, shape, seed=5)
     with torch.no_grad():
         for parameter in network.parameters():
             parameter.mul_(3.0)
     model = SensorModel(network, preprocessing).eval()
-    return model, describe(scene, preprocessing, architecture, shape)
+    smoothing = Smoothing.fit(scene.cube, preprocessing, scene.nodata)
+    return model, describe(scene, preprocessing, architecture, shape, smoothing=smoothing.to_dict())
 
 
 _ONCE: list[Exported] = []

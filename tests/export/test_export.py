@@ -226,6 +226,6 @@ def test_an_older_operator_set_on_request(exported: Exported, tmp_path: Path) ->
 
 @pytest.mark.parametrize("name", ["onnx-attention", "onnx-int8-qdq"])
 def test_a_format_of_earlier_versions_is_refused_with_those_there_are(name: str) -> None:
-    known = "onnx, onnx-scene, onnx-fp16, onnx-int8, torchscript, pt2"
+    known = "onnx, onnx-scene, onnx-scene-smooth, onnx-fp16, onnx-int8, torchscript, pt2, c"
     with pytest.raises(InputError, match=f"^format: '{name}' is not one of {known}$"):
         check_formats([name])

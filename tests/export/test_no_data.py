@@ -18,7 +18,7 @@ HOLES = [(4, 3), (4, 4), (5, 3), (12, 20)]
 
 
 # All but the graph of a whole scene, whose answers to no data are tested in test_export.py.
-PATCH_FORMATS = [name for name in FORMATS if name != "onnx-scene"]
+PATCH_FORMATS = [name for name in FORMATS if "scene" not in name]
 
 
 @pytest.fixture(scope="module")

@@ -117,7 +117,7 @@ def test_what_is_traced_is_the_network(tokens: str, layers: tuple[str, ...]) -> 
         with attention_written_out():
             assert torch.allclose(plain(patches), expected, atol=2e-6)
             features = TileModel(plain)(torch.from_numpy(rows))
-            classes, confidence = StripModel(plain, card)(features)
+            classes, confidence, _ = StripModel(plain, card)(features)
     assert torch.allclose(confidence, expected.amax(1), atol=2e-6)
     assert classes.tolist() == np.array(card.class_ids)[expected.argmax(1).numpy()].tolist()
 

@@ -1,6 +1,7 @@
 """Fuzz targets of exported models: a small graph with its card, made by code."""
 
 import re
+from functools import cache
 from pathlib import Path
 from random import Random
 
@@ -66,6 +67,7 @@ def corpus() -> list[Sample]:
     return [{"model.onnx": _model(dtype)} for dtype in ("uint16", "float32")]
 
 
+@cache
 def wide_corpus() -> list[Sample]:
     """The same, and a graph of many operators."""
     graph = parser.parse_graph(_WIDE)

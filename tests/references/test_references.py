@@ -19,6 +19,7 @@ from click.testing import CliRunner
 
 from hytas.cli.main import hytas
 from hytas.data import Scene, scene_from_arrays
+from hytas.deploy.smoothing import Smoothing, smooth_pixels
 from hytas.errors import InputError
 from hytas.models import InputShape, count_parameters
 from hytas.models.spectralformer import SpectralFormer
@@ -30,7 +31,7 @@ from hytas.references import (
     parse_methods,
     run_references,
 )
-from hytas.references.classical import _thinned
+from hytas.references.classical import thinned
 
 SETTINGS = ReferenceSettings(split="random", train_per_class=12, patch_size=3, steps=3)
 
@@ -133,6 +134,37 @@ def test_seeds_change_the_split_and_all_methods_share_it(scene: Scene) -> None:
     json.dumps(found, allow_nan=False)
 
 
+def test_smoothed_maps_are_reported_beside_raw_ones(scene: Scene) -> None:
+    run = run_references(scene, SETTINGS, ["svm", "rf"], [0], Results(None, {}))["methods"]
+    task, split = task_of(scene), SETTINGS.make_split(scene, 0)
+    for method in ("svm", "rf"):
+        fit = METHODS[method].load()(task, lambda *_: None)
+        raw = run[method]["runs"][0]["test"]
+        assert raw["OA"] == np.mean(fit.predicted == scene.targets(split.test))
+        everywhere = dataclasses.replace(task, test=np.arange(scene.labels.size))
+        fit = METHODS[method].load()(everywhere, lambda *_: None)
+        chances = np.eye(3)[fit.predicted] if fit.probabilities is None else fit.probabilities
+        scaling = task.fit_scaling(None)
+        smoothed = smooth_pixels(
+            Smoothing.fit(scene.cube, scaling, None), scene.cube, scaling, everywhere.test, chances
+        )
+        expected = smoothed[split.test].argmax(axis=1) == scene.targets(split.test)
+        found = run[method]["runs"][0]["smoothed"]
+        assert found["OA"] == np.mean(expected)
+        assert run[method]["smoothed"]["OA"]["mean"] == found["OA"]
+        assert ("ECE" in found) == ("ECE" in raw)
+
+
+def test_fits_of_an_older_file_have_no_smoothed_map(scene: Scene, tmp_path: Path) -> None:
+    path, setting = tmp_path / "fits.json", SETTINGS.setting(scene)
+    run_references(scene, SETTINGS, ["rf"], [0], Results(path, setting))
+    held = json.loads(path.read_text())
+    del held["runs"][0]["smoothed"]
+    path.write_text(json.dumps(held))
+    found = run_references(scene, SETTINGS, ["rf"], [0], Results(path, setting))
+    assert found["methods"]["rf"]["smoothed"] is None
+
+
 def test_every_training_pixel_is_used(scene: Scene) -> None:
     """Validation pixels are training pixels here, so the share kept for them changes nothing."""
     whole = task_of(scene)
@@ -151,7 +183,7 @@ def test_svm_chooses_by_cross_validation_and_survives_single_pixels(scene: Scene
 
 def test_svm_chooses_on_every_class_of_many_pixels() -> None:
     targets = np.repeat([0, 1, 2, 3], [9000, 900, 12, 2])
-    kept = _thinned(targets, 2000 / len(targets), np.random.default_rng(0))
+    kept = thinned(targets, 2000 / len(targets), np.random.default_rng(0))
     assert len(np.unique(kept)) == len(kept)
     assert np.bincount(targets[kept]).tolist() == [1816, 182, 5, 2]
 

@@ -1,6 +1,7 @@
 """The winner beside an SVM and a forest: on which pixels, what is said, and what a run keeps."""
 
 import json
+import shutil
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,8 @@ from hytas.data import Scene, make_split, scene_from_arrays
 from hytas.errors import InputError
 from hytas.references import ReferenceSettings, Results, bounded_split, run_references
 from hytas.run import RunConfig, comparing, export_run, run_pipeline
-from hytas.run.report import Silent
+from hytas.run.context import open_run
+from hytas.run.report import SILENT, Silent
 from hytas.train import Recipe
 
 CONFIG = RunConfig(
@@ -70,6 +72,14 @@ def held(folder: Path) -> dict[str, Any]:
     return found
 
 
+def uncompared(finished: Path, into: Path) -> Path:
+    """Return a copy of the run that has yet to fit the reference methods and to be exported."""
+    out = Path(shutil.copytree(finished, into / "run"))
+    for name in ("references.json", "metrics.json"):
+        (out / name).unlink()
+    return out
+
+
 def test_all_are_compared_on_the_pixels_that_calibrate(finished: Path, scene: Scene) -> None:
     folds = json.loads((finished / "calibration.json").read_text())["folds"]
     right = sum(
@@ -92,15 +102,15 @@ def test_no_method_is_fitted_on_pixels_that_it_is_compared_on(
         seen.append((set(split.learnable), set(split.test)))
         return fit(given, split, *others, **named)
 
-    fit = comparing.fit_method
+    fit, out = comparing.fit_method, uncompared(finished, tmp_path)
     monkeypatch.setattr(comparing, "fit_method", watching)
-    run_pipeline(CONFIG, scene, tmp_path / "run", device="cpu")
+    run_pipeline(CONFIG, scene, out, device="cpu")
     folds = json.loads((finished / "calibration.json").read_text())["folds"]
     assert len(seen) == 2 * len(folds) + 2
     for number, (learnt, asked) in enumerate(seen[:-2]):
         assert not learnt & asked
         assert asked == set(folds[number // 2]["pixels"])
-    assert held(tmp_path / "run") == held(finished)  # and a seed repeats all figures
+    assert held(out) == held(finished)  # and a seed repeats all figures
 
 
 def test_the_winner_below_is_said_before_the_test(finished: Path, told: Told) -> None:
@@ -201,13 +211,28 @@ def test_a_stop_in_a_fit_leaves_nothing_and_the_fit_is_done_again(
     def stopping(*_: Any, **__: Any) -> Any:
         raise KeyboardInterrupt
 
+    out = uncompared(finished, tmp_path)
     with monkeypatch.context() as patch:
         patch.setattr(comparing, "figures_of_test", stopping)
         with pytest.raises(KeyboardInterrupt):
-            run_pipeline(CONFIG, scene, tmp_path / "run", device="cpu")
-    assert not (tmp_path / "run" / "references.json").exists()
-    run_pipeline(CONFIG, scene, tmp_path / "run", device="cpu")
-    assert held(tmp_path / "run") == held(finished)
+            run_pipeline(CONFIG, scene, out, device="cpu")
+    assert not (out / "references.json").exists()
+    run_pipeline(CONFIG, scene, out, device="cpu")
+    assert (out / "references.json").read_bytes() == (finished / "references.json").read_bytes()
+
+
+@pytest.mark.parametrize("text", [None, '{"folds": []}', '{"folds": 3}'])
+def test_without_answers_of_the_winner_only_the_test_compares(
+    text: str | None, scene: Scene, finished: Path, tmp_path: Path
+) -> None:
+    out = uncompared(finished, tmp_path)
+    (out / "calibration.json").unlink()
+    if text is not None:
+        (out / "calibration.json").write_text(text)
+    with open_run(out, CONFIG, scene, "cpu", SILENT) as run:
+        comparing.references_stage(run)
+    assert held(out)["validation"]["pixels"] == 0
+    assert held(out)["methods"] == held(finished)["methods"]
 
 
 def test_without_validation_pixels_only_the_test_compares(scene: Scene, tmp_path: Path) -> None:
@@ -228,13 +253,13 @@ def test_validation_pixels_kept_apart_compare_the_network_itself(
 
 
 def test_a_refused_fit_does_not_end_a_run(
-    scene: Scene, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    scene: Scene, finished: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def refusing(*_: Any, **__: Any) -> Any:
         raise InputError("training pixels: of one class only")
 
     monkeypatch.setattr(comparing, "fit_method", refusing)
-    outcome = run_pipeline(CONFIG, scene, tmp_path / "run", device="cpu")
+    outcome = run_pipeline(CONFIG, scene, uncompared(finished, tmp_path), device="cpu")
     assert outcome.metrics is not None
     assert outcome.metrics["references"] == {
         "reason": "training pixels: of one class only",

@@ -219,7 +219,7 @@ def test_what_no_subnet_meets_and_what_is_damaged_is_refused(
         (copy / name).write_bytes((trained / name).read_bytes())
     content = (copy / "supernet.safetensors").read_bytes()
     (copy / "supernet.safetensors").write_bytes(content[:-7])
-    with pytest.raises(InputError, match=r"damaged \(.* bytes, .* were written\): `hytas supernet"):
+    with pytest.raises(InputError, match=r"damaged \(.* bytes; .* were written\): `hytas supernet"):
         export_family(config, scene, copy, ["20K-params"], device="cpu")
     train_supernet(config, scene, copy, device="cpu")
     assert (copy / "supernet.safetensors").read_bytes() == content  # to the last bit

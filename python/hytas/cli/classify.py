@@ -59,6 +59,7 @@ if TYPE_CHECKING:
 @options.unlabelled_option
 @options.zero_option
 @options.nodata_option
+@options.smooth_option(("guided", "none"), "the model's card says which")
 @click.option("--provider", default="auto", show_default=True, help="auto, cpu or cuda.")
 @click.option(
     "--threads",
@@ -87,6 +88,7 @@ def classify(
     unlabelled: int | None,
     zero_is_a_class: bool,
     nodata: float | None,
+    smooth: str | None,
     provider: str,
     threads: int,
     tile_rows: int | None,
@@ -98,9 +100,11 @@ def classify(
     from hytas.deploy.accuracy import check_truth
     from hytas.deploy.journal import open_journal
     from hytas.deploy.outputs import check_apart, write_confidence
+    from hytas.deploy.scene import chosen_smoothing
 
     outputs = _check_outputs(out, confidence, confusion, labels, labels_key)
     deployed = DeployedModel.load(model, provider, threads=threads)
+    smooth = "none" if chosen_smoothing(deployed, smooth) is None else "guided"
     source = _open_source(scene, cube_key, deployed.card.bands)
     lookup = _lookup(source, scene, outputs) if ortho else None
     height, width, bands = source.cube.shape
@@ -114,7 +118,7 @@ def classify(
     check_apart(outputs, {"the model": [model], **read})
     nodata = source.nodata if nodata is None else check_mark(nodata, source.cube.dtype)
     source = source._replace(nodata=nodata)
-    identity = _identity(model, deployed, source, cube_key)
+    identity = {**_identity(model, deployed, source, cube_key), "smooth": smooth}
     report: dict[str, Any] = {"model": str(model), "scene": str(scene), "out": str(out)}
     report["notes"] = [
         *deployed.notes,
@@ -124,7 +128,7 @@ def classify(
     ]
     with open_journal(out, identity, (height, width)) as journal:
         report["notes"] += _damage(journal)
-        report |= _run(deployed, source, journal, tile_rows, as_json)
+        report |= _run(deployed, source, journal, tile_rows, smooth, as_json)
         result = journal.class_map()
         report |= _count(deployed, result)
         report |= _write(deployed, result, out, truth, confusion, (source.geo, lookup))
@@ -214,6 +218,7 @@ def _run(
     source: "Source",
     journal: "Journal",
     tile_rows: int | None,
+    smooth: str,
     hidden: bool,
 ) -> dict[str, Any]:
     """Classify the rows that the journal lacks, and return the figures of that work."""
@@ -222,7 +227,12 @@ def _run(
     height, width, bands = source.cube.shape
     resumed, start = journal.done, time.perf_counter()
     strips = classify_strips(
-        model, source.cube, nodata=source.nodata, tile_rows=tile_rows, first_row=resumed
+        model,
+        source.cube,
+        nodata=source.nodata,
+        tile_rows=tile_rows,
+        smooth=smooth,
+        first_row=resumed,
     )
     with bar("classifying", hidden, resumed) as advance:
         for strip in strips:
@@ -240,6 +250,7 @@ def _run(
         "graph": model.card.graph,
         "precision": model.card.precision,
         "forced": model.card.forced,
+        "smooth": smooth,
     }
 
 
@@ -361,7 +372,8 @@ def _text(report: dict[str, Any]) -> str:
         f"scene     {report['scene']}: {report['height']} x {report['width']} pixels, "
         f"{report['bands']} bands",
         f"model     {report['model']}: {report['graph']} graph, {report['precision']}"
-        + (", written with --force: it failed its accuracy check" if report["forced"] else ""),
+        + (", written with --force: it failed its accuracy check" if report["forced"] else "")
+        + (", map smoothed by a guided filter" if report["smooth"] == "guided" else ""),
         f"speed     {report['pixels_per_second']:.0f} pixels per second on {report['provider']} "
         f"({report['seconds']:.1f} s)",
     ]

@@ -3,7 +3,7 @@
 import difflib
 import json
 import tomllib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -83,17 +83,19 @@ def _read(ctx: click.Context, param: click.Parameter, path: Path | None) -> None
     meta: dict[str, Any] = {}
     for key, value in _flat(values, path).items():
         name = key.replace("-", "_")
+        if value is None and name in (*keys, *_no_options(keys)):
+            continue
         if name == "recipe":
             meta["recipe"] = _recipe(value, path)
-        elif name == "usual_finalists":
-            meta[name] = value
+        elif name not in keys and name in (further := _no_options(keys)):
+            meta.setdefault("settings", {})[name] = _like(further[name], name, value)
         elif name not in keys:
             near = difflib.get_close_matches(name, keys, 1)
             hint = f"; did you mean {near[0]}?" if near else ""
             raise InputError(f"config: {path} has the unknown key {key!r}{hint}")
         elif isinstance(value, dict | list) and name != "budget":
             raise InputError(f"config: {path}: {key} must be one value, not {value!r}")
-        elif value is not None:
+        else:
             defaults[name] = value
     if "budget" in defaults:
         budget = defaults.pop("budget")
@@ -162,14 +164,24 @@ def configured_recipe(usual: "Recipe") -> "Recipe":
     return usual.changed(meta.get("recipe", ()))
 
 
-def usual_finalists() -> dict[str, int]:
-    """Return the usual number of finalists as a setting of a run, if the file names it."""
-    found = click.get_current_context().meta.get(_META, {}).get("usual_finalists")
-    if found is None:
-        return {}
-    if isinstance(found, bool) or not isinstance(found, int):
-        raise InputError(f"config: usual_finalists {found!r}: must be a whole number")
-    return {"usual_finalists": found}
+def further_settings() -> dict[str, Any]:
+    """Return the settings of a run that the file names and that are no options."""
+    found: dict[str, Any] = click.get_current_context().meta.get(_META, {}).get("settings", {})
+    return found
+
+
+def _no_options(keys: Collection[str]) -> dict[str, Any]:
+    """The settings of a run that have no option, with their usual values."""
+    from hytas.run import RunConfig
+
+    usual = RunConfig().to_dict()
+    return {name: value for name, value in usual.items() if name not in keys}
+
+
+def _like(usual: Any, name: str, value: Any) -> Any:
+    if type(value) is not type(usual):
+        raise InputError(f"config: {name} {value!r}: must be of the kind of {usual!r}")
+    return value
 
 
 def write_config(path: Path, config: "RunConfig", **further: str | None) -> None:

@@ -22,7 +22,8 @@ if TYPE_CHECKING:
     "--formats",
     default="onnx,torchscript",
     show_default=True,
-    help="Formats to write. There are also onnx-scene, onnx-fp16, onnx-int8, pt2 and c.",
+    help="Formats to write. There are also onnx-scene, onnx-scene-smooth (smooths inside), "
+    "onnx-fp16, onnx-int8, pt2 and c.",
 )
 @click.option("--force", is_flag=True, help="Write a reduced format even if its check fails.")
 @options.json_option

@@ -68,6 +68,7 @@ def _model(path: Path) -> Finding:
         "precision": card.precision
         + (", written with --force: it failed its accuracy check" if card.forced else ""),
         "temperature": card.temperature,
+        "maps smoothed": "not known" if model.smoothing is None else model.smoothing.method,
         "input": _ends(card)[0],
         "output": _ends(card)[1],
         "bands kept": f"{kept} of {card.bands}",
@@ -83,9 +84,13 @@ def _model(path: Path) -> Finding:
 
 def _ends(card: "ModelCard") -> tuple[str, str]:
     side, bands = card.patch_size, card.bands
-    if card.graph == "scene":
+    if card.graph != "patch":
         tile = f"tile (H + {side - 1}, W + {side - 1}, {bands}) {card.dtype}"
-        return tile, "classes (H, W) int32, confidence (H, W) float32"
+        maps = "classes (H, W) int32, confidence (H, W) float32"
+        if card.graph == "smooth-scene":
+            return f"{tile}, valid (H, W) bool", maps
+        more = f", probabilities (H, W, {len(card.class_ids)}) float32"
+        return tile, maps + (more if card.smoothing is not None else "")
     patches = f"patches (N, {side}, {side}, {bands}) {card.dtype}"
     return patches, f"probabilities (N, {len(card.class_ids)}) float32"
 
@@ -97,6 +102,7 @@ def _scene(path: Path, given: Mapping[str, Any]) -> Finding:
     if str(path) != "synthetic":
         contents = open_file(path, "path")
         found |= {"format": contents.format, "variables": _variables(contents)}
+        found |= _product(contents)
     try:
         scene = load_scene(path, **given)
     except InputError as error:
@@ -117,6 +123,24 @@ def _scene(path: Path, given: Mapping[str, Any]) -> Finding:
         counts = {"training": scene.train, "test": scene.test}
         found["split of the file"] = {name: int((m > 0).sum()) for name, m in counts.items()}
     return found
+
+
+def _product(contents: "Contents") -> Finding:
+    """Return where the arrays of a file lie, and which bands it marks as bad, if it says so."""
+    import numpy as np
+
+    from hytas.data.bands import format_bands
+
+    geo = next((each.geo for each in contents.variables if each.geo is not None), None)
+    location, bad = contents.meta.get("location"), contents.meta.get("bad_bands", ())
+    place = None
+    if geo is not None:
+        place = "on a map grid" if geo.epsg is None else f"EPSG:{geo.epsg}"
+    elif location is not None:
+        table = "" if location.lookup is None else ", with a lookup table to a map grid"
+        place = f"sensor geometry, latitudes and longitudes{table}"
+    found = {"place": place, "bad bands": format_bands(np.asarray(bad)) if bad else None}
+    return {key: value for key, value in found.items() if value is not None}
 
 
 def _unlabelled(path: Path, reason: str) -> Finding:

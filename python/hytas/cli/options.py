@@ -210,6 +210,20 @@ preparation_options = _together(
     ),
 )
 
+
+def smooth_option(
+    choices: tuple[str, ...], default: str, value: str | None = None
+) -> Callable[[Command], Command]:
+    """--smooth, with these choices; `default` says who chooses where it is not given."""
+    return click.option(
+        "--smooth",
+        type=click.Choice(choices),
+        default=value,
+        help="Smooth class probabilities by a guided filter, which removes speckle from the map; "
+        f"or not (none).  [default: {default}]",
+    )
+
+
 training_options = _together(
     click.option(
         "--epochs",
@@ -246,6 +260,7 @@ training_options = _together(
         "or a preset of augmentation: plain, light or full. Repeatable: of several presets, the "
         "race finds the best.  [default: plain and full]",
     ),
+    smooth_option(("auto", "guided", "none"), "by validation pixels", "auto"),
 )
 
 supernet_option = click.option(

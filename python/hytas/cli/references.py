@@ -52,6 +52,9 @@ def references(
 ) -> None:
     """Fit classical and published classifiers to a scene; print OA, AA and kappa over seeds.
 
+    OA is printed raw and with class probabilities smoothed by the guided filter, as a search
+    smooths those of its winner.
+
     A seed decides the training, and the split if it is drawn. All methods are fitted on the same
     training pixels and tested on the same test pixels. The pixels that a search keeps for
     validation are training pixels here, so --validation-fraction changes nothing. --scaling is for
@@ -111,12 +114,13 @@ def _shower(console: Live) -> Callable[[str, int, str, int, int], None]:
 
 def _text(found: dict[str, Any]) -> str:
     """Return the figures as a table for people."""
-    rows = [("method", "OA", "AA", "kappa", "ECE", "s a fit")]
+    rows = [("method", "OA", "AA", "kappa", "ECE", "OA smoothed", "s a fit")]
     for entry in found["methods"].values():
         rows.append(
             (
                 entry["title"],
                 *(_spread(entry.get(name)) for name in ("OA", "AA", "kappa", "ECE")),
+                _spread((entry["smoothed"] or {}).get("OA")),
                 f"{entry['seconds']['mean']:.1f}",
             )
         )

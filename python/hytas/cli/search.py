@@ -12,7 +12,7 @@ from hytas.cli.config_file import (
     ConfiguredCommand,
     config_options,
     configured_recipe,
-    usual_finalists,
+    further_settings,
 )
 from hytas.cli.config_file import write_config as save_config
 from hytas.errors import InputError
@@ -124,10 +124,11 @@ def search(
     if data == "synthetic":
         console.line("a short search on the embedded synthetic scene; --data names another scene")
         settings["usual_finalists"] = DEMO_FINALISTS
-    settings |= usual_finalists()
+    settings |= further_settings()
     usual = configured_recipe(Recipe(epochs=defaults["epochs"]))
     settings["budget"] = budget
-    chosen, presets = options.recipe_of(usual, RunConfig.presets, recipe, epochs)
+    presets = settings.pop("presets", RunConfig.presets)
+    chosen, presets = options.recipe_of(usual, presets, recipe, epochs)
     config = RunConfig(
         population=_either(population, defaults["population"]),
         generations=_either(generations, defaults["generations"]),

@@ -7,6 +7,7 @@ from typing import Any
 from hytas.cli.progress import echo
 from hytas.pictures import font_note
 from hytas.run import Outcome, describe_architecture
+from hytas.run.smoothing import SmoothingChoice
 
 
 def print_outcome(outcome: Outcome, data: str) -> None:
@@ -42,11 +43,27 @@ def _print_accuracy(outcome: Outcome) -> None:
         if name == "ECE" and "ECE_before" in test:
             spread = f"{spread}  (before calibration: {test['ECE_before']:.4f})"
         echo(f"  {name:<30} {test[name]:.4f}{spread}")
+    _print_smoothing(outcome.metrics)
     _print_calibration(outcome.metrics.get("calibration"))
-    _print_references(test, outcome.metrics.get("references"))
+    _print_references(outcome.metrics, outcome.metrics.get("references"))
     echo(f"torch, ONNX and TorchScript agree on all test pixels: largest difference {worst:.1e}")
     if note := font_note(list(test["per_class"])):
         echo(f"note: {note}")
+
+
+def _print_smoothing(metrics: dict[str, Any]) -> None:
+    """Print the accuracy with smoothed probabilities, and whether maps are smoothed."""
+    smoothed, choice = metrics.get("smoothed"), metrics.get("smoothing")
+    if not smoothed or not choice:
+        return
+    figures = "  ".join(f"{name} {smoothed[name]:.4f}" for name in ("OA", "AA", "kappa", "ECE"))
+    over = metrics.get("seeds", {}).get("smoothed")
+    spread = ""
+    if over:
+        count, found = len(metrics["seeds"]["of"]), over["OA"]
+        spread = f"  ({count} seeds: OA {found['mean']:.4f} +- {found['std']:.4f})"
+    echo(f"with a smoothed map: {figures}{spread}")
+    echo(SmoothingChoice(**choice).describe())
 
 
 def _print_calibration(found: dict[str, Any] | None) -> None:
@@ -62,21 +79,23 @@ def _print_calibration(found: dict[str, Any] | None) -> None:
         )
 
 
-def _print_references(test: dict[str, Any], found: dict[str, Any] | None) -> None:
+def _print_references(winner: dict[str, Any], found: dict[str, Any] | None) -> None:
     """Print a table of the winner and the reference methods, and whether the winner is below."""
     if found is None:
         return
     if found["reason"]:
         echo(f"note: no reference methods: {found['reason']}")
         return
-    validation, methods = found["validation"], found["methods"]
-    rows = [("winner", test, validation["OA"].get("winner"))]
-    rows += [(one["title"], one["test"], validation["OA"].get(n)) for n, one in methods.items()]
-    echo(f"\n{'fitted on the same pixels':<30} OA held out  OA test  AA test  kappa")
+    validation, methods, test = found["validation"], found["methods"], winner["test"]
+    rows = [("winner", winner, validation["OA"].get("winner"))]
+    rows += [(one["title"], one, validation["OA"].get(n)) for n, one in methods.items()]
+    echo(f"\n{'fitted on the same pixels':<30} OA held out  OA test  AA test  kappa    OA smoothed")
     for title, figures, held_out in rows:
         shown = "-" if held_out is None else f"{held_out:.4f}"
-        tested = "  ".join(f"{figures[name]:7.4f}" for name in ("OA", "AA", "kappa"))
-        echo(f"  {title:<28} {shown:>11}  {tested}")
+        tested = "  ".join(f"{figures['test'][name]:7.4f}" for name in ("OA", "AA", "kappa"))
+        smoothed = figures.get("smoothed")
+        more = f"{smoothed['OA']:.4f}" if smoothed else "-"
+        echo(f"  {title:<28} {shown:>11}  {tested}  {more:>11}")
     for one in methods.values():
         if (one["pixels"], one["test"]["pixels"]) != (one["of_pixels"], test["pixels"]):
             echo(

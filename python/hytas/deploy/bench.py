@@ -169,9 +169,14 @@ def main(argument: str) -> None:
     setting = Setting(**json.loads(argument))
     model = DeployedModel.load(setting.model, setting.provider, threads=setting.threads)
     side, bands = model.card.patch_size, model.card.bands
-    if model.card.graph == "scene":
+    if model.card.graph != "patch":
         tile = example(model, (setting.batch + side - 1, 64 + side - 1, bands))
-        report(lambda: model.run_tile(tile), setting.batch * 64, setting.seconds)
+        valid = np.ones((setting.batch, 64), np.bool_)
+        runs = {
+            "scene": lambda: model.run_tile(tile),
+            "smooth-scene": lambda: model.run_tile_smoothed(tile, valid),
+        }
+        report(runs[model.card.graph], setting.batch * 64, setting.seconds)
     else:
         patches = example(model, (setting.batch, side, side, bands))
         report(lambda: model.run(patches), setting.batch, setting.seconds)

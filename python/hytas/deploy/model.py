@@ -12,6 +12,7 @@ import onnxruntime
 from hytas.deploy.graph import Ends
 from hytas.deploy.model_file import ModelFile, examine, read_model
 from hytas.deploy.providers import check_chosen, choose
+from hytas.deploy.smoothing import Smoothing
 from hytas.errors import InputError
 from hytas.files import legible
 from hytas.model_card import ModelCard
@@ -22,6 +23,7 @@ Array = npt.NDArray[Any]
 MICRO_BATCH = {"CPUExecutionProvider": 8, "CUDAExecutionProvider": 512}
 """Patches at a time. 32 patches do not fit a CPU's cache, and a pixel takes 1.4 times as long."""
 _ELEMENTS = {1: "float", 2: "uint8", 3: "int8", 4: "uint16", 5: "int16", 6: "int32", 7: "int64"}
+_ELEMENTS |= {9: "bool"}
 _ELEMENTS |= {10: "float16", 11: "double", 12: "uint32", 13: "uint64"}
 """ONNX's names of element types, by its numbers."""
 _ONNX_NAMES = {"float32": "float", "float64": "double"}
@@ -89,6 +91,11 @@ class DeployedModel:
         """Patches to classify at a time."""
         return MICRO_BATCH.get(self.provider, 8)
 
+    @property
+    def smoothing(self) -> Smoothing | None:
+        """How the card says that maps are smoothed; None where it says nothing."""
+        return smoothing_of(self.card)
+
     def run(self, patches: Array) -> Probabilities:
         """One micro-batch: (N, P, P, bands) of the card's dtype -> (N, C) probabilities."""
         (probabilities,) = self._answers(["probabilities"], {"patches": patches})
@@ -97,11 +104,29 @@ class DeployedModel:
 
     def run_tile(self, tile: Array) -> tuple[Array, Array]:
         """One tile with its margin, of the card's dtype -> class ids and confidence, (H, W)."""
-        classes, confidence = self._answers(["classes", "confidence"], {"tile": tile})
+        return self._maps({"tile": tile}, self._inner(tile))
+
+    def run_tile_smoothed(self, tile: Array, valid: npt.NDArray[np.bool_]) -> tuple[Array, Array]:
+        """The same of a graph that smooths itself; `valid` (H, W) tells which pixels hold data."""
+        return self._maps({"tile": tile, "valid": valid}, self._inner(tile))
+
+    def run_tile_probabilities(self, tile: Array) -> Probabilities:
+        """One tile with its margin, of the card's dtype -> probabilities (H, W, C)."""
+        (found,) = self._answers(["probabilities"], {"tile": tile})
+        self._check_answer(found, (*self._inner(tile), len(self.card.class_ids)))
+        return np.asarray(found, dtype=np.float32)
+
+    def _inner(self, tile: Array) -> tuple[int, int]:
+        """Height and width of a tile without its margin."""
         margin = 2 * self.card.margin
+        return tile.shape[0] - margin, tile.shape[1] - margin
+
+    def _maps(self, given: dict[str, Array], shape: tuple[int, int]) -> tuple[Array, Array]:
+        classes, confidence = self._answers(["classes", "confidence"], given)
         for answer in (classes, confidence):
-            self._check_answer(answer, (tile.shape[0] - margin, tile.shape[1] - margin))
-        if not np.isin(classes, self.card.class_ids).all():
+            self._check_answer(answer, shape)
+        known = (0, *self.card.class_ids) if "valid" in given else self.card.class_ids
+        if not np.isin(classes, known).all():
             raise InputError(f"model: {self.path} returns classes that its metadata do not name")
         return np.asarray(classes), np.asarray(confidence)
 
@@ -112,7 +137,7 @@ class DeployedModel:
             reason = " ".join(str(error).split())[:160]
             raise InputError(f"model: {self.path} fails while it runs ({reason})") from error
 
-    def _check_answer(self, answer: Array, shape: tuple[int, int]) -> None:
+    def _check_answer(self, answer: Array, shape: tuple[int, ...]) -> None:
         if answer.shape != shape:
             raise InputError(
                 f"model: {self.path} returned shape {answer.shape}, but its metadata say {shape}"
@@ -270,6 +295,12 @@ def read_card(file: ModelFile, path: Path) -> ModelCard:
     """
     card = ModelCard.from_properties(file.properties, source=str(path))
     _check_preprocessing(card, path)
+    try:
+        smoothing = smoothing_of(card)
+    except InputError as error:
+        raise InputError(f"model: {path} has broken metadata: {error}") from None
+    if smoothing is None and card.graph == "smooth-scene":
+        raise InputError(f"model: {path} has broken metadata: smoothing: none in a {card.graph}")
     mark, dtype = card.nodata, card.numpy_dtype
     if mark is not None and not _holds(dtype, mark):
         raise InputError(
@@ -277,6 +308,17 @@ def read_card(file: ModelFile, path: Path) -> ModelCard:
             f"of type {dtype} can be"
         )
     return card
+
+
+def smoothing_of(card: ModelCard) -> Smoothing | None:
+    """How a card says that maps are smoothed; None where it says nothing.
+
+    Raises:
+        InputError: it says what cannot be.
+    """
+    if card.smoothing is None:
+        return None
+    return Smoothing.from_dict(card.smoothing, len(card.kept_bands))
 
 
 def _check_preprocessing(card: ModelCard, path: Path) -> None:
@@ -311,16 +353,20 @@ def _check_signature(ends: Ends, card: ModelCard, path: Path) -> None:
     """Refuse a graph whose inputs and outputs are not those of its metadata."""
     side, bands, classes = card.patch_size, card.bands, len(card.class_ids)
     taken = f"tensor({_ONNX_NAMES.get(card.dtype, card.dtype)})"
+    tile = ("tile", taken, [None, None, bands])
+    maps = [
+        ("classes", "tensor(int32)", [None, None]),
+        ("confidence", "tensor(float)", [None, None]),
+    ]
+    # An older hytas wrote scene graphs without probabilities, and nothing to smooth them by.
+    more = [("probabilities", "tensor(float)", [None, None, classes])]
     wanted = {
         "patch": [
             ("patches", taken, [None, side, side, bands]),
             ("probabilities", "tensor(float)", [None, classes]),
         ],
-        "scene": [
-            ("tile", taken, [None, None, bands]),
-            ("classes", "tensor(int32)", [None, None]),
-            ("confidence", "tensor(float)", [None, None]),
-        ],
+        "scene": [tile, *maps, *(more if card.smoothing is not None else ())],
+        "smooth-scene": [tile, ("valid", "tensor(bool)", [None, None]), *maps],
     }[card.graph]
     found = [
         (end.name, f"tensor({_ELEMENTS.get(end.element, end.element)})", list(end.sizes))

@@ -1,5 +1,6 @@
 """Classify a whole scene, tile by tile, in bounded memory."""
 
+import itertools
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Protocol
@@ -7,8 +8,9 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 
-from hytas.data import Rows, check_patch_size, holds_data, mirror
+from hytas.data import Preprocessing, Rows, check_patch_size, holds_data, mirror
 from hytas.deploy.model import Array, DeployedModel
+from hytas.deploy.smoothing import METHODS, Row, Smoothing, guided_rows
 from hytas.errors import InputError
 
 TILE_BYTES = 24 * 2**20
@@ -68,6 +70,7 @@ def classify_scene(
     *,
     nodata: float | None = None,
     tile_rows: int | None = None,
+    smooth: str | None = None,
     progress: Progress | None = None,
 ) -> ClassMap:
     """Classify every pixel of a cube.
@@ -78,15 +81,17 @@ def classify_scene(
         nodata: the no-data value; None uses the model's, if it has one.
         tile_rows: rows at a time; None uses as many as fit `TILE_BYTES`. The map does not depend
             on it, to the last bit.
+        smooth: "guided" or "none"; None does what the model's card says.
         progress: called after each tile.
 
     Raises:
         InputError: the band count differs, the scene is smaller than a patch, the model's element
-            type cannot hold a value, or a tile has no row.
+            type cannot hold a value, a tile has no row, or the model cannot be smoothed so.
     """
     height, width = cube.shape[:2]
     result = ClassMap(np.zeros((height, width), np.int32), np.zeros((height, width), np.float32))
-    for strip in classify_strips(model, cube, nodata=nodata, tile_rows=tile_rows):
+    strips = classify_strips(model, cube, nodata=nodata, tile_rows=tile_rows, smooth=smooth)
+    for strip in strips:
         rows = slice(strip.top, strip.top + len(strip.labels))
         result.labels[rows], result.confidence[rows] = strip.labels, strip.confidence
         if progress is not None:
@@ -100,22 +105,61 @@ def classify_strips(
     *,
     nodata: float | None = None,
     tile_rows: int | None = None,
+    smooth: str | None = None,
     first_row: int = 0,
 ) -> Iterator[Strip]:
     """Classify a cube from `first_row` on, one tile of full rows after another.
 
-    Arguments and errors are those of `classify_scene`.
+    Smoothing reads 2 r rows around a strip: it runs so far ahead, and begins so far before
+    `first_row`. Arguments and errors are those of `classify_scene`.
     """
     height, width, bands = cube.shape
+    smoothing = chosen_smoothing(model, smooth)
     model.check_scene(bands)
     check_patch_size(model.card.patch_size, height, width)
     if tile_rows is not None and tile_rows < 1:
         raise InputError(f"tile rows: {tile_rows} must be 1 or more, or None")
     rows = tile_rows or _tile_rows(width, width * bands * cube.dtype.itemsize)
+    if smoothing is not None and model.card.graph != "smooth-scene":
+        yield from _smoothed_strips(model, smoothing, cube, nodata, rows, first_row)
+        return
+    around = 0 if smoothing is None else 2 * smoothing.radius
     for top in range(first_row, height, rows):
         bottom = min(top + rows, height)
-        tile = read_tile(cube, top, bottom, model.card.margin)
-        yield classify_tile(model, tile, top, nodata)
+        above = max(0, top - around)
+        tile = read_tile(cube, above, min(bottom + around, height), model.card.margin)
+        strip = classify_tile(model, tile, above, nodata)
+        inner = slice(top - above, bottom - above)
+        yield Strip(top, strip.labels[inner], strip.confidence[inner])
+
+
+def chosen_smoothing(model: DeployedModel, smooth: str | None) -> Smoothing | None:
+    """How a model's maps are smoothed, None for not at all.
+
+    Args:
+        model: whose card says what is done unless something is asked for.
+        smooth: "guided", "none", or None for what the card says.
+
+    Raises:
+        InputError: an unknown method, or one that the model cannot be run with.
+    """
+    if smooth is not None and smooth not in METHODS:
+        raise InputError(f"smooth: {smooth!r} is not one of {', '.join(METHODS)}")
+    known = model.smoothing
+    if model.card.graph == "smooth-scene":
+        if smooth == "none":
+            raise InputError(
+                f"smooth: {model.path} smooths inside its graph; 'none' needs another file of the "
+                "model, such as model.onnx"
+            )
+        return known
+    asked = smooth or ("none" if known is None else known.method)
+    if asked == "guided" and known is None:
+        raise InputError(
+            f"smooth: {model.path} holds no guide to smooth by: an older hytas trained it; only "
+            "'none' is possible"
+        )
+    return known if asked == "guided" else None
 
 
 def _tile_rows(width: int, row_bytes: int) -> int:
@@ -139,17 +183,82 @@ def read_tile(cube: Rows, top: int, bottom: int, margin: int) -> Array:
 
 def classify_tile(model: DeployedModel, tile: Array, top: int, nodata: float | None) -> Strip:
     """Classify a tile that `read_tile` read."""
-    margin, known = model.card.margin, model.card.nodata
-    nodata = known if nodata is None else nodata
-    height, width = tile.shape[0] - 2 * margin, tile.shape[1] - 2 * margin
-    inner = tile[margin : margin + height, margin : margin + width]
-    valid = holds_data(inner, nodata, model.card.kept_bands)
+    nodata = model.card.nodata if nodata is None else nodata
+    valid = _valid(model, tile, nodata)
     if not valid.any():
-        empty = np.zeros((height, width), np.int32)
+        empty = np.zeros(valid.shape, np.int32)
         return Strip(top, empty, empty.astype(np.float32))
     labels, confidence = _RUNS[model.card.graph](model, _in_terms(model, tile, top, nodata), valid)
     # A scene graph classifies every pixel; pixels without data are set to 0 afterwards.
     return Strip(top, np.where(valid, labels, 0), np.where(valid, confidence, np.float32(0)))
+
+
+def _smoothed_strips(
+    model: DeployedModel,
+    smoothing: Smoothing,
+    cube: Rows,
+    nodata: float | None,
+    rows: int,
+    first_row: int,
+) -> Iterator[Strip]:
+    """Strips of up to `rows` smoothed rows."""
+    ids = np.asarray(model.card.class_ids, dtype=np.int32)
+    found = smoothed_rows(model, smoothing, cube, nodata, rows, first_row)
+    height, width = cube.shape[:2]
+    for top in range(first_row, height, rows):
+        labels = np.zeros((min(rows, height - top), width), np.int32)
+        confidence = np.zeros(labels.shape, np.float32)
+        for row, probabilities in enumerate(itertools.islice(found, len(labels))):
+            confidence[row] = probabilities.max(axis=1)
+            labels[row] = np.where(confidence[row] == 0, 0, ids[probabilities.argmax(axis=1)])
+        yield Strip(top, labels, confidence)
+
+
+def smoothed_rows(
+    model: DeployedModel,
+    smoothing: Smoothing,
+    cube: Rows,
+    nodata: float | None,
+    rows: int,
+    first_row: int = 0,
+) -> Iterator[npt.NDArray[np.float32]]:
+    """Smoothed probabilities (W, C) of each row from `first_row` on; 0 where there is no data.
+
+    Arguments are those of `classify_scene`; `rows` are classified at a time.
+    """
+    height, start = cube.shape[0], max(0, first_row - 2 * smoothing.radius)
+
+    def given() -> Iterator[Row]:
+        for top in range(start, height, rows):
+            tile = read_tile(cube, top, min(top + rows, height), model.card.margin)
+            yield from _filter_rows(model, smoothing, tile, top, nodata)
+
+    found = guided_rows(given(), smoothing.radius, smoothing.eps)
+    return itertools.islice(found, first_row - start, None)
+
+
+def _filter_rows(
+    model: DeployedModel, smoothing: Smoothing, tile: Array, top: int, nodata: float | None
+) -> Iterator[Row]:
+    """What the filter takes of a tile that `read_tile` read."""
+    valid = _valid(model, tile, nodata)
+    margin, classes = model.card.margin, len(model.card.class_ids)
+    probabilities = np.zeros((*valid.shape, classes), np.float32)
+    if valid.any():
+        tile = _in_terms(model, tile, top, nodata)
+        _PROBABILITIES[model.card.graph](model, tile, valid, probabilities)
+    scaling = Preprocessing.from_dict(model.card.preprocessing)
+    for row, valid_row in enumerate(valid):
+        pixels = tile[margin + row, margin : margin + len(valid_row)]
+        # Always whole rows: products of another shape may differ in their last bit.
+        yield Row(probabilities[row], smoothing.guide(scaling.apply(pixels)), valid_row)
+
+
+def _valid(model: DeployedModel, tile: Array, nodata: float | None) -> npt.NDArray[np.bool_]:
+    """Which pixels of a tile, without its margin, hold data: (H, W)."""
+    margin, known = model.card.margin, model.card.nodata
+    inner = tile[margin : tile.shape[0] - margin, margin : tile.shape[1] - margin]
+    return holds_data(inner, known if nodata is None else nodata, model.card.kept_bands)
 
 
 def _in_terms(model: DeployedModel, tile: Array, top: int, nodata: float | None) -> Array:
@@ -175,19 +284,34 @@ def _run_patches(
     A micro-batch never crosses a row. So the same pixels always share a batch, and the result does
     not depend on the height of the tile.
     """
-    ids, side = np.asarray(model.card.class_ids, dtype=np.int32), model.card.patch_size
+    ids = np.asarray(model.card.class_ids, dtype=np.int32)
     labels, confidence = np.zeros(valid.shape, np.int32), np.zeros(valid.shape, np.float32)
+    for row, batch, probabilities in _batches(model, tile, valid):
+        best = probabilities.argmax(axis=1)
+        labels[row, batch] = ids[best]
+        confidence[row, batch] = probabilities[np.arange(len(batch)), best]
+    return labels, confidence
+
+
+def _patch_probabilities(
+    model: DeployedModel, tile: Array, valid: npt.NDArray[np.bool_], into: Array
+) -> None:
+    for row, batch, probabilities in _batches(model, tile, valid):
+        into[row, batch] = probabilities
+
+
+def _batches(
+    model: DeployedModel, tile: Array, valid: npt.NDArray[np.bool_]
+) -> Iterator[tuple[int, Array, Array]]:
+    """Row, columns (n,) and probabilities (n, C) of each micro-batch."""
+    side = model.card.patch_size
     windows = np.lib.stride_tricks.sliding_window_view(tile, (side, side), axis=(0, 1))
     for row, valid_row in enumerate(valid):
         patches = windows[row].transpose(0, 2, 3, 1)  # (W, P, P, bands), still a view
         columns = np.flatnonzero(valid_row)
         for at in range(0, len(columns), model.micro_batch):
             batch = columns[at : at + model.micro_batch]
-            probabilities = model.run(patches[batch])
-            best = probabilities.argmax(axis=1)
-            labels[row, batch] = ids[best]
-            confidence[row, batch] = probabilities[np.arange(len(batch)), best]
-    return labels, confidence
+            yield row, batch, model.run(patches[batch])
 
 
 def _run_tile(
@@ -195,11 +319,31 @@ def _run_tile(
 ) -> tuple[Array, Array]:
     """Classify a tile with a scene graph, only rows with data; rows are independent."""
     labels, confidence = np.zeros(valid.shape, np.int32), np.zeros(valid.shape, np.float32)
-    edges = np.diff(valid.any(axis=1), prepend=False, append=False)
-    for top, bottom in np.flatnonzero(edges).reshape(-1, 2):
+    for top, bottom in _filled_runs(valid):
         piece = tile[top : bottom + 2 * model.card.margin]
         labels[top:bottom], confidence[top:bottom] = model.run_tile(piece)
     return labels, confidence
 
 
-_RUNS = {"patch": _run_patches, "scene": _run_tile}
+def _tile_probabilities(
+    model: DeployedModel, tile: Array, valid: npt.NDArray[np.bool_], into: Array
+) -> None:
+    for top, bottom in _filled_runs(valid):
+        piece = tile[top : bottom + 2 * model.card.margin]
+        into[top:bottom] = model.run_tile_probabilities(piece)
+
+
+def _filled_runs(valid: npt.NDArray[np.bool_]) -> Array:
+    """(n, 2), the first row and the one behind the last of each run of rows that hold data."""
+    edges = np.diff(valid.any(axis=1), prepend=False, append=False)
+    return np.flatnonzero(edges).reshape(-1, 2)
+
+
+def _run_smooth_tile(
+    model: DeployedModel, tile: Array, valid: npt.NDArray[np.bool_]
+) -> tuple[Array, Array]:
+    return model.run_tile_smoothed(tile, valid)
+
+
+_RUNS = {"patch": _run_patches, "scene": _run_tile, "smooth-scene": _run_smooth_tile}
+_PROBABILITIES = {"patch": _patch_probabilities, "scene": _tile_probabilities}

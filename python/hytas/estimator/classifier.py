@@ -11,6 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from hytas.data import CubePixels, PatchReader, Scene, SplitSettings, holds_data, scene_from_arrays
 from hytas.deploy import DeployedModel, classify_scene
+from hytas.deploy.scene import chosen_smoothing, smoothed_rows
 from hytas.errors import InputError
 from hytas.estimator.arguments import (
     DEVICES,
@@ -28,6 +29,9 @@ from hytas.run import RunConfig, run_pipeline
 from hytas.run.report import Lines, Report, Silent
 from hytas.spaces import DEFAULT_SPACE, parse_budget
 from hytas.train import Recipe
+
+PROBA_ROWS = 16
+"""Rows of a cube that are read at a time for smoothed probabilities."""
 
 
 class HSIClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
@@ -56,6 +60,8 @@ class HSIClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             uses these pixels, too.
         epochs: of the final training; None takes the recipe's number of steps.
         recipe: `hytas.Recipe` of the race and the final training; None for the default.
+        smooth: whether class probabilities are smoothed by a guided filter: "guided", "none", or
+            "auto", as the pixels held out for validation say.
         random_state: seed of search, proxies and training; None draws one.
         device: "auto", "cpu" or "cuda".
         work_dir: folder that keeps the runs, one for each scene and set of settings. There a `fit`
@@ -90,6 +96,7 @@ class HSIClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         validation_fraction: float = 0.2,
         epochs: int | None = None,
         recipe: Recipe | None = None,
+        smooth: str = "auto",
         random_state: int | np.random.RandomState | None = 0,
         device: str = "auto",
         work_dir: str | Path | None = None,
@@ -110,6 +117,7 @@ class HSIClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.validation_fraction = validation_fraction
         self.epochs = epochs
         self.recipe = recipe
+        self.smooth = smooth
         self.random_state = random_state
         self.device = device
         self.work_dir = work_dir
@@ -139,7 +147,8 @@ class HSIClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         # The caller of `fit` has split already: all pixels train, and the file is checked on them.
         scene = replace(scene, train=scene.labels, test=scene.labels)
         seed = seed_of(self.random_state)
-        config = self._config(seed)
+        with python_arguments():
+            config = self._config(seed)
         folder, forget = run_folder(self, self.work_dir, config, scene)
         report: Report = Lines() if self.verbose else Silent()
         try:
@@ -192,6 +201,10 @@ class HSIClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def _probabilities(self, model: DeployedModel, cube: Array) -> npt.NDArray[np.float32]:
         model.check_scene(cube.shape[2], name="the cube")
         fitting = model.fit_dtype(cube)
+        if (smoothing := chosen_smoothing(model, None)) is not None:
+            smoothed = np.stack(list(smoothed_rows(model, smoothing, fitting, None, PROBA_ROWS)))
+            smoothed[smoothed.max(axis=2) == 0] = np.nan
+            return smoothed
         read = PatchReader(fitting, model.card.patch_size)
         answers = np.full((*cube.shape[:2], len(self.classes_)), np.nan, np.float32)
         width = cube.shape[1]
@@ -302,6 +315,7 @@ class HSIClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             bands=self.bands,
             scaling=self.scaling,
             recipe=recipe,
+            smooth=self.smooth,
         )
 
     def _model(self) -> DeployedModel:

@@ -15,6 +15,7 @@ def describe(
     architecture: Mapping[str, Any],
     shape: InputShape,
     temperature: float = 1.0,
+    smoothing: Mapping[str, Any] | None = None,
 ) -> ModelCard:
     """Return the card of a model of `architecture` that was trained on `scene`."""
     wavelengths = scene.wavelengths
@@ -31,4 +32,5 @@ def describe(
         wavelengths=None if wavelengths is None else tuple(float(w) for w in wavelengths),
         version=version("hytas"),
         temperature=temperature,
+        smoothing=smoothing,
     )

@@ -9,10 +9,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from hytas.data import PatchReader
+from hytas.data import PatchReader, Preprocessing, holds_data
 from hytas.deploy import DeployedModel
 from hytas.deploy.scene import read_tile
+from hytas.deploy.smoothing import Row, guided_rows
 from hytas.export.parity import (
+    TIE,
     TOLERANCE,
     ExportError,
     Run,
@@ -132,3 +134,40 @@ def judge_scene(name: str, path: Path, evidence: Evidence) -> dict[str, Any]:
             f"{changed} of {len(rows) * width} pixels"
         )
     return {"pixels": len(rows) * width, "max_difference": largest, "labels_changed": changed}
+
+
+def judge_smooth_scene(name: str, path: Path, evidence: Evidence) -> dict[str, Any]:
+    """A scene graph that smooths: as the filter gives it on what torch gives, in one strip.
+
+    Raises:
+        ExportError: with the figures.
+    """
+    deployed, reference = DeployedModel.load(path, "cpu"), open_torch(evidence.model)
+    card, smoothing = deployed.card, deployed.smoothing
+    assert smoothing is not None  # the file was opened, so its card has one
+    height, width = evidence.cube.shape[:2]
+    top = max(0, height // 2 - SCENE_ROWS)
+    lines = range(top, min(height, top + 2 * SCENE_ROWS))
+    tile = read_tile(evidence.cube, lines.start, lines.stop, card.margin)
+    cube = evidence.cube[lines.start : lines.stop]
+    valid = holds_data(cube, card.nodata, card.kept_bands)
+    scaling = Preprocessing.from_dict(card.preprocessing)
+
+    def rows() -> Iterator[Row]:
+        for line, pixels, held in zip(lines, cube, valid, strict=True):
+            columns = np.array_split(np.arange(width), -(-width // _BATCH))
+            chances = [reference(evidence.reader(line * width + part)) for part in columns]
+            yield Row(np.concatenate(chances), smoothing.guide(scaling.apply(pixels)), held)
+
+    expected = np.stack(list(guided_rows(rows(), smoothing.radius, smoothing.eps)))
+    classes, confidence = deployed.run_tile_smoothed(tile, valid)
+    largest = float(np.abs(confidence - expected.max(axis=2)).max())
+    given = np.array([card.class_ids.index(number) for number in classes[valid]], np.int64)
+    lead = expected[valid].max(axis=1) - expected[valid][np.arange(len(given)), given]
+    changed = int((lead > TIE).sum())
+    if not largest < TOLERANCE or changed:
+        raise ExportError(
+            f"{name}: differs from the filter by up to {largest:.2g} in confidence and in the "
+            f"class of {changed} of {int(valid.sum())} pixels"
+        )
+    return {"pixels": int(valid.sum()), "max_difference": largest, "labels_changed": changed}

@@ -11,11 +11,18 @@ from hytas.deploy import DeployedModel
 from hytas.errors import InputError
 from hytas.export import reduced
 from hytas.export.c_source import export_c
-from hytas.export.evidence import Evidence, judge_exact, judge_reduced, judge_scene
+from hytas.export.evidence import (
+    Evidence,
+    judge_exact,
+    judge_reduced,
+    judge_scene,
+    judge_smooth_scene,
+)
 from hytas.export.exported_program import export_program
 from hytas.export.onnx_file import export_onnx, set_card
 from hytas.export.parity import ExportError
 from hytas.export.scene_graph import export_scene
+from hytas.export.smooth_graph import export_smooth_scene
 from hytas.export.torchscript import export_torchscript
 from hytas.files import atomic_write
 from hytas.model_card import ModelCard
@@ -52,6 +59,7 @@ def _save(graph: onnx.ModelProto, path: Path) -> None:
 FORMATS: dict[str, Format] = {
     "onnx": Format("model.onnx", export_onnx, judge_exact),
     "onnx-scene": Format("scene.onnx", export_scene, judge_scene),
+    "onnx-scene-smooth": Format("scene.smooth.onnx", export_smooth_scene, judge_smooth_scene),
     "onnx-fp16": Format("model.fp16.onnx", _graph(reduced.to_half), judge_reduced),
     "onnx-int8": Format("model.int8.onnx", _graph(reduced.to_int8), judge_reduced),
     "torchscript": Format("model.pt", export_torchscript, judge_exact),

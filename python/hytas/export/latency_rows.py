@@ -17,8 +17,11 @@ class Rows(NamedTuple):
 
 
 def row(milliseconds: float, **when: Any) -> Row:
-    """Return a row in whole microseconds, so that the engine sees fewer different sums."""
-    return {"when": when, "cost": round(1000.0 * milliseconds)}
+    """Return a row in whole microseconds, so that the engine sees fewer different sums.
+
+    A difference of two measured times may be negative; it counts as 0.
+    """
+    return {"when": when, "cost": round(1000.0 * max(milliseconds, 0.0))}
 
 
 def layer_cost(depth: int, full: float, last: float) -> float:

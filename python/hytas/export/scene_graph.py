@@ -7,6 +7,7 @@ channels, which gives the tokens of a row of pixels directly. A loop inside the 
 pieces of rows, so that the memory of attention does not grow with the tile.
 """
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -29,6 +30,7 @@ from hytas.model_card import ModelCard
 from hytas.models import SensorModel, as_network
 from hytas.models.layers import probabilities
 
+OUTPUTS = ("classes", "confidence", "probabilities")
 PIECE = 8
 """Pixels of a row at a time; more do not fit the CPU's cache (attention is T x T for each)."""
 
@@ -58,10 +60,11 @@ class StripModel(nn.Module):
         self.temperature = model.temperature
         self.register_buffer("class_ids", torch.tensor(card.class_ids, dtype=torch.int32))
 
-    def forward(self, strip: Tensor) -> tuple[Tensor, Tensor]:
-        """Map (P, W + P - 1, features) to class ids (W) int32 and confidence (W)."""
+    def forward(self, strip: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """Map (P, W + P - 1, features) to ids (W), confidence (W), probabilities (W, C)."""
         chances = probabilities(self.row(strip), self.temperature)
-        return self.class_ids.index_select(0, chances.argmax(dim=1)), chances.amax(dim=1)
+        classes = self.class_ids.index_select(0, chances.argmax(dim=1))
+        return classes, chances.amax(dim=1), chances
 
 
 def export_scene(
@@ -69,7 +72,8 @@ def export_scene(
 ) -> Path:
     """Write `model` as an ONNX file: tile (H + P - 1, W + P - 1, bands) -> maps (H, W).
 
-    The outputs are `classes` (class ids, int32) and `confidence` (float32).
+    The outputs are `classes` (class ids, int32) and `confidence` (float32), and the `probabilities`
+    (H, W, C) that a map is smoothed from, where the card tells how.
 
     Raises:
         InputError: the network has no such form, the operator set is unknown, or the card is wrong.
@@ -83,6 +87,22 @@ def export_scene(
 
 def to_scene_onnx(model: SensorModel, card: ModelCard, *, opset: int = OPSET) -> onnx.ModelProto:
     """Return the ONNX model that `export_scene` writes."""
+    outputs = OUTPUTS if card.smoothing is not None else OUTPUTS[:2]
+    return finish(_scene_graph(model, card, outputs, opset), card, "scene")
+
+
+def probabilities_graph(
+    model: SensorModel, card: ModelCard, *, opset: int = OPSET
+) -> tuple[onnx.ModelProto, str]:
+    """Return a graph of the output `probabilities`, and the name of the float32 tile in it."""
+    graph = _scene_graph(model, card, OUTPUTS[2:], opset)
+    cast = [node.output[0] for node in graph.graph.node if node.input[:1] == ["tile"]]
+    return graph, "tile" if card.dtype == "float32" else cast[0]
+
+
+def _scene_graph(
+    model: SensorModel, card: ModelCard, outputs: Sequence[str], opset: int
+) -> onnx.ModelProto:
     example_patches(model, card)  # refuses a card of another model
     plain = inference_copy(model, card)
     strip = StripModel(plain, card).eval()
@@ -95,12 +115,13 @@ def to_scene_onnx(model: SensorModel, card: ModelCard, *, opset: int = OPSET) ->
     inner = onnx.compose.add_prefix_graph(
         body.graph, "strip_", rename_inputs=False, rename_outputs=False
     )
-    whole.graph.node.extend(_around(_body(inner)))
-    whole.graph.initializer.extend(_constants(card.patch_size))
+    classes = len(card.class_ids)
+    whole.graph.node.extend(_around(_body(inner, classes), outputs))
+    whole.graph.initializer.extend(_constants(card.patch_size, classes))
     del whole.graph.input[:], whole.graph.output[:]
     whole.graph.input.extend(_inputs(card))
-    whole.graph.output.extend(_outputs())
-    return finish(whole, card, "scene")
+    whole.graph.output.extend(_outputs(classes, outputs))
+    return whole
 
 
 def _trace_strip(
@@ -111,7 +132,7 @@ def _trace_strip(
     with torch.no_grad():
         example = tile(torch.zeros(side, side + 8, card.bands))
     width = torch.export.Dim("columns", min=side + 1)
-    names = (["strip"], ["piece_classes", "piece_confidence"])
+    names = (["strip"], [f"piece_{kind}" for kind in OUTPUTS])
     return trace(strip, example, {1: width}, names, opset)
 
 
@@ -121,14 +142,16 @@ def _inputs(card: ModelCard) -> list[onnx.ValueInfoProto]:
     return [helper.make_tensor_value_info("tile", element, shape)]
 
 
-def _outputs() -> list[onnx.ValueInfoProto]:
-    return [
+def _outputs(classes: int, names: Sequence[str]) -> list[onnx.ValueInfoProto]:
+    known = (
         helper.make_tensor_value_info("classes", TensorProto.INT32, ["H", "W"]),
         helper.make_tensor_value_info("confidence", TensorProto.FLOAT, ["H", "W"]),
-    ]
+        helper.make_tensor_value_info("probabilities", TensorProto.FLOAT, ["H", "W", classes]),
+    )
+    return [value for value in known if value.name in names]
 
 
-def _constants(side: int) -> list[onnx.TensorProto]:
+def _constants(side: int, classes: int) -> list[onnx.TensorProto]:
     values = {
         "zero": [0],
         "one": [1],
@@ -137,6 +160,7 @@ def _constants(side: int) -> list[onnx.TensorProto]:
         "axis_row": [0],
         "axis_column": [1],
         "side": [side],
+        "depth": [classes],
         "margins": [side - 1],
         "piece": [PIECE],
         "piece_less_one": [PIECE - 1],
@@ -145,7 +169,7 @@ def _constants(side: int) -> list[onnx.TensorProto]:
     return [*tensors, numpy_helper.from_array(np.array(1, np.int64), "scalar_one")]
 
 
-def _around(body: onnx.GraphProto) -> list[onnx.NodeProto]:
+def _around(body: onnx.GraphProto, kinds: Sequence[str]) -> list[onnx.NodeProto]:
     """Return the nodes around the loop, which compute the number of pieces and join them."""
     steps = [
         ("Shape", ["tile"], "tile_shape"),
@@ -164,11 +188,13 @@ def _around(body: onnx.GraphProto) -> list[onnx.NodeProto]:
         ("Squeeze", ["count"], "trips"),
     ]
     nodes = [helper.make_node(op, ins, [out], name=out) for op, ins, out in steps]
-    outputs = ["all_classes", "all_confidence"]
+    outputs = [f"all_{kind}" for kind in OUTPUTS]
     nodes.append(helper.make_node("Loop", ["trips", ""], outputs, name="loop", body=body))
     nodes.append(helper.make_node("Concat", ["height", "minus_one"], ["grid"], name="grid", axis=0))
-    for kind in ("classes", "confidence"):
-        nodes.append(helper.make_node("Reshape", [f"all_{kind}", "grid"], [f"wide_{kind}"]))
+    nodes.append(helper.make_node("Concat", ["grid", "depth"], ["grid_of_all"], axis=0))
+    for kind in kinds:
+        grid = "grid_of_all" if kind == "probabilities" else "grid"
+        nodes.append(helper.make_node("Reshape", [f"all_{kind}", grid], [f"wide_{kind}"]))
         nodes.append(
             helper.make_node(
                 "Slice", [f"wide_{kind}", "zero", "width", "axis_column"], [kind], name=kind
@@ -177,7 +203,7 @@ def _around(body: onnx.GraphProto) -> list[onnx.NodeProto]:
     return nodes
 
 
-def _body(traced: onnx.GraphProto) -> onnx.GraphProto:
+def _body(traced: onnx.GraphProto, classes: int) -> onnx.GraphProto:
     """Return the loop's body: cut a piece out of the tile, and run the traced model on it.
 
     A piece that goes beyond the tile repeats its last column; these results are cut off.
@@ -206,6 +232,9 @@ def _body(traced: onnx.GraphProto) -> onnx.GraphProto:
     outputs += [
         helper.make_tensor_value_info("piece_classes", TensorProto.INT32, ["piece_columns"]),
         helper.make_tensor_value_info("piece_confidence", TensorProto.FLOAT, ["piece_columns"]),
+        helper.make_tensor_value_info(
+            "piece_probabilities", TensorProto.FLOAT, ["piece_columns", classes]
+        ),
     ]
     inputs = [
         helper.make_tensor_value_info("trip", TensorProto.INT64, []),

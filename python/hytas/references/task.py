@@ -25,7 +25,8 @@ class Task:
         scene_cube: (H, W, B) raw values of the sensor.
         train: flat indices (n,) of all pixels to fit on, validation pixels included.
         targets: class indices (n,) of the training pixels, 0-based.
-        test: flat indices (m,).
+        test: flat indices (m,), ascending, of the pixels to predict: those of the test, and in
+            a run those around them that smoothing reads.
         classes: number of classes C.
         patch_size: side of a patch.
         band_group: neighbouring bands in a token of the networks.
@@ -107,8 +108,10 @@ class Fit:
         predicted: class indices (m,), 0-based.
         probabilities: (m, C), if the method has them.
         details: choices of the method, JSON-ready.
+        smoothed: (m, C) smoothed probabilities, once they are made.
     """
 
     predicted: NDArray[np.int64]
     probabilities: NDArray[np.float64] | None = None
     details: Mapping[str, Any] = field(default_factory=dict)
+    smoothed: NDArray[np.float32] | None = None

@@ -24,6 +24,7 @@ from hytas.run.sharing import (
     score_with,
     supernet_stage,
 )
+from hytas.run.training import forget_damaged
 from hytas.search import EvaluationStore
 from hytas.spaces.genes import active
 from hytas.spaces.narrowing import with_values
@@ -66,6 +67,7 @@ def inherit_if_better(run: Run) -> bool:
     supernet, score = _score(inner)
     architecture, data = read_json(run.folder.architecture), context.data
     _, recipe = run.recipe
+    forget_damaged(inner)
     result = train(
         context.network(architecture, recipe),
         data.labelled(data.split.train),

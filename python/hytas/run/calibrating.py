@@ -3,7 +3,7 @@
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -19,7 +19,8 @@ from hytas.models.layers import probabilities
 from hytas.race import ENOUGH_PIXELS
 from hytas.run.context import Run, RunContext
 from hytas.run.folder import RunFolder, read_json, write_json
-from hytas.run.prepared import Pixels
+from hytas.run.prepared import Pixels, PreparedScene
+from hytas.run.smoothing import count_right
 from hytas.train import LabelledPixels, fit_temperature, train
 from hytas.train.temperature import LIMITS
 
@@ -65,11 +66,15 @@ class Calibration:
 
 @dataclass(frozen=True, eq=False)
 class _Answers:
-    """Logits (n, C) of a network for pixels that it was not trained on, and their true classes."""
+    """Logits (n, C) of a network for pixels that it was not trained on, and their true classes.
+
+    `smoothing` is the result of `count_right` for that network.
+    """
 
     pixels: Pixels
     targets: NDArray[np.int64]
     logits: NDArray[np.float32]
+    smoothing: NDArray[np.int64] = field(default_factory=lambda: np.zeros(3, np.int64))
 
     def to_dict(self) -> dict[str, Any]:
         return {name: value.tolist() for name, value in vars(self).items()}
@@ -82,13 +87,18 @@ def calibrate_own(
     return _calibration([_answers(network, _some(held_out), device)], trained=0)
 
 
-def calibrate_by_folds(run: Run, architecture: Mapping[str, Any]) -> Calibration:
+def calibrate_by_folds(
+    run: Run, architecture: Mapping[str, Any]
+) -> tuple[Calibration, NDArray[np.int64]]:
     """Calibrate an architecture whose final training uses all labelled pixels.
 
     A network is too confident on pixels that it was trained on. So the architecture is trained
     with the same recipe but without the pixels of a fold (`Split.folds_like_test`). The folder
     keeps the answers: a run that was stopped trains no fold twice, and further seeds use the same
-    temperature. No test pixel is read.
+    temperature. No label of a test pixel is read.
+
+    Returns:
+        The calibration, and the sum of `count_right` over the networks of the folds.
 
     Raises:
         DivergedError: the loss or the logits of a training are not finite.
@@ -99,7 +109,7 @@ def calibrate_by_folds(run: Run, architecture: Mapping[str, Any]) -> Calibration
     folds = data.split.folds_like_test(data.scene, block, ENOUGH_PIXELS)
     found = _kept(run, folds)
     if (total := sum(len(held_out) for _, held_out in folds)) < LEAST_PIXELS:
-        return _too_few(total)
+        return _too_few(total), np.zeros(3, np.int64)
     for number, (learnt, held_out) in enumerate(folds):
         checkpoint = run.folder.calibration_checkpoint(number)
         if number >= len(found):
@@ -108,7 +118,8 @@ def calibrate_by_folds(run: Run, architecture: Mapping[str, Any]) -> Calibration
             content = {"sha256": _digest(folds_found), "folds": folds_found}
             write_json(run.folder.calibration, content)
         checkpoint.unlink(missing_ok=True)
-    return _calibration(found, trained=len(folds))
+    counts = np.sum([fold.smoothing for fold in found], axis=0)
+    return _calibration(found, trained=len(folds)), counts
 
 
 def _train_without(
@@ -133,7 +144,17 @@ def _train_without(
             "calibrate", epoch.epoch * len(learnt), epoch.epochs * len(learnt)
         ),
     )
-    return _answers(network, judged, context.device)
+    counts = count_right(
+        data, held_out, lambda pixels: _answers(network, pixels, context.device).logits
+    )
+    return replace(_answers(network, judged, context.device), smoothing=counts)
+
+
+def judge_own_smoothing(
+    network: nn.Module, data: PreparedScene, held_out: Pixels, device: torch.device
+) -> NDArray[np.int64]:
+    """What `count_right` says of a trained network, on validation pixels kept from its training."""
+    return count_right(data, held_out, lambda pixels: _answers(network, pixels, device).logits)
 
 
 def held_out_answers(
@@ -156,7 +177,10 @@ def held_out_answers(
         found = [_answers(network, _some(data.labelled(watching)), context.device)]
     else:
         pairs = data.split.folds_like_test(data.scene, context.config.split.block, ENOUGH_PIXELS)
-        found = _kept(run, pairs)
+        try:
+            found = _kept(run, pairs)
+        except InputError:  # the file was damaged after the training
+            found = []
     if len(found) < len(pairs) or sum(len(one.pixels) for one in found) < LEAST_PIXELS:
         return []
     return [
@@ -236,6 +260,7 @@ def _kept(run: Run, folds: list[tuple[Pixels, Pixels]]) -> list[_Answers]:
                 np.array(fold["pixels"], np.int64),
                 np.array(fold["targets"], np.int64),
                 np.array(fold["logits"], np.float32),
+                np.array(fold["smoothing"], np.int64),
             )
             for fold in held
         ]
@@ -259,5 +284,6 @@ def _same(found: _Answers, held_out: LabelledPixels) -> bool:
         np.array_equal(found.pixels, held_out.pixels)
         and np.array_equal(found.targets, held_out.targets)
         and found.logits.shape == shape
+        and found.smoothing.shape == (3,)
         and bool(np.isfinite(found.logits).all())
     )

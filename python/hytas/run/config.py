@@ -14,6 +14,7 @@ from hytas.data import (
     load_scene,
     takes_split_options,
 )
+from hytas.deploy.smoothing import METHODS
 from hytas.errors import InputError
 from hytas.proxies import base_proxies, parse_proxies
 from hytas.proxies.no_pass import NEEDS_SUPERNET
@@ -78,6 +79,7 @@ class RunConfig:
             it is the first.
         supernet: file of a trained supernet, for the proxy "inherited".
         supernet_settings: how the run trains a supernet; None where it trains none.
+        smooth: whether maps are smoothed: "guided", "none", or "auto", by validation pixels.
         retrain_on: old name of `final_training_on`.
     """
 
@@ -114,6 +116,7 @@ class RunConfig:
     supernet: str | None = None
     supernet_settings: SupernetSettings | None = None
     presets: str = ",".join(USUAL_PRESETS)
+    smooth: str = "auto"
     retrain_on: InitVar[str | None] = None
 
     def __post_init__(self, retrain_on: str | None) -> None:
@@ -146,6 +149,8 @@ class RunConfig:
             raise InputError(f"strategy {self.strategy!r}: must be one of {', '.join(known)}")
         if self.final_training_on not in ("all", "train"):
             raise InputError(f"final training on {self.final_training_on!r}: must be all or train")
+        if self.smooth not in ("auto", *METHODS):
+            raise InputError(f"smooth {self.smooth!r}: must be auto, {' or '.join(METHODS)}")
         axes = [] if self.pareto is None else [name.strip() for name in self.pareto.split(",")]
         if self.pareto is not None and (axes.count("score") != 1 or len(axes) < 2):
             raise InputError(f"pareto {self.pareto}: must name score and a cost: params,score")

@@ -19,6 +19,7 @@ _MODELS = ("weights", "onnx", "torchscript")
 MENDED = ("recipe", "architecture", *_MODELS, "references", "metrics", *_PICTURES)
 # File -> files made from it. The folder of a further seed has no maps and charts.
 _MADE_FROM = {
+    "recipe": ("architecture",),
     "architecture": ("weights",),
     "weights": ("references", "onnx", "torchscript", "metrics"),
     "metrics": ("learning_curve", "confusion"),
@@ -94,17 +95,29 @@ def drop(folder: RunFolder, faults: Mapping[str, str], tell: Callable[[str], Non
             path.unlink(missing_ok=True)
 
 
-def restore_architecture(folder: RunFolder) -> bool:
-    """Write the architecture again, from undamaged weights and the store beside them."""
+def restore_choice(folder: RunFolder, name: str) -> bool:
+    """Write what the race chose again, from undamaged weights and the store beside them.
+
+    Args:
+        folder: of the run.
+        name: "architecture" or "recipe".
+
+    Returns:
+        Whether the weights tell it.
+    """
     if not folder.weights.is_file():
         return False
     try:
-        told = dict(load_weights(folder.weights).card.architecture)
-        ordered = _as_scored(folder, told)
-    except InputError:
+        model = load_weights(folder.weights)
+        if name == "architecture":
+            chosen = _as_scored(folder, dict(model.card.architecture))
+        else:
+            chosen = {"preset": model.training["preset"]}
+    except (InputError, KeyError, TypeError):
         return False
-    write_json(folder.architecture, ordered)
-    folder.manifest.record([folder.architecture])
+    path = getattr(folder, name)
+    write_json(path, chosen)
+    folder.manifest.record([path])
     return True
 
 

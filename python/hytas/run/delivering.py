@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from hytas.data import PatchReader, overlap_fraction
 from hytas.deploy import DeployedModel, classify_scene
 from hytas.deploy.outputs import Extras, write_map
+from hytas.deploy.smoothing import around, smooth_pixels
 from hytas.export import (
     FORMATS,
     Evidence,
@@ -28,7 +29,8 @@ from hytas.run.folder import read_json, write_json
 from hytas.run.prepared import PreparedScene
 from hytas.run.report import Report
 from hytas.run.shown import shown_pixels
-from hytas.run.weights import CALIBRATION, TrainedModel, load_weights
+from hytas.run.smoothing import held_pixels
+from hytas.run.weights import CALIBRATION, SMOOTHING, TrainedModel, load_weights
 
 PARITY_BATCH = 64
 _UNKNOWN = Calibration(reason="an older hytas trained the model").to_dict()
@@ -44,6 +46,7 @@ def export_stage(run: Run) -> None:
     model = load_weights(run.folder.weights)
     parity = _export(run, model)
     metrics = _metrics(run.context, model, parity)
+    metrics["smoothed"] = _smoothed(run, model)
     if run.folder.references.exists():  # further seeds have none
         metrics["references"] = read_json(run.folder.references)
     if run.folder.metrics.exists():  # exported again: the figures of the trainings stay
@@ -82,6 +85,7 @@ def _metrics(context: RunContext, model: TrainedModel, parity: Parity) -> dict[s
     return {
         "test": {**test, "ECE_before": before},
         "calibration": training.pop(CALIBRATION, _UNKNOWN),
+        "smoothing": training.pop(SMOOTHING, None),
         "parity": parity.to_dict(),
         "split": {
             "kind": split.kind,
@@ -98,6 +102,29 @@ def _metrics(context: RunContext, model: TrainedModel, parity: Parity) -> dict[s
         "device": str(context.device),
         "training": training,
     }
+
+
+def _smoothed(run: Run, model: TrainedModel) -> dict[str, Any] | None:
+    """Accuracy of the ONNX model on the test pixels with smoothing, whether it is chosen or not.
+
+    None for a model of an older hytas, which has no guide.
+    """
+    data, card = run.context.data, model.card
+    deployed = DeployedModel.load(run.folder.onnx, "cpu")
+    if (smoothing := deployed.smoothing) is None:
+        return None
+    held = held_pixels(data)
+    test = data.split.test[held.flat[data.split.test]]
+    near = around(test, held, 2 * smoothing.radius)
+    read = PatchReader(data.scene.cube, card.patch_size)
+    chances = np.empty((len(near), len(card.class_ids)), np.float32)
+    for start in range(0, len(near), PARITY_BATCH):
+        part = slice(start, start + PARITY_BATCH)
+        chances[part] = deployed.predict_patches(read(near[part]))
+        run.report.pixels("smooth", min(part.stop, len(near)), len(near))
+    found = smooth_pixels(smoothing, data.scene.cube, data.preprocessing, near, chances)
+    found = found[np.searchsorted(near, test)]
+    return accuracy_report(data.targets(test), found.argmax(axis=1), card.class_names, found)
 
 
 def _overlap(

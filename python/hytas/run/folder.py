@@ -149,7 +149,8 @@ class RunFolder:
                 )
             trained = self._training_began()
             compared = stored if trained else stored.with_length_of(config)
-            free = ("recipe",) if self.architecture.exists() and not trained else ()
+            free = [] if trained else ["smooth"]
+            free += ["recipe"] if self.architecture.exists() and not trained else []
             if lines := _moved(config).differences(_moved(compared), (*WHERE, "seeds", *free)):
                 raise InputError(
                     f"--out {self.path}: belongs to another configuration: {'; '.join(lines)}; "

@@ -64,6 +64,8 @@ class Outcome:
             "seeds": self.metrics.get("seeds") if self.metrics else None,
             "references": self.metrics.get("references") if self.metrics else None,
             "calibration": self.metrics.get("calibration") if self.metrics else None,
+            "smoothed": self.metrics.get("smoothed") if self.metrics else None,
+            "smoothing": self.metrics.get("smoothing") if self.metrics else None,
             "parity": self.metrics["parity"] if self.metrics else None,
             "folder": str(self.folder),
             "files": self.files,

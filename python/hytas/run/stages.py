@@ -18,7 +18,7 @@ from hytas.run.damage import (
     find_faults,
     further_files,
     known_files,
-    restore_architecture,
+    restore_choice,
 )
 from hytas.run.delivering import charts_stage, export_stage, further_formats, map_stage
 from hytas.run.folder import RunFolder
@@ -96,10 +96,10 @@ def mend(run: Run, *, needs_store: bool = True) -> None:
         folder.times.unlink(missing_ok=True)
         folder.manifest.forget([folder.times])
     faults = find_faults(folder)
-    told = faults.get("architecture")
-    if told is not None and "weights" not in faults and restore_architecture(folder):
-        tell(f"{folder.architecture.name}: {told}: made again from {folder.weights.name}")
-        del faults["architecture"]
+    for name in ("architecture", "recipe"):
+        if name in faults and "weights" not in faults and restore_choice(folder, name):
+            path = getattr(folder, name)
+            tell(f"{path.name}: {faults.pop(name)}: made again from {folder.weights.name}")
     drop(folder, faults, tell)
     if {"front", "front_picture"} & set(faults) and SEARCH.is_done(folder):
         do_stage(SEARCH, run)  # all candidates are scored already, so it only draws the front
@@ -156,7 +156,7 @@ RACE = Stage(
     _choose,
     ("evaluations",),
     ("evaluations", "recipe", "architecture"),
-    ("recipe", "architecture"),
+    ("architecture",),
 )
 TRAIN = Stage("final training", _train, ("architecture",), ("weights", "calibration"), ("weights",))
 # Its figures are in the metrics too; a run of an older version has metrics already.

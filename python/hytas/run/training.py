@@ -1,6 +1,7 @@
 """The stages of the final training: the winner's, and those with further seeds."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 from hytas.errors import InputError
@@ -11,10 +12,12 @@ from hytas.run.calibrating import (
     calibrate_own,
     calibrates_own,
     forget_calibration,
+    judge_own_smoothing,
 )
 from hytas.run.context import Run
 from hytas.run.folder import read_json, write_json
-from hytas.run.weights import CALIBRATION, TrainedModel, save_weights
+from hytas.run.smoothing import choose_smoothing, fit_guide
+from hytas.run.weights import CALIBRATION, SMOOTHING, TrainedModel, save_weights
 from hytas.search import EvaluationStore, FinalTraining
 from hytas.tensors import read_tensors
 from hytas.train import DivergedError, train
@@ -25,7 +28,7 @@ def train_stage(run: Run) -> None:
 
     It trains on training and validation pixels, unless the configuration says "train": the
     architecture is chosen already, and few pixels are worth more in the training. The temperature
-    still comes from validation pixels (`hytas.run.calibrating`).
+    and the choice of smoothing still come from validation pixels (`hytas.run.calibrating`).
 
     Raises:
         DivergedError: the loss or the logits are not finite any more.
@@ -55,12 +58,26 @@ def train_stage(run: Run) -> None:
         forget_calibration(folder)
         raise
     if calibrated is None:
-        calibrated = calibrate_own(network, held_out, context.device)
-    run.report.line(calibrated.describe())
+        counts = judge_own_smoothing(network, data, watching, context.device)
+        calibrated = calibrate_own(network, held_out, context.device), counts
+    calibration, counts = calibrated
+    smooth = choose_smoothing(context.config.smooth, counts)
+    for line in (calibration.describe(), smooth.describe()):
+        run.report.line(line)
     card = describe(
-        data.scene, data.preprocessing, architecture, data.shape, calibrated.temperature
+        data.scene,
+        data.preprocessing,
+        architecture,
+        data.shape,
+        calibration.temperature,
+        replace(fit_guide(data), method=smooth.method).to_dict(),
     )
-    training = {**result.to_dict(), "preset": preset, CALIBRATION: calibrated.to_dict()}
+    training = {
+        **result.to_dict(),
+        "preset": preset,
+        CALIBRATION: calibration.to_dict(),
+        SMOOTHING: smooth.to_dict(),
+    }
     save_weights(folder.weights, TrainedModel(network, card, training))
     folder.checkpoint.unlink(missing_ok=True)
 
@@ -98,7 +115,7 @@ def seeds_stage(run: Run, train_and_check: Callable[[Run], None]) -> None:
     if config.seeds == 1:
         write_json(folder.metrics, first)
         return
-    reports = [first["test"]]
+    reports = [first]
     for seed in wanted[1:]:
         inner = run.of_seed(seed)
         if not inner.folder.metrics.exists():
@@ -111,8 +128,11 @@ def seeds_stage(run: Run, train_and_check: Callable[[Run], None]) -> None:
         train_and_check(inner)
         metrics = read_json(inner.folder.metrics)
         _record(run, inner, metrics)
-        reports.append(metrics["test"])
-    write_json(folder.metrics, {**first, "seeds": {"of": wanted, **summarise(reports)}})
+        reports.append(metrics)
+    found = {"of": wanted, **summarise([one["test"] for one in reports])}
+    if all(one.get("smoothed") for one in reports):
+        found["smoothed"] = summarise([one["smoothed"] for one in reports])
+    write_json(folder.metrics, {**first, "seeds": found})
 
 
 def _record(run: Run, trained: Run, metrics: dict[str, Any]) -> None:

@@ -15,7 +15,9 @@ from hytas.tensors import CHECKSUM, read_tensors, write_tensors
 
 TRAINING = "hytas.training"
 CALIBRATION = "calibration"
-"""Entry of a training with the facts of its calibration; older files have none."""
+SMOOTHING = "smoothing"
+"""Entries of a training with the facts of its calibration and of the choice of smoothing; older
+files have none."""
 
 
 @dataclass(frozen=True, eq=False)

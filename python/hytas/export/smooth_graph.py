@@ -1,0 +1,144 @@
+"""The scene graph that smooths its own map: a raw tile and a mask of its pixels in, a map out.
+
+Windows of the filter end at the tile's edge, and leave out pixels that the mask says hold no data.
+So a tile of the whole scene gives what `hytas classify` gives; a strip of it is right but for its
+outer 2 r rows, where another strip lies beyond.
+"""
+
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+import onnx
+import onnx.compose
+import torch
+from onnx import TensorProto, helper, numpy_helper
+from torch import Tensor, nn
+
+from hytas.deploy.model import smoothing_of
+from hytas.deploy.smoothing import GUIDES, Smoothing, as_probabilities, local_model
+from hytas.errors import InputError
+from hytas.export.onnx_file import OPSET, finish, inference_copy, trace
+from hytas.export.scene_graph import probabilities_graph
+from hytas.files import atomic_write
+from hytas.model_card import ModelCard
+from hytas.models import SensorModel
+
+
+class SmoothModel(nn.Module):
+    """Class ids and confidences from probabilities, as `hytas.deploy.smoothing` computes them."""
+
+    class_ids: Tensor
+    directions: Tensor
+    offset: Tensor
+
+    def __init__(self, model: SensorModel, card: ModelCard, smoothing: Smoothing) -> None:
+        super().__init__()
+        self.scaling, self.radius, self.eps = model.scaling, smoothing.radius, smoothing.eps
+        self.register_buffer("class_ids", torch.tensor(card.class_ids, dtype=torch.int32))
+        self.register_buffer("directions", torch.from_numpy(smoothing.directions.T).double())
+        self.register_buffer("offset", torch.from_numpy(smoothing.offset).double())
+
+    def forward(self, given: list[Tensor]) -> tuple[Tensor, Tensor]:
+        """Probabilities (H, W, C), raw pixels (H, W, bands), 1 where these hold data (H, W).
+
+        Returns:
+            Class ids (H, W) int32 and confidence (H, W), 0 where there is no data.
+        """
+        chances, pixels, held = given
+        held = held.double()
+        guide = (self.scaling(pixels).double() @ self.directions - self.offset).movedim(2, 0) * held
+        p = chances.double().movedim(2, 0) * held
+        pairs = [guide[k] * guide[m] for k in range(GUIDES) for m in range(k, GUIDES)]
+        mixed = [p * guide[k] for k in range(GUIDES)]
+        sums = self._windows(torch.cat([held[None], guide, torch.stack(pairs), p, *mixed]))
+        means = sums[1:] / sums[:1].clip(min=1.0)
+        others = means[9:].reshape(GUIDES + 1, -1, *held.shape)
+        parts = list(means[:GUIDES]), list(means[GUIDES:9]), others[0], list(others[1:])
+        model = torch.cat(local_model(*parts, self.eps)) * held
+        sums = self._windows(torch.cat([held[None], model]))
+        means = (sums[1:] / sums[:1].clip(min=1.0)).reshape(GUIDES + 1, -1, *held.shape)
+        linear = means[GUIDES] + sum(means[k] * guide[k] for k in range(GUIDES))
+        found = as_probabilities(linear * held + (1.0 - held)).float()
+        known = held > 0
+        classes = self.class_ids[found.argmax(0)]
+        return classes * known.int(), found.amax(0) * known.float()
+
+    def _windows(self, values: Tensor) -> Tensor:
+        """Sums over the windows of (K, H, W), which end at its edges: products with bands of 1."""
+        rows, columns = (
+            (torch.arange(size)[:, None] - torch.arange(size)).abs() <= self.radius
+            for size in values.shape[1:]
+        )
+        return rows.double() @ values @ columns.double()
+
+
+def export_smooth_scene(
+    model: SensorModel, path: str | Path, card: ModelCard, *, opset: int = OPSET
+) -> Path:
+    """Write `model` as an ONNX file: tile (H + P - 1, W + P - 1, bands), valid (H, W) -> maps.
+
+    The outputs are `classes` (class ids, int32) and `confidence` (float32), (H, W), smoothed
+    whatever the card's choice is; 0 where `valid` is False.
+
+    Raises:
+        InputError: a card without a guide, and as `export_scene`.
+        OSError: the file cannot be written.
+    """
+    smoothing = smoothing_of(card)
+    if smoothing is None:
+        raise InputError(
+            "format: onnx-scene-smooth needs a guide to smooth by, and the model has none: an "
+            "older hytas trained it"
+        )
+    graph = _smooth_graph(model, card, smoothing, opset)
+    with atomic_write(path) as temporary:
+        temporary.write_bytes(graph.SerializeToString(deterministic=True))
+    return Path(path)
+
+
+def _smooth_graph(
+    model: SensorModel, card: ModelCard, smoothing: Smoothing, opset: int
+) -> onnx.ModelProto:
+    whole, pixels = probabilities_graph(model, card, opset=opset)
+    smoother = SmoothModel(inference_copy(model, card), card, smoothing).eval()
+    height, width = (torch.export.Dim(f"inner_{name}", min=2) for name in "yx")
+    free = {0: height, 1: width}
+    shapes = ((7, 9, len(card.class_ids)), (7, 9, card.bands), (7, 9))
+    example = [torch.full(shape, 0.5) for shape in shapes]
+    names = (["probabilities", "inner", "held"], ["classes", "confidence"])
+    traced = trace(smoother, example, [free, free, free], names, opset)
+    graph = onnx.compose.add_prefix_graph(
+        traced.graph, "smooth_", rename_inputs=False, rename_outputs=False
+    )
+    whole.graph.node.extend([*_inner(pixels, card.margin), *graph.node])
+    whole.graph.initializer.extend([*_ends(card.margin), *graph.initializer])
+    whole.graph.input.append(helper.make_tensor_value_info("valid", TensorProto.BOOL, ["H", "W"]))
+    del whole.graph.output[:]
+    whole.graph.output.extend(
+        [
+            helper.make_tensor_value_info("classes", TensorProto.INT32, ["H", "W"]),
+            helper.make_tensor_value_info("confidence", TensorProto.FLOAT, ["H", "W"]),
+        ]
+    )
+    return finish(whole, card, "smooth-scene")
+
+
+def _inner(pixels: str, margin: int) -> list[onnx.NodeProto]:
+    """Cut the margin off the tile `pixels`, and make numbers of the mask."""
+    cast = helper.make_node("Cast", ["valid"], ["held"], to=TensorProto.FLOAT)
+    if margin == 0:
+        return [helper.make_node("Identity", [pixels], ["inner"]), cast]
+    ends = ["inner_first", "inner_last", "inner_axes"]
+    return [helper.make_node("Slice", [pixels, *ends], ["inner"]), cast]
+
+
+def _ends(margin: int) -> list[onnx.TensorProto]:
+    if margin == 0:
+        return []
+    values: dict[str, npt.NDArray[np.int64]] = {
+        "inner_first": np.full(2, margin),
+        "inner_last": np.full(2, -margin),
+        "inner_axes": np.arange(2),
+    }
+    return [numpy_helper.from_array(value, name) for name, value in values.items()]

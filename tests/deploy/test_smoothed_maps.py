@@ -1,0 +1,175 @@
+"""Smoothed maps of a whole scene: against the filter at once, whatever the tiles and the graph."""
+
+import dataclasses
+import json
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+from small_model import Exported
+from test_rasters import hytas, write_cube
+
+from hytas.data import Preprocessing
+from hytas.deploy import DeployedModel, classify_scene, classify_strips
+from hytas.deploy.smoothing import Row, guided_rows
+from hytas.errors import InputError
+from hytas.export import export_formats
+from hytas.export.onnx_file import set_card
+
+
+@pytest.fixture(scope="module")
+def deployed(exported: Exported) -> DeployedModel:
+    return DeployedModel.load(exported.onnx, "cpu")
+
+
+@pytest.fixture(scope="module")
+def holed(exported: Exported) -> np.ndarray:
+    cube = exported.scene.cube.copy()
+    cube[2, 3] = cube[9, 5:] = cube[16, 22] = 65535
+    return cube
+
+
+def at_once(exported: Exported, cube: np.ndarray) -> np.ndarray:
+    """Smoothed probabilities (H, W, C) of a cube whose pixels of 65535 hold no data."""
+    valid = (cube != 65535).any(axis=2)
+    smoothing = DeployedModel.load(exported.onnx, "cpu").smoothing
+    assert smoothing is not None
+    scaling = Preprocessing.from_dict(exported.card.preprocessing)
+    terms = np.where(valid[..., None], cube, np.array(exported.card.empty_values, cube.dtype))
+    scene = dataclasses.replace(exported.scene, cube=terms)
+    chances = exported.probabilities(dataclasses.replace(exported, scene=scene).patches())
+    chances = chances.reshape(*valid.shape, -1)
+    guide = [smoothing.guide(scaling.apply(row)) for row in terms]
+    rows = (Row(*values) for values in zip(chances, guide, valid, strict=True))
+    return np.stack(list(guided_rows(rows, smoothing.radius, smoothing.eps)))
+
+
+def test_a_smoothed_map_is_that_of_the_filter_at_once(
+    exported: Exported, deployed: DeployedModel, holed: np.ndarray
+) -> None:
+    expected = at_once(exported, holed)
+    found = classify_scene(deployed, holed, nodata=65535, smooth="guided")
+    valid = (holed != 65535).any(axis=2)
+    assert np.abs(found.confidence - expected.max(axis=2)).max() < 1e-5
+    ids = np.array(exported.card.class_ids)[expected.argmax(axis=2)]
+    assert np.array_equal(found.labels, np.where(valid, ids, 0))
+    raw = classify_scene(deployed, holed, nodata=65535)
+    assert (raw.labels != found.labels).any()
+    assert np.array_equal(raw.labels == 0, found.labels == 0)
+
+
+@pytest.mark.parametrize("tile_rows", [1, 5, 16, 400])
+def test_the_smoothed_map_is_the_same_to_the_bit_for_every_tile(
+    deployed: DeployedModel, holed: np.ndarray, tile_rows: int
+) -> None:
+    whole = classify_scene(deployed, holed, nodata=65535, smooth="guided")
+    tiled = classify_scene(deployed, holed, nodata=65535, smooth="guided", tile_rows=tile_rows)
+    assert np.array_equal(whole.labels, tiled.labels)
+    assert np.array_equal(whole.confidence, tiled.confidence)
+
+
+@pytest.mark.parametrize("first", [1, 7, 12, 16])
+def test_a_map_that_was_begun_goes_on_to_the_same_bits(
+    deployed: DeployedModel, holed: np.ndarray, first: int
+) -> None:
+    whole = classify_scene(deployed, holed, nodata=65535, smooth="guided")
+    strips = classify_strips(
+        deployed, holed, nodata=65535, smooth="guided", tile_rows=3, first_row=first
+    )
+    parts = list(strips)
+    assert parts[0].top == first
+    assert np.array_equal(np.concatenate([one.labels for one in parts]), whole.labels[first:])
+    assert np.array_equal(
+        np.concatenate([one.confidence for one in parts]), whole.confidence[first:]
+    )
+
+
+def test_a_scene_of_one_column(exported: Exported, tmp_path: Path) -> None:
+    """With a patch of one pixel, which such a scene needs."""
+    from small_model import small_model
+
+    scene = dataclasses.replace(exported.scene, cube=exported.scene.cube)
+    model, card = small_model(scene, side=1)
+    files = export_formats(model, tmp_path, card, ["onnx", "onnx-scene", "onnx-scene-smooth"])
+    found = [
+        classify_scene(DeployedModel.load(path, "cpu"), cube, smooth="guided")
+        for cube in (scene.cube[:, :1], scene.cube[:1])
+        for path in files.values()
+    ]
+    for one, other in ((0, 1), (0, 2), (3, 4), (3, 5)):
+        assert np.abs(found[one].confidence - found[other].confidence).max() < 1e-5
+        assert np.array_equal(found[one].labels, found[other].labels)
+
+
+def test_scene_graphs_smooth_alike(models: dict[str, Exported], tmp_path: Path) -> None:
+    """By the filter beside the graph, and by the one inside it, in strips."""
+    exported = models["aware"]  # no data are -1 there
+    cube = exported.scene.cube.copy()
+    cube[2, 3] = cube[9, 5:] = -1
+    files = export_formats(exported.model, tmp_path, exported.card, ["onnx", "onnx-scene-smooth"])
+    files |= exported.files
+    patch, beside = (DeployedModel.load(files[name], "cpu") for name in ("onnx", "onnx-scene"))
+    expected = classify_scene(patch, cube, smooth="guided")
+    found = [classify_scene(beside, cube, smooth="guided")]
+    inside = DeployedModel.load(files["onnx-scene-smooth"], "cpu")
+    found += [classify_scene(inside, cube, tile_rows=rows) for rows in (None, 4)]
+    for one in found:
+        assert np.abs(one.confidence - expected.confidence).max() < 1e-5
+        assert np.array_equal(one.labels, expected.labels)
+    with pytest.raises(InputError, match=r"smooths inside its graph; 'none' needs another file"):
+        classify_scene(inside, cube, smooth="none")
+
+
+def with_choice(exported: Exported, path: Path, method: str | None) -> Path:
+    """The file with another choice in its card; None has no guide, as of an older hytas."""
+    graph = onnx.load(exported.onnx)
+    told = None if method is None else {**(exported.card.smoothing or {}), "method": method}
+    set_card(graph, dataclasses.replace(exported.card, smoothing=told))
+    onnx.save(graph, path)
+    return path
+
+
+def test_the_card_decides_unless_asked(exported: Exported, tmp_path: Path) -> None:
+    scene = write_cube(tmp_path / "scene", exported.scene.cube, "bip", "<")
+    maps = {}
+    for name, method, asked in (
+        ("raw", "none", ()),
+        ("card", "guided", ()),
+        ("asked", "none", ("--smooth", "guided")),
+        ("refused", "guided", ("--smooth", "none")),
+    ):
+        model = with_choice(exported, tmp_path / f"{name}.onnx", method)
+        out, sure = tmp_path / f"{name}.npy", tmp_path / f"{name}.tif"
+        done = hytas("classify", model, scene, "--out", out, "--confidence", sure, "--json", *asked)
+        assert done.returncode == 0, done.stderr
+        smooth = json.loads(done.stdout)["smooth"]
+        maps[name] = (smooth, np.load(out).tobytes(), sure.read_bytes())
+    assert maps["card"] == maps["asked"]
+    assert maps["raw"] == maps["refused"]
+    assert [maps[name][0] for name in ("raw", "card")] == ["none", "guided"]
+    assert maps["raw"][1] != maps["card"][1]
+    assert maps["raw"][2] != maps["card"][2]
+
+
+def test_a_model_of_an_older_hytas_is_not_smoothed(exported: Exported, tmp_path: Path) -> None:
+    model = DeployedModel.load(with_choice(exported, tmp_path / "old.onnx", None), "cpu")
+    raw = classify_scene(model, exported.scene.cube)
+    assert np.array_equal(
+        raw.labels, classify_scene(model, exported.scene.cube, smooth="none").labels
+    )
+    with pytest.raises(InputError, match=r"smooth: .*old\.onnx holds no guide to smooth by"):
+        classify_scene(model, exported.scene.cube, smooth="guided")
+    with pytest.raises(InputError, match=r"smooth: 'median' is not one of guided, none"):
+        classify_scene(model, exported.scene.cube, smooth="median")
+
+
+def test_what_a_card_says_of_the_guide_is_checked(exported: Exported, tmp_path: Path) -> None:
+    broken = dataclasses.replace(
+        exported.card, smoothing={**(exported.card.smoothing or {}), "radius": 0}
+    )
+    graph = onnx.load(exported.onnx)
+    set_card(graph, broken)
+    onnx.save(graph, tmp_path / "broken.onnx")
+    with pytest.raises(InputError, match=r"broken metadata: smoothing: radius 0 must be 1 to 64"):
+        DeployedModel.load(tmp_path / "broken.onnx", "cpu")

@@ -71,7 +71,7 @@ def test_a_class_of_one_pixel_is_trained_and_named(tmp_path: Path, hytas: Run) -
     scene = ("--data", tmp_path / "field.mat", "--budget", "60K-params", "--split", "random")
     done = hytas("search", *scene, *TINY_SEARCH, "--out", tmp_path / "run")
     assert done.returncode == 0, done.stderr
-    assert "class 7 has one labelled pixel, which trains: it is not tested" in (
+    assert "class 7 has one labelled pixel, which is a training pixel" in (
         done.stdout + done.stderr
     )
     text = (tmp_path / "run" / "metrics.json").read_text()

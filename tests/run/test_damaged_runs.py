@@ -201,7 +201,7 @@ def test_what_cannot_be_made_again_is_named(
 def test_a_store_that_was_deleted_is_said(scene: Scene, run: Path) -> None:
     (run / "evaluations.sqlite").unlink()
     _, said = again(scene, run)
-    assert said == ["evaluations.sqlite: missing: what the search scored is not there any more"]
+    assert said == ["evaluations.sqlite: missing: the scores of the search are lost"]
     assert again(scene, run)[1] == []
 
 

@@ -114,6 +114,7 @@ def test_a_few_lines_without_hytas_cut_every_subnet(
     for member in family:
         found: dict[str, Any] = {}
         exec(code[1].replace("50K-params", member.name), found)
+        found["full"].close()
         wanted = load_weights(member.folder / "weights.safetensors").network.state_dict()
         assert found["subnet"].keys() == wanted.keys()
         for name, value in wanted.items():

@@ -114,7 +114,6 @@ def test_the_report_in_the_folder_is_known_to_it(
         {"test": {"OA": "good", "per_class": []}},
         {"split": 3},
         {"parity": {"pixels": 9}},
-        {"seeds": {"of": ["a"]}},
         {"costs": {"params": None}},
     ],
 )
@@ -134,7 +133,7 @@ def test_values_that_no_run_has_are_one_line(
     ("arguments", "message"),
     [
         (["nowhere"], "nowhere/config.json: no such file"),
-        (["."], "is no run folder: it holds no config.json"),
+        (["."], "is not a run folder: it holds no config.json"),
         ([".", "--out", "page.pdf"], "out: page.pdf must end in .html"),
         ([".", "--out", "none/page.html"], "out: the folder none does not exist"),
     ],

@@ -54,14 +54,17 @@ def test_architectures_are_drawn_alike_whatever_the_weights() -> None:
 
 
 @pytest.mark.parametrize("budget", ["100K-params", "500K-params", "2M-params"])
-def test_each_kind_of_token_has_its_share_of_a_first_generation(budget: str) -> None:
+def test_a_first_generation_has_all_kinds_of_tokens_and_most_of_pixels(budget: str) -> None:
     shape = {"bands": 200, "classes": 16, "patch_size": 7, "band_group": 3}
     opened = SearchSpace.builtin("hytas-wide", shape)
     feasible = Feasible(opened, Budget.parse(budget))
     draws = opened.unpack(feasible.sample(1000, seed=5, uniform="choices"))
     kinds = Counter(item["tokens"] for item in draws)
     assert set(kinds) == {"band", "pixel", "series", "parallel"}
-    assert all(150 < count < 350 for count in kinds.values()), kinds
+    assert all(count > 50 for count in kinds.values()), kinds
+    assert 600 < kinds["pixel"] < 800
+    mixers = Counter(item["pixel_mixer"] for item in draws if item["tokens"] == "pixel")
+    assert all(count > 50 for count in mixers.values()), mixers
 
 
 @pytest.mark.parametrize(

@@ -205,7 +205,7 @@ def _meta(header: dict[str, Any], bands: int, path: Path) -> dict[str, Any]:
         if found is not None:
             meta["wavelengths"] = found
         elif bands > 1:  # a map often has the list of the cube that it comes from
-            meta["notes"] = (f"{path}: its wavelengths are not used: {reason}",)
+            meta["notes"] = (f"{path}: its list of wavelengths is not used: {reason}",)
     if isinstance(header.get("class names"), list):
         meta["class_names"] = dict(enumerate(header["class names"]))
     colours = _colours(header.get("class lookup"))

@@ -14,7 +14,7 @@ from hytas.data.splits.settings import KINDS, OPTIONS, SplitSettings
 from hytas.estimator import HSIClassifier
 from hytas.machine import PRECISIONS
 from hytas.proxies.initial import INITS
-from hytas.run.config import FRONT_STRATEGIES, RunConfig
+from hytas.run.config import FRONT_STRATEGIES, SUPERNET_STRATEGY, RunConfig
 from hytas.spaces import DEFAULT_SPACE
 
 
@@ -23,7 +23,7 @@ from hytas.spaces import DEFAULT_SPACE
     [
         (search, "split", KINDS),
         (search, "scaling", METHODS),
-        (search, "strategy", set(strategies()) - {*FRONT_STRATEGIES}),
+        (search, "strategy", set(strategies()) - {*FRONT_STRATEGIES} | {SUPERNET_STRATEGY}),
         (score, "precision", PRECISIONS),
         (score, "init", INITS),
     ],

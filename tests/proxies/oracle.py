@@ -15,6 +15,7 @@ from torch import Tensor, nn
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from hytas.models import InputShape, SpectralTransformer, build_network
+from hytas.models.blocks import MixerBlock
 from hytas.proxies.initial import Pool, start_of
 
 Formula = Callable[[SpectralTransformer, tuple[Tensor, Tensor]], float]
@@ -61,14 +62,20 @@ def load(
 
 
 def layers(network: SpectralTransformer) -> list[tuple[str, nn.Module]]:
-    """(kind, module) of the linear layers, in order."""
+    """(kind, module) of the linear layers, in the order in which they compute."""
     found: list[tuple[str, nn.Module]] = [
         ("embed", getattr(network, f"{name}_embed").project) for name in network.streams
     ]
     for stream in network.token_streams.values():
         for block in stream.blocks:
-            found += [("qkv", block.attention.qkv), ("proj", block.attention.proj)]
-            found += [("fc1", block.fc1), ("fc2", block.fc2)]
+            attention = []
+            if block.attention is not None:
+                attention = [("qkv", block.attention.qkv), ("proj", block.attention.proj)]
+            if isinstance(block, MixerBlock):
+                gate = [] if block.gate is None else [("fc1", block.gate)]
+                found += [("fc1", block.fc1), *attention, *gate, ("fc2", block.fc2)]
+            else:
+                found += [*attention, ("fc1", block.fc1), ("fc2", block.fc2)]
     return [*found, ("head", network.head)]
 
 

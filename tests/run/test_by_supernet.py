@@ -102,7 +102,7 @@ def test_a_narrowed_space_has_the_values_that_were_asked_for(tmp_path: Path) -> 
     (tmp_path / "space.json").write_text(text)
     found = json.loads(text)
     genes = {gene["name"]: gene for gene in found["genes"]}
-    assert (genes["tokens"]["values"], genes["tokens"]["weights"]) == (["pixel", "band"], [51, 8])
+    assert (genes["tokens"]["values"], genes["tokens"]["weights"]) == (["pixel", "band"], [950, 90])
     assert genes["patch"]["values"] == [3]
     assert found["about"] == "mine"
     rest = {gene["name"]: gene for gene in json.loads(builtin_space_text("hytas-wide"))["genes"]}

@@ -487,7 +487,8 @@ def proxies(bench: Bench) -> None:
     """Architectures a second, beside the plain loop on the device and the CPU's cores."""
     from hytas.proxies import PROXIES as KNOWN
 
-    every = ",".join(KNOWN).replace("logsynflow", "logsynflow:domain=symmetric")
+    alone = [name for name, proxy in KNOWN.items() if not proxy.needs_supernet]
+    every = ",".join(alone).replace("logsynflow", "logsynflow:domain=symmetric")
     size, unit = bench.size, "architectures/s"
     for space in size.spaces:
         drawn = candidates(size, space)

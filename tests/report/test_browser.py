@@ -86,7 +86,9 @@ def requests(browser: Any) -> set[str]:
 def point(browser: Any, selector: str, x: float, y: float) -> None:
     """Move the pointer to a place of an element, in shares of its width and height."""
     element = one(browser, selector)
-    browser.execute_script("arguments[0].scrollIntoView({block: 'center'})", element)
+    browser.execute_script(
+        "arguments[0].scrollIntoView({block: 'center', behavior: 'instant'})", element
+    )
     size = element.rect
     actions = webdriver.ActionChains(browser)
     dx, dy = (x - 0.5) * size["width"], (y - 0.5) * size["height"]
@@ -160,7 +162,9 @@ def test_a_class_is_shown_alone(show: Open) -> None:
     mask = "return document.querySelector('.mask').hidden"
     assert page.execute_script(mask) is True
     button = one(page, ".legend button[data-number='2']")
-    page.execute_script("arguments[0].scrollIntoView({block: 'center'})", button)
+    page.execute_script(
+        "arguments[0].scrollIntoView({block: 'center', behavior: 'instant'})", button
+    )
     button.click()
     assert button.get_attribute("aria-pressed") == "true"
     assert page.execute_script(mask) is False

@@ -47,13 +47,21 @@ def cut(name: str, full: Tensor, wanted: torch.Size) -> Tensor:
 
 def put(name: str, full: Tensor, part: Tensor) -> None:
     """Write a slice into `full`, where `cut` would find it; a view of `full` is there already."""
-    if part.untyped_storage().data_ptr() == full.untyped_storage().data_ptr():
+    if part is full or _share(part, full):
         return
     for block in product(*map(_with_offsets, runs_of(name, full.shape, part.shape))):
         to, of = full, part
         for axis, (start, offset, length) in enumerate(block):
             to, of = to.narrow(axis, start, length), of.narrow(axis, offset, length)
         to.copy_(of)
+
+
+def _share(one: Tensor, other: Tensor) -> bool:
+    """Whether two tensors have one memory; False where a tensor does not tell."""
+    try:
+        return one.untyped_storage().data_ptr() == other.untyped_storage().data_ptr()
+    except RuntimeError:
+        return False
 
 
 def _with_offsets(runs: tuple[Run, ...]) -> list[tuple[int, int, int]]:

@@ -49,7 +49,7 @@ def scores(device: str) -> dict[str, list[dict[str, float]]]:
 def road(device: str, out: str) -> float:
     """Test OA of a tiny search with a race."""
     cube, labels = small_scene()
-    recipe = Recipe(epochs=1, alignment=0.1, class_weights=0.5, band_dropout=0.1)
+    recipe = Recipe(epochs=1, class_weights=0.5, band_dropout=0.1)
     config = RunConfig(
         budget="100K-params",
         proxy="dss",

@@ -1,5 +1,6 @@
 """The race: rungs, folds, failures, and what is there already."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -260,3 +261,12 @@ def test_a_rung_goes_on_where_the_one_before_ended(store: EvaluationStore, tmp_p
         assert without_time(other) == without_time(store)
     assert max(seen) == 5
     assert not folder.exists()
+
+
+def test_a_recipe_that_a_network_cannot_follow_is_its_own_failure(store: EvaluationStore) -> None:
+    """Alignment needs a class token, which not every network has."""
+    task = race_task(epochs=2)
+    aligned = {name: replace(recipe, alignment=0.1) for name, recipe in task.recipes.items()}
+    with pytest.raises(InputError, match="every finalist failed; the first: recipe alignment"):
+        race(replace(task, recipes=aligned), ranked(3), store, finalists=3, steps=3, workers=1)
+    assert all("recipe alignment" in item.reason for item in store.trainings())

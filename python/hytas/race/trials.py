@@ -18,7 +18,6 @@ from hytas.race.workers import Workers
 from hytas.search import Training
 from hytas.tensors import read_tensors
 from hytas.train import (
-    DivergedError,
     LabelledPixels,
     Recipe,
     Schedule,
@@ -61,8 +60,8 @@ def run_trials(
 ) -> Iterator[Training]:
     """Train each racer to the length of a rung; yield trainings in the order they end.
 
-    A training that diverges or runs out of memory has no figures but a reason: it is one racer's
-    failure, not the race's.
+    A training that diverges, runs out of memory, or has a recipe that its network cannot follow
+    has no figures but a reason: it is one racer's failure, not the race's.
 
     Raises:
         OSError: a process that trained was killed.
@@ -118,9 +117,9 @@ def _train_racer(trial: Trial, network: nn.Module, steps: int, fold: _Fold) -> T
     figures: dict[str, float] = {}
     try:
         figures = _figures(network, fold)
-    except (DivergedError, MemoryError, RuntimeError) as error:
+    except (InputError, MemoryError, RuntimeError) as error:
         reason = one_line(error)
-        if not isinstance(error, DivergedError) and not is_out_of_memory(reason):
+        if not isinstance(error, InputError) and not is_out_of_memory(reason):
             raise
     if reason and fold.device.type == "cuda":
         torch.cuda.empty_cache()  # for the next racer

@@ -258,7 +258,7 @@ training_options = _together(
         metavar="NAME=VALUE",
         help="Setting of the race and the final training, such as mixup=0.4 or class_weights=1; "
         "or a preset of augmentation: plain, light or full. Repeatable: of several presets, the "
-        "race finds the best.  [default: plain and full]",
+        "race finds the best.  [default: full and plain; without a race, full]",
     ),
     smooth_option(("auto", "guided", "none"), "by validation pixels", "auto"),
 )

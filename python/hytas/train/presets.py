@@ -23,8 +23,8 @@ PRESETS: dict[str, dict[str, Any]] = {
     "light": PLAIN | {"flips": True, "mixup": 0.2},
     "full": {},
 }
-USUAL_PRESETS = ("plain", "full")
-"""Those that race."""
+USUAL_PRESETS = ("full", "plain")
+"""Those that race. Without a race it is the first, which attention needs more than others do."""
 
 
 def preset_names(text: str) -> list[str]:

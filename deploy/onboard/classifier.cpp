@@ -101,8 +101,8 @@ void check_ends(const ModelFile& model, const Card& card) {
     if (outputs.size() >= 2 && outputs[0].element != int32_element)
         throw Error("model: its class ids are not of type int32: it was not written by `hytas export`");
     if (inputs.size() != 1 || !is(inputs[0], "tile", static_cast<std::uint64_t>(card.type->onnx), {-1, -1, card.bands}) ||
-        outputs.size() != (card.guide ? 3 : 2) ||
-        !is(outputs[0], "classes", int32_element, {-1, -1}) || !is(outputs[1], "confidence", float_element, {-1, -1}) ||
+        outputs.size() != (card.guide ? 3 : 2) || !is(outputs[0], "classes", int32_element, {-1, -1}) ||
+        !is(outputs[1], "confidence", float_element, {-1, -1}) ||
         (card.guide && !is(outputs[2], "probabilities", float_element, {-1, -1, static_cast<std::int64_t>(card.ids.size())})))
         throw Error("model: its graph does not take and give what its metadata say: it was not written by `hytas export`");
 }
@@ -112,8 +112,7 @@ void read_guide(const ModelFile& model, Card& card) {
     const std::string smoothing = model.metadata("hytas.smoothing").value_or("null"), key = "smoothing";
     if (smoothing == "null") return;
     const std::vector<std::string> method = parse_strings(parse_member(smoothing, "method", key), key);
-    if (method.size() != 1 || (method[0] != "guided" && method[0] != "none"))
-        throw Error("model: its metadata are broken: smoothing must be guided or none");
+    if (method.size() != 1 || (method[0] != "guided" && method[0] != "none")) throw Error("model: its metadata are broken: smoothing must be guided or none");
     card.smooth = method[0] == "guided";
     Guide guide;
     guide.radius = parse_integer(parse_member(smoothing, "radius", key), key);

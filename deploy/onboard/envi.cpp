@@ -132,7 +132,8 @@ void EnviCube::read_wavelengths() {
         wavelengths_.clear();
         if (bands_ > 1) note_ = header_ + ": its list of wavelengths is not used: " + reason;
     };
-    if (units != fields_.end() && !is_length_unit(units->second)) return unused("wavelength units = " + units->second + ": nanometers or micrometers are needed");
+    if (units != fields_.end() && !is_length_unit(units->second))
+        return unused("wavelength units = " + units->second + ": nanometers or micrometers are needed");
     const std::vector<std::string> texts = parts(listed->second);
     if (texts.size() != static_cast<std::size_t>(bands_)) return unused(std::to_string(texts.size()) + " values for " + std::to_string(bands_) + " bands");
     for (const std::string& text : texts) {

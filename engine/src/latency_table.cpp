@@ -255,7 +255,8 @@ class LatencyReader {
     // Many parts over many combinations would take too long to add up.
     void check_steps(std::size_t parts, std::size_t combinations) const {
         if (parts > most_steps / std::max<std::size_t>(1, combinations))
-            fail("takes more than 268,435,456 steps to add up: " + std::to_string(parts) + " parts over " + std::to_string(combinations) + " combinations of genes");
+            fail("takes more than 268,435,456 steps to add up: " + std::to_string(parts) + " parts over " + std::to_string(combinations) +
+                 " combinations of genes");
     }
 
     void add_global(const std::vector<Part>& parts, std::vector<std::int64_t>& into) const {

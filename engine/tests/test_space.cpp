@@ -255,12 +255,14 @@ TEST_CASE("latency tables: sums of rounded-up rows, parts add up") {
 TEST_CASE("latency tables: a row with lists holds for every combination of their values") {
     const SpacePtr plain = small_space();
     const auto table = [](const std::string& global, const std::string& layers) {
-        return R"({"format": "hytas-latency", "version": 1, "space": "small", "unit": "ns", "global": [)" + global + R"(], "layers": {"depth": [)" + layers + "]}}";
+        return R"({"format": "hytas-latency", "version": 1, "space": "small", "unit": "ns", "global": [)" + global + R"(], "layers": {"depth": [)" + layers +
+               "]}}";
     };
     const auto row = [](const std::string& when, const std::string& cost) { return R"({"when": {)" + when + R"(}, "cost": )" + cost + "}"; };
     const std::string plain_rows = row(R"("kind": "plain", "pair[0]": [1, 2])", "5");
     const std::string wide_rows = row(R"("pair[0]": [2], "kind": "wide")", "7") + "," + row(R"("kind": ["wide"], "pair[0]": 1)", "6");
-    const std::string layers = row(R"("ratio": [2, 1], "head": 3)", "10") + "," + row(R"("head": [3, 5], "ratio": 1.5)", "20") + "," + row(R"("ratio": [1, 2], "head": 5)", "30");
+    const std::string layers =
+        row(R"("ratio": [2, 1], "head": 3)", "10") + "," + row(R"("head": [3, 5], "ratio": 1.5)", "20") + "," + row(R"("ratio": [1, 2], "head": 5)", "30");
     const std::string lists = table(plain_rows + "," + wide_rows, layers);
     std::string each;  // the same costs, a row for every combination
     for (const char* head : {"3", "5"})
@@ -288,7 +290,8 @@ TEST_CASE("latency tables: a row with lists holds for every combination of their
     CHECK(refused("", row(R"("head": [3, [5]])", "1")).find("head [5] is not one of its values") != std::string::npos);
     CHECK(refused("", row(R"("head": [3, 4])", "1")).find("head 4 is not one of its values") != std::string::npos);
     CHECK(refused("", row(R"("ratio": [1, 2], "head": 3)", "1")).find("has 2 of the 6 combinations of head, ratio") != std::string::npos);
-    CHECK(refused("", layers + "," + row(R"("ratio": [2, 1.5], "head": [5])", "1")).find(R"(two rows have the same "when" {"ratio":2,"head":5})") != std::string::npos);
+    CHECK(refused("", layers + "," + row(R"("ratio": [2, 1.5], "head": [5])", "1")).find(R"(two rows have the same "when" {"ratio":2,"head":5})") !=
+          std::string::npos);
     CHECK(refused(row(R"("kind": ["plain", "wide"])", "1") + "," + row(R"("kind": "wide")", "1"), "").find(R"("when" {"kind":"wide"})") != std::string::npos);
 }
 
@@ -311,7 +314,8 @@ TEST_CASE("latency tables: few rows cannot ask for much memory or many steps") {
     const SearchSpace space = SearchSpace::parse(text, {});
     const auto row = [&](const std::string& names) {
         std::string when;
-        for (const char name : names) when += (when.empty() ? "\"" : ", \"") + (name == 'H' ? "head" : std::string(1, name)) + "\": " + values(name == 'H' ? 'h' : name);
+        for (const char name : names)
+            when += (when.empty() ? "\"" : ", \"") + (name == 'H' ? "head" : std::string(1, name)) + "\": " + values(name == 'H' ? 'h' : name);
         return R"({"when": {)" + when + R"(}, "cost": 1})";
     };
     const auto refused = [&](const std::string& global, const std::string& layers) {

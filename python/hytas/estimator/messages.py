@@ -11,6 +11,7 @@ _PHRASES = (
     (re.compile(r"say --unlabelled \S+"), "set them to 0 in labels"),
     (re.compile(r"say --zero-is-a-class"), "add 1 to all labels"),
     (re.compile(r"use --force"), "use force=True"),
+    (re.compile(r"give --supernet FILE.*"), "choose another proxy"),
     (re.compile(r"`hytas (?:search|train)[^`]*`"), "`fit`"),
     (re.compile(r"`hytas export[^`]*`"), "`export`"),
 )
@@ -25,6 +26,7 @@ _ARGUMENTS = {
     "scene": "cube",
     "patches": "cube",
     "provider": "device",
+    "supernet": "proxy",
     "out": "work_dir",
 }
 _SUBJECT = re.compile(rf"^({'|'.join(_ARGUMENTS)})(?=[: ])")

@@ -452,6 +452,7 @@ def plain_scorer(size: Size, name: str, device: str) -> Scorer:
     from torch.nn.attention import SDPBackend, sdpa_kernel
 
     import hytas
+    from hytas.models.layers import Attention
 
     shape = hytas.InputShape(*size.shape)
     patches, labels = (tensor.to(device) for tensor in labelled_batch(size))
@@ -474,7 +475,8 @@ def plain_scorer(size: Size, name: str, device: str) -> Scorer:
         if name == "snip":
             return float(sum(salient.values()))
         attention = [n for n in linear if "attention" in n]
-        assert attention, f"no linear layer of {architecture} is called attention"
+        attends = any(isinstance(module, Attention) for module in network.modules())
+        assert attends == bool(attention), f"the attention of {architecture} has another name"
         for n in attention:
             nuclear = (torch.linalg.svdvals(m.detach()).sum() for m in (grads[n], linear[n]))
             salient[n] = math.prod(nuclear)

@@ -120,12 +120,7 @@ def classify(
     source = source._replace(nodata=nodata)
     identity = {**_identity(model, deployed, source, cube_key), "smooth": smooth}
     report: dict[str, Any] = {"model": str(model), "scene": str(scene), "out": str(out)}
-    report["notes"] = [
-        *deployed.notes,
-        *source.notes,
-        *_filled(source.cube, nodata, deployed),
-        *_undrawn(outputs.values(), deployed),
-    ]
+    report["notes"] = _notes(deployed, source, outputs)
     with open_journal(out, identity, (height, width)) as journal:
         report["notes"] += _damage(journal)
         report |= _run(deployed, source, journal, tile_rows, smooth, as_json)
@@ -136,6 +131,16 @@ def classify(
             write_confidence(confidence, result, deployed.card, source.geo, lookup)
             report["confidence"] = str(confidence)
     echo(json.dumps(report, indent=2) if as_json else _text(report))
+
+
+def _notes(deployed: "DeployedModel", source: "Source", outputs: Mapping[str, Path]) -> list[str]:
+    """Collect what is to be said of the model, the scene and the files, before work begins."""
+    return [
+        *deployed.notes,
+        *source.notes,
+        *_filled(source.cube, source.nodata, deployed),
+        *_undrawn(outputs.values(), deployed),
+    ]
 
 
 def _identity(

@@ -1,7 +1,7 @@
 """`hytas references`: fit the methods that a searched network has to beat, on the same pixels."""
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -67,11 +67,7 @@ def references(
     from hytas.references import METHODS, ReferenceSettings, Results, parse_methods, run_references
 
     chosen = parse_methods(methods)
-    if out is not None:
-        check_folder(out, f"--out {out}")
-    for name, value, least in (("seeds", seeds, 1), ("network steps", network_steps, 1)):
-        if value is not None and value < least:
-            raise InputError(f"{name} {value}: must be {least} or more")
+    _check(out, {"seeds": seeds, "network steps": network_steps})
     from hytas.run import RunConfig
     from hytas.run.context import choose_device
 
@@ -102,6 +98,15 @@ def references(
     finally:
         console.close()
     echo(json.dumps(found, indent=1, allow_nan=False) if as_json else _text(found))
+
+
+def _check(out: Path | None, counts: Mapping[str, int | None]) -> None:
+    """Refuse a file without a folder, and counts below 1."""
+    if out is not None:
+        check_folder(out, f"--out {out}")
+    for name, value in counts.items():
+        if value is not None and value < 1:
+            raise InputError(f"{name} {value}: must be 1 or more")
 
 
 def _shower(console: Live) -> Callable[[str, int, str, int, int], None]:

@@ -66,21 +66,12 @@ def race(
     with Workers(workers) as pool:
         trainer = _Trainer(task, store, pool, merit, tell)
         for number, rung in enumerate(plan_rungs(len(chosen), steps, task.final_steps)):
-            left: list[Racer] = []
-            while waiting and not left:
-                count = rung.finalists if number else len(waiting)
-                running, waiting = waiting[:count], waiting[count:]
-                results = trainer.train(running, rung)
-                for result in results:
-                    found.setdefault(result.key, []).append(result)
-                left = one_each(best_first(running, found, merit))
-            waiting = left
+            waiting = trainer.survivors(waiting, rung, found, everyone=number == 0)
             task.keep_checkpoints(racer.key for racer in waiting)
     task.keep_checkpoints(())
     if not waiting:
-        raise InputError(
-            f"race: the training of every finalist failed; the first: {results[0].reason}"
-        )
+        reason = next(last.reason for *_, last in found.values() if last.reason)
+        raise InputError(f"race: the training of every finalist failed; the first: {reason}")
     return waiting[0]
 
 
@@ -93,6 +84,31 @@ class _Trainer:
     workers: Workers
     ranking: Ranking
     tell: Tell
+
+    def survivors(
+        self,
+        waiting: list[Racer],
+        rung: Rung,
+        found: dict[Key, list[RungResult]],
+        *,
+        everyone: bool,
+    ) -> list[Racer]:
+        """Train the first of those that wait, the next ones if all fail; return the best first.
+
+        Args:
+            waiting: the best first.
+            rung: of the race.
+            found: results of the rungs so far; those of this rung are added.
+            everyone: train all that wait, each finalist with each recipe.
+        """
+        left: list[Racer] = []
+        while waiting and not left:
+            count = len(waiting) if everyone else rung.finalists
+            running, waiting = waiting[:count], waiting[count:]
+            for result in self.train(running, rung):
+                found.setdefault(result.key, []).append(result)
+            left = one_each(best_first(running, found, self.ranking))
+        return left
 
     def train(self, racers: Sequence[Racer], rung: Rung) -> list[RungResult]:
         """Return what each of `racers` reaches in a rung, in their order."""

@@ -279,6 +279,19 @@ device_option = click.option(
     help="Where to score and train; auto uses a GPU if there is one.",
 )
 
+
+def budgets_option(help_text: str) -> Callable[[Command], Command]:
+    """Return --budget, which must be given and may be repeated: the argument `budgets`."""
+    return click.option(
+        "--budget",
+        "budgets",
+        type=BudgetType(),
+        multiple=True,
+        required=True,
+        help=help_text,
+    )
+
+
 json_option = click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
 
 

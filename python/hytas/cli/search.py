@@ -31,13 +31,8 @@ STRATEGIES = {name: facts for name, facts in strategies().items() if not facts["
 
 
 @click.command(cls=ConfiguredCommand)
-@click.option(
-    "--budget",
-    "budgets",
-    type=options.BudgetType(),
-    multiple=True,
-    required=True,
-    help="What the model may cost, such as 2M-params, 1.5M..2M-params or 500M-macs; repeatable.",
+@options.budgets_option(
+    "What the model may cost, such as 2M-params, 1.5M..2M-params or 500M-macs; repeatable."
 )
 @options.scene_options(required=False)
 @click.option(

@@ -239,14 +239,7 @@ def cost(
 
 
 @space.command()
-@click.option(
-    "--budget",
-    "budgets",
-    type=options.BudgetType(),
-    multiple=True,
-    required=True,
-    help="The constraint: only subnets inside it count.",
-)
+@options.budgets_option("The constraint: only subnets inside it count.")
 @options.scene_options(required=False)
 @click.option("--space", default=DEFAULT_SPACE, show_default=True, help="Space to begin with.")
 @click.option("--out", required=True, help="Space file to write; its rounds lie beside it.")

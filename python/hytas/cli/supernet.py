@@ -22,13 +22,8 @@ def supernet() -> None:
 
 
 @supernet.command()
-@click.option(
-    "--budget",
-    "budgets",
-    type=options.BudgetType(),
-    multiple=True,
-    required=True,
-    help="The range that subnets are drawn from: 20K..500K-params; repeat for several.",
+@options.budgets_option(
+    "The range that subnets are drawn from: 20K..500K-params; repeat for several."
 )
 @options.scene_options(required=False)
 @click.option(
@@ -115,13 +110,8 @@ def train(
 
 @supernet.command()
 @click.argument("folder")
-@click.option(
-    "--budget",
-    "budgets",
-    type=options.BudgetType(),
-    multiple=True,
-    required=True,
-    help="A subnet is exported for each: 50K-params, 3ms-latency@t.json; repeatable.",
+@options.budgets_option(
+    "A subnet is exported for each: 50K-params, 3ms-latency@t.json; repeatable."
 )
 @click.option(
     "--alone", is_flag=True, help="Train each architecture alone, too, for as many steps."
@@ -188,14 +178,7 @@ def _print_family(members: "list[Member]") -> None:
 
 @supernet.command()
 @click.argument("folder")
-@click.option(
-    "--budget",
-    "budgets",
-    type=options.BudgetType(),
-    multiple=True,
-    required=True,
-    help="Subnets of like size are drawn inside it: 60K..140K-params.",
-)
+@options.budgets_option("Subnets of like size are drawn inside it: 60K..140K-params.")
 @click.option("--count", type=int, default=20, show_default=True, help="Subnets to draw.")
 @options.device_option
 @options.json_option

@@ -25,6 +25,15 @@ def test_list_names_every_space(capsys: pytest.CaptureFixture[str]) -> None:
     assert "793,920,596,262,912" in hytas(capsys, "list")[1]
 
 
+def test_list_says_for_which_data_a_space_has_networks(capsys: pytest.CaptureFixture[str]) -> None:
+    spaces = {one["name"]: one for one in json.loads(hytas(capsys, "list", "--json")[1])}
+    assert spaces["hytas-wide"]["networks_for"] == "scenes"
+    assert spaces["s3"]["networks_for"] == "images"
+    text = hytas(capsys, "list")[1]
+    assert text.count("networks: for images") == 9
+    assert text.count("networks: for scenes") == 2
+
+
 def test_count_is_exact(capsys: pytest.CaptureFixture[str]) -> None:
     budget = ("--budget", "5.40M..5.41M-params")
     assert hytas(capsys, "count", "--space", "autoformer-tiny", *budget)[1] == (

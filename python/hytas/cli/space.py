@@ -75,7 +75,10 @@ def space() -> None:
 
 
 def _description(space: "SearchSpace") -> dict[str, Any]:
+    from hytas.spaces.shape import DATA_OF
+
     return {
+        "networks_for": DATA_OF.get(space.name),
         "name": space.name,
         "about": space.about,
         "size": space.size(),
@@ -88,8 +91,9 @@ def _description(space: "SearchSpace") -> dict[str, Any]:
 @space.command("list")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def list_spaces(as_json: bool) -> None:
-    """List the built-in spaces with their numbers of architectures."""
+    """List the built-in spaces: their numbers of architectures, and the data of their networks."""
     from hytas._engine import SearchSpace, builtin_spaces
+    from hytas.spaces.shape import DATA_OF
 
     spaces = [SearchSpace.builtin(name) for name in builtin_spaces()]
     if as_json:
@@ -98,6 +102,7 @@ def list_spaces(as_json: bool) -> None:
     for one in spaces:
         click.echo(f"{one.name:17} {one.size():,} architectures")
         click.echo(f"    {one.about}")
+        click.echo(f"    networks: {'for ' + DATA_OF[one.name] if one.name in DATA_OF else 'none'}")
         click.echo(f"    genes: {', '.join(gene['name'] for gene in one.genes)}")
         click.echo(f"    variables: {_values(one)}")
         click.echo(f"    costs: {', '.join(one.cost_names)}")

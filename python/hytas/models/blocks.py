@@ -14,6 +14,7 @@ from torch import Tensor, nn
 
 from hytas.errors import InputError
 from hytas.models.layers import Attention, depthwise, over_grid
+from hytas.models.places import RelativePositions
 from hytas.spaces import mlp_width
 
 ATTENTION, NO_MIXER = "attention", "none"
@@ -46,12 +47,17 @@ class Layers(NamedTuple):
         mlp: width of each layer's MLP, or of its expanded tokens, over E.
         mixer: "attention", "conv3", "conv5" (depthwise convolutions) or "none".
         gate: whether expanded tokens are multiplied by a gate.
+        head_dim: width of a head of attention without a gate; see `Attention`.
+        reach: of its relative positions on a square grid of tokens behind a class token, in
+            tokens; 0 for none.
     """
 
     heads: Sequence[int]
     mlp: Sequence[float]
     mixer: str = ATTENTION
     gate: bool = False
+    head_dim: int | None = None
+    reach: int = 0
 
     @property
     def attends(self) -> bool:
@@ -80,13 +86,24 @@ class Layer(nn.Module):
 
 
 class Block(Layer):
-    """A pre-norm transformer layer: attention, then a GELU MLP of width floor(E * mlp_ratio)."""
+    """A pre-norm transformer layer: attention, then a GELU MLP of width floor(E * mlp_ratio).
 
-    def __init__(self, embed_dim: int, heads: int, mlp_ratio: float, drop: Drop = NO_DROP) -> None:
+    Args:
+        embed_dim: width E of a token.
+        attention: number of heads, or a module in place of the usual attention.
+        mlp_ratio: width of the MLP over E.
+        drop: what training drops.
+    """
+
+    def __init__(
+        self, embed_dim: int, attention: int | Attention, mlp_ratio: float, drop: Drop = NO_DROP
+    ) -> None:
         super().__init__(drop)
         hidden = mlp_width(embed_dim, mlp_ratio)
+        if isinstance(attention, int):
+            attention = Attention(embed_dim, attention)
         self.norm1 = nn.LayerNorm(embed_dim)
-        self.attention = Attention(embed_dim, heads)
+        self.attention = attention
         self.norm2 = nn.LayerNorm(embed_dim)
         self.fc1 = nn.Linear(embed_dim, hidden)
         self.fc2 = nn.Linear(hidden, embed_dim)
@@ -169,6 +186,11 @@ class MixerBlock(Layer):
         return mixed if read is None else mixed[:, read]
 
 
+def of_layer(drop: Drop, index: int, depth: int) -> Drop:
+    """Return what training drops in layer `index` of `depth`, from what it drops in the last."""
+    return drop._replace(path=drop.path * index / max(1, depth - 1))
+
+
 def layer_of(
     layers: Layers, index: int, embed_dim: int, grid: Sequence[int], drop: Drop = NO_DROP
 ) -> Block | MixerBlock:
@@ -181,9 +203,10 @@ def layer_of(
         grid: sizes of the grid that the tokens lie on.
         drop: what training drops in the last layer.
     """
-    depth = len(layers.heads)
-    drop = drop._replace(path=drop.path * index / max(1, depth - 1))
+    drop = of_layer(drop, index, len(layers.heads))
     heads, ratio = layers.heads[index], layers.mlp[index]
     if layers.attends and not layers.gate:
-        return Block(embed_dim, heads, ratio, drop)
+        side, dim = grid[0], layers.head_dim or embed_dim // heads
+        places = RelativePositions(side, layers.reach, dim) if layers.reach else None
+        return Block(embed_dim, Attention(embed_dim, heads, layers.head_dim, places), ratio, drop)
     return MixerBlock(embed_dim, layers.mixer, layers.gate, heads, ratio, grid, drop)

@@ -13,7 +13,7 @@ from hytas.models.layers import PixelEmbedding, SpectralEmbedding
 from hytas.models.network import Network
 from hytas.models.streams import TokenStream
 from hytas.models.table import build_network, count_parameters
-from hytas.spaces.shape import InputShape
+from hytas.spaces.shape import Shape
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,7 @@ class LayerCost:
     macs: int
 
 
-def counted_cost(architecture: Mapping[str, Any], shape: InputShape, name: str) -> float:
+def counted_cost(architecture: Mapping[str, Any], shape: Shape, name: str) -> float:
     """Return the parameters ("params"), or the multiply-accumulates for one patch ("macs").
 
     Raises:
@@ -48,7 +48,7 @@ def counted_cost(architecture: Mapping[str, Any], shape: InputShape, name: str) 
     return float(_counter(network, shape).get_total_flops()) / 2.0
 
 
-def counted_layers(architecture: Mapping[str, Any], shape: InputShape) -> list[LayerCost]:
+def counted_layers(architecture: Mapping[str, Any], shape: Shape) -> list[LayerCost]:
     """Return the parts of the network in the order in which they compute.
 
     Every token is counted in every layer, as the formulas of the spaces do. The network that ships
@@ -95,13 +95,13 @@ def _parts(
     yield from (("", name, part) for name, part in waiting)
 
 
-def _counter(network: nn.Module, shape: InputShape) -> FlopCounterMode:
+def _counter(network: nn.Module, shape: Shape) -> FlopCounterMode:
     """What counted one patch's way through a network on the meta device.
 
     There nothing is computed; and a CPU's attention kernel would not be counted.
     """
     with torch.device("meta"):
-        patch = torch.empty(1, shape.patch_size, shape.patch_size, shape.bands)
+        patch = torch.empty(1, shape.side, shape.side, shape.bands)
         counter = FlopCounterMode(display=False)
         with torch.no_grad(), counter:
             network(patch)

@@ -34,6 +34,10 @@ class Law(NamedTuple):
     scale: float
 
 
+class Placed(nn.Module):
+    """A module whose own parameters are tokens and positions, drawn as those of a ViT."""
+
+
 @contextmanager
 def attention_written_out(foreign: bool = False) -> Iterator[None]:
     """Compute attention by plain products while the context lasts, in this thread.
@@ -53,11 +57,40 @@ def attention_written_out(foreign: bool = False) -> Iterator[None]:
         _WRITTEN_OUT.reset(token)
 
 
-def attend(query: Tensor, key: Tensor, value: Tensor) -> Tensor:
-    """Return softmax(q k') v for q (N, h, Q, d), k and v (N, h, T, d), the scale inside q."""
-    if _WRITTEN_OUT.get():
-        return torch.softmax(query @ key.transpose(-2, -1), dim=-1) @ value
-    return F.scaled_dot_product_attention(query, key, value, scale=1.0)
+class Seen(NamedTuple):
+    """What attention adds because of where tokens lie: a key, seen from a query.
+
+    Attributes:
+        bias: (h, Q, T) or (N, h, Q, T), added to the logits; None for none.
+        keys: (Q, T, d), added to the key; None for none.
+        values: (Q, T, d), added to the value; None for none.
+    """
+
+    bias: Tensor | None = None
+    keys: Tensor | None = None
+    values: Tensor | None = None
+
+
+NOWHERE = Seen()
+
+
+def attend(query: Tensor, key: Tensor, value: Tensor, seen: Seen = NOWHERE) -> Tensor:
+    """Return softmax(q k') v for q (N, h, Q, d), k and v (N, h, T, d), the scale inside q.
+
+    `seen` adds to k and v, and to the logits, what depends on where tokens lie.
+    """
+    bias = seen.bias
+    if seen.keys is not None:
+        moved = torch.einsum("nhqd,qtd->nhqt", query, seen.keys)
+        bias = moved if bias is None else bias + moved
+    if not _WRITTEN_OUT.get() and seen.values is None:
+        return F.scaled_dot_product_attention(query, key, value, attn_mask=bias, scale=1.0)
+    logits = query @ key.transpose(-2, -1)
+    weights = torch.softmax(logits if bias is None else logits + bias, dim=-1)
+    found = weights @ value
+    if seen.values is not None:
+        found = found + torch.einsum("nhqt,qtd->nhqd", weights, seen.values)
+    return found
 
 
 def probabilities(logits: Tensor, temperature: float = 1.0) -> Tensor:
@@ -180,25 +213,52 @@ class QueryKeyValue(nn.Linear):
         inner = self.out_features // 3
         query, key = self.weight[:inner], self.weight[inner : 2 * inner]
         value = self.weight[2 * inner :]
-        return F.linear(asking, query * scale), F.linear(tokens, key), F.linear(tokens, value)
+        if self.bias is None:
+            return F.linear(asking, query * scale), F.linear(tokens, key), F.linear(tokens, value)
+        of_query, of_key, of_value = self.bias.chunk(3)
+        return (
+            F.linear(asking, query * scale, of_query * scale),
+            F.linear(tokens, key, of_key),
+            F.linear(tokens, value, of_value),
+        )
 
 
 class Attention(nn.Module):
-    """Multi-head self-attention of inner width q = heads * (E // heads), as HyTAS truncates it."""
+    """Multi-head self-attention.
 
-    def __init__(self, embed_dim: int, heads: int) -> None:
+    Args:
+        embed_dim: width E of a token.
+        heads: number of heads.
+        head_dim: width of a head, as in ViTs, whose queries, keys and values have a bias. None is
+            E // heads, as HyTAS truncates it, without a bias.
+        places: module that says what attention adds because of where tokens lie (`Seen`), for the
+            tokens of `read`.
+    """
+
+    def __init__(
+        self,
+        embed_dim: int,
+        heads: int,
+        head_dim: int | None = None,
+        places: nn.Module | None = None,
+    ) -> None:
         super().__init__()
         self.heads = heads
-        self.head_dim = embed_dim // heads
+        self.head_dim = head_dim or embed_dim // heads
         inner = heads * self.head_dim
-        self.qkv = QueryKeyValue(embed_dim, 3 * inner, bias=False)
+        self.qkv = QueryKeyValue(embed_dim, 3 * inner, bias=head_dim is not None)
         self.proj = nn.Linear(inner, embed_dim)
+        self.places = places
 
     def forward(self, tokens: Tensor, read: slice | None = None) -> Tensor:
         """(N, T, E) -> (N, Q, E): the tokens of `read`, all without it, each attending to all."""
+        return self.mixed(tokens, read, NOWHERE if self.places is None else self.places(read))
+
+    def mixed(self, tokens: Tensor, read: slice | None, seen: Seen) -> Tensor:
+        """The same, with what is added because of where tokens lie."""
         asking = tokens if read is None else tokens[:, read]
         query, key, value = map(self._split, self.qkv(tokens, asking, self.head_dim**-0.5))
-        joined: Tensor = self.proj(attend(query, key, value).transpose(1, 2).flatten(2))
+        joined: Tensor = self.proj(attend(query, key, value, seen).transpose(1, 2).flatten(2))
         return joined
 
     def _split(self, projected: Tensor) -> Tensor:

@@ -14,9 +14,9 @@ from torch import Tensor
 
 from hytas.errors import InputError
 from hytas.models.blocks import NO_DROP
-from hytas.models.table import NETWORKS
+from hytas.models.table import NETWORKS, check_data
 from hytas.spaces.opening import builtin_space
-from hytas.spaces.shape import InputShape
+from hytas.spaces.shape import Shape
 
 PREFIX, THIRDS, CENTRE, GRID, TOKENS = "prefix", "thirds", "centre", "grid", "tokens"
 """What is kept along an axis. "prefix": the leading entries. "thirds": the leading rows of the
@@ -30,6 +30,7 @@ RULES: dict[str, tuple[str, ...]] = {
     "qkv.bias": (THIRDS,),
     "band_embed.project.weight": (PREFIX, GRID, CENTRE),
     "near.weight": (PREFIX, PREFIX, CENTRE, CENTRE),
+    "window_bias": (PREFIX, CENTRE, CENTRE),
     "pixel_stream.position": (PREFIX, TOKENS),
 }
 # The same for the fusions of the pixels' stream, by number of axes: weight (2, T, T), bias (T,).
@@ -93,7 +94,7 @@ def _middle(have: int, wanted: int, device: torch.device) -> Tensor:
 
 
 @lru_cache(maxsize=8)
-def full_sizes(space: str, shape: InputShape) -> Mapping[str, torch.Size]:
+def full_sizes(space: str, shape: Shape) -> Mapping[str, torch.Size]:
     """Return the size of every parameter in the largest network of a built-in space, by name.
 
     It is the largest size along each axis over `_extremes`; a test checks that every architecture
@@ -102,6 +103,7 @@ def full_sizes(space: str, shape: InputShape) -> Mapping[str, torch.Size]:
     opened = builtin_space(space, tuple(shape.variables().items()))
     if opened is None or space not in NETWORKS:
         return {}
+    check_data(space, shape)
     largest: dict[str, torch.Size] = {}
     for architecture in _extremes(opened.genes):
         with torch.device("meta"):
@@ -116,6 +118,7 @@ def _extremes(genes: Sequence[Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
     """Yield the architecture with every gene at its largest value, and those with one gene changed.
 
     A gene of numbers changes to its smallest value, a gene of labels from its last to each other.
+    One with a value for each stage also changes in one stage alone.
     """
     top = {gene["name"]: _ends(gene)[-1] for gene in genes}
     for gene in genes:
@@ -129,6 +132,13 @@ def _ends(gene: Mapping[str, Any]) -> list[Any]:
     values = list(gene["values"])
     if isinstance(values[0], str):
         return values
+    if gene["length"] is not None and not isinstance(values[0], list):  # a value for each stage
+        high, low = max(values), min(values)
+        alone = [
+            [low if stage == changed else high for stage in range(gene["length"])]
+            for changed in range(gene["length"])
+        ]
+        return [*alone, low, high]
     if isinstance(values[0], list):  # the values of each layer
         return [[min(each) for each in values], [max(each) for each in values]]
     return [min(values), max(values)]

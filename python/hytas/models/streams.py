@@ -8,10 +8,10 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from hytas.models.blocks import Drop, Layers, layer_of
-from hytas.models.layers import DEVIATION, CrossLayerFusion, Law
+from hytas.models.layers import DEVIATION, CrossLayerFusion, Law, Placed
 
 
-class TokenStream(nn.Module):
+class TokenStream(Placed):
     """Tokens through layers of one kind, with CAF before each from the third on.
 
     A stream that attends has a class token and positions. One that does not has neither: its
@@ -94,7 +94,7 @@ def initialise(network: nn.Module) -> None:
     Convolutions and fusions keep torch's own uniform draws.
     """
     for module in network.modules():
-        if isinstance(module, TokenStream):
+        if isinstance(module, Placed):
             for parameter in module.parameters(recurse=False):
                 nn.init.trunc_normal_(parameter, std=DEVIATION)
         elif isinstance(module, nn.Linear):
@@ -115,7 +115,7 @@ def laws_of(network: nn.Module) -> dict[str, Law]:
 
 
 def _law(module: nn.Module, part: str) -> Law | None:
-    if isinstance(module, TokenStream):
+    if isinstance(module, Placed):
         return Law("normal", DEVIATION)
     if isinstance(module, nn.Linear):
         return Law("normal", DEVIATION) if part == "weight" else Law("constant", 0.0)

@@ -8,8 +8,11 @@ from torch import nn
 
 from hytas.errors import InputError
 from hytas.models.blocks import Drop, Layers
+from hytas.models.pit import PoolingTransformer
 from hytas.models.spectral import BAND, SpectralTransformer
-from hytas.spaces.shape import InputShape
+from hytas.models.swin import WindowLayers, WindowTransformer
+from hytas.models.vit import MEAN, VisionTransformer
+from hytas.spaces.shape import DATA_OF, IMAGES, ImageShape, InputShape, Shape
 
 Architecture = Mapping[str, Any]
 """`{"space": name, gene: value or list of values a layer, ...}`; JSON, and nothing but data."""
@@ -60,16 +63,89 @@ def _switch(gene: str, value: Any) -> bool:
     return bool(value == "yes")
 
 
-# search space -> its network. A new space is one function and one line.
-NETWORKS: dict[str, Callable[[Architecture, InputShape, Drop], nn.Module]] = {
+REACH = 14
+"""Of AutoFormer's relative positions, in patches."""
+
+
+def _vit(head_dim: int) -> Callable[[Architecture, ImageShape, Drop], nn.Module]:
+    """AutoFormer's network with heads of this width.
+
+    A space file may have the genes `pooling` (class or mean) and `relative` (yes or no).
+    """
+
+    def build(architecture: Architecture, shape: ImageShape, drop: Drop) -> nn.Module:
+        relative = _switch("relative", architecture.get("relative", "yes"))
+        layers = Layers(
+            architecture["num_heads"],
+            architecture["mlp_ratio"],
+            head_dim=head_dim,
+            reach=REACH if relative else 0,
+        )
+        return VisionTransformer(
+            shape,
+            embed_dim=architecture["embed_dim"],
+            layers=layers,
+            pooling=architecture.get("pooling", MEAN),
+            drop=drop,
+        )
+
+    return build
+
+
+def _pit(architecture: Architecture, shape: ImageShape, drop: Drop) -> nn.Module:
+    return PoolingTransformer(
+        shape,
+        base_dim=architecture["base_dim"],
+        depth=architecture["depth"],
+        num_heads=architecture["num_heads"],
+        mlp_ratio=architecture["mlp_ratio"],
+        drop=drop,
+    )
+
+
+def _s3(architecture: Architecture, shape: ImageShape, drop: Drop) -> nn.Module:
+    stages = [
+        WindowLayers(
+            architecture[f"num_heads_{number}"], architecture[f"mlp_ratio_{number}"], window
+        )
+        for number, window in enumerate(architecture["window"], start=1)
+    ]
+    return WindowTransformer(shape, embed_dim=architecture["embed_dim"], stages=stages, drop=drop)
+
+
+# search space -> its network. A new space is one function, one line, and its data in `DATA_OF`.
+NETWORKS: dict[str, Callable[[Architecture, Any, Drop], nn.Module]] = {
     "hytas": _hytas,
     "hytas-wide": _wide,
+    "autoformer": _vit(64),
+    "autoformer-mini": _vit(16),
+    "autoformer-tiny": _vit(64),
+    "autoformer-small": _vit(64),
+    "autoformer-base": _vit(64),
+    "pit-tiny": _pit,
+    "pit-xs": _pit,
+    "pit-small": _pit,
+    "s3": _s3,
 }
+
+
+def check_data(space: str, shape: Shape) -> None:
+    """Refuse a space that has no network, or has one for other data.
+
+    Raises:
+        InputError: as said.
+    """
+    if space not in NETWORKS:
+        raise InputError(f"architecture space {space!r}: not one of {', '.join(NETWORKS)}")
+    wanted = DATA_OF.get(space)
+    if wanted is not None and (wanted == IMAGES) != isinstance(shape, ImageShape):
+        given = "a set of images" if isinstance(shape, ImageShape) else "a scene"
+        raise InputError(f"space {space}: its networks take {wanted}, and the data are {given}")
 
 
 def build_network(
     architecture: Architecture,
-    shape: InputShape,
+    shape: Shape,
     *,
     drop_path: float = 0.0,
     dropout: float = 0.0,
@@ -90,20 +166,19 @@ def build_network(
         InputError: no network belongs to the architecture's space, or a gene has a value that the
             network does not know, as a space file may bring it.
     """
-    space = architecture.get("space")
-    if space not in NETWORKS:
-        raise InputError(f"architecture space {space!r}: not one of {', '.join(NETWORKS)}")
+    space = str(architecture.get("space"))
+    check_data(space, shape)
     with torch.random.fork_rng(devices=[]):
         torch.default_generator.manual_seed(seed)  # torch.manual_seed would reseed GPUs, too
         return NETWORKS[space](architecture, shape, Drop(drop_path, dropout))
 
 
-def patch_size_of(architecture: Architecture, shape: InputShape) -> int:
-    """Side of the patch that the network looks at, where the space leaves it to the architecture.
+def patch_size_of(architecture: Architecture, shape: Shape) -> int:
+    """Side of what the network looks at, where the space leaves it to the architecture.
 
     The scene's patch, of which it is the centre, is the largest that a search may choose.
     """
-    return int(architecture.get("patch", shape.patch_size))
+    return int(architecture.get("patch", shape.side))
 
 
 def count_parameters(network: nn.Module) -> int:

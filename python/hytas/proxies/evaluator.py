@@ -25,7 +25,7 @@ from hytas.proxies.passes import Setting, score_network
 from hytas.proxies.results import Scores, record
 from hytas.proxies.spec import ProxySpec, base_proxies, parse_proxies
 from hytas.spaces.genes import genes_only
-from hytas.spaces.shape import InputShape
+from hytas.spaces.shape import Shape
 
 Batch = tuple[Any, Any]
 """Scaled patches (n, P, P, bands) float, labels (n,) 0-based integers: arrays or tensors."""
@@ -60,7 +60,7 @@ class Evaluator:
     def __init__(
         self,
         proxies: str | Sequence[str],
-        shape: InputShape,
+        shape: Shape,
         *,
         batch: Batch | None = None,
         device: str = "cpu",
@@ -112,7 +112,7 @@ class Evaluator:
 
     def _make_setting(self, dtype: torch.dtype) -> Setting:
         shape = self.shape
-        ones = torch.ones(1, shape.patch_size, shape.patch_size, shape.bands)
+        ones = torch.ones(1, shape.side, shape.side, shape.bands)
         return Setting(
             Pool(self.seed, self.device, dtype),
             shape.classes,
@@ -235,7 +235,7 @@ class Evaluator:
             )
         patches = torch.as_tensor(batch[0]).detach().to(self.device, dtype)
         labels = torch.as_tensor(batch[1]).to(self.device, torch.int64)
-        side, bands = self.shape.patch_size, self.shape.bands
+        side, bands = self.shape.side, self.shape.bands
         if tuple(patches.shape[1:]) != (side, side, bands) or len(labels) != len(patches):
             raise InputError(
                 f"batch {tuple(patches.shape)} with {len(labels)} labels: patches must be "

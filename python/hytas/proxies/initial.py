@@ -20,11 +20,11 @@ from hytas.models.blocks import NO_DROP
 from hytas.models.layers import DEVIATION, Law
 from hytas.models.network import Network
 from hytas.models.slices import THIRDS, full_sizes, rules_of, slice_of
-from hytas.models.table import NETWORKS, build_network
+from hytas.models.table import NETWORKS, build_network, check_data
 from hytas.proxies.kinds import linear_weights
 from hytas.spaces.keys import architecture_key, stable_hash
 from hytas.spaces.names import space_of
-from hytas.spaces.shape import InputShape
+from hytas.spaces.shape import Shape
 
 INITS = ("pool", "own")
 STREAM = 1 << 14  # draws of a parameter of one axis that are made together
@@ -188,7 +188,7 @@ class Start:
 
 
 def start_of(
-    architecture: Mapping[str, Any], shape: InputShape, pool: Pool, init: str = INITS[0]
+    architecture: Mapping[str, Any], shape: Shape, pool: Pool, init: str = INITS[0]
 ) -> Start:
     """Return the network of an architecture of any space, and its initial weights.
 
@@ -205,6 +205,7 @@ def start_of(
         InputError: no network belongs to the architecture's space.
     """
     space, pooled = space_of(architecture), init == "pool"
+    check_data(space, shape)
     if not pooled:
         seed = stable_hash(pool.seed, "own", architecture_key(architecture))
         pool = Pool(seed, pool.device, pool.dtype)
@@ -218,9 +219,7 @@ def start_of(
     return Start(network, values, source, laws if pooled else {})
 
 
-def _without_numbers(
-    space: str, architecture: Mapping[str, Any], shape: InputShape
-) -> Network | None:
+def _without_numbers(space: str, architecture: Mapping[str, Any], shape: Shape) -> Network | None:
     """Build a network on the meta device; None if laws do not tell all its numbers."""
     if space not in NETWORKS:
         return None
@@ -235,7 +234,7 @@ def _without_numbers(
     return network if network.laws().keys() == names else None
 
 
-def _self_initialised(architecture: Mapping[str, Any], shape: InputShape, pool: Pool) -> Start:
+def _self_initialised(architecture: Mapping[str, Any], shape: Shape, pool: Pool) -> Start:
     """Build a network that draws its own weights, from the pool's seed and the architecture."""
     seed = stable_hash(pool.seed, architecture_key(architecture)) >> 1
     with _BUILDING:

@@ -7,7 +7,7 @@ from hytas.errors import InputError
 from hytas.spaces.costs import cost
 from hytas.spaces.genes import is_depth
 from hytas.spaces.keys import architecture_key, stable_hash
-from hytas.spaces.shape import InputShape
+from hytas.spaces.shape import Shape
 
 # The middle of the depths 4..10, and the median width of the 2000 published networks.
 MIDDLE_DEPTH, MIDDLE_WIDTH = 7.0, 112.0
@@ -17,7 +17,7 @@ NEEDS_SUPERNET = (
 )
 
 
-def params(architecture: Mapping[str, Any], shape: InputShape, seed: int) -> float:
+def params(architecture: Mapping[str, Any], shape: Shape, seed: int) -> float:
     """Parameters of the network as it ships, cross-layer fusion included.
 
     Source: baseline. Direction: larger is better. Data: none. Shape: an architecture to a number.
@@ -26,7 +26,7 @@ def params(architecture: Mapping[str, Any], shape: InputShape, seed: int) -> flo
     return cost(architecture, shape, "params", _counted)
 
 
-def macs(architecture: Mapping[str, Any], shape: InputShape, seed: int) -> float:
+def macs(architecture: Mapping[str, Any], shape: Shape, seed: int) -> float:
     """Multiply-accumulates of the matrix products, for one patch.
 
     Source: baseline. Direction: larger is better. Data: none. Shape: an architecture to a number.
@@ -35,14 +35,14 @@ def macs(architecture: Mapping[str, Any], shape: InputShape, seed: int) -> float
     return cost(architecture, shape, "macs", _counted)
 
 
-def _counted(architecture: Mapping[str, Any], shape: InputShape, name: str) -> float:
+def _counted(architecture: Mapping[str, Any], shape: Shape, name: str) -> float:
     """The cost of an architecture of a space without formulas, whose network is built for it."""
     from hytas.models.counting import counted_cost
 
     return counted_cost(architecture, shape, name)
 
 
-def depth_embed(architecture: Mapping[str, Any], shape: InputShape, seed: int) -> float:
+def depth_embed(architecture: Mapping[str, Any], shape: Shape, seed: int) -> float:
     """Depth times embedding width: the best of all published columns, and free.
 
     Source: HyTAS's published results, ranked by us. Direction: larger is better. Data: none. Shape:
@@ -53,7 +53,7 @@ def depth_embed(architecture: Mapping[str, Any], shape: InputShape, seed: int) -
     return depth * width
 
 
-def balance(architecture: Mapping[str, Any], shape: InputShape, seed: int) -> float:
+def balance(architecture: Mapping[str, Any], shape: Shape, seed: int) -> float:
     """-(7 / depth)^2 - (112 / width)^2: neither may be small against the paper's space's middle.
 
     Source: HyTAS's published results, ranked by us. Direction: larger is better. Data: none. Shape:
@@ -81,7 +81,7 @@ def depth_and_width(proxy: str, architecture: Mapping[str, Any]) -> tuple[float,
     return float(sum(depths)), float(width)
 
 
-def inherited(architecture: Mapping[str, Any], shape: InputShape, seed: int) -> float:
+def inherited(architecture: Mapping[str, Any], shape: Shape, seed: int) -> float:
     """Mean probability of the true class on validation pixels, with the weights of a supernet.
 
     Source: AutoFormer (Chen et al., ICCV 2021), Algorithm 2, by accuracy. Direction: larger is
@@ -94,7 +94,7 @@ def inherited(architecture: Mapping[str, Any], shape: InputShape, seed: int) -> 
     raise InputError(NEEDS_SUPERNET)
 
 
-def random(architecture: Mapping[str, Any], shape: InputShape, seed: int) -> float:
+def random(architecture: Mapping[str, Any], shape: Shape, seed: int) -> float:
     """A uniform number in [0, 1) drawn from the seed and the architecture: random search.
 
     Source: baseline. Direction: none. Data: none. Shape: an architecture to a number. Cost: none.

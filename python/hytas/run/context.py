@@ -9,15 +9,17 @@ from typing import Any, Self
 import torch
 from torch import nn
 
-from hytas._engine import Feasible, SearchSpace, builtin_spaces
+from hytas._engine import Feasible, SearchSpace
 from hytas.data import Scene, Split
 from hytas.errors import InputError
-from hytas.models import NETWORKS, InputShape, build_network
+from hytas.models import NETWORKS, build_network
+from hytas.models.table import check_data
 from hytas.run.config import RunConfig
 from hytas.run.folder import RunFolder, read_json
 from hytas.run.prepared import Pixels, PreparedScene, prepare_scene
 from hytas.run.report import Report
 from hytas.spaces import open_space
+from hytas.spaces.shape import Shape
 from hytas.train import Recipe
 
 
@@ -123,20 +125,22 @@ def choose_device(name: str) -> torch.device:
     return torch.device(name)
 
 
-def open_feasible(config: RunConfig, shape: InputShape) -> tuple[SearchSpace, Feasible | None]:
+def open_feasible(config: RunConfig, shape: Shape) -> tuple[SearchSpace, Feasible | None]:
     """Return the space for inputs of `shape`, and its architectures that fit the budget.
 
     Raises:
-        InputError: the space is unknown or has no network, or no architecture fits the budget.
+        InputError: the space is unknown, or has no network for these data, or no architecture fits
+            the budget.
     """
-    refusal = (
-        f"space {config.space}: hytas has no network for it; choose one of {', '.join(NETWORKS)}"
-    )
-    if config.space in builtin_spaces() and config.space not in NETWORKS:
-        raise InputError(refusal)  # now, because a scene cannot give its variables
+    if config.space in NETWORKS:
+        check_data(config.space, shape)  # now, because other data do not give its variables
     space, budget = open_space(config.space, config.budget or (), offered=shape.variables())
     if space.name not in NETWORKS:
-        raise InputError(refusal)
+        known = ", ".join(NETWORKS)
+        raise InputError(
+            f"space {config.space}: hytas has no network for it; choose one of {known}"
+        )
+    check_data(space.name, shape)
     for name in config.minimised:
         if name not in space.cost_names:
             raise InputError(

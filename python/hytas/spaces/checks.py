@@ -9,7 +9,7 @@ from hytas.errors import InputError
 from hytas.spaces.genes import mlp_width
 from hytas.spaces.names import PAPER_SPACE, space_of
 from hytas.spaces.opening import builtin_space
-from hytas.spaces.shape import InputShape
+from hytas.spaces.shape import Shape
 
 
 def check_genes(architecture: Mapping[str, Any]) -> None:
@@ -25,7 +25,7 @@ def check_genes(architecture: Mapping[str, Any]) -> None:
 
 
 def check_listed(
-    architecture: Mapping[str, Any], shape: InputShape, space: SearchSpace | None = None
+    architecture: Mapping[str, Any], shape: Shape, space: SearchSpace | None = None
 ) -> None:
     """Refuse an architecture that its space does not have.
 

@@ -9,16 +9,16 @@ from hytas._engine import SearchSpace, builtin_space_text
 from hytas.errors import InputError
 from hytas.spaces.names import space_of
 from hytas.spaces.opening import builtin_space
-from hytas.spaces.shape import InputShape
+from hytas.spaces.shape import Shape
 
 Variables = tuple[tuple[str, int], ...]
 Values = tuple[tuple[str, frozenset[Any]], ...]
-Counter = Callable[[Mapping[str, Any], InputShape, str], float]
+Counter = Callable[[Mapping[str, Any], Shape, str], float]
 """From an architecture, the shape of its inputs and a cost's name to that cost."""
 
 
 def cost(
-    architecture: Mapping[str, Any], shape: InputShape, name: str, count: Counter | None = None
+    architecture: Mapping[str, Any], shape: Shape, name: str, count: Counter | None = None
 ) -> float:
     """Return one cost of an architecture that names its space, such as "params" or "macs".
 

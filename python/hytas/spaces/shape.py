@@ -1,7 +1,7 @@
-"""What a scene fixes about every network searched for it."""
+"""What a scene, or a set of images, fixes about every network searched for it."""
 
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, Self
 
 from hytas.errors import InputError
 
@@ -36,6 +36,11 @@ class InputShape:
     band_group: int = 3
 
     @property
+    def side(self) -> int:
+        """Side of what enters a network, in pixels."""
+        return self.patch_size
+
+    @property
     def tokens(self) -> int:
         """Tokens of one patch: one a band, and the class token."""
         return self.bands + 1
@@ -48,3 +53,104 @@ class InputShape:
     def from_dict(cls, values: dict[str, Any]) -> "InputShape":
         """Rebuild from the JSON form, which is `variables()`."""
         return cls(**{name: int(values[name]) for name in cls.__dataclass_fields__})
+
+
+USUAL_PATCH, LEAST_PATCH = 16, 2
+"""Sides of the patches of AutoFormer and PiT at 224 pixels, and of the smallest ones."""
+LEAST_GRID = 8
+"""Patches along an image, at least, if they are not the smallest."""
+
+
+@dataclass(frozen=True)
+class ImageShape:
+    """The sizes that a set of images fixes, whatever the architecture.
+
+    Attributes:
+        channels: of an image that enters the network.
+        classes: classes to tell apart.
+        image_size: side of an image, in pixels.
+        patch_size: side of the patch that becomes a token, in pixels.
+        stride: pixels from one patch to the next, in networks whose patches overlap.
+    """
+
+    channels: int
+    classes: int
+    image_size: int
+    patch_size: int = USUAL_PATCH
+    stride: int = USUAL_PATCH // 2
+
+    def __post_init__(self) -> None:
+        if self.patch_size > self.image_size:
+            raise InputError(
+                f"images of {self.image_size} x {self.image_size} pixels: must be at least as "
+                f"large as a patch, {self.patch_size} x {self.patch_size}"
+            )
+
+    @classmethod
+    def of(cls, space: str, channels: int, classes: int, image_size: int) -> Self:
+        """Return the shape for images of this size in a space of this name.
+
+        A patch is 16 pixels wide. In small images it is smaller, so that there are at least 8 x 8
+        patches, but not under 2 pixels. PiT's stride is half of it. S3's patch is a quarter.
+        """
+        patch = USUAL_PATCH
+        while patch > LEAST_PATCH and image_size // patch < LEAST_GRID:
+            patch //= 2
+        stride = max(1, patch // 2)
+        if space.startswith("s3"):
+            patch = stride = max(1, patch // 4)
+        return cls(channels, classes, image_size, patch, stride)
+
+    @property
+    def bands(self) -> int:
+        """Channels, by the name that they have in a scene."""
+        return self.channels
+
+    @property
+    def side(self) -> int:
+        """Side of what enters a network, in pixels."""
+        return self.image_size
+
+    @property
+    def grid(self) -> int:
+        """Patches along the image, side by side."""
+        return self.image_size // self.patch_size
+
+    @property
+    def overlapping_grid(self) -> int:
+        """Patches along the image, `stride` apart."""
+        return (self.image_size - self.patch_size) // self.stride + 1
+
+    def variables(self) -> dict[str, int]:
+        """The names and values that a search space's cost expressions may use."""
+        return {name: int(value) for name, value in asdict(self).items()}
+
+    @classmethod
+    def from_dict(cls, values: dict[str, Any]) -> Self:
+        """Rebuild from the JSON form, which is `variables()`."""
+        return cls(**{name: int(values[name]) for name in cls.__dataclass_fields__})
+
+
+Shape = InputShape | ImageShape
+"""What scenes or images fix."""
+SCENES, IMAGES = "scenes", "images"
+# Built-in space that has a network -> the data that it is for.
+DATA_OF = {
+    "hytas": SCENES,
+    "hytas-wide": SCENES,
+    "autoformer": IMAGES,
+    "autoformer-mini": IMAGES,
+    "autoformer-tiny": IMAGES,
+    "autoformer-small": IMAGES,
+    "autoformer-base": IMAGES,
+    "pit-tiny": IMAGES,
+    "pit-xs": IMAGES,
+    "pit-small": IMAGES,
+    "s3": IMAGES,
+}
+
+
+def shape_from_dict(values: dict[str, Any]) -> Shape:
+    """Rebuild a shape of either kind from `variables()`."""
+    kind = ImageShape if "image_size" in values else InputShape
+    return kind.from_dict(values)

@@ -1,0 +1,95 @@
+"""The vision transformer that AutoFormer searches: patches as tokens, with relative positions."""
+
+from collections.abc import Mapping
+
+import torch
+from torch import Tensor, nn
+
+from hytas.errors import InputError
+from hytas.models.blocks import NO_DROP, Drop, Layers
+from hytas.models.layers import Law
+from hytas.models.network import Network
+from hytas.models.streams import TokenStream, initialise, laws_of
+from hytas.spaces.shape import ImageShape
+
+CLASS, MEAN = POOLINGS = ("class", "mean")
+
+
+class PatchEmbedding(nn.Module):
+    """A token for each patch of an image: a linear map of its pixels.
+
+    Args:
+        channels: of the image.
+        patch_size: side of a patch, in pixels.
+        stride: pixels from one patch to the next; what is left at the right and below is not read.
+        embed_dim: width E of a token.
+    """
+
+    def __init__(self, channels: int, patch_size: int, stride: int, embed_dim: int) -> None:
+        super().__init__()
+        self.project = nn.Conv2d(channels, embed_dim, patch_size, stride)
+
+    def forward(self, images: Tensor) -> Tensor:
+        """(N, H, W, channels) -> (N, T, E), row by row."""
+        laid: Tensor = self.project(images.permute(0, 3, 1, 2))
+        return laid.flatten(2).transpose(1, 2)
+
+
+class VisionTransformer(Network):
+    """A ViT as AutoFormer has it (Chen et al., ICCV 2021).
+
+    Args:
+        shape: what the images fix.
+        embed_dim: width E of a token.
+        layers: of the stream.
+        pooling: what the head reads: "class", the class token; or "mean", the mean of the other
+            tokens. The class token is there in both.
+        drop: what training drops.
+
+    Input: scaled images (N, H, W, channels), float. Output: logits (N, classes).
+
+    Raises:
+        InputError: another pooling, or images smaller than a patch.
+    """
+
+    def __init__(
+        self,
+        shape: ImageShape,
+        *,
+        embed_dim: int,
+        layers: Layers,
+        pooling: str = MEAN,
+        drop: Drop = NO_DROP,
+    ) -> None:
+        super().__init__()
+        if pooling not in POOLINGS:
+            raise InputError(f"pooling {pooling!r}: must be one of {', '.join(POOLINGS)}")
+        side = shape.grid
+        read = slice(0, 1) if pooling == CLASS else slice(1, None)
+        self.patch_embed = PatchEmbedding(
+            shape.channels, shape.patch_size, shape.patch_size, embed_dim
+        )
+        self.stream = TokenStream((side, side), embed_dim, layers, False, drop, read)
+        self.norm = nn.LayerNorm(embed_dim)
+        self.head = nn.Linear(embed_dim, shape.classes)
+        initialise(self)
+
+    @property
+    def token_streams(self) -> Mapping[str, TokenStream]:
+        """The one stream."""
+        return {"patch": self.stream}
+
+    def laws(self) -> dict[str, Law]:
+        """Return parameter name -> law of its initial values."""
+        return laws_of(self)
+
+    def forward(self, images: Tensor) -> Tensor:
+        """(N, H, W, channels) -> (N, classes)."""
+        tokens = self.norm(self.stream(self.patch_embed(images)))
+        logits: Tensor = self.head(tokens.mean(dim=1))
+        return logits
+
+
+def class_first(token: Tensor, others: Tensor) -> Tensor:
+    """Put a class token (1, 1, E) or (N, 1, E) before tokens (N, T, E)."""
+    return torch.cat([token.expand(others.shape[0], -1, -1), others], dim=1)

@@ -19,7 +19,8 @@ CHECKSUM = "hytas.sha256"
 MOST_PATCH_VALUES = 2**24
 """Values in one patch, at most; it is checked before memory is reserved."""
 MOST_CLASSES = 2**16
-GRAPHS = ("patch", "scene", "smooth-scene")
+IMAGE = "image"
+GRAPHS = ("patch", "scene", "smooth-scene", IMAGE)
 # Element types of a cube that an exported model may take.
 DTYPES = tuple(f"{kind}int{bits}" for bits in (8, 16, 32, 64) for kind in ("", "u"))
 DTYPES += ("float16", "float32", "float64")
@@ -32,7 +33,8 @@ class ModelCard:
     Attributes:
         class_names: in the order of the output's columns.
         class_ids: numbers of the classes in the label file.
-        patch_size: side of the patch around the pixel, in pixels; odd.
+        patch_size: side of the patch around the pixel, in pixels; odd. Of a model for images,
+            their side.
         bands: bands of the sensor, dead ones included.
         dtype: numpy name of the cube's element type.
         preprocessing: band selection and scaling, as `Preprocessing.to_dict` gives it.
@@ -41,8 +43,9 @@ class ModelCard:
         palette: (C) colours, each (red, green, blue) 0..255.
         wavelengths: (bands) band centres in nm, or None.
         version: of the hytas that wrote the file.
-        graph: "patch" ((N, P, P, bands) -> probabilities), "scene" (tile -> class map) or
-            "smooth-scene" (tile -> class map, smoothed in the graph).
+        graph: "patch" ((N, P, P, bands) -> probabilities), "scene" (tile -> class map),
+            "smooth-scene" (tile -> class map, smoothed in the graph) or "image" ((N, side, side,
+            channels) -> probabilities).
         precision: of the weights and products: "float32", "float16", "int8" ...
         forced: whether the file was written although it failed its accuracy check.
         temperature: divisor of the logits; 1 if the model was not calibrated.
@@ -74,7 +77,7 @@ class ModelCard:
                 f"class_ids, palette: {len(self.class_ids)} ids and {len(self.palette)} colours "
                 f"for {classes} class names; one for each is needed"
             )
-        if self.patch_size < 1 or self.patch_size % 2 == 0:
+        if self.patch_size < 1 or (self.patch_size % 2 == 0 and self.graph != IMAGE):
             raise InputError(f"patch_size: {self.patch_size} is not a positive odd number")
         if self.bands < 1 or self.patch_size**2 * self.bands > MOST_PATCH_VALUES:
             raise InputError(
@@ -95,6 +98,11 @@ class ModelCard:
                 f"wavelengths: {len(self.wavelengths)} for {self.bands} bands; one "
                 "for each is needed"
             )
+
+    @property
+    def of_images(self) -> bool:
+        """Return whether the model takes images, not the pixels of a scene."""
+        return self.graph == IMAGE
 
     @property
     def margin(self) -> int:

@@ -33,7 +33,8 @@ def tools() -> None:
 def evidence_of(exported: Exported, pixels: int = 120) -> Evidence:
     chosen = np.arange(0, exported.scene.labels.size, 3)[:pixels]
     targets = exported.scene.targets(chosen)
-    return Evidence(exported.model, exported.scene.cube, exported.card.patch_size, chosen, targets)
+    reader = exported.scene.reader(exported.card.patch_size)
+    return Evidence(exported.model, reader, chosen, targets)
 
 
 def tiny() -> tuple[Any, Any, Any]:

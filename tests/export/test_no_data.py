@@ -30,7 +30,7 @@ def marked(tmp_path_factory: pytest.TempPathFactory) -> Exported:
         scene.cube[row, column] = MARK
     scene.cube[9, 9, 3:6] = MARK  # bands that failed, in a pixel that holds data
     pixels = np.flatnonzero(np.isin(np.arange(scene.labels.size), _flat(HOLES), invert=True))
-    evidence = Evidence(model, scene.cube, card.patch_size, pixels, pixels)
+    evidence = Evidence(model, PatchReader(scene.cube, card.patch_size), pixels, pixels)
     evidence = dataclasses.replace(evidence, targets=evidence.expected.argmax(1))
     folder = tmp_path_factory.mktemp("marked")
     found = export_checked(folder, card, ["onnx"], evidence)

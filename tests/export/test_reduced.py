@@ -28,7 +28,7 @@ def evidence_of(exported: Exported) -> Evidence:
     probabilities = exported.probabilities(exported.patches())
     second, first = np.sort(probabilities, axis=1)[:, -2:].T
     truth = (probabilities.argmax(1) + (first - second < 0.05)) % 4
-    return Evidence(exported.model, exported.scene.cube, 5, pixels, truth)
+    return Evidence(exported.model, exported.scene.reader(5), pixels, truth)
 
 
 @pytest.fixture(scope="module")

@@ -59,6 +59,8 @@ if TYPE_CHECKING:
 @options.unlabelled_option
 @options.zero_option
 @options.nodata_option
+@click.option("--resize", type=int, help="Side to bring images to, in pixels.")
+@options.skip_unreadable_option
 @options.smooth_option(("guided", "none"), "the model's card says which")
 @click.option("--provider", default="auto", show_default=True, help="auto, cpu or cuda.")
 @click.option(
@@ -88,13 +90,18 @@ def classify(
     unlabelled: int | None,
     zero_is_a_class: bool,
     nodata: float | None,
+    resize: int | None,
+    skip_unreadable: bool,
     smooth: str | None,
     provider: str,
     threads: int,
     tile_rows: int | None,
     as_json: bool,
 ) -> None:
-    """Classify every pixel of SCENE with MODEL, an exported .onnx file."""
+    """Classify every pixel of SCENE with MODEL, an exported .onnx file.
+
+    If MODEL takes images, SCENE is a folder of images, and --out is a table, predictions.csv.
+    """
     from hytas.data import check_mark
     from hytas.deploy import DeployedModel
     from hytas.deploy.accuracy import check_truth
@@ -102,6 +109,9 @@ def classify(
     from hytas.deploy.outputs import check_apart, write_confidence
     from hytas.deploy.scene import chosen_smoothing
 
+    if _takes_images(model):
+        _classify_images(model, scene, provider, threads, resize, skip_unreadable, as_json)
+        return
     outputs = _check_outputs(out, confidence, confusion, labels, labels_key)
     deployed = DeployedModel.load(model, provider, threads=threads)
     smooth = "none" if chosen_smoothing(deployed, smooth) is None else "guided"
@@ -131,6 +141,45 @@ def classify(
             write_confidence(confidence, result, deployed.card, source.geo, lookup)
             report["confidence"] = str(confidence)
     echo(json.dumps(report, indent=2) if as_json else _text(report))
+
+
+def _takes_images(model: Path) -> bool:
+    """Whether the card of a model says that it takes images."""
+    from hytas.deploy.model import read_card
+    from hytas.deploy.model_file import examine, read_model
+
+    return read_card(examine(read_model(model), model), model).of_images
+
+
+def _classify_images(
+    model: Path,
+    images: Path,
+    provider: str,
+    threads: int,
+    resize: int | None,
+    skip_unreadable: bool,
+    as_json: bool,
+) -> None:
+    """Classify images; refuse options that are for scenes."""
+    from hytas.cli.classify_images import classify_folder, text_of
+    from hytas.deploy import DeployedModel
+
+    context = click.get_current_context()
+    ours = ("model", "scene", "out", "provider", "threads", "resize", "skip_unreadable", "as_json")
+    usual = click.core.ParameterSource.DEFAULT
+    for name, value in context.params.items():
+        if name not in ours and context.get_parameter_source(name) is not usual:
+            raise InputError(f"{name.replace('_', ' ')} {value}: is for scenes, not for images")
+    given = context.get_parameter_source("out") is not usual
+    report = classify_folder(
+        DeployedModel.load(model, provider, threads=threads),
+        images,
+        context.params["out"] if given else Path("predictions.csv"),
+        resize=resize,
+        skip_unreadable=skip_unreadable,
+        hidden=as_json,
+    )
+    echo(json.dumps(report, indent=2) if as_json else text_of(report))
 
 
 def _notes(deployed: "DeployedModel", source: "Source", outputs: Mapping[str, Path]) -> list[str]:

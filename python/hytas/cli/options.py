@@ -106,6 +106,11 @@ labels_crs_option = click.option(
 )
 
 
+skip_unreadable_option = click.option(
+    "--skip-unreadable", is_flag=True, help="Leave out image files that cannot be read."
+)
+
+
 def scene_options(required: bool) -> Callable[[Command], Command]:
     """Return the options --data, --labels and those that say how to read them."""
     return _together(
@@ -115,7 +120,8 @@ def scene_options(required: bool) -> Callable[[Command], Command]:
             default=None if required else "synthetic",
             show_default=not required,
             help="Scene: a file (MATLAB, ENVI, GeoTIFF, HDF5, NetCDF, NumPy), a name such as "
-            "indian_pines, or `synthetic`.",
+            "indian_pines, or `synthetic`. Or images: a folder with one folder a class, a .npz "
+            "file, `digits` or `textures`.",
         ),
         click.option(
             "--labels",
@@ -133,6 +139,8 @@ def scene_options(required: bool) -> Callable[[Command], Command]:
         unlabelled_option,
         zero_option,
         nodata_option,
+        click.option("--resize", type=int, help="Side to bring images to, in pixels."),
+        skip_unreadable_option,
     )
 
 
@@ -257,8 +265,9 @@ training_options = _together(
         multiple=True,
         metavar="NAME=VALUE",
         help="Setting of the race and the final training, such as mixup=0.4 or class_weights=1; "
-        "or a preset of augmentation: plain, light or full. Repeatable: of several presets, the "
-        "race finds the best.  [default: full and plain; without a race, full]",
+        "or a preset of augmentation: plain, light, full, images or images-light. Repeatable: of "
+        "several presets, the race finds the best.  [default: full and plain; for images "
+        "images-light and images; without a race, the first]",
     ),
     smooth_option(("auto", "guided", "none"), "by validation pixels", "auto"),
 )
@@ -339,9 +348,10 @@ def absolute_paths(settings: dict[str, Any]) -> dict[str, Any]:
     the file.
     """
     from hytas.data.datasets import SCENES
+    from hytas.data.images import IMAGE_SETS
     from hytas.spaces import with_files
 
-    known = {*SCENES, "synthetic"}
+    known = {*SCENES, *IMAGE_SETS, "synthetic"}
     named = {
         name: str(Path(settings[name]).resolve())
         for name in ("data", "labels", "data_dir", "supernet")

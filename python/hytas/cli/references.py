@@ -68,11 +68,12 @@ def references(
 
     chosen = parse_methods(methods)
     _check(out, {"seeds": seeds, "network steps": network_steps})
+    from hytas.data import as_scene
     from hytas.run import RunConfig
     from hytas.run.context import choose_device
 
     config = RunConfig(seed=seed, **options.absolute_paths(settings))
-    scene = config.load_scene()
+    scene = as_scene(config.load_scene(), "references")
     names = [name for name in ReferenceSettings.__dataclass_fields__ if name != "steps"]
     decisive = ReferenceSettings(
         **{name: getattr(config, name) for name in names}, steps=network_steps

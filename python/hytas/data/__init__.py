@@ -1,4 +1,4 @@
-"""Read, check, split and scale scenes, and cut them into patches; imports no torch."""
+"""Read, check, split and scale scenes and images; cut scenes into patches. No torch here."""
 
 from hytas.data.bands import parse_bands
 from hytas.data.contents import Contents, Rows, Variable
@@ -7,6 +7,7 @@ from hytas.data.datasets import SCENES
 from hytas.data.drawn.burn import Grid
 from hytas.data.fill import check_mark, holds_data, undeclared_in_rows
 from hytas.data.geo import Geo
+from hytas.data.images import ImageSet, holds_images, load_images, make_image_split
 from hytas.data.load import Cube, label_files, load_cube, load_maps, load_scene
 from hytas.data.location import Location, Lookup, Orthorectified
 from hytas.data.palette import UNLABELLED_COLOUR, palette
@@ -32,6 +33,22 @@ from hytas.data.splits import (
     takes_split_options,
 )
 from hytas.data.synthetic import synthetic_scene
+from hytas.errors import InputError
+
+LabelledData = Scene | ImageSet
+"""What a run is about: a scene, or a set of images."""
+
+
+def as_scene(data: LabelledData, purpose: str) -> Scene:
+    """Return `data` if it is a scene.
+
+    Raises:
+        InputError: it is a set of images; the message names it and `purpose`.
+    """
+    if not isinstance(data, Scene):
+        raise InputError(f"data: {data.name} is a set of images; {purpose} are for scenes only")
+    return data
+
 
 __all__ = [
     "AT_ONE_END",
@@ -46,6 +63,8 @@ __all__ = [
     "FileCube",
     "Geo",
     "Grid",
+    "ImageSet",
+    "LabelledData",
     "Location",
     "Lookup",
     "Orthorectified",
@@ -56,16 +75,20 @@ __all__ = [
     "Split",
     "SplitSettings",
     "Variable",
+    "as_scene",
     "check_mark",
     "check_patch_side",
     "check_patch_size",
     "check_seed",
     "extract_patches",
     "holds_data",
+    "holds_images",
     "label_files",
     "load_cube",
+    "load_images",
     "load_maps",
     "load_scene",
+    "make_image_split",
     "make_split",
     "mirror",
     "open_cube",

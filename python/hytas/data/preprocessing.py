@@ -53,6 +53,7 @@ class Preprocessing:
         bands: str | None = None,
         bad_bands: Sequence[int] = (),
         nodata: float | None = None,
+        least: int = 2,
     ) -> Self:
         """Fit on training spectra (N, B); drop dead bands and bands that are constant.
 
@@ -62,10 +63,11 @@ class Preprocessing:
             bands: a selection that `parse_bands` reads; None means all bands except the bad ones.
             bad_bands: indices to leave out if there is no selection.
             nodata: the no-data value; a band is fitted on the other values.
+            least: bands that must be left.
 
         Raises:
             InputError: an unknown method, a bad selection, a value that is not finite, or fewer
-                than 2 bands left.
+                than `least` bands left.
         """
         if method not in METHODS:
             raise InputError(f"scaling: {method!r} is not one of {', '.join(METHODS)}")
@@ -89,11 +91,12 @@ class Preprocessing:
         else:
             offset, scale = low, high - low
         alive = _tells_apart(offset, scale)
-        if alive.sum() < 2:
+        if alive.sum() < least:
             unseen = int(((high > low) & ~alive).sum())
+            more = f"; {unseen} vary by less than float32 holds" if unseen else ""
             raise InputError(
                 f"bands: {int(alive.sum())} of {len(chosen)} vary over the training pixels; at "
-                f"least 2 must vary{f'; {unseen} vary by less than float32 holds' * (unseen > 0)}"
+                f"least {least} must vary{more}"
             )
         farthest = np.maximum(offset - low, high - offset)[alive] / scale[alive]
         return cls(

@@ -3,7 +3,7 @@
 import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -15,6 +15,7 @@ from hytas.data.fill import as_held, holds_data, undeclared
 from hytas.data.known import known_class_names
 from hytas.data.labels import LabelMap, Labels, join
 from hytas.data.palette import UNLABELLED_COLOUR, Palette, palette
+from hytas.data.patches import PatchReader
 from hytas.errors import InputError
 
 
@@ -63,6 +64,9 @@ class Scene:
     class_colours: tuple[tuple[int, int, int], ...] | None = None
     polygons: LabelMap | None = None
 
+    has_map: ClassVar[bool] = True
+    """Whether labelled samples are pixels of a map, which can be drawn and smoothed."""
+
     @property
     def height(self) -> int:
         """Return the number of rows of the cube."""
@@ -89,6 +93,26 @@ class Scene:
         if self.class_colours is not None:
             return np.array(self.class_colours, np.uint8)
         return palette(self.classes)
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """Return the element type of the cube."""
+        return self.cube.dtype
+
+    def reader(self, side: int) -> PatchReader:
+        """Return what reads raw patches (n, side, side, B) by flat pixel index.
+
+        Raises:
+            InputError: a patch size that does not fit the scene.
+        """
+        return PatchReader(self.cube, side)
+
+    def describe(self, used: int) -> str:
+        """Return one line about the scene; `used` bands enter the network."""
+        return (
+            f"scene {self.name}: {self.height} x {self.width} pixels, {self.bands} bands "
+            f"({used} used), {self.classes} classes, {self.dtype}"
+        )
 
     def with_polygons(self, polygons: LabelMap) -> Self:
         """Return the scene with the numbers (H, W) of the shapes that label its pixels."""

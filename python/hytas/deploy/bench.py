@@ -16,6 +16,7 @@ import numpy as np
 
 from hytas.deploy.model import Array, DeployedModel
 from hytas.errors import InputError
+from hytas.model_card import IMAGE
 
 ROUNDS = 3
 """How often every setting is measured, in turn, so that a busy moment slows all settings."""
@@ -169,7 +170,7 @@ def main(argument: str) -> None:
     setting = Setting(**json.loads(argument))
     model = DeployedModel.load(setting.model, setting.provider, threads=setting.threads)
     side, bands = model.card.patch_size, model.card.bands
-    if model.card.graph != "patch":
+    if model.card.graph not in ("patch", IMAGE):
         tile = example(model, (setting.batch + side - 1, 64 + side - 1, bands))
         valid = np.ones((setting.batch, 64), np.bool_)
         runs = {

@@ -15,7 +15,7 @@ from hytas.deploy.providers import check_chosen, choose
 from hytas.deploy.smoothing import Smoothing
 from hytas.errors import InputError
 from hytas.files import legible
-from hytas.model_card import ModelCard
+from hytas.model_card import IMAGE, ModelCard
 
 Probabilities = npt.NDArray[np.float32]
 Array = npt.NDArray[Any]
@@ -156,7 +156,7 @@ class DeployedModel:
             InputError: the model is a scene graph, the patch size or band count differs, or the
                 model's type cannot hold a value.
         """
-        if self.card.graph != "patch":
+        if self.card.graph not in ("patch", IMAGE):
             raise InputError(f"model: {self.path} is a {self.card.graph} graph: it takes tiles")
         side, bands = self.card.patch_size, self.card.bands
         if patches.ndim != 4 or patches.shape[1:] != (side, side, bands):
@@ -187,9 +187,14 @@ class DeployedModel:
             size: height and width of the scene, which must hold a patch; None skips this check.
 
         Raises:
-            InputError: naming the values of the scene and of the model.
+            InputError: naming the values of the scene and of the model; or the model takes images.
         """
         side = self.card.patch_size
+        if self.card.of_images:
+            raise InputError(
+                f"scene: {name} is a scene, and {self.path} takes images of {side} x {side} "
+                "pixels: name a folder of images"
+            )
         if size is not None and min(size) < side:
             raise InputError(
                 f"scene: {name} is {size[0]} x {size[1]} pixels and {self.path} classifies patches "
@@ -360,11 +365,13 @@ def _check_signature(ends: Ends, card: ModelCard, path: Path) -> None:
     ]
     # An older hytas wrote scene graphs without probabilities, and nothing to smooth them by.
     more = [("probabilities", "tensor(float)", [None, None, classes])]
+    patches = [
+        ("patches", taken, [None, side, side, bands]),
+        ("probabilities", "tensor(float)", [None, classes]),
+    ]
     wanted = {
-        "patch": [
-            ("patches", taken, [None, side, side, bands]),
-            ("probabilities", "tensor(float)", [None, classes]),
-        ],
+        "patch": patches,
+        IMAGE: patches,
         "scene": [tile, *maps, *(more if card.smoothing is not None else ())],
         "smooth-scene": [tile, ("valid", "tensor(bool)", [None, None]), *maps],
     }[card.graph]

@@ -105,8 +105,7 @@ def write_format(
     pixels = np.flatnonzero(scene.labels)
     evidence = Evidence(
         trained.sensor_model(),
-        scene.cube,
-        trained.card.patch_size,
+        scene.reader(trained.card.patch_size),
         pixels,
         scene.targets(pixels),
     )

@@ -4,33 +4,35 @@ from collections.abc import Mapping
 from importlib.metadata import version
 from typing import Any
 
-from hytas.data import Preprocessing, Scene
-from hytas.model_card import ModelCard
-from hytas.models import InputShape, patch_size_of
+from hytas.data import LabelledData, Preprocessing
+from hytas.model_card import IMAGE, ModelCard
+from hytas.models import patch_size_of
+from hytas.spaces.shape import Shape
 
 
 def describe(
-    scene: Scene,
+    scene: LabelledData,
     preprocessing: Preprocessing,
     architecture: Mapping[str, Any],
-    shape: InputShape,
+    shape: Shape,
     temperature: float = 1.0,
     smoothing: Mapping[str, Any] | None = None,
 ) -> ModelCard:
-    """Return the card of a model of `architecture` that was trained on `scene`."""
+    """Return the card of a model of `architecture` that was trained on a scene or on images."""
     wavelengths = scene.wavelengths
     return ModelCard(
         class_names=tuple(scene.class_names),
         class_ids=tuple(int(number) for number in scene.class_ids),
         patch_size=patch_size_of(architecture, shape),
         bands=scene.bands,
-        dtype=scene.cube.dtype.newbyteorder("=").name,
+        dtype=scene.dtype.newbyteorder("=").name,
         preprocessing=preprocessing.to_dict(),
         architecture=dict(architecture),
         band_group=shape.band_group,
         palette=tuple((int(r), int(g), int(b)) for r, g, b in scene.palette),
         wavelengths=None if wavelengths is None else tuple(float(w) for w in wavelengths),
         version=version("hytas"),
+        graph="patch" if scene.has_map else IMAGE,
         temperature=temperature,
         smoothing=smoothing,
     )

@@ -1,6 +1,6 @@
 """Check exported files on real pixels: the rules for each kind of format."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -13,6 +13,7 @@ from hytas.data import PatchReader, Preprocessing, holds_data
 from hytas.deploy import DeployedModel
 from hytas.deploy.scene import read_tile
 from hytas.deploy.smoothing import Row, guided_rows
+from hytas.errors import InputError
 from hytas.export.parity import (
     TIE,
     TOLERANCE,
@@ -38,22 +39,26 @@ class Evidence:
 
     Attributes:
         model: the exported model.
-        cube: (H, W, bands), raw values.
-        patch_size: of the model.
+        reader: from flat indices of pixels, or numbers of images, to raw patches.
         pixels: flat indices of the pixels to compare on.
         targets: (pixels) their true classes, 0-based.
     """
 
     model: SensorModel
-    cube: Array
-    patch_size: int
+    reader: PatchReader | Callable[[npt.NDArray[np.int64]], Array]
     pixels: npt.NDArray[np.int64]
     targets: npt.NDArray[np.int64]
 
-    @cached_property
-    def reader(self) -> PatchReader:
-        """Return the function that cuts patches out of the cube."""
-        return PatchReader(self.cube, self.patch_size)
+    @property
+    def cube(self) -> Array:
+        """Return the cube (H, W, bands), raw values, that the patches are cut from.
+
+        Raises:
+            InputError: the model takes images.
+        """
+        if not isinstance(self.reader, PatchReader):
+            raise InputError("format: this one is for scenes, and the model takes images")
+        return self.reader.cube
 
     def batches(self) -> Iterator[Array]:
         """Yield raw patches of `pixels`, in micro-batches."""

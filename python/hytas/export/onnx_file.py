@@ -17,7 +17,7 @@ from hytas.deploy.model_file import OPSETS, checksum_of
 from hytas.errors import InputError
 from hytas.export.quiet import quiet
 from hytas.files import atomic_write
-from hytas.model_card import CHECKSUM, ModelCard
+from hytas.model_card import CHECKSUM, IMAGE, ModelCard
 from hytas.models import SensorModel
 from hytas.models.layers import attention_written_out
 
@@ -57,7 +57,7 @@ def to_onnx(model: SensorModel, card: ModelCard, *, opset: int = OPSET) -> onnx.
     names = (["patches"], ["probabilities"])
     graph = trace(inference_copy(model, card), example, {0: batch}, names, opset)
     take_dtype(graph, card.dtype)
-    return finish(graph, card, "patch")
+    return finish(graph, card, IMAGE if card.of_images else "patch")
 
 
 def finish(graph: onnx.ModelProto, card: ModelCard, kind: str) -> onnx.ModelProto:

@@ -81,7 +81,7 @@ def attend(query: Tensor, key: Tensor, value: Tensor, seen: Seen = NOWHERE) -> T
     """
     bias = seen.bias
     if seen.keys is not None:
-        moved = torch.einsum("nhqd,qtd->nhqt", query, seen.keys)
+        moved = _by_query(query, seen.keys.transpose(1, 2))
         bias = moved if bias is None else bias + moved
     if not _WRITTEN_OUT.get() and seen.values is None:
         return F.scaled_dot_product_attention(query, key, value, attn_mask=bias, scale=1.0)
@@ -89,8 +89,15 @@ def attend(query: Tensor, key: Tensor, value: Tensor, seen: Seen = NOWHERE) -> T
     weights = torch.softmax(logits if bias is None else logits + bias, dim=-1)
     found = weights @ value
     if seen.values is not None:
-        found = found + torch.einsum("nhqt,qtd->nhqd", weights, seen.values)
+        found = found + _by_query(weights, seen.values)
     return found
+
+
+def _by_query(left: Tensor, right: Tensor) -> Tensor:
+    """(N, h, Q, a), (Q, a, b) -> (N, h, Q, b): a product with a matrix of each query's own."""
+    heads, queries = left.shape[1:3]
+    rows = left.permute(2, 0, 1, 3).reshape(queries, -1, left.shape[3])  # (Q, N h, a)
+    return (rows @ right).reshape(queries, -1, heads, right.shape[2]).permute(1, 2, 0, 3)
 
 
 def probabilities(logits: Tensor, temperature: float = 1.0) -> Tensor:
@@ -215,11 +222,11 @@ class QueryKeyValue(nn.Linear):
         value = self.weight[2 * inner :]
         if self.bias is None:
             return F.linear(asking, query * scale), F.linear(tokens, key), F.linear(tokens, value)
-        of_query, of_key, of_value = self.bias.chunk(3)
+        bias = self.bias
         return (
-            F.linear(asking, query * scale, of_query * scale),
-            F.linear(tokens, key, of_key),
-            F.linear(tokens, value, of_value),
+            F.linear(asking, query * scale, bias[:inner] * scale),
+            F.linear(tokens, key, bias[inner : 2 * inner]),
+            F.linear(tokens, value, bias[2 * inner :]),
         )
 
 

@@ -1,24 +1,25 @@
-"""The labelled patches on which proxies look at a network: one training pixel a class."""
-
-from typing import Any
+"""The labelled patches on which proxies look at a network: one training sample a class."""
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hytas.data import PatchReader, Preprocessing, Scene
+from hytas.data import LabelledData, Preprocessing
+
+MOST_SAMPLES = 64
+"""Images of a batch, which are large; of more classes, this many are drawn at random."""
 
 
 def proxy_batch(
-    scene: Scene,
+    scene: LabelledData,
     pixels: NDArray[np.int64],
     preprocessing: Preprocessing,
     patch_size: int,
     seed: int = 0,
 ) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
-    """One pixel of each class, drawn from the training pixels.
+    """One pixel, or image, of each class, drawn from the training pixels.
 
     Args:
-        scene: the scene.
+        scene: the scene, or the images.
         pixels: (n,) flat indices of the training pixels, never of test pixels.
         preprocessing: band selection and scaling.
         patch_size: side of a patch.
@@ -34,6 +35,7 @@ def proxy_batch(
         int(random.choice(pixels[labels == label])) for label in np.unique(labels) if label >= 0
     ]
     where = np.array(chosen, dtype=np.int64)
-    reader: Any = PatchReader(scene.cube, patch_size)
-    patches = preprocessing.apply(reader(where))
+    if not scene.has_map and len(where) > MOST_SAMPLES:
+        where = np.sort(random.permutation(where)[:MOST_SAMPLES])
+    patches = preprocessing.apply(scene.reader(patch_size)(where))
     return np.ascontiguousarray(patches, dtype=np.float32), scene.targets(where)

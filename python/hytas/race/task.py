@@ -1,7 +1,7 @@
 """What a race needs to train a finalist."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +33,8 @@ class RaceTask:
         device: where to train.
         folder: keeps where the trainings stand between rungs, and is removed at the end; None
             trains each rung from the start, to the same result.
+        augmented: its noise, illumination and brightness are those of the augmented accuracy,
+            whatever recipe a racer is trained by.
     """
 
     build: Callable[[Mapping[str, Any], Recipe], nn.Module]
@@ -42,6 +44,7 @@ class RaceTask:
     seed: int
     device: torch.device
     folder: Path | None = None
+    augmented: Recipe = field(default_factory=Recipe)
 
     @property
     def final_steps(self) -> int:

@@ -25,10 +25,6 @@ from hytas.train import (
     train,
 )
 
-AUGMENTED = Recipe()
-"""Its noise, illumination and brightness are those of the augmented accuracy, whatever recipe a
-racer is trained by."""
-
 
 @dataclass(frozen=True)
 class Trial:
@@ -53,6 +49,7 @@ class _Fold:
     seed: int
     device: torch.device
     checkpoint: Path | None
+    augmented: Recipe
 
 
 def run_trials(
@@ -84,6 +81,7 @@ def run_trials(
             task.seed,
             task.device,
             task.checkpoint(trial.racer.key, trial.fold),
+            task.augmented,
         )
         return trial, task.build(trial.racer.finalist.architecture, recipe), rung.steps, fold
 
@@ -150,7 +148,7 @@ def _figures(network: nn.Module, fold: _Fold) -> dict[str, float]:
             keep=True,
         )
         augmented = augmented_accuracy(
-            network.eval(), fold.validation, AUGMENTED, seed=fold.seed, device=fold.device
+            network.eval(), fold.validation, fold.augmented, seed=fold.seed, device=fold.device
         )
     best = result.history[result.best_epoch - 1]
     assert best.validation_probability is not None

@@ -81,13 +81,13 @@ def _predict(run: Run, name: str, learnt: Pixels, held_out: Pixels) -> NDArray[n
     """Return the classes that a method gives held-out pixels, fitted without them."""
     split = run.context.data.split
     fold = replace(split, train=learnt, validation=split.validation[:0], test=held_out)
-    bounded = bounded_split(run.context.data.scene, fold, MOST_TRAIN, len(held_out))
+    bounded = bounded_split(run.context.data.pixel_scene, fold, MOST_TRAIN, len(held_out))
     return _fit(run, name, bounded).predicted
 
 
 def _test(run: Run, name: str) -> dict[str, Any]:
     """Return what a method reaches on the test pixels, fitted on all labelled pixels of the run."""
-    scene, whole = run.context.data.scene, run.context.data.split
+    scene, whole = run.context.data.pixel_scene, run.context.data.split
     split = bounded_split(scene, whole, MOST_TRAIN, MOST_TEST)
     fit = _fit(run, name, split)
     return {
@@ -100,7 +100,7 @@ def _test(run: Run, name: str) -> dict[str, Any]:
 
 
 def _fit(run: Run, name: str, split: Split) -> Fit:
-    config, scene = run.context.config, run.context.data.scene
+    config, scene = run.context.config, run.context.data.pixel_scene
     settings = ReferenceSettings(
         split=config.split,
         patch_size=config.patch_size,

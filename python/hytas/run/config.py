@@ -7,10 +7,12 @@ from typing import Any
 
 from hytas._engine import strategies
 from hytas.data import (
-    Scene,
+    LabelledData,
     SplitSettings,
     check_patch_side,
     check_seed,
+    holds_images,
+    load_images,
     load_scene,
     takes_split_options,
 )
@@ -21,7 +23,13 @@ from hytas.proxies.no_pass import NEEDS_SUPERNET
 from hytas.settings import plain_numbers
 from hytas.spaces import DEFAULT_SPACE
 from hytas.supernet import SupernetSettings
-from hytas.train import USUAL_PRESETS, Recipe, preset_names, recipes_of
+from hytas.train import (
+    USUAL_IMAGE_PRESETS,
+    USUAL_PRESETS,
+    Recipe,
+    preset_names,
+    recipes_of,
+)
 
 FRONT_STRATEGIES = tuple(name for name, facts in strategies().items() if facts["several_scores"])
 """The engine's strategies for a front; `pareto` uses the first, unless another is asked for."""
@@ -66,7 +74,9 @@ class RunConfig:
             steps. "train" trains on training pixels, and validation pixels choose the best epoch.
         seeds: number of final trainings with different seeds, to report the spread. The first one
             is exported.
-        patch_size: side of the patch.
+        resize: side to bring images to, in pixels; None leaves them as they are.
+        skip_unreadable: leave out image files that cannot be read.
+        patch_size: side of the patch of a scene.
         band_group: neighbouring bands in a token.
         bands: bands to start from, such as "1-103,110-148"; None for all.
         nodata: the no-data value; None uses the one that the file names.
@@ -76,7 +86,7 @@ class RunConfig:
         recipe: of the race and the final training, or of the supernet.
         presets: names of `hytas.train.PRESETS`, with commas between them. They change the recipe
             where it was not changed. The race finds out which of them to train by; without a race
-            it is the first.
+            it is the first. If empty, they are the usual ones for a scene, or for images.
         supernet: file of a trained supernet, for the proxy "inherited".
         supernet_settings: how the run trains a supernet; None where it trains none.
         smooth: whether maps are smoothed: "guided", "none", or "auto", by validation pixels.
@@ -105,6 +115,8 @@ class RunConfig:
     split: SplitSettings = field(default_factory=SplitSettings)
     final_training_on: str = "all"
     seeds: int = 1
+    resize: int | None = None
+    skip_unreadable: bool = False
     patch_size: int = 7
     band_group: int = 3
     bands: str | None = None
@@ -115,7 +127,7 @@ class RunConfig:
     recipe: Recipe = field(default_factory=Recipe)
     supernet: str | None = None
     supernet_settings: SupernetSettings | None = None
-    presets: str = ",".join(USUAL_PRESETS)
+    presets: str = ""
     smooth: str = "auto"
     retrain_on: InitVar[str | None] = None
 
@@ -144,6 +156,8 @@ class RunConfig:
         if self.nodata is not None and not math.isfinite(self.nodata):
             raise InputError(f"nodata {self.nodata:g}: must be a finite number or None")
         self._check_supernet()
+        if not self.presets:
+            object.__setattr__(self, "presets", usual_presets(self.data))
         preset_names(self.presets)
         if self.strategy not in (known := [*strategies(), SUPERNET_STRATEGY]):
             raise InputError(f"strategy {self.strategy!r}: must be one of {', '.join(known)}")
@@ -222,12 +236,18 @@ class RunConfig:
         except (KeyError, TypeError) as error:
             raise InputError(f"config.json: not a configuration of this hytas ({error})") from None
 
-    def load_scene(self) -> Scene:
-        """Read the scene of `data`, `labels` and the fields that describe them.
+    def load_scene(self) -> LabelledData:
+        """Read the scene of `data`, `labels` and the fields that describe them, or the images.
 
         Raises:
             InputError: the file is missing, or is not a scene.
         """
+        if holds_images(self.data):
+            self._check_images()
+            return load_images(self.data, resize=self.resize, skip_unreadable=self.skip_unreadable)
+        if self.resize is not None or self.skip_unreadable:
+            name = "resize" if self.resize is not None else "skip unreadable"
+            raise InputError(f"{name}: is for images, and {self.data} is a scene")
         return load_scene(
             self.data,
             self.labels,
@@ -241,6 +261,18 @@ class RunConfig:
             class_field=self.class_field,
             labels_crs=self.labels_crs,
         )
+
+    def _check_images(self) -> None:
+        """Refuse settings that only scenes have."""
+        for name in ("labels", "cube_key", "labels_key", "class_field", "labels_crs", "data_dir"):
+            if getattr(self, name) is not None:
+                raise InputError(
+                    f"{name.replace('_', ' ')}: {getattr(self, name)} given, but {self.data} is a "
+                    "set of images, which has its own labels"
+                )
+        for name in ("nodata", "unlabelled"):
+            if getattr(self, name) is not None:
+                raise InputError(f"{name} {getattr(self, name):g}: is for scenes, not for images")
 
     def with_epochs(self, epochs: int | None) -> "RunConfig":
         """Return this configuration with a number of epochs; None uses the recipe's steps."""
@@ -267,6 +299,15 @@ class RunConfig:
             elif mine != theirs:
                 lines.append(f"{name.replace('_', ' ')} {mine} (there {theirs})")
         return lines
+
+
+def usual_presets(data: str) -> str:
+    """Return the presets that race where none is named: those for images, or for scenes."""
+    try:
+        images = holds_images(data)
+    except (InputError, OSError):  # told when the data are read
+        images = False
+    return ",".join(USUAL_IMAGE_PRESETS if images else USUAL_PRESETS)
 
 
 def _differences(mine: Mapping[str, Any], theirs: Mapping[str, Any]) -> list[str]:

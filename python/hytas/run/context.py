@@ -10,7 +10,7 @@ import torch
 from torch import nn
 
 from hytas._engine import Feasible, SearchSpace
-from hytas.data import Scene, Split
+from hytas.data import LabelledData, Split
 from hytas.errors import InputError
 from hytas.models import NETWORKS, build_network
 from hytas.models.table import check_data
@@ -154,7 +154,7 @@ def open_feasible(config: RunConfig, shape: Shape) -> tuple[SearchSpace, Feasibl
 
 
 def prepare(
-    config: RunConfig, scene: Scene, device: torch.device, split: Split | None = None
+    config: RunConfig, scene: LabelledData, device: torch.device, split: Split | None = None
 ) -> RunContext:
     """Prepare the scene, and find the architectures that fit the budget.
 
@@ -172,7 +172,7 @@ def prepare(
     return RunContext(config, data, space, feasible, device)
 
 
-def _kept_split(folder: RunFolder, scene: Scene) -> Split | None:
+def _kept_split(folder: RunFolder, scene: LabelledData) -> Split | None:
     """Return the split in the folder, if it is of this scene and not damaged."""
     if not (folder.config.exists() and folder.split.exists()):
         return None
@@ -208,7 +208,7 @@ def _keep_split(folder: RunFolder, split: Split, report: Report) -> None:
 def open_run(
     out: str | Path,
     config: RunConfig,
-    scene: Scene,
+    scene: LabelledData,
     device: str,
     report: Report,
     check: Callable[[RunContext], object] = lambda _: None,

@@ -14,7 +14,16 @@ from hytas.search import EvaluationStore
 from hytas.tensors import read_tensors
 
 # Attributes of `RunFolder`: files that stages can make again. The store is not one of them.
-_PICTURES = ("learning_curve", "confusion", "map", "pixels", "front", "front_picture", "report")
+_PICTURES = (
+    "learning_curve",
+    "confusion",
+    "map",
+    "predictions",
+    "pixels",
+    "front",
+    "front_picture",
+    "report",
+)
 _MODELS = ("weights", "onnx", "torchscript")
 MENDED = ("recipe", "architecture", *_MODELS, "references", "metrics", *_PICTURES)
 # File -> files made from it. The folder of a further seed has no maps and charts.
@@ -23,7 +32,7 @@ _MADE_FROM = {
     "architecture": ("weights",),
     "weights": ("references", "onnx", "torchscript", "metrics"),
     "metrics": ("learning_curve", "confusion"),
-    "onnx": ("map", "pixels"),
+    "onnx": ("map", "pixels", "predictions"),
 }
 
 

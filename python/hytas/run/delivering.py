@@ -7,8 +7,9 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from hytas.data import PatchReader, overlap_fraction
+from hytas.data import ImageSet, overlap_fraction
 from hytas.deploy import DeployedModel, classify_scene
+from hytas.deploy.images import classify_images, write_predictions
 from hytas.deploy.outputs import Extras, write_map
 from hytas.deploy.smoothing import around, smooth_pixels
 from hytas.export import (
@@ -107,22 +108,24 @@ def _metrics(context: RunContext, model: TrainedModel, parity: Parity) -> dict[s
 def _smoothed(run: Run, model: TrainedModel) -> dict[str, Any] | None:
     """Accuracy of the ONNX model on the test pixels with smoothing, whether it is chosen or not.
 
-    None for a model of an older hytas, which has no guide.
+    None for images, and for a model of an older hytas, which has no guide.
     """
     data, card = run.context.data, model.card
+    if not data.scene.has_map:
+        return None
     deployed = DeployedModel.load(run.folder.onnx, "cpu")
     if (smoothing := deployed.smoothing) is None:
         return None
     held = held_pixels(data)
     test = data.split.test[held.flat[data.split.test]]
     near = around(test, held, 2 * smoothing.radius)
-    read = PatchReader(data.scene.cube, card.patch_size)
+    read = data.scene.reader(card.patch_size)
     chances = np.empty((len(near), len(card.class_ids)), np.float32)
     for start in range(0, len(near), PARITY_BATCH):
         part = slice(start, start + PARITY_BATCH)
         chances[part] = deployed.predict_patches(read(near[part]))
         run.report.pixels("smooth", min(part.stop, len(near)), len(near))
-    found = smooth_pixels(smoothing, data.scene.cube, data.preprocessing, near, chances)
+    found = smooth_pixels(smoothing, data.pixel_scene.cube, data.preprocessing, near, chances)
     found = found[np.searchsorted(near, test)]
     return accuracy_report(data.targets(test), found.argmax(axis=1), card.class_names, found)
 
@@ -131,6 +134,8 @@ def _overlap(
     data: PreparedScene, architecture: Mapping[str, Any], learnt: NDArray[np.int64]
 ) -> float:
     """Return the share of test pixels inside the patch of a pixel that the model was trained on."""
+    if not data.scene.has_map:
+        return 0.0
     side = patch_size_of(architecture, data.shape)
     return overlap_fraction(data.scene.labels.shape, learnt, data.split.test, side)
 
@@ -147,7 +152,7 @@ def map_stage(run: Run) -> None:
     """Classify the whole scene with the ONNX file, and draw it beside the ground truth."""
     torch.cuda.empty_cache()  # free the memory that torch keeps, for onnxruntime
     deployed = DeployedModel.load(run.folder.onnx)
-    scene = run.context.data.scene
+    scene = run.context.data.pixel_scene
     result = classify_scene(
         deployed,
         scene.cube,
@@ -159,6 +164,23 @@ def map_stage(run: Run) -> None:
     ids = np.concatenate([[0], np.asarray(scene.class_ids)]).astype(np.int32)
     write_map(run.folder.map, result, deployed.card, Extras(ids[scene.labels]))
     shown_pixels(scene, result, deployed.card, run.context.data.split).save(run.folder.pixels)
+
+
+def predictions_stage(run: Run) -> None:
+    """Classify the test images with the ONNX file, and write the classes to a table."""
+    data = run.context.data
+    images, test = data.scene, data.split.test
+    assert isinstance(images, ImageSet)
+    deployed = DeployedModel.load(run.folder.onnx)
+    found = classify_images(
+        deployed,
+        lambda numbers: images.read(test[numbers]),
+        len(test),
+        lambda done, total: run.report.pixels("classify", done, total),
+    )
+    names = [images.class_names[target] for target in images.targets(test)]
+    files = [images.files[number] for number in test]
+    write_predictions(run.folder.predictions, deployed.card, files, found, names)
 
 
 def further_formats(run: Run, formats: Sequence[str], force: bool) -> dict[str, dict[str, Any]]:
@@ -175,8 +197,7 @@ def further_formats(run: Run, formats: Sequence[str], force: bool) -> dict[str, 
     model, data = load_weights(run.folder.weights), run.context.data
     evidence = Evidence(
         model.sensor_model(),
-        data.scene.cube,
-        model.card.patch_size,
+        data.scene.reader(model.card.patch_size),
         data.split.test,
         data.targets(data.split.test),
     )
@@ -190,7 +211,7 @@ def further_formats(run: Run, formats: Sequence[str], force: bool) -> dict[str, 
 def _batches(data: PreparedScene, patch_size: int, report: Report) -> Iterator[NDArray[Any]]:
     """Yield the raw patches of the test pixels."""
     pixels = data.split.test
-    read = PatchReader(data.scene.cube, patch_size)
+    read = data.scene.reader(patch_size)
     for start in range(0, len(pixels), PARITY_BATCH):
         chosen = pixels[start : start + PARITY_BATCH]
         yield read(chosen)

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hytas._engine import Feasible, SearchSpace
-from hytas.data import Scene
+from hytas.data import LabelledData
 from hytas.errors import InputError
 from hytas.files import write_text
 from hytas.run.config import RunConfig
@@ -59,7 +59,7 @@ class Evolved:
 
 def evolve_space(
     config: RunConfig,
-    scene: Scene,
+    scene: LabelledData,
     out: str | Path,
     *,
     rounds: int,
@@ -245,7 +245,7 @@ def _said(step: Step) -> str:
 
 def _history(
     config: RunConfig,
-    scene: Scene,
+    scene: LabelledData,
     before: SpaceError,
     after: SpaceError,
     at_random: SpaceError | None,

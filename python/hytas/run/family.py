@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from hytas._engine import Budget
-from hytas.data import Scene
+from hytas.data import LabelledData
 from hytas.errors import InputError
 from hytas.files import atomic_write, write_text
 from hytas.pictures import draw_family
@@ -59,7 +59,7 @@ class Member:
 
 def train_supernet(
     config: RunConfig,
-    scene: Scene,
+    scene: LabelledData,
     out: str | Path,
     *,
     device: str = "auto",
@@ -91,7 +91,7 @@ def train_supernet(
 
 def export_family(
     config: RunConfig,
-    scene: Scene,
+    scene: LabelledData,
     out: str | Path,
     budgets: Sequence[str],
     *,

@@ -14,7 +14,6 @@ from hytas.data import Split
 from hytas.deploy.model import read_card
 from hytas.deploy.model_file import examine, read_model
 from hytas.errors import InputError, one_line
-from hytas.models import InputShape
 from hytas.models.counting import counted_layers
 from hytas.pictures import draw_learning_curve
 from hytas.proxies import fitness, parse_proxies
@@ -23,15 +22,17 @@ from hytas.report import Candidates, Finalist, Layer, Pixels, RunFacts
 from hytas.run.config import RunConfig
 from hytas.run.folder import WHERE, RunFolder, read_json
 from hytas.run.times import read_times
+from hytas.run.weights import shape_of
 from hytas.search import Evaluation, EvaluationStore, Training
 from hytas.spaces import open_space
+from hytas.spaces.shape import Shape
 
 MOST_CURVES = 4
 """Learning curves of further seeds that are drawn."""
 
 
 def run_facts(
-    folder: RunFolder, *, first: RunConfig | None = None, shape: InputShape | None = None
+    folder: RunFolder, *, first: RunConfig | None = None, shape: Shape | None = None
 ) -> RunFacts:
     """Return what a run's folder holds for its report.
 
@@ -159,7 +160,7 @@ def _finalists(
 
 
 def _layers(
-    architecture: Mapping[str, Any] | None, shape: InputShape | None
+    architecture: Mapping[str, Any] | None, shape: Shape | None
 ) -> tuple[list[Layer], list[str]]:
     """The layers of the winner; or a note, if this version has other genes than the run."""
     if architecture is None or shape is None:
@@ -172,10 +173,8 @@ def _layers(
     return [Layer(**asdict(layer)) for layer in layers], []
 
 
-def _shape(model: Path) -> InputShape:
-    card = read_card(examine(read_model(model), model), model)
-    bands = len(card.preprocessing["bands"])
-    return InputShape(bands, len(card.class_names), card.patch_size, card.band_group)
+def _shape(model: Path) -> Shape:
+    return shape_of(read_card(examine(read_model(model), model), model))
 
 
 def _units(config: RunConfig) -> Mapping[str, str]:

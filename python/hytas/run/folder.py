@@ -10,7 +10,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, TextIO
 
-from hytas.data import Scene
+from hytas.data import LabelledData
 from hytas.errors import InputError, one_line
 from hytas.files import lock, parse_json, write_text
 from hytas.manifest import Manifest
@@ -51,6 +51,7 @@ class RunFolder:
         self.learning_curve = self.path / "learning-curve.svg"
         self.confusion = self.path / "confusion.svg"
         self.map = self.path / "map.png"
+        self.predictions = self.path / "predictions.csv"
         self.supernet = self.path / "supernet.safetensors"
         self.family = self.path / "family.csv"
         self.family_picture = self.path / "family.svg"
@@ -118,7 +119,7 @@ class RunFolder:
     def _holds_foreign_files(self) -> bool:
         return any(not item.name.startswith(".") for item in self.path.iterdir())
 
-    def claim(self, config: RunConfig, scene: Scene) -> None:
+    def claim(self, config: RunConfig, scene: LabelledData) -> None:
         """Write `config` into a new folder, or check that the folder has the same configuration.
 
         Before the final training begins, the recipe may change. Before the architecture is chosen,

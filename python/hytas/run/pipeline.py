@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from hytas.data import Scene
+from hytas.data import LabelledData
 from hytas.errors import InputError
 from hytas.run.config import RunConfig
 from hytas.run.context import Run, RunContext, open_run
@@ -20,6 +20,7 @@ from hytas.run.stages import (
     EXPORT,
     FINISHING,
     MAP,
+    PREDICTIONS,
     REFERENCES,
     REPORT,
     do_stage,
@@ -74,7 +75,7 @@ class Outcome:
 
 def run_pipeline(
     config: RunConfig,
-    scene: Scene,
+    scene: LabelledData,
     out: str | Path,
     *,
     device: str = "auto",
@@ -116,7 +117,7 @@ def run_pipeline(
 def train_architecture(
     architecture: Mapping[str, Any],
     config: RunConfig,
-    scene: Scene,
+    scene: LabelledData,
     out: str | Path,
     *,
     device: str = "auto",
@@ -161,7 +162,7 @@ def train_architecture(
 
 def export_run(
     config: RunConfig,
-    scene: Scene,
+    scene: LabelledData,
     out: str | Path,
     *,
     formats: Sequence[str] = (),
@@ -192,8 +193,9 @@ def export_run(
         check_trained(run.folder)
         mend(run, needs_store=False)
         run_stages([REFERENCES], run)
-        for stage in (EXPORT, CHARTS, MAP, REPORT):
-            do_stage(stage, run)
+        for stage in (EXPORT, CHARTS, MAP, PREDICTIONS, REPORT):
+            if stage.suits(run):
+                do_stage(stage, run)
         further = further_formats(run, formats, force)
         mend_further(run)
         record_all(run)
@@ -246,10 +248,7 @@ def describe_architecture(architecture: dict[str, Any]) -> str:
 def _introduce(run: Run) -> None:
     config, data, report = run.context.config, run.context.data, run.report
     scene = data.scene
-    report.line(
-        f"scene {scene.name}: {scene.height} x {scene.width} pixels, {scene.bands} bands "
-        f"({data.shape.bands} used), {scene.classes} classes, {scene.cube.dtype}"
-    )
+    report.line(scene.describe(data.shape.bands))
     for note in scene.notes:
         report.line(f"note: {note}")
     report.line(data.split.describe())
@@ -273,6 +272,7 @@ def _outcome(run: Run, architecture: dict[str, Any]) -> Outcome:
         folder.metrics,
         folder.references,
         folder.map,
+        folder.predictions,
         folder.learning_curve,
         folder.confusion,
         folder.architecture,

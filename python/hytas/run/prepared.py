@@ -1,33 +1,56 @@
-"""Prepare a scene: split it, scale it, and cut it into patches."""
+"""Prepare a scene or a set of images: split it, scale it, and read its samples."""
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hytas.data import PatchReader, Preprocessing, Scene, Split, make_split
+from hytas.data import (
+    ImageSet,
+    LabelledData,
+    Preprocessing,
+    Scene,
+    Split,
+    as_scene,
+    make_image_split,
+    make_split,
+)
 from hytas.models import InputShape, check_band_group
 from hytas.run.config import RunConfig
+from hytas.spaces.opening import name_of
+from hytas.spaces.shape import ImageShape, Shape
 from hytas.train import LabelledPixels
 
 Pixels = NDArray[np.int64]
+MOST_FITTED = 2**22
+"""Values of training images, at most, that their scaling is fitted on."""
 
 
 @dataclass(frozen=True, eq=False)
 class PreparedScene:
-    """A scene with its split, its scaling, and the shape of a network's input.
+    """A scene or a set of images with its split, its scaling, and the shape of a network's input.
 
     Attributes:
-        scene: the scene as it was read.
-        split: its training, validation and test pixels.
+        scene: the scene, or the images, as read.
+        split: its training, validation and test pixels, or images.
         preprocessing: bands and scaling, fitted on the training pixels.
         shape: shape of a network's input.
     """
 
-    scene: Scene
+    scene: LabelledData
     split: Split
     preprocessing: Preprocessing
-    shape: InputShape
+    shape: Shape
+
+    @property
+    def pixel_scene(self) -> Scene:
+        """Return the scene, for what only a map of pixels has.
+
+        Raises:
+            InputError: the data are images.
+        """
+        return as_scene(self.scene, "maps")
 
     def targets(self, pixels: Pixels) -> NDArray[np.int64]:
         """Return the class indices (n,), 0-based, of flat pixel indices (n,)."""
@@ -35,7 +58,7 @@ class PreparedScene:
 
     def labelled(self, pixels: Pixels) -> LabelledPixels:
         """Return the pixels of flat indices (n,) in the form of the training loop."""
-        reader = PatchReader(self.scene.cube, self.shape.patch_size)
+        reader = self.scene.reader(self.shape.side)
 
         def patches(chosen: Pixels) -> NDArray[np.float32]:
             return self.preprocessing.apply(reader(chosen))
@@ -44,8 +67,10 @@ class PreparedScene:
         return LabelledPixels(patches, pixels, targets, self.shape.classes, dark)
 
 
-def prepare_scene(config: RunConfig, scene: Scene, split: Split | None = None) -> PreparedScene:
-    """Split and scale `scene` as `config` says.
+def prepare_scene(
+    config: RunConfig, scene: LabelledData, split: Split | None = None
+) -> PreparedScene:
+    """Split and scale a scene, or a set of images, as `config` says.
 
     Args:
         config: of the run.
@@ -55,6 +80,8 @@ def prepare_scene(config: RunConfig, scene: Scene, split: Split | None = None) -
     Raises:
         InputError: the configuration does not fit the scene.
     """
+    if isinstance(scene, ImageSet):
+        return _prepare_images(config, scene, split)
     split = split or make_split(scene, config.split, seed=config.seed, patch_size=config.patch_size)
     preprocessing = Preprocessing.fit_scene(
         scene, split.train, method=config.scaling, bands=config.bands
@@ -63,3 +90,23 @@ def prepare_scene(config: RunConfig, scene: Scene, split: Split | None = None) -
     check_band_group(config.band_group, bands)
     shape = InputShape(bands, scene.classes, config.patch_size, config.band_group)
     return PreparedScene(scene, split, preprocessing, shape)
+
+
+def _prepare_images(config: RunConfig, images: ImageSet, split: Split | None) -> PreparedScene:
+    split = split or make_image_split(images, config.split, seed=config.seed)
+    preprocessing = Preprocessing.fit(
+        _some_values(images, split.train, config.seed),
+        method=config.scaling,
+        bands=config.bands,
+        least=1,
+    )
+    channels = len(preprocessing.bands)
+    shape = ImageShape.of(name_of(config.space), channels, images.classes, images.side)
+    return PreparedScene(images, split, preprocessing, shape)
+
+
+def _some_values(images: ImageSet, train: Pixels, seed: int) -> NDArray[Any]:
+    """Return the values (n, channels) of pixels of training images, drawn if there are many."""
+    most = max(1, MOST_FITTED // (images.side**2 * images.channels))
+    chosen = np.random.default_rng(seed).permutation(train)[:most]
+    return images.read(np.sort(chosen)).reshape(-1, images.channels)

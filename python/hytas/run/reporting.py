@@ -107,6 +107,8 @@ def _with_pixels(facts: RunFacts, folder: RunFolder, config: RunConfig, report: 
     """The facts with the pixels of the scene, or with why there are none."""
     try:
         scene = config.load_scene()
+        if not isinstance(scene, Scene):
+            return facts
         if scene.fingerprint != facts.fingerprint:
             raise InputError(f"{config.data} is another scene than that of the run")
         return replace(facts, pixels=_classify(folder, scene, report))

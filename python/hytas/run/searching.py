@@ -25,6 +25,7 @@ from hytas.run.prepared import PreparedScene
 from hytas.run.sharing import inherited_score
 from hytas.search import Evaluation, EvaluationStore, SearchSettings, search
 from hytas.search.kinds import rank_in_kinds
+from hytas.train import PRESETS, Recipe
 
 Ranks = Callable[[Sequence[Evaluation]], NDArray[np.float64]]
 
@@ -141,6 +142,7 @@ def race_task(context: RunContext, folder: Path | None = None) -> RaceTask:
         config.seed,
         context.device,
         folder,
+        Recipe() if data.scene.has_map else Recipe(**PRESETS["images"]),
     )
 
 
@@ -199,5 +201,5 @@ def _proxy_batch(
     """Return the labelled patches for the proxies; None if no proxy needs them."""
     if not any(spec.proxy.needs_data for spec in base_proxies(specs)):
         return None
-    side = data.shape.patch_size
+    side = data.shape.side
     return proxy_batch(data.scene, data.split.train, data.preprocessing, side, seed)

@@ -72,12 +72,14 @@ def choose_smoothing(asked: str, counts: NDArray[np.int64]) -> SmoothingChoice:
 
 def fit_guide(data: PreparedScene) -> Smoothing:
     """The guide of a prepared scene, fitted on its pixels without a look at labels."""
-    return Smoothing.fit(data.scene.cube, data.preprocessing, data.scene.nodata)
+    scene = data.pixel_scene
+    return Smoothing.fit(scene.cube, data.preprocessing, scene.nodata)
 
 
 def held_pixels(data: PreparedScene) -> NDArray[np.bool_]:
     """(H, W), the pixels that hold data in a band in use."""
-    return holds_data(data.scene.cube, data.scene.nodata, data.preprocessing.bands)
+    scene = data.pixel_scene
+    return holds_data(scene.cube, scene.nodata, data.preprocessing.bands)
 
 
 def count_right(
@@ -98,6 +100,8 @@ def count_right(
     Returns:
         (3,): pixels judged, right raw, right smoothed.
     """
+    if not data.scene.has_map:
+        return np.zeros(3, np.int64)
     smoothing, held = fit_guide(data), held_pixels(data)
     judged = held_out[held.flat[held_out]]
     near = around(judged, held, 2 * smoothing.radius)
@@ -112,6 +116,6 @@ def count_right(
     found, at, truth = logits(blind), np.searchsorted(near, judged), data.targets(judged)
     temperature = fit_temperature(found[at], truth) if len(judged) >= LEAST_JUDGED else 1.0
     chances = probabilities(torch.from_numpy(found), temperature).numpy()
-    smoothed = smooth_pixels(smoothing, data.scene.cube, data.preprocessing, near, chances)
+    smoothed = smooth_pixels(smoothing, data.pixel_scene.cube, data.preprocessing, near, chances)
     answers = (one[at].argmax(axis=1) for one in (chances, smoothed))
     return np.array([len(judged), *(int((one == truth).sum()) for one in answers)], np.int64)

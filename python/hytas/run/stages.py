@@ -20,7 +20,13 @@ from hytas.run.damage import (
     known_files,
     restore_choice,
 )
-from hytas.run.delivering import charts_stage, export_stage, further_formats, map_stage
+from hytas.run.delivering import (
+    charts_stage,
+    export_stage,
+    further_formats,
+    map_stage,
+    predictions_stage,
+)
 from hytas.run.folder import RunFolder
 from hytas.run.reporting import report_stage
 from hytas.run.searching import race_stage, search_stage
@@ -40,6 +46,7 @@ class Stage:
         done_by: files that exist once it is done; None means `writes`. If empty, the stage runs
             every time and checks for itself what exists.
         at_times: files that it writes only if the run asks for them.
+        of_map: whether it is for scenes only (True), for images only (False), or for both.
     """
 
     name: str
@@ -48,6 +55,11 @@ class Stage:
     writes: tuple[str, ...]
     done_by: tuple[str, ...] | None = None
     at_times: tuple[str, ...] = ()
+    of_map: bool | None = None
+
+    def suits(self, run: Run) -> bool:
+        """Return whether the stage is for the data of the run."""
+        return self.of_map in (None, run.context.data.scene.has_map)
 
     def is_done(self, folder: RunFolder) -> bool:
         """Return whether the folder holds the files of the stage."""
@@ -58,7 +70,7 @@ class Stage:
 def run_stages(stages: Sequence[Stage], run: Run) -> None:
     """Do the stages whose files are missing, in order."""
     for stage in stages:
-        if not stage.is_done(run.folder):
+        if stage.suits(run) and not stage.is_done(run.folder):
             do_stage(stage, run)
 
 
@@ -166,13 +178,15 @@ REFERENCES = Stage(
     ("weights",),
     ("references",),
     at_times=("metrics",),
+    of_map=True,
 )
 EXPORT = Stage("export", export_stage, ("weights",), ("onnx", "torchscript", "metrics"))
 CHARTS = Stage("charts", charts_stage, ("metrics",), ("learning_curve", "confusion"))
-MAP = Stage("map", map_stage, ("onnx",), ("map", "pixels"))
+MAP = Stage("map", map_stage, ("onnx",), ("map", "pixels"), of_map=True)
+PREDICTIONS = Stage("predictions", predictions_stage, ("onnx",), ("predictions",), of_map=False)
 SEEDS = Stage("seeds", _seeds, ("architecture", "metrics"), ("metrics", "evaluations"), done_by=())
 # Last, for it tells of all that is there.
 REPORT = Stage("report", report_stage, ("metrics", "pixels"), ("report",), done_by=())
 
 CHOOSING = (SEARCH, RACE)
-FINISHING = (TRAIN, REFERENCES, EXPORT, CHARTS, MAP, SEEDS, REPORT)
+FINISHING = (TRAIN, REFERENCES, EXPORT, CHARTS, MAP, PREDICTIONS, SEEDS, REPORT)

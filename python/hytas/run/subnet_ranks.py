@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from hytas.data import Scene
+from hytas.data import LabelledData
 from hytas.errors import InputError
 from hytas.proxies import Evaluator
 from hytas.run.config import RunConfig
@@ -44,7 +44,7 @@ class Rank:
 
 def rank_subnets(
     config: RunConfig,
-    scene: Scene,
+    scene: LabelledData,
     out: str | Path,
     budget: str,
     count: int,

@@ -61,22 +61,24 @@ def train_stage(run: Run) -> None:
         counts = judge_own_smoothing(network, data, watching, context.device)
         calibrated = calibrate_own(network, held_out, context.device), counts
     calibration, counts = calibrated
-    smooth = choose_smoothing(context.config.smooth, counts)
-    for line in (calibration.describe(), smooth.describe()):
-        run.report.line(line)
+    run.report.line(calibration.describe())
+    smooth = None
+    if data.scene.has_map:
+        smooth = choose_smoothing(context.config.smooth, counts)
+        run.report.line(smooth.describe())
     card = describe(
         data.scene,
         data.preprocessing,
         architecture,
         data.shape,
         calibration.temperature,
-        replace(fit_guide(data), method=smooth.method).to_dict(),
+        None if smooth is None else replace(fit_guide(data), method=smooth.method).to_dict(),
     )
     training = {
         **result.to_dict(),
         "preset": preset,
         CALIBRATION: calibration.to_dict(),
-        SMOOTHING: smooth.to_dict(),
+        SMOOTHING: None if smooth is None else smooth.to_dict(),
     }
     save_weights(folder.weights, TrainedModel(network, card, training))
     folder.checkpoint.unlink(missing_ok=True)

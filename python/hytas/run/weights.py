@@ -11,6 +11,8 @@ from hytas.data import Preprocessing
 from hytas.errors import InputError, one_line
 from hytas.model_card import FORMAT, ModelCard
 from hytas.models import InputShape, SensorModel, build_network
+from hytas.spaces import space_of
+from hytas.spaces.shape import ImageShape, Shape
 from hytas.tensors import CHECKSUM, read_tensors, write_tensors
 
 TRAINING = "hytas.training"
@@ -53,10 +55,8 @@ def load_weights(path: Path) -> TrainedModel:
     if facts.get("hytas.format") == FORMAT and CHECKSUM not in facts:
         raise InputError(f"{path}: damaged or changed: it has lost its checksum")
     card = ModelCard.from_properties(facts, source=str(path))
-    shape = InputShape(
-        len(card.preprocessing["bands"]), len(card.class_names), card.patch_size, card.band_group
-    )
     try:
+        shape = shape_of(card)
         network = build_network(card.architecture, shape)
         network.load_state_dict(tensors)
         training = facts[TRAINING]
@@ -65,3 +65,11 @@ def load_weights(path: Path) -> TrainedModel:
             f"{path}: its weights are not those of its architecture ({one_line(error)})"
         ) from None
     return TrainedModel(network, card, training)
+
+
+def shape_of(card: ModelCard) -> Shape:
+    """Return the shape of the input of the network that a card describes."""
+    kept, classes = len(card.preprocessing["bands"]), len(card.class_names)
+    if card.of_images:
+        return ImageShape.of(space_of(card.architecture), kept, classes, card.patch_size)
+    return InputShape(kept, classes, card.patch_size, card.band_group)

@@ -67,6 +67,18 @@ def builtin_space(name: str, variables: tuple[tuple[str, int], ...]) -> SearchSp
     return open_space(name, offered=dict(variables))[0]
 
 
+def name_of(space: str) -> str:
+    """Return the name of a built-in space, or the one inside a space file.
+
+    Raises:
+        InputError: no such file, or a file that is not a space.
+        OSError: the file cannot be read.
+    """
+    if not is_space_file(space):
+        return space
+    return open_space(space)[0].name
+
+
 def space_text(space: str) -> str:
     """Return the JSON text of a built-in space, or of a space file.
 

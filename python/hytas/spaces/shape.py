@@ -102,6 +102,11 @@ class ImageShape:
         return cls(channels, classes, image_size, patch, stride)
 
     @property
+    def band_group(self) -> int:
+        """1: every channel enters every patch alone."""
+        return 1
+
+    @property
     def bands(self) -> int:
         """Channels, by the name that they have in a scene."""
         return self.channels

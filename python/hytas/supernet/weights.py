@@ -19,7 +19,8 @@ from hytas.models.slices import full_sizes
 from hytas.models.table import NETWORKS
 from hytas.proxies import check_architecture
 from hytas.proxies.initial import Pool, Source
-from hytas.spaces import InputShape, space_of
+from hytas.spaces import space_of
+from hytas.spaces.shape import Shape, shape_from_dict
 from hytas.tensors import CHECKSUM, read_tensors, write_tensors
 from hytas.train import Subnet, Weights
 from hytas.train.slicing import cut, put
@@ -48,7 +49,7 @@ class Supernet:
     """
 
     space: str
-    shape: InputShape
+    shape: Shape
     seed: int
     weights: Weights
     facts: Mapping[str, Any] = field(default_factory=dict)
@@ -57,7 +58,7 @@ class Supernet:
 
     @classmethod
     def new(
-        cls, space: str, shape: InputShape, seed: int, device: torch.device | str = "cpu"
+        cls, space: str, shape: Shape, seed: int, device: torch.device | str = "cpu"
     ) -> Supernet:
         """Return an untrained supernet, which keeps nothing yet."""
         return cls(space, shape, seed, {}, device=torch.device(device))
@@ -155,7 +156,7 @@ class Supernet:
         if CHECKSUM not in facts:
             raise InputError(f"{path}: damaged or changed: it has lost its checksum")
         with suppress(KeyError, TypeError, ValueError):
-            space, shape = str(facts["space"]), InputShape.from_dict(facts["shape"])
+            space, shape = str(facts["space"]), shape_from_dict(facts["shape"])
             return cls(space, shape, int(facts["seed"]), weights, facts, str(facts[CHECKSUM]))
         raise InputError(f"{path}: not a whole supernet: its header lacks space, shape or seed")
 

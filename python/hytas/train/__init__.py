@@ -4,7 +4,13 @@ from hytas.train.augmented import augmented_accuracy
 from hytas.train.learner import Learner, Subnet, Weights
 from hytas.train.loop import DivergedError, TrainingResult, train, train_weights
 from hytas.train.pixels import LabelledPixels
-from hytas.train.presets import PRESETS, USUAL_PRESETS, preset_names, recipes_of
+from hytas.train.presets import (
+    PRESETS,
+    USUAL_IMAGE_PRESETS,
+    USUAL_PRESETS,
+    preset_names,
+    recipes_of,
+)
 from hytas.train.recipe import Recipe
 from hytas.train.schedule import Schedule
 from hytas.train.state import Epoch
@@ -12,6 +18,7 @@ from hytas.train.temperature import fit_temperature
 
 __all__ = [
     "PRESETS",
+    "USUAL_IMAGE_PRESETS",
     "USUAL_PRESETS",
     "DivergedError",
     "Epoch",

@@ -23,6 +23,11 @@ def augment(
 
     if recipe.borders:
         patches = foreign_side(patches, recipe.borders, generator)
+    if recipe.shift:
+        patches = random_shift(patches, recipe.shift, generator)
+    if recipe.mirror:
+        chosen = torch.rand(count, 1, 1, 1, generator=generator).to(patches.device) < 0.5
+        patches = torch.where(chosen, patches.flip(2), patches)
     if recipe.flips:
         patches = random_symmetry(patches, generator)
     if recipe.illumination:
@@ -64,6 +69,29 @@ def foreign_side(patches: Tensor, share: float, generator: torch.Generator) -> T
     return torch.where(foreign, patches[other.to(patches.device)], patches)
 
 
+def random_shift(patches: Tensor, most: float, generator: torch.Generator) -> Tensor:
+    """Move each image (N, side, side, channels) along both axes; zeros come in.
+
+    Args:
+        most: largest share of the side by which an image is moved, rounded down to whole pixels.
+    """
+    count, side = patches.shape[:2]
+    reach = int(most * side)
+    if not reach:
+        return patches
+    moved = torch.randint(-reach, reach + 1, (2, count, 1), generator=generator)
+    rows, columns = torch.arange(side) + moved  # of the source, (N, side) each
+    inside = [(place >= 0) & (place < side) for place in (rows, columns)]
+    kept = (inside[0][:, :, None] & inside[1][:, None, :])[..., None].to(patches.device)
+    each = torch.arange(count)[:, None, None]
+    source = patches[
+        each.to(patches.device),
+        rows.clamp(0, side - 1)[:, :, None].to(patches.device),
+        columns.clamp(0, side - 1)[:, None, :].to(patches.device),
+    ]
+    return torch.where(kept, source, torch.zeros_like(source))
+
+
 def random_symmetry(patches: Tensor, generator: torch.Generator) -> Tensor:
     """Apply a random symmetry of the square to each patch (N, P, P, bands)."""
     chosen = torch.rand(3, patches.shape[0], generator=generator).to(patches.device) < 0.5
@@ -76,17 +104,41 @@ def random_symmetry(patches: Tensor, generator: torch.Generator) -> Tensor:
 def mix(
     patches: Tensor, targets: Tensor, recipe: Recipe, generator: torch.Generator
 ) -> tuple[Tensor, Tensor]:
-    """Mix pairs of patches and their target distributions: mixup (Zhang et al., ICLR 2018).
+    """Mix pairs of patches and their target distributions.
+
+    By mixup (Zhang et al., ICLR 2018), or by cutmix (Yun et al., ICCV 2019); where the recipe has
+    both, one of them is drawn for the batch.
 
     Args:
         patches: (N, P, P, bands).
         targets: class distributions (N, C).
     """
-    if not recipe.mixup:
+    amount, cut = recipe.mixup, False
+    if recipe.cutmix:
+        cut = not recipe.mixup or bool(torch.rand((), generator=generator) < 0.5)
+        amount = recipe.cutmix if cut else recipe.mixup
+    if not amount:
         return patches, targets
     # Two gamma draws make a Beta draw; torch's own Beta takes no generator.
-    draws = torch._standard_gamma(torch.full((2,), recipe.mixup), generator=generator)
+    draws = torch._standard_gamma(torch.full((2,), amount), generator=generator)
     share = float(draws[0] / draws.sum().clamp_min(1e-12))
     order = torch.randperm(patches.shape[0], generator=generator).to(patches.device)
-    mixed = share * patches + (1.0 - share) * patches[order]
+    if cut:
+        mixed, share = _with_rectangle(patches, patches[order], share, generator)
+    else:
+        mixed = share * patches + (1.0 - share) * patches[order]
     return mixed, share * targets + (1.0 - share) * targets[order]
+
+
+def _with_rectangle(
+    patches: Tensor, others: Tensor, share: float, generator: torch.Generator
+) -> tuple[Tensor, float]:
+    """Put a rectangle of `others` into `patches`; return them, and the share that is left."""
+    side = patches.shape[1]
+    half = round(side * (1.0 - share) ** 0.5) / 2
+    centre = torch.randint(0, side, (2,), generator=generator)
+    place = torch.arange(side)
+    inside = [(place >= middle - half) & (place < middle + half) for middle in centre]
+    taken = (inside[0][:, None] & inside[1][None, :])[None, :, :, None]
+    left = 1.0 - float(taken.float().mean())
+    return torch.where(taken.to(patches.device), others, patches), left

@@ -18,8 +18,17 @@ SHARES = (
     "ema_decay",
     "band_dropout",
     "borders",
+    "shift",
 )
-AMOUNTS = ("weight_decay", "mixup", "band_noise", "illumination", "brightness", "alignment")
+AMOUNTS = (
+    "weight_decay",
+    "mixup",
+    "cutmix",
+    "band_noise",
+    "illumination",
+    "brightness",
+    "alignment",
+)
 MOST = 1e30
 """Largest rate or amount; larger ones overflow float32."""
 SWITCHES = {"yes": True, "true": True, "no": False, "false": False}
@@ -51,6 +60,10 @@ class Recipe:
         clip_norm: largest norm of the gradient.
         ema_decay: decay of the moving average of the weights; the average is exported.
         mixup: parameter a of mixup's Beta(a, a); 0 means no mixup.
+        cutmix: the same of cutmix, which takes a rectangle of another image; with both, every batch
+            is mixed by one of them. For images.
+        shift: largest share of the side by which an image is moved, along each axis. For images.
+        mirror: left and right are exchanged in half of the images. For images.
         flips: random reflections and transpositions of the patch, the eight symmetries of a square.
         borders: probability that one side of a patch, without its centre, comes from another patch,
             as at the border of a field.
@@ -79,6 +92,9 @@ class Recipe:
     clip_norm: float = 1.0
     ema_decay: float = 0.99
     mixup: float = 0.2
+    cutmix: float = 0.0
+    shift: float = 0.0
+    mirror: bool = False
     flips: bool = True
     borders: float = 0.25
     band_noise: float = 0.1
@@ -129,7 +145,7 @@ class Recipe:
             if not equals:
                 raise InputError(
                     f"recipe {setting!r}: must be NAME=VALUE, such as mixup=0.4, "
-                    "or a preset: plain, light, full"
+                    "or a preset, such as plain"
                 )
             kinds = {item.name: type(item.default) for item in fields(self)} | {"epochs": int}
             if name not in kinds:

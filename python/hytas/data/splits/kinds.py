@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from hytas.data.labelled import Labelled
 from hytas.data.labels import LabelMap
 from hytas.data.scene import Scene
 from hytas.data.splits.blocks import DRAWS, Units, split_blocks, split_polygons
@@ -10,14 +11,14 @@ from hytas.data.splits.validation import Pixels
 from hytas.errors import InputError
 
 
-def class_totals(scene: Scene, labels: LabelMap) -> list[int]:
+def class_totals(scene: Labelled, labels: LabelMap) -> list[int]:
     """Return the number of pixels of each class among `labels`, of any shape."""
     totals: list[int] = np.bincount(labels.ravel(), minlength=scene.classes + 1)[1:].tolist()
     return totals
 
 
 def from_maps(
-    scene: Scene, counts: tuple[int, ...], generator: np.random.Generator
+    scene: Labelled, counts: tuple[int, ...], generator: np.random.Generator
 ) -> tuple[Pixels, Pixels, tuple[str, ...]]:
     """Return training pixels of the scene's map, `counts` of each class, test pixels, and notes.
 
@@ -148,7 +149,7 @@ def _polygons_of(scene: Scene) -> Units:
 
 
 def _draw(
-    scene: Scene, pixels: Pixels, counts: tuple[int, ...], generator: np.random.Generator
+    scene: Labelled, pixels: Pixels, counts: tuple[int, ...], generator: np.random.Generator
 ) -> Pixels:
     """Draw up to `counts` pixels of each class."""
     labels = scene.labels.ravel()[pixels]

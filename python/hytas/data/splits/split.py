@@ -8,6 +8,7 @@ from typing import Self
 import numpy as np
 
 from hytas.data.contents import reading
+from hytas.data.labelled import Labelled
 from hytas.data.scene import Scene
 from hytas.data.splits.apart import folds_apart
 from hytas.data.splits.validation import Pixels, further_folds
@@ -30,7 +31,7 @@ class Split:
         test: pixels for the final report; nothing else uses them.
         kind: "fixed" (the file's own), "random", "blocks", "folds" or "polygons".
         seed: of the draw.
-        patch_size: side of the patches for `overlap`.
+        patch_size: side of the patches for `overlap`; 0 for images, which do not overlap.
         overlap: fraction of test pixels inside the patch of a training or validation pixel.
         notes: one-line remarks on classes that are not trained, not validated or not tested, or
             have fewer training pixels than asked for.
@@ -50,7 +51,7 @@ class Split:
         """Return training and validation pixels together, ascending."""
         return np.union1d(self.train, self.validation)
 
-    def folds(self, scene: Scene, enough: int) -> list[tuple[Pixels, Pixels]]:
+    def folds(self, scene: Labelled, enough: int) -> list[tuple[Pixels, Pixels]]:
         """Return pairs of training and validation pixels; the first pair is this split's.
 
         Args:
@@ -62,7 +63,9 @@ class Split:
         generator = np.random.default_rng([self.seed, FOLDS_STREAM])
         return [pair, *further_folds(scene, *pair, enough, self.kind in AT_ONE_END, generator)]
 
-    def folds_like_test(self, scene: Scene, block: int, enough: int) -> list[tuple[Pixels, Pixels]]:
+    def folds_like_test(
+        self, scene: Labelled, block: int, enough: int
+    ) -> list[tuple[Pixels, Pixels]]:
         """Return pairs of `learnable` pixels; the second part of a pair resembles the test pixels.
 
         In a split by blocks the second parts are whole blocks beyond a guard band, if there are
@@ -77,6 +80,7 @@ class Split:
         if not self.validation.size:
             return []
         if self.kind in AT_ONE_END:
+            assert isinstance(scene, Scene)  # images have no places
             guard = self.patch_size // 2
             polygons = self.kind == "polygons"
             pairs = folds_apart(scene, self.learnable, block, guard, self.seed, enough, polygons)
@@ -87,6 +91,8 @@ class Split:
     def describe(self) -> str:
         """Return one line with the counts and the overlap; it says if figures are optimistic."""
         counts = f"{self.train.size} training, {self.validation.size} validation"
+        if not self.patch_size:
+            return f"{self.kind} split: {counts}, {self.test.size} test images"
         line = f"{self.kind} split: {counts}, {self.test.size} test pixels"
         optimistic = "optimistic: " if self.overlap > 0 else ""
         return (

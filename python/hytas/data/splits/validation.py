@@ -3,7 +3,7 @@
 import numpy as np
 import numpy.typing as npt
 
-from hytas.data.scene import Scene
+from hytas.data.labelled import Labelled
 
 MOST_FOLDS = 5
 
@@ -11,7 +11,7 @@ Pixels = npt.NDArray[np.int64]
 
 
 def take_validation(
-    scene: Scene,
+    scene: Labelled,
     chosen: Pixels,
     fraction: float,
     at_one_end: bool,
@@ -38,7 +38,7 @@ def take_validation(
 
 
 def further_folds(
-    scene: Scene,
+    scene: Labelled,
     train: Pixels,
     validation: Pixels,
     enough: int,
@@ -73,7 +73,7 @@ def further_folds(
 
 
 def _in_a_row(
-    scene: Scene, pixels: Pixels, at_one_end: bool, generator: np.random.Generator
+    scene: Labelled, pixels: Pixels, at_one_end: bool, generator: np.random.Generator
 ) -> Pixels:
     """Return the pixels of a class in the order in which they are taken."""
     pixels = generator.permutation(pixels)

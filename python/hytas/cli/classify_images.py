@@ -1,0 +1,142 @@
+"""`hytas classify MODEL FOLDER`: the classes of images, as a table."""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from hytas.cli.progress import bar
+from hytas.errors import InputError, one_line
+
+if TYPE_CHECKING:
+    from hytas.data.images.image_set import Read
+    from hytas.deploy import DeployedModel
+
+SUFFIX = ".csv"
+
+
+class Images(NamedTuple):
+    """Images to classify.
+
+    Attributes:
+        read: reads their raw values by number.
+        files: their names.
+        labels: true class of each; None if they are not known.
+        notes: one-line remarks.
+    """
+
+    read: "Read"
+    files: Sequence[str]
+    labels: Sequence[str] | None
+    notes: Sequence[str]
+
+
+def classify_folder(
+    model: "DeployedModel",
+    source: Path,
+    out: Path,
+    *,
+    resize: int | None,
+    skip_unreadable: bool,
+    hidden: bool,
+) -> dict[str, Any]:
+    """Classify images, write their classes to a CSV file, and return figures.
+
+    Args:
+        model: that takes images.
+        source: a folder with images at any depth, a .npz file with images, or a set by name.
+        out: the table.
+        resize: side to bring images to, in pixels; None leaves them as they are.
+        skip_unreadable: leave out files that cannot be read.
+        hidden: show no progress.
+
+    Raises:
+        InputError: there are no images, or they are not what the model takes.
+        OSError: a file cannot be read or written.
+    """
+    from hytas.deploy.images import classify_images, write_predictions
+
+    if out.suffix.lower() != SUFFIX:
+        raise InputError(f"out {out}: must end in {SUFFIX}, for the model takes images")
+    if not out.absolute().parent.is_dir():
+        raise InputError(f"out {out}: no such folder: {out.absolute().parent}")
+    images = _images(model, source, resize, skip_unreadable)
+    with bar("classifying", hidden) as advance:
+        found = classify_images(model, images.read, len(images.files), advance)
+    write_predictions(out, model.card, images.files, found, images.labels)
+    names = [model.card.class_names[number] for number in found.argmax(axis=1)]
+    report = {
+        "model": str(model.path),
+        "images": len(names),
+        "classes": {name: Counter(names)[name] for name in model.card.class_names},
+        "notes": [*model.notes, *images.notes],
+        "out": str(out),
+    }
+    if images.labels is not None:
+        right = sum(map(str.__eq__, names, images.labels))
+        report["accuracy"] = right / len(names)
+    return report
+
+
+def text_of(report: Mapping[str, Any]) -> str:
+    """Return the figures of `classify_folder` for the terminal."""
+    lines = [f"model     {report['model']}: {report['images']} images"]
+    lines += [f"note      {note}" for note in report["notes"]]
+    widest = max(map(len, report["classes"]))
+    for place, (name, count) in enumerate(report["classes"].items()):
+        share = 100 * count / report["images"]
+        lines.append(f"{'' if place else 'classes':<9} {name:<{widest}} {count:>9} {share:6.1f} %")
+    if "accuracy" in report:
+        lines.append(f"accuracy  OA {report['accuracy']:.4f}, by the names of folders or labels")
+    return "\n".join([*lines, f"written   {report['out']}"])
+
+
+def _images(
+    model: "DeployedModel", source: Path, resize: int | None, skip_unreadable: bool
+) -> Images:
+    from hytas.data import holds_images, load_images
+    from hytas.deploy.images import check_images
+
+    if source.is_dir():
+        return _folder(model, source, resize, skip_unreadable)
+    if not holds_images(source):
+        raise InputError(f"scene: {source} holds no images, and {model.path} takes images")
+    found = load_images(source, resize=resize)
+    check_images(model, str(source), (found.side, found.side, found.channels))
+    labels = [found.class_names[target - 1] for target in found.labels]
+    known = set(labels) <= set(model.card.class_names)
+    return Images(found.read, found.files, labels if known else None, found.notes)
+
+
+def _folder(model: "DeployedModel", folder: Path, resize: int | None, skip: bool) -> Images:
+    from hytas.data.images.decode import SUFFIXES
+    from hytas.data.images.folder import FromFiles, images_of
+    from hytas.deploy.images import check_images
+
+    paths = images_of(folder)
+    if not paths:
+        raise InputError(f"scene: {folder} holds no images ({', '.join(SUFFIXES)})")
+    reader = FromFiles(paths, resize, model.card.bands == 3)
+    kept, reasons = [], []
+    for path in paths:
+        try:
+            shape = reader.one(path).shape
+        except (InputError, OSError) as error:
+            reasons.append(one_line(error))
+            continue
+        check_images(model, str(path), shape)
+        kept.append(path)
+    if reasons and (not skip or not kept):
+        raise InputError(
+            f"scene: {len(reasons)} of {len(paths)} images of {folder} cannot be read: "
+            f"{reasons[0].removeprefix('data: ')}; --skip-unreadable leaves such files out"
+        )
+    notes = [f"{len(reasons)} images cannot be read and are left out: {reasons[0]}"]
+    parents = [path.parent.name for path in kept]
+    known = set(parents) <= set(model.card.class_names)
+    return Images(
+        FromFiles(kept, resize, model.card.bands == 3),
+        [path.relative_to(folder).as_posix() for path in kept],
+        parents if known else None,
+        notes if reasons else [],
+    )

@@ -1,0 +1,7 @@
+"""Sets of labelled images: folders, arrays, and those known by name."""
+
+from hytas.data.images.image_set import ImageSet
+from hytas.data.images.load import IMAGE_SETS, holds_images, load_images
+from hytas.data.images.split import make_image_split
+
+__all__ = ["IMAGE_SETS", "ImageSet", "holds_images", "load_images", "make_image_split"]

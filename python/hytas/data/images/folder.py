@@ -1,0 +1,225 @@
+"""Images in folders, one folder a class, as torchvision's ImageFolder has them."""
+
+import hashlib
+import os
+from collections import Counter
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from hytas.data.contents import Array
+from hytas.data.images.decode import SUFFIXES, as_colours, read_image, resized
+from hytas.data.images.image_set import ImageSet, InMemory, image_set
+from hytas.data.limits import listed
+from hytas.errors import InputError
+
+TRAIN, VALIDATION, TEST = "train", "val", "test"
+MOST_IMAGES = 10**7
+IN_MEMORY_BYTES = 2**29
+"""Images that take at most this much are all kept in memory; others are read for each batch."""
+
+
+class Facts(NamedTuple):
+    """What a first look at an image tells."""
+
+    shape: tuple[int, ...]
+    dtype: np.dtype[Any]
+    digest: str
+
+
+@dataclass(frozen=True, eq=False)
+class FromFiles:
+    """Images that are decoded when they are asked for, several at a time.
+
+    Attributes:
+        paths: of the images.
+        side: that they are brought to; None leaves them as they are.
+        colours: whether images of one channel become images of three.
+    """
+
+    paths: Sequence[Path]
+    side: int | None
+    colours: bool
+
+    def one(self, path: Path) -> Array:
+        """Return the image of a file."""
+        image = read_image(path)
+        image = as_colours(image) if self.colours else image
+        return image if self.side is None else resized(image, self.side)
+
+    def __call__(self, numbers: npt.NDArray[np.int64]) -> Array:
+        """Return the images of these numbers (n,), (n, H, W, channels)."""
+        return np.stack(_each(self.one, [self.paths[number] for number in numbers]))
+
+
+def load_folder(folder: Path, resize: int | None, skip_unreadable: bool) -> ImageSet:
+    """Read images from folders: CLASS/IMAGE, or train/CLASS/IMAGE beside val/ or test/.
+
+    Every file is decoded once, so that a damaged one is found before any work.
+
+    Raises:
+        InputError: there are no images, or of one class; files cannot be read, or images have
+            several sizes or numbers of channels.
+    """
+    listed_files, names, tested, notes = _listed(folder)
+    paths = [path for path, _ in listed_files]
+    looks = _each(lambda path: _look(path), paths)
+    kept, more = _readable(folder, paths, looks, skip_unreadable)
+    notes = [*notes, *more]
+    facts = [look for look in looks if isinstance(look, Facts)]
+    paths = [paths[number] for number in kept]
+    colours = _check_alike(folder, paths, facts, resize)
+    if colours:
+        notes.append("images of one channel were given three, as the others have")
+    read: Any = FromFiles(paths, resize, colours)
+    example = read.one(paths[0])
+    if example.nbytes * len(paths) <= IN_MEMORY_BYTES:
+        read = InMemory(read(np.arange(len(paths))))
+    labels = np.array([listed_files[number][1] for number in kept], np.int32)
+    _check_classes(folder, labels, names)
+    digest = hashlib.sha256("".join(look.digest for look in facts).encode()).hexdigest()
+    return image_set(
+        folder.name,
+        read,
+        labels,
+        None if tested is None else tested[kept],
+        names,
+        example,
+        f"{digest} {resize} {colours}",
+        source=str(folder),
+        files=[path.relative_to(folder).as_posix() for path in paths],
+        notes=notes,
+    )
+
+
+def images_of(folder: Path) -> list[Path]:
+    """Return the image files below a folder, in order.
+
+    Raises:
+        InputError: there are too many.
+    """
+    found = []
+    for place, folders, files in os.walk(folder):
+        folders.sort()
+        found += [Path(place, file) for file in files if file.lower().endswith(SUFFIXES)]
+        if len(found) > MOST_IMAGES:
+            raise InputError(f"data: {folder} holds more than {MOST_IMAGES} images")
+    return sorted(path for path in found if not path.name.startswith("."))
+
+
+def _listed(
+    folder: Path,
+) -> tuple[list[tuple[Path, int]], list[str], npt.NDArray[np.bool_] | None, list[str]]:
+    """Return images with their class numbers, class names, which are tested, and notes."""
+    parted = (folder / TRAIN).is_dir()
+    parts = [name for name in (TRAIN, VALIDATION, TEST) if (folder / name).is_dir()]
+    roots = [folder / name for name in parts] if parted else [folder]
+    names = sorted(each.name for each in roots[0].iterdir() if _is_class(each))
+    found: list[tuple[Path, int]] = []
+    tested: list[bool] = []
+    for root in roots:
+        last = parted and root is roots[-1] and len(roots) > 1
+        for each in sorted(path for path in root.iterdir() if _is_class(path)):
+            if each.name not in names:
+                raise InputError(f"data: {each} is a class that {roots[0]} does not have")
+            images = images_of(each)
+            found += [(path, names.index(each.name) + 1) for path in images]
+            tested += [last] * len(images)
+    if not found:
+        raise InputError(
+            f"data: {folder} holds no images in folders, one for each class; suffixes that are "
+            f"read: {', '.join(SUFFIXES)}"
+        )
+    notes = [f"{VALIDATION}/ joins {TRAIN}/, and {TEST}/ tests"] if len(parts) == 3 else []
+    return found, names, np.array(tested) if any(tested) else None, notes if parted else []
+
+
+def _is_class(path: Path) -> bool:
+    return path.is_dir() and not path.name.startswith(".")
+
+
+def _each(work: Callable[[Path], Any], paths: Sequence[Path]) -> list[Any]:
+    """Do `work` on files, several at a time: Pillow and tifffile decode without Python's lock."""
+    if len(paths) < 2:
+        return [work(path) for path in paths]
+    with ThreadPoolExecutor(min(8, len(os.sched_getaffinity(0)))) as pool:
+        return list(pool.map(work, paths, chunksize=16))
+
+
+def _look(path: Path) -> Facts | str:
+    """Decode an image; the reason if it cannot be."""
+    try:
+        image = read_image(path)
+        content = hashlib.sha256(path.read_bytes()).hexdigest()
+    except (InputError, OSError) as error:
+        return str(error)
+    return Facts(image.shape, image.dtype, content)
+
+
+def _readable(
+    folder: Path, paths: Sequence[Path], looks: Sequence[Facts | str], skip: bool
+) -> tuple[list[int], list[str]]:
+    """Return the numbers of the images that can be read, and a note on the others."""
+    bad = [number for number, look in enumerate(looks) if isinstance(look, str)]
+    good = [number for number, look in enumerate(looks) if not isinstance(look, str)]
+    if not bad:
+        return good, []
+    reason = str(looks[bad[0]]).removeprefix("data: ")
+    if not skip or not good:
+        raise InputError(
+            f"data: {len(bad)} of {len(paths)} images of {folder} cannot be read: {reason}; "
+            "--skip-unreadable leaves such files out"
+        )
+    names = listed((paths[number].name for number in bad), len(bad))
+    return good, [f"{len(bad)} images cannot be read and are left out: {names}"]
+
+
+def _check_alike(
+    folder: Path, paths: Sequence[Path], facts: Sequence[Facts], resize: int | None
+) -> bool:
+    """Refuse images that differ in size, channels or type; whether grey ones become coloured."""
+    sizes = _kinds(paths, [f"{each.shape[0]} x {each.shape[1]} pixels" for each in facts])
+    if len(sizes) > 1 and resize is None:
+        side = min(min(each.shape[:2]) for each in facts)
+        raise InputError(
+            f"data: images of {folder} have several sizes: {'; '.join(sizes)}; all must be alike: "
+            f"--resize {side} makes them so"
+        )
+    types = _kinds(paths, [str(each.dtype) for each in facts])
+    if len(types) > 1:
+        raise InputError(f"data: images of {folder} have several types: {'; '.join(types)}")
+    channels = _kinds(paths, [f"{each.shape[2]} channels" for each in facts])
+    if len(channels) == 1:
+        return False
+    plain = {each.shape[2] for each in facts} == {1, 3} and facts[0].dtype == np.uint8
+    if plain and resize is not None:
+        return True
+    more = ": --resize gives all of them three" if plain else ""
+    raise InputError(
+        f"data: images of {folder} differ in channels: {'; '.join(channels)}; all must have as "
+        f"many{more}"
+    )
+
+
+def _kinds(paths: Sequence[Path], values: Sequence[str]) -> list[str]:
+    """Return a text for each value that occurs, with the first image of the rarer ones."""
+    counts = Counter(values).most_common()
+    usual, *others = [f"{count} of {value}" for value, count in counts]
+    return [
+        usual,
+        *(
+            f"{text}, the first {paths[values.index(value)]}"
+            for text, (value, _) in zip(others[:3], counts[1:], strict=False)
+        ),
+    ]
+
+
+def _check_classes(folder: Path, labels: npt.NDArray[np.int32], names: Sequence[str]) -> None:
+    empty = [name for number, name in enumerate(names, 1) if not (labels == number).any()]
+    if empty:
+        raise InputError(f"data: class {empty[0]} of {folder} holds no image that can be read")

@@ -1,0 +1,168 @@
+"""A set of labelled images of one size."""
+
+import hashlib
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+
+from hytas.data.contents import Array
+from hytas.data.labels import LabelMap
+from hytas.data.palette import Palette, palette
+from hytas.errors import InputError
+
+Read = Callable[[npt.NDArray[np.int64]], Array]
+"""Numbers of images (n,) -> their raw values (n, side, side, channels)."""
+
+
+@dataclass(frozen=True, eq=False)
+class ImageSet:
+    """Labelled images; where a scene has pixels, it has images, numbered from 0.
+
+    Attributes:
+        name: of the folder or file, or of the set.
+        read: reads images.
+        labels: (N,) int32, classes 1..C; the union of `train` and `test`.
+        train, test: (N,) int32, the fixed split of the folder or file, or None.
+        class_names: names of the classes 1..C.
+        side: height and width of an image, in pixels.
+        channels: of an image.
+        dtype: of the raw values, native byte order.
+        sources: the folder or file that was read.
+        fingerprint: sha256 of images, labels, split and class names, in hex.
+        files: of the images, or numbers, for messages and tables.
+        notes: one-line remarks.
+    """
+
+    name: str
+    read: Read
+    labels: LabelMap
+    train: LabelMap | None
+    test: LabelMap | None
+    class_names: tuple[str, ...]
+    side: int
+    channels: int
+    dtype: np.dtype[Any]
+    sources: tuple[str, ...]
+    fingerprint: str
+    files: tuple[str, ...]
+    notes: tuple[str, ...] = ()
+
+    has_map: ClassVar[bool] = False
+    """Whether labelled samples are pixels of a map, which can be drawn and smoothed."""
+    wavelengths: ClassVar[None] = None
+    nodata: ClassVar[None] = None
+
+    @property
+    def width(self) -> int:
+        """Return 1: images lie below one another, not side by side."""
+        return 1
+
+    @property
+    def bands(self) -> int:
+        """Return the number of channels."""
+        return self.channels
+
+    @property
+    def classes(self) -> int:
+        """Return the number of classes."""
+        return len(self.class_names)
+
+    @property
+    def class_ids(self) -> tuple[int, ...]:
+        """Return the numbers of the classes, from 1."""
+        return tuple(range(1, self.classes + 1))
+
+    @property
+    def palette(self) -> Palette:
+        """Return colours of the classes, (C, 3) RGB."""
+        return palette(self.classes)
+
+    def reader(self, side: int) -> Read:
+        """Return what reads raw images (n, side, side, channels) by number.
+
+        Raises:
+            InputError: the images have another side.
+        """
+        if side != self.side:
+            raise InputError(f"images of {self.side} x {self.side} pixels: {side} x {side} asked")
+        return self.read
+
+    def targets(self, pixels: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+        """Return class indices (n,), 0-based, of the images of these numbers (n,)."""
+        return self.labels[pixels].astype(np.int64) - 1
+
+    def class_counts(self) -> dict[str, int]:
+        """Return the number of images of each class."""
+        counts = np.bincount(self.labels, minlength=self.classes + 1)[1:]
+        return {name: int(count) for name, count in zip(self.class_names, counts, strict=True)}
+
+    def describe(self, used: int) -> str:
+        """Return one line about the set; `used` channels enter the network."""
+        return (
+            f"images {self.name}: {len(self.labels)} of {self.side} x {self.side} pixels, "
+            f"{self.channels} channels ({used} used), {self.classes} classes, {self.dtype}"
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class InMemory:
+    """Images (N, side, side, channels) that are in memory."""
+
+    images: Array
+
+    def __call__(self, numbers: npt.NDArray[np.int64]) -> Array:
+        """Return the images of these numbers (n,)."""
+        return self.images[numbers]
+
+
+def image_set(
+    name: str,
+    read: Read,
+    labels: LabelMap,
+    parts: npt.NDArray[np.bool_] | None,
+    class_names: Sequence[str],
+    example: Array,
+    digest: str,
+    *,
+    source: str,
+    files: Sequence[str],
+    notes: Sequence[str] = (),
+) -> ImageSet:
+    """Check facts of a set and return it.
+
+    Args:
+        parts: (N,) whether an image is of the fixed test set; None where there is no fixed split.
+        example: one image (side, side, channels).
+        digest: of all images, in hex.
+
+    Raises:
+        InputError: there is one class, or images are not squares.
+    """
+    if len(class_names) < 2:
+        what = f"one class ({class_names[0]})" if class_names else "no class"
+        raise InputError(f"data: {source} holds images of {what}: at least two are needed")
+    height, width, channels = example.shape
+    if height != width:
+        raise InputError(
+            f"data: images of {source} are {height} x {width} pixels: networks take squares; "
+            f"--resize {min(height, width)} makes them so"
+        )
+    facts = [digest, tuple(class_names), labels.tolist(), None if parts is None else parts.tolist()]
+    return ImageSet(
+        name=name,
+        read=read,
+        labels=labels.astype(np.int32),
+        train=None if parts is None else np.where(parts, 0, labels).astype(np.int32),
+        test=None if parts is None else np.where(parts, labels, 0).astype(np.int32),
+        class_names=tuple(class_names),
+        side=height,
+        channels=channels,
+        dtype=example.dtype,
+        sources=(source,),
+        fingerprint=hashlib.sha256(repr(facts).encode()).hexdigest(),
+        files=tuple(files),
+        notes=tuple(notes),
+    )

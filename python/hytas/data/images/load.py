@@ -1,0 +1,53 @@
+"""Tell images from scenes by the name of the data, and read them."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+from hytas.data.images.arrays import digits, load_arrays, pairs_of, textures
+from hytas.data.images.folder import load_folder
+from hytas.data.images.image_set import ImageSet
+from hytas.data.readers import open_file
+from hytas.errors import InputError
+
+# Name -> what makes the set.
+IMAGE_SETS: dict[str, Callable[[], ImageSet]] = {"digits": digits, "textures": textures}
+MOST_SIDE = 4096
+
+
+def holds_images(data: str | Path) -> bool:
+    """Tell whether the data are images: a set known by name, a folder, or arrays of images.
+
+    Raises:
+        InputError: the file cannot be read.
+    """
+    if str(data) in IMAGE_SETS or Path(data).is_dir():
+        return True
+    if not str(data).lower().endswith(".npz") or not Path(data).is_file():
+        return False
+    return bool(pairs_of(open_file(data, "data")))
+
+
+def load_images(
+    data: str | Path, *, resize: int | None = None, skip_unreadable: bool = False
+) -> ImageSet:
+    """Read labelled images.
+
+    Args:
+        data: "digits" (scikit-learn's) or "textures" (generated); a folder with one folder a class,
+            or with train/ and val/ or test/ of such folders; or a .npz file with images and labels.
+        resize: side to bring images to, in pixels; None leaves them as they are.
+        skip_unreadable: leave out image files that cannot be read.
+
+    Raises:
+        InputError: the images are not a set of labelled images of one kind; in one line.
+    """
+    if resize is not None and not 1 <= resize <= MOST_SIDE:
+        raise InputError(f"resize {resize}: must be 1 to {MOST_SIDE} pixels")
+    if str(data) in IMAGE_SETS:
+        if resize is not None:
+            raise InputError(f"resize {resize}: {data} has images of one size")
+        return IMAGE_SETS[str(data)]()
+    path = Path(data)
+    return (
+        load_folder(path, resize, skip_unreadable) if path.is_dir() else load_arrays(path, resize)
+    )

@@ -1,0 +1,82 @@
+"""Split images into those that train, validate and test; by class."""
+
+from dataclasses import replace
+
+import numpy as np
+
+from hytas.data.images.image_set import ImageSet
+from hytas.data.splits.kinds import class_totals, from_maps
+from hytas.data.splits.make import check_seed
+from hytas.data.splits.settings import SplitSettings
+from hytas.data.splits.split import Split
+from hytas.data.splits.validation import Pixels, take_validation
+from hytas.errors import InputError
+
+TRAINED = 0.8
+"""Share of each class that is trained on, with validation images, where nothing else is asked."""
+KINDS = ("auto", "fixed", "random")
+
+
+def make_image_split(images: ImageSet, settings: SplitSettings, *, seed: int = 0) -> Split:
+    """Split images: by their own parts (fixed), or at random, stratified by class.
+
+    Args:
+        images: to split.
+        settings: "auto" is "fixed" for images with parts of their own, else "random". A random
+            split trains on 80 % of each class unless the settings say how many.
+        seed: of the draw.
+
+    Raises:
+        InputError: the kind is for scenes only, or no class has two images.
+    """
+    check_seed(seed)
+    if settings.kind not in KINDS:
+        raise InputError(
+            f"split: {settings.kind!r} is for scenes; images are split by {', '.join(KINDS)}"
+        )
+    kind = settings.kind
+    if kind == "auto":
+        kind = "random" if images.train is None else "fixed"
+    generator = np.random.default_rng(seed)
+    if kind == "fixed":
+        part = images.labels if images.train is None else images.train
+        asked = (settings.train_per_class, settings.train_fraction) != (None, None)
+        counts = _counts(class_totals(images, part), settings, 1.0, 0) if asked else ()
+        chosen, test, notes = from_maps(images, counts, generator)
+    else:
+        chosen, test, notes = _at_random(images, settings, generator)
+    taken = take_validation(images, chosen, settings.validation_fraction, False, generator)
+    return Split(*taken, test, kind, seed, 0, 0.0, notes)
+
+
+def _counts(
+    totals: list[int], settings: SplitSettings, usual: float, least_left: int
+) -> tuple[int, ...]:
+    """Images of each class to train on; `least_left` are left to test on, if there are two."""
+    share = usual if settings.train_fraction is None else settings.train_fraction
+    wanted = settings.train_per_class
+    return tuple(
+        max(1, min(round(share * total) if wanted is None else wanted, total - least_left))
+        for total in totals
+    )
+
+
+def _at_random(
+    images: ImageSet, settings: SplitSettings, generator: np.random.Generator
+) -> tuple[Pixels, Pixels, tuple[str, ...]]:
+    """Return training images, the others, and notes."""
+    totals = class_totals(images, images.labels)
+    if max(totals) < 2:
+        raise InputError(
+            f"data: every class of {images.name} has one image: at least one class needs 2, one to "
+            "train on and one to test on"
+        )
+    counts = _counts(totals, settings, TRAINED, 1)
+    everything = replace(images, train=images.labels, test=images.labels)
+    chosen, _, _ = from_maps(everything, counts, generator)
+    notes = tuple(
+        f"{name} has one image, which is a training image: the class is not tested"
+        for name, total in zip(images.class_names, totals, strict=True)
+        if total < 2
+    )
+    return chosen, np.setdiff1d(np.arange(len(images.labels)), chosen), notes

@@ -1,0 +1,102 @@
+"""Classify images with an exported model, and write what it says to a table."""
+
+import csv
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from hytas.deploy.model import DeployedModel, Probabilities
+from hytas.errors import InputError
+from hytas.files import atomic_write
+from hytas.model_card import ModelCard
+
+Array = npt.NDArray[Any]
+
+
+def check_images(model: DeployedModel, name: str, shape: Sequence[int]) -> None:
+    """Refuse a model for scenes, and images of other sizes or channels than it takes.
+
+    Args:
+        model: to classify with.
+        name: of the image, for messages.
+        shape: (H, W, channels) of it.
+
+    Raises:
+        InputError: as said.
+    """
+    side, channels = model.card.patch_size, model.card.bands
+    if not model.card.of_images:
+        raise InputError(
+            f"scene: {name} holds images, and {model.path} classifies the pixels of a scene"
+        )
+    if shape[2] != channels:
+        raise InputError(
+            f"scene: {name} has {shape[2]} channels, and {model.path} takes {channels}"
+        )
+    if tuple(shape[:2]) != (side, side):
+        raise InputError(
+            f"scene: {name} has {shape[0]} x {shape[1]} pixels, and {model.path} takes {side} x "
+            f"{side}: --resize {side} makes it so"
+        )
+
+
+def classify_images(
+    model: DeployedModel,
+    read: Callable[[npt.NDArray[np.int64]], Array],
+    count: int,
+    progress: Callable[[int, int], None] = lambda done, total: None,
+) -> Probabilities:
+    """Return class probabilities (count, C) of images, a few in memory at a time.
+
+    Args:
+        model: that takes images.
+        read: from numbers of images (n,) to their raw values (n, side, side, channels).
+        count: of the images, numbered from 0.
+        progress: called with how many are done, and with `count`.
+
+    Raises:
+        InputError: the model's type cannot hold a value, or an image cannot be read.
+    """
+    found = np.empty((count, len(model.card.class_ids)), np.float32)
+    step = 8 * model.micro_batch
+    for start in range(0, count, step):
+        numbers = np.arange(start, min(start + step, count))
+        found[numbers] = model.predict_patches(read(numbers))
+        progress(int(numbers[-1]) + 1, count)
+    return found
+
+
+def write_predictions(
+    path: Path,
+    card: ModelCard,
+    files: Sequence[str],
+    probabilities: Probabilities,
+    labels: Sequence[str] | None = None,
+) -> None:
+    """Write a CSV file with a line for each image: file, class and confidence, and its label.
+
+    Args:
+        path: replaced as a whole.
+        card: of the model.
+        files: names of the images.
+        probabilities: (n, C).
+        labels: true class of each image; None if they are not known.
+
+    Raises:
+        OSError: the file cannot be written.
+    """
+    best = probabilities.argmax(axis=1)
+    names = [card.class_names[number] for number in best]
+    sure = [f"{value:.6f}" for value in probabilities.max(axis=1)]
+    columns: list[Sequence[str]] = [files, names, sure]
+    heads = ["file", "class", "confidence"]
+    if labels is not None:
+        columns.append(labels)
+        heads.append("label")
+    with atomic_write(path) as staged, staged.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.writer(file)
+        writer.writerow(heads)
+        writer.writerows(zip(*columns, strict=True))

@@ -131,12 +131,12 @@ def _folder(model: "DeployedModel", folder: Path, resize: int | None, skip: bool
             f"scene: {len(reasons)} of {len(paths)} images of {folder} cannot be read: "
             f"{reasons[0].removeprefix('data: ')}; --skip-unreadable leaves such files out"
         )
-    notes = [f"{len(reasons)} images cannot be read and are left out: {reasons[0]}"]
+    left_out = f"{len(reasons)} images cannot be read and are left out: {', '.join(reasons[:1])}"
     parents = [path.parent.name for path in kept]
     known = set(parents) <= set(model.card.class_names)
     return Images(
         FromFiles(kept, resize, model.card.bands == 3),
         [path.relative_to(folder).as_posix() for path in kept],
         parents if known else None,
-        notes if reasons else [],
+        [left_out] if reasons else [],
     )

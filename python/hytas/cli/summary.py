@@ -30,10 +30,11 @@ def _print_accuracy(outcome: Outcome) -> None:
     assert outcome.metrics is not None
     test, parity = outcome.metrics["test"], outcome.metrics["parity"]
     worst = max(item["max_difference"] for item in parity["formats"].values())
-    echo(f"\naccuracy of model.onnx on {test['pixels']} test pixels")
+    what = "images" if _of_images(outcome) else "pixels"
+    echo(f"\naccuracy of model.onnx on {test['pixels']} test {what}")
     for name, value in test["per_class"].items():
         shown = "   -  " if value is None else f"{value:.4f}"
-        echo(f"  {name:<30} {shown}  ({test['support'][name]} pixels)")
+        echo(f"  {name:<30} {shown}  ({test['support'][name]} {what})")
     seeds = outcome.metrics.get("seeds", {})
     for name in ("OA", "AA", "kappa", "ECE"):
         spread = ""
@@ -46,7 +47,7 @@ def _print_accuracy(outcome: Outcome) -> None:
     _print_smoothing(outcome.metrics)
     _print_calibration(outcome.metrics.get("calibration"))
     _print_references(outcome.metrics, outcome.metrics.get("references"))
-    echo(f"torch, ONNX and TorchScript agree on all test pixels: largest difference {worst:.1e}")
+    echo(f"torch, ONNX and TorchScript agree on all test {what}: largest difference {worst:.1e}")
     if note := font_note(list(test["per_class"])):
         echo(f"note: {note}")
 
@@ -140,4 +141,10 @@ def _bytes(size: int) -> str:
 def _next_command(outcome: Outcome, data: str) -> str:
     if outcome.metrics is None:
         return f"hytas train {outcome.folder}"
-    return f"hytas classify {outcome.folder / 'model.onnx'} {data} --out map.png"
+    out = "predictions.csv" if _of_images(outcome) else "map.png"
+    return f"hytas classify {outcome.folder / 'model.onnx'} {data} --out {out}"
+
+
+def _of_images(outcome: Outcome) -> bool:
+    """Whether the run is about images, not about a scene."""
+    return "predictions.csv" in outcome.files

@@ -1,0 +1,240 @@
+"""Sets of images: folders, arrays, sets by name, their splits, and what is refused."""
+
+import io
+import zipfile
+import zlib
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import tifffile
+from PIL import Image
+
+from hytas.data import ImageSet, SplitSettings, holds_images, load_images, make_image_split
+from hytas.data.images import arrays
+from hytas.data.images.decode import MOST_PIXELS, read_image, resized
+from hytas.errors import InputError
+
+
+def image(seed: int, side: int = 6, channels: int = 3) -> Any:
+    return np.random.default_rng(seed).integers(0, 255, (side, side, channels), dtype=np.uint8)
+
+
+def save(path: Path, values: Any) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    plain = values[..., 0] if values.ndim == 3 and values.shape[2] == 1 else values
+    if path.suffix == ".tif":
+        tifffile.imwrite(path, plain, photometric="minisblack", planarconfig="contig")
+    else:
+        Image.fromarray(plain).save(path)
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """Two classes of four images."""
+    for number in range(8):
+        kind = "grass" if number < 4 else "water"
+        save(tmp_path / "set" / kind / f"{number}.png", image(number))
+    return tmp_path / "set"
+
+
+def refused(data: Any, **how: Any) -> str:
+    with pytest.raises(InputError) as caught:
+        load_images(data, **how)
+    text = str(caught.value)
+    assert "\n" not in text
+    return text
+
+
+def test_a_folder_a_class(folder: Path) -> None:
+    (folder / "water" / "notes.txt").write_text("not an image")
+    found = load_images(folder)
+    assert holds_images(folder)
+    assert found.class_names == ("grass", "water")
+    assert found.class_counts() == {"grass": 4, "water": 4}
+    assert (found.side, found.channels, found.dtype) == (6, 3, np.uint8)
+    assert np.array_equal(found.read(np.array([5, 1])), [image(5), image(1)])
+    assert found.files[5] == "water/5.png"
+    assert found.targets(np.array([0, 7])).tolist() == [0, 1]
+    assert found.train is None
+    again = load_images(folder)
+    assert again.fingerprint == found.fingerprint
+    save(folder / "water" / "5.png", image(99))
+    assert load_images(folder).fingerprint != found.fingerprint
+
+
+def test_parts_of_a_folder_are_its_split(tmp_path: Path) -> None:
+    for number in range(12):
+        part = ["train", "val", "test"][number % 3]
+        save(tmp_path / part / f"class{number % 2}" / f"{number}.png", image(number))
+    found = load_images(tmp_path)
+    split = make_image_split(found, SplitSettings(validation_fraction=0.0))
+    assert split.kind == "fixed"
+    assert {found.files[n].split("/")[0] for n in split.test} == {"test"}
+    assert {found.files[n].split("/")[0] for n in split.train} == {"train", "val"}
+    assert found.notes == ("val/ joins train/, and test/ tests",)
+    save(tmp_path / "test" / "other" / "1.png", image(1))
+    assert "other is a class that" in refused(tmp_path)
+
+
+def test_many_bands_and_sixteen_bits(tmp_path: Path) -> None:
+    planes = np.random.default_rng(0).integers(0, 60000, (4, 6, 6, 7), dtype=np.uint16)
+    for number, values in enumerate(planes):
+        save(tmp_path / f"class{number % 2}" / f"{number}.tif", values)
+    found = load_images(tmp_path)
+    assert (found.channels, found.dtype) == (7, np.uint16)
+    assert np.array_equal(found.read(np.array([0])), planes[:1])
+
+
+def test_images_beyond_memory_are_read_when_they_are_needed(folder: Path, monkeypatch) -> None:
+    kept = load_images(folder)
+    monkeypatch.setattr("hytas.data.images.folder.IN_MEMORY_BYTES", 0)
+    lazy = load_images(folder)
+    numbers = np.arange(8)
+    assert np.array_equal(lazy.read(numbers), kept.read(numbers))
+    assert lazy.fingerprint == kept.fingerprint
+    (folder / "grass" / "0.png").unlink()
+    with pytest.raises(FileNotFoundError):
+        lazy.read(numbers)
+
+
+def test_mixed_sizes_and_channels_are_named(folder: Path) -> None:
+    save(folder / "grass" / "odd.png", image(1, side=5))
+    text = refused(folder)
+    assert "several sizes: 8 of 6 x 6 pixels; 1 of 5 x 5 pixels, the first" in text
+    assert "odd.png" in text
+    assert "--resize 5" in text
+    assert load_images(folder, resize=4).side == 4
+    save(folder / "grass" / "odd.png", image(1, channels=1))
+    text = refused(folder)
+    assert "differ in channels: 8 of 3 channels; 1 of 1 channels, the first" in text
+    assert "--resize gives all of them three" in text
+    found = load_images(folder, resize=6)
+    assert found.channels == 3
+    assert "images of one channel were given three, as the others have" in found.notes
+
+
+def test_unreadable_images_are_named_and_counted(folder: Path) -> None:
+    whole = (folder / "grass" / "0.png").read_bytes()
+    (folder / "grass" / "0.png").write_bytes(whole[: len(whole) // 2])
+    (folder / "water" / "9.jpg").write_bytes(b"nothing")
+    text = refused(folder)
+    assert text.startswith(f"data: 2 of 9 images of {folder} cannot be read: ")
+    assert "0.png is truncated or corrupt" in text
+    assert text.endswith("--skip-unreadable leaves such files out")
+    found = load_images(folder, skip_unreadable=True)
+    assert found.class_counts() == {"grass": 3, "water": 4}
+    assert "2 images cannot be read and are left out: 0.png, 9.jpg" in found.notes
+
+
+def test_what_is_no_set_of_images_is_refused(folder: Path, tmp_path: Path) -> None:
+    (tmp_path / "empty").mkdir()
+    assert "holds no images in folders, one for each class" in refused(tmp_path / "empty")
+    one = tmp_path / "one"
+    save(one / "alone" / "1.png", image(1))
+    assert "holds images of one class (alone): at least two are needed" in refused(one)
+    (folder / "zebra").mkdir()
+    assert "class zebra of" in refused(folder)
+    wide = tmp_path / "wide"
+    for kind in "ab":
+        save(wide / kind / "1.png", image(1)[:4])
+    assert "are 4 x 6 pixels: networks take squares; --resize 4" in refused(wide)
+    assert "resize 0: must be 1 to" in refused(folder, resize=0)
+    assert "digits has images of one size" in refused("digits", resize=4)
+
+
+def png_of(width: int, height: int) -> bytes:
+    """A PNG that says how large it is, and holds nothing."""
+
+    def chunk(kind: bytes, content: bytes) -> bytes:
+        whole = kind + content
+        return len(content).to_bytes(4, "big") + whole + zlib.crc32(whole).to_bytes(4, "big")
+
+    head = width.to_bytes(4, "big") + height.to_bytes(4, "big") + bytes([8, 0, 0, 0, 0])
+    parts = chunk(b"IHDR", head) + chunk(b"IDAT", zlib.compress(b"")) + chunk(b"IEND", b"")
+    return b"\x89PNG\r\n\x1a\n" + parts
+
+
+def test_bombs_are_refused_before_they_are_decoded(tmp_path: Path) -> None:
+    path = tmp_path / "bomb.png"
+    path.write_bytes(png_of(9000, 9000))
+    with pytest.raises(InputError, match=f"9000 x 9000 pixels; at most {MOST_PIXELS} are read"):
+        read_image(path)
+    path.write_bytes(png_of(60_000, 60_000))
+    with pytest.raises(InputError, match="could be decompression bomb"):
+        read_image(path)
+    large = tmp_path / "bomb.npz"
+    with zipfile.ZipFile(large, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, shape in (("images", (4000, 200, 200)), ("labels", (4000,))):
+            held = io.BytesIO()
+            np.save(held, np.zeros(shape, np.int8 if name == "images" else np.int64))
+            archive.writestr(f"{name}.npy", held.getvalue())
+    assert "bytes of memory and at most" in refused(large)
+
+
+@pytest.mark.parametrize("mode", ["P", "LA", "RGBA", "1", "CMYK"])
+def test_every_mode_becomes_grey_or_colours(tmp_path: Path, mode: str) -> None:
+    suffix = "jpg" if mode == "CMYK" else "png"
+    path = tmp_path / f"image.{suffix}"
+    Image.fromarray(image(0)).convert(mode).save(path)
+    assert read_image(path).shape == (6, 6, 1 if mode in ("LA", "1") else 3)
+
+
+def test_another_size_keeps_type_and_mean() -> None:
+    values = np.full((6, 6, 2), 40_000, np.uint16)
+    found = resized(values, 3)
+    assert (found.dtype, found.shape) == (np.uint16, (3, 3, 2))
+    assert (found == 40_000).all()
+
+
+def test_arrays_with_labels(tmp_path: Path) -> None:
+    path = tmp_path / "set.npz"
+    images = np.stack([image(number) for number in range(6)])
+    np.savez(path, images=images, labels=np.array([3, 7, 3, 7, 3, 7]))
+    found = load_images(path)
+    assert holds_images(path)
+    assert found.class_names == ("class 3", "class 7")
+    assert np.array_equal(found.read(np.arange(6)), images)
+    np.savez(
+        path, x_train=images, y_train=np.arange(6)[:, None] % 2, x_test=images[:2], y_test=[0, 1]
+    )
+    found = load_images(path)
+    assert found.test is not None
+    assert np.flatnonzero(found.test).tolist() == [6, 7]
+    np.savez(path, cube=np.zeros((6, 6, 4)), labels=np.zeros((6, 6), int))
+    assert not holds_images(path)
+    np.savez(path, images=np.full((4, 5, 5), np.nan), labels=[0, 1, 0, 1])
+    assert "holds NaN or infinite values" in refused(path)
+
+
+def test_digits_and_textures() -> None:
+    digits = load_images("digits")
+    assert (len(digits.labels), digits.side, digits.channels, digits.classes) == (1797, 8, 1, 10)
+    textures = arrays.textures(each=3, side=8)
+    assert textures.class_names == arrays.TEXTURES
+    assert textures.fingerprint == arrays.textures(each=3, side=8).fingerprint
+    assert textures.fingerprint != arrays.textures(1, each=3, side=8).fingerprint
+
+
+def numbered(counts: list[int]) -> ImageSet:
+    labels = np.repeat(np.arange(1, len(counts) + 1), counts).astype(np.int32)
+    images = np.zeros((len(labels), 2, 2, 1), np.uint8)
+    return arrays.of_arrays("set", images, labels, [f"c{n}" for n in range(len(counts))], "set")
+
+
+def test_random_splits_are_stratified() -> None:
+    images = numbered([50, 10, 1])
+    split = make_image_split(images, SplitSettings(), seed=4)
+    parts = [split.train, split.validation, split.test]
+    assert np.array_equal(np.sort(np.concatenate(parts)), np.arange(61))
+    counts = [np.bincount(images.labels[part], minlength=4)[1:].tolist() for part in parts]
+    assert counts == [[32, 6, 1], [8, 2, 0], [10, 2, 0]]
+    assert split.describe() == "random split: 39 training, 10 validation, 12 test images"
+    assert split.notes == ("c2 has one image, which is a training image: the class is not tested",)
+    few = make_image_split(images, SplitSettings(train_per_class=5, validation_fraction=0.0))
+    assert np.bincount(images.labels[few.train]).tolist() == [0, 5, 5, 1]
+    with pytest.raises(InputError, match="'blocks' is for scenes; images are split by"):
+        make_image_split(images, SplitSettings("blocks"))
+    with pytest.raises(InputError, match="every class of set has one image"):
+        make_image_split(numbered([1, 1]), SplitSettings())

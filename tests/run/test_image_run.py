@@ -1,0 +1,158 @@
+"""The whole way with images: search, race, final training, export, and a folder of new images."""
+
+import csv
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from hytas.cli.main import run
+from hytas.data import ImageSet, load_images
+from hytas.data.images.arrays import textures
+from hytas.deploy import DeployedModel
+from hytas.errors import InputError
+from hytas.run import Outcome, RunConfig, run_pipeline
+from hytas.run.weights import load_weights
+from hytas.train import Recipe
+
+CONFIG = RunConfig(
+    budget="30K-params",
+    space="autoformer-mini",
+    population=4,
+    generations=2,
+    finalists=2,
+    race_steps=2,
+    presets="images-light",
+    recipe=Recipe(steps=6, batch_size=32),
+)
+
+
+@pytest.fixture(scope="module")
+def images() -> ImageSet:
+    return textures(each=14, side=8)
+
+
+@pytest.fixture(scope="module")
+def finished(images: ImageSet, tmp_path_factory: pytest.TempPathFactory) -> Outcome:
+    return run_pipeline(CONFIG, images, tmp_path_factory.mktemp("runs") / "run", device="cpu")
+
+
+@pytest.fixture(scope="module")
+def folder(images: ImageSet, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder of images that no run has seen."""
+    place = tmp_path_factory.mktemp("folder")
+    fresh = textures(seed=7, each=2, side=8)
+    for number, values in enumerate(fresh.read(np.arange(len(fresh.labels)))):
+        name = fresh.class_names[fresh.labels[number] - 1]
+        (place / name).mkdir(exist_ok=True)
+        Image.fromarray(values).save(place / name / f"{number}.png")
+    return place
+
+
+def hytas(capsys: pytest.CaptureFixture[str], *arguments: object) -> tuple[int, str, str]:
+    with pytest.raises(SystemExit) as left:
+        run([str(argument) for argument in arguments])
+    out, err = capsys.readouterr()
+    return int(left.value.code or 0), out, err
+
+
+def test_a_run_writes_a_checked_model(finished: Outcome, images: ImageSet) -> None:
+    assert finished.metrics is not None
+    assert finished.costs["params"] <= 30_000
+    assert finished.metrics["test"]["pixels"] == 18
+    assert finished.metrics["smoothed"] is None
+    assert finished.metrics["split"]["kind"] == "random"
+    assert {"model.onnx", "predictions.csv", "report.html"} <= finished.files.keys()
+    assert "map.png" not in finished.files
+    worst = [one["max_difference"] for one in finished.metrics["parity"]["formats"].values()]
+    assert max(worst) < 1e-4
+
+
+def test_the_file_takes_raw_images_and_gives_what_torch_gives(
+    finished: Outcome, images: ImageSet
+) -> None:
+    deployed = DeployedModel.load(finished.folder / "model.onnx", "cpu")
+    assert deployed.card.of_images
+    assert deployed.card.class_names == images.class_names
+    raw = images.read(np.arange(40))
+    import torch
+
+    with torch.no_grad():
+        model = load_weights(finished.folder / "weights.safetensors").sensor_model()
+        expected = model(torch.from_numpy(raw)).numpy()
+    assert np.abs(deployed.predict_patches(raw) - expected).max() < 1e-5
+
+
+def test_predictions_are_those_of_the_metrics(finished: Outcome) -> None:
+    with (finished.folder / "predictions.csv").open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert finished.metrics is not None
+    right = sum(row["class"] == row["label"] for row in rows)
+    assert right / len(rows) == pytest.approx(finished.metrics["test"]["OA"])
+
+
+def test_a_finished_run_is_shown_again(finished: Outcome, images: ImageSet) -> None:
+    before = (finished.folder / "model.onnx").read_bytes()
+    again = run_pipeline(CONFIG, images, finished.folder, device="cpu")
+    assert again.metrics == finished.metrics
+    assert (finished.folder / "model.onnx").read_bytes() == before
+
+
+def test_a_folder_is_classified_to_a_table(
+    finished: Outcome, folder: Path, tmp_path, capsys
+) -> None:
+    out = tmp_path / "classes.csv"
+    model = finished.folder / "model.onnx"
+    code, text, _ = hytas(capsys, "classify", model, folder, "--out", out, "--json")
+    assert code == 0
+    with out.open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    found = load_images(folder)
+    assert [row["file"] for row in rows] == list(found.files)
+    deployed = DeployedModel.load(model, "cpu")
+    chances = deployed.predict_patches(found.read(np.arange(12)))
+    names = [deployed.card.class_names[number] for number in chances.argmax(1)]
+    assert [row["class"] for row in rows] == names
+    right = np.mean([row["class"] == row["label"] for row in rows])
+    assert json.loads(text)["accuracy"] == pytest.approx(right)
+
+
+def test_what_does_not_fit_a_model_of_images_is_refused(
+    finished: Outcome, folder: Path, tmp_path, capsys
+) -> None:
+    model = finished.folder / "model.onnx"
+
+    def told(*arguments: object) -> str:
+        code, _, error = hytas(capsys, "classify", model, *arguments)
+        assert code == 2
+        assert error.count("\n") == 1
+        return error
+
+    assert "synthetic holds no images, and" in told("synthetic", "--out", tmp_path / "a.csv")
+    assert "must end in .csv" in told(folder, "--out", tmp_path / "map.png")
+    assert "smooth none: is for scenes" in told(folder, "--smooth", "none")
+    other = tmp_path / "other" / "1.png"
+    other.parent.mkdir()
+    Image.fromarray(np.zeros((9, 9, 3), np.uint8)).save(other)
+    out = tmp_path / "a.csv"
+    assert "1.png has 9 x 9 pixels, and" in told(other.parent, "--out", out)
+    assert not out.exists()
+    code, _, _ = hytas(capsys, "classify", model, other.parent, "--resize", 8, "--out", out)
+    assert (code, len(out.read_text().splitlines())) == (0, 2)
+    other.write_bytes(b"\x89PNG broken")
+    assert "1 of 1 images of" in told(other.parent, "--out", out)
+
+
+def test_spaces_and_data_that_do_not_fit_are_refused(images: ImageSet, tmp_path: Path) -> None:
+    wrong = RunConfig(budget="30K-params", space="hytas-wide", presets="plain")
+    with pytest.raises(InputError, match="its networks take scenes, and the data are a set of"):
+        run_pipeline(wrong, images, tmp_path / "run", device="cpu")
+    assert not (tmp_path / "run").exists()
+    with pytest.raises(InputError, match="labels: classes given, but digits is a set of images"):
+        RunConfig(data="digits", labels="classes").load_scene()
+    with pytest.raises(InputError, match="resize: is for images, and synthetic is a scene"):
+        RunConfig(resize=32).load_scene()
+    assert RunConfig(data="digits").presets == "images-light,images"
+    assert RunConfig().presets == "full,plain"

@@ -63,9 +63,8 @@ def supernet() -> None:
 )
 @click.option(
     "--presets",
-    default="full",
-    show_default=True,
-    help="Named recipe to begin from: full, light or plain.",
+    help="Named recipe to begin from: full, light or plain; images or images-light.  "
+    "[default: full; for images images-light]",
 )
 @options.preparation_options
 @options.seed_option
@@ -89,10 +88,12 @@ def train(
     """
     from hytas.cli.console import Console
     from hytas.run import RunConfig, train_supernet
+    from hytas.run.config import usual_presets
     from hytas.supernet import SupernetSettings
     from hytas.train import Recipe
 
     usual = Recipe(steps=steps, most_epochs=None, patience=1.0)
+    settings["presets"] = settings["presets"] or usual_presets(settings["data"]).split(",")[0]
     settings["budget"] = ",".join(budgets)
     config = RunConfig(
         proxy="inherited",

@@ -23,6 +23,10 @@ if TYPE_CHECKING:
     from hytas.deploy.scene import MapRows
 
 
+MARKS = ("unlabelled", "zero_is_a_class", "class_field", "labels_crs")
+"""Options that say how to read the ground truth."""
+
+
 @click.command()
 @click.argument("model", type=click.Path(path_type=Path))
 @click.argument("scene", type=click.Path(path_type=Path))
@@ -32,7 +36,7 @@ if TYPE_CHECKING:
     default=Path("map.png"),
     show_default=True,
     help="The map: .tif or .hdr (georeferenced), .png, .svg or .pdf (a picture with legend), "
-    ".npy, .npz or .mat.",
+    ".npy, .npz or .mat. Of images: a table, .csv.",
 )
 @click.option(
     "--confidence",
@@ -85,23 +89,15 @@ def classify(
     ortho: bool,
     cube_key: str | None,
     labels_key: str | None,
-    class_field: str | None,
-    labels_crs: str | None,
-    unlabelled: int | None,
-    zero_is_a_class: bool,
     nodata: float | None,
-    resize: int | None,
-    skip_unreadable: bool,
     smooth: str | None,
     provider: str,
     threads: int,
     tile_rows: int | None,
     as_json: bool,
+    **further: Any,
 ) -> None:
-    """Classify every pixel of SCENE with MODEL, an exported .onnx file.
-
-    If MODEL takes images, SCENE is a folder of images, and --out is a table, predictions.csv.
-    """
+    """Classify every pixel of SCENE, or a folder of images, with MODEL, an exported .onnx file."""
     from hytas.data import check_mark
     from hytas.deploy import DeployedModel
     from hytas.deploy.accuracy import check_truth
@@ -110,8 +106,7 @@ def classify(
     from hytas.deploy.scene import chosen_smoothing
 
     if _takes_images(model):
-        _classify_images(model, scene, provider, threads, resize, skip_unreadable, as_json)
-        return
+        return _classify_images(model, scene, provider, threads, as_json, further)
     outputs = _check_outputs(out, confidence, confusion, labels, labels_key)
     deployed = DeployedModel.load(model, provider, threads=threads)
     smooth = "none" if chosen_smoothing(deployed, smooth) is None else "guided"
@@ -119,8 +114,7 @@ def classify(
     lookup = _lookup(source, scene, outputs) if ortho else None
     height, width, bands = source.cube.shape
     deployed.check_scene(bands, source.wavelengths, str(scene), size=(height, width))
-    marks: dict[str, Any] = {"unlabelled": unlabelled, "zero_is_a_class": zero_is_a_class}
-    marks |= {"class_field": class_field, "labels_crs": labels_crs}
+    marks = {name: further[name] for name in MARKS}
     truth = None if labels is None else _read_truth(labels, labels_key, source, deployed, **marks)
     if truth is not None:
         check_truth(truth.scored, deployed.card)
@@ -156,9 +150,8 @@ def _classify_images(
     images: Path,
     provider: str,
     threads: int,
-    resize: int | None,
-    skip_unreadable: bool,
     as_json: bool,
+    further: Mapping[str, Any],
 ) -> None:
     """Classify images; refuse options that are for scenes."""
     from hytas.cli.classify_images import classify_folder, text_of
@@ -175,8 +168,8 @@ def _classify_images(
         DeployedModel.load(model, provider, threads=threads),
         images,
         context.params["out"] if given else Path("predictions.csv"),
-        resize=resize,
-        skip_unreadable=skip_unreadable,
+        resize=further["resize"],
+        skip_unreadable=further["skip_unreadable"],
         hidden=as_json,
     )
     echo(json.dumps(report, indent=2) if as_json else text_of(report))

@@ -91,13 +91,7 @@ class Preprocessing:
         else:
             offset, scale = low, high - low
         alive = _tells_apart(offset, scale)
-        if alive.sum() < least:
-            unseen = int(((high > low) & ~alive).sum())
-            more = f"; {unseen} vary by less than float32 holds" if unseen else ""
-            raise InputError(
-                f"bands: {int(alive.sum())} of {len(chosen)} vary over the training pixels; at "
-                f"least {least} must vary{more}"
-            )
+        _refuse_few(alive, high > low, least)
         farthest = np.maximum(offset - low, high - offset)[alive] / scale[alive]
         return cls(
             chosen[alive],
@@ -211,3 +205,15 @@ def _tells_apart(offset: Array, scale: Array) -> npt.NDArray[np.bool_]:
     """Return (B,), True where float32 resolves differences of `scale` near `offset`."""
     single = np.finfo(np.float32)
     return np.asarray((scale > single.eps * np.abs(offset)) & (scale >= single.tiny))
+
+
+def _refuse_few(alive: npt.NDArray[np.bool_], vary: npt.NDArray[np.bool_], least: int) -> None:
+    """Refuse bands of which fewer than `least` are told apart."""
+    if alive.sum() >= least:
+        return
+    unseen = int((vary & ~alive).sum())
+    more = f"; {unseen} vary by less than float32 holds" if unseen else ""
+    raise InputError(
+        f"bands: {int(alive.sum())} of {len(alive)} vary over the training pixels; at least "
+        f"{least} must vary{more}"
+    )

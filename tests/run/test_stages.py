@@ -23,7 +23,7 @@ from hytas.run.stages import (
 )
 from hytas.train import Recipe
 
-STAGES = (*CHOOSING, *FINISHING)
+STAGES = [stage for stage in (*CHOOSING, *FINISHING) if stage.of_map is not False]
 CONFIG = RunConfig(
     budget="30K..60K-params",
     space="hytas",

@@ -11,8 +11,8 @@ from hytas.data import Scene, make_split, scene_from_arrays
 from hytas.deploy import DeployedModel, classify_scene
 from hytas.errors import InputError
 from hytas.run import RunConfig, run_pipeline
+from hytas.run.fitting.smoothing import choose_smoothing, count_right
 from hytas.run.prepared import prepare_scene
-from hytas.run.smoothing import choose_smoothing, count_right
 from hytas.train import LabelledPixels, Recipe
 
 CONFIG = RunConfig(
@@ -99,7 +99,7 @@ def test_speckle_of_a_network_is_counted_and_no_label_around_is_read(scene: Scen
 
 
 def test_many_pixels_are_judged_on_some(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("hytas.run.smoothing.MOST_NEIGHBOURS", 200)
+    monkeypatch.setattr("hytas.run.fitting.smoothing.MOST_NEIGHBOURS", 200)
     data = prepare_scene(CONFIG, scene)
     answers = speckled(scene, 0.3)
     pixels, _, _ = count_right(data, data.split.test, lambda given: answers[given.pixels])

@@ -17,10 +17,11 @@ from hytas.errors import InputError
 from hytas.export import FORMATS
 from hytas.manifest import Manifest
 from hytas.models import count_parameters
-from hytas.run import RunConfig, RunFolder, export_run, run_pipeline, training
+from hytas.run import RunConfig, RunFolder, export_run, run_pipeline
 from hytas.run.context import prepare
+from hytas.run.fitting import training
 from hytas.run.folder import LEFTOVER
-from hytas.run.report import Silent
+from hytas.run.progress import Silent
 from hytas.search import EvaluationStore
 from hytas.train import DivergedError, Recipe
 

@@ -36,7 +36,7 @@ def report(runs: tuple[str, ...], out: Path, data: str | None, labels: str | Non
         raise InputError(f"out: {out} is a folder, a file name needed")
     check_folder(out, "out")
     from hytas.cli.console import Console
-    from hytas.run.reporting import report_runs
+    from hytas.run.delivering.reporting import report_runs
 
     console = Console()
     try:

@@ -18,9 +18,9 @@ from hytas.metrics import calibration
 from hytas.models.layers import probabilities
 from hytas.race import ENOUGH_PIXELS
 from hytas.run.context import Run, RunContext
+from hytas.run.fitting.smoothing import count_right
 from hytas.run.folder import RunFolder, read_json, write_json
 from hytas.run.prepared import Pixels, PreparedScene
-from hytas.run.smoothing import count_right
 from hytas.train import LabelledPixels, fit_temperature, train
 from hytas.train.temperature import LIMITS
 

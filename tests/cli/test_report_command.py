@@ -7,8 +7,8 @@ import sqlite3
 from pathlib import Path
 
 import pytest
-from small_run import Run
 
+from commands import Run
 from hytas.errors import InputError
 from hytas.manifest import Manifest
 from hytas.run.delivering.reporting import report_runs

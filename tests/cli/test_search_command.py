@@ -15,8 +15,9 @@ import pytest
 import scipy.io
 import torch
 from safetensors import safe_open
-from small_run import TINY_SEARCH, Run, command, small_scene
+from small_run import TINY_SEARCH, small_scene
 
+from commands import Run, command
 from hytas.cli.options import absolute_paths
 
 FILES = [

@@ -1,23 +1,77 @@
 """Whether a model's maps are smoothed: what validation pixels say, and what it does to the test."""
 
-from collections.abc import Callable
-from dataclasses import asdict, dataclass
-from typing import Any
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, fields, replace
+from typing import Any, Self
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
 from hytas.data import holds_data
-from hytas.deploy.smoothing import Smoothing, around, smooth_pixels
+from hytas.deploy.smoothing import Smoothing, around, as_probabilities, smooth_pixels
+from hytas.metrics import calibration
 from hytas.models.layers import probabilities
 from hytas.run.prepared import Pixels, PreparedScene
 from hytas.train import LabelledPixels, fit_temperature
 
 LEAST_JUDGED = 10
 """Validation pixels that a choice needs."""
+LEAST_PROBABILITY = 1e-12
+"""The filter cuts some probabilities to 0, whose logarithm is not finite."""
 MOST_NEIGHBOURS = 20_000
 """Pixels that a network of a fold classifies to judge smoothing; rather fewer are judged."""
+
+
+@dataclass(frozen=True, eq=False)
+class Judged:
+    """What smoothing does to pixels that a network was not trained on.
+
+    Attributes:
+        targets: (n,) true classes.
+        raw: (n,) classes that the network gives them.
+        smoothed: (n, C) their smoothed probabilities.
+    """
+
+    targets: NDArray[np.int64]
+    raw: NDArray[np.int64]
+    smoothed: NDArray[np.float32]
+
+    @classmethod
+    def none(cls, classes: int) -> Self:
+        """Return what is known without a pixel."""
+        empty = np.zeros(0, np.int64)
+        return cls(empty, empty, np.zeros((0, classes), np.float32))
+
+    @classmethod
+    def joined(cls, parts: Sequence[Self]) -> Self:
+        """Return the pixels of all networks."""
+        names = [each.name for each in fields(cls)]
+        return cls(*(np.concatenate([getattr(part, name) for part in parts]) for name in names))
+
+    @property
+    def accuracies(self) -> tuple[float, float] | None:
+        """Overall accuracy raw and smoothed; None without a pixel."""
+        if not len(self.targets):
+            return None
+        found = (self.raw, self.smoothed.argmax(axis=1))
+        before, after = (float((one == self.targets).mean()) for one in found)
+        return before, after
+
+    def calibrated(self) -> tuple[float, float, float]:
+        """Fit the temperature of smoothed probabilities.
+
+        Returns:
+            The temperature, and the expected calibration error without and with it.
+        """
+        values = np.log(np.maximum(self.smoothed.astype(np.float64), LEAST_PROBABILITY))
+        temperature = fit_temperature(values, self.targets)
+        predicted = self.smoothed.argmax(axis=1)
+        before, after = (
+            calibration(self.targets, predicted, as_probabilities(self.smoothed.T, number).T)
+            for number in (1.0, temperature)
+        )
+        return temperature, before["ECE"], after["ECE"]
 
 
 @dataclass(frozen=True)
@@ -29,6 +83,9 @@ class SmoothingChoice:
         pixels: validation pixels that were judged.
         OA_raw, OA_smoothed: accuracy on them of networks that were not trained on them.
         reason: where it was not these pixels that decided; else empty.
+        temperature: of smoothed probabilities; 1 with too few pixels.
+        ECE_before, ECE_after: expected calibration error of smoothed probabilities on these pixels,
+            without and with the temperature; None with too few pixels.
     """
 
     method: str
@@ -36,6 +93,9 @@ class SmoothingChoice:
     OA_raw: float | None = None
     OA_smoothed: float | None = None
     reason: str = ""
+    temperature: float = 1.0
+    ECE_before: float | None = None
+    ECE_after: float | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """The JSON form."""
@@ -53,21 +113,28 @@ class SmoothingChoice:
         return f"maps are {'smoothed' if self.method == 'guided' else 'not smoothed'}: {why}"
 
 
-def choose_smoothing(asked: str, counts: NDArray[np.int64]) -> SmoothingChoice:
-    """Choose by validation pixels, unless a method was asked for.
+def choose_smoothing(asked: str, judged: Judged) -> SmoothingChoice:
+    """Choose by validation pixels, unless a method was asked for, and calibrate what it gives.
 
     Args:
         asked: "auto", "guided" or "none".
-        counts: (3,): pixels judged, right answers raw, right answers smoothed.
+        judged: what networks say of pixels that they were not trained on.
     """
-    pixels, raw, smoothed = (int(number) for number in counts)
-    before, after = (raw / pixels, smoothed / pixels) if pixels else (None, None)
-    if asked != "auto":
-        return SmoothingChoice(asked, pixels, before, after, f"--smooth {asked} asks for it")
-    if pixels < LEAST_JUDGED:
-        why = f"{pixels or 'no'} validation pixels to judge by; at least {LEAST_JUDGED} are needed"
-        return SmoothingChoice("none", pixels, before, after, why)
-    return SmoothingChoice("guided" if smoothed > raw else "none", pixels, before, after)
+    pixels = len(judged.targets)
+    found, enough = judged.accuracies, pixels >= LEAST_JUDGED
+    method, reason = asked, f"--smooth {asked} asks for it"
+    if asked == "auto" and enough:
+        better = found is not None and found[1] > found[0]
+        method, reason = "guided" if better else "none", ""
+    elif asked == "auto":
+        few = f"{pixels or 'no'} validation pixels"
+        method, reason = "none", f"{few} to judge by; at least {LEAST_JUDGED} are needed"
+    before, after = found or (None, None)
+    choice = SmoothingChoice(method, pixels, before, after, reason)
+    if not enough:
+        return choice
+    temperature, unsure, sure = judged.calibrated()
+    return replace(choice, temperature=temperature, ECE_before=unsure, ECE_after=sure)
 
 
 def fit_guide(data: PreparedScene) -> Smoothing:
@@ -80,12 +147,12 @@ def held_pixels(data: PreparedScene) -> NDArray[np.bool_]:
     return holds_data(data.scene.cube, data.scene.nodata, data.preprocessing.bands)
 
 
-def count_right(
+def judge_smoothing(
     data: PreparedScene,
     held_out: Pixels,
     logits: Callable[[LabelledPixels], NDArray[np.float32]],
-) -> NDArray[np.int64]:
-    """Right answers of a network for pixels that it was not trained on, raw and smoothed.
+) -> Judged:
+    """Compare raw and smoothed answers of a network on pixels that it was not trained on.
 
     The network classifies all pixels that smoothing reads around them. Of those the labels are not
     looked at. Probabilities are at the temperature that the judged pixels ask for.
@@ -94,9 +161,6 @@ def count_right(
         data: the scene.
         held_out: flat indices of labelled pixels that the network did not learn.
         logits: from pixels (n,) to the network's logits (n, C).
-
-    Returns:
-        (3,): pixels judged, right raw, right smoothed.
     """
     smoothing, held = fit_guide(data), held_pixels(data)
     judged = held_out[held.flat[held_out]]
@@ -105,7 +169,7 @@ def count_right(
         judged = judged[:: max(2, len(near) // MOST_NEIGHBOURS)]
         near = around(judged, held, 2 * smoothing.radius)
     if not len(judged):
-        return np.zeros(3, np.int64)
+        return Judged.none(data.shape.classes)
     blind = LabelledPixels(
         data.labelled(near).patches, near, np.zeros(len(near), np.int64), data.shape.classes
     )
@@ -113,5 +177,4 @@ def count_right(
     temperature = fit_temperature(found[at], truth) if len(judged) >= LEAST_JUDGED else 1.0
     chances = probabilities(torch.from_numpy(found), temperature).numpy()
     smoothed = smooth_pixels(smoothing, data.scene.cube, data.preprocessing, near, chances)
-    answers = (one[at].argmax(axis=1) for one in (chances, smoothed))
-    return np.array([len(judged), *(int((one == truth).sum()) for one in answers)], np.int64)
+    return Judged(truth, chances[at].argmax(axis=1), smoothed[at])

@@ -58,10 +58,10 @@ def train_stage(run: Run) -> None:
         forget_calibration(folder)
         raise
     if calibrated is None:
-        counts = judge_own_smoothing(network, data, watching, context.device)
-        calibrated = calibrate_own(network, held_out, context.device), counts
-    calibration, counts = calibrated
-    smooth = choose_smoothing(context.config.smooth, counts)
+        judged = judge_own_smoothing(network, data, watching, context.device)
+        calibrated = calibrate_own(network, held_out, context.device), judged
+    calibration, judged = calibrated
+    smooth = choose_smoothing(context.config.smooth, judged)
     for line in (calibration.describe(), smooth.describe()):
         run.report.line(line)
     card = describe(
@@ -70,7 +70,7 @@ def train_stage(run: Run) -> None:
         architecture,
         data.shape,
         calibration.temperature,
-        replace(fit_guide(data), method=smooth.method).to_dict(),
+        replace(fit_guide(data), method=smooth.method, temperature=smooth.temperature).to_dict(),
     )
     training = {
         **result.to_dict(),

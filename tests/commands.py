@@ -10,6 +10,7 @@ import sys
 import tempfile
 import warnings
 from collections.abc import Callable
+from multiprocessing.context import ForkProcess
 from pathlib import Path
 from typing import BinaryIO
 
@@ -37,18 +38,28 @@ def run_copy(
         cwd: the folder it runs in.
         largest_file: the limit on the size of a file, in bytes; it stands for a full disk.
     """
-    for name in LOADED:
-        importlib.import_module(name)
-    given = list(map(str, arguments))
     with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
-        child = multiprocessing.get_context("fork").Process(
-            target=_run, args=(given, cwd, largest_file, out, err)
-        )
-        child.start()
+        child = start_copy(*arguments, cwd=cwd, largest_file=largest_file, out=out, err=err)
         child.join()
         texts = [_read(file) for file in (out, err)]
     assert child.exitcode is not None
-    return subprocess.CompletedProcess(["hytas", *given], child.exitcode, *texts)
+    return subprocess.CompletedProcess(["hytas", *arguments], child.exitcode, *texts)
+
+
+def start_copy(
+    *arguments: object,
+    out: BinaryIO,
+    err: BinaryIO,
+    cwd: Path | None = None,
+    largest_file: int | None = None,
+) -> ForkProcess:
+    """Begin what `run_copy` runs, with its output in two files."""
+    for name in LOADED:
+        importlib.import_module(name)
+    work = (list(map(str, arguments)), cwd, largest_file, out, err)
+    child = multiprocessing.get_context("fork").Process(target=_run, args=work)
+    child.start()
+    return child
 
 
 def _run(

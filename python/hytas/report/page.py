@@ -20,6 +20,7 @@ from hytas.files import legible, write_text
 from hytas.metrics import FIGURES, mean_and_deviation
 from hytas.pictures import Legend, map_png
 from hytas.report import charts, words
+from hytas.report.beside import beside_references
 from hytas.report.facts import Candidates, RunFacts
 from hytas.report.pixels import Pixels, spots
 
@@ -136,6 +137,8 @@ class View:
     run: RunFacts
     split: Sequence[str]
     verdict: str
+    smoothing: Sequence[str]
+    beside: Sequence[Mapping[str, Any]]
     classes: Sequence[Mapping[str, Any]]
     map: Mapping[str, Any] | None
     spectra: charts.SpectraChart | None
@@ -163,6 +166,8 @@ def _view(run: RunFacts, key: str, blobs: Blobs) -> View:
         run=run,
         split=words.about_split(metrics["split"]) if metrics and "split" in metrics else (),
         verdict=words.verdict(metrics) if metrics else "The run is not finished.",
+        smoothing=words.about_smoothing(metrics) if metrics else (),
+        beside=beside_references(metrics) if metrics else (),
         classes=_classes(run),
         map=None if pixels is None else _map(pixels),
         spectra=chart,
@@ -192,6 +197,7 @@ def _classes(run: RunFacts) -> list[dict[str, Any]]:
     if run.metrics is None:
         return []
     test, seeds = run.metrics["test"], run.metrics.get("seeds", {}).get("per_class", {})
+    smoothed = (run.metrics.get("smoothed") or {}).get("per_class", {})
     taken = words.taken_for(test)
     colours = [None] * len(taken) if run.pixels is None else run.pixels.palette.tolist()
     return [
@@ -200,6 +206,7 @@ def _classes(run: RunFacts) -> list[dict[str, Any]]:
             "name": legible(name),
             "colour": None if colour is None else "#{:02x}{:02x}{:02x}".format(*colour),
             "accuracy": accuracy,
+            "smoothed": smoothed.get(name),
             "pixels": int(test["support"][name]),
             "taken": legible(mistaken),
             "seeds": seeds.get(name),

@@ -38,8 +38,9 @@ RANK = {
     "supernet": 5,
     "references": 5,
     "run": 6,
+    "benchmark": 7,
     "estimator": 7,
-    "cli": 7,
+    "cli": 8,
 }
 
 

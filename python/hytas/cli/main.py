@@ -35,6 +35,11 @@ COMMANDS = {
         "references",
         "Fit SVM, random forest and published networks on the same pixels.",
     ),
+    "benchmark": (
+        "benchmark",
+        "benchmark",
+        "Make a table of trained networks, in which a search costs nothing.",
+    ),
     "analyse": ("analyse", "analyse", "Measure how well scores rank networks that were trained."),
     "score": ("score", "score", "Score a file of architectures with proxies; write a table."),
     "proxies": ("proxies", "proxies", "List the proxies: formula, source, options."),

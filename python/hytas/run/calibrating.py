@@ -13,7 +13,6 @@ from torch import nn
 
 from hytas.data import AT_ONE_END
 from hytas.errors import InputError
-from hytas.machine import arithmetic
 from hytas.metrics import calibration
 from hytas.models.layers import probabilities
 from hytas.race import ENOUGH_PIXELS
@@ -21,7 +20,7 @@ from hytas.run.context import Run, RunContext
 from hytas.run.folder import RunFolder, read_json, write_json
 from hytas.run.prepared import Pixels, PreparedScene
 from hytas.run.smoothing import count_right
-from hytas.train import LabelledPixels, fit_temperature, train
+from hytas.train import LabelledPixels, fit_temperature, logits_of, train
 from hytas.train.temperature import LIMITS
 
 LEAST_PIXELS = 10
@@ -209,14 +208,8 @@ def _some(held_out: LabelledPixels) -> LabelledPixels:
     return held_out.subset(held_out.pixels[chosen])
 
 
-@torch.no_grad()
 def _answers(network: nn.Module, held_out: LabelledPixels, device: torch.device) -> _Answers:
-    network = network.to(device).eval()
-    parts = [np.empty((0, held_out.classes), np.float32)]
-    with arithmetic("float32", device):
-        for chosen in held_out.positions() if len(held_out) else []:
-            parts.append(network(held_out.batch(chosen, device)[0]).float().cpu().numpy())
-    return _Answers(held_out.pixels, held_out.targets, np.concatenate(parts))
+    return _Answers(held_out.pixels, held_out.targets, logits_of(network, held_out, device))
 
 
 def _calibration(found: list[_Answers], trained: int) -> Calibration:

@@ -60,7 +60,7 @@ def search_with(run: Run, inherited: Callable[[Mapping[str, Any]], float] | None
     evaluator = Evaluator(
         config.proxy,
         context.data.shape,
-        batch=_proxy_batch(context.data, parse_proxies(config.proxy), config.seed),
+        batch=patches_for_proxies(context.data, parse_proxies(config.proxy), config.seed),
         device=str(context.device),
         seed=config.seed,
         inherited=inherited,
@@ -193,7 +193,7 @@ def _ranked(items: Sequence[Evaluation], ranks: Ranks) -> list[Evaluation]:
     return [item for _, item in sorted(valid, key=lambda pair: (-pair[0], pair[1].id))]
 
 
-def _proxy_batch(
+def patches_for_proxies(
     data: PreparedScene, specs: Sequence[ProxySpec], seed: int
 ) -> tuple[NDArray[np.float32], NDArray[np.int64]] | None:
     """Return the labelled patches for the proxies; None if no proxy needs them."""

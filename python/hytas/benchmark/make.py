@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from hytas._engine import Feasible
+from hytas.analysis.tables import BENCHMARK_TABLE
 from hytas.benchmark.drawing import draw
 from hytas.benchmark.table_file import write_table
 from hytas.benchmark.training import Trial, run_trainings, trained_name
@@ -20,7 +21,7 @@ from hytas.run.report import SILENT, Report
 from hytas.run.searching import patches_for_proxies
 from hytas.search import Evaluation, EvaluationStore
 
-TABLE, CARD = "table.csv", "benchmark.json"
+CARD = "benchmark.json"
 CHUNK = 16  # networks scored between two writes; a kill can lose so many scores
 WRITE_SECONDS = 60.0
 """So often the table is written while networks train."""
@@ -85,7 +86,7 @@ def make_benchmark(
             _score(run, drawn, store)
             _train(run, drawn, store, uniform, workers)
             _write(run, store, uniform)
-        return run.folder.path / TABLE
+        return run.folder.path / BENCHMARK_TABLE
 
 
 def _check_card(run: Run, uniform: str) -> None:
@@ -181,7 +182,7 @@ def _write(run: Run, store: EvaluationStore, uniform: str) -> None:
     """Write the card, and the table of what is done so far."""
     preset, recipe = run.recipe
     evaluations, trainings = store.evaluations(), store.trainings()
-    table = run.folder.path / TABLE
+    table = run.folder.path / BENCHMARK_TABLE
     if evaluations:
         write_table(table, evaluations, trainings, preset, _seeds(run))
     context, config = run.context, run.context.config

@@ -82,7 +82,8 @@ def run_trainings(
         workers = worker_count(context.device, sum(part.patch_bytes for part in parts if len(part)))
     if workers > 1:
         parts = [part.in_memory() for part in parts]
-    pixels = _Pixels(*parts, context.data.scene.class_names)
+    learnt, watched, test = parts
+    pixels = _Pixels(learnt, watched, test, context.data.scene.class_names)
     preset, recipe = run.recipe
     folder = run.folder.path / "trainings"
     folder.mkdir(exist_ok=True)

@@ -41,9 +41,7 @@ def benchmark() -> None:
     show_default=True,
     help="Proxies that score the networks, comma-separated.",
 )
-@click.option(
-    "--seeds", type=int, default=1, show_default=True, help="Trainings of each network."
-)
+@click.option("--seeds", type=int, default=1, show_default=True, help="Trainings of each network.")
 @click.option(
     "--recipe",
     multiple=True,

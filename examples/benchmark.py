@@ -65,4 +65,5 @@ def main(folder: str, table: str | None) -> None:
 
 
 if __name__ == "__main__":
-    main(*(sys.argv[1:] + ["runs/benchmark", None][len(sys.argv) - 1 :])[:2])
+    given = sys.argv[1:]
+    main(given[0] if given else "runs/benchmark", given[1] if len(given) > 1 else None)

@@ -65,18 +65,19 @@ def render(runs: Sequence[RunFacts]) -> str:
         "compare": _compare(runs) if len(runs) > 1 else None,
         "blobs": blobs.held,
         "script": script,
-        "style": _resource("report.css"),
+        "style": stylesheet(),
         "script_digest": digest,
         "charts": charts,
     }
     try:
-        return _environment().get_template("page.html").render(shown)
+        return environment().get_template("page.html").render(shown)
     except UndefinedError as error:
         raise LookupError(str(error)) from None
 
 
 @cache
-def _environment() -> Environment:
+def environment() -> Environment:
+    """Return the templates of all pages, with their filters."""
     environment = Environment(
         loader=PackageLoader("hytas.report"),
         autoescape=True,
@@ -101,6 +102,11 @@ def _one_line(value: Any) -> Any:
     if type(value) is not str or (value.isascii() and value.isprintable()):
         return value
     return legible(value)
+
+
+def stylesheet() -> str:
+    """Return the style of all pages."""
+    return _resource("report.css")
 
 
 def _resource(name: str) -> str:

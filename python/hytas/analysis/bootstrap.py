@@ -55,13 +55,13 @@ class Ordered:
 
     def weights(self, copies: Floats) -> Floats:
         """Return how many networks (b, g) each group has in each resample."""
-        return np.add.reduceat(copies[:, self.order], self.starts, axis=1)
+        return np.asarray(np.add.reduceat(copies[:, self.order], self.starts, axis=1))
 
     def ranks(self, copies: Floats) -> Floats:
         """Return the mean rank (b, n) of each network among those of its resample."""
         weights = self.weights(copies)
         before = np.cumsum(weights, axis=1) - weights
-        return (before + (weights + 1) / 2)[:, self.group]
+        return np.asarray((before + (weights + 1) / 2)[:, self.group])
 
     def among_first(self, copies: Floats, count: int) -> Floats:
         """Return the chance (b, n) of each network to be among the `count` largest, 0 or 1.
@@ -71,7 +71,7 @@ class Ordered:
         weights = self.weights(copies)
         above = weights.sum(axis=1, keepdims=True) - np.cumsum(weights, axis=1)
         chance = np.clip((count - above) / np.maximum(weights, 1), 0, 1)
-        return chance[:, self.group]
+        return np.asarray(chance[:, self.group])
 
 
 def spearman_of(one: Ordered, other: Ordered, copies: Floats) -> Floats:
@@ -120,7 +120,7 @@ def mean_with_interval(values: Floats, copies: Floats) -> tuple[float, float, fl
 def _divided(sums: Floats, spread: Floats) -> Floats:
     found = np.full(len(sums), np.nan)
     np.divide(sums, spread, out=found, where=spread > 1e-9)
-    return np.clip(found, -1, 1)
+    return np.asarray(np.clip(found, -1, 1))
 
 
 def cell(found: Sequence[float] | None) -> str:

@@ -80,12 +80,14 @@ def _leads(table: RankingTable, settings: AnalysisSettings) -> dict[str, Callabl
     if validation is not None and np.isfinite(validation).any():
         measured = validation
     known = {ACCURACY: measured, **{name: scores[name] for name in LEADS if name in scores}}
-    found: dict[str, Callable[[int], Floats]] = {
-        name: lambda _, values=values: values for name, values in known.items()
-    }
+    found = {name: _always(values) for name, values in known.items()}
     if len(table) >= 2 * TRAINED:
         found[PREDICTOR] = _predictions(table)
     return found
+
+
+def _always(values: Floats) -> Callable[[int], Floats]:
+    return lambda _: values
 
 
 def _predictions(table: RankingTable) -> Callable[[int], Floats]:

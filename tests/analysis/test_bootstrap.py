@@ -7,7 +7,7 @@ import pytest
 from scipy.stats import kendalltau, spearmanr
 
 from hytas.analysis.bootstrap import (
-    Ordered,
+    Column,
     cell,
     kendall_of,
     mean_with_interval,
@@ -28,8 +28,8 @@ def columns(networks: int = 80) -> tuple[np.ndarray, np.ndarray]:
 def test_rank_correlations_are_those_of_scipy_in_each_resample() -> None:
     one, other = columns()
     copies = resamples(len(one), 40, 1)
-    rho = spearman_of(Ordered.of(one), Ordered.of(other), copies)
-    tau = kendall_of(Ordered.of(one), Ordered.of(other), copies)
+    rho = spearman_of(Column.of(one, copies), Column.of(other, copies))
+    tau = kendall_of(Column.of(one, copies), Column.of(other, copies))
     for row, own_rho, own_tau in zip(copies, rho, tau, strict=True):
         chosen = np.repeat(np.arange(len(one)), row.astype(int))
         assert own_rho == pytest.approx(spearmanr(one[chosen], other[chosen]).statistic)
@@ -41,7 +41,7 @@ def test_precision_counts_those_that_both_put_first() -> None:
     one, other = generator.permutation(200.0 * np.arange(200)), generator.permutation(200)
     copies = resamples(200, 20, 0)
     for share in (0.01, 0.05, 0.1, 0.5):
-        found = precision_of(Ordered.of(one), Ordered.of(other.astype(float)), copies, share)
+        found = precision_of(Column.of(one, copies), Column.of(other.astype(float), copies), share)
         count = math.ceil(share * 200)
         first = set(np.argsort(one)[-count:]) & set(np.argsort(other)[-count:])
         assert found[0] == pytest.approx(len(first) / count)
@@ -57,16 +57,15 @@ def test_precision_counts_those_that_both_put_first() -> None:
 
 def test_equal_values_share_the_last_places() -> None:
     ones = np.ones((1, 4))
-    order = Ordered.of(np.array([1.0, 1.0, 1.0, 2.0]))
-    assert order.among_first(ones, 2).tolist() == [[1 / 3, 1 / 3, 1 / 3, 1.0]]
+    order = Column.of(np.array([1.0, 1.0, 1.0, 2.0]), ones)
+    assert order.among_first(2).tolist() == [[1 / 3, 1 / 3, 1 / 3, 1.0]]
 
 
 def test_a_failed_score_is_the_lowest_and_a_constant_one_has_no_rho() -> None:
     ones = np.ones((1, 3))
-    assert Ordered.of(np.array([5.0, np.nan, 1.0])).ranks(ones).tolist() == [[3, 1, 2]]
-    flat = Ordered.of(np.zeros(3))
-    assert flat.constant
-    assert with_interval(spearman_of(flat, Ordered.of(np.arange(3.0)), ones)) is None
+    assert Column.of(np.array([5.0, np.nan, 1.0]), ones).ranks.tolist() == [[1, -1, 0]]
+    flat, rising = Column.of(np.zeros(3), ones), Column.of(np.arange(3.0), ones)
+    assert with_interval(spearman_of(flat, rising)) is None
     assert cell(None) == "-"
 
 

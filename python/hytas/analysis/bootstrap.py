@@ -9,6 +9,7 @@ Source: Efron, Bootstrap methods: another look at the jackknife, Annals of Stati
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,81 +27,84 @@ def resamples(networks: int, count: int, seed: int) -> Floats:
 
 
 @dataclass(frozen=True, eq=False)
-class Ordered:
-    """Values (n,) in ascending order, with their ties; a value that is not finite is the lowest.
+class Column:
+    """Values (n,) in ascending order with their ties, in every resample.
+
+    A value that is not finite is the lowest.
 
     Attributes:
+        copies: (b, n) of `resamples`.
         order: (n,) places in ascending order.
         starts: (g,) where each group of equal values begins in `order`.
         group: (n,) the group of each network.
     """
 
+    copies: Floats
     order: NDArray[np.int64]
     starts: NDArray[np.int64]
     group: NDArray[np.int64]
 
     @classmethod
-    def of(cls, values: Floats) -> "Ordered":
+    def of(cls, values: Floats, copies: Floats) -> "Column":
         """Order values."""
         known = np.where(np.isfinite(values), values, -np.inf)
         _, group = np.unique(known, return_inverse=True)
         order = np.argsort(known, kind="stable")
         starts = np.flatnonzero(np.r_[True, np.diff(group[order]) > 0])
-        return cls(order, starts, group)
+        return cls(copies, order, starts, group)
 
-    @property
-    def constant(self) -> bool:
-        """Return whether all values are equal."""
-        return len(self.starts) < 2
-
-    def weights(self, copies: Floats) -> Floats:
+    @cached_property
+    def weights(self) -> Floats:
         """Return how many networks (b, g) each group has in each resample."""
-        return np.asarray(np.add.reduceat(copies[:, self.order], self.starts, axis=1))
+        return np.asarray(np.add.reduceat(self.copies[:, self.order], self.starts, axis=1))
 
-    def ranks(self, copies: Floats) -> Floats:
-        """Return the mean rank (b, n) of each network among those of its resample."""
-        weights = self.weights(copies)
-        before = np.cumsum(weights, axis=1) - weights
-        return np.asarray((before + (weights + 1) / 2)[:, self.group])
+    @cached_property
+    def ranks(self) -> Floats:
+        """Return the rank (b, n) of each network minus the mean rank; equal values share one."""
+        before = np.cumsum(self.weights, axis=1) - self.weights
+        middle = self.copies.sum(axis=1, keepdims=True) / 2
+        return np.asarray((before + self.weights / 2 - middle)[:, self.group])
 
-    def among_first(self, copies: Floats, count: int) -> Floats:
+    @cached_property
+    def spread(self) -> Floats:
+        """Return the sum (b,) of the squares of `ranks`."""
+        return np.asarray((self.copies * self.ranks**2).sum(axis=1))
+
+    def among_first(self, count: int) -> Floats:
         """Return the chance (b, n) of each network to be among the `count` largest, 0 or 1.
 
         It lies between where equal values compete for the last places.
         """
-        weights = self.weights(copies)
-        above = weights.sum(axis=1, keepdims=True) - np.cumsum(weights, axis=1)
-        chance = np.clip((count - above) / np.maximum(weights, 1), 0, 1)
+        above = self.weights.sum(axis=1, keepdims=True) - np.cumsum(self.weights, axis=1)
+        chance = np.clip((count - above) / np.maximum(self.weights, 1), 0, 1)
         return np.asarray(chance[:, self.group])
 
 
-def spearman_of(one: Ordered, other: Ordered, copies: Floats) -> Floats:
+def spearman_of(one: Column, other: Column) -> Floats:
     """Return Spearman's rho (b,) in each resample; NaN where a column is constant."""
-    middle = (copies.sum(axis=1, keepdims=True) + 1) / 2
-    a, b = one.ranks(copies) - middle, other.ranks(copies) - middle
-    spread = np.sqrt((copies * a * a).sum(axis=1) * (copies * b * b).sum(axis=1))
-    return _divided((copies * a * b).sum(axis=1), spread)
+    sums = np.einsum("bn,bn,bn->b", one.copies, one.ranks, other.ranks)
+    return _divided(sums, np.sqrt(one.spread * other.spread))
 
 
-def kendall_of(one: Ordered, other: Ordered, copies: Floats) -> Floats:
+def kendall_of(one: Column, other: Column) -> Floats:
     """Return Kendall's tau-b (b,) in each resample; NaN where a column is constant."""
-    total = copies.sum(axis=1)
-    agreeing = np.zeros(len(copies))
+    total = one.copies.sum(axis=1)
+    agreeing = np.zeros(len(total))
     a, b = one.group.astype(np.float32), other.group.astype(np.float32)
-    narrow = copies.astype(np.float32)
+    narrow = one.copies.astype(np.float32)
     for start in range(0, len(a), _BLOCK):
         rows = slice(start, start + _BLOCK)
         pairs = np.sign(a[rows, None] - a) * np.sign(b[rows, None] - b)
-        agreeing += (narrow[:, rows] @ pairs * copies).sum(axis=1)
-    apart = [total**2 - (column.weights(copies) ** 2).sum(axis=1) for column in (one, other)]
+        agreeing += (narrow[:, rows] @ pairs * one.copies).sum(axis=1)
+    apart = [total**2 - (column.weights**2).sum(axis=1) for column in (one, other)]
     return _divided(agreeing, np.sqrt(apart[0] * apart[1]))
 
 
-def precision_of(one: Ordered, other: Ordered, copies: Floats, share: float) -> Floats:
+def precision_of(one: Column, other: Column, share: float) -> Floats:
     """Return which part (b,) of the first `share` by one column is also first by the other."""
-    count = math.ceil(share * copies.shape[1])
-    both = one.among_first(copies, count) * other.among_first(copies, count)
-    return np.asarray((copies * both).sum(axis=1) / count)
+    count = math.ceil(share * one.copies.shape[1])
+    both = one.among_first(count) * other.among_first(count)
+    return np.asarray((one.copies * both).sum(axis=1) / count)
 
 
 def with_interval(values: Floats) -> tuple[float, float, float] | None:

@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 
 from hytas.analysis.bootstrap import (
+    Column,
     Floats,
-    Ordered,
     cell,
     kendall_of,
     precision_of,
@@ -61,19 +61,16 @@ def _group(
     scores: Mapping[str, Floats], accuracy: Floats, settings: AnalysisSettings
 ) -> dict[str, Any]:
     copies = resamples(len(accuracy), settings.resamples, settings.seed)
-    reached = Ordered.of(accuracy)
+    reached = Column.of(accuracy, copies)
     found = {}
     for name, values in scores.items():
         if not np.isfinite(values).any():
             continue
-        own = Ordered.of(values)
+        own = Column.of(values, copies)
         found[name] = {
-            "spearman": with_interval(spearman_of(own, reached, copies)),
-            "kendall": with_interval(kendall_of(own, reached, copies)),
-            **{
-                _top(share): with_interval(precision_of(own, reached, copies, share))
-                for share in SHARES
-            },
+            "spearman": with_interval(spearman_of(own, reached)),
+            "kendall": with_interval(kendall_of(own, reached)),
+            **{_top(share): with_interval(precision_of(own, reached, share)) for share in SHARES},
         }
     return {"networks": len(accuracy), "scores": found}
 
@@ -86,9 +83,9 @@ def _between_seeds(
     known = np.isfinite(trained).all(axis=1)
     if trained.shape[1] < 2 or known.sum() < 2:
         return None
-    first, second = (Ordered.of(trained[known, column]) for column in (0, 1))
     copies = resamples(int(known.sum()), settings.resamples, settings.seed)
-    return with_interval(spearman_of(first, second, copies))
+    first, second = (Column.of(trained[known, column], copies) for column in (0, 1))
+    return with_interval(spearman_of(first, second))
 
 
 def _top(share: float) -> str:

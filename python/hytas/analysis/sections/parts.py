@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from hytas.analysis.bootstrap import Floats, Ordered, cell, resamples, spearman_of, with_interval
+from hytas.analysis.bootstrap import Column, Floats, cell, resamples, spearman_of, with_interval
 from hytas.analysis.settings import AnalysisSettings, Tell
 from hytas.analysis.tables import RankingTable
 from hytas.pictures.plots import as_svg, draw_lines
@@ -37,7 +37,7 @@ def measure(
     for table in tables:
         tell(f"{table.name}: parts")
         copies = resamples(len(table), settings.resamples, settings.seed)
-        reached = Ordered.of(table.accuracy)
+        reached = Column.of(table.accuracy, copies)
         found[table.name] = {}
         for name, msa, mlp in NAMES:
             if {msa, mlp} <= table.scores.keys():
@@ -46,7 +46,7 @@ def measure(
     return found
 
 
-def _parts(pair: tuple[Floats, Floats], reached: Ordered, copies: Floats) -> dict[str, Any]:
+def _parts(pair: tuple[Floats, Floats], reached: Column, copies: Floats) -> dict[str, Any]:
     msa, mlp = pair
     with np.errstate(all="ignore"):
         logs = np.log(msa) + np.log(mlp)  # NaN where a part is negative
@@ -60,7 +60,7 @@ def _parts(pair: tuple[Floats, Floats], reached: Ordered, copies: Floats) -> dic
             for part, values in zip(("msa", "mlp"), known, strict=True)
         },
         "spearman": {
-            name: with_interval(spearman_of(Ordered.of(values), reached, copies))
+            name: with_interval(spearman_of(Column.of(values, copies), reached))
             for name, values in columns.items()
         },
     }

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from hytas.analysis.bootstrap import Ordered, cell, resamples, short, spearman_of, with_interval
+from hytas.analysis.bootstrap import Column, cell, resamples, short, spearman_of, with_interval
 from hytas.analysis.published import scene_of, sign_rho
 from hytas.analysis.regret import top_accuracies
 from hytas.analysis.scores import rank_last_if_failed
@@ -58,9 +58,9 @@ def _pair(
     table: RankingTable, name: str, pair: tuple[str, str], settings: AnalysisSettings
 ) -> dict[str, Any]:
     copies = resamples(len(table), settings.resamples, settings.seed)
-    reached = Ordered.of(table.accuracy)
+    reached = Column.of(table.accuracy, copies)
     signed, plain = (
-        spearman_of(Ordered.of(table.scores[column]), reached, copies) for column in pair
+        spearman_of(Column.of(table.scores[column], copies), reached) for column in pair
     )
     first = [
         top_accuracies(rank_last_if_failed(table.scores[column]), table.accuracy, 1, 5)

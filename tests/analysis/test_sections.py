@@ -1,5 +1,6 @@
 """What an analysis says: noise of random numbers, and of real tables what scipy says."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,8 +12,9 @@ from scipy.stats import kendalltau, spearmanr
 from hytas.analysis import RankingTable, read_tables
 from hytas.analysis.factors import Factors
 from hytas.analysis.importance import at_equal_size, dependence, fitted, importances
+from hytas.analysis.ranking import BANDS
 from hytas.analysis.sections import SECTIONS, measure_section, show_section
-from hytas.analysis.sections.correlations import says_nothing
+from hytas.analysis.sections.correlations import bands_of, says_nothing
 from hytas.analysis.settings import AnalysisSettings
 from hytas.errors import InputError
 from hytas.report import render_sections
@@ -206,3 +208,12 @@ def test_what_size_explains_is_taken_away() -> None:
     near = [n for n in order[place - 10 : place + 11] if n != order[place]]
     figure = 20 * size + own
     assert left[order[place]] == pytest.approx(figure[order[place]] - figure[near].mean())
+
+
+def test_a_small_budget_has_bands_of_its_own(tmp_path: Path) -> None:
+    table = random_table(tmp_path, networks=90)
+    assert table.size is not None
+    small = replace(table, size=replace(table.size, params=table.size.params / 1000))
+    bands = bands_of(small)
+    assert [int(mask.sum()) for mask in bands.values()] == [90, 30, 30, 30]
+    assert set(bands_of(table)) == {"all", *BANDS}

@@ -140,3 +140,8 @@ def short(value: float | None) -> str:
         return "-"
     text = f"{value:.2f}"
     return "0.00" if text == "-0.00" else text
+
+
+def amount(params: float) -> str:
+    """Return a number of parameters in few characters: 36K, 1.5M."""
+    return f"{params / 1e6:.3g}M" if params >= 1e6 else f"{params / 1e3:.3g}K"

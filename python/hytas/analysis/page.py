@@ -40,8 +40,8 @@ def write_analysis(
     sections = [show_section(name, values) for name, values in found.items()]
     about = [_about(table) for table in tables]
     about.append(
-        f"Made with {settings.resamples} resamples, {settings.searches} simulated searches of each "
-        f"kind, {settings.fits} fits of each predictor and seed {settings.seed}."
+        f"Repetitions: resamples of an interval {settings.resamples}, simulated searches of each "
+        f"kind {settings.searches}, fits of each predictor {settings.fits}; seed {settings.seed}."
     )
     write_sections(out, TITLE, about, sections)
     if json_path is not None:

@@ -4,10 +4,12 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from hytas.analysis.bootstrap import (
     Column,
     Floats,
+    amount,
     cell,
     kendall_of,
     precision_of,
@@ -25,7 +27,6 @@ from hytas.report import Figure, Grid, Section
 SHARES = (0.01, 0.05, 0.10)
 TITLE = "How well scores rank networks"
 REFERENCE = "depth-embed"
-_BESIDE = ("1-2M", "2-4M")
 
 
 def measure(
@@ -42,7 +43,7 @@ def measure(
     for table in tables:
         tell(f"{table.name}: correlations")
         groups = {}
-        for group, mask in groups_of(table).items():
+        for group, mask in bands_of(table).items():
             if mask.sum() >= (2 if group == ALL else LEAST):
                 scores = {
                     name: values[mask]
@@ -55,6 +56,22 @@ def measure(
             "groups": groups,
         }
     return found
+
+
+def bands_of(table: RankingTable) -> dict[str, NDArray[np.bool_]]:
+    """Return masks of all networks and of bands of size: `groups_of`, or else thirds.
+
+    Thirds are taken where the usual bands do not divide the networks, as under a small budget.
+    """
+    groups = groups_of(table)
+    filled = [name for name, mask in groups.items() if name != ALL and mask.sum() >= LEAST]
+    if len(filled) != 1 or table.size is None:
+        return groups
+    ends = np.quantile(table.size.params, [0, 1 / 3, 2 / 3, 1])
+    parts = np.searchsorted(ends[1:-1], table.size.params, side="right")
+    return {ALL: groups[ALL]} | {
+        f"{amount(ends[part])}-{amount(ends[part + 1])}": parts == part for part in range(3)
+    }
 
 
 def _group(
@@ -117,8 +134,7 @@ def show(found: Mapping[str, Any]) -> Section:
             grids.append(Grid(f"{table}: Spearman's rho among networks of one size", heads, rows))
         series = {
             group: {n: groups[group]["scores"].get(n, {}).get("spearman") for n in order}
-            for group in (ALL, *_BESIDE)
-            if group in groups
+            for group in (ALL, *_beside(bands))
         }
         about = f"Spearman's rho of {len(order)} scores on {table}; the table has the numbers"
         svg = as_svg(draw_intervals, series, "Spearman's rho with accuracy")
@@ -130,6 +146,11 @@ def show(found: Mapping[str, Any]) -> Section:
         "nothing, one in twenty has an interval without zero by chance.",
     )
     return Section("correlations", TITLE, sentences, grids, figures, notes)
+
+
+def _beside(bands: Sequence[str]) -> list[str]:
+    """Return two bands to draw: the largest number of networks lies in the middle ones."""
+    return list(bands[-3:-1]) if len(bands) > 3 else list(bands[:2])
 
 
 def _verdict(table: str, entry: Mapping[str, Any], order: Sequence[str]) -> str:

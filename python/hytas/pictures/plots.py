@@ -133,7 +133,11 @@ def draw_lines(
     across = min(3, len(panels))
     down = -(-len(panels) // across)
     titles = [*panels, *(label for lines in panels.values() for label in lines)]
-    with page(path, 1.2 + 2.9 * across, 0.6 + 2.4 * down, names=titles) as figure:
+    labelled = {label for lines in panels.values() for label in lines}
+    columns = 4 if max(map(len, labelled), default=0) < 15 else 2
+    below = 0.2 * -(-len(labelled) // columns)
+    size = max(1.2 + 2.9 * across, 5.5), 0.6 + 2.4 * down + below
+    with page(path, *size, names=titles) as figure:
         grid = figure.subplots(down, across, squeeze=False, sharey=True).ravel()
         for axes, (title, lines) in zip(grid, panels.items(), strict=False):
             for number, (label, band) in enumerate(lines.items()):
@@ -142,7 +146,7 @@ def draw_lines(
             axes.grid(alpha=0.25)
             axes.tick_params(labelsize=7)
             if log:
-                axes.set_xscale("log")
+                _make_log(axes, lines)
             axes.set_xlabel(labels[0], fontsize=8, color=INK)
         for axes in grid[len(panels) :]:
             axes.set_visible(False)
@@ -150,9 +154,24 @@ def draw_lines(
         handles, names = grid[0].get_legend_handles_labels()
         if len(names) > 1:
             figure.legend(
-                handles, names, fontsize=7, frameon=False, loc="outside lower center", ncols=4
+                handles,
+                names,
+                fontsize=7,
+                frameon=False,
+                loc="outside lower center",
+                ncols=columns,
             )
     return Path(path)
+
+
+def _make_log(axes: Any, lines: Mapping[str, Band]) -> None:
+    """Make the axis across logarithmic, with plain numbers at some of the places of the lines."""
+    places = sorted({float(place) for band in lines.values() for place in band[0]})
+    few = len(places) <= 6
+    chosen = [place for place in places if few or f"{place:g}".rstrip("0") in ("1", "5")]
+    axes.set_xscale("log")
+    axes.minorticks_off()
+    axes.set_xticks(chosen, [f"{place:g}" for place in chosen])
 
 
 def _line(axes: Any, number: int, label: str, band: Band) -> None:

@@ -20,11 +20,12 @@ class Grid:
 
 @dataclass(frozen=True)
 class Figure:
-    """A chart: its title, its SVG, and what it shows in words."""
+    """A chart: its title, its SVG, what it shows in words, and whether it needs all the width."""
 
     title: str
     svg: str
     about: str
+    wide: bool = False
 
 
 @dataclass(frozen=True)

@@ -90,9 +90,12 @@ def show(found: Mapping[str, Any]) -> Section:
         if clusters
         else f"No two of {len(names) - 1} scores rank alike (mean |rho| of {ALIKE} or more)."
     )
-    rows = [[", ".join(cluster), short(_least(names, values, cluster))] for cluster in clusters]
-    grids = [Grid("Clusters", ("scores that rank alike", "lowest |rho| inside"), rows)]
-    figure = Figure("Spearman's rho between scores, mean over tables", svg, about)
+    rows = [
+        [f"cluster {number}", short(_least(names, values, cluster)), ", ".join(cluster)]
+        for number, cluster in enumerate(clusters, start=1)
+    ]
+    grids = [Grid("Clusters", ("", "lowest |rho| inside", "scores that rank alike"), rows)]
+    figure = Figure("Spearman's rho between scores, mean over tables", svg, about, wide=True)
     return Section("alike", TITLE, [verdict], grids if rows else (), [figure])
 
 

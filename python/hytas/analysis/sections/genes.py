@@ -168,7 +168,7 @@ def _curves(table: str, entry: Mapping[str, Any]) -> list[Figure]:
             up = "OA" if name == ACCURACY else "OA minus mean of the size"
             svg = as_svg(draw_lines, panels, ("value of the gene", up))
             title = f"{table}: partial dependence of {name}"
-            figures.append(Figure(title, svg, f"{title} on {', '.join(chosen)}"))
+            figures.append(Figure(title, svg, f"{title} on {', '.join(chosen)}", wide=True))
     return figures
 
 

@@ -31,7 +31,9 @@ TREES = 50
 ACCURACY = "accuracy"
 LEADS = ("params", "depth-embed", "snip", "zico_pp", "dss", "naswot", "inherited")
 """Scores that lead a search, of those that a table has."""
-POINTS = (1, 10, 20, 50, 100, 200, 500, 1000)
+POINTS = (1, 10, 50, 100, 200, 500, 1000)
+"""Evaluations that the table shows."""
+CURVE = sorted({round(step * 10**power) for power in range(4) for step in (1, 1.5, 2, 3, 5, 7)})
 
 
 def measure(
@@ -65,7 +67,7 @@ def measure(
 
 
 def _points(result: Simulation, budget: int) -> dict[str, list[float | None]]:
-    points = sorted({*(point for point in POINTS if point < budget), budget})
+    points = sorted({*(point for point in CURVE if point < budget), budget})
     return {
         str(point): [None if np.isnan(value) else value for value in result.at(point)]
         for point in points
@@ -100,7 +102,8 @@ def _predictions(table: RankingTable) -> Callable[[int], Floats]:
 
     def predict(seed: int) -> Floats:
         if seed not in kept:
-            chosen = np.random.default_rng(seed).permutation(len(table))[:TRAINED]
+            # Another stream than that of random search, which would look at the same networks.
+            chosen = np.random.default_rng([seed, TRAINED]).permutation(len(table))[:TRAINED]
             regressor = make_regressor("extra-trees", seed, TREES)
             found = regressor.fit(features[chosen], table.accuracy[chosen]).predict(features)
             found[chosen] = np.nan  # their accuracy is known: only unseen networks are judged
@@ -115,8 +118,9 @@ def show(found: Mapping[str, Any]) -> Section:
     grids, figures, sentences = [], [], []
     for table, entry in found.items():
         regret = entry["regret"]
-        points = list(next(iter(regret[ACCURACY].values())))
-        last = points[-1]
+        every = list(next(iter(regret[ACCURACY].values())))
+        last = every[-1]
+        points = [point for point in every if int(point) in POINTS or point == last]
         rows = [
             [f"{lead}, {strategy}", *(_cell(values[point]) for point in points)]
             for lead, strategies in regret.items()
@@ -130,7 +134,7 @@ def show(found: Mapping[str, Any]) -> Section:
         }
         svg = as_svg(draw_lines, panels, ("evaluations", "regret"), True)
         about = "Regret of simulated searches over evaluations; the table has the numbers"
-        figures.append(Figure(f"{table}: regret", svg, about))
+        figures.append(Figure(f"{table}: regret", svg, about, wide=True))
         at_end = {
             (lead, strategy): values[last][0]
             for lead, strategies in regret.items()

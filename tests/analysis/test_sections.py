@@ -159,10 +159,12 @@ def test_an_unknown_section_is_refused(noise: RankingTable) -> None:
         measure_section("depth", [noise], QUICK, quiet)
 
 
-def made_of_depth(networks: int = 300) -> tuple[Factors, np.ndarray, np.ndarray]:
+def made_of_depth(
+    networks: int = 300,
+) -> tuple[list[dict[str, Any]], np.ndarray]:
     """Architectures with three genes, and a figure that depends on one of them."""
     generator = np.random.default_rng(0)
-    drawn = [
+    drawn: list[dict[str, Any]] = [
         {
             "space": "hytas",
             "depth": int(generator.integers(4, 11)),
@@ -171,13 +173,26 @@ def made_of_depth(networks: int = 300) -> tuple[Factors, np.ndarray, np.ndarray]
         }
         for _ in range(networks)
     ]
-    factors = Factors.of(drawn)
     figure = np.array([item["depth"] for item in drawn]) + generator.normal(0, 0.5, networks)
-    return factors, factors.rows(drawn), figure
+    return drawn, figure
+
+
+def test_labels_have_a_table_and_numbers_have_curves() -> None:
+    drawn, figure = made_of_depth(60)
+    table = RankingTable("made", tuple(drawn), figure / 20, {}, None, ())
+    section = show_section("genes", measure_section("genes", [table], QUICK, quiet))
+    assert section.sentences[0].startswith("made: accuracy depends most on depth.")
+    labels = next(grid for grid in section.grids if "labels" in grid.title)
+    assert [row[0] for row in labels.rows] == ["kind a", "kind b", "kind c"]
+    curves = next(figure for figure in section.figures if "dependence" in figure.title)
+    assert "depth" in curves.about
+    assert "kind" not in curves.about
 
 
 def test_the_gene_that_decides_is_found() -> None:
-    factors, rows, figure = made_of_depth()
+    drawn, figure = made_of_depth()
+    factors = Factors.of(drawn)
+    rows = factors.rows(drawn)
     assert factors.genes == ["depth", "embed_dim", "kind"]
     assert factors.columns("kind") == [2, 3, 4]
     explained, lost = importances(factors, rows, figure, 100, 0)

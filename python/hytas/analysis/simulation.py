@@ -5,6 +5,7 @@ is answered by the nearest network of the table that the search has not seen yet
 needs no such help: it takes the networks of the table in a random order.
 """
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -139,7 +140,7 @@ class Simulation:
         """Return the mean regret after so many evaluations, and its 95 % interval over seeds."""
         values = self.regret[:, min(evaluations, self.regret.shape[1]) - 1]
         mean = float(values.mean())
-        error = float(values.std(ddof=1)) / np.sqrt(len(values)) if len(values) > 1 else np.nan
+        error = float(values.std(ddof=1)) / len(values) ** 0.5 if len(values) > 1 else math.nan
         return mean, mean - 1.96 * error, mean + 1.96 * error
 
 

@@ -20,6 +20,8 @@ ACCURACY, EQUAL = "accuracy", "accuracy at equal parameters"
 LEAST = 40
 """Networks that a forest of genes needs."""
 MOST_PANELS = 6
+LEAST_SHARE = 0.05
+"""Of the variance, for a gene that the verdict names: of many, some seem to matter a little."""
 
 
 def measure(
@@ -110,6 +112,7 @@ def show(found: Mapping[str, Any]) -> Section:
             title = f"{table}: what is lost without a gene"
             figures.append(Figure(title, svg, f"{title}; the table has the numbers"))
             figures += _curves(table, entry)
+            grids += _labels(table, entry["dependence"])
         else:
             sentences.append(
                 f"{table}: {entry['networks']} networks are too few for a forest of genes; at "
@@ -132,7 +135,11 @@ def _verdict(table: str, importance: Mapping[str, Any]) -> str:
         if name not in importance:
             continue
         genes = importance[name]["genes"]
-        sure = [gene for gene in genes if genes[gene] and genes[gene][1] > 0]
+        sure = [
+            gene
+            for gene, found in genes.items()
+            if found and found[1] > 0 and found[0] >= LEAST_SHARE
+        ]
         first = sorted(sure, key=lambda gene: -genes[gene][0])[:3]
         if importance[name]["explained"] and importance[name]["explained"][1] <= 0:
             parts.append(f"genes explain nothing of {name}")
@@ -170,6 +177,23 @@ def _curves(table: str, entry: Mapping[str, Any]) -> list[Figure]:
             title = f"{table}: partial dependence of {name}"
             figures.append(Figure(title, svg, f"{title} on {', '.join(chosen)}", wide=True))
     return figures
+
+
+def _labels(table: str, dependence: Mapping[str, Any]) -> list[Grid]:
+    """Return the partial dependence on genes whose values are labels, a row a label."""
+    genes = [gene for gene, curve in dependence[ACCURACY].items() if isinstance(curve[0][0], str)]
+    rows = [
+        [f"{gene} {dependence[ACCURACY][gene][place][0]}"]
+        + [_mean(curves[gene][place][1:]) for curves in dependence.values()]
+        for gene in genes
+        for place in range(len(dependence[ACCURACY][gene]))
+    ]
+    title = f"{table}: partial dependence on labels"
+    return [Grid(title, ("value of the gene", *dependence), rows)] if rows else []
+
+
+def _mean(found: Sequence[float]) -> str:
+    return f"{found[0]:.4f} ({found[1]:.4f} to {found[2]:.4f})"
 
 
 def _map(table: str, rho: Mapping[str, Mapping[str, float | None]]) -> list[Figure]:

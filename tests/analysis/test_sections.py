@@ -79,6 +79,18 @@ def test_searches_among_random_numbers_are_chance(found: dict[str, Any]) -> None
     assert first["1"][0] > first["40"][0] >= 0
 
 
+def test_any_score_can_lead(noise: RankingTable) -> None:
+    few = replace(QUICK, searches=1, budget=10)
+    for leads, wanted in ((("mlp_ratio",), 1), (("all",), 12)):
+        settings = replace(few, leads=leads)
+        regret = measure_section("searches", [noise], settings, quiet)["noise"]["regret"]
+        assert "accuracy" in regret
+        assert "mlp_ratio" in regret
+        assert len(regret) > wanted
+    with pytest.raises(InputError, match="lead 'speed': must be all or one of balance"):
+        measure_section("searches", [noise], replace(few, leads=("speed",)), quiet)
+
+
 def test_sign_changes_nothing_of_random_numbers(found: dict[str, Any]) -> None:
     assert says_nothing(found["sign"]["tables"]["noise"]["dss"]["difference"])
     assert "higher for 0 of 1 pairs" in show_section("sign", found["sign"]).sentences[0]

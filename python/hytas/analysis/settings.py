@@ -19,6 +19,7 @@ class AnalysisSettings:
         fits: fits of each predictor, on networks drawn anew.
         sizes: numbers of trained networks to fit predictors on.
         seed: of everything.
+        leads: scores that lead simulated searches; empty for the usual ones, "all" for all.
     """
 
     resamples: int = 200
@@ -27,6 +28,7 @@ class AnalysisSettings:
     fits: int = 5
     sizes: tuple[int, ...] = (20, 50, 100, 200, 500)
     seed: int = 0
+    leads: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         for name in ("resamples", "searches", "budget", "fits"):

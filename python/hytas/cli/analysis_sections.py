@@ -47,6 +47,12 @@ def _options(command: Command) -> Command:
             help="Simulated searches of each kind.",
         ),
         click.option(
+            "--lead",
+            "leads",
+            multiple=True,
+            help="Score that leads simulated searches, or all; repeatable.  [default: some]",
+        ),
+        click.option(
             "--resamples",
             type=int,
             default=200,
@@ -82,7 +88,9 @@ def _opened(options: dict[str, Any]) -> tuple[list[Any], Any]:
             f"sizes {options['sizes']!r}: must be whole numbers, such as 20,50"
         ) from None
     numbers = ("resamples", "searches", "budget", "fits", "seed")
-    settings = AnalysisSettings(sizes=sizes, **{name: options[name] for name in numbers})
+    settings = AnalysisSettings(
+        sizes=sizes, leads=options["leads"], **{name: options[name] for name in numbers}
+    )
     tables = read_tables(
         [*options["tables"], *options["more"]],
         shape=None if options["shape"] is None else parse_shape(options["shape"]),

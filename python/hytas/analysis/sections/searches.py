@@ -19,6 +19,7 @@ from hytas.analysis.simulation import (
     space_of_all,
 )
 from hytas.analysis.tables import RankingTable
+from hytas.errors import InputError
 from hytas.pictures.plots import as_svg, draw_lines
 from hytas.report import Figure, Grid, Section
 from hytas.spaces.features import FeatureTable
@@ -31,6 +32,7 @@ TREES = 50
 ACCURACY = "accuracy"
 LEADS = ("params", "depth-embed", "snip", "zico_pp", "dss", "naswot", "inherited")
 """Scores that lead a search, of those that a table has."""
+ALL_SCORES = "all"
 POINTS = (1, 10, 50, 100, 200, 500, 1000)
 """Evaluations that the table shows."""
 CURVE = sorted({round(step * 10**power) for power in range(4) for step in (1, 1.5, 2, 3, 5, 7)})
@@ -44,7 +46,11 @@ def measure(
     Returns:
         JSON-ready: table -> "networks", "best", and "regret": lead -> strategy -> number of
         evaluations -> mean over searches and the ends of its 95 % interval.
+
+    Raises:
+        InputError: no table has a score that shall lead.
     """
+    _check_leads(tables, settings)
     found = {}
     for table in tables:
         pool, space = Pool.of(table.architectures), space_of_all(table.architectures)
@@ -66,6 +72,13 @@ def measure(
     return found
 
 
+def _check_leads(tables: Sequence[RankingTable], settings: AnalysisSettings) -> None:
+    known = {name for table in tables for name in training_free_scores(table, ())}
+    for name in settings.leads:
+        if name != ALL_SCORES and name not in known:
+            raise InputError(f"lead {name!r}: must be all or one of {', '.join(sorted(known))}")
+
+
 def _points(result: Simulation, budget: int) -> dict[str, list[float | None]]:
     points = sorted({*(point for point in CURVE if point < budget), budget})
     return {
@@ -81,7 +94,8 @@ def _leads(table: RankingTable, settings: AnalysisSettings) -> dict[str, Callabl
     measured = table.accuracy
     if validation is not None and np.isfinite(validation).any():
         measured = validation
-    known = {ACCURACY: measured, **{name: scores[name] for name in LEADS if name in scores}}
+    wanted = list(scores) if ALL_SCORES in settings.leads else settings.leads or LEADS
+    known = {ACCURACY: measured, **{name: scores[name] for name in wanted if name in scores}}
     found = {name: _always(values) for name, values in known.items()}
     if len(table) >= 2 * TRAINED:
         found[PREDICTOR] = _predictions(table)

@@ -14,11 +14,11 @@ from hytas.benchmark.training import Trial, run_trainings, trained_name
 from hytas.data import Scene
 from hytas.errors import InputError
 from hytas.proxies import PROXIES, Evaluator, base_proxies, parse_proxies
+from hytas.run.choosing.searching import patches_for_proxies
 from hytas.run.config import RunConfig
 from hytas.run.context import Run, RunContext, open_run
 from hytas.run.folder import read_json, write_json
-from hytas.run.report import SILENT, Report
-from hytas.run.searching import patches_for_proxies
+from hytas.run.progress import SILENT, Report
 from hytas.search import Evaluation, EvaluationStore
 
 CARD = "benchmark.json"

@@ -9,6 +9,7 @@ import click
 
 from hytas.analysis.sections import SECTIONS
 from hytas.cli.analysis_sections import report, section_command
+from hytas.cli.options import json_option
 from hytas.cli.progress import echo
 from hytas.cli.tables import aligned
 from hytas.errors import InputError
@@ -53,7 +54,7 @@ for _name in SECTIONS:
 )
 @click.option("--score-column", multiple=True, help="Another column that holds a score.")
 @click.option("--ignore-column", multiple=True, help="Another column to ignore.")
-@click.option("--json", "as_json", is_flag=True, help="Print all figures as JSON.")
+@json_option
 def ranking(
     tables: tuple[Path, ...],
     more: tuple[Path, ...],

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from hytas.analysis.sections import SECTIONS
+from hytas.cli.options import json_option
 from hytas.cli.progress import echo
 from hytas.cli.tables import aligned
 from hytas.errors import InputError
@@ -109,7 +110,7 @@ def section_command(name: str) -> click.Command:
 
     @click.command(name, help=f"{SECTIONS[name]}\n\nhytas analyse {name} --tables results/")
     @_options
-    @click.option("--json", "as_json", is_flag=True, help="Print all figures as JSON.")
+    @json_option
     @click.option(
         "--figures",
         type=click.Path(path_type=Path),

@@ -7,7 +7,6 @@ import click
 from hytas.cli import options
 from hytas.cli.progress import echo
 from hytas.errors import InputError
-from hytas.spaces import DEFAULT_SPACE
 
 
 @click.group()
@@ -18,22 +17,11 @@ def benchmark() -> None:
 @benchmark.command()
 @options.budgets_option("What the networks may cost, such as 500K-params; repeatable.")
 @options.scene_options(required=False)
-@click.option(
-    "--space",
-    default=DEFAULT_SPACE,
-    show_default=True,
-    help="Search space. `hytas` is the paper's space, with one token for each band.",
-)
+@options.space_option("Search space. `hytas` is the paper's space, with one token for each band.")
 @click.option(
     "-n", "networks", type=int, default=200, show_default=True, help="Number of networks."
 )
-@click.option(
-    "--uniform",
-    type=click.Choice(["choices", "architectures"]),
-    default="choices",
-    show_default=True,
-    help="What is drawn with equal chances: choices of each gene, or architectures.",
-)
+@options.uniform_option(default="choices")
 @click.option(
     "--proxies",
     "proxy",
@@ -42,12 +30,9 @@ def benchmark() -> None:
     help="Proxies that score the networks, comma-separated.",
 )
 @click.option("--seeds", type=int, default=1, show_default=True, help="Trainings of each network.")
-@click.option(
-    "--recipe",
-    multiple=True,
-    metavar="NAME=VALUE",
-    help="Setting of the training, such as steps=300; or one preset: plain, light or full. "
-    "Repeatable.  [default: full]",
+@options.recipe_option(
+    "Setting of the training, such as steps=300; or one preset: plain, light or full. "
+    "Repeatable.  [default: full]"
 )
 @click.option(
     "--workers",
@@ -95,8 +80,7 @@ def make(
         final_training_on="train",
         **options.absolute_paths({**settings, "budget": ",".join(budgets)}),
     )
-    console = Console()
-    try:
+    with Console() as console:
         table = make_benchmark(
             config,
             config.load_scene(),
@@ -108,6 +92,4 @@ def make(
             report=console,
             command=options.command_line(),
         )
-    finally:
-        console.close()
     echo(f"written   {table}")

@@ -4,11 +4,11 @@ import os
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Executor, Future
 from dataclasses import dataclass
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, TypeVar, cast
 
 from hytas.errors import InputError, one_line
 from hytas.workers.probe import check_facts, facts_here
-from hytas.workers.seam import ExecutorWorkers, Job, Shared
+from hytas.workers.seam import ExecutorWorkers, Job, Shared, once
 
 T = TypeVar("T")
 RETRIES = 10
@@ -23,11 +23,10 @@ class InStore(Generic[T]):
     reference: Any
 
     def get(self) -> T:
-        """Return the value; a machine fetches it once."""
+        """Return the value; a worker fetches it once."""
         import ray
 
-        value: T = ray.get(self.reference)
-        return value
+        return once(self.reference.hex(), lambda: cast("T", ray.get(self.reference)))
 
 
 class RayExecutor(Executor):

@@ -2,12 +2,14 @@
 
 import os
 from abc import ABC, abstractmethod
+from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Executor
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import islice
 from types import TracebackType
 from typing import Any, Generic, Protocol, Self, TypeVar
+from uuid import uuid4
 
 T = TypeVar("T")
 V = TypeVar("V", covariant=True)
@@ -23,15 +25,38 @@ class Shared(Protocol[V]):
         """Return the value; in a worker, too."""
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False)
 class Kept(Generic[T]):
     """A shared value that travels as it is."""
 
     value: T
+    token: str = field(default_factory=lambda: uuid4().hex)
 
     def get(self) -> T:
-        """Return the value."""
+        """Return the value; all calls of a worker get the same object."""
         return self.value
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state, value=once(state["token"], lambda: state["value"]))
+
+
+_MOST_HELD = 8
+_HELD: OrderedDict[str, Any] = OrderedDict()
+
+
+def once(token: str, load: Callable[[], T]) -> T:
+    """Return a value of this process by its token; load it if it is not held.
+
+    What a value works out for itself, such as the weight pool of an evaluator, then serves all
+    calls of a worker.
+    """
+    if token not in _HELD:
+        _HELD[token] = load()
+        while len(_HELD) > _MOST_HELD:
+            _HELD.popitem(last=False)
+    _HELD.move_to_end(token)
+    value: T = _HELD[token]
+    return value
 
 
 class Workers(ABC):

@@ -2,14 +2,13 @@
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from functools import lru_cache
 from pathlib import Path
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, TypeVar, cast
 from uuid import uuid4
 
 from hytas.errors import InputError, one_line
 from hytas.workers.probe import check_facts, facts_here
-from hytas.workers.seam import Job, Shared, Workers
+from hytas.workers.seam import Job, Shared, Workers, once
 
 T = TypeVar("T")
 INSTALL = "workers slurm: submitit is not installed; pip install 'hytas[slurm]'"
@@ -35,8 +34,7 @@ class InFile(Generic[T]):
 
     def get(self) -> T:
         """Return the value; a worker reads it once."""
-        value: T = _load(self.path)
-        return value
+        return once(str(self.path), lambda: cast("T", _load(self.path)))
 
 
 class SlurmWorkers(Workers):
@@ -138,7 +136,6 @@ def parse_settings(text: str) -> dict[str, Any]:
     return found
 
 
-@lru_cache(maxsize=4)
 def _load(path: Path) -> Any:
     import cloudpickle
 

@@ -16,6 +16,7 @@ PACKAGE = Path(hytas.__file__).parent
 RANK = {
     "errors": -1,
     "files": 0,
+    "workers": 0,
     "manifest": 1,
     "tensors": 1,
     "machine": 0,

@@ -13,13 +13,14 @@ from hytas.benchmark.table_file import write_table
 from hytas.benchmark.training import Trial, run_trainings, trained_name
 from hytas.data import Scene
 from hytas.errors import InputError
-from hytas.proxies import PROXIES, Evaluator, base_proxies, parse_proxies
+from hytas.proxies import PROXIES, Evaluator, base_proxies, parse_proxies, spread_over
 from hytas.run.choosing.searching import patches_for_proxies
 from hytas.run.config import RunConfig
 from hytas.run.context import Run, RunContext, open_run
 from hytas.run.folder import read_json, write_json
 from hytas.run.progress import SILENT, Report
-from hytas.search import Evaluation, EvaluationStore
+from hytas.search import Evaluation, EvaluationStore, Scorer
+from hytas.workers import Named
 
 CARD = "benchmark.json"
 CHUNK = 16  # networks scored between two writes; a kill can lose so many scores
@@ -39,7 +40,7 @@ def make_benchmark(
     *,
     networks: int,
     uniform: str = "choices",
-    workers: int | None = None,
+    workers: Named = None,
     device: str = "auto",
     report: Report = SILENT,
     command: str = "",
@@ -57,7 +58,7 @@ def make_benchmark(
         networks: how many, distinct.
         uniform: "choices" draws each choice of a gene with equal chances, "architectures" each
             architecture.
-        workers: processes that train side by side; None takes one a core.
+        workers: where networks are scored and trained (`hytas.workers.open_workers`).
         device: cpu, cuda or auto.
         report: receives the progress.
         command: that does the work, for the record.
@@ -71,20 +72,18 @@ def make_benchmark(
         raise InputError(
             f"recipe {','.join(config.recipes)}: a benchmark trains all networks by one recipe"
         )
-    if workers is not None and workers < 1:
-        raise InputError(f"workers {workers}: must be 1 or more")
     drawn: list[dict[str, Any]] = []
 
     def check(context: RunContext) -> None:
         feasible = context.feasible or Feasible(context.space)
         drawn.extend(draw(feasible, networks, config.seed, uniform))
 
-    with open_run(out, config, scene, device, report, check, command) as run:
+    with open_run(out, config, scene, device, report, check, command, workers) as run:
         _check_card(run, uniform)
         with EvaluationStore(run.folder.evaluations) as store:
             _write(run, store, uniform)
             _score(run, drawn, store)
-            _train(run, drawn, store, uniform, workers)
+            _train(run, drawn, store, uniform)
             _write(run, store, uniform)
         return run.folder.path / BENCHMARK_TABLE
 
@@ -124,15 +123,27 @@ def _score(run: Run, drawn: Sequence[dict[str, Any]], store: EvaluationStore) ->
         device=str(context.device),
         seed=config.seed,
     )
-    for start in range(len(done), len(drawn), CHUNK):
-        chunk = drawn[start : start + CHUNK]
-        results = evaluator.score(chunk)
+    with spread_over(evaluator, run.workers, run.report.line) as scorer:
+        _score_rest(run, drawn, store, scorer, len(done))
+
+
+def _score_rest(
+    run: Run,
+    drawn: Sequence[dict[str, Any]],
+    store: EvaluationStore,
+    scorer: Scorer,
+    done: int,
+) -> None:
+    size = getattr(scorer, "chunk", CHUNK)
+    for start in range(done, len(drawn), size):
+        chunk = drawn[start : start + size]
+        results = scorer.score(chunk)
         store.add(
             Evaluation(
                 start + place,
                 0,
                 architecture,
-                context.space.cost(architecture),
+                run.context.space.cost(architecture),
                 dict(result["scores"]),
                 dict(result["reasons"]),
                 float(result["seconds"]),
@@ -147,7 +158,6 @@ def _train(
     drawn: Sequence[dict[str, Any]],
     store: EvaluationStore,
     uniform: str,
-    workers: int | None,
 ) -> None:
     """Train what the store lacks, seed by seed, and write the table now and then."""
     preset, _ = run.recipe
@@ -160,7 +170,7 @@ def _train(
     missing = [one for one in every if (one.number, trained_name(preset, one.seed)) not in known]
     done, began = len(every) - len(missing), time.monotonic()
     written = began
-    for count, training in enumerate(run_trainings(run, missing, workers), start=1):
+    for count, training in enumerate(run_trainings(run, missing, run.workers), start=1):
         store.add_training(training)
         reached = training.reason or f"OA {training.figures['OA']:.4f}"
         left = (time.monotonic() - began) / count * (len(missing) - count)

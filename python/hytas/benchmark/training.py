@@ -15,11 +15,11 @@ from torch import nn
 from hytas.errors import InputError, is_out_of_memory, one_line
 from hytas.machine import one_thread
 from hytas.metrics import accuracy_report
-from hytas.race import Workers, worker_count
 from hytas.run.context import Run
 from hytas.search import Training
 from hytas.tensors import read_tensors
 from hytas.train import LabelledPixels, Recipe, logits_of, train
+from hytas.workers import Named, Shared, open_workers
 
 FIGURES = ("OA", "AA", "kappa")
 VALIDATION = "validation"
@@ -48,7 +48,7 @@ class _Job:
     recipe: Recipe
     name: str
     device: torch.device
-    checkpoint: Path
+    checkpoint: Path | None
 
 
 def trained_name(preset: str, seed: int) -> str:
@@ -56,10 +56,8 @@ def trained_name(preset: str, seed: int) -> str:
     return f"{preset}:seed={seed}"
 
 
-def run_trainings(
-    run: Run, trials: Sequence[Trial], workers: int | None = None
-) -> Iterator[Training]:
-    """Train a network for each of the trials; yield the trainings in the order they end.
+def run_trainings(run: Run, trials: Sequence[Trial], workers: Named = None) -> Iterator[Training]:
+    """Train a network for each of the trials; yield the trainings in the order of the trials.
 
     A network learns the training pixels, and its validation pixels choose the best epoch. It is
     tested once, at the end. A training that diverges, runs out of memory or cannot follow the
@@ -68,40 +66,38 @@ def run_trainings(
     Args:
         run: its first recipe trains all networks; its folder keeps where each training stands.
         trials: what to train.
-        workers: processes that train side by side; None takes one a core.
+        workers: where networks train side by side (`hytas.workers.open_workers`).
 
     Raises:
-        OSError: a process that trained was killed.
+        OSError: a worker that trained was lost.
     """
     if not trials:
         return
     context = run.context
     labelled = context.data.labelled
     parts = [labelled(pixels) for pixels in (*context.final_pixels, context.data.split.test)]
-    if workers is None:
-        workers = worker_count(context.device, sum(part.patch_bytes for part in parts if len(part)))
-    if workers > 1:
-        parts = [part.in_memory() for part in parts]
-    learnt, watched, test = parts
-    pixels = _Pixels(learnt, watched, test, context.data.scene.class_names)
     preset, recipe = run.recipe
     folder = run.folder.path / "trainings"
     folder.mkdir(exist_ok=True)
 
-    def job(trial: Trial) -> tuple[_Job, _Pixels]:
+    def job(trial: Trial) -> tuple[_Job, Shared[_Pixels]]:
         seeded = replace(context, config=replace(context.config, seed=trial.seed))
         network = seeded.network(trial.architecture, recipe)
         name = trained_name(preset, trial.seed)
         checkpoint = folder / f"{trial.number}-{trial.seed}.safetensors"
-        return _Job(trial, network, recipe, name, context.device, checkpoint), pixels
+        seen = checkpoint if pool.sees_files else None
+        return _Job(trial, network, recipe, name, context.device, seen), pixels
 
-    with Workers(workers) as pool:
+    on_cpu, sent = context.device.type == "cpu", sum(p.patch_bytes for p in parts if len(p))
+    with open_workers(workers, on_cpu=on_cpu, sent_bytes=sent) as pool:
+        learnt, watched, test = (part.in_memory() if pool.elsewhere else part for part in parts)
+        pixels = pool.share(_Pixels(learnt, watched, test, context.data.scene.class_names))
         yield from pool.run(_train_one, map(job, trials), len(trials))
     shutil.rmtree(folder, ignore_errors=True)  # a kill may leave half a file
 
 
-def _train_one(job: _Job, pixels: _Pixels) -> Training:
-    started, reason = time.monotonic(), ""
+def _train_one(job: _Job, shared: Shared[_Pixels]) -> Training:
+    started, reason, pixels = time.monotonic(), "", shared.get()
     figures: dict[str, float] = {}
     steps = job.recipe.epochs_for(len(pixels.learnt))
     steps *= job.recipe.steps_per_epoch(len(pixels.learnt))
@@ -112,7 +108,8 @@ def _train_one(job: _Job, pixels: _Pixels) -> Training:
         reason = one_line(error)
         if not isinstance(error, InputError) and not is_out_of_memory(reason):
             raise
-    job.checkpoint.unlink(missing_ok=True)
+    if job.checkpoint is not None:
+        job.checkpoint.unlink(missing_ok=True)
     if reason and job.device.type == "cuda":
         torch.cuda.empty_cache()  # for the next network
     seconds = time.monotonic() - started
@@ -142,8 +139,8 @@ def _figures(job: _Job, pixels: _Pixels) -> dict[str, float]:
     return found
 
 
-def _forget_damaged(checkpoint: Path) -> None:
-    if checkpoint.exists():
+def _forget_damaged(checkpoint: Path | None) -> None:
+    if checkpoint is not None and checkpoint.exists():
         try:
             read_tensors(checkpoint)
         except InputError:

@@ -34,11 +34,7 @@ def benchmark() -> None:
     "Setting of the training, such as steps=300; or one preset: plain, light or full. "
     "Repeatable.  [default: full]"
 )
-@click.option(
-    "--workers",
-    type=int,
-    help="Networks that train side by side on a CPU.  [default: all cores]",
-)
+@options.workers_option
 @click.option("--out", required=True, help="Folder of the table.")
 @options.preparation_options
 @options.seed_option
@@ -49,7 +45,7 @@ def make(
     uniform: str,
     proxy: str,
     recipe: tuple[str, ...],
-    workers: int | None,
+    workers: str | None,
     out: str,
     device: str,
     **settings: Any,

@@ -8,6 +8,7 @@ from hytas.files import write_text
 from hytas.race import race
 from hytas.run.config import SUPERNET_STRATEGY
 from hytas.run.context import Run
+from hytas.run.damage import forget_damaged
 from hytas.run.folder import read_json, write_json
 from hytas.run.searching import (
     finalist_count,
@@ -24,7 +25,6 @@ from hytas.run.sharing import (
     score_with,
     supernet_stage,
 )
-from hytas.run.training import forget_damaged
 from hytas.search import EvaluationStore
 from hytas.spaces.genes import active
 from hytas.spaces.narrowing import with_values
@@ -67,7 +67,7 @@ def inherit_if_better(run: Run) -> bool:
     supernet, score = _score(inner)
     architecture, data = read_json(run.folder.architecture), context.data
     _, recipe = run.recipe
-    forget_damaged(inner)
+    forget_damaged(inner.folder.checkpoint, inner.report.line)
     result = train(
         context.network(architecture, recipe),
         data.labelled(data.split.train),

@@ -17,10 +17,12 @@ import torch
 from hytas.data import Scene, scene_from_arrays
 from hytas.errors import InputError
 from hytas.manifest import Manifest
-from hytas.run import Outcome, RunConfig, export_run, run_pipeline
+from hytas.models import InputShape, build_network
+from hytas.run import Outcome, RunConfig, export_run, run_pipeline, weights
+from hytas.run.findings import _layers
 from hytas.run.report import Silent
 from hytas.run.weights import load_weights
-from hytas.tensors import read_tensors
+from hytas.tensors import read_tensors, write_tensors
 from hytas.train import Recipe
 
 CONFIG = RunConfig(
@@ -272,6 +274,36 @@ def test_no_flipped_bit_of_the_weights_goes_unnoticed(whole: Path, tmp_path: Pat
         assert "\n" not in str(caught.value)
     path.write_bytes(content)
     assert read_tensors(path)[0]["hytas.format"] == "2"
+
+
+def test_a_forged_architecture_beside_weights_takes_no_memory(
+    whole: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def build(*positional: Any, **named: Any) -> torch.nn.Module:
+        assert torch.get_default_device().type == "meta"
+        return build_network(*positional, **named)
+
+    monkeypatch.setattr(weights, "build_network", build)
+    facts, tensors = read_tensors(whole / "weights.safetensors")
+    genes = json.loads(facts["hytas.architecture"])
+    for change in ({"embed_dim": 2**20}, {"embed_dim": -1}, {"mlp_ratio": [4] * 2**20}):
+        facts["hytas.architecture"] = json.dumps({**genes, **change})
+        write_tensors(tmp_path / "weights.safetensors", tensors, facts)
+        with pytest.raises(InputError, match="its weights are not those of its architecture"):
+            load_weights(tmp_path / "weights.safetensors")
+
+
+@pytest.mark.parametrize(
+    "change",
+    [{"embed_dim": -1}, {"mlp_ratio": [-1]}, {"num_heads": [0]}, {"embed_dim": 0}, {"space": []}],
+)
+def test_genes_that_no_network_has_are_a_note_of_the_report(
+    whole: Path, change: dict[str, Any]
+) -> None:
+    genes = {**json.loads((whole / "architecture.json").read_text()), **change}
+    layers, (note,) = _layers(genes, InputShape(14, 5, 5, 3))
+    assert layers == []
+    assert note.startswith("The layers are not shown: ")
 
 
 @pytest.mark.parametrize(

@@ -226,7 +226,7 @@ def check_architecture(
         context.space.cost(dict(architecture))
     except (ValueError, TypeError, OverflowError) as error:
         raise InputError(
-            f"{source}: {' '.join(str(error).split()).removeprefix('genome: ')}"
+            f"{source}: {' '.join(str(error).split()).removeprefix('architecture: ')}"
         ) from None
 
 

@@ -118,20 +118,17 @@ def test_a_whole_run_is_left_as_it_is(scene: Scene, run: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "damage"),
-    [
-        ("model.onnx", emptied),
-        ("model.pt", flipped),
-        ("metrics.json", truncated),
-    ],
+    "damaged",
+    [{"model.onnx": emptied}, {"model.pt": flipped, "metrics.json": truncated}],
 )
 def test_exported_files_are_made_again(
-    scene: Scene, run: Path, whole: Path, name: str, damage: Damage
+    scene: Scene, run: Path, whole: Path, damaged: dict[str, Damage]
 ) -> None:
-    change(run / name, damage)
+    for name, damage in damaged.items():
+        change(run / name, damage)
     outcome, said = again(scene, run)
-    assert [line.split(":")[0] for line in said] == [name]
-    assert said[0].endswith("made again")
+    assert [line.split(":")[0] for line in said] == list(damaged)
+    assert all(line.endswith("made again") for line in said)
     for file in ("model.onnx", "weights.safetensors"):
         assert (run / file).read_bytes() == (whole / file).read_bytes()
     torch.jit.load(str(run / "model.pt"))  # whose bytes are others in each process
@@ -168,16 +165,20 @@ def test_what_is_cheap_is_made_again_to_the_byte(
         assert (run / file).read_bytes() == (whole / file).read_bytes()
 
 
-def test_damaged_weights_are_trained_again_with_all_that_came_of_them(
+def test_damaged_weights_and_checkpoints_are_trained_again_with_all_that_came_of_them(
     scene: Scene, run: Path, whole: Path
 ) -> None:
     change(run / "weights.safetensors", flipped)
     with pytest.raises(InputError, match="its SHA-256 is not that of what was written"):
         export_run(CONFIG, scene, run)
-    _, said = again(scene, run)
-    assert said == [
+    shutil.copy(whole / "weights.safetensors", run / "checkpoint.safetensors")
+    change(run / "checkpoint.safetensors", flipped)
+    _, (weights_said, checkpoint_said) = again(scene, run)
+    assert weights_said == (
         "weights.safetensors: damaged (its SHA-256 is not that of what was written): made again"
-    ]
+    )
+    assert "checkpoint.safetensors: " in checkpoint_said
+    assert not (run / "checkpoint.safetensors").exists()
     trained, before = (load_weights(path / "weights.safetensors") for path in (run, whole))
     for name, tensor in before.network.state_dict().items():
         assert np.array_equal(tensor, trained.network.state_dict()[name])
@@ -336,17 +337,6 @@ def test_an_architecture_that_is_none(
     with pytest.raises(InputError, match=re.escape(message)) as caught:
         run_pipeline(CONFIG.with_epochs(0), scene, run, device="cpu")
     assert "\n" not in str(caught.value)
-
-
-def test_a_damaged_checkpoint_begins_the_training_again(
-    scene: Scene, run: Path, whole: Path
-) -> None:
-    (run / "weights.safetensors").unlink()
-    shutil.copy(whole / "weights.safetensors", run / "checkpoint.safetensors")
-    change(run / "checkpoint.safetensors", flipped)
-    _, said = again(scene, run)
-    assert any("checkpoint.safetensors: " in line for line in said)
-    assert not (run / "checkpoint.safetensors").exists()
 
 
 def test_sqlite_pages_that_are_damaged(whole: Path, tmp_path: Path) -> None:

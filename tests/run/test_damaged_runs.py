@@ -277,6 +277,14 @@ def test_no_flipped_bit_of_the_weights_goes_unnoticed(whole: Path, tmp_path: Pat
     assert read_tensors(path)[0]["hytas.format"] == "2"
 
 
+@pytest.mark.parametrize("preset", [[], {}, None, "fuller"])
+def test_a_forged_preset_is_named(scene: Scene, run: Path, preset: object) -> None:
+    (run / "recipe.json").write_text(json.dumps({"preset": preset}))
+    Manifest(run).record([run / "recipe.json"])
+    with pytest.raises(InputError, match=r"recipe\.json: preset .*: must be one of"):
+        again(scene, run)
+
+
 def test_a_forged_architecture_beside_weights_takes_no_memory(
     whole: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -285,6 +285,16 @@ def test_a_forged_preset_is_named(scene: Scene, run: Path, preset: object) -> No
         again(scene, run)
 
 
+def test_forged_times_are_one_line(scene: Scene, run: Path) -> None:
+    times = json.loads((run / "times.json").read_text())
+    times["search"]["seconds"] = []
+    (run / "times.json").write_text(json.dumps(times))
+    Manifest(run).record([run / "times.json"])
+    with pytest.raises(InputError, match="files with values that no run has") as caught:
+        again(scene, run)
+    assert "\n" not in str(caught.value)
+
+
 def test_a_forged_architecture_beside_weights_takes_no_memory(
     whole: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -12,9 +12,10 @@ from hytas.data import Scene, make_split, scene_from_arrays
 from hytas.deploy import DeployedModel
 from hytas.errors import InputError
 from hytas.manifest import Manifest
-from hytas.run import RunConfig, RunFolder, calibrating, run_pipeline, training
+from hytas.run import RunConfig, RunFolder, run_pipeline
 from hytas.run.context import open_run, prepare
-from hytas.run.report import Silent
+from hytas.run.fitting import calibrating, training
+from hytas.run.progress import Silent
 from hytas.run.stages import CHOOSING, TRAIN, run_stages
 from hytas.run.weights import TrainedModel, load_weights
 from hytas.train import Recipe

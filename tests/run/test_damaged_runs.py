@@ -19,8 +19,8 @@ from hytas.errors import InputError
 from hytas.manifest import Manifest
 from hytas.models import InputShape, build_network
 from hytas.run import Outcome, RunConfig, export_run, run_pipeline, weights
-from hytas.run.findings import _layers
-from hytas.run.report import Silent
+from hytas.run.delivering.findings import _layers
+from hytas.run.progress import Silent
 from hytas.run.weights import load_weights
 from hytas.tensors import read_tensors, write_tensors
 from hytas.train import Recipe

@@ -36,11 +36,8 @@ def report(runs: tuple[str, ...], out: Path, data: str | None, labels: str | Non
         raise InputError(f"out: {out} is a folder, a file name needed")
     check_folder(out, "out")
     from hytas.cli.console import Console
-    from hytas.run.reporting import report_runs
+    from hytas.run.delivering.reporting import report_runs
 
-    console = Console()
-    try:
+    with Console() as console:
         report_runs(runs, out, data=data, labels=labels, report=console)
-    finally:
-        console.close()
     echo(f"written   {out} ({out.stat().st_size / 1e6:.2f} MB)")

@@ -23,13 +23,13 @@ from hytas.export import (
 from hytas.metrics import accuracy_report, calibration
 from hytas.models.table import patch_size_of
 from hytas.pictures import draw_confusion, draw_learning_curve
-from hytas.run.calibrating import Calibration
 from hytas.run.context import Run, RunContext
+from hytas.run.delivering.shown import shown_pixels
+from hytas.run.fitting.calibrating import Calibration
+from hytas.run.fitting.smoothing import held_pixels
 from hytas.run.folder import read_json, write_json
 from hytas.run.prepared import PreparedScene
-from hytas.run.report import Report
-from hytas.run.shown import shown_pixels
-from hytas.run.smoothing import held_pixels
+from hytas.run.progress import Report
 from hytas.run.weights import CALIBRATION, SMOOTHING, TrainedModel, load_weights
 
 PARITY_BATCH = 64

@@ -6,17 +6,17 @@ from typing import Any
 
 from hytas.export import describe
 from hytas.metrics import summarise
-from hytas.run.calibrating import (
+from hytas.run.context import Run
+from hytas.run.damage import forget_damaged
+from hytas.run.fitting.calibrating import (
     calibrate_by_folds,
     calibrate_own,
     calibrates_own,
     forget_calibration,
     judge_own_smoothing,
 )
-from hytas.run.context import Run
-from hytas.run.damage import forget_damaged
+from hytas.run.fitting.smoothing import choose_smoothing, fit_guide
 from hytas.run.folder import read_json, write_json
-from hytas.run.smoothing import choose_smoothing, fit_guide
 from hytas.run.weights import CALIBRATION, SMOOTHING, TrainedModel, save_weights
 from hytas.search import EvaluationStore, FinalTraining
 from hytas.train import DivergedError, train
@@ -27,7 +27,7 @@ def train_stage(run: Run) -> None:
 
     It trains on training and validation pixels, unless the configuration says "train": the
     architecture is chosen already, and few pixels are worth more in the training. The temperature
-    and the choice of smoothing still come from validation pixels (`hytas.run.calibrating`).
+    and the choice of smoothing still come from validation pixels (`hytas.run.fitting.calibrating`).
 
     Raises:
         DivergedError: the loss or the logits are not finite any more.
@@ -57,10 +57,10 @@ def train_stage(run: Run) -> None:
         forget_calibration(folder)
         raise
     if calibrated is None:
-        counts = judge_own_smoothing(network, data, watching, context.device)
-        calibrated = calibrate_own(network, held_out, context.device), counts
-    calibration, counts = calibrated
-    smooth = choose_smoothing(context.config.smooth, counts)
+        judged = judge_own_smoothing(network, data, watching, context.device)
+        calibrated = calibrate_own(network, held_out, context.device), judged
+    calibration, judged = calibrated
+    smooth = choose_smoothing(context.config.smooth, judged)
     for line in (calibration.describe(), smooth.describe()):
         run.report.line(line)
     card = describe(
@@ -69,7 +69,7 @@ def train_stage(run: Run) -> None:
         architecture,
         data.shape,
         calibration.temperature,
-        replace(fit_guide(data), method=smooth.method).to_dict(),
+        replace(fit_guide(data), method=smooth.method, temperature=smooth.temperature).to_dict(),
     )
     training = {
         **result.to_dict(),

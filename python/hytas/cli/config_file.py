@@ -2,6 +2,7 @@
 
 import difflib
 import json
+import math
 import tomllib
 from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
@@ -93,6 +94,8 @@ def _read(ctx: click.Context, param: click.Parameter, path: Path | None) -> None
             near = difflib.get_close_matches(name, keys, 1)
             hint = f"; did you mean {near[0]}?" if near else ""
             raise InputError(f"config: {path} has the unknown key {key!r}{hint}")
+        elif isinstance(value, float) and not math.isfinite(value):
+            raise InputError(f"config: {path}: {key} must be finite, not {value!r}")
         elif isinstance(value, dict | list) and name != "budget":
             raise InputError(f"config: {path}: {key} must be one value, not {value!r}")
         else:
@@ -117,7 +120,7 @@ def _values(path: Path) -> dict[str, Any]:
     else:
         try:
             values = tomllib.loads(path.read_text(encoding="utf-8"))
-        except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
+        except (ValueError, RecursionError) as error:  # ValueError: a number of 5000 digits, too
             raise InputError(f"config: {path} is not TOML ({error})") from None
     if not isinstance(values, dict):
         raise InputError(f"config: {path} must hold keys and values")

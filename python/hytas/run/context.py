@@ -86,7 +86,7 @@ class Run:
         """
         recipes, path = self.context.config.recipes, self.folder.recipe
         name = read_json(path).get("preset") if path.exists() else next(iter(recipes))
-        if name not in recipes:
+        if name not in list(recipes):  # a list, because the name in a file may be no text
             raise InputError(f"{path}: preset {name!r}: must be one of {', '.join(recipes)}")
         return name, recipes[name]
 

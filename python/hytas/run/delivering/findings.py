@@ -166,7 +166,7 @@ def _layers(
         return [], []
     try:
         layers = counted_layers(architecture, shape)
-    except (LookupError, TypeError, ValueError) as error:
+    except (ArithmeticError, LookupError, RuntimeError, TypeError, ValueError) as error:
         reason = "this version builds no network of such genes"
         return [], [f"The layers are not shown: {reason} ({one_line(error)})"]
     return [Layer(**asdict(layer)) for layer in layers], []

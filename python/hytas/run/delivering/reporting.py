@@ -19,7 +19,8 @@ from hytas.run.progress import SILENT, Report
 
 def report_stage(run: Run) -> None:
     """Write the report of the run; it is left alone if it would not change."""
-    write_report(run.folder.report, [run_facts(run.folder, shape=run.context.data.shape)])
+    with _told([run.folder.path]):
+        write_report(run.folder.report, [run_facts(run.folder, shape=run.context.data.shape)])
 
 
 def report_runs(

@@ -89,7 +89,7 @@ def _continue(run: str, settings: dict[str, Any], console: Any) -> tuple[Any, st
             report=console,
             command=options.command_line(),
         )
-    return outcome, config.data
+    return outcome, config.first_data
 
 
 def _start(arch: str | None, settings: dict[str, Any], console: Any) -> tuple[Any, str]:
@@ -120,7 +120,7 @@ def _start(arch: str | None, settings: dict[str, Any], console: Any) -> tuple[An
         report=console,
         command=options.command_line(),
     )
-    return outcome, settings["data"]
+    return outcome, config.first_data
 
 
 def _recipe(usual: "Recipe", presets: str, settings: dict[str, Any]) -> tuple["Recipe", str]:

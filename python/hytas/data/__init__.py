@@ -7,9 +7,13 @@ from hytas.data.datasets import SCENES
 from hytas.data.drawn.burn import Grid
 from hytas.data.fill import check_mark, holds_data, undeclared_in_rows
 from hytas.data.geo import Geo
+from hytas.data.join import join_scenes
 from hytas.data.load import Cube, label_files, load_cube, load_maps, load_scene
 from hytas.data.location import Location, Lookup, Orthorectified
+from hytas.data.mapped import MappedCube
+from hytas.data.own_scaling import OwnScaling
 from hytas.data.palette import UNLABELLED_COLOUR, palette
+from hytas.data.parts import Part
 from hytas.data.patches import (
     PatchReader,
     check_patch_side,
@@ -19,7 +23,9 @@ from hytas.data.patches import (
 )
 from hytas.data.preprocessing import Preprocessing
 from hytas.data.readers import FORMATS, open_file
+from hytas.data.resample import Resampling
 from hytas.data.scene import Scene, scene_from_arrays
+from hytas.data.several import load_scenes
 from hytas.data.splits import (
     AT_ONE_END,
     BlockSplit,
@@ -32,6 +38,7 @@ from hytas.data.splits import (
     takes_split_options,
 )
 from hytas.data.synthetic import synthetic_scene
+from hytas.data.wavelengths import farthest_band
 
 __all__ = [
     "AT_ONE_END",
@@ -48,9 +55,13 @@ __all__ = [
     "Grid",
     "Location",
     "Lookup",
+    "MappedCube",
     "Orthorectified",
+    "OwnScaling",
+    "Part",
     "PatchReader",
     "Preprocessing",
+    "Resampling",
     "Rows",
     "Scene",
     "Split",
@@ -61,11 +72,14 @@ __all__ = [
     "check_patch_size",
     "check_seed",
     "extract_patches",
+    "farthest_band",
     "holds_data",
+    "join_scenes",
     "label_files",
     "load_cube",
     "load_maps",
     "load_scene",
+    "load_scenes",
     "make_split",
     "mirror",
     "open_cube",

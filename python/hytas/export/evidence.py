@@ -1,6 +1,6 @@
 """Check exported files on real pixels: the rules for each kind of format."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from hytas.data import PatchReader, Preprocessing, holds_data
+from hytas.data import Part, PatchReader, Preprocessing, holds_data
 from hytas.deploy import DeployedModel
 from hytas.deploy.scene import read_tile
 from hytas.deploy.smoothing import Row, guided_rows
@@ -42,6 +42,7 @@ class Evidence:
         patch_size: of the model.
         pixels: flat indices of the pixels to compare on.
         targets: (pixels) their true classes, 0-based.
+        parts: of a joined scene, at whose borders patches end.
     """
 
     model: SensorModel
@@ -49,11 +50,12 @@ class Evidence:
     patch_size: int
     pixels: npt.NDArray[np.int64]
     targets: npt.NDArray[np.int64]
+    parts: Sequence[Part] = ()
 
     @cached_property
     def reader(self) -> PatchReader:
         """Return the function that cuts patches out of the cube."""
-        return PatchReader(self.cube, self.patch_size)
+        return PatchReader(self.cube, self.patch_size, self.parts)
 
     def batches(self) -> Iterator[Array]:
         """Yield raw patches of `pixels`, in micro-batches."""

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from hytas.data import Scene, Split, SplitSettings, holds_data, make_split, takes_split_options
+from hytas.data import Scene, Split, SplitSettings, make_split, takes_split_options
 from hytas.deploy.smoothing import RADIUS, Smoothing, around, smooth_pixels
 from hytas.metrics import accuracy_report, mean_and_deviation, summarise
 from hytas.references.results import Results
@@ -193,7 +193,7 @@ def figures_of_test(scene: Scene, split: Split, fit: Fit) -> dict[str, Any]:
 
 def _with_neighbours(scene: Scene, split: Split, task: Task) -> Task:
     """Return the task with all pixels to predict that smoothing reads around those of the test."""
-    held = holds_data(scene.cube, scene.nodata, task.fit_scaling(None).bands)
+    held = scene.holds_data(task.fit_scaling(None).bands)
     held.flat[split.test] = True
     return replace(task, test=around(split.test, held, 2 * RADIUS))
 
@@ -207,7 +207,7 @@ def _of_test(scene: Scene, split: Split, task: Task, fit: Fit) -> Fit:
     chances = fit.probabilities
     if chances is None:
         chances = np.eye(task.classes)[fit.predicted]
-    smoothing = Smoothing.fit(scene.cube, scaling, scene.nodata)
+    smoothing = Smoothing.fit(scene.cube, scaling, scene.nodata, pixels=scene.learnt_pixels)
     smoothed = smooth_pixels(smoothing, scene.cube, scaling, task.test, chances)[at]
     known = None if fit.probabilities is None else fit.probabilities[at]
     return Fit(fit.predicted[at], known, fit.details, smoothed)

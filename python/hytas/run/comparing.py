@@ -27,6 +27,7 @@ from hytas.run.config import RunConfig
 from hytas.run.context import Run
 from hytas.run.folder import read_json, write_json
 from hytas.run.prepared import Pixels
+from hytas.run.scenes import figures_by_scene
 from hytas.run.weights import load_weights
 
 COMPARED = ("svm", "rf")
@@ -87,14 +88,19 @@ def _predict(run: Run, name: str, learnt: Pixels, held_out: Pixels) -> NDArray[n
 
 def _test(run: Run, name: str) -> dict[str, Any]:
     """Return what a method reaches on the test pixels, fitted on all labelled pixels of the run."""
-    scene, whole = run.context.data.scene, run.context.data.split
-    split = bounded_split(scene, whole, MOST_TRAIN, MOST_TEST)
-    fit = _fit(run, name, split)
+    data = run.context.data
+    scene, whole = data.scene, data.split
+    asked = replace(whole, test=whole.reported)
+    both = bounded_split(scene, asked, MOST_TRAIN, MOST_TEST)
+    fit = _fit(run, name, both)
+    inside = np.isin(both.test, whole.test)
+    split = replace(both, test=both.test[inside])
     return {
         "title": METHODS[name].title,
         "pixels": len(split.train),
         "of_pixels": len(whole.learnable),
-        **figures_of_test(scene, split, fit),
+        **figures_of_test(scene, split, fit.only(inside)),
+        "scenes": figures_by_scene(data, fit.predicted, fit.probabilities, both.test),
         "details": dict(fit.details),
     }
 

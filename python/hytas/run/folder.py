@@ -20,7 +20,7 @@ from hytas.spaces import file_digests, with_files
 # The temporary names of `hytas.files.atomic_write` for the files of a run.
 LEFTOVER = re.compile(r"\.[\w.-]+\.\d+\.\w+")
 # Paths may change; the fingerprint identifies the data.
-WHERE = ("data", "labels", "cube_key", "labels_key", "data_dir")
+WHERE = ("data", "labels", "test_data", "test_labels", "cube_key", "labels_key", "data_dir")
 
 
 class RunFolder:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from hytas.data import PatchReader, Preprocessing, Scene, Split, make_split
+from hytas.data import Preprocessing, Scene, Split, make_split
 from hytas.models import InputShape, check_band_group
 from hytas.run.config import RunConfig
 from hytas.train import LabelledPixels
@@ -35,7 +35,7 @@ class PreparedScene:
 
     def labelled(self, pixels: Pixels) -> LabelledPixels:
         """Return the pixels of flat indices (n,) in the form of the training loop."""
-        reader = PatchReader(self.scene.cube, self.shape.patch_size)
+        reader = self.scene.patches(self.shape.patch_size)
 
         def patches(chosen: Pixels) -> NDArray[np.float32]:
             return self.preprocessing.apply(reader(chosen))

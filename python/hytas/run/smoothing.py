@@ -8,7 +8,6 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from hytas.data import holds_data
 from hytas.deploy.smoothing import Smoothing, around, smooth_pixels
 from hytas.models.layers import probabilities
 from hytas.run.prepared import Pixels, PreparedScene
@@ -72,12 +71,13 @@ def choose_smoothing(asked: str, counts: NDArray[np.int64]) -> SmoothingChoice:
 
 def fit_guide(data: PreparedScene) -> Smoothing:
     """The guide of a prepared scene, fitted on its pixels without a look at labels."""
-    return Smoothing.fit(data.scene.cube, data.preprocessing, data.scene.nodata)
+    scene = data.scene
+    return Smoothing.fit(scene.cube, data.preprocessing, scene.nodata, pixels=scene.learnt_pixels)
 
 
 def held_pixels(data: PreparedScene) -> NDArray[np.bool_]:
     """(H, W), the pixels that hold data in a band in use."""
-    return holds_data(data.scene.cube, data.scene.nodata, data.preprocessing.bands)
+    return data.scene.holds_data(data.preprocessing.bands)
 
 
 def count_right(

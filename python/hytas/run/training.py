@@ -4,6 +4,9 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
+
+from hytas.data import Scene
 from hytas.errors import InputError
 from hytas.export import describe
 from hytas.metrics import summarise
@@ -16,6 +19,7 @@ from hytas.run.calibrating import (
 )
 from hytas.run.context import Run
 from hytas.run.folder import read_json, write_json
+from hytas.run.prepared import Pixels
 from hytas.run.smoothing import choose_smoothing, fit_guide
 from hytas.run.weights import CALIBRATION, SMOOTHING, TrainedModel, save_weights
 from hytas.search import EvaluationStore, FinalTraining
@@ -71,6 +75,8 @@ def train_stage(run: Run) -> None:
         data.shape,
         calibration.temperature,
         replace(fit_guide(data), method=smooth.method).to_dict(),
+        context.config.scale_by,
+        learnt_scenes(data.scene, learnt),
     )
     training = {
         **result.to_dict(),
@@ -80,6 +86,19 @@ def train_stage(run: Run) -> None:
     }
     save_weights(folder.weights, TrainedModel(network, card, training))
     folder.checkpoint.unlink(missing_ok=True)
+
+
+def learnt_scenes(scene: Scene, pixels: Pixels) -> list[dict[str, Any]]:
+    """Return name, fingerprint and number of training pixels of each scene, for the card."""
+    return [
+        {
+            "name": part.name,
+            "fingerprint": part.fingerprint,
+            "pixels": len(np.intersect1d(pixels, part.pixels(scene.width))),
+        }
+        for part in scene.parts
+        if part.learnt
+    ]
 
 
 def forget_damaged(run: Run) -> None:

@@ -41,6 +41,7 @@ class ModelCard:
         band_group: neighbouring bands stacked into one token.
         palette: (C) colours, each (red, green, blue) 0..255.
         wavelengths: (bands) band centres in nm, or None.
+        fwhm: (bands) full widths of the bands at half maximum in nm, or None.
         version: of the hytas that wrote the file.
         graph: "patch" ((N, P, P, bands) -> probabilities), "scene" (tile -> class map) or
             "smooth-scene" (tile -> class map, smoothed in the graph).
@@ -72,6 +73,7 @@ class ModelCard:
     smoothing: Mapping[str, Any] | None = None
     scale_by: str = "training"
     learnt_from: tuple[Mapping[str, Any], ...] = ()
+    fwhm: tuple[float, ...] | None = None
 
     def __post_init__(self) -> None:
         classes = len(self.class_names)
@@ -98,11 +100,11 @@ class ModelCard:
         if self.scale_by not in SCALE_BY:
             raise InputError(f"scale_by: {self.scale_by!r} is not one of {', '.join(SCALE_BY)}")
         _check_values(self)
-        if self.wavelengths is not None and len(self.wavelengths) != self.bands:
-            raise InputError(
-                f"wavelengths: {len(self.wavelengths)} for {self.bands} bands; one "
-                "for each is needed"
-            )
+        for name, values in (("wavelengths", self.wavelengths), ("fwhm", self.fwhm)):
+            if values is not None and len(values) != self.bands:
+                raise InputError(
+                    f"{name}: {len(values)} for {self.bands} bands; one for each is needed"
+                )
 
     @property
     def margin(self) -> int:
@@ -201,6 +203,7 @@ def _parse(properties: Mapping[str, str]) -> dict[str, Any]:
         return json.loads(properties[f"hytas.{name}"])
 
     wavelengths = value("wavelengths")
+    fwhm = json.loads(properties.get("hytas.fwhm", "null"))
     smoothing = json.loads(properties.get("hytas.smoothing", "null"))
     return {
         "class_names": tuple(str(name) for name in value("class_names")),
@@ -220,6 +223,7 @@ def _parse(properties: Mapping[str, str]) -> dict[str, Any]:
         # A file of an older hytas has no temperature: its logits are not divided.
         "temperature": _number(json.loads(properties.get("hytas.temperature", "1.0"))),
         "smoothing": None if smoothing is None else dict(smoothing),
+        "fwhm": None if fwhm is None else tuple(float(width) for width in fwhm),
         "scale_by": properties.get("hytas.scale_by", "training"),
         "learnt_from": tuple(map(dict, json.loads(properties.get("hytas.learnt_from", "[]")))),
     }

@@ -59,6 +59,11 @@ if TYPE_CHECKING:
 @options.unlabelled_option
 @options.zero_option
 @options.nodata_option
+@click.option(
+    "--resample",
+    is_flag=True,
+    help="Take the scene to the model's bands, by wavelength: for another sensor.",
+)
 @options.smooth_option(("guided", "none"), "the model's card says which")
 @click.option("--provider", default="auto", show_default=True, help="auto, cpu or cuda.")
 @click.option(
@@ -88,6 +93,7 @@ def classify(
     unlabelled: int | None,
     zero_is_a_class: bool,
     nodata: float | None,
+    resample: bool,
     smooth: str | None,
     provider: str,
     threads: int,
@@ -105,8 +111,10 @@ def classify(
     outputs = _check_outputs(out, confidence, confusion, labels, labels_key)
     deployed = DeployedModel.load(model, provider, threads=threads)
     smooth = "none" if chosen_smoothing(deployed, smooth) is None else "guided"
-    source = _open_source(scene, cube_key, deployed.card.bands)
+    source = _open_source(scene, cube_key, None if resample else deployed.card.bands)
     lookup = _lookup(source, scene, outputs) if ortho else None
+    if resample:
+        source, nodata = _resampled(source, deployed, str(scene), nodata), None
     height, width, bands = source.cube.shape
     deployed.check_scene(bands, source.wavelengths, str(scene), size=(height, width))
     marks: dict[str, Any] = {"unlabelled": unlabelled, "zero_is_a_class": zero_is_a_class}
@@ -119,6 +127,7 @@ def classify(
     nodata = source.nodata if nodata is None else check_mark(nodata, source.cube.dtype)
     source = source._replace(nodata=nodata)
     identity = {**_identity(model, deployed, source, cube_key), "smooth": smooth}
+    identity |= {"resample": True} if resample else {}
     report: dict[str, Any] = {"model": str(model), "scene": str(scene), "out": str(out)}
     report["notes"] = _notes(deployed, source, outputs)
     with open_journal(out, identity, (height, width)) as journal:
@@ -259,6 +268,30 @@ def _run(
     }
 
 
+def _resampled(
+    source: "Source", model: "DeployedModel", name: str, nodata: float | None
+) -> "Source":
+    """The source with the bands of the model, changed as they are read; NaN means no data."""
+    import numpy as np
+
+    from hytas.data import MappedCube, Resampling
+
+    card = model.card
+    for where, waves in ((name, source.wavelengths), (str(model.path), card.wavelengths)):
+        if waves is None:
+            raise InputError(f"resample: {where} has no wavelengths, which --resample needs")
+    assert source.wavelengths is not None
+    change = Resampling.between(
+        source.wavelengths,
+        np.asarray(card.wavelengths),
+        None if card.fwhm is None else np.asarray(card.fwhm),
+        bad_bands=source.bad_bands,
+        nodata=source.nodata if nodata is None else nodata,
+    )
+    cube = MappedCube(source.cube, change, card.bands)
+    return source._replace(cube=cube, wavelengths=np.asarray(card.wavelengths), nodata=None)
+
+
 class Source(NamedTuple):
     """A cube, and the facts that its file gives about it."""
 
@@ -269,6 +302,7 @@ class Source(NamedTuple):
     files: tuple[Path, ...] = ()
     notes: tuple[str, ...] = ()
     location: "Location | None" = None
+    bad_bands: tuple[int, ...] = ()
 
 
 class Truth(NamedTuple):
@@ -280,7 +314,7 @@ class Truth(NamedTuple):
     files: tuple[Path, ...] = ()
 
 
-def _open_source(path: Path, key: str | None, bands: int) -> Source:
+def _open_source(path: Path, key: str | None, bands: int | None) -> Source:
     from hytas.data import open_cube, synthetic_scene
 
     if str(path) == "synthetic":
@@ -296,6 +330,7 @@ def _open_source(path: Path, key: str | None, bands: int) -> Source:
         cube.contents.files,
         notes,
         cube.meta.get("location"),
+        tuple(cube.meta.get("bad_bands", ())),
     )
 
 

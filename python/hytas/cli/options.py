@@ -133,7 +133,7 @@ def _scene_options(required: bool) -> Callable[[Command], Command]:
             multiple=True,
             required=required,
             default=None if required else ["synthetic"],
-            show_default=False if required else "synthetic",
+            show_default=not required,
             help="Scene: a file (MATLAB, ENVI, GeoTIFF, HDF5, NetCDF, NumPy), a name such as "
             "indian_pines, or `synthetic`. Repeatable: several scenes are learnt together.",
         ),

@@ -13,7 +13,7 @@ from hytas.data.bands import measured_bands
 from hytas.data.contents import Array
 from hytas.data.limits import IN_MEMORY_BYTES
 from hytas.data.parts import Part
-from hytas.data.scene import Scene
+from hytas.data.scene import Scene, numbered
 from hytas.data.wavelengths import farthest_band
 from hytas.errors import InputError
 
@@ -40,9 +40,10 @@ def join_scenes(learnt: Sequence[Scene], tested: Sequence[Scene] = ()) -> Scene:
     for scene in scenes[1:]:
         check_same_bands(scene, first)
     tops = np.cumsum([0, *(scene.height + GAP for scene in scenes[:-1])]).tolist()
+    names = numbered([scene.name for scene in scenes])
     parts = tuple(
-        Part(scene.name, top, scene.height, scene.width, at < len(learnt), scene.fingerprint)
-        for at, (scene, top) in enumerate(zip(scenes, tops, strict=True))
+        Part(name, top, scene.height, scene.width, at < len(learnt), scene.fingerprint)
+        for at, (scene, name, top) in enumerate(zip(scenes, names, tops, strict=True))
     )
     shape = (parts[-1].top + parts[-1].height, max(part.width for part in parts))
     indices = [_class_indices(scene, first) for scene in scenes]
@@ -52,7 +53,7 @@ def join_scenes(learnt: Sequence[Scene], tested: Sequence[Scene] = ()) -> Scene:
     fixed = all(scene.train is not None for scene in learnt)
     return replace(
         first,
-        name="+".join(scene.name for scene in scenes)[:MOST_NAME],
+        name="+".join(names)[:MOST_NAME],
         cube=_cube(scenes, parts, shape, nodata),
         labels=_laid(labels, parts, shape),
         train=_fixed("train", learnt, indices, parts, shape) if fixed else None,

@@ -201,7 +201,7 @@ def scene_from_arrays(
         labels=joined.labels,
         train=joined.train,
         test=joined.test,
-        class_names=_apart(_names(class_names, joined)),
+        class_names=numbered(_names(class_names, joined)),
         class_ids=joined.ids,
         wavelengths=wavelengths_of(wavelengths, cube.shape[2]),
         valid=valid,
@@ -386,7 +386,7 @@ def _names(names: Mapping[int, str] | Sequence[str] | None, labels: Labels) -> t
     return tuple(names)
 
 
-def _apart(names: Sequence[str]) -> tuple[str, ...]:
+def numbered(names: Sequence[str]) -> tuple[str, ...]:
     """Return the names; equal names get numbers, from the second one on."""
     taken = set(names)
     found: dict[str, None] = {}

@@ -43,6 +43,7 @@ def load_scenes(
     if scale_by not in SCALE_BY:
         raise InputError(f"scale by {scale_by!r}: must be one of {', '.join(SCALE_BY)}")
     scenes = [load_scene(data, labels, **how) for data, labels in (*learnt, *tested)]
+    _refuse_leak(scenes[: len(learnt)], scenes[len(learnt) :])
     if resample:
         scenes = [scenes[0], *(resampled(scene, scenes[0]) for scene in scenes[1:])]
     if scale_by == "scene":
@@ -50,6 +51,18 @@ def load_scenes(
     if len(scenes) == 1:
         return scenes[0]
     return join_scenes(scenes[: len(learnt)], scenes[len(learnt) :])
+
+
+def _refuse_leak(learnt: Sequence[Scene], tested: Sequence[Scene]) -> None:
+    """Refuse a scene that is to be learnt from and to be tested on."""
+    for scene in tested:
+        for other in learnt:
+            same = scene.fingerprint == other.fingerprint
+            if same or scene.sources[:1] == other.sources[:1] != ():
+                raise InputError(
+                    f"test data: {scene.name} is also among the scenes to learn from; a split, or "
+                    "a training and a test map, keeps pixels of one scene apart"
+                )
 
 
 def scaled_by_itself(scene: Scene) -> Scene:

@@ -36,5 +36,6 @@ def describe(
         temperature=temperature,
         smoothing=smoothing,
         scale_by=scale_by,
+        fwhm=None if scene.fwhm is None else tuple(float(width) for width in scene.fwhm),
         learnt_from=tuple(learnt_from),
     )

@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from hytas.report.facts import RunFacts
+from hytas.settings import listed
 
 _WEAK = 0.8
 _FEW = 30
@@ -80,7 +81,8 @@ def taken_for(test: Mapping[str, Any]) -> list[str]:
 
 def next_steps(run: RunFacts) -> list[tuple[str, str]]:
     """Return what to do next: a sentence and a command, which may be empty."""
-    data = str(run.config.get("data", "synthetic"))
+    scenes = listed(run.config.get("data", "synthetic"))
+    data = next(iter(scenes), "synthetic")
     if run.metrics is None:
         command = f"hytas train {shlex.quote(run.name)}" if run.architecture else ""
         return [("Go on: the run is not finished. Its own command goes on, too.", command)]
@@ -89,8 +91,12 @@ def next_steps(run: RunFacts) -> list[tuple[str, str]]:
         ("Make the map of a scene.", f"hytas classify {model} {shlex.quote(data)} --out map.tif"),
         ("Measure the speed on the machine that will run the model.", f"hytas bench {model}"),
     ]
-    labels = run.config.get("labels")
-    scene = f"--data {shlex.quote(data)}" + (f" --labels {shlex.quote(labels)}" if labels else "")
+    options = ("data", "labels", "test_data", "test_labels")
+    scene = " ".join(
+        f"--{option.replace('_', '-')} {shlex.quote(text)}"
+        for option in options
+        for text in listed(run.config.get(option))
+    )
     steps.append(
         ("Compare it with SVM, random forest and published networks.", f"hytas references {scene}")
     )

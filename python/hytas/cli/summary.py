@@ -44,6 +44,7 @@ def _print_accuracy(outcome: Outcome) -> None:
             spread = f"{spread}  (before calibration: {test['ECE_before']:.4f})"
         echo(f"  {name:<30} {test[name]:.4f}{spread}")
     _print_scenes(outcome.metrics)
+    _print_update(outcome.metrics.get("further"))
     _print_smoothing(outcome.metrics)
     _print_calibration(outcome.metrics.get("calibration"))
     _print_references(outcome.metrics, outcome.metrics.get("references"))
@@ -69,6 +70,20 @@ def _print_scenes(metrics: dict[str, Any]) -> None:
             if len(found) > place and (test := found[place].get("test")):
                 figures = "  ".join(f"{name} {test[name]:.4f}" for name in ("OA", "AA", "kappa"))
                 echo(f"  {title:<30} {figures}")
+
+
+def _print_update(found: dict[str, Any] | None) -> None:
+    """Print what the training changed, for a run that began with a model."""
+    if found is None:
+        return
+    for scene in found["scenes"]:
+        before, after = scene["before"], scene["after"]
+        figures = "  ".join(
+            f"{name} {before[name]:.4f} -> {after[name]:.4f}" for name in ("OA", "AA", "kappa")
+        )
+        echo(f"model of {found['from']} on the {scene['role']} scene {scene['name']}: {figures}")
+    if found["reason"]:
+        echo(f"note: the old scene is not compared: {found['reason']}")
 
 
 def _print_smoothing(metrics: dict[str, Any]) -> None:

@@ -1,13 +1,14 @@
 """Read, check, split and scale scenes, and cut them into patches; imports no torch."""
 
 from hytas.data.bands import parse_bands
+from hytas.data.classes import with_classes
 from hytas.data.contents import Contents, Rows, Variable
 from hytas.data.cube_reader import CubeReader, FileCube, open_cube, valid_pixels
 from hytas.data.datasets import SCENES
 from hytas.data.drawn.burn import Grid
 from hytas.data.fill import check_mark, holds_data, undeclared_in_rows
 from hytas.data.geo import Geo
-from hytas.data.join import join_scenes
+from hytas.data.join import check_same_bands, join_scenes
 from hytas.data.load import Cube, label_files, load_cube, load_maps, load_scene
 from hytas.data.location import Location, Lookup, Orthorectified
 from hytas.data.mapped import MappedCube
@@ -70,6 +71,7 @@ __all__ = [
     "check_mark",
     "check_patch_side",
     "check_patch_size",
+    "check_same_bands",
     "check_seed",
     "extract_patches",
     "farthest_band",
@@ -92,4 +94,5 @@ __all__ = [
     "takes_split_options",
     "undeclared_in_rows",
     "valid_pixels",
+    "with_classes",
 ]

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hytas.data.bands import measured_bands
+from hytas.data.classes import class_indices
 from hytas.data.contents import Array
 from hytas.data.limits import IN_MEMORY_BYTES
 from hytas.data.parts import Part
@@ -38,7 +39,7 @@ def join_scenes(learnt: Sequence[Scene], tested: Sequence[Scene] = ()) -> Scene:
     scenes = [*learnt, *tested]
     first = scenes[0]
     for scene in scenes[1:]:
-        check_same_bands(scene, first)
+        check_same_bands(scene, first.bands, first.wavelengths, first.name)
     tops = np.cumsum([0, *(scene.height + GAP for scene in scenes[:-1])]).tolist()
     names = numbered([scene.name for scene in scenes])
     parts = tuple(
@@ -46,7 +47,8 @@ def join_scenes(learnt: Sequence[Scene], tested: Sequence[Scene] = ()) -> Scene:
         for at, (scene, name, top) in enumerate(zip(scenes, names, tops, strict=True))
     )
     shape = (parts[-1].top + parts[-1].height, max(part.width for part in parts))
-    indices = [_class_indices(scene, first) for scene in scenes]
+    known = first.class_ids, first.class_names, first.name
+    indices = [class_indices(scene, *known) for scene in scenes]
     marks = [scene.nodata for scene in scenes if scene.nodata is not None]
     nodata = marks[0] if marks else None
     labels = [index[scene.labels] for index, scene in zip(indices, scenes, strict=True)]
@@ -70,52 +72,33 @@ def join_scenes(learnt: Sequence[Scene], tested: Sequence[Scene] = ()) -> Scene:
     )
 
 
-def check_same_bands(scene: Scene, first: Scene) -> None:
-    """Refuse a scene whose bands are not those of the first one.
+def check_same_bands(
+    scene: Scene, bands: int, wavelengths: npt.NDArray[np.float64] | None, owner: str
+) -> None:
+    """Refuse a scene whose bands are not those of another scene or of a model.
+
+    Args:
+        scene: to check.
+        bands, wavelengths: of the other; wavelengths are compared where both are known.
+        owner: what messages call it.
 
     Raises:
         InputError: another number of bands, or a band that is more than a spacing away.
     """
-    if scene.bands != first.bands:
+    if scene.bands != bands:
         raise InputError(
-            f"data: {scene.name} has {scene.bands} bands and {first.name} has {first.bands}: "
+            f"data: {scene.name} has {scene.bands} bands and {owner} has {bands}: "
             "scenes of other bands need --resample, and wavelengths in both files"
         )
-    if scene.wavelengths is None or first.wavelengths is None:
+    if scene.wavelengths is None or wavelengths is None:
         return
-    if (found := farthest_band(scene.wavelengths, first.wavelengths)) is not None:
+    if (found := farthest_band(scene.wavelengths, wavelengths)) is not None:
         band, spacing = found
         raise InputError(
             f"data: band {band + 1} of {scene.name} lies at {scene.wavelengths[band]:.1f} nm and "
-            f"that of {first.name} at {first.wavelengths[band]:.1f} nm: more than one band spacing "
+            f"that of {owner} at {wavelengths[band]:.1f} nm: more than one band spacing "
             f"({spacing:.1f} nm) apart needs --resample"
         )
-
-
-def _class_indices(scene: Scene, first: Scene) -> npt.NDArray[np.int32]:
-    """Return the class in `first` of each class 0..C of a scene; 0 stays unlabelled.
-
-    Classes are the same if their names are; where one of them has no name of its own, if their
-    ids are.
-    """
-    found = [0]
-    for own, name in zip(scene.class_ids, scene.class_names, strict=True):
-        place = first.class_names.index(name) if name in first.class_names else None
-        if place is None and own in first.class_ids:
-            same = first.class_ids.index(own)
-            if _unnamed(name, own) or _unnamed(first.class_names[same], own):
-                place = same
-        if place is None:
-            raise InputError(
-                f"labels: {scene.name} has class {own} ({name}), which {first.name} does not have: "
-                "the first scene must have all classes, by the same names or ids"
-            )
-        found.append(place + 1)
-    return np.array(found, np.int32)
-
-
-def _unnamed(name: str, number: int) -> bool:
-    return name in (f"class {number}", f"label {number - 1}")
 
 
 def _cube(

@@ -135,6 +135,8 @@ def _advice(config: RunConfig, side: int) -> str:
         config: of the run.
         side: of the winner's patch.
     """
+    if config.start is not None:
+        return "try more labels, or a search on both scenes: hytas search with --data twice"
     if config.budget is None:
         return "try a search, which compares architectures: hytas search with --budget"
     if config.finalists == 1:

@@ -28,6 +28,8 @@ from hytas.train import USUAL_PRESETS, Recipe, preset_names, recipes_of
 FRONT_STRATEGIES = tuple(name for name, facts in strategies().items() if facts["several_scores"])
 """The engine's strategies for a front; `pareto` uses the first, unless another is asked for."""
 SUPERNET_STRATEGY = "supernet"
+TUNED = ("all", "small")
+"""Which weights of a model change: all; or biases, normalisations and the read-out alone."""
 MOST = 10**9
 """Largest number of anything that a run counts; a larger number is a typing error."""
 
@@ -86,6 +88,8 @@ class RunConfig:
             it is the first.
         supernet: file of a trained supernet, for the proxy "inherited".
         supernet_settings: how the run trains a supernet; None where it trains none.
+        start: folder of a run whose trained model this one begins with (`hytas.run.start`).
+        tune: which of its weights change: "all" or "small".
         smooth: whether maps are smoothed: "guided", "none", or "auto", by validation pixels.
         retrain_on: old name of `final_training_on`.
     """
@@ -128,6 +132,8 @@ class RunConfig:
     supernet_settings: SupernetSettings | None = None
     presets: str = ",".join(USUAL_PRESETS)
     smooth: str = "auto"
+    start: str | None = None
+    tune: str = TUNED[0]
     retrain_on: InitVar[str | None] = None
 
     def __post_init__(self, retrain_on: str | None) -> None:
@@ -156,6 +162,13 @@ class RunConfig:
         if self.nodata is not None and not math.isfinite(self.nodata):
             raise InputError(f"nodata {self.nodata:g}: must be a finite number or None")
         self._check_supernet()
+        if self.tune not in TUNED:
+            raise InputError(f"tune {self.tune!r}: must be one of {', '.join(TUNED)}")
+        if self.start is not None and self.recipe.whitened:
+            raise InputError(
+                "recipe whitened yes: a training that begins with a model keeps its embedding; "
+                "must be no"
+            )
         preset_names(self.presets)
         if self.strategy not in (known := [*strategies(), SUPERNET_STRATEGY]):
             raise InputError(f"strategy {self.strategy!r}: must be one of {', '.join(known)}")

@@ -31,6 +31,7 @@ from hytas.run.report import Report
 from hytas.run.scenes import figures_by_scene
 from hytas.run.shown import classify_parts, shown_pixels
 from hytas.run.smoothing import held_pixels
+from hytas.run.updating import changes
 from hytas.run.weights import CALIBRATION, SMOOTHING, TrainedModel, load_weights
 
 PARITY_BATCH = 64
@@ -48,6 +49,8 @@ def export_stage(run: Run) -> None:
     parity = _export(run, model)
     metrics = _metrics(run.context, model, parity)
     metrics |= _smoothed(run, model)
+    if (found := changes(run)) is not None:
+        metrics["further"] = found
     if run.folder.references.exists():  # further seeds have none
         metrics["references"] = read_json(run.folder.references)
     if run.folder.metrics.exists():  # exported again: the figures of the trainings stay

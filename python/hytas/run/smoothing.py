@@ -52,17 +52,23 @@ class SmoothingChoice:
         return f"maps are {'smoothed' if self.method == 'guided' else 'not smoothed'}: {why}"
 
 
-def choose_smoothing(asked: str, counts: NDArray[np.int64]) -> SmoothingChoice:
+def choose_smoothing(
+    asked: str, counts: NDArray[np.int64], kept: str | None = None
+) -> SmoothingChoice:
     """Choose by validation pixels, unless a method was asked for.
 
     Args:
         asked: "auto", "guided" or "none".
         counts: (3,): pixels judged, right answers raw, right answers smoothed.
+        kept: the method of the model that the run began with, which "auto" keeps; or None.
     """
     pixels, raw, smoothed = (int(number) for number in counts)
     before, after = (raw / pixels, smoothed / pixels) if pixels else (None, None)
     if asked != "auto":
         return SmoothingChoice(asked, pixels, before, after, f"--smooth {asked} asks for it")
+    if kept is not None:
+        why = "as the model that the run began with"
+        return SmoothingChoice(kept, pixels, before, after, why)
     if pixels < LEAST_JUDGED:
         why = f"{pixels or 'no'} validation pixels to judge by; at least {LEAST_JUDGED} are needed"
         return SmoothingChoice("none", pixels, before, after, why)

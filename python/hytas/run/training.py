@@ -1,6 +1,6 @@
 """The stages of the final training: the winner's, and those with further seeds."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -10,7 +10,9 @@ from hytas.data import Scene
 from hytas.errors import InputError
 from hytas.export import describe
 from hytas.metrics import summarise
+from hytas.model_card import ModelCard
 from hytas.run.calibrating import (
+    Calibration,
     calibrate_by_folds,
     calibrate_own,
     calibrates_own,
@@ -20,7 +22,7 @@ from hytas.run.calibrating import (
 from hytas.run.context import Run
 from hytas.run.folder import read_json, write_json
 from hytas.run.prepared import Pixels
-from hytas.run.smoothing import choose_smoothing, fit_guide
+from hytas.run.smoothing import SmoothingChoice, choose_smoothing, fit_guide
 from hytas.run.weights import CALIBRATION, SMOOTHING, TrainedModel, save_weights
 from hytas.search import EvaluationStore, FinalTraining
 from hytas.tensors import read_tensors
@@ -65,19 +67,11 @@ def train_stage(run: Run) -> None:
         counts = judge_own_smoothing(network, data, watching, context.device)
         calibrated = calibrate_own(network, held_out, context.device), counts
     calibration, counts = calibrated
-    smooth = choose_smoothing(context.config.smooth, counts)
+    kept = None if context.start is None else context.start.smoothing
+    smooth = choose_smoothing(context.config.smooth, counts, kept)
     for line in (calibration.describe(), smooth.describe()):
         run.report.line(line)
-    card = describe(
-        data.scene,
-        data.preprocessing,
-        architecture,
-        data.shape,
-        calibration.temperature,
-        replace(fit_guide(data), method=smooth.method).to_dict(),
-        context.config.scale_by,
-        learnt_scenes(data.scene, learnt),
-    )
+    card = _card(run, architecture, learnt, calibration, smooth)
     training = {
         **result.to_dict(),
         "preset": preset,
@@ -86,6 +80,31 @@ def train_stage(run: Run) -> None:
     }
     save_weights(folder.weights, TrainedModel(network, card, training))
     folder.checkpoint.unlink(missing_ok=True)
+
+
+def _card(
+    run: Run,
+    architecture: Mapping[str, Any],
+    learnt: Pixels,
+    calibration: Calibration,
+    smooth: SmoothingChoice,
+) -> ModelCard:
+    context, data = run.context, run.context.data
+    scenes = learnt_scenes(data.scene, learnt)
+    if context.start is not None:
+        unknown = calibration.reason != ""
+        temperature = context.start.card.temperature if unknown else calibration.temperature
+        return context.start.card_after(temperature, smooth.method, scenes)
+    return describe(
+        data.scene,
+        data.preprocessing,
+        architecture,
+        data.shape,
+        calibration.temperature,
+        replace(fit_guide(data), method=smooth.method).to_dict(),
+        context.config.scale_by,
+        scenes,
+    )
 
 
 def learnt_scenes(scene: Scene, pixels: Pixels) -> list[dict[str, Any]]:

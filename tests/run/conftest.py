@@ -1,10 +1,13 @@
 """What the tests of runs share: reference methods that fit at once."""
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
+from three_scenes import config, saved
 
 from hytas.references import classical
+from hytas.run import run_pipeline
 
 
 @pytest.fixture(scope="package", autouse=True)
@@ -15,3 +18,21 @@ def quick_references() -> Iterator[None]:
         patch.setattr(classical, "COSTS", (100.0,))
         patch.setattr(classical, "WIDTHS", (0.25, 1.0))
         yield
+
+
+@pytest.fixture(scope="session")
+def three_scenes(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of three scene files of one sensor; the third is brighter."""
+    found = tmp_path_factory.mktemp("scenes")
+    for seed, (name, gain, width) in enumerate((("a", 1.0, 20), ("b", 1.1, 14), ("c", 1.6, 16))):
+        saved(found / f"{name}.npz", seed, gain, width)
+    return found
+
+
+@pytest.fixture(scope="package")
+def run_of_three(three_scenes: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of a run that learnt from two of them."""
+    out = tmp_path_factory.mktemp("runs") / "run"
+    settings = config(three_scenes)
+    run_pipeline(settings, settings.load_scene(), out, device="cpu")
+    return out

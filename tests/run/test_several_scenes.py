@@ -1,68 +1,20 @@
 """A run on several scenes: one pipeline, figures of each scene, and a card that names them."""
 
 import json
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
+from three_scenes import config
 
 from hytas.data import Scene, scene_from_arrays
 from hytas.deploy import DeployedModel, classify_scene
 from hytas.errors import InputError
 from hytas.run import RunConfig, RunFolder, run_pipeline
-from hytas.train import Recipe
-
-CONFIG = RunConfig(
-    budget="60K-params",
-    data=["a.npz", "b.npz"],
-    test_data=["c.npz"],
-    space="hytas",
-    population=4,
-    generations=1,
-    finalists=1,
-    recipe=Recipe(epochs=3),
-    patch_size=3,
-    split="random",
-    train_per_class=10,
-)
 
 
-def saved(path: Path, seed: int, gain: float, width: int) -> None:
-    generator = np.random.default_rng(seed)
-    labels = np.zeros((18, width), np.int16)
-    for number in range(3):
-        labels[6 * number : 6 * number + 5] = number + 1
-    spectra = np.random.default_rng(9).uniform(500, 3000, (4, 12))
-    cube = gain * spectra[labels] + generator.normal(0, 60, (18, width, 12))
-    np.savez(path, cube=cube.astype(np.int16), labels=labels)
-
-
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Three scene files of one sensor; the third is brighter."""
-    found = tmp_path_factory.mktemp("scenes")
-    for seed, (name, gain, width) in enumerate((("a", 1.0, 20), ("b", 1.1, 14), ("c", 1.6, 16))):
-        saved(found / f"{name}.npz", seed, gain, width)
-    return found
-
-
-def config(folder: Path, **changed: object) -> RunConfig:
-    data = [str(folder / name) for name in CONFIG.data]
-    tested = [str(folder / name) for name in CONFIG.test_data]
-    return replace(CONFIG, **{"data": data, "test_data": tested, **changed})  # type: ignore[arg-type]
-
-
-@pytest.fixture(scope="module")
-def finished(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    out = tmp_path_factory.mktemp("runs") / "run"
-    settings = config(folder)
-    run_pipeline(settings, settings.load_scene(), out, device="cpu")
-    return out
-
-
-def test_each_scene_has_figures(finished: Path, folder: Path) -> None:
-    metrics = json.loads((finished / "metrics.json").read_text())
+def test_each_scene_has_figures(run_of_three: Path, three_scenes: Path) -> None:
+    metrics = json.loads((run_of_three / "metrics.json").read_text())
     found = [(one["name"], one["learnt"], one["test"]["pixels"]) for one in metrics["scenes"]]
     assert [one[:2] for one in found] == [("a", True), ("b", True), ("c", False)]
     assert found[0][2] + found[1][2] == metrics["test"]["pixels"] == metrics["split"]["test"]
@@ -70,8 +22,8 @@ def test_each_scene_has_figures(finished: Path, folder: Path) -> None:
     assert metrics["parity"]["pixels"] == metrics["test"]["pixels"] + 240
     for method in metrics["references"]["methods"].values():
         assert [one["name"] for one in method["scenes"]] == ["a", "b", "c"]
-    model = DeployedModel.load(finished / "model.onnx", "cpu")
-    with np.load(folder / "c.npz") as file:
+    model = DeployedModel.load(run_of_three / "model.onnx", "cpu")
+    with np.load(three_scenes / "c.npz") as file:
         cube, labels = file["cube"], file["labels"]
     raw = classify_scene(model, cube, smooth="none").labels
     right = (raw == labels)[labels > 0].mean()
@@ -81,38 +33,40 @@ def test_each_scene_has_figures(finished: Path, folder: Path) -> None:
     assert metrics["scenes_smoothed"][2]["test"]["OA"] == pytest.approx(right)
 
 
-def test_the_card_names_what_the_model_learnt_from(finished: Path) -> None:
-    card = DeployedModel.load(finished / "model.onnx", "cpu").card
+def test_the_card_names_what_the_model_learnt_from(run_of_three: Path) -> None:
+    card = DeployedModel.load(run_of_three / "model.onnx", "cpu").card
     assert [one["name"] for one in card.learnt_from] == ["a", "b"]
     assert sum(one["pixels"] for one in card.learnt_from) == 30
     assert len({one["fingerprint"] for one in card.learnt_from}) == 2
-    assert "c</bdi>" in (finished / "report.html").read_text()
+    assert "c</bdi>" in (run_of_three / "report.html").read_text()
 
 
-def test_the_same_scenes_go_on_and_others_are_refused(finished: Path, folder: Path) -> None:
-    settings = RunFolder(finished).read_config()[0]
-    assert settings == config(folder)
-    before = (finished / "model.onnx").read_bytes()
-    run_pipeline(settings, settings.load_scene(), finished, device="cpu")
-    assert (finished / "model.onnx").read_bytes() == before
+def test_the_same_scenes_go_on_and_others_are_refused(
+    run_of_three: Path, three_scenes: Path
+) -> None:
+    settings = RunFolder(run_of_three).read_config()[0]
+    assert settings == config(three_scenes)
+    before = (run_of_three / "model.onnx").read_bytes()
+    run_pipeline(settings, settings.load_scene(), run_of_three, device="cpu")
+    assert (run_of_three / "model.onnx").read_bytes() == before
     for changed in ({"test_data": ()}, {"data": list(reversed(list(settings.data)))}):
-        other = config(folder, **changed)
+        other = config(three_scenes, **changed)
         with pytest.raises(InputError, match="belongs to another scene"):
-            run_pipeline(other, other.load_scene(), finished, device="cpu")
-    other = config(folder, scale_by="scene")
+            run_pipeline(other, other.load_scene(), run_of_three, device="cpu")
+    other = config(three_scenes, scale_by="scene")
     with pytest.raises(InputError, match="belongs to another scene"):
-        run_pipeline(other, other.load_scene(), finished, device="cpu")
+        run_pipeline(other, other.load_scene(), run_of_three, device="cpu")
 
 
 def test_a_model_of_scenes_scaled_by_themselves_scales_the_next(
-    folder: Path, tmp_path: Path
+    three_scenes: Path, tmp_path: Path
 ) -> None:
-    settings = config(folder, scale_by="scene")
+    settings = config(three_scenes, scale_by="scene")
     run_pipeline(settings, settings.load_scene(), tmp_path / "run", device="cpu")
     metrics = json.loads((tmp_path / "run" / "metrics.json").read_text())
     model = DeployedModel.load(tmp_path / "run" / "model.onnx", "cpu")
     assert model.card.scale_by == "scene"
-    with np.load(folder / "c.npz") as file:
+    with np.load(three_scenes / "c.npz") as file:
         cube, labels = file["cube"], file["labels"]
     found = [
         classify_scene(model, values, smooth="none").labels for values in (cube, 2 * cube + 100)

@@ -125,7 +125,7 @@ def test_scenes_that_do_not_fit_the_model_are_refused(
         np.savez(tmp_path / "x.npz", **arrays)
         with pytest.raises(InputError, match=words):
             start.adapted(load_scene(tmp_path / "x.npz"))
-    with pytest.raises(InputError, match="a is a scene that the model of .* learnt from"):
+    with pytest.raises(InputError, match=r"a is a scene that the model of .* learnt from"):
         start.adapted(load_scene(three_scenes / "a.npz"))
     with pytest.raises(InputError, match="is not a run, or a model in a run"):
         Start.open(tmp_path)

@@ -27,7 +27,6 @@ from hytas.run.config import RunConfig
 from hytas.run.context import Run
 from hytas.run.folder import read_json, write_json
 from hytas.run.prepared import Pixels
-from hytas.run.scenes import figures_by_scene
 from hytas.run.weights import load_weights
 
 COMPARED = ("svm", "rf")
@@ -91,16 +90,13 @@ def _test(run: Run, name: str) -> dict[str, Any]:
     data = run.context.data
     scene, whole = data.scene, data.split
     asked = replace(whole, test=whole.reported)
-    both = bounded_split(scene, asked, MOST_TRAIN, MOST_TEST)
-    fit = _fit(run, name, both)
-    inside = np.isin(both.test, whole.test)
-    split = replace(both, test=both.test[inside])
+    split = bounded_split(scene, asked, MOST_TRAIN, MOST_TEST)
+    fit = _fit(run, name, split)
     return {
         "title": METHODS[name].title,
         "pixels": len(split.train),
         "of_pixels": len(whole.learnable),
-        **figures_of_test(scene, split, fit.only(inside)),
-        "scenes": figures_by_scene(data, fit.predicted, fit.probabilities, both.test),
+        **figures_of_test(scene, split, fit),
         "details": dict(fit.details),
     }
 

@@ -23,12 +23,12 @@ from hytas.export import (
 from hytas.metrics import accuracy_report, calibration
 from hytas.models.table import patch_size_of
 from hytas.pictures import draw_confusion, draw_learning_curve
+from hytas.references import figures_by_scene
 from hytas.run.calibrating import Calibration
 from hytas.run.context import Run, RunContext
 from hytas.run.folder import read_json, write_json
 from hytas.run.prepared import PreparedScene
 from hytas.run.report import Report
-from hytas.run.scenes import figures_by_scene
 from hytas.run.shown import classify_parts, shown_pixels
 from hytas.run.smoothing import held_pixels
 from hytas.run.updating import changes
@@ -89,7 +89,9 @@ def _metrics(context: RunContext, model: TrainedModel, parity: Parity) -> dict[s
     learnt, _ = context.final_pixels
     return {
         "test": {**test, "ECE_before": before},
-        "scenes": figures_by_scene(context.data, parity.predicted, parity.confidence),
+        "scenes": figures_by_scene(
+            context.data.scene, split.reported, parity.predicted, parity.confidence
+        ),
         "calibration": training.pop(CALIBRATION, _UNKNOWN),
         "smoothing": training.pop(SMOOTHING, None),
         "parity": parity.to_dict(),
@@ -136,7 +138,7 @@ def _smoothed(run: Run, model: TrainedModel) -> dict[str, Any]:
     inside = np.isin(test, data.split.test)
     truth, chosen = data.targets(test[inside]), found[inside]
     report = accuracy_report(truth, chosen.argmax(axis=1), card.class_names, chosen)
-    scenes = figures_by_scene(data, found.argmax(axis=1), found, test)
+    scenes = figures_by_scene(data.scene, test, found.argmax(axis=1), found)
     return {"smoothed": report, "scenes_smoothed": scenes}
 
 

@@ -1,40 +1,39 @@
-"""What a model reaches in each scene of a run."""
+"""What a method reaches in each scene of a joined one."""
 
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from hytas.data import Scene
 from hytas.metrics import accuracy_report
-from hytas.run.prepared import Pixels, PreparedScene
 
 
 def figures_by_scene(
-    data: PreparedScene,
+    scene: Scene,
+    pixels: NDArray[np.int64],
     predicted: NDArray[np.int64],
     confidence: NDArray[Any] | None = None,
-    pixels: Pixels | None = None,
 ) -> list[dict[str, Any]]:
-    """Return the accuracy on the reported pixels of each scene, if there are several.
+    """Return the accuracy in each part of a joined scene; nothing for a scene of its own.
 
     Args:
-        data: the scenes.
-        predicted: class indices (n,) of the pixels.
-        confidence: (n, C) probabilities, or None.
-        pixels: flat indices (n,), ascending; None means all that are reported.
+        scene: whose parts are reported.
+        pixels: flat indices (n,) of tested pixels.
+        predicted: their class indices (n,).
+        confidence: their probabilities (n, C), or None.
 
     Returns:
-        For each scene "name", "learnt" (whether it was trained on), and "test": a report of
+        For each part "name", "learnt" (whether it may train), and "test": a report of
         `accuracy_report`, or None where none of its pixels is tested.
     """
-    scene, found = data.scene, []
-    pixels = data.split.reported if pixels is None else pixels
+    found = []
     for part in scene.joined:
         inside = np.isin(pixels, part.pixels(scene.width))
         report = None
         if inside.any():
             sure = None if confidence is None else confidence[inside]
-            truth = data.targets(pixels[inside])
+            truth = scene.targets(pixels[inside])
             report = accuracy_report(truth, predicted[inside], scene.class_names, sure)
         found.append({"name": part.name, "learnt": part.learnt, "test": report})
     return found

@@ -225,7 +225,15 @@ def _parse(properties: Mapping[str, str]) -> dict[str, Any]:
         "smoothing": None if smoothing is None else dict(smoothing),
         "fwhm": None if fwhm is None else tuple(float(width) for width in fwhm),
         "scale_by": properties.get("hytas.scale_by", "training"),
-        "learnt_from": tuple(map(dict, json.loads(properties.get("hytas.learnt_from", "[]")))),
+        "learnt_from": tuple(map(_learnt, json.loads(properties.get("hytas.learnt_from", "[]")))),
+    }
+
+
+def _learnt(scene: Any) -> dict[str, Any]:
+    return {
+        "name": legible(str(scene["name"])),
+        "fingerprint": legible(str(scene["fingerprint"])),
+        "pixels": int(scene["pixels"]),
     }
 
 

@@ -77,9 +77,7 @@ def _model(path: Path) -> Finding:
         "scaled by": {"training": "training pixels", "scene": "each scene's own pixels"}[
             card.scale_by
         ],
-        "learnt from": [
-            f"{one.get('name')}, {one.get('pixels')} pixels" for one in card.learnt_from
-        ],
+        "learnt from": [f"{one['name']}, {one['pixels']} pixels" for one in card.learnt_from],
         "no data": card.nodata,
         "architecture": dict(card.architecture),
         "classes": dict(zip(card.class_names, card.class_ids, strict=True)),

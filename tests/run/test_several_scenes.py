@@ -10,6 +10,7 @@ from three_scenes import config
 from hytas.data import Scene, scene_from_arrays
 from hytas.deploy import DeployedModel, classify_scene
 from hytas.errors import InputError
+from hytas.references import ReferenceSettings, Results, run_references
 from hytas.run import RunConfig, RunFolder, run_pipeline
 
 
@@ -96,3 +97,16 @@ def test_a_scene_without_parts_is_as_before() -> None:
         (True, (slice(0, 4), slice(0, 5)))
     ]
     assert scene.without_apart() is scene
+
+
+def test_reference_methods_are_reported_for_each_scene(three_scenes: Path) -> None:
+    settings = config(three_scenes)
+    scene = settings.load_scene()
+    asked = ReferenceSettings(split=settings.split, patch_size=3)
+    found = run_references(scene, asked, ["rf"], [0], Results(None, {}))
+    (run,) = found["methods"]["rf"]["runs"]
+    assert [one["name"] for one in run["scenes"]] == ["a", "b", "c"]
+    assert run["scenes"][2]["test"]["pixels"] == 240
+    learnt = [one["test"] for one in run["scenes"][:2]]
+    right = sum(one["OA"] * one["pixels"] for one in learnt)
+    assert run["test"]["OA"] == pytest.approx(right / sum(one["pixels"] for one in learnt))

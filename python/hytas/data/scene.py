@@ -178,22 +178,19 @@ def scene_from_arrays(
         cube: (H, W, B), whole numbers or floats of at most 64 bits.
         labels: (H, W), 0 unlabelled; or give a fixed split as `train` and `test` instead.
         name: of the scene.
-        wavelengths: (B,) in nm.
+        wavelengths, fwhm: (B,) band centres and widths in nm.
         class_names: by id, or in the order of the ids found; equal names get numbers.
-        sources: the files of the arrays.
-        notes: remarks to keep.
+        sources, notes: the files of the arrays, and remarks to keep.
         map_names: what messages call the maps.
         nodata: the no-data value.
         class_colours: RGB by id; used if every class has a colour of its own that is not black.
         bad_bands: indices of the bands that the file marks as bad.
         bands: the selection to check for NaN, as `parse_bands` reads it; None: all but the bad.
-        fwhm: (B,) in nm.
 
     Raises:
         InputError: the arrays are not a scene; in one line.
     """
-    maps = _checked_maps(cube, labels, train, test, map_names)
-    nodata = as_held(nodata, cube.dtype)
+    maps, nodata = _checked_maps(cube, labels, train, test, map_names), as_held(nodata, cube.dtype)
     joined, valid, remarks = _masked(cube, maps, nodata, (bands, bad_bands))
     return Scene(
         name=name,

@@ -7,8 +7,8 @@ A scene is cut in two along a row or a column. The line is the one that leaves t
 both sides; of such lines the one with the widest gap. The classes of one side alone are left out.
 The side with more labelled pixels trains. SVM, random forest and the winner of a small search on
 the training side are compared, with bands scaled by the training pixels and by each part itself,
-and the winner without augmentation, with light and with full augmentation. --light 1.3 tests in other
-light: values of the test part are multiplied. The same command goes on where it was stopped.
+and the winner without augmentation, with light and with full augmentation. --light 1.3 multiplies
+the values of the test part. The same command goes on where it was stopped.
 """
 
 import functools

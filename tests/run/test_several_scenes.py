@@ -10,8 +10,11 @@ from three_scenes import config
 from hytas.data import Scene, scene_from_arrays
 from hytas.deploy import DeployedModel, classify_scene
 from hytas.errors import InputError
+from hytas.export.evidence import Evidence
+from hytas.export.formats import export_file
 from hytas.references import ReferenceSettings, Results, run_references
 from hytas.run import RunConfig, RunFolder, run_pipeline
+from hytas.run.weights import load_weights
 
 
 def test_each_scene_has_figures(run_of_three: Path, three_scenes: Path) -> None:
@@ -110,3 +113,18 @@ def test_reference_methods_are_reported_for_each_scene(three_scenes: Path) -> No
     learnt = [one["test"] for one in run["scenes"][:2]]
     right = sum(one["OA"] * one["pixels"] for one in learnt)
     assert run["test"]["OA"] == pytest.approx(right / sum(one["pixels"] for one in learnt))
+
+
+def test_the_scene_graph_of_several_scenes_passes_its_check(
+    run_of_three: Path, three_scenes: Path
+) -> None:
+    run = run_of_three
+    model = load_weights(run / "weights.safetensors")
+    scene = config(three_scenes).load_scene()
+    pixels = scene.apart
+    evidence = Evidence(
+        model.sensor_model(), scene.cube, 3, pixels, scene.targets(pixels), scene.joined
+    )
+    found = export_file(run / "scene.onnx", model.card, "onnx-scene", evidence)
+    assert found["labels_changed"] == 0
+    (run / "scene.onnx").unlink()

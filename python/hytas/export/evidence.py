@@ -57,6 +57,11 @@ class Evidence:
         """Return the function that cuts patches out of the cube."""
         return PatchReader(self.cube, self.patch_size, self.parts)
 
+    @cached_property
+    def across(self) -> PatchReader:
+        """Return the same, as tiles are read: patches do not end at the border of a part."""
+        return PatchReader(self.cube, self.patch_size)
+
     def batches(self) -> Iterator[Array]:
         """Yield raw patches of `pixels`, in micro-batches."""
         for at in range(0, len(self.pixels), _BATCH):
@@ -126,7 +131,7 @@ def judge_scene(name: str, path: Path, evidence: Evidence) -> dict[str, Any]:
         classes, confidence = deployed.run_tile(tile)
         for left in range(0, width, _BATCH):
             columns = np.arange(left, min(left + _BATCH, width))
-            expected = reference(evidence.reader(row * width + columns))
+            expected = reference(evidence.across(row * width + columns))
             gap = np.abs(confidence[0, columns] - expected.max(1))
             largest = max(largest, float(gap.max()) if np.isfinite(gap).all() else float("inf"))
             changed += int((classes[0, columns] != ids[expected.argmax(1)]).sum())
@@ -158,7 +163,7 @@ def judge_smooth_scene(name: str, path: Path, evidence: Evidence) -> dict[str, A
     def rows() -> Iterator[Row]:
         for line, pixels, held in zip(lines, cube, valid, strict=True):
             columns = np.array_split(np.arange(width), -(-width // _BATCH))
-            chances = [reference(evidence.reader(line * width + part)) for part in columns]
+            chances = [reference(evidence.across(line * width + part)) for part in columns]
             yield Row(np.concatenate(chances), smoothing.guide(scaling.apply(pixels)), held)
 
     expected = np.stack(list(guided_rows(rows(), smoothing.radius, smoothing.eps)))

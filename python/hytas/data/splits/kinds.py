@@ -29,7 +29,8 @@ def from_maps(
             f"split: 'fixed' needs a training and a test map; {scene.name} has one label map"
         )
     trained, tested = (class_totals(scene, part) for part in (scene.train, scene.test))
-    untrained = [at for at in range(scene.classes) if tested[at] and not trained[at]]
+    found = class_totals(scene, scene.labels)  # a class of another scene has no pixel
+    untrained = [at for at in range(scene.classes) if found[at] and not trained[at]]
     if untrained:
         raise InputError(
             f"labels: class {scene.class_ids[untrained[0]]} has no pixel to train on: "

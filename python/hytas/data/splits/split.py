@@ -3,7 +3,7 @@
 import json
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 
@@ -105,19 +105,20 @@ class Split:
 
     def save(self, path: str | Path) -> None:
         """Write a .npz file, completely or not at all."""
+        values: dict[str, Any] = {
+            "train": self.train,
+            "validation": self.validation,
+            "test": self.test,
+            "kind": np.array(self.kind),
+            "seed": np.array(self.seed, dtype=np.int64),
+            "patch_size": np.array(self.patch_size, dtype=np.int64),
+            "overlap": np.array(self.overlap, dtype=np.float64),
+            "notes": np.array(json.dumps(self.notes)),
+        }
+        if self.apart.size:  # so that a split without them gives the bytes that it always gave
+            values["apart"] = self.apart
         with atomic_write(path) as temporary, temporary.open("wb") as file:
-            np.savez_compressed(
-                file,
-                train=self.train,
-                validation=self.validation,
-                test=self.test,
-                apart=self.apart,
-                kind=np.array(self.kind),
-                seed=np.array(self.seed, dtype=np.int64),
-                patch_size=np.array(self.patch_size, dtype=np.int64),
-                overlap=np.array(self.overlap, dtype=np.float64),
-                notes=np.array(json.dumps(self.notes)),
-            )
+            np.savez_compressed(file, **values)
 
     @classmethod
     def load(cls, path: str | Path) -> Self:

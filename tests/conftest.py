@@ -2,9 +2,13 @@
 
 import os
 import signal
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+
+from commands import Run, run_copy
+from hytas.references import classical
 
 # A shell without job control starts its background jobs deaf to Ctrl-C, and their children inherit
 # that; the commands that tests interrupt shall hear it.
@@ -18,3 +22,19 @@ def shared() -> Path:
     if not folder.is_dir():
         pytest.skip(f"no real scenes: {folder} is missing (HYTAS_SHARED names another place)")
     return folder
+
+
+@pytest.fixture(scope="session", autouse=True)
+def quick_references() -> Iterator[None]:
+    """A small forest, and an SVM that chooses among two widths: every run fits them."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(classical, "TREES", 10)
+        patch.setattr(classical, "COSTS", (100.0,))
+        patch.setattr(classical, "WIDTHS", (0.25, 1.0))
+        yield
+
+
+@pytest.fixture(scope="session")
+def hytas() -> Run:
+    """Run `hytas ARGUMENTS` in a process of its own."""
+    return run_copy

@@ -117,13 +117,17 @@ void read_guide(const ModelFile& model, Card& card) {
     Guide guide;
     guide.radius = parse_integer(parse_member(smoothing, "radius", key), key);
     guide.eps = parse_number(parse_member(smoothing, "eps", key), key);
+    if (smoothing.find("\"temperature\"") != std::string::npos) guide.temperature = parse_number(parse_member(smoothing, "temperature", key), key);
     guide.directions = parse_numbers(parse_member(smoothing, "directions", key), key);
     guide.offset = parse_numbers(parse_member(smoothing, "offset", key), key);
     const std::string preprocessing = property(model, "preprocessing");
     card.offset = parse_numbers(parse_member(preprocessing, "offset", "preprocessing"), "preprocessing");
     card.scale = parse_numbers(parse_member(preprocessing, "scale", "preprocessing"), "preprocessing");
     if (const std::string reach = parse_member(preprocessing, "reach", "preprocessing"); reach != "null") card.reach = parse_number(reach, "preprocessing");
-    constexpr std::int64_t most_radius = 64;  // as in hytas/deploy/smoothing.py
+    constexpr double least_temperature = 0.01;  // this and the radius as in hytas/deploy/smoothing.py
+    constexpr std::int64_t most_radius = 64;
+    if (!(guide.temperature >= least_temperature && std::isfinite(guide.temperature)))
+        throw Error("model: its metadata are broken: smoothing: the temperature must be finite and at least 0.01");
     if (guide.radius < 1 || guide.radius > most_radius)
         throw Error("model: its metadata are broken: smoothing: radius " + std::to_string(guide.radius) + " must be 1 to " + std::to_string(most_radius));
     const auto finite = [](const std::vector<double>& values) {

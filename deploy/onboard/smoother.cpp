@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 
 namespace onboard {
 namespace {
@@ -45,6 +46,7 @@ Smoother::Smoother(const Guide& guide, std::int64_t lines, std::int64_t samples,
       width_(static_cast<std::size_t>(samples)),
       classes_(static_cast<std::size_t>(classes)),
       eps_(guide.eps),
+      power_(1 / guide.temperature),
       products_(static_cast<std::size_t>(2 * radius_ + 1)),
       models_(products_.size()),
       guides_(products_.size()),
@@ -105,6 +107,11 @@ std::vector<float> Smoother::line(std::int64_t number) {
             double value = mean(guides);
             for (std::size_t one = 0; one < guides; ++one) value += mean(one) * guide[one * width_ + sample];
             total += values[kind] = std::max(value, 0.0);  // a linear function may leave 0..1
+        }
+        if (power_ != 1) {
+            double sharpened = 0;
+            for (double& value : values) sharpened += value = std::pow(value / total, power_);
+            total = sharpened;
         }
         for (std::size_t kind = 0; kind < classes_; ++kind) found[sample * classes_ + kind] = static_cast<float>(values[kind] / total);
     }

@@ -10,6 +10,7 @@ namespace onboard {
 struct Guide {
     std::int64_t radius = 0;
     double eps = 0;
+    double temperature = 1;
     std::vector<double> directions, offset;  // (3, kept bands) and (3)
 };
 
@@ -37,7 +38,7 @@ class Smoother {
 
     std::int64_t radius_, lines_;
     std::size_t width_, classes_;
-    double eps_;
+    double eps_, power_;  // power_: 1 / temperature
     std::int64_t pushed_ = 0, fitted_ = 0;
     std::vector<Row> products_, models_, guides_;  // the last 2 radius + 1 lines
     std::vector<std::vector<bool>> valid_;

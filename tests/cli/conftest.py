@@ -1,12 +1,13 @@
 """A small scene on disk, and the commands run as a user runs them."""
 
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 import scipy.io
-from small_run import TINY_SEARCH, Run, command, small_scene
+from small_run import TINY_SEARCH, small_scene
+
+from commands import Run
 
 sys.path.append(str(Path(__file__).parents[1] / "export"))
 
@@ -18,18 +19,6 @@ def scene(tmp_path_factory: pytest.TempPathFactory) -> Path:
     cube, labels = small_scene()
     scipy.io.savemat(path, {"cube": cube, "gt": labels})
     return path
-
-
-@pytest.fixture(scope="session")
-def hytas() -> Run:
-    """Run `hytas ARGUMENTS` in a process of its own."""
-
-    def run(*arguments: object, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
-            command(*arguments), capture_output=True, text=True, cwd=cwd, check=False
-        )
-
-    return run
 
 
 @pytest.fixture(scope="session")

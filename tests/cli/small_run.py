@@ -1,12 +1,6 @@
-"""A small scene, and the commands as processes."""
-
-import subprocess
-import sys
-from collections.abc import Callable
+"""A small scene, and a search of it that takes seconds."""
 
 import numpy as np
-
-Run = Callable[..., subprocess.CompletedProcess[str]]
 
 TINY_SEARCH = ["--space", "hytas", "--population", "6", "--generations", "2", "--finalists", "1"]
 TINY_SEARCH += ["--epochs", "3"]
@@ -20,8 +14,3 @@ def small_scene(seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
     spectra = generator.integers(500, 3000, (10, 16))
     cube = spectra[labels] + generator.normal(0, 150, (24, 20, 16))
     return cube.astype(np.int16), labels
-
-
-def command(*arguments: object) -> list[str]:
-    code = "from hytas.cli.main import run; run()"
-    return [sys.executable, "-c", code, *map(str, arguments)]

@@ -7,11 +7,11 @@ import sqlite3
 from pathlib import Path
 
 import pytest
-from small_run import Run
 
+from commands import Run
 from hytas.errors import InputError
 from hytas.manifest import Manifest
-from hytas.run.reporting import report_runs
+from hytas.run.delivering.reporting import report_runs
 
 
 def test_a_run_ends_with_its_report(finished: Path) -> None:

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from small_run import Run, command
 
+from commands import Run, command
 from hytas.cli import main
 from hytas.errors import InputError, escaped
 

@@ -5,8 +5,8 @@ import re
 import subprocess
 
 import pytest
-from small_run import command
 
+from commands import command
 from hytas.cli.main import SPIN_COUNT
 
 

@@ -16,15 +16,9 @@ from matplotlib.font_manager import fontManager
 from scipy.io import savemat
 from small_model import Exported
 
+from commands import Run
 from hytas.cli.classify import classify
 from hytas.export.onnx_file import set_card
-
-RUN = "from hytas.cli.main import run; run()"
-
-
-def hytas(*arguments: object) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-c", RUN, *map(str, arguments)]
-    return subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
 
 
 @pytest.fixture(scope="module")
@@ -51,7 +45,7 @@ def test_classify_imports_no_torch(exported: Exported, scene: Path, tmp_path: Pa
 
 
 def test_classify_says_how_right_and_how_fast(
-    exported: Exported, scene: Path, tmp_path: Path
+    exported: Exported, scene: Path, tmp_path: Path, hytas: Run
 ) -> None:
     out = tmp_path / "map.png"
     truth = scene.with_name("gt.mat")
@@ -70,7 +64,9 @@ def test_classify_says_how_right_and_how_fast(
     assert "17 x 23 pixels, 24 bands" in plain.stdout
 
 
-def test_classify_names_fill_that_nobody_declared(exported: Exported, tmp_path: Path) -> None:
+def test_classify_names_fill_that_nobody_declared(
+    exported: Exported, tmp_path: Path, hytas: Run
+) -> None:
     cube = exported.scene.cube.copy()
     cube[:, :2] = 65535
     savemat(tmp_path / "filled.mat", {"cube": cube})
@@ -81,7 +77,9 @@ def test_classify_names_fill_that_nobody_declared(exported: Exported, tmp_path: 
     assert "note" not in hytas(*command, "--nodata", 65535).stdout
 
 
-def test_classify_refuses_in_one_line(exported: Exported, scene: Path, tmp_path: Path) -> None:
+def test_classify_refuses_in_one_line(
+    exported: Exported, scene: Path, tmp_path: Path, hytas: Run
+) -> None:
     other = tmp_path / "other.mat"
     savemat(other, {"cube": np.zeros((8, 9, 30), np.uint16) + 1})
     out = tmp_path / "map.png"
@@ -101,7 +99,7 @@ def test_classify_refuses_in_one_line(exported: Exported, scene: Path, tmp_path:
 
 
 def test_labels_without_data_cost_only_the_accuracy(
-    exported: Exported, scene: Path, tmp_path: Path
+    exported: Exported, scene: Path, tmp_path: Path, hytas: Run
 ) -> None:
     cube = exported.scene.cube.copy()
     cube[:5] = 65535
@@ -118,7 +116,7 @@ def test_labels_without_data_cost_only_the_accuracy(
 
 
 def test_inspect_a_model_a_scene_and_a_folder(
-    exported: Exported, scene: Path, tmp_path: Path
+    exported: Exported, scene: Path, tmp_path: Path, hytas: Run
 ) -> None:
     model = json.loads(hytas("inspect", exported.onnx, "--json").stdout)
     assert model["input"] == "patches (N, 5, 5, 24) uint16"
@@ -141,7 +139,7 @@ def test_inspect_a_model_a_scene_and_a_folder(
     assert folder["files"] == {"metrics.json": 11}
 
 
-def test_doctor_always_answers() -> None:
+def test_doctor_always_answers(hytas: Run) -> None:
     done = hytas("doctor", "--json")
     assert done.returncode == 0
     found = json.loads(done.stdout)
@@ -161,7 +159,9 @@ def test_doctor_tells_of_two_runtimes(monkeypatch: pytest.MonkeyPatch) -> None:
     assert any("overwrite each other" in problem for problem in found["problems"])
 
 
-def test_classify_draws_what_it_confuses(exported: Exported, scene: Path, tmp_path: Path) -> None:
+def test_classify_draws_what_it_confuses(
+    exported: Exported, scene: Path, tmp_path: Path, hytas: Run
+) -> None:
     picture, truth = tmp_path / "confusion.svg", scene.with_name("gt.mat")
     arguments = ["classify", exported.onnx, scene, "--out", tmp_path / "map.npy"]
     done = hytas(*arguments, "--labels", truth, "--confusion", picture)
@@ -241,7 +241,7 @@ def test_classify_on_the_map_grid_of_a_product(exported: Exported, tmp_path: Pat
     ("out", "words"), [("map.png", "must end in .tif"), ("map.tif", "has no lookup table")]
 )
 def test_classify_refuses_a_grid_that_is_not_there(
-    exported: Exported, scene: Path, tmp_path: Path, out: str, words: str
+    exported: Exported, scene: Path, tmp_path: Path, out: str, words: str, hytas: Run
 ) -> None:
     done = hytas("classify", exported.onnx, scene, "--ortho", "--out", tmp_path / out)
     assert done.returncode == 2

@@ -19,6 +19,7 @@ import tifffile
 from click.testing import CliRunner
 from small_model import Exported, small_scene
 
+from commands import Run
 from hytas.cli.classify import classify
 from hytas.data import Geo
 from hytas.deploy import ClassMap, DeployedModel, classify_scene
@@ -30,11 +31,6 @@ from hytas.errors import InputError
 
 RUN = "from hytas.cli.main import run; run()"
 MAP_INFO = "UTM, 1, 1, 500000.0, 4100000.0, 30.0, 30.0, 33, North, WGS-84, units=Meters"
-
-
-def hytas(*arguments: object) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-c", RUN, *map(str, arguments)]
-    return subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
 
 
 def write_cube(path: Path, cube: np.ndarray, interleave: str, order: str) -> Path:
@@ -69,7 +65,7 @@ def holed(cube: np.ndarray) -> np.ndarray:
     ("interleave", "order"), [("bsq", "<"), ("bil", ">"), ("bip", "<"), ("bsq", ">")]
 )
 def test_envi_cubes_of_every_layout(
-    exported: Exported, expected: Any, tmp_path: Path, interleave: str, order: str
+    exported: Exported, expected: Any, tmp_path: Path, interleave: str, order: str, hytas: Run
 ) -> None:
     scene = write_cube(tmp_path / "scene", holed(exported.scene.cube), interleave, order)
     done = hytas("classify", exported.onnx, scene, "--out", tmp_path / "map.npy", "--tile-rows", 5)
@@ -126,7 +122,7 @@ def test_envi_classification_as_spectral_reads_it(
 
 
 def test_from_envi_to_geotiff_on_the_command_line(
-    exported: Exported, expected: Any, tmp_path: Path
+    exported: Exported, expected: Any, tmp_path: Path, hytas: Run
 ) -> None:
     scene = write_cube(tmp_path / "scene", holed(exported.scene.cube), "bil", "<")
     sure = tmp_path / "sure.hdr"
@@ -146,7 +142,9 @@ def test_unused_numbers_get_names_of_their_own(exported: Exported) -> None:
     assert names[:6] == ["none", "unused 1", "unused 2", "grass", "gravel", "unused 5"]
 
 
-def test_a_killed_run_goes_on_and_ends_the_same(exported: Exported, tmp_path: Path) -> None:
+def test_a_killed_run_goes_on_and_ends_the_same(
+    exported: Exported, tmp_path: Path, hytas: Run
+) -> None:
     cube = small_scene("uint16", height=400, width=40).cube
     scene = write_cube(tmp_path / "scene", cube, "bip", "<")
     arguments = ["classify", exported.onnx, scene, "--tile-rows", 8, "--threads", 1, "--json"]
@@ -279,7 +277,7 @@ def test_labels_of_other_classes_are_refused_before_the_work(
     assert "labels: classes 77 in the map; the model knows 3, 4, 9, 200" in str(done.exception)
 
 
-def test_a_truncated_cube_is_refused(exported: Exported, tmp_path: Path) -> None:
+def test_a_truncated_cube_is_refused(exported: Exported, tmp_path: Path, hytas: Run) -> None:
     scene = write_cube(tmp_path / "scene", exported.scene.cube, "bsq", "<")
     data = scene.with_suffix(".img")
     data.write_bytes(data.read_bytes()[:-100])

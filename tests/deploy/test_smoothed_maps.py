@@ -8,8 +8,9 @@ import numpy as np
 import onnx
 import pytest
 from small_model import Exported
-from test_rasters import hytas, write_cube
+from test_rasters import write_cube
 
+from commands import Run
 from hytas.data import Preprocessing
 from hytas.deploy import DeployedModel, classify_scene, classify_strips
 from hytas.deploy.smoothing import Row, guided_rows
@@ -42,7 +43,9 @@ def at_once(exported: Exported, cube: np.ndarray) -> np.ndarray:
     chances = chances.reshape(*valid.shape, -1)
     guide = [smoothing.guide(scaling.apply(row)) for row in terms]
     rows = (Row(*values) for values in zip(chances, guide, valid, strict=True))
-    return np.stack(list(guided_rows(rows, smoothing.radius, smoothing.eps)))
+    plain = np.stack(list(guided_rows(rows, smoothing.radius, smoothing.eps))).astype(np.float64)
+    powers = plain ** (1 / smoothing.temperature)
+    return powers / np.maximum(powers.sum(axis=2, keepdims=True), 1e-300)
 
 
 def test_a_smoothed_map_is_that_of_the_filter_at_once(
@@ -130,7 +133,7 @@ def with_choice(exported: Exported, path: Path, method: str | None) -> Path:
     return path
 
 
-def test_the_card_decides_unless_asked(exported: Exported, tmp_path: Path) -> None:
+def test_the_card_decides_unless_asked(exported: Exported, tmp_path: Path, hytas: Run) -> None:
     scene = write_cube(tmp_path / "scene", exported.scene.cube, "bip", "<")
     maps = {}
     for name, method, asked in (

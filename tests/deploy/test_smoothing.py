@@ -67,6 +67,16 @@ def test_the_filter_is_the_mean_of_local_regressions(height: int, width: int, ra
     assert found.min() >= 0
 
 
+def test_a_temperature_divides_the_logarithms() -> None:
+    p, guide, valid = example(6, 7)
+    rows = [Row(*values) for values in zip(p, guide, valid, strict=True)]
+    plain = np.stack(list(guided_rows(rows, 2, 0.01))).astype(np.float64)
+    found = np.stack(list(guided_rows(rows, 2, 0.01, 0.5)))
+    expected = plain**2 / (plain**2).sum(axis=2, keepdims=True)
+    assert np.abs(found - expected).max() < 1e-6
+    assert np.array_equal(found.argmax(axis=2), plain.argmax(axis=2))
+
+
 @pytest.mark.parametrize("share", [0.3, 0.8, 1.0])
 def test_pixels_without_data_do_not_leak(share: float) -> None:
     p, guide, valid = example(8, 9)
@@ -157,6 +167,7 @@ def test_a_scene_without_contrast_has_a_constant_guide(value: float) -> None:
         ({"offset": [0, 0]}, "directions must be 3 x 2, offset 3"),
         ({"directions": None}, "directions must be 3 x 2"),
         ({"eps": None}, "not readable"),
+        ({"temperature": 0.0}, "temperature 0.0 must be finite and at least 0.01"),
     ],
 )
 def test_broken_metadata_are_refused(change: dict[str, object], words: str) -> None:

@@ -1,7 +1,7 @@
 """A small model on a small scene, exported once for all tests."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -106,6 +106,7 @@ def small_model(
             parameter.mul_(3.0)
     model = SensorModel(network, preprocessing).eval()
     smoothing = Smoothing.fit(scene.cube, preprocessing, scene.nodata)
+    smoothing = replace(smoothing, temperature=0.6)
     return model, describe(scene, preprocessing, architecture, shape, smoothing=smoothing.to_dict())
 
 

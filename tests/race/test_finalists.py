@@ -20,7 +20,7 @@ def test_finalists_are_of_every_kind_and_width() -> None:
     assert [item.id for item in diverse(ranked, 9)] == [0, 1, 2, 3, 4]
 
 
-def test_every_value_of_a_gene_that_is_no_size_has_its_share() -> None:
+def test_values_and_pairs_of_values_have_their_share() -> None:
     ranked = [
         evaluation(place, embed_dim=place, tokens=tokens, patch=patch)
         for place, (tokens, patch) in enumerate(
@@ -28,6 +28,17 @@ def test_every_value_of_a_gene_that_is_no_size_has_its_share() -> None:
         )
     ]
     assert [found.id for found in diverse(ranked, 2)] == [0, 7]
-    # Of eight, six are band tokens and six of patch 7: two of four have another value.
-    assert [found.id for found in diverse(ranked, 4)] == [0, 1, 2, 7]
-    assert [found.id for found in diverse(ranked, 6)] == [0, 1, 2, 3, 5, 7]
+    # Band tokens with patch 7 come first, and again when each other pair has one.
+    assert [found.id for found in diverse(ranked, 3)] == [0, 1, 7]
+    assert [found.id for found in diverse(ranked, 5)] == [0, 1, 5, 6, 7]
+    assert [found.id for found in diverse(ranked, 7)] == [0, 1, 2, 3, 5, 6, 7]
+
+
+def test_genes_that_do_nothing_and_depths_have_no_share() -> None:
+    rows = [("none", 0), ("attention", 0), ("attention", 1), ("attention", 2), ("none", 2)]
+    ranked = [
+        evaluation(place, tokens="pixel", patch=7, pixel_mixer=mixer, pixel_depth=depth)
+        for place, (mixer, depth) in enumerate(rows)
+    ]
+    # Without a layer there is no mixer; after the first, "attention" and "none" come once each.
+    assert [found.id for found in diverse(ranked, 3)] == [0, 2, 4]

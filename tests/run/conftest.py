@@ -1,23 +1,11 @@
-"""What the tests of runs share: reference methods that fit at once."""
+"""Three scenes of one sensor, and a run on two of them."""
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from three_scenes import config, saved
 
-from hytas.references import classical
 from hytas.run import run_pipeline
-
-
-@pytest.fixture(scope="package", autouse=True)
-def quick_references() -> Iterator[None]:
-    """A small forest, and an SVM that chooses among two widths."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(classical, "TREES", 10)
-        patch.setattr(classical, "COSTS", (100.0,))
-        patch.setattr(classical, "WIDTHS", (0.25, 1.0))
-        yield
 
 
 @pytest.fixture(scope="session")
@@ -29,7 +17,7 @@ def three_scenes(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return found
 
 
-@pytest.fixture(scope="package")
+@pytest.fixture(scope="session")
 def run_of_three(three_scenes: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder of a run that learnt from two of them."""
     out = tmp_path_factory.mktemp("runs") / "run"

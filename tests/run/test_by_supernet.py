@@ -11,8 +11,8 @@ from hytas._engine import builtin_space_text
 from hytas.data import Scene, scene_from_arrays
 from hytas.errors import InputError
 from hytas.run import RunConfig, run_pipeline
-from hytas.run.by_supernet import kind_of
 from hytas.run.folder import read_json
+from hytas.run.supernets.strategy import kind_of
 from hytas.search import EvaluationStore
 from hytas.spaces import open_space
 from hytas.spaces.narrowing import with_values
@@ -72,7 +72,7 @@ def test_interrupted_equals_uninterrupted(
     scene: Scene, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("hytas.train.loop.CHECKPOINT_SECONDS", 0.0)
-    from hytas.run.report import Silent
+    from hytas.run.progress import Silent
 
     class Killer(Silent):
         def epoch(self, epoch: Epoch) -> None:

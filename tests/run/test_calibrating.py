@@ -11,8 +11,9 @@ import pytest
 from hytas.data import Scene, make_split, scene_from_arrays
 from hytas.deploy import DeployedModel
 from hytas.errors import InputError
-from hytas.run import SILENT, RunConfig, RunFolder, calibrating, run_pipeline, training
+from hytas.run import SILENT, RunConfig, RunFolder, run_pipeline
 from hytas.run.context import open_run, prepare
+from hytas.run.fitting import calibrating, training
 from hytas.run.stages import CHOOSING, TRAIN, run_stages
 from hytas.run.weights import load_weights
 from hytas.train import Recipe

@@ -11,8 +11,8 @@ from hytas.data import Scene, make_split, scene_from_arrays
 from hytas.deploy import DeployedModel, classify_scene
 from hytas.errors import InputError
 from hytas.run import RunConfig, run_pipeline
+from hytas.run.fitting.smoothing import Judged, choose_smoothing, judge_smoothing
 from hytas.run.prepared import prepare_scene
-from hytas.run.smoothing import choose_smoothing, count_right
 from hytas.train import LabelledPixels, Recipe
 
 CONFIG = RunConfig(
@@ -49,7 +49,11 @@ def scene() -> Scene:
     ],
 )
 def test_what_is_chosen(asked: str, counts: tuple[int, int, int], method: str, words: str) -> None:
-    choice = choose_smoothing(asked, np.array(counts))
+    pixels, raw, smoothed = counts
+    right = np.arange(pixels) < smoothed
+    chances = np.where(right[:, None], [0.4, 0.6], [0.6, 0.4]).astype(np.float32).reshape(-1, 2)
+    judged = Judged(np.ones(pixels, int), (np.arange(pixels) < raw).astype(int), chances)
+    choice = choose_smoothing(asked, judged)
     assert choice.method == method
     assert words in choice.describe()
 
@@ -80,15 +84,18 @@ def test_speckle_of_a_network_is_counted_and_no_label_around_is_read(scene: Scen
         return answers[pixels.pixels]
 
     held_out = np.union1d(held_out, data.split.train)  # more of them: the test is of the counting
-    pixels, raw, smoothed = count_right(data, held_out, logits)
-    assert pixels == len(held_out)
-    assert raw == (answers.argmax(axis=1) == scene.labels.ravel() - 1)[held_out].sum()
-    assert smoothed > raw
+    judged = judge_smoothing(data, held_out, logits)
+    assert np.array_equal(judged.raw, answers.argmax(axis=1)[held_out])
+    assert np.array_equal(judged.targets, scene.labels.ravel()[held_out] - 1)
+    assert judged.accuracies is not None
+    assert judged.accuracies[1] > judged.accuracies[0]
     poisoned = scene.labels.copy()
     test = np.setdiff1d(np.arange(scene.labels.size), held_out)
     poisoned.flat[test] = 1 + poisoned.flat[test] % 3
     other = prepare_scene(CONFIG, replace(scene, labels=poisoned), data.split)
-    assert count_right(other, held_out, logits).tolist() == [pixels, raw, smoothed]
+    again = judge_smoothing(other, held_out, logits)
+    assert np.array_equal(again.raw, judged.raw)
+    assert np.array_equal(again.smoothed, judged.smoothed)
     # Only what smoothing reads around the judged pixels is classified.
     rows, columns = np.divmod(np.setdiff1d(asked[0], held_out), 24)
     near = [
@@ -99,11 +106,26 @@ def test_speckle_of_a_network_is_counted_and_no_label_around_is_read(scene: Scen
 
 
 def test_many_pixels_are_judged_on_some(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("hytas.run.smoothing.MOST_NEIGHBOURS", 200)
+    monkeypatch.setattr("hytas.run.fitting.smoothing.MOST_NEIGHBOURS", 200)
     data = prepare_scene(CONFIG, scene)
     answers = speckled(scene, 0.3)
-    pixels, _, _ = count_right(data, data.split.test, lambda given: answers[given.pixels])
-    assert 0 < pixels <= 20
+    judged = judge_smoothing(data, data.split.test, lambda given: answers[given.pixels])
+    assert 0 < len(judged.targets) <= 20
+
+
+def test_smoothed_probabilities_are_as_sure_as_they_are_right() -> None:
+    """Means over a window say .6 where 19 of 20 are right."""
+    generator = np.random.default_rng(3)
+    targets = generator.integers(0, 3, 400)
+    shown = np.where(generator.random(400) < 0.95, targets, (targets + 1) % 3)
+    chances = np.full((400, 3), 0.2, np.float32)
+    chances[np.arange(400), shown] = 0.6
+    choice = choose_smoothing("guided", Judged(targets, shown, chances))
+    assert choice.temperature < 0.5
+    assert choice.ECE_before == pytest.approx((shown == targets).mean() - 0.6, abs=1e-6)
+    assert choice.ECE_after is not None
+    assert choice.ECE_after < 0.01
+    assert choose_smoothing("guided", Judged(targets[:9], shown[:9], chances[:9])).temperature == 1
 
 
 @pytest.mark.parametrize("smooth", ["auto", "guided"])
@@ -122,6 +144,7 @@ def test_a_run_says_and_ships_the_choice(smooth: str, scene: Scene, tmp_path: Pa
     deployed = DeployedModel.load(tmp_path / "run" / "model.onnx", "cpu")
     assert deployed.smoothing is not None
     assert deployed.smoothing.method == choice["method"]
+    assert deployed.smoothing.temperature == choice["temperature"] != 1
     labels = classify_scene(deployed, scene.cube, smooth="guided").labels
     test = make_split(scene, config.split, seed=0, patch_size=3).test
     right = (labels == np.asarray(scene.class_ids)[scene.labels - 1]).flat[test].mean()

@@ -13,9 +13,10 @@ from hytas.cli.summary import print_outcome
 from hytas.data import Scene, make_split, scene_from_arrays
 from hytas.errors import InputError
 from hytas.references import ReferenceSettings, Results, bounded_split, run_references
-from hytas.run import RunConfig, comparing, export_run, run_pipeline
+from hytas.run import RunConfig, export_run, run_pipeline
 from hytas.run.context import open_run
-from hytas.run.report import SILENT, Silent
+from hytas.run.delivering import comparing
+from hytas.run.progress import SILENT, Silent
 from hytas.train import Recipe
 
 CONFIG = RunConfig(

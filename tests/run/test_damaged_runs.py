@@ -18,7 +18,7 @@ from hytas.data import Scene, scene_from_arrays
 from hytas.errors import InputError
 from hytas.manifest import Manifest
 from hytas.run import Outcome, RunConfig, export_run, run_pipeline
-from hytas.run.report import Silent
+from hytas.run.progress import Silent
 from hytas.run.weights import load_weights
 from hytas.tensors import read_tensors
 from hytas.train import Recipe

@@ -60,7 +60,7 @@ class KillError(Exception):
 def test_a_space_evolves_the_same_after_an_interruption(
     config: RunConfig, scene: Scene, tmp_path: Path
 ) -> None:
-    from hytas.run.report import Silent
+    from hytas.run.progress import Silent
 
     class Killer(Silent):
         left = 3

@@ -17,10 +17,11 @@ from hytas.errors import InputError
 from hytas.export import FORMATS
 from hytas.manifest import Manifest
 from hytas.models import count_parameters
-from hytas.run import RunConfig, RunFolder, export_run, run_pipeline, training
+from hytas.run import RunConfig, RunFolder, export_run, run_pipeline
 from hytas.run.context import prepare
+from hytas.run.fitting import training
 from hytas.run.folder import LEFTOVER
-from hytas.run.report import Silent
+from hytas.run.progress import Silent
 from hytas.search import EvaluationStore
 from hytas.train import DivergedError, Recipe
 
@@ -240,38 +241,38 @@ TRAINED = replace(SEARCH_ONLY, proxy="params", recipe=Recipe(epochs=2), validati
 
 
 def test_seeds_report_the_spread_and_the_first_ships(scene: Scene, tmp_path: Path) -> None:
-    alone = run_pipeline(TRAINED, scene, tmp_path / "alone", device="cpu")
+    alone = run_pipeline(TRAINED, scene, tmp_path / "run", device="cpu")
     assert alone.metrics is not None
     assert "seeds" not in alone.metrics
-    outcome = run_pipeline(replace(TRAINED, seeds=3), scene, tmp_path / "three", device="cpu")
+    before = (tmp_path / "run" / "weights.safetensors").read_bytes()
+    outcome = run_pipeline(replace(TRAINED, seeds=3), scene, tmp_path / "run", device="cpu")
     assert outcome.metrics is not None
+    assert (tmp_path / "run" / "weights.safetensors").read_bytes() == before
     assert outcome.metrics["test"] == alone.metrics["test"]
     found = outcome.metrics["seeds"]
     assert found["of"] == [0, 1, 2]
     assert outcome.to_dict()["seeds"] == found
     each = [outcome.metrics["test"]["OA"]]
     for seed in (1, 2):
-        inner = tmp_path / "three" / f"seed-{seed}"
+        inner = tmp_path / "run" / f"seed-{seed}"
         each.append(json.loads((inner / "metrics.json").read_text())["test"]["OA"])
         assert (inner / "model.onnx").exists()
     assert found["OA"]["values"] == each
     assert found["OA"]["mean"] == pytest.approx(np.mean(each))
     assert found["OA"]["std"] == pytest.approx(np.std(each, ddof=1))
     assert set(found["per_class"]) == set(outcome.metrics["test"]["per_class"])
-    with EvaluationStore(tmp_path / "three" / "evaluations.sqlite") as store:
+    with EvaluationStore(tmp_path / "run" / "evaluations.sqlite") as store:
         trained = store.final_trainings()
     assert [(item.seed, item.test_oa) for item in trained] == list(enumerate(each))
     split = outcome.metrics["split"]
     for item in trained:
         assert item.architecture == outcome.architecture
         assert (item.epochs, item.pixels) == (2, split["train"] + split["validation"])
-    # More seeds later go on from those there are.
-    before = (tmp_path / "alone" / "weights.safetensors").read_bytes()
-    more = run_pipeline(replace(TRAINED, seeds=2), scene, tmp_path / "alone", device="cpu")
-    assert more.metrics is not None
-    assert more.metrics["seeds"]["OA"]["values"] == each[:2]
-    assert (tmp_path / "alone" / "weights.safetensors").read_bytes() == before
-    fewer = run_pipeline(TRAINED, scene, tmp_path / "alone", device="cpu")
+    # Fewer seeds later take those there are.
+    two = run_pipeline(replace(TRAINED, seeds=2), scene, tmp_path / "run", device="cpu")
+    assert two.metrics is not None
+    assert two.metrics["seeds"]["OA"]["values"] == each[:2]
+    fewer = run_pipeline(TRAINED, scene, tmp_path / "run", device="cpu")
     assert fewer.metrics is not None
     assert "seeds" not in fewer.metrics
 

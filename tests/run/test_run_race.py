@@ -22,9 +22,9 @@ from hytas.race import (
     rung_results,
 )
 from hytas.run import SILENT, RunConfig, run_pipeline
+from hytas.run.choosing.searching import finalist_count, first_steps, race_task
 from hytas.run.context import open_run, prepare
-from hytas.run.report import Silent
-from hytas.run.searching import finalist_count, first_steps, race_task
+from hytas.run.progress import Silent
 from hytas.run.stages import CHOOSING, TRAIN, run_stages
 from hytas.search import Evaluation, EvaluationStore, Training
 from hytas.train import Recipe

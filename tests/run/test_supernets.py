@@ -24,7 +24,7 @@ from hytas.run import (
     train_supernet,
 )
 from hytas.run.folder import read_json
-from hytas.run.subnet_ranks import RIVALS
+from hytas.run.supernets.subnet_ranks import RIVALS
 from hytas.run.weights import load_weights
 from hytas.search import EvaluationStore
 from hytas.search.correlation import spearman

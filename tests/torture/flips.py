@@ -26,7 +26,7 @@ from hytas.deploy import DeployedModel, classify_scene
 from hytas.errors import InputError
 from hytas.run import RunConfig, export_run, run_pipeline
 from hytas.run.context import open_run
-from hytas.run.report import Silent
+from hytas.run.progress import Silent
 from hytas.run.stages import CHOOSING, TRAIN, mend, run_stages
 from hytas.run.weights import load_weights
 from hytas.train import Recipe, loop

@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from hytas.cli.options import json_option
 from hytas.cli.progress import echo
 from hytas.errors import InputError
 
@@ -45,7 +46,7 @@ def analyse() -> None:
 )
 @click.option("--score-column", multiple=True, help="Another column that holds a score.")
 @click.option("--ignore-column", multiple=True, help="Another column to ignore.")
-@click.option("--json", "as_json", is_flag=True, help="Print all figures as JSON.")
+@json_option
 def ranking(
     tables: tuple[Path, ...],
     more: tuple[Path, ...],

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from hytas.cli.options import MOST_THREADS
+from hytas.cli import options
 from hytas.cli.progress import bar, echo
 from hytas.errors import InputError
 from hytas.files import check_folder
@@ -70,7 +70,7 @@ def _numbers(text: str, argument: str, most: int | None = None) -> list[int]:
     type=click.Path(path_type=Path),
     help="Compare what an existing latency table predicts for MODEL with what is measured.",
 )
-@click.option("--json", "as_json", is_flag=True, help="Print the figures as JSON.")
+@options.json_option
 def bench(
     model: Path,
     batch: str,
@@ -100,7 +100,7 @@ def bench(
     choose(provider)
     grid: dict[str, Any] = {
         "providers": working_providers() if provider == "auto" else [provider],
-        "threads": _numbers(threads, "threads", MOST_THREADS),
+        "threads": _numbers(threads, "threads", options.MOST_THREADS),
         "batches": _numbers(batch, "batch", MOST_BATCH),
         "seconds": seconds,
     }

@@ -75,7 +75,7 @@ if TYPE_CHECKING:
     type=click.IntRange(min=1),
     help="Rows to classify at a time; the map is the same.",
 )
-@click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
+@options.json_option
 def classify(
     model: Path,
     scene: Path,

@@ -9,6 +9,8 @@ from typing import Any
 
 import click
 
+from hytas.cli.options import json_option
+
 REQUIRED = (
     *("hytas", "torch", "numpy", "scipy", "scikit-learn", "h5py", "onnx", "onnxscript"),
     *("safetensors", "matplotlib", "click", "rich"),
@@ -17,7 +19,7 @@ OPTIONAL = ("onnxruntime", "onnxruntime-gpu", "spectral", "tifffile", "rasterio"
 
 
 @click.command()
-@click.option("--json", "as_json", is_flag=True, help="Print the findings as JSON.")
+@json_option
 def doctor(as_json: bool) -> None:
     """Report what this machine and this installation can do."""
     found: dict[str, Any] = {

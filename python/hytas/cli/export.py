@@ -47,20 +47,16 @@ def export(run: str, moved: dict[str, Any], formats: str, force: bool, as_json: 
     scene = config.load_scene()
     if not RunFolder(run).weights.exists():
         raise InputError(f"{run}: holds no trained weights; run `hytas train {run}` first")
-    console = Console()
-    try:
-        with options.run_argument():
-            outcome, further = export_run(
-                config,
-                scene,
-                run,
-                formats=names,
-                force=force,
-                report=console,
-                command=options.command_line(),
-            )
-    finally:
-        console.close()
+    with Console() as console, options.run_argument():
+        outcome, further = export_run(
+            config,
+            scene,
+            run,
+            formats=names,
+            force=force,
+            report=console,
+            command=options.command_line(),
+        )
     outcome = replace(outcome, architecture=_as_written(run, outcome))
     if as_json:
         echo(json.dumps({**outcome.to_dict(), "further": further}, indent=1))

@@ -27,7 +27,7 @@ Finding = dict[str, Any]
 @options.unlabelled_option
 @options.zero_option
 @options.nodata_option
-@click.option("--json", "as_json", is_flag=True, help="Print the findings as JSON.")
+@options.json_option
 def inspect(path: Path, as_json: bool, **reading: Any) -> None:
     """Describe PATH: a scene, an exported model or a run folder."""
     if str(path) != "synthetic" and not path.exists():

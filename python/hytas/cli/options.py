@@ -11,6 +11,7 @@ import click
 
 from hytas.errors import InputError
 from hytas.settings import plain_if_one
+from hytas.spaces import DEFAULT_SPACE
 
 if TYPE_CHECKING:
     from hytas.train import Recipe
@@ -292,6 +293,11 @@ def smooth_option(
     )
 
 
+def recipe_option(help_text: str) -> Callable[[Command], Command]:
+    """--recipe, which may be repeated: settings and presets, for `recipe_of`."""
+    return click.option("--recipe", multiple=True, metavar="NAME=VALUE", help=help_text)
+
+
 training_options = _together(
     click.option(
         "--epochs",
@@ -320,19 +326,24 @@ training_options = _together(
         show_default=True,
         help="Number of final trainings, for mean and standard deviation. The first is exported.",
     ),
-    click.option(
-        "--recipe",
-        multiple=True,
-        metavar="NAME=VALUE",
-        help="Setting of the race and the final training, such as mixup=0.4 or class_weights=1; "
+    recipe_option(
+        "Setting of the race and the final training, such as mixup=0.4 or class_weights=1; "
         "or a preset of augmentation: plain, light or full. Repeatable: of several presets, the "
-        "race finds the best.  [default: full and plain; without a race, full]",
+        "race finds the best.  [default: full and plain; without a race, full]"
     ),
     smooth_option(("auto", "guided", "none"), "by validation pixels", "auto"),
 )
 
 supernet_option = click.option(
     "--supernet", help="File of a trained supernet, for the proxy `inherited`."
+)
+
+uniform_option = functools.partial(
+    click.option,
+    "--uniform",
+    type=click.Choice(["architectures", "choices"]),
+    show_default=True,
+    help="Draw every architecture with the same probability, or every choice of a gene.",
 )
 
 seed_option = click.option(
@@ -358,6 +369,11 @@ def budgets_option(help_text: str) -> Callable[[Command], Command]:
         required=True,
         help=help_text,
     )
+
+
+def space_option(help_text: str) -> Callable[[Command], Command]:
+    """--space, a built-in space or the path of a space file."""
+    return click.option("--space", default=DEFAULT_SPACE, show_default=True, help=help_text)
 
 
 json_option = click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")

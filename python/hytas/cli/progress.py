@@ -4,6 +4,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import Self
 
 import click
 
@@ -25,6 +26,12 @@ class Live:
         self._shown = False
         self._last = 0.0
         self._work = ""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
 
     def line(self, text: str) -> None:
         """Print a fact on a line of its own."""

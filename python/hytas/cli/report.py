@@ -38,11 +38,8 @@ def report(runs: tuple[str, ...], out: Path, moved: dict[str, Any]) -> None:
         raise InputError(f"out: {out} is a folder, a file name needed")
     check_folder(out, "out")
     from hytas.cli.console import Console
-    from hytas.run.reporting import report_runs
+    from hytas.run.delivering.reporting import report_runs
 
-    console = Console()
-    try:
+    with Console() as console:
         report_runs(runs, out, moved=moved, report=console)
-    finally:
-        console.close()
     echo(f"written   {out} ({out.stat().st_size / 1e6:.2f} MB)")

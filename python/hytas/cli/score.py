@@ -117,7 +117,7 @@ def _inherited(
     if config.supernet is None:
         return None
     from hytas.run.context import RunContext
-    from hytas.run.sharing import inherited_score
+    from hytas.run.supernets.sharing import inherited_score
     from hytas.spaces import open_space, space_of
 
     space, _ = open_space(space_of(architectures[0]), offered=data.shape.variables())

@@ -16,7 +16,6 @@ from hytas.cli.config_file import (
 )
 from hytas.cli.config_file import write_config as save_config
 from hytas.errors import InputError
-from hytas.spaces import DEFAULT_SPACE
 
 if TYPE_CHECKING:
     from hytas.cli.console import Console
@@ -41,12 +40,7 @@ STRATEGIES = {name: facts for name, facts in strategies().items() if not facts["
     show_default=True,
     help="Training-free score. With several, all are recorded and the first one leads the search.",
 )
-@click.option(
-    "--space",
-    default=DEFAULT_SPACE,
-    show_default=True,
-    help="Search space. `hytas` is the paper's space, with one token for each band.",
-)
+@options.space_option("Search space. `hytas` is the paper's space, with one token for each band.")
 @click.option("--out", help="Folder of the run.  [default: runs/NAME-BUDGET]")
 @click.option("--population", type=int, help="Candidates in a generation.  [default: 50]")
 @click.option("--generations", type=int, help="Number of generations.  [default: 20]")
@@ -147,13 +141,11 @@ def _run(
 
     scene = config.load_scene()
     folder = out or f"runs/{scene.name}-{str(config.budget).replace(',', '-').replace('/', '-')}"
-    try:
+    with console:
         command = options.command_line()
         outcome = run_pipeline(
             config, scene, folder, device=device, report=console, command=command
         )
-    finally:
-        console.close()
     if as_json:
         click.echo(json.dumps(outcome.to_dict(), indent=1))
     else:

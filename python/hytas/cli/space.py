@@ -9,7 +9,6 @@ import click
 
 from hytas.cli import options
 from hytas.errors import InputError
-from hytas.spaces import DEFAULT_SPACE
 
 if TYPE_CHECKING:
     from hytas._engine import SearchSpace
@@ -41,25 +40,18 @@ def _chosen(variables: tuple[tuple[str, int], ...]) -> dict[str, int]:
     return chosen
 
 
+variables_option = click.option(
+    "--variable",
+    "variables",
+    type=VariableType(),
+    multiple=True,
+    help="A variable of the space, such as bands=103; repeatable.",
+)
+
+
 def _space_options(command: Command) -> Command:
     """Add the options --space and --variable."""
-    for option in (
-        click.option(
-            "--variable",
-            "variables",
-            type=VariableType(),
-            multiple=True,
-            help="A variable of the space, such as bands=103; repeatable.",
-        ),
-        click.option(
-            "--space",
-            default=DEFAULT_SPACE,
-            show_default=True,
-            help="A built-in space, or a space file.",
-        ),
-    ):
-        command = option(command)
-    return command
+    return options.space_option("A built-in space, or a space file.")(variables_option(command))
 
 
 budget_option = click.option(
@@ -86,7 +78,7 @@ def _description(space: "SearchSpace") -> dict[str, Any]:
 
 
 @space.command("list")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@options.json_option
 def list_spaces(as_json: bool) -> None:
     """List the built-in spaces with their numbers of architectures."""
     from hytas._engine import SearchSpace, builtin_spaces
@@ -106,7 +98,7 @@ def list_spaces(as_json: bool) -> None:
 @space.command()
 @_space_options
 @budget_option
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@options.json_option
 def count(
     space: str, budget: tuple[str, ...], variables: tuple[tuple[str, int], ...], as_json: bool
 ) -> None:
@@ -155,13 +147,7 @@ def _size(space: "SearchSpace") -> int | None:
     "-n", "number", type=click.IntRange(1, 10**7), default=1, show_default=True, help="How many."
 )
 @click.option("--seed", type=click.IntRange(0, 2**64 - 1), default=0, show_default=True)
-@click.option(
-    "--uniform",
-    type=click.Choice(["architectures", "choices"]),
-    default="architectures",
-    show_default=True,
-    help="Draw every architecture with the same probability, or every choice of a gene.",
-)
+@options.uniform_option(default="architectures")
 def sample(
     space: str,
     budget: tuple[str, ...],
@@ -191,20 +177,14 @@ def sample(
 @space.command()
 @click.argument("architecture", type=click.File(encoding="utf-8"))
 @click.option("--space", help="A built-in space, or a space file.  [default: the architecture's]")
-@click.option(
-    "--variable",
-    "variables",
-    type=VariableType(),
-    multiple=True,
-    help="A variable of the space, such as bands=103; repeatable.",
-)
+@variables_option
 @click.option(
     "--table",
     "tables",
     multiple=True,
     help="A latency table, for the latency as one more cost; repeatable.",
 )
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@options.json_option
 def cost(
     architecture: Any,
     space: str | None,
@@ -241,7 +221,7 @@ def cost(
 @space.command()
 @options.budgets_option("The constraint: only subnets inside it count.")
 @options.scene_options(required=False)
-@click.option("--space", default=DEFAULT_SPACE, show_default=True, help="Space to begin with.")
+@options.space_option("Space to begin with.")
 @click.option("--out", required=True, help="Space file to write; its rounds lie beside it.")
 @click.option("--steps", type=int, default=3, show_default=True, help="Rounds at most.")
 @click.option(
@@ -294,8 +274,7 @@ def evolve(
         presets="full",
         **options.absolute_paths(settings),
     )
-    console = Console()
-    try:
+    with Console() as console:
         found = evolve_space(
             config,
             config.load_scene(),
@@ -305,8 +284,6 @@ def evolve(
             device=device,
             report=console,
         )
-    finally:
-        console.close()
     click.echo(f"{'space':<24} {'E':>7} {'T':>7}")
     rows = [(config.space, found.before), (out, found.after)]
     rows += [("pruned at random", found.at_random)] if found.at_random else []

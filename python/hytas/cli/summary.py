@@ -7,7 +7,7 @@ from typing import Any
 from hytas.cli.progress import echo
 from hytas.pictures import font_note
 from hytas.run import Outcome, describe_architecture
-from hytas.run.smoothing import SmoothingChoice
+from hytas.run.fitting.smoothing import SmoothingChoice
 
 
 def print_outcome(outcome: Outcome, data: str) -> None:

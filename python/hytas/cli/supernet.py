@@ -8,7 +8,7 @@ import click
 
 from hytas.cli import options
 from hytas.cli.progress import echo
-from hytas.spaces import DEFAULT_SPACE
+from hytas.errors import InputError
 
 if TYPE_CHECKING:
     from hytas.run import Member
@@ -26,11 +26,8 @@ def supernet() -> None:
     "The range that subnets are drawn from: 20K..500K-params; repeat for several."
 )
 @options.scene_options(required=False)
-@click.option(
-    "--space",
-    default=DEFAULT_SPACE,
-    show_default=True,
-    help="Search space, or space file; weights are worth more in a space of one kind of tokens.",
+@options.space_option(
+    "Search space, or space file; weights are worth more in a space of one kind of tokens."
 )
 @click.option("--out", required=True, help="Folder of the supernet.")
 @click.option(
@@ -40,13 +37,7 @@ def supernet() -> None:
     show_default=True,
     help="A step trains one drawn subnet, or the largest, the smallest and two drawn ones.",
 )
-@click.option(
-    "--uniform",
-    type=click.Choice(["choices", "architectures"]),
-    default="choices",
-    show_default=True,
-    help="What is drawn with equal chances: choices of each gene, or architectures.",
-)
+@options.uniform_option(default="choices")
 @click.option(
     "--soft-labels",
     is_flag=True,
@@ -55,17 +46,9 @@ def supernet() -> None:
 @click.option(
     "--steps", type=int, default=STEPS, show_default=True, help="Optimiser steps of the training."
 )
-@click.option(
-    "--recipe",
-    multiple=True,
-    metavar="NAME=VALUE",
-    help="Setting of the training, as mixup=0.4; repeat for several.",
-)
-@click.option(
-    "--presets",
-    default="full",
-    show_default=True,
-    help="Named recipe to begin from: full, light or plain.",
+@options.recipe_option(
+    "Setting of the training, such as mixup=0.4; or a preset of augmentation: plain, light or "
+    "full. Repeatable.  [default: full]"
 )
 @options.preparation_options
 @options.seed_option
@@ -94,17 +77,18 @@ def train(
 
     usual = Recipe(steps=steps, most_epochs=None, patience=1.0)
     settings["budget"] = ",".join(budgets)
+    chosen, preset = options.recipe_of(usual, "full", recipe, None)
+    if "," in preset:
+        raise InputError(f"recipe {preset}: a supernet is trained by one preset")
     config = RunConfig(
         proxy="inherited",
-        recipe=usual.changed(recipe),
+        recipe=chosen,
+        presets=preset,
         supernet_settings=SupernetSettings(method, uniform, soft_labels),
         **options.absolute_paths(settings),
     )
-    console = Console()
-    try:
+    with Console() as console:
         path = train_supernet(config, config.load_scene(), out, device=device, report=console)
-    finally:
-        console.close()
     echo(f"{path}\nnext: hytas supernet export {out} --budget ...")
 
 
@@ -142,22 +126,18 @@ def export(
 
     config, _ = RunFolder(folder).read_config()
     chosen = [options.budget_from_the_root(budget) for budget in dict.fromkeys(budgets)]
-    console = Console()
-    try:
-        with options.run_argument():
-            members = export_family(
-                config,
-                config.load_scene(),
-                folder,
-                chosen,
-                alone=alone,
-                population=population,
-                generations=generations,
-                device=device,
-                report=console,
-            )
-    finally:
-        console.close()
+    with Console() as console, options.run_argument():
+        members = export_family(
+            config,
+            config.load_scene(),
+            folder,
+            chosen,
+            alone=alone,
+            population=population,
+            generations=generations,
+            device=device,
+            report=console,
+        )
     if as_json:
         shown = [{**asdict(each), "folder": str(each.folder)} for each in members]
         echo(json.dumps(shown, indent=1))
@@ -196,14 +176,10 @@ def rank(folder: str, budgets: tuple[str, ...], count: int, device: str, as_json
 
     config, _ = RunFolder(folder).read_config()
     budget = options.budget_from_the_root(",".join(budgets))
-    console = Console()
-    try:
-        with options.run_argument():
-            rows, ranks = rank_subnets(
-                config, config.load_scene(), folder, budget, count, device=device, report=console
-            )
-    finally:
-        console.close()
+    with Console() as console, options.run_argument():
+        rows, ranks = rank_subnets(
+            config, config.load_scene(), folder, budget, count, device=device, report=console
+        )
     if as_json:
         echo(json.dumps({"subnets": rows, "ranks": [asdict(each) for each in ranks]}, indent=1))
         return

@@ -55,8 +55,7 @@ def train(ctx: click.Context, /, run: str | None, arch: str | None, **settings: 
     from hytas.cli.summary import print_outcome
 
     as_json = settings.pop("as_json")
-    console = Console()
-    try:
+    with Console() as console:
         if run is not None:
             _refuse_with_run(ctx, arch)
             outcome, data = _continue(run, settings, console)
@@ -65,8 +64,6 @@ def train(ctx: click.Context, /, run: str | None, arch: str | None, **settings: 
             outcome, data = _further(settings, console)
         else:
             outcome, data = _start(arch, settings, console)
-    finally:
-        console.close()
     if as_json:
         click.echo(json.dumps(outcome.to_dict(), indent=1))
     else:

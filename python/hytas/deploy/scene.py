@@ -241,7 +241,7 @@ def smoothed_rows(
             tile = read_tile(cube, top, min(top + rows, height), model.card.margin)
             yield from _filter_rows(model, smoothing, tile, top, nodata)
 
-    found = guided_rows(given(), smoothing.radius, smoothing.eps)
+    found = guided_rows(given(), smoothing.radius, smoothing.eps, smoothing.temperature)
     return itertools.islice(found, first_row - start, None)
 
 

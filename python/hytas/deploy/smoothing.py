@@ -9,6 +9,7 @@ Rows go in and come out in their order, and each is computed by the same operati
 order wherever the reading began: the result does not depend on tiles, to the bit.
 """
 
+import math
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -28,6 +29,8 @@ EPS = 0.1
 GUIDES = 3
 """Principal components that guide."""
 MOST_RADIUS = 64
+LEAST_TEMPERATURE = 0.01
+"""A smaller one would raise probabilities to powers that double precision cannot hold."""
 MOST_FITTED = 2**16
 """Pixels that the components are fitted on, evenly spread over the scene."""
 
@@ -60,6 +63,8 @@ class Smoothing:
         offset: (3,) float32.
         radius: r, in pixels: windows are (2 r + 1) x (2 r + 1).
         eps: what is added to the variances of the guide in a window.
+        temperature: divisor of the logarithms of smoothed probabilities. Means over a window are
+            less sure than the pixels are right.
     """
 
     method: str
@@ -67,6 +72,7 @@ class Smoothing:
     offset: npt.NDArray[np.float32]
     radius: int = RADIUS
     eps: float = EPS
+    temperature: float = 1.0
 
     @classmethod
     def fit(
@@ -120,6 +126,7 @@ class Smoothing:
             "method": self.method,
             "radius": self.radius,
             "eps": self.eps,
+            "temperature": self.temperature,
             "directions": [_short(row) for row in self.directions],
             "offset": _short(self.offset),
         }
@@ -138,6 +145,7 @@ class Smoothing:
                 np.asarray(values["offset"], np.float32),
                 int(values["radius"]),
                 float(values["eps"]),
+                float(values.get("temperature", 1.0)),  # an older hytas wrote none
             )
         except (KeyError, TypeError, ValueError, OverflowError) as error:
             raise InputError(f"smoothing: not readable ({error!r})") from error
@@ -148,12 +156,19 @@ class Smoothing:
         finite = np.isfinite(result.directions).all() and np.isfinite(result.offset).all()
         if not (finite and np.isfinite(result.eps) and result.eps > 0):
             raise InputError("smoothing: directions and offset must be finite, eps positive")
+        if not LEAST_TEMPERATURE <= result.temperature < math.inf:
+            raise InputError(
+                f"smoothing: temperature {result.temperature} must be finite and at least "
+                f"{LEAST_TEMPERATURE}"
+            )
         if not 1 <= result.radius <= MOST_RADIUS:
             raise InputError(f"smoothing: radius {result.radius} must be 1 to {MOST_RADIUS}")
         return result
 
 
-def guided_rows(rows: Iterable[Row], radius: int, eps: float) -> Iterator[npt.NDArray[np.float32]]:
+def guided_rows(
+    rows: Iterable[Row], radius: int, eps: float, temperature: float = 1.0
+) -> Iterator[npt.NDArray[np.float32]]:
     """Smooth class probabilities, row by row; holds 2 `radius` + 1 rows of sums, twice.
 
     Windows end at the scene's border and leave out pixels without data. What comes out is cut at 0
@@ -164,6 +179,7 @@ def guided_rows(rows: Iterable[Row], radius: int, eps: float) -> Iterator[npt.ND
         radius: r. The rows given first are right from the 2 r-th on, where rows before them are
             missing.
         eps: as in `Smoothing`.
+        temperature: likewise.
 
     Yields:
         (W, C) float32 for every row given, 0 where there is no data.
@@ -192,7 +208,7 @@ def guided_rows(rows: Iterable[Row], radius: int, eps: float) -> Iterator[npt.ND
         slopes = means.reshape(GUIDES + 1, -1, len(row.valid))
         guide = np.where(row.valid, row.guide.T, 0.0)
         linear = slopes[GUIDES] + sum(slopes[k] * guide[k] for k in range(GUIDES))
-        found = as_probabilities(np.where(row.valid, linear, 1.0))
+        found = as_probabilities(np.where(row.valid, linear, 1.0), temperature)
         yield np.where(row.valid, found, 0.0).astype(np.float32).T
 
 
@@ -228,9 +244,13 @@ def local_model(
     return a0, a1, a2, p - a0 * g0 - a1 * g1 - a2 * g2
 
 
-def as_probabilities(values: Any) -> Any:
-    """Values (C, ...) that sum to 1, cut at 0 and scaled to sum to 1 again; of numpy or torch."""
+def as_probabilities(values: Any, temperature: float) -> Any:
+    """Values (C, ...), cut at 0, at a temperature, scaled to sum to 1; of numpy or torch."""
     kept = values.clip(min=0.0)
+    kept = kept / kept.sum(0)
+    if temperature == 1.0:
+        return kept
+    kept = kept ** (1.0 / temperature)
     return kept / kept.sum(0)
 
 
@@ -331,7 +351,7 @@ def smooth_pixels(
                 guide = smoothing.guide(preprocessing.apply(np.asarray(cube[row])))
             yield Row(values, guide, valid)
 
-    found = guided_rows(rows(), smoothing.radius, smoothing.eps)
+    found = guided_rows(rows(), smoothing.radius, smoothing.eps, smoothing.temperature)
     parts = [
         line[pixels[ends[row] : ends[row + 1]] - row * width] for row, line in enumerate(found)
     ]

@@ -26,7 +26,7 @@ from hytas.estimator.messages import python_arguments
 from hytas.estimator.persistence import format_of, keep, run_folder, write_format, write_onnx
 from hytas.proxies import parse_proxies
 from hytas.run import RunConfig, run_pipeline
-from hytas.run.report import Lines, Report, Silent
+from hytas.run.progress import Lines, Report, Silent
 from hytas.spaces import DEFAULT_SPACE, parse_budget
 from hytas.train import Recipe
 

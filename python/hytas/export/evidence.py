@@ -166,7 +166,8 @@ def judge_smooth_scene(name: str, path: Path, evidence: Evidence) -> dict[str, A
             chances = [reference(evidence.across(line * width + part)) for part in columns]
             yield Row(np.concatenate(chances), smoothing.guide(scaling.apply(pixels)), held)
 
-    expected = np.stack(list(guided_rows(rows(), smoothing.radius, smoothing.eps)))
+    settings = smoothing.radius, smoothing.eps, smoothing.temperature
+    expected = np.stack(list(guided_rows(rows(), *settings)))
     classes, confidence = deployed.run_tile_smoothed(tile, valid)
     largest = float(np.abs(confidence - expected.max(axis=2)).max())
     given = np.array([card.class_ids.index(number) for number in classes[valid]], np.int64)

@@ -35,6 +35,7 @@ class SmoothModel(nn.Module):
     def __init__(self, model: SensorModel, card: ModelCard, smoothing: Smoothing) -> None:
         super().__init__()
         self.scaling, self.radius, self.eps = model.scaling, smoothing.radius, smoothing.eps
+        self.temperature = smoothing.temperature
         self.register_buffer("class_ids", torch.tensor(card.class_ids, dtype=torch.int32))
         self.register_buffer("directions", torch.from_numpy(smoothing.directions.T).double())
         self.register_buffer("offset", torch.from_numpy(smoothing.offset).double())
@@ -59,7 +60,7 @@ class SmoothModel(nn.Module):
         sums = self._windows(torch.cat([held[None], model]))
         means = (sums[1:] / sums[:1].clip(min=1.0)).reshape(GUIDES + 1, -1, *held.shape)
         linear = means[GUIDES] + sum(means[k] * guide[k] for k in range(GUIDES))
-        found = as_probabilities(linear * held + (1.0 - held)).float()
+        found = as_probabilities(linear * held + (1.0 - held), self.temperature).float()
         known = held > 0
         classes = self.class_ids[found.argmax(0)]
         return classes * known.int(), found.amax(0) * known.float()

@@ -2,19 +2,22 @@
 
 from collections import Counter
 from collections.abc import Sequence
+from itertools import combinations
 from typing import Any
 
 from hytas.search import Evaluation
-from hytas.spaces.genes import active
+from hytas.spaces.genes import active, is_depth
 
 
 def diverse(ranked: Sequence[Evaluation], count: int) -> list[Evaluation]:
-    """Choose `count` finalists, so that each value of each gene has its share of them.
+    """Choose `count` finalists, so that values of genes, and pairs of them, have their share.
 
-    The share of a value is the share of the candidates that have it. The embedding width does not
-    count, which proxies rank well, nor do the genes of single layers. The next finalist has
-    the values that are furthest below their shares so far. Of equals, it is the one of the best
-    rank. Two finalists differ in a global gene as long as there are such candidates.
+    The share of a value or a pair is the share of the candidates that have it. So kinds of networks
+    that the search draws often are among the finalists, and rare ones too. Genes of size do not
+    count (embedding width, depth, and those of single layers): there the rank decides. Nor do genes
+    that do nothing in an architecture. The next finalist is the one whose values and pairs are, in
+    their mean, furthest below their shares so far. Of equals, it is the one of the best rank. Two
+    finalists differ in a global gene as long as there are such candidates.
 
     Args:
         ranked: the best first.
@@ -24,7 +27,7 @@ def diverse(ranked: Sequence[Evaluation], count: int) -> list[Evaluation]:
         The finalists, the best first.
     """
     genes = [global_genes(item.architecture) for item in ranked]
-    kinds = [_kinds(row) for row in genes]
+    kinds = [_values_and_pairs(item.architecture) for item in ranked]
     share = Counter(kind for row in kinds for kind in row)
     chosen: list[int] = []
     taken: Counter[Any] = Counter()
@@ -34,7 +37,7 @@ def diverse(ranked: Sequence[Evaluation], count: int) -> list[Evaluation]:
         fresh = [place for place in free if genes[place] not in seen]
         best = min(
             fresh or free,
-            key=lambda place: (sum(taken[k] / share[k] for k in kinds[place]), place),
+            key=lambda place: (_mean([taken[k] / share[k] for k in kinds[place]]), place),
         )
         chosen.append(best)
         taken.update(kinds[best])
@@ -52,5 +55,13 @@ def describe_genes(architecture: dict[str, Any]) -> str:
     return ", ".join(f"{name} {value}" for name, value in global_genes(genes) if name != "space")
 
 
-def _kinds(genes: tuple[tuple[str, Any], ...]) -> list[tuple[str, Any]]:
-    return [pair for pair in genes if pair[0] not in ("embed_dim", "space")]
+def _mean(values: list[float]) -> float:
+    return sum(values) / max(1, len(values))
+
+
+def _values_and_pairs(architecture: dict[str, Any]) -> list[Any]:
+    """Return the values of genes that do something, and each two of them, by name."""
+    genes = global_genes(active(architecture))
+    sizes = ("embed_dim", "space")
+    values = [gene for gene in genes if gene[0] not in sizes and not is_depth(gene[0])]
+    return [*values, *combinations(values, 2)]

@@ -1,8 +1,6 @@
 """Run a search from scene to model: configuration, folder, and the stages that fill it."""
 
 from hytas.run.config import RunConfig
-from hytas.run.evolving import Evolved, evolve_space
-from hytas.run.family import Member, export_family, train_supernet
 from hytas.run.folder import RunFolder
 from hytas.run.pipeline import (
     Outcome,
@@ -11,8 +9,10 @@ from hytas.run.pipeline import (
     run_pipeline,
     train_architecture,
 )
-from hytas.run.report import SILENT, Report
-from hytas.run.subnet_ranks import Rank, rank_subnets
+from hytas.run.progress import SILENT, Report
+from hytas.run.supernets.evolving import Evolved, evolve_space
+from hytas.run.supernets.family import Member, export_family, train_supernet
+from hytas.run.supernets.subnet_ranks import Rank, rank_subnets
 
 __all__ = [
     "SILENT",

@@ -59,7 +59,7 @@ class RunConfig:
         space: search space.
         proxy: proxies; the first is the fitness, all are recorded.
         strategy: how the engine selects, a name of its `strategies()`; or "supernet", which
-            trains a supernet in the kind that wins a short race (`hytas.run.by_supernet`).
+            trains a supernet in the kind that wins a short race (`run/supernets/strategy.py`).
         pareto: axes of the front to find, "score" and names of costs; None finds the best score.
         population: candidates in a generation.
         generations: number of generations.

@@ -16,7 +16,7 @@ from hytas.models import NETWORKS, InputShape, build_network
 from hytas.run.config import RunConfig
 from hytas.run.folder import RunFolder, read_json
 from hytas.run.prepared import Pixels, PreparedScene, prepare_scene
-from hytas.run.report import Report
+from hytas.run.progress import Report
 from hytas.run.start import Start
 from hytas.spaces import open_space
 from hytas.train import Recipe

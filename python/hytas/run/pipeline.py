@@ -7,13 +7,13 @@ from typing import Any
 
 from hytas.data import Scene
 from hytas.errors import InputError
+from hytas.run.choosing.searching import check_search
 from hytas.run.config import RunConfig
 from hytas.run.context import Run, RunContext, open_run
 from hytas.run.damage import check_trained
-from hytas.run.delivering import further_formats
+from hytas.run.delivering.files import further_formats
 from hytas.run.folder import read_json, write_json
-from hytas.run.report import SILENT, Report
-from hytas.run.searching import check_search
+from hytas.run.progress import SILENT, Report
 from hytas.run.stages import (
     CHARTS,
     CHOOSING,

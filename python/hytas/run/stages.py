@@ -8,8 +8,7 @@ from dataclasses import dataclass
 
 from hytas.errors import InputError
 from hytas.export import FORMATS
-from hytas.run.by_supernet import choose_by_supernet, inherit_if_better
-from hytas.run.comparing import references_stage
+from hytas.run.choosing.searching import race_stage, search_stage
 from hytas.run.config import SUPERNET_STRATEGY
 from hytas.run.context import Run
 from hytas.run.damage import (
@@ -20,12 +19,13 @@ from hytas.run.damage import (
     known_files,
     restore_choice,
 )
-from hytas.run.delivering import charts_stage, export_stage, further_formats, map_stage
+from hytas.run.delivering.comparing import references_stage
+from hytas.run.delivering.files import charts_stage, export_stage, further_formats, map_stage
+from hytas.run.delivering.reporting import report_stage
+from hytas.run.fitting.training import seeds_stage, train_stage
 from hytas.run.folder import RunFolder
-from hytas.run.reporting import report_stage
-from hytas.run.searching import race_stage, search_stage
+from hytas.run.supernets.strategy import choose_by_supernet, inherit_if_better
 from hytas.run.times import keep_time
-from hytas.run.training import seeds_stage, train_stage
 
 
 @dataclass(frozen=True)

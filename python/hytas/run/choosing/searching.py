@@ -17,12 +17,12 @@ from hytas.proxies import (
     proxy_batch,
 )
 from hytas.race import ENOUGH_PIXELS, Racer, RaceTask, race
+from hytas.run.choosing.front import write_front
 from hytas.run.config import SUPERNET_STRATEGY
 from hytas.run.context import Run, RunContext
 from hytas.run.folder import write_json
-from hytas.run.pareto import write_front
 from hytas.run.prepared import PreparedScene
-from hytas.run.sharing import inherited_score
+from hytas.run.supernets.sharing import inherited_score
 from hytas.search import Evaluation, EvaluationStore, SearchSettings, search
 from hytas.search.kinds import rank_in_kinds
 

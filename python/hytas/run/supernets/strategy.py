@@ -6,10 +6,7 @@ from typing import Any
 
 from hytas.files import write_text
 from hytas.race import race
-from hytas.run.config import SUPERNET_STRATEGY
-from hytas.run.context import Run
-from hytas.run.folder import read_json, write_json
-from hytas.run.searching import (
+from hytas.run.choosing.searching import (
     finalist_count,
     first_steps,
     race_stage,
@@ -17,14 +14,17 @@ from hytas.run.searching import (
     ranked_evaluations,
     search_with,
 )
-from hytas.run.sharing import (
+from hytas.run.config import SUPERNET_STRATEGY
+from hytas.run.context import Run
+from hytas.run.fitting.training import forget_damaged
+from hytas.run.folder import read_json, write_json
+from hytas.run.supernets.sharing import (
     check_supernet,
     inherit_weights,
     load_supernet,
     score_with,
     supernet_stage,
 )
-from hytas.run.training import forget_damaged
 from hytas.search import EvaluationStore
 from hytas.spaces.genes import active
 from hytas.spaces.narrowing import with_values

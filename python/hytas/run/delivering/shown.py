@@ -7,7 +7,7 @@ from hytas.data import Scene, Split
 from hytas.deploy import ClassMap, DeployedModel, classify_scene
 from hytas.model_card import ModelCard
 from hytas.report import ROLES, Pixels, view_pixels
-from hytas.run.report import Report
+from hytas.run.progress import Report
 
 
 def classify_parts(model: DeployedModel, scene: Scene, report: Report) -> ClassMap:

@@ -24,14 +24,14 @@ from hytas.metrics import accuracy_report, calibration
 from hytas.models.table import patch_size_of
 from hytas.pictures import draw_confusion, draw_learning_curve
 from hytas.references import figures_by_scene
-from hytas.run.calibrating import Calibration
 from hytas.run.context import Run, RunContext
+from hytas.run.delivering.shown import classify_parts, shown_pixels
+from hytas.run.delivering.updating import changes
+from hytas.run.fitting.calibrating import Calibration
+from hytas.run.fitting.smoothing import held_pixels
 from hytas.run.folder import read_json, write_json
 from hytas.run.prepared import PreparedScene
-from hytas.run.report import Report
-from hytas.run.shown import classify_parts, shown_pixels
-from hytas.run.smoothing import held_pixels
-from hytas.run.updating import changes
+from hytas.run.progress import Report
 from hytas.run.weights import CALIBRATION, SMOOTHING, TrainedModel, load_weights
 
 PARITY_BATCH = 64

@@ -12,19 +12,19 @@ from hytas.data import Scene
 from hytas.errors import InputError
 from hytas.files import atomic_write, write_text
 from hytas.pictures import draw_family
+from hytas.run.choosing.searching import race_stage, search_with
 from hytas.run.config import RunConfig
 from hytas.run.context import Run, open_run
 from hytas.run.folder import read_json, write_json
-from hytas.run.report import SILENT, Report
-from hytas.run.searching import race_stage, search_with
-from hytas.run.sharing import (
+from hytas.run.progress import SILENT, Report
+from hytas.run.stages import CHARTS, EXPORT, MAP, TRAIN, Stage, mend, record_all, run_stages
+from hytas.run.supernets.sharing import (
     check_supernet,
     inherit_weights,
     load_supernet,
     score_with,
     supernet_stage,
 )
-from hytas.run.stages import CHARTS, EXPORT, MAP, TRAIN, Stage, mend, record_all, run_stages
 from hytas.supernet import InheritedScore, Supernet
 from hytas.supernet.family import family_weights, save_family_weights, slice_table
 

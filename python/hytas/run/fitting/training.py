@@ -11,7 +11,8 @@ from hytas.errors import InputError
 from hytas.export import describe
 from hytas.metrics import summarise
 from hytas.model_card import ModelCard
-from hytas.run.calibrating import (
+from hytas.run.context import Run
+from hytas.run.fitting.calibrating import (
     Calibration,
     calibrate_by_folds,
     calibrate_own,
@@ -19,10 +20,9 @@ from hytas.run.calibrating import (
     forget_calibration,
     judge_own_smoothing,
 )
-from hytas.run.context import Run
+from hytas.run.fitting.smoothing import SmoothingChoice, choose_smoothing, fit_guide
 from hytas.run.folder import read_json, write_json
 from hytas.run.prepared import Pixels
-from hytas.run.smoothing import SmoothingChoice, choose_smoothing, fit_guide
 from hytas.run.weights import CALIBRATION, SMOOTHING, TrainedModel, save_weights
 from hytas.search import EvaluationStore, FinalTraining
 from hytas.tensors import read_tensors
@@ -34,7 +34,7 @@ def train_stage(run: Run) -> None:
 
     It trains on training and validation pixels, unless the configuration says "train": the
     architecture is chosen already, and few pixels are worth more in the training. The temperature
-    and the choice of smoothing still come from validation pixels (`hytas.run.calibrating`).
+    and the choice of smoothing still come from validation pixels (`hytas.run.fitting.calibrating`).
 
     Raises:
         DivergedError: the loss or the logits are not finite any more.
@@ -64,11 +64,11 @@ def train_stage(run: Run) -> None:
         forget_calibration(folder)
         raise
     if calibrated is None:
-        counts = judge_own_smoothing(network, data, watching, context.device)
-        calibrated = calibrate_own(network, held_out, context.device), counts
-    calibration, counts = calibrated
+        judged = judge_own_smoothing(network, data, watching, context.device)
+        calibrated = calibrate_own(network, held_out, context.device), judged
+    calibration, judged = calibrated
     kept = None if context.start is None else context.start.smoothing
-    smooth = choose_smoothing(context.config.smooth, counts, kept)
+    smooth = choose_smoothing(context.config.smooth, judged, kept)
     for line in (calibration.describe(), smooth.describe()):
         run.report.line(line)
     card = _card(run, architecture, learnt, calibration, smooth)
@@ -101,7 +101,7 @@ def _card(
         architecture,
         data.shape,
         calibration.temperature,
-        replace(fit_guide(data), method=smooth.method).to_dict(),
+        replace(fit_guide(data), method=smooth.method, temperature=smooth.temperature).to_dict(),
         context.config.scale_by,
         scenes,
     )

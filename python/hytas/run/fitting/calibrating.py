@@ -3,8 +3,8 @@
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, replace
-from typing import Any
+from dataclasses import asdict, dataclass
+from typing import Any, Self
 
 import numpy as np
 import torch
@@ -18,9 +18,9 @@ from hytas.metrics import calibration
 from hytas.models.layers import probabilities
 from hytas.race import ENOUGH_PIXELS
 from hytas.run.context import Run, RunContext
+from hytas.run.fitting.smoothing import Judged, judge_smoothing
 from hytas.run.folder import RunFolder, read_json, write_json
 from hytas.run.prepared import Pixels, PreparedScene
-from hytas.run.smoothing import count_right
 from hytas.train import LabelledPixels, fit_temperature, train
 from hytas.train.temperature import LIMITS
 
@@ -68,28 +68,42 @@ class Calibration:
 class _Answers:
     """Logits (n, C) of a network for pixels that it was not trained on, and their true classes.
 
-    `smoothing` is the result of `count_right` for that network.
+    `judged` compares what that network says with and without smoothing.
     """
 
     pixels: Pixels
     targets: NDArray[np.int64]
     logits: NDArray[np.float32]
-    smoothing: NDArray[np.int64] = field(default_factory=lambda: np.zeros(3, np.int64))
+    judged: Judged
 
     def to_dict(self) -> dict[str, Any]:
-        return {name: value.tolist() for name, value in vars(self).items()}
+        own = {name: getattr(self, name).tolist() for name in ("pixels", "targets", "logits")}
+        return {**own, "judged": {name: each.tolist() for name, each in vars(self.judged).items()}}
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any], classes: int) -> Self:
+        judged = values["judged"]
+        return cls(
+            np.array(values["pixels"], np.int64),
+            np.array(values["targets"], np.int64),
+            np.array(values["logits"], np.float32).reshape(-1, classes),
+            Judged(
+                np.array(judged["targets"], np.int64),
+                np.array(judged["raw"], np.int64),
+                np.array(judged["smoothed"], np.float32).reshape(-1, classes),
+            ),
+        )
 
 
 def calibrate_own(
     network: nn.Module, held_out: LabelledPixels, device: torch.device
 ) -> Calibration:
     """Calibrate a trained network on validation pixels that were kept from its training."""
-    return _calibration([_answers(network, _some(held_out), device)], trained=0)
+    kept = _some(held_out)
+    return _calibration([_logits(network, kept, device)], [kept.targets], trained=0)
 
 
-def calibrate_by_folds(
-    run: Run, architecture: Mapping[str, Any]
-) -> tuple[Calibration, NDArray[np.int64]]:
+def calibrate_by_folds(run: Run, architecture: Mapping[str, Any]) -> tuple[Calibration, Judged]:
     """Calibrate an architecture whose final training uses all labelled pixels.
 
     A network is too confident on pixels that it was trained on. So the architecture is trained
@@ -98,7 +112,7 @@ def calibrate_by_folds(
     temperature. No label of a test pixel is read.
 
     Returns:
-        The calibration, and the sum of `count_right` over the networks of the folds.
+        The calibration, and what the networks of the folds say of smoothing.
 
     Raises:
         DivergedError: the loss or the logits of a training are not finite.
@@ -109,7 +123,7 @@ def calibrate_by_folds(
     folds = data.split.folds_like_test(data.scene, block, ENOUGH_PIXELS)
     found = _kept(run, folds)
     if (total := sum(len(held_out) for _, held_out in folds)) < LEAST_PIXELS:
-        return _too_few(total), np.zeros(3, np.int64)
+        return _too_few(total), Judged.none(data.shape.classes)
     for number, (learnt, held_out) in enumerate(folds):
         checkpoint = run.folder.calibration_checkpoint(number)
         if number >= len(found):
@@ -118,8 +132,9 @@ def calibrate_by_folds(
             content = {"sha256": _digest(folds_found), "folds": folds_found}
             write_json(run.folder.calibration, content)
         checkpoint.unlink(missing_ok=True)
-    counts = np.sum([fold.smoothing for fold in found], axis=0)
-    return _calibration(found, trained=len(folds)), counts
+    logits, targets = [fold.logits for fold in found], [fold.targets for fold in found]
+    judged = Judged.joined([fold.judged for fold in found])
+    return _calibration(logits, targets, trained=len(folds)), judged
 
 
 def _train_without(
@@ -144,17 +159,16 @@ def _train_without(
             "calibrate", epoch.epoch * len(learnt), epoch.epochs * len(learnt)
         ),
     )
-    counts = count_right(
-        data, held_out, lambda pixels: _answers(network, pixels, context.device).logits
-    )
-    return replace(_answers(network, judged, context.device), smoothing=counts)
+    smoothing = judge_own_smoothing(network, data, held_out, context.device)
+    logits = _logits(network, judged, context.device)
+    return _Answers(judged.pixels, judged.targets, logits, smoothing)
 
 
 def judge_own_smoothing(
     network: nn.Module, data: PreparedScene, held_out: Pixels, device: torch.device
-) -> NDArray[np.int64]:
-    """What `count_right` says of a trained network, on validation pixels kept from its training."""
-    return count_right(data, held_out, lambda pixels: _answers(network, pixels, device).logits)
+) -> Judged:
+    """Return what a trained network says of smoothing, on pixels that it was not trained on."""
+    return judge_smoothing(data, held_out, lambda pixels: _logits(network, pixels, device))
 
 
 def held_out_answers(
@@ -173,19 +187,19 @@ def held_out_answers(
     context, data = run.context, run.context.data
     if calibrates_own(context):
         learnt, watching = context.final_pixels
-        pairs = [(learnt, watching)]
-        found = [_answers(network, _some(data.labelled(watching)), context.device)]
+        pairs, kept = [(learnt, watching)], _some(data.labelled(watching))
+        found = [(kept.pixels, _logits(network, kept, context.device))]
     else:
         pairs = data.split.folds_like_test(data.scene, context.config.split.block, ENOUGH_PIXELS)
         try:
-            found = _kept(run, pairs)
+            found = [(fold.pixels, fold.logits) for fold in _kept(run, pairs)]
         except InputError:  # the file was damaged after the training
             found = []
-    if len(found) < len(pairs) or sum(len(one.pixels) for one in found) < LEAST_PIXELS:
+    if len(found) < len(pairs) or sum(len(pixels) for pixels, _ in found) < LEAST_PIXELS:
         return []
     return [
-        (learnt, one.pixels, one.logits.argmax(axis=1).astype(np.int64))
-        for (learnt, _), one in zip(pairs, found, strict=True)
+        (learnt, pixels, logits.argmax(axis=1).astype(np.int64))
+        for (learnt, _), (pixels, logits) in zip(pairs, found, strict=True)
     ]
 
 
@@ -210,18 +224,22 @@ def _some(held_out: LabelledPixels) -> LabelledPixels:
 
 
 @torch.no_grad()
-def _answers(network: nn.Module, held_out: LabelledPixels, device: torch.device) -> _Answers:
+def _logits(
+    network: nn.Module, held_out: LabelledPixels, device: torch.device
+) -> NDArray[np.float32]:
     network = network.to(device).eval()
     parts = [np.empty((0, held_out.classes), np.float32)]
     with arithmetic("float32", device):
         for chosen in held_out.positions() if len(held_out) else []:
             parts.append(network(held_out.batch(chosen, device)[0]).float().cpu().numpy())
-    return _Answers(held_out.pixels, held_out.targets, np.concatenate(parts))
+    return np.concatenate(parts)
 
 
-def _calibration(found: list[_Answers], trained: int) -> Calibration:
-    logits = np.concatenate([fold.logits for fold in found])
-    targets = np.concatenate([fold.targets for fold in found])
+def _calibration(
+    logits_of: list[NDArray[np.float32]], targets_of: list[NDArray[np.int64]], trained: int
+) -> Calibration:
+    """Fit the temperature on the answers of one or several networks."""
+    logits, targets = np.concatenate(logits_of), np.concatenate(targets_of)
     if len(targets) < LEAST_PIXELS:
         return _too_few(len(targets))
     temperature = fit_temperature(logits, targets)
@@ -255,15 +273,7 @@ def _kept(run: Run, folds: list[tuple[Pixels, Pixels]]) -> list[_Answers]:
         held = content["folds"]
         if content.get("sha256", _digest(held)) != _digest(held):  # older files have none
             raise ValueError("damaged")
-        found = [
-            _Answers(
-                np.array(fold["pixels"], np.int64),
-                np.array(fold["targets"], np.int64),
-                np.array(fold["logits"], np.float32),
-                np.array(fold["smoothing"], np.int64),
-            )
-            for fold in held
-        ]
+        found = [_Answers.from_dict(fold, data.shape.classes) for fold in held]
         pairs = zip(found, wanted, strict=False)
         if len(found) <= len(wanted) and all(_same(*pair) for pair in pairs):
             return found
@@ -284,6 +294,7 @@ def _same(found: _Answers, held_out: LabelledPixels) -> bool:
         np.array_equal(found.pixels, held_out.pixels)
         and np.array_equal(found.targets, held_out.targets)
         and found.logits.shape == shape
-        and found.smoothing.shape == (3,)
+        and len(found.judged.targets) == len(found.judged.raw) == len(found.judged.smoothed)
         and bool(np.isfinite(found.logits).all())
+        and bool(np.isfinite(found.judged.smoothed).all())
     )

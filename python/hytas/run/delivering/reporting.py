@@ -11,10 +11,10 @@ from hytas.errors import InputError, one_line
 from hytas.report import Pixels, RunFacts, write_report
 from hytas.run.config import RunConfig
 from hytas.run.context import Run
-from hytas.run.findings import run_facts
+from hytas.run.delivering.findings import run_facts
+from hytas.run.delivering.shown import classify_parts, shown_pixels
 from hytas.run.folder import RunFolder
-from hytas.run.report import SILENT, Report
-from hytas.run.shown import classify_parts, shown_pixels
+from hytas.run.progress import SILENT, Report
 
 
 def report_stage(run: Run) -> None:

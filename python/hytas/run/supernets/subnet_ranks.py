@@ -12,8 +12,8 @@ from hytas.proxies import Evaluator
 from hytas.run.config import RunConfig
 from hytas.run.context import Run, open_feasible, open_run
 from hytas.run.folder import read_json, write_json
-from hytas.run.report import SILENT, Report
-from hytas.run.sharing import load_supernet, score_with
+from hytas.run.progress import SILENT, Report
+from hytas.run.supernets.sharing import load_supernet, score_with
 from hytas.search.correlation import spearman
 from hytas.spaces.keys import stable_hash
 from hytas.supernet import InheritedScore, Judge, Supernet

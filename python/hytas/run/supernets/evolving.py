@@ -16,8 +16,8 @@ from hytas.files import write_text
 from hytas.run.config import RunConfig
 from hytas.run.context import Run, open_run
 from hytas.run.folder import read_json, write_json
-from hytas.run.report import SILENT, Report
-from hytas.run.sharing import check_supernet, load_supernet, score_with, supernet_stage
+from hytas.run.progress import SILENT, Report
+from hytas.run.supernets.sharing import check_supernet, load_supernet, score_with, supernet_stage
 from hytas.spaces import open_space
 from hytas.spaces.keys import stable_hash
 from hytas.spaces.narrowing import with_values

@@ -11,10 +11,10 @@ from hytas._engine import Budget
 from hytas.errors import InputError
 from hytas.export import describe
 from hytas.models.blocks import Drop
-from hytas.run.calibrating import calibrate_own
 from hytas.run.context import Run, RunContext
+from hytas.run.fitting.calibrating import calibrate_own
+from hytas.run.fitting.training import forget_damaged
 from hytas.run.folder import read_json
-from hytas.run.training import forget_damaged
 from hytas.run.weights import CALIBRATION, TrainedModel, save_weights
 from hytas.supernet import InheritedScore, Supernet, SupernetLearner
 from hytas.train import DivergedError, Recipe, train_weights

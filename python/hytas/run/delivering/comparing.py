@@ -22,9 +22,9 @@ from hytas.references import (
     figures_of_test,
     fit_method,
 )
-from hytas.run.calibrating import held_out_answers
 from hytas.run.config import RunConfig
 from hytas.run.context import Run
+from hytas.run.fitting.calibrating import held_out_answers
 from hytas.run.folder import read_json, write_json
 from hytas.run.prepared import Pixels
 from hytas.run.weights import load_weights

@@ -1,0 +1,1 @@
+"""Choose an architecture: search by proxies, and race the finalists."""

@@ -1,0 +1,1 @@
+"""Deliver the trained model: files, figures, maps, comparison and report."""

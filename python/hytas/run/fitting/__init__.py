@@ -1,0 +1,1 @@
+"""Fit the winner: final training, temperature, and smoothing of maps."""

@@ -1,0 +1,183 @@
+"""Whether a model's maps are smoothed: what validation pixels say, and what it does to the test."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, fields, replace
+from typing import Any, Self
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from hytas.deploy.smoothing import Smoothing, around, as_probabilities, smooth_pixels
+from hytas.metrics import calibration
+from hytas.models.layers import probabilities
+from hytas.run.prepared import Pixels, PreparedScene
+from hytas.train import LabelledPixels, fit_temperature
+
+LEAST_JUDGED = 10
+"""Validation pixels that a choice needs."""
+LEAST_PROBABILITY = 1e-12
+"""The filter cuts some probabilities to 0, whose logarithm is not finite."""
+MOST_NEIGHBOURS = 20_000
+"""Pixels that a network of a fold classifies to judge smoothing; rather fewer are judged."""
+
+
+@dataclass(frozen=True, eq=False)
+class Judged:
+    """What smoothing does to pixels that a network was not trained on.
+
+    Attributes:
+        targets: (n,) true classes.
+        raw: (n,) classes that the network gives them.
+        smoothed: (n, C) their smoothed probabilities.
+    """
+
+    targets: NDArray[np.int64]
+    raw: NDArray[np.int64]
+    smoothed: NDArray[np.float32]
+
+    @classmethod
+    def none(cls, classes: int) -> Self:
+        """Return what is known without a pixel."""
+        empty = np.zeros(0, np.int64)
+        return cls(empty, empty, np.zeros((0, classes), np.float32))
+
+    @classmethod
+    def joined(cls, parts: Sequence[Self]) -> Self:
+        """Return the pixels of all networks."""
+        names = [each.name for each in fields(cls)]
+        return cls(*(np.concatenate([getattr(part, name) for part in parts]) for name in names))
+
+    @property
+    def accuracies(self) -> tuple[float, float] | None:
+        """Overall accuracy raw and smoothed; None without a pixel."""
+        if not len(self.targets):
+            return None
+        found = (self.raw, self.smoothed.argmax(axis=1))
+        before, after = (float((one == self.targets).mean()) for one in found)
+        return before, after
+
+    def calibrated(self) -> tuple[float, float, float]:
+        """Fit the temperature of smoothed probabilities.
+
+        Returns:
+            The temperature, and the expected calibration error without and with it.
+        """
+        values = np.log(np.maximum(self.smoothed.astype(np.float64), LEAST_PROBABILITY))
+        temperature = fit_temperature(values, self.targets)
+        predicted = self.smoothed.argmax(axis=1)
+        before, after = (
+            calibration(self.targets, predicted, as_probabilities(self.smoothed.T, number).T)
+            for number in (1.0, temperature)
+        )
+        return temperature, before["ECE"], after["ECE"]
+
+
+@dataclass(frozen=True)
+class SmoothingChoice:
+    """How maps are smoothed, and why.
+
+    Attributes:
+        method: "guided" or "none".
+        pixels: validation pixels that were judged.
+        OA_raw, OA_smoothed: accuracy on them of networks that were not trained on them.
+        reason: where it was not these pixels that decided; else empty.
+        temperature: of smoothed probabilities; 1 with too few pixels.
+        ECE_before, ECE_after: expected calibration error of smoothed probabilities on these pixels,
+            without and with the temperature; None with too few pixels.
+    """
+
+    method: str
+    pixels: int = 0
+    OA_raw: float | None = None
+    OA_smoothed: float | None = None
+    reason: str = ""
+    temperature: float = 1.0
+    ECE_before: float | None = None
+    ECE_after: float | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """The JSON form."""
+        return asdict(self)
+
+    def describe(self) -> str:
+        """Return one line to print."""
+        found = ""
+        if self.OA_raw is not None and self.OA_smoothed is not None:
+            found = (
+                f"OA on {self.pixels} validation pixels {self.OA_raw:.4f} raw and "
+                f"{self.OA_smoothed:.4f} smoothed"
+            )
+        why = "; ".join(part for part in (self.reason, found) if part)
+        return f"maps are {'smoothed' if self.method == 'guided' else 'not smoothed'}: {why}"
+
+
+def choose_smoothing(asked: str, judged: Judged, kept: str | None = None) -> SmoothingChoice:
+    """Choose by validation pixels, unless a method was asked for, and calibrate what it gives.
+
+    Args:
+        asked: "auto", "guided" or "none".
+        judged: what networks say of pixels that they were not trained on.
+        kept: the method of the model that the run began with, which "auto" keeps; or None.
+    """
+    pixels = len(judged.targets)
+    found, enough = judged.accuracies, pixels >= LEAST_JUDGED
+    method, reason = asked, f"--smooth {asked} asks for it"
+    if asked == "auto" and kept is not None:
+        method, reason = kept, "as the model that the run began with"
+    elif asked == "auto" and enough:
+        better = found is not None and found[1] > found[0]
+        method, reason = "guided" if better else "none", ""
+    elif asked == "auto":
+        few = f"{pixels or 'no'} validation pixels"
+        method, reason = "none", f"{few} to judge by; at least {LEAST_JUDGED} are needed"
+    before, after = found or (None, None)
+    choice = SmoothingChoice(method, pixels, before, after, reason)
+    if not enough:
+        return choice
+    temperature, unsure, sure = judged.calibrated()
+    return replace(choice, temperature=temperature, ECE_before=unsure, ECE_after=sure)
+
+
+def fit_guide(data: PreparedScene) -> Smoothing:
+    """The guide of a prepared scene, fitted on its pixels without a look at labels."""
+    scene = data.scene
+    return Smoothing.fit(scene.cube, data.preprocessing, scene.nodata, pixels=scene.learnt_pixels)
+
+
+def held_pixels(data: PreparedScene) -> NDArray[np.bool_]:
+    """(H, W), the pixels that hold data in a band in use."""
+    return data.scene.holds_data(data.preprocessing.bands)
+
+
+def judge_smoothing(
+    data: PreparedScene,
+    held_out: Pixels,
+    logits: Callable[[LabelledPixels], NDArray[np.float32]],
+) -> Judged:
+    """Compare raw and smoothed answers of a network on pixels that it was not trained on.
+
+    The network classifies all pixels that smoothing reads around them. Of those the labels are not
+    looked at. Probabilities are at the temperature that the judged pixels ask for.
+
+    Args:
+        data: the scene.
+        held_out: flat indices of labelled pixels that the network did not learn.
+        logits: from pixels (n,) to the network's logits (n, C).
+    """
+    smoothing, held = fit_guide(data), held_pixels(data)
+    judged = held_out[held.flat[held_out]]
+    near = around(judged, held, 2 * smoothing.radius)
+    while len(near) > MOST_NEIGHBOURS and len(judged) > LEAST_JUDGED:
+        judged = judged[:: max(2, len(near) // MOST_NEIGHBOURS)]
+        near = around(judged, held, 2 * smoothing.radius)
+    if not len(judged):
+        return Judged.none(data.shape.classes)
+    blind = LabelledPixels(
+        data.labelled(near).patches, near, np.zeros(len(near), np.int64), data.shape.classes
+    )
+    found, at, truth = logits(blind), np.searchsorted(near, judged), data.targets(judged)
+    temperature = fit_temperature(found[at], truth) if len(judged) >= LEAST_JUDGED else 1.0
+    chances = probabilities(torch.from_numpy(found), temperature).numpy()
+    smoothed = smooth_pixels(smoothing, data.scene.cube, data.preprocessing, near, chances)
+    return Judged(truth, chances[at].argmax(axis=1), smoothed[at])

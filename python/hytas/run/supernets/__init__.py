@@ -1,0 +1,1 @@
+"""Supernets of a run: training, families, ranks, and the evolution of spaces."""

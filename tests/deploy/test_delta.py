@@ -10,7 +10,6 @@ import pytest
 from onboard_program import Run
 from onnx import numpy_helper
 from small_model import Exported
-from test_rasters import hytas
 
 from hytas.deploy.delta import DIGEST, MAGIC, apply_delta, make_delta
 from hytas.errors import InputError
@@ -71,7 +70,7 @@ def pair(exported: Exported, tmp_path_factory: pytest.TempPathFactory) -> tuple[
 
 
 def test_both_programs_make_the_same_file(
-    pair: tuple[Path, Path], tmp_path: Path, onboard: Run
+    pair: tuple[Path, Path], tmp_path: Path, onboard: Run, hytas: Run
 ) -> None:
     old, new = pair
     delta = tmp_path / "new.delta"
@@ -87,7 +86,7 @@ def test_both_programs_make_the_same_file(
 
 
 def test_a_delta_for_another_model_is_refused(
-    pair: tuple[Path, Path], tmp_path: Path, onboard: Run
+    pair: tuple[Path, Path], tmp_path: Path, onboard: Run, hytas: Run
 ) -> None:
     old, new = pair
     delta = tmp_path / "new.delta"
@@ -124,7 +123,7 @@ def forged(old: bytes, new: bytes, tail: bytes) -> bytes:
     ],
 )
 def test_damaged_deltas_are_refused(
-    damage: str, words: str, pair: tuple[Path, Path], tmp_path: Path, onboard: Run
+    damage: str, words: str, pair: tuple[Path, Path], tmp_path: Path, onboard: Run, hytas: Run
 ) -> None:
     old, new = pair
     before, after = old.read_bytes(), new.read_bytes()
@@ -150,7 +149,7 @@ def test_damaged_deltas_are_refused(
 
 
 def test_outputs_are_files_of_their_own(
-    pair: tuple[Path, Path], tmp_path: Path, onboard: Run
+    pair: tuple[Path, Path], tmp_path: Path, onboard: Run, hytas: Run
 ) -> None:
     old, new = pair
     before = old.read_bytes()

@@ -36,6 +36,7 @@ PUBLIC = (
     "references",
     "analysis",
     "run",
+    "benchmark",
     "estimator",
 )
 """Packages whose docstrings are the API, in the order of the data flow."""

@@ -16,6 +16,7 @@ PACKAGE = Path(hytas.__file__).parent
 RANK = {
     "errors": -1,
     "files": 0,
+    "workers": 0,
     "manifest": 1,
     "tensors": 1,
     "machine": 0,
@@ -38,8 +39,9 @@ RANK = {
     "supernet": 5,
     "references": 5,
     "run": 6,
+    "benchmark": 7,
     "estimator": 7,
-    "cli": 7,
+    "cli": 8,
 }
 
 

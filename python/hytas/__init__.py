@@ -13,6 +13,7 @@ _PUBLIC = {
     "Evolution": "hytas._engine",
     "Feasible": "hytas._engine",
     "SearchSpace": "hytas._engine",
+    "Benchmark": "hytas.benchmark",
     "BlockSplit": "hytas.data",
     "Preprocessing": "hytas.data",
     "Scene": "hytas.data",

@@ -58,6 +58,34 @@ def metrics(names: tuple[str, ...] = NAMES, seed: int = 0, tested: int = 3) -> d
     }
 
 
+def with_references(found: dict[str, Any], below: bool = False) -> dict[str, Any]:
+    """Metrics of a run whose map is smoothed, beside two reference methods."""
+    names = tuple(found["test"]["per_class"])
+    choice = {"method": "guided", "pixels": 40, "OA_raw": 0.85, "OA_smoothed": 0.95, "reason": ""}
+    methods = {
+        name: {
+            "title": title,
+            "pixels": 90,
+            "of_pixels": 110,
+            "test": metrics(names, seed)["test"],
+            "smoothed": metrics(names, seed + 1)["test"],
+        }
+        for seed, (name, title) in enumerate([("svm", "SVM"), ("rf", "random forest")], 5)
+    }
+    validation = {
+        "pixels": 40,
+        "OA": {"winner": 0.85, "svm": 0.875, "rf": 0.7},
+        "below": ["svm"] if below else [],
+        "verdict": "warning: below SVM" if below else "OA on 40 held-out pixels",
+    }
+    return {
+        **found,
+        "smoothing": choice,
+        "smoothed": metrics(names, 9)["test"],
+        "references": {"reason": "", "validation": validation, "methods": methods},
+    }
+
+
 def with_seeds(found: dict[str, Any]) -> dict[str, Any]:
     names = tuple(found["test"]["per_class"])
     reports = [found["test"], *(metrics(names, seed)["test"] for seed in (1, 2))]

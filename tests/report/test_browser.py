@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from made_up import HEIGHT, HOSTILE, NAMES, WIDTH, candidates, facts
 
-from hytas.report import RunFacts, write_report
+from hytas.report import Figure, Grid, RunFacts, Section, write_report, write_sections
 
 webdriver = pytest.importorskip("selenium.webdriver", reason="no selenium: extra `test` has it")
 CHROMIUM, DRIVER = shutil.which("chromium"), shutil.which("chromedriver")
@@ -246,3 +246,28 @@ def test_ten_thousand_candidates_open_within_two_seconds(show: Open, browser: An
     assert 0 < spent["TaskDuration"] < 2
     assert "10,000 candidates were scored" in one(page, "main").text
     assert complaints(page) == []
+
+
+def test_a_page_of_sections_opens_without_a_complaint(browser: Any, tmp_path: Path) -> None:
+    svg = "<svg xmlns='http://www.w3.org/2000/svg' width='40' height='20'></svg>"
+    section = Section(
+        "one",
+        "First section",
+        ["A verdict."],
+        [Grid("A table", ("score", "rho"), [("snip", "0.70"), (HOSTILE[0], "-")])],
+        [Figure("A chart", svg, "what it shows")],
+        ["A note."],
+    )
+    path = tmp_path / "analysis.html"
+    write_sections(path, "An analysis", ["About."], [section])
+    for log in ("browser", "performance"):
+        browser.get_log(log)
+    browser.get(path.as_uri())
+    assert one(browser, "h1").text == "An analysis"
+    assert HOSTILE[0] in one(browser, "table").text
+    drawing = one(browser, "img.drawing")
+    assert browser.execute_script("return arguments[0].naturalWidth", drawing) == 40
+    one(browser, "nav a").click()
+    assert browser.current_url.endswith("#one")
+    assert requests(browser) <= {path.as_uri(), f"{path.as_uri()}#one"}
+    assert complaints(browser) == []

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from made_up import HOSTILE, NAMES, candidates, facts, metrics, with_seeds
+from made_up import HOSTILE, NAMES, candidates, facts, metrics, with_references, with_seeds
 
 from hytas.errors import InputError
 from hytas.report import render, write_report
@@ -151,6 +151,40 @@ def test_seeds_have_mean_and_deviation() -> None:
 def test_a_class_without_test_pixels_has_no_accuracy() -> None:
     text = Reader(render([facts(metrics=metrics(tested=2))])).text
     assert re.search(r"3 water - 0", text)
+
+
+def test_reference_methods_stand_beside_the_model() -> None:
+    found = with_references(metrics())
+    text = Reader(render([facts(metrics=found)])).text
+    for name, held_out in (("SVM", "0.8750"), ("random forest", "0.7000")):
+        entry = next(e for e in found["references"]["methods"].values() if e["title"] == name)
+        row = f"{name} {held_out} {entry['test']['OA']:.4f} {entry['smoothed']['OA']:.4f}"
+        assert row in text
+    smoothed = found["smoothed"]["OA"]
+    assert f"this model 0.8500 {found['test']['OA']:.4f} {smoothed:.4f}" in text
+    assert "90 of 110 pixels" in text
+
+
+def test_what_smoothing_does_is_said() -> None:
+    found = with_references(metrics())
+    text = Reader(render([facts(metrics=found)])).text
+    assert "The map is smoothed." in text
+    assert "Of 40 validation pixels, 85.0 % are right without smoothing and 95.0 % with it" in text
+    for name in NAMES:
+        assert f"{found['smoothed']['per_class'][name]:.4f}" in text
+    found["smoothing"] |= {"method": "none", "reason": "too few pixels"}
+    text = Reader(render([facts(metrics=found)])).text
+    assert "The map is not smoothed. Why: too few pixels." in text
+
+
+def test_a_model_below_a_reference_method_is_warned_of() -> None:
+    page = render([facts(metrics=with_references(metrics(), below=True))])
+    assert '<p class="warn">warning: below SVM</p>' in page
+
+
+def test_without_reference_methods_the_page_says_why() -> None:
+    found = metrics() | {"references": {"reason": "one class", "validation": None, "methods": {}}}
+    assert "No reference methods: one class." in Reader(render([facts(metrics=found)])).text
 
 
 def test_runs_of_one_split_have_a_mean() -> None:

@@ -4,7 +4,7 @@ import difflib
 import json
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +27,8 @@ _Row = tuple[int, dict[str, str]]  # number of the line, and the fields
 
 TARGET = "OA"
 SPACE = "space"
+BENCHMARK_TABLE = "table.csv"
+"""File name of every table that `hytas benchmark make` writes."""
 MOST_COLLAPSED = 0.1
 """Largest share of networks with 1 % or less in a column of percentages."""
 # Names of the authors' own files (results/*_2000_new_all.csv of the HyTAS repository), lower case.
@@ -42,7 +44,11 @@ OTHER = (
     *("params_with_caf", "flops", "flops_ref", "m_size", "m_size_ref"),
     *("aa", "kappa", "max_oa", "oa_all", "suspect", "retrain_row", "n_retrains"),
     *("train_seconds", "seconds", "reasons", "space", "id", "index", "unnamed: 0"),
+    *("validation", "activations", "bytes_fp32", "bytes_fp16", "bytes_int8", "reference_params"),
 )
+OF_SEED = ":seed="
+"""In the name of a column: "OA:seed=1" is the OA of the training with seed 1."""
+NO_FIGURES = ("reasons", "space", "id", "index", "unnamed: 0", "oa_all")
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,12 +56,14 @@ class RankingTable:
     """Trained networks of one scene.
 
     Attributes:
-        name: of the file, without its suffix.
+        name: of the file, without its suffix; of a benchmark, the name of its folder.
         architectures: n mappings of genes.
         accuracy: (n,) OA on test pixels.
         scores: name -> (n,); NaN where a score failed. "-grasp" stands for a negative grasp.
         size: true parameter counts and their source; None if they are not known.
         notes: one-line remarks, such as the number of rows left out.
+        figures: what else the table says of each network, by lower-case name -> (n,); NaN where
+            it says nothing. "oa:seed=1" is the OA of the training with seed 1.
     """
 
     name: str
@@ -64,6 +72,14 @@ class RankingTable:
     scores: Mapping[str, Floats]
     size: Size | None
     notes: tuple[str, ...]
+    figures: Mapping[str, Floats] = field(default_factory=dict)
+
+    @property
+    def of_seeds(self) -> Floats:
+        """OA (n, k) of the trainings with each of k seeds; k is 0 if the table has only means."""
+        prefix = f"{TARGET.lower()}{OF_SEED}"
+        columns = [values for name, values in self.figures.items() if name.startswith(prefix)]
+        return np.stack(columns, axis=1) if columns else np.empty((len(self), 0))
 
     def __len__(self) -> int:
         return len(self.accuracy)
@@ -90,15 +106,20 @@ def read_tables(paths: Sequence[str | Path], **options: Any) -> list[RankingTabl
     files = list({file.resolve(): file for file in files}.values())
     named: dict[str, Path] = {}
     for file in files:
-        if file.stem in named:
+        name = table_name(file)
+        if name in named:
             raise InputError(
-                f"tables {file}: has the same name as {named[file.stem]}, and tables "
-                "are told apart "
+                f"tables {file}: has the same name as {named[name]}, and tables are told apart "
                 "by their names; rename one"
             )
-        named[file.stem] = file
+        named[name] = file
     headers = {file: set(_header(file)) for file in files}
     return [read_table(file, **_own(options, headers[file], headers.values())) for file in files]
+
+
+def table_name(path: Path) -> str:
+    """Return the name of a table: that of its file, or of the folder of a benchmark."""
+    return path.resolve().parent.name if path.name == BENCHMARK_TABLE else path.stem
 
 
 def _own(
@@ -161,15 +182,20 @@ def read_table(
         return np.array([math.nan if value is None else value for value in values])
 
     genes = _genes_of(rows)
-    known = [name for name in columns if name not in (*PAPER_GENES, *genes, TARGET, *OTHER)]
+    beside = {*OTHER, *(name for name in columns if OF_SEED in name)}
+    known = [name for name in columns if name not in (*PAPER_GENES, *genes, TARGET, *beside)]
     scores = {name: column(name) for name in known}
+    figures = {name: column(name) for name in columns if name in beside and name not in NO_FIGURES}
     counted: tuple[str, ...] = ("params", "params_with_caf")
     counts = {name: column(name) for name in counted if name in columns}
-    size = find_size(path.stem, architectures, counts, shape)
+    name = table_name(path)
+    size = find_size(name, architectures, counts, shape)
     if size is None:
         notes.append("true parameter counts unknown, so no ranges of size: give --shape")
     accuracy = _fractions(path, column(TARGET), notes)
-    return RankingTable(path.stem, architectures, accuracy, _oriented(scores), size, tuple(notes))
+    return RankingTable(
+        name, architectures, accuracy, _oriented(scores), size, tuple(notes), figures
+    )
 
 
 def _without_repeats(
@@ -291,6 +317,8 @@ def _known_name(name: str) -> str | None:
     lower = name.strip().lower()
     ours = ALIASES.get(lower, lower)
     scores = {*PROXIES, *PUBLISHED}
+    if OF_SEED in lower and lower.split(":")[0] in (TARGET.lower(), *OTHER):
+        return lower
     if ours in (TARGET, *PAPER_GENES, *OTHER) or ours in scores or lower.split(":")[0] in PROXIES:
         return ours
     if lower.startswith(tuple(f"{name}(" for name in COMBINATIONS)):

@@ -1,4 +1,4 @@
-"""`hytas analyse`: how well scores rank networks that were trained."""
+"""`hytas analyse`: what tables of trained networks tell."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -7,14 +7,22 @@ from typing import Any
 
 import click
 
+from hytas.analysis.sections import SECTIONS
+from hytas.cli.analysis_sections import report, section_command
 from hytas.cli.options import json_option
 from hytas.cli.progress import echo
+from hytas.cli.tables import aligned
 from hytas.errors import InputError
 
 
 @click.group()
 def analyse() -> None:
-    """Measure how well scores rank networks that were trained."""
+    """Measure tables of trained networks: scores, genes, predictors and searches."""
+
+
+analyse.add_command(report)
+for _name in SECTIONS:
+    analyse.add_command(section_command(_name))
 
 
 @analyse.command()
@@ -82,7 +90,7 @@ def ranking(
     means = list(dict.fromkeys((*RANK_MEANS, *parse_rank_means(rank_means))))
     read = read_tables(
         [*tables, *more],
-        shape=None if shape is None else _shape(shape),
+        shape=None if shape is None else parse_shape(shape),
         score_columns=score_column,
         ignored_columns=ignore_column,
     )
@@ -109,7 +117,12 @@ def _sizes(text: str) -> list[int]:
     return sizes
 
 
-def _shape(text: str) -> Any:
+def parse_shape(text: str) -> Any:
+    """Return the shape in a text such as "200,16" or "200,16,7,3".
+
+    Raises:
+        InputError: the text is not one.
+    """
     from hytas.spaces.shape import InputShape
 
     try:
@@ -193,14 +206,7 @@ def _rows(entries: Mapping[str, Mapping[str, Any]], tables: int = 1) -> list[str
         if entry.get("tables", tables) < tables:
             failed = f" ({entry['tables']} of {tables} tables)"
         cells.append([name + failed, *pairs, *regrets])
-    widths = [max(len(row[column]) for row in cells) for column in range(len(head))]
-    return [
-        "  ".join(
-            cell.ljust(width) if column == 0 else cell.rjust(width)
-            for column, (cell, width) in enumerate(zip(row, widths, strict=True))
-        )
-        for row in cells
-    ]
+    return aligned(cells)
 
 
 def _cell(value: float | None) -> str:

@@ -35,7 +35,16 @@ COMMANDS = {
         "references",
         "Fit SVM, random forest and published networks on the same pixels.",
     ),
-    "analyse": ("analyse", "analyse", "Measure how well scores rank networks that were trained."),
+    "benchmark": (
+        "benchmark",
+        "benchmark",
+        "Make a table of trained networks, in which a search costs nothing.",
+    ),
+    "analyse": (
+        "analyse",
+        "analyse",
+        "Measure tables of trained networks: scores, genes, predictors and searches.",
+    ),
     "score": ("score", "score", "Score a file of architectures with proxies; write a table."),
     "proxies": ("proxies", "proxies", "List the proxies: formula, source, options."),
     "space": ("space", "space", "Count, sample and cost the architectures of a search space."),

@@ -359,6 +359,22 @@ device_option = click.option(
 )
 
 
+def _known_workers(ctx: click.Context, param: click.Parameter, value: str | None) -> str | None:
+    from hytas.workers import check_workers
+
+    check_workers(value)
+    return value
+
+
+workers_option = click.option(
+    "--workers",
+    callback=_known_workers,
+    help="Where to work side by side: a number of processes, ray, ray://HOST:PORT, or "
+    "slurm:partition=NAME,time=MINUTES,... (docs/scale.md). The result is the same.  [default: "
+    "one process a core]",
+)
+
+
 def budgets_option(help_text: str) -> Callable[[Command], Command]:
     """Return --budget, which must be given and may be repeated: the argument `budgets`."""
     return click.option(

@@ -27,11 +27,7 @@ CHUNK = 16  # architectures between two writes; a kill can lose this many scores
 @click.option(
     "--out", required=True, help="CSV file of the scores; an unfinished file is continued."
 )
-@click.option(
-    "--workers",
-    type=click.IntRange(min=1),
-    help="Networks to score at the same time on a CPU.  [default: all cores]",
-)
+@options.workers_option
 @click.option(
     "--precision",
     type=click.Choice(["float32", "bf16", "tf32", "float64"]),
@@ -51,7 +47,13 @@ CHUNK = 16  # architectures between two writes; a kill can lose this many scores
 @options.seed_option
 @options.device_option
 def score(
-    archs: str, proxy: str, out: str, device: str, space: str | None, **settings: Any
+    archs: str,
+    proxy: str,
+    out: str,
+    device: str,
+    space: str | None,
+    workers: str | None,
+    **settings: Any,
 ) -> None:
     """Score a file of architectures with one or more proxies.
 
@@ -70,7 +72,7 @@ def score(
 
     specs = parse_proxies(proxy)
     architectures = read_architectures(archs)
-    names = ("workers", "precision", "init")
+    names = ("precision", "init")
     scoring = {name: settings.pop(name) for name in names}
     config = RunConfig(proxy=proxy, **options.absolute_paths(settings))
     scene = config.load_scene()
@@ -105,7 +107,7 @@ def score(
     with ScoreTable(out, evaluator.names, architectures, decisive, combinations) as table:
         if config.data == "synthetic":
             click.echo("scoring on the embedded synthetic scene", err=True)
-        _score_rest(evaluator, architectures, table)
+        _score_rest(evaluator, workers, architectures, table)
         failed = table.finish()
     click.echo(f"{len(architectures)} architectures scored, {failed} with a failed score: {out}")
 
@@ -150,13 +152,19 @@ def _check_genes(
             raise InputError(f"{path}, architecture {place}: {error}") from None
 
 
-def _score_rest(evaluator: Any, architectures: list[dict[str, Any]], table: Any) -> None:
+def _score_rest(
+    evaluator: Any, workers: str | None, architectures: list[dict[str, Any]], table: Any
+) -> None:
     """Score the architectures that the table lacks."""
+    from hytas.proxies import spread_over
+
     started, first = time.monotonic(), table.done
     if first:
         click.echo(f"resuming: {first} of {len(architectures)} are scored already", err=True)
-    for start in range(first, len(architectures), CHUNK):
-        chunk = architectures[start : start + CHUNK]
-        table.append(chunk, evaluator.score(chunk))
-        rate = (table.done - first) / max(time.monotonic() - started, 1e-9)
-        click.echo(f"{table.done}/{len(architectures)}, {rate:.1f}/s", err=True)
+    with spread_over(evaluator, workers) as scorer:
+        chunk = getattr(scorer, "chunk", CHUNK)
+        for start in range(first, len(architectures), chunk):
+            part = architectures[start : start + chunk]
+            table.append(part, scorer.score(part))
+            rate = (table.done - first) / max(time.monotonic() - started, 1e-9)
+            click.echo(f"{table.done}/{len(architectures)}, {rate:.1f}/s", err=True)

@@ -73,6 +73,7 @@ STRATEGIES = {name: facts for name, facts in strategies().items() if not facts["
 @options.preparation_options
 @options.seed_option
 @options.device_option
+@options.workers_option
 @options.json_option
 @config_options
 def search(
@@ -84,6 +85,7 @@ def search(
     finalists: int | None,
     recipe: tuple[str, ...],
     device: str,
+    workers: str | None,
     as_json: bool,
     write_config: Path | None,
     **settings: Any,
@@ -130,11 +132,16 @@ def search(
         save_config(write_config, config, out=out, device=device)
         click.echo(f"{write_config}: written; hytas search --config {write_config} runs it")
         return
-    _run(config, out, device, console, as_json)
+    _run(config, out, device, workers, console, as_json)
 
 
 def _run(
-    config: "RunConfig", out: str | None, device: str, console: "Console", as_json: bool
+    config: "RunConfig",
+    out: str | None,
+    device: str,
+    workers: str | None,
+    console: "Console",
+    as_json: bool,
 ) -> None:
     from hytas.cli.summary import print_outcome
     from hytas.run import run_pipeline
@@ -144,7 +151,13 @@ def _run(
     with console:
         command = options.command_line()
         outcome = run_pipeline(
-            config, scene, folder, device=device, report=console, command=command
+            config,
+            scene,
+            folder,
+            device=device,
+            report=console,
+            command=command,
+            workers=workers,
         )
     if as_json:
         click.echo(json.dumps(outcome.to_dict(), indent=1))

@@ -11,6 +11,7 @@ from hytas.proxies.table import COMBINATIONS, PROXIES, Proxy
 if TYPE_CHECKING:
     from hytas.proxies.batch import proxy_batch
     from hytas.proxies.evaluator import Evaluator
+    from hytas.proxies.spread import spread_over
 
 __all__ = [
     "COMBINATIONS",
@@ -26,9 +27,10 @@ __all__ = [
     "proxy_batch",
     "rank_mean",
     "ranks",
+    "spread_over",
 ]
 
-_LAZY = {"Evaluator": "evaluator", "proxy_batch": "batch"}
+_LAZY = {"Evaluator": "evaluator", "proxy_batch": "batch", "spread_over": "spread"}
 
 
 def __getattr__(name: str) -> Any:

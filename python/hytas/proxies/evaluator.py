@@ -91,6 +91,14 @@ class Evaluator:
         self._exact: Setting | None = None
         self._lock = threading.Lock()
 
+    def __getstate__(self) -> dict[str, Any]:
+        """Return what travels to a worker, which scores one network at a time."""
+        state = {name: value for name, value in vars(self).items() if name != "_lock"}
+        return {**state, "workers": 1, "_exact": None}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state, _lock=threading.Lock())
+
     @property
     def names(self) -> list[str]:
         """The canonical texts of the proxies that `score` records, in order."""

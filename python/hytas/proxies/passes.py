@@ -111,7 +111,7 @@ def score_network(start: Start, specs: Sequence[ProxySpec], setting: Setting) ->
         tallies = [Tally(spec) for spec in sharing]
         with _all_tokens(start.network) if every else nullcontext():
             if name == "ones":
-                _ones_pass(probe, start, sign, tallies, setting)
+                ones_pass(probe, start, sign, tallies, setting)
             else:
                 _DataPass(probe, tallies, setting).run(start, start.signed(sign))
         scores.update({str(tally.spec): tally.score() for tally in tallies})
@@ -140,7 +140,7 @@ def _all_tokens(network: nn.Module) -> Iterator[None]:
             stream.observer = None
 
 
-def _ones_pass(
+def ones_pass(
     probe: Probe, start: Start, sign: str, tallies: Sequence[Tally], setting: Setting
 ) -> None:
     """Show the layers in the pass of one patch of ones; its scalar is the sum of the logits."""

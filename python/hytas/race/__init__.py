@@ -7,7 +7,6 @@ from hytas.race.rankings import RANKINGS, USUAL_RANKING
 from hytas.race.rungs import LEAST_FINALISTS, REDUCTION_FACTOR, Rung, plan_rungs
 from hytas.race.standings import RungResult, best_first, rung_results, standing
 from hytas.race.task import ENOUGH_PIXELS, RaceTask
-from hytas.race.workers import Workers, worker_count
 
 __all__ = [
     "ENOUGH_PIXELS",
@@ -19,12 +18,10 @@ __all__ = [
     "Racer",
     "Rung",
     "RungResult",
-    "Workers",
     "best_first",
     "diverse",
     "plan_rungs",
     "race",
     "rung_results",
     "standing",
-    "worker_count",
 ]

@@ -1,7 +1,8 @@
 """The end of a search: finalists are trained briefly and ranked on validation pixels."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 from hytas.errors import InputError, is_out_of_memory
 from hytas.race.finalists import describe_genes, diverse
@@ -10,9 +11,9 @@ from hytas.race.rankings import USUAL_RANKING, Ranking, find_ranking
 from hytas.race.rungs import Rung, plan_rungs
 from hytas.race.standings import RungResult, best_first, rung_results
 from hytas.race.task import RaceTask
-from hytas.race.trials import Trial, run_trials
-from hytas.race.workers import Workers, worker_count
+from hytas.race.trials import FoldPixels, Trial, run_trials, share_folds
 from hytas.search import Evaluation, EvaluationStore, Training
+from hytas.workers import Named, Workers, open_workers
 
 Tell = Callable[[str], None]
 
@@ -25,7 +26,7 @@ def race(
     finalists: int,
     steps: int,
     ranking: str = USUAL_RANKING,
-    workers: int | None = None,
+    workers: Named = None,
     tell: Tell = lambda _: None,
 ) -> Racer:
     """Return the winner of successive halving among diverse finalists, and its recipe.
@@ -50,20 +51,20 @@ def race(
         finalists: of the first rung; all of `ranked` if there are fewer.
         steps: optimiser steps of the first rung.
         ranking: name of one of `hytas.race.RANKINGS`.
-        workers: processes that train side by side; None takes one a core.
+        workers: where finalists train side by side (`hytas.workers.open_workers`); a number of
+            processes, a text of --workers, or an executor. None takes one process a core.
         tell: receives a line for each rung and each finalist.
 
     Raises:
         InputError: the training of every finalist failed, or an unknown ranking.
-        OSError: a process that trained was killed.
+        OSError: a worker that trained was lost.
     """
     merit = find_ranking(ranking)
-    if workers is None:
-        workers = worker_count(task.device, task.labelled.patch_bytes)
     chosen = diverse(ranked, finalists)
     waiting = racers_of(chosen, task.recipes)
     found: dict[Key, list[RungResult]] = {}
-    with Workers(workers) as pool:
+    on_cpu, sent = task.device.type == "cpu", task.labelled.patch_bytes
+    with open_workers(workers, on_cpu=on_cpu, sent_bytes=sent) as pool:
         trainer = _Trainer(task, store, pool, merit, tell)
         for number, rung in enumerate(plan_rungs(len(chosen), steps, task.final_steps)):
             waiting = trainer.survivors(waiting, rung, found, everyone=number == 0)
@@ -84,6 +85,11 @@ class _Trainer:
     workers: Workers
     ranking: Ranking
     tell: Tell
+
+    @cached_property
+    def pixels(self) -> list[FoldPixels]:
+        """The pixels of each fold, which travel to each worker once."""
+        return share_folds(self.task, self.workers)
 
     def survivors(
         self,
@@ -122,7 +128,7 @@ class _Trainer:
         known = {(key_of(item), item.fold) for item in done}
         trials = [Trial(racer, fold) for racer in racers for fold in range(folds)]
         missing = [trial for trial in trials if (trial.racer.key, trial.fold) not in known]
-        for training in run_trials(self.task, missing, rung, self.workers):
+        for training in self._trainings(missing, rung):
             self.store.add_training(training)
             done.append(training)
             own = [item for item in done if key_of(item) == key_of(training)]
@@ -130,6 +136,11 @@ class _Trainer:
                 self.tell(self._describe(by_key[key_of(training)], *rung_results(own)))
         results = {result.key: result for result in rung_results(done)}
         return [results[racer.key] for racer in racers]
+
+    def _trainings(self, trials: Sequence[Trial], rung: Rung) -> Iterator[Training]:
+        """Train what is missing; without a trial no pixel travels."""
+        if trials:
+            yield from run_trials(self.task, trials, rung, self.workers, self.pixels)
 
     def _announce(self, racers: Sequence[Racer], steps: int) -> str:
         recipes = list(dict.fromkeys(racer.recipe for racer in racers))

@@ -14,7 +14,6 @@ from hytas.machine import one_thread
 from hytas.race.racers import Racer
 from hytas.race.rungs import Rung
 from hytas.race.task import RaceTask
-from hytas.race.workers import Workers
 from hytas.search import Training
 from hytas.tensors import read_tensors
 from hytas.train import (
@@ -24,6 +23,7 @@ from hytas.train import (
     augmented_accuracy,
     train,
 )
+from hytas.workers import Shared, Workers
 
 AUGMENTED = Recipe()
 """Its noise, illumination and brightness are those of the augmented accuracy, whatever recipe a
@@ -38,6 +38,10 @@ class Trial:
     fold: int
 
 
+FoldPixels = tuple[Shared[LabelledPixels], Shared[LabelledPixels], int]
+"""Training and validation pixels of a fold, and how many train."""
+
+
 @dataclass(frozen=True)
 class _Fold:
     """What a racer is trained and judged on, and how.
@@ -46,8 +50,8 @@ class _Fold:
         checkpoint: where its training stands after the rungs before; None starts anew.
     """
 
-    training: LabelledPixels
-    validation: LabelledPixels
+    training: Shared[LabelledPixels]
+    validation: Shared[LabelledPixels]
     recipe: Recipe
     schedule: Schedule
     seed: int
@@ -55,26 +59,46 @@ class _Fold:
     checkpoint: Path | None
 
 
+def share_folds(task: RaceTask, workers: Workers) -> list[FoldPixels]:
+    """Return the pixels of each fold, for the arguments of trainings."""
+    labelled = task.labelled.in_memory() if workers.elsewhere else task.labelled
+    return [
+        (
+            workers.share(labelled.subset(learnt)),
+            workers.share(labelled.subset(held_out)),
+            len(learnt),
+        )
+        for learnt, held_out in task.folds
+    ]
+
+
 def run_trials(
-    task: RaceTask, trials: Sequence[Trial], rung: Rung, workers: Workers
+    task: RaceTask,
+    trials: Sequence[Trial],
+    rung: Rung,
+    workers: Workers,
+    pixels: Sequence[FoldPixels],
 ) -> Iterator[Training]:
-    """Train each racer to the length of a rung; yield trainings in the order they end.
+    """Train each racer to the length of a rung; yield trainings in the order of the trials.
 
     A training that diverges, runs out of memory, or has a recipe that its network cannot follow
     has no figures but a reason: it is one racer's failure, not the race's.
 
+    Args:
+        task: of the race.
+        trials: what to train.
+        rung: how long.
+        workers: that train.
+        pixels: of each fold (`share_folds`).
+
     Raises:
-        OSError: a process that trained was killed.
+        OSError: a worker that trained was lost.
     """
-    if not trials:
-        return
-    labelled = task.labelled.in_memory() if workers.count > 1 else task.labelled
-    pixels = [(labelled.subset(learnt), labelled.subset(other)) for learnt, other in task.folds]
 
     def job(trial: Trial) -> tuple[Trial, nn.Module, int, _Fold]:
         recipe = task.recipes[trial.racer.recipe]
-        training, validation = pixels[trial.fold]
-        schedule = rung_schedule(rung, recipe, len(training))
+        training, validation, learnt = pixels[trial.fold]
+        schedule = rung_schedule(rung, recipe, learnt)
         # No epoch is the last for want of progress: another rung may follow.
         fold = _Fold(
             training,
@@ -83,7 +107,7 @@ def run_trials(
             schedule,
             task.seed,
             task.device,
-            task.checkpoint(trial.racer.key, trial.fold),
+            task.checkpoint(trial.racer.key, trial.fold) if workers.sees_files else None,
         )
         return trial, task.build(trial.racer.finalist.architecture, recipe), rung.steps, fold
 
@@ -127,7 +151,7 @@ def _train_racer(trial: Trial, network: nn.Module, steps: int, fold: _Fold) -> T
         *trial.racer.key,
         steps,
         trial.fold,
-        len(fold.validation),
+        len(fold.validation.get()),
         figures,
         time.monotonic() - started,
         reason,
@@ -137,11 +161,12 @@ def _train_racer(trial: Trial, network: nn.Module, steps: int, fold: _Fold) -> T
 def _figures(network: nn.Module, fold: _Fold) -> dict[str, float]:
     """Train the network and measure, on validation pixels, all that a ranking may use."""
     _forget_useless(fold)
+    training, validation = fold.training.get(), fold.validation.get()
     with one_thread() if fold.device.type == "cpu" else nullcontext():
         result = train(
             network,
-            fold.training,
-            fold.validation,
+            training,
+            validation,
             fold.recipe,
             seed=fold.seed,
             device=fold.device,
@@ -150,7 +175,7 @@ def _figures(network: nn.Module, fold: _Fold) -> dict[str, float]:
             keep=True,
         )
         augmented = augmented_accuracy(
-            network.eval(), fold.validation, AUGMENTED, seed=fold.seed, device=fold.device
+            network.eval(), validation, AUGMENTED, seed=fold.seed, device=fold.device
         )
     best = result.history[result.best_epoch - 1]
     assert best.validation_probability is not None

@@ -1,17 +1,23 @@
-"""The report of runs: values in, one HTML page out that a browser opens without a network."""
+"""Reports of runs and of analyses: values in, one HTML page out that needs no network."""
 
 from hytas.report.facts import Candidates, Finalist, Layer, RunFacts
 from hytas.report.page import render, write_report
 from hytas.report.pixels import ROLES, Pixels, view_pixels
+from hytas.report.sections import Figure, Grid, Section, render_sections, write_sections
 
 __all__ = [
     "ROLES",
     "Candidates",
+    "Figure",
     "Finalist",
+    "Grid",
     "Layer",
     "Pixels",
     "RunFacts",
+    "Section",
     "render",
+    "render_sections",
     "view_pixels",
     "write_report",
+    "write_sections",
 ]

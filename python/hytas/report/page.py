@@ -20,6 +20,7 @@ from hytas.files import legible, write_text
 from hytas.metrics import FIGURES, mean_and_deviation
 from hytas.pictures import Legend, map_png
 from hytas.report import charts, words
+from hytas.report.beside import beside_references
 from hytas.report.facts import Candidates, RunFacts
 from hytas.report.pixels import Pixels, spots
 
@@ -64,18 +65,19 @@ def render(runs: Sequence[RunFacts]) -> str:
         "compare": _compare(runs) if len(runs) > 1 else None,
         "blobs": blobs.held,
         "script": script,
-        "style": _resource("report.css"),
+        "style": stylesheet(),
         "script_digest": digest,
         "charts": charts,
     }
     try:
-        return _environment().get_template("page.html").render(shown)
+        return environment().get_template("page.html").render(shown)
     except UndefinedError as error:
         raise LookupError(str(error)) from None
 
 
 @cache
-def _environment() -> Environment:
+def environment() -> Environment:
+    """Return the templates of all pages, with their filters."""
     environment = Environment(
         loader=PackageLoader("hytas.report"),
         autoescape=True,
@@ -100,6 +102,11 @@ def _one_line(value: Any) -> Any:
     if type(value) is not str or (value.isascii() and value.isprintable()):
         return value
     return legible(value)
+
+
+def stylesheet() -> str:
+    """Return the style of all pages."""
+    return _resource("report.css")
 
 
 def _resource(name: str) -> str:
@@ -136,6 +143,8 @@ class View:
     run: RunFacts
     split: Sequence[str]
     verdict: str
+    smoothing: Sequence[str]
+    beside: Sequence[Mapping[str, Any]]
     classes: Sequence[Mapping[str, Any]]
     map: Mapping[str, Any] | None
     spectra: charts.SpectraChart | None
@@ -163,6 +172,8 @@ def _view(run: RunFacts, key: str, blobs: Blobs) -> View:
         run=run,
         split=words.about_split(metrics["split"]) if metrics and "split" in metrics else (),
         verdict=words.verdict(metrics) if metrics else "The run is not finished.",
+        smoothing=words.about_smoothing(metrics) if metrics else (),
+        beside=beside_references(metrics) if metrics else (),
         classes=_classes(run),
         map=None if pixels is None else _map(pixels),
         spectra=chart,
@@ -192,6 +203,7 @@ def _classes(run: RunFacts) -> list[dict[str, Any]]:
     if run.metrics is None:
         return []
     test, seeds = run.metrics["test"], run.metrics.get("seeds", {}).get("per_class", {})
+    smoothed = (run.metrics.get("smoothed") or {}).get("per_class", {})
     taken = words.taken_for(test)
     colours = [None] * len(taken) if run.pixels is None else run.pixels.palette.tolist()
     return [
@@ -200,6 +212,7 @@ def _classes(run: RunFacts) -> list[dict[str, Any]]:
             "name": legible(name),
             "colour": None if colour is None else "#{:02x}{:02x}{:02x}".format(*colour),
             "accuracy": accuracy,
+            "smoothed": smoothed.get(name),
             "pixels": int(test["support"][name]),
             "taken": legible(mistaken),
             "seeds": seeds.get(name),

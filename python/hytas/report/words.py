@@ -57,6 +57,29 @@ def verdict(metrics: Mapping[str, Any]) -> str:
     )
 
 
+def about_smoothing(metrics: Mapping[str, Any]) -> list[str]:
+    """Say whether the map is smoothed, why, and what smoothing does to the accuracy."""
+    choice, smoothed = metrics.get("smoothing"), metrics.get("smoothed")
+    if not choice:
+        return []
+    taken = choice.get("method") == "guided"
+    sentences = ["The map is smoothed." if taken else "The map is not smoothed."]
+    before, after = choice.get("OA_raw"), choice.get("OA_smoothed")
+    if choice.get("reason"):
+        sentences.append(f"Why: {choice['reason']}.")
+    if before is not None and after is not None:
+        sentences.append(
+            f"Of {choice['pixels']:,} validation pixels, {share(before)} are right without "
+            f"smoothing and {share(after)} with it."
+        )
+    if smoothed:
+        sentences.append(
+            f"Of the test pixels, {share(metrics['test']['OA'])} are right without smoothing and "
+            f"{share(smoothed['OA'])} with it."
+        )
+    return sentences
+
+
 def weakest(metrics: Mapping[str, Any]) -> list[tuple[str, float, int]]:
     """Return the classes of an accuracy below 80 %, the worst first: name, accuracy, pixels."""
     test = metrics["test"]

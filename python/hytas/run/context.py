@@ -20,6 +20,7 @@ from hytas.run.progress import Report
 from hytas.run.start import Start
 from hytas.spaces import open_space
 from hytas.train import Recipe
+from hytas.workers import Named
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,12 +77,14 @@ class Run:
         folder: its files; this process holds the lock.
         report: receives the progress.
         command: that does the work, for the record; empty from Python.
+        workers: where candidates are scored and finalists trained (`hytas.workers`).
     """
 
     context: RunContext
     folder: RunFolder
     report: Report
     command: str = ""
+    workers: Named = None
 
     @property
     def recipe(self) -> tuple[str, Recipe]:
@@ -219,6 +222,7 @@ def open_run(
     report: Report,
     check: Callable[[RunContext], object] = lambda _: None,
     command: str = "",
+    workers: Named = None,
 ) -> Iterator[Run]:
     """Prepare a run and lock its folder; nothing is written before all settings are checked.
 
@@ -230,6 +234,7 @@ def open_run(
         report: receives the progress.
         check: raises `InputError` for a run that cannot be done; it is called before the lock.
         command: that does the work, for the record.
+        workers: where to work.
 
     Raises:
         InputError: as `prepare`; or the folder belongs to another run.
@@ -240,4 +245,4 @@ def open_run(
     with RunFolder(out) as folder:
         folder.claim(config, scene)
         _keep_split(folder, context.data.split, report)
-        yield Run(context, folder, report, command)
+        yield Run(context, folder, report, command, workers)

@@ -30,6 +30,7 @@ from hytas.run.stages import (
 )
 from hytas.run.weights import load_weights
 from hytas.search import EvaluationStore
+from hytas.workers import Named
 
 
 @dataclass(frozen=True)
@@ -81,6 +82,7 @@ def run_pipeline(
     report: Report = SILENT,
     command: str = "",
     references: bool = True,
+    workers: Named = None,
 ) -> Outcome:
     """Search, race, train, export and check a model for a scene under a budget.
 
@@ -95,13 +97,14 @@ def run_pipeline(
         report: receives the progress.
         command: that does the work, for the record.
         references: fit reference methods on the same pixels, and compare the winner with them.
+        workers: where to score and to race (`hytas.workers.open_workers`); the result is the same.
 
     Raises:
         InputError: bad configuration, or `out` belongs to another run.
         ExportError: an exported file gives other results than torch.
         OSError: `out` cannot be written.
     """
-    with open_run(out, config, scene, device, report, check_search, command) as run:
+    with open_run(out, config, scene, device, report, check_search, command, workers) as run:
         _introduce(run)
         mend(run)
         run_stages(CHOOSING, run)

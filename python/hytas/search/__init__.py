@@ -1,6 +1,6 @@
 """The search: ask the engine for candidates, score them with proxies, and keep all of them."""
 
-from hytas.search.driver import SearchProgress, SearchResult, SearchSettings, search
+from hytas.search.driver import Scorer, SearchProgress, SearchResult, SearchSettings, search
 from hytas.search.store import (
     Evaluation,
     EvaluationStore,
@@ -12,6 +12,7 @@ __all__ = [
     "Evaluation",
     "EvaluationStore",
     "FinalTraining",
+    "Scorer",
     "SearchProgress",
     "SearchResult",
     "SearchSettings",

@@ -1,5 +1,6 @@
 """Train networks: the recipe, the loop and its checkpoint."""
 
+from hytas.train.answers import logits_of
 from hytas.train.augmented import augmented_accuracy
 from hytas.train.learner import Learner, Subnet, Weights
 from hytas.train.loop import DivergedError, TrainingResult, train, train_weights
@@ -24,6 +25,7 @@ __all__ = [
     "Weights",
     "augmented_accuracy",
     "fit_temperature",
+    "logits_of",
     "preset_names",
     "recipes_of",
     "train",

@@ -1,6 +1,7 @@
 """The stages that choose an architecture: the search by proxies, and the race."""
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from hytas.proxies import (
     fitness,
     parse_proxies,
     proxy_batch,
+    spread_over,
 )
 from hytas.race import ENOUGH_PIXELS, Racer, RaceTask, race
 from hytas.run.choosing.front import write_front
@@ -60,7 +62,7 @@ def search_with(run: Run, inherited: Callable[[Mapping[str, Any]], float] | None
     evaluator = Evaluator(
         config.proxy,
         context.data.shape,
-        batch=_proxy_batch(context.data, parse_proxies(config.proxy), config.seed),
+        batch=patches_for_proxies(context.data, parse_proxies(config.proxy), config.seed),
         device=str(context.device),
         seed=config.seed,
         inherited=inherited,
@@ -72,12 +74,15 @@ def search_with(run: Run, inherited: Callable[[Mapping[str, Any]], float] | None
         config.seed,
         minimised=config.minimised,
     )
-    with EvaluationStore(run.folder.evaluations) as store:
+    with (
+        spread_over(evaluator, run.workers, report.line) as scorer,
+        EvaluationStore(run.folder.evaluations) as store,
+    ):
         result = search(
             context.feasible,
-            evaluator,
+            scorer,
             _fitness(context),
-            settings,
+            replace(settings, chunk=getattr(scorer, "chunk", settings.chunk)),
             store,
             progress=report.search,
         )
@@ -114,6 +119,7 @@ def race_stage(run: Run) -> None:
                 store,
                 finalists=finalists,
                 steps=first_steps(context),
+                workers=run.workers,
                 tell=run.report.line,
             )
     write_json(run.folder.recipe, {"preset": winner.recipe})
@@ -193,7 +199,7 @@ def _ranked(items: Sequence[Evaluation], ranks: Ranks) -> list[Evaluation]:
     return [item for _, item in sorted(valid, key=lambda pair: (-pair[0], pair[1].id))]
 
 
-def _proxy_batch(
+def patches_for_proxies(
     data: PreparedScene, specs: Sequence[ProxySpec], seed: int
 ) -> tuple[NDArray[np.float32], NDArray[np.int64]] | None:
     """Return the labelled patches for the proxies; None if no proxy needs them."""

@@ -13,7 +13,6 @@ from torch import nn
 
 from hytas.data import AT_ONE_END
 from hytas.errors import InputError
-from hytas.machine import arithmetic
 from hytas.metrics import calibration
 from hytas.models.layers import probabilities
 from hytas.race import ENOUGH_PIXELS
@@ -21,7 +20,7 @@ from hytas.run.context import Run, RunContext
 from hytas.run.fitting.smoothing import Judged, judge_smoothing
 from hytas.run.folder import RunFolder, read_json, write_json
 from hytas.run.prepared import Pixels, PreparedScene
-from hytas.train import LabelledPixels, fit_temperature, train
+from hytas.train import LabelledPixels, fit_temperature, logits_of, train
 from hytas.train.temperature import LIMITS
 
 LEAST_PIXELS = 10
@@ -100,7 +99,7 @@ def calibrate_own(
 ) -> Calibration:
     """Calibrate a trained network on validation pixels that were kept from its training."""
     kept = _some(held_out)
-    return _calibration([_logits(network, kept, device)], [kept.targets], trained=0)
+    return _calibration([logits_of(network, kept, device)], [kept.targets], trained=0)
 
 
 def calibrate_by_folds(run: Run, architecture: Mapping[str, Any]) -> tuple[Calibration, Judged]:
@@ -160,7 +159,7 @@ def _train_without(
         ),
     )
     smoothing = judge_own_smoothing(network, data, held_out, context.device)
-    logits = _logits(network, judged, context.device)
+    logits = logits_of(network, judged, context.device)
     return _Answers(judged.pixels, judged.targets, logits, smoothing)
 
 
@@ -168,7 +167,7 @@ def judge_own_smoothing(
     network: nn.Module, data: PreparedScene, held_out: Pixels, device: torch.device
 ) -> Judged:
     """Return what a trained network says of smoothing, on pixels that it was not trained on."""
-    return judge_smoothing(data, held_out, lambda pixels: _logits(network, pixels, device))
+    return judge_smoothing(data, held_out, lambda pixels: logits_of(network, pixels, device))
 
 
 def held_out_answers(
@@ -188,7 +187,7 @@ def held_out_answers(
     if calibrates_own(context):
         learnt, watching = context.final_pixels
         pairs, kept = [(learnt, watching)], _some(data.labelled(watching))
-        found = [(kept.pixels, _logits(network, kept, context.device))]
+        found = [(kept.pixels, logits_of(network, kept, context.device))]
     else:
         pairs = data.split.folds_like_test(data.scene, context.config.split.block, ENOUGH_PIXELS)
         try:
@@ -223,23 +222,13 @@ def _some(held_out: LabelledPixels) -> LabelledPixels:
     return held_out.subset(held_out.pixels[chosen])
 
 
-@torch.no_grad()
-def _logits(
-    network: nn.Module, held_out: LabelledPixels, device: torch.device
-) -> NDArray[np.float32]:
-    network = network.to(device).eval()
-    parts = [np.empty((0, held_out.classes), np.float32)]
-    with arithmetic("float32", device):
-        for chosen in held_out.positions() if len(held_out) else []:
-            parts.append(network(held_out.batch(chosen, device)[0]).float().cpu().numpy())
-    return np.concatenate(parts)
-
-
 def _calibration(
-    logits_of: list[NDArray[np.float32]], targets_of: list[NDArray[np.int64]], trained: int
+    logits_of_each: list[NDArray[np.float32]],
+    targets_of_each: list[NDArray[np.int64]],
+    trained: int,
 ) -> Calibration:
     """Fit the temperature on the answers of one or several networks."""
-    logits, targets = np.concatenate(logits_of), np.concatenate(targets_of)
+    logits, targets = np.concatenate(logits_of_each), np.concatenate(targets_of_each)
     if len(targets) < LEAST_PIXELS:
         return _too_few(len(targets))
     temperature = fit_temperature(logits, targets)

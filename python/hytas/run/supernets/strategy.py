@@ -142,6 +142,7 @@ def _winning_kind(run: Run) -> tuple[dict[str, object], str]:
             store,
             finalists=finalist_count(context),
             steps=task.final_steps,  # whole epochs, so that no second rung follows
+            workers=run.workers,
             tell=run.report.line,
         )
     kind = kind_of(winner.finalist.architecture)

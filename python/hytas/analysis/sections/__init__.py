@@ -1,0 +1,52 @@
+"""The sections of an analysis: each measures tables, and shows what it found."""
+
+from collections.abc import Callable, Mapping, Sequence
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from hytas.errors import InputError
+
+if TYPE_CHECKING:
+    from hytas.analysis.settings import AnalysisSettings, Tell
+    from hytas.analysis.tables import RankingTable
+    from hytas.report import Section
+
+# Name -> what it measures. Each is a module with `TITLE`, `measure` and `show`.
+SECTIONS = {
+    "correlations": "How well each score ranks networks: rho, tau, precision, with intervals.",
+    "alike": "Which scores rank alike: correlations between scores, clustered.",
+    "genes": "Which genes decide accuracy and scores, also at equal parameters.",
+    "sign": "What the sign step does to a score, and layers whose scores vanish.",
+    "parts": "Attention and MLP parts of scores, before and after the logarithm.",
+    "predictors": "Predictors with and without proxy scores, over training sizes.",
+    "searches": "Simulated searches: regret over evaluations, by strategy and lead.",
+    "published": "The published figures beside ours, to two digits.",
+}
+
+
+def measure_section(
+    name: str, tables: "Sequence[RankingTable]", settings: "AnalysisSettings", tell: "Tell"
+) -> dict[str, Any]:
+    """Return what a section measures of tables, JSON-ready.
+
+    Raises:
+        InputError: the section is unknown.
+    """
+    found: dict[str, Any] = _module(name).measure(tables, settings, tell)
+    return found
+
+
+def show_section(name: str, found: Mapping[str, Any]) -> "Section":
+    """Return what a section shows of what it measured.
+
+    Raises:
+        InputError: the section is unknown.
+    """
+    show: Callable[[Mapping[str, Any]], Section] = _module(name).show
+    return show(found)
+
+
+def _module(name: str) -> Any:
+    if name not in SECTIONS:
+        raise InputError(f"section {name!r}: must be one of {', '.join(SECTIONS)}")
+    return import_module(f"hytas.analysis.sections.{name}")

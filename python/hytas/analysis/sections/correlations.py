@@ -1,0 +1,177 @@
+"""How well each score ranks trained networks, with intervals, overall and inside bands of size."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hytas.analysis.bootstrap import (
+    Column,
+    Floats,
+    amount,
+    cell,
+    kendall_of,
+    precision_of,
+    resamples,
+    spearman_of,
+    with_interval,
+)
+from hytas.analysis.ranking import ALL, LEAST, groups_of
+from hytas.analysis.scores import training_free_scores
+from hytas.analysis.settings import AnalysisSettings, Tell
+from hytas.analysis.tables import RankingTable
+from hytas.pictures.plots import as_svg, draw_intervals
+from hytas.report import Figure, Grid, Section
+
+SHARES = (0.01, 0.05, 0.10)
+TITLE = "How well scores rank networks"
+REFERENCE = "depth-embed"
+
+
+def measure(
+    tables: Sequence[RankingTable], settings: AnalysisSettings, tell: Tell
+) -> dict[str, Any]:
+    """Return for each table and group of networks what each score is worth.
+
+    Returns:
+        JSON-ready: table -> "networks", "between_seeds" (rho of two trainings of the same network,
+        or None) and "groups": group -> "networks" and "scores": score -> "spearman", "kendall" and
+        "top 1 %", "top 5 %", "top 10 %", each a figure with the ends of its interval, or None.
+    """
+    found = {}
+    for table in tables:
+        tell(f"{table.name}: correlations")
+        groups = {}
+        for group, mask in bands_of(table).items():
+            if mask.sum() >= (2 if group == ALL else LEAST):
+                scores = {
+                    name: values[mask]
+                    for name, (_, values) in training_free_scores(table, ()).items()
+                }
+                groups[group] = _group(scores, table.accuracy[mask], settings)
+        found[table.name] = {
+            "networks": len(table),
+            "between_seeds": _between_seeds(table, settings),
+            "groups": groups,
+        }
+    return found
+
+
+def bands_of(table: RankingTable) -> dict[str, NDArray[np.bool_]]:
+    """Return masks of all networks and of bands of size: `groups_of`, or else thirds.
+
+    Thirds are taken where the usual bands do not divide the networks, as under a small budget.
+    """
+    groups = groups_of(table)
+    filled = [name for name, mask in groups.items() if name != ALL and mask.sum() >= LEAST]
+    if len(filled) != 1 or table.size is None:
+        return groups
+    ends = np.quantile(table.size.params, [0, 1 / 3, 2 / 3, 1])
+    parts = np.searchsorted(ends[1:-1], table.size.params, side="right")
+    return {ALL: groups[ALL]} | {
+        f"{amount(ends[part])}-{amount(ends[part + 1])}": parts == part for part in range(3)
+    }
+
+
+def _group(
+    scores: Mapping[str, Floats], accuracy: Floats, settings: AnalysisSettings
+) -> dict[str, Any]:
+    copies = resamples(len(accuracy), settings.resamples, settings.seed)
+    reached = Column.of(accuracy, copies)
+    found = {}
+    for name, values in scores.items():
+        if not np.isfinite(values).any():
+            continue
+        own = Column.of(values, copies)
+        found[name] = {
+            "spearman": with_interval(spearman_of(own, reached)),
+            "kendall": with_interval(kendall_of(own, reached)),
+            **{_top(share): with_interval(precision_of(own, reached, share)) for share in SHARES},
+        }
+    return {"networks": len(accuracy), "scores": found}
+
+
+def _between_seeds(
+    table: RankingTable, settings: AnalysisSettings
+) -> tuple[float, float, float] | None:
+    """Return how well one training ranks another of the same networks: no score can do better."""
+    trained = table.of_seeds
+    known = np.isfinite(trained).all(axis=1)
+    if trained.shape[1] < 2 or known.sum() < 2:
+        return None
+    copies = resamples(int(known.sum()), settings.resamples, settings.seed)
+    first, second = (Column.of(trained[known, column], copies) for column in (0, 1))
+    return with_interval(spearman_of(first, second))
+
+
+def _top(share: float) -> str:
+    return f"top {share:.0%}".replace("%", " %")
+
+
+def show(found: Mapping[str, Any]) -> Section:
+    """Return the section of what `measure` found."""
+    grids, figures, sentences = [], [], []
+    for table, entry in found.items():
+        groups = entry["groups"]
+        overall = groups[ALL]["scores"]
+        order = sorted(overall, key=lambda name: -(overall[name]["spearman"] or [-2])[0])
+        sentences.append(_verdict(table, entry, order))
+        columns = ("spearman", "kendall", *map(_top, SHARES))
+        rows = [[name, *(cell(overall[name][key]) for key in columns)] for name in order]
+        labels = ("score", "Spearman's rho", "Kendall's tau", *map(_top, SHARES))
+        grids.append(Grid(f"{table}: all {entry['networks']} networks", labels, rows))
+        bands = [group for group in groups if group != ALL]
+        if bands:
+            rows = [
+                [
+                    name,
+                    *(cell(groups[band]["scores"].get(name, {}).get("spearman")) for band in bands),
+                ]
+                for name in order
+            ]
+            heads = ("score", *(f"{band} ({groups[band]['networks']})" for band in bands))
+            grids.append(Grid(f"{table}: Spearman's rho among networks of one size", heads, rows))
+        series = {
+            group: {n: groups[group]["scores"].get(n, {}).get("spearman") for n in order}
+            for group in (ALL, *_beside(bands))
+        }
+        about = f"Spearman's rho of {len(order)} scores on {table}; the table has the numbers"
+        svg = as_svg(draw_intervals, series, "Spearman's rho with accuracy")
+        figures.append(Figure(f"{table}: rho with 95 % intervals", svg, about))
+    notes = (
+        "Intervals hold 95 % of bootstrap resamples of the networks. Precision at the top is the "
+        "part of the networks that a score puts first that are also first by accuracy; chance "
+        "gives 0.01, 0.05 and 0.10. A score that failed ranks last. Of many scores that say "
+        "nothing, one in twenty has an interval without zero by chance.",
+    )
+    return Section("correlations", TITLE, sentences, grids, figures, notes)
+
+
+def _beside(bands: Sequence[str]) -> list[str]:
+    """Return two bands to draw: the largest number of networks lies in the middle ones."""
+    return list(bands[-3:-1]) if len(bands) > 3 else list(bands[:2])
+
+
+def _verdict(table: str, entry: Mapping[str, Any], order: Sequence[str]) -> str:
+    scores = entry["groups"][ALL]["scores"]
+    known = [name for name in order if scores[name]["spearman"]]
+    if not known:
+        return f"{table}: no score has a rank correlation."
+    far = [name for name in known if not says_nothing(scores[name]["spearman"])]
+    best, reference = known[0], scores.get(REFERENCE, {}).get("spearman")
+    parts = [
+        f"{table}: {len(far)} of {len(known)} scores have a rho whose interval does not hold zero",
+        f"the highest is that of {best}, {cell(scores[best]['spearman'])}",
+    ]
+    if reference and best != REFERENCE:
+        parts.append(f"{REFERENCE}, which is free, has {cell(reference)}")
+    text = "; ".join(parts) + "."
+    if entry["between_seeds"]:
+        text += f" Two trainings of the same networks agree by {cell(entry['between_seeds'])}."
+    return text
+
+
+def says_nothing(found: Sequence[float]) -> bool:
+    """Return whether an interval holds zero."""
+    return not (found[1] > 0 or found[2] < 0)

@@ -1,0 +1,207 @@
+"""Which genes decide accuracy and scores, overall and among networks of equal size."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from hytas.analysis.bootstrap import Floats, cell, short
+from hytas.analysis.factors import Factors
+from hytas.analysis.importance import at_equal_size, dependence, fitted, importances
+from hytas.analysis.scores import rank_last_if_failed, training_free_scores
+from hytas.analysis.settings import AnalysisSettings, Tell
+from hytas.analysis.tables import RankingTable
+from hytas.pictures.plots import as_svg, draw_heat_map, draw_intervals, draw_lines
+from hytas.report import Figure, Grid, Section
+from hytas.search.correlation import spearman
+
+TITLE = "Which genes matter"
+ACCURACY, EQUAL = "accuracy", "accuracy at equal parameters"
+LEAST = 40
+"""Networks that a forest of genes needs."""
+MOST_PANELS = 6
+LEAST_SHARE = 0.05
+"""Of the variance, for a gene that the verdict names: of many, some seem to matter a little."""
+
+
+def measure(
+    tables: Sequence[RankingTable], settings: AnalysisSettings, tell: Tell
+) -> dict[str, Any]:
+    """Return what each gene has to do with accuracy and with every score.
+
+    Returns:
+        JSON-ready: table -> "networks"; "spearman": accuracy or score -> gene -> rho, for genes
+        that are numbers; "importance": accuracy, accuracy at equal parameters, or score ->
+        "explained" and "genes": gene -> share of the variance of the ranks, with its interval;
+        "dependence": accuracy and accuracy at equal parameters -> gene -> value, mean and interval.
+    """
+    found = {}
+    for table in tables:
+        tell(f"{table.name}: genes")
+        factors = Factors.of(table.architectures)
+        rows = factors.rows(table.architectures)
+        figures = {ACCURACY: table.accuracy}
+        if table.size is not None:
+            figures[EQUAL] = at_equal_size(table.accuracy, table.size.params)
+        scores = {
+            name: values
+            for name, (kind, values) in training_free_scores(table, ()).items()
+            if kind == "proxy"
+        }
+        entry: dict[str, Any] = {
+            "networks": len(table),
+            "spearman": _by_gene(factors, rows, {**figures, **scores}),
+            "importance": {},
+            "dependence": {},
+        }
+        if len(table) >= LEAST and factors.genes:
+            for name, values in {**figures, **scores}.items():
+                tell(f"{table.name}: genes and {name}")
+                entry["importance"][name] = _importance(factors, rows, values, settings)
+            for name, values in figures.items():
+                forests = fitted(rows, values, settings.seed)
+                entry["dependence"][name] = {
+                    gene: [
+                        [value, *interval]
+                        for value, interval in dependence(
+                            factors, rows, forests, gene, settings.seed
+                        )
+                    ]
+                    for gene in factors.genes
+                }
+        found[table.name] = entry
+    return found
+
+
+def _by_gene(
+    factors: Factors, rows: Floats, figures: Mapping[str, Floats]
+) -> dict[str, dict[str, float | None]]:
+    numbers = [gene for gene in factors.genes if not factors.labels[gene]]
+    return {
+        name: {
+            gene: spearman(rows[:, factors.columns(gene)[0]], rank_last_if_failed(values))
+            for gene in numbers
+        }
+        for name, values in figures.items()
+    }
+
+
+def _importance(
+    factors: Factors, rows: Floats, values: Floats, settings: AnalysisSettings
+) -> dict[str, Any]:
+    ranks = rank_last_if_failed(values)
+    explained, genes = importances(factors, rows, ranks, settings.resamples, settings.seed)
+    return {"explained": explained, "genes": genes}
+
+
+def show(found: Mapping[str, Any]) -> Section:
+    """Return the section of what `measure` found."""
+    grids: list[Grid] = []
+    figures: list[Figure] = []
+    sentences: list[str] = []
+    for table, entry in found.items():
+        if entry["importance"]:
+            sentences.append(_verdict(table, entry["importance"]))
+            grids.append(_grid(table, entry["importance"]))
+            own = {
+                n: entry["importance"][n]["genes"]
+                for n in (ACCURACY, EQUAL)
+                if n in entry["importance"]
+            }
+            svg = as_svg(draw_intervals, own, "permutation importance (share of variance)")
+            title = f"{table}: what is lost without a gene"
+            figures.append(Figure(title, svg, f"{title}; the table has the numbers"))
+            figures += _curves(table, entry)
+            grids += _labels(table, entry["dependence"])
+        else:
+            sentences.append(
+                f"{table}: {entry['networks']} networks are too few for a forest of genes; at "
+                f"least {LEAST} are needed."
+            )
+        figures += _map(table, entry["spearman"])
+    notes = (
+        "A gene of several layers stands for its mean. Importance: a random forest predicts the "
+        "ranks of networks that it has not seen; a gene is taken away by giving the networks each "
+        "other's values of it. At equal parameters: the difference to the mean of the networks of "
+        "nearly the same size. Partial dependence: the mean prediction if all networks had one "
+        "value of the gene.",
+    )
+    return Section("genes", TITLE, sentences, grids, figures, notes)
+
+
+def _verdict(table: str, importance: Mapping[str, Any]) -> str:
+    parts = []
+    for name in (ACCURACY, EQUAL):
+        if name not in importance:
+            continue
+        genes = importance[name]["genes"]
+        sure = [
+            gene
+            for gene, found in genes.items()
+            if found and found[1] > 0 and found[0] >= LEAST_SHARE
+        ]
+        first = sorted(sure, key=lambda gene: -genes[gene][0])[:3]
+        if importance[name]["explained"] and importance[name]["explained"][1] <= 0:
+            parts.append(f"genes explain nothing of {name}")
+        elif first:
+            parts.append(f"{name} depends most on {', '.join(first)}")
+        else:
+            parts.append(f"no gene is shown to matter for {name}")
+    return f"{table}: {'; '.join(parts)}."
+
+
+def _grid(table: str, importance: Mapping[str, Any]) -> Grid:
+    genes = list(next(iter(importance.values()))["genes"])
+    rows = [
+        [name, cell(entry["explained"]), *(cell(entry["genes"][gene]) for gene in genes)]
+        for name, entry in importance.items()
+    ]
+    title = f"{table}: share of the variance of ranks that is lost without a gene"
+    return Grid(title, ("of", "explained by all genes", *genes), rows)
+
+
+def _curves(table: str, entry: Mapping[str, Any]) -> list[Figure]:
+    """Return the partial dependence of the most important genes that are numbers."""
+    figures = []
+    for name, curves in entry["dependence"].items():
+        weights = entry["importance"][name]["genes"]
+        numbers = [gene for gene in curves if not isinstance(curves[gene][0][0], str)]
+        chosen = sorted(numbers, key=lambda gene: -(weights[gene] or [0])[0])[:MOST_PANELS]
+        panels = {
+            gene: {"": tuple(list(column) for column in zip(*curves[gene], strict=True))}
+            for gene in chosen
+        }
+        if panels:
+            up = "OA" if name == ACCURACY else "OA minus mean of the size"
+            svg = as_svg(draw_lines, panels, ("value of the gene", up))
+            title = f"{table}: partial dependence of {name}"
+            figures.append(Figure(title, svg, f"{title} on {', '.join(chosen)}", wide=True))
+    return figures
+
+
+def _labels(table: str, dependence: Mapping[str, Any]) -> list[Grid]:
+    """Return the partial dependence on genes whose values are labels, a row a label."""
+    genes = [gene for gene, curve in dependence[ACCURACY].items() if isinstance(curve[0][0], str)]
+    rows = [
+        [f"{gene} {dependence[ACCURACY][gene][place][0]}"]
+        + [_mean(curves[gene][place][1:]) for curves in dependence.values()]
+        for gene in genes
+        for place in range(len(dependence[ACCURACY][gene]))
+    ]
+    title = f"{table}: partial dependence on labels"
+    return [Grid(title, ("value of the gene", *dependence), rows)] if rows else []
+
+
+def _mean(found: Sequence[float]) -> str:
+    return f"{found[0]:.4f} ({found[1]:.4f} to {found[2]:.4f})"
+
+
+def _map(table: str, rho: Mapping[str, Mapping[str, float | None]]) -> list[Figure]:
+    genes = list(next(iter(rho.values())))
+    if not genes:
+        return []
+    values = np.array([[row[gene] for gene in genes] for row in rho.values()], np.float64)
+    svg = as_svg(draw_heat_map, list(rho), genes, values)
+    best = max(genes, key=lambda gene: abs(rho[ACCURACY][gene] or 0))
+    about = f"Spearman's rho of genes; that of {best} with accuracy is {short(rho[ACCURACY][best])}"
+    return [Figure(f"{table}: Spearman's rho of genes with accuracy and scores", svg, about)]

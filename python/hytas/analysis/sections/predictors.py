@@ -1,0 +1,145 @@
+"""Predictors of accuracy with and without proxy scores, over numbers of trained networks."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from hytas.analysis.bootstrap import Floats, short
+from hytas.analysis.predictor import MODELS, make_regressor
+from hytas.analysis.predictors import LEAST_TESTED
+from hytas.analysis.settings import AnalysisSettings, Tell
+from hytas.analysis.tables import RankingTable
+from hytas.metrics import mean_and_deviation
+from hytas.pictures.plots import as_svg, draw_lines
+from hytas.report import Figure, Grid, Section
+from hytas.search.correlation import spearman
+from hytas.spaces.features import FeatureTable
+
+TITLE = "Predictors with and without proxy scores"
+PUBLISHED = "random-forest, defaults"
+"""scikit-learn's random forest as it comes, which HyTAS used."""
+SCORES = ("snip", "grad_norm", "synflow", "dss", "zico", "fisher")
+"""Scores that HyTAS gave its predictor; of a table without any, all scores are given."""
+WITH, WITHOUT = "genes and scores", "genes alone"
+TREES = 100
+
+
+def measure(
+    tables: Sequence[RankingTable], settings: AnalysisSettings, tell: Tell
+) -> dict[str, Any]:
+    """Return how well predictors rank networks that they were not fitted on.
+
+    A seed draws the networks to fit on, the same for all predictors.
+
+    Returns:
+        JSON-ready: table -> predictor -> inputs -> number of networks -> "mean", "std" and "values"
+        of Spearman's rho over `settings.fits` draws.
+    """
+    found: dict[str, Any] = {}
+    for table in tables:
+        sizes = [size for size in settings.sizes if len(table) - size >= LEAST_TESTED]
+        inputs = _inputs(table)
+        found[table.name] = {}
+        for model in (PUBLISHED, *MODELS):
+            tell(f"{table.name}: {model}")
+            found[table.name][model] = {
+                name: {
+                    str(size): mean_and_deviation(
+                        [
+                            _fit(rows, table.accuracy, model, size, settings.seed + number)
+                            for number in range(settings.fits)
+                        ]
+                    )
+                    for size in sizes
+                }
+                for name, rows in inputs.items()
+            }
+    return found
+
+
+def _inputs(table: RankingTable) -> dict[str, Floats]:
+    chosen = [name for name in SCORES if name in table.scores] or list(table.scores)
+    rows: list[dict[str, float]] = [
+        {name: float(table.scores[name][number]) for name in chosen} for number in range(len(table))
+    ]
+    none: list[dict[str, float]] = [{} for _ in rows]
+    return {
+        name: FeatureTable.fit(table.architectures, given).rows(table.architectures, given)
+        for name, given in ((WITH, rows), (WITHOUT, none))
+        if name == WITHOUT or chosen
+    }
+
+
+def _fit(rows: Floats, accuracy: Floats, model: str, size: int, seed: int) -> float | None:
+    order = np.random.default_rng(seed).permutation(len(accuracy))
+    fitted, rest = order[:size], order[size:]
+    regressor = _regressor(model, seed).fit(rows[fitted], accuracy[fitted])
+    return spearman(regressor.predict(rows[rest]), accuracy[rest])
+
+
+def _regressor(model: str, seed: int) -> Any:
+    if model == PUBLISHED:
+        from sklearn.ensemble import RandomForestRegressor
+
+        return RandomForestRegressor(random_state=seed)
+    return make_regressor(model, seed, TREES)
+
+
+def show(found: Mapping[str, Any]) -> Section:
+    """Return the section of what `measure` found."""
+    grids, figures, sentences = [], [], []
+    for table, models in found.items():
+        sizes = list(next(iter(models[PUBLISHED].values())))
+        if not sizes:
+            sentences.append(f"{table}: too few networks to fit a predictor and to test it.")
+            continue
+        lines = {
+            f"{model}, {name}": entry
+            for model, inputs in models.items()
+            for name, entry in inputs.items()
+        }
+        rows = [
+            [label, *(f"{short(entry[n]['mean'])} ± {short(entry[n]['std'])}" for n in sizes)]
+            for label, entry in lines.items()
+        ]
+        title = f"{table}: Spearman's rho by number of trained networks"
+        grids.append(Grid(title, ("predictor, inputs", *sizes), rows))
+        bands = {label: _band(entry) for label, entry in lines.items()}
+        svg = as_svg(draw_lines, {table: bands}, ("trained networks", "Spearman's rho"), True)
+        figures.append(Figure(title, svg, f"{title}; the table has the numbers"))
+        sentences.append(_verdict(table, lines, sizes))
+    notes = (
+        f"{PUBLISHED}: 100 trees that see all columns at each split, as in HyTAS's supplementary "
+        "7.5. The others see a third of the columns. Genes are numbers: of a list the sum, mean, "
+        "least, largest, first and last. Mean and deviation are over draws of the networks to fit "
+        "on; all others test.",
+    )
+    return Section("predictors", TITLE, sentences, grids, figures, notes)
+
+
+def _verdict(table: str, lines: Mapping[str, Any], sizes: Sequence[str]) -> str:
+    first, last = sizes[0], sizes[-1]
+    best = max(lines, key=lambda label: lines[label][last]["mean"] or -2)
+    text = (
+        f"{table}: with {last} networks, {best} ranks best, rho {short(lines[best][last]['mean'])}."
+    )
+    pair = [lines.get(f"{PUBLISHED}, {name}", {}).get(first, {}) for name in (WITH, WITHOUT)]
+    if all(entry.get("mean") is not None for entry in pair):
+        text += (
+            f" With {first}, scores change the rho of {PUBLISHED} from {short(pair[1]['mean'])} to "
+            f"{short(pair[0]['mean'])}."
+        )
+    return text
+
+
+def _band(entry: Mapping[str, Any]) -> tuple[list[float], ...]:
+    rows = [
+        (float(size), each["mean"], each["std"] or 0.0)
+        for size, each in entry.items()
+        if each["mean"] is not None
+    ]
+    places, means, spreads = (list(column) for column in zip(*rows, strict=True))
+    low = [mean - spread for mean, spread in zip(means, spreads, strict=True)]
+    high = [mean + spread for mean, spread in zip(means, spreads, strict=True)]
+    return places, means, low, high

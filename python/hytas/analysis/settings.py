@@ -1,0 +1,38 @@
+"""How much work an analysis does."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from hytas.errors import InputError
+
+Tell = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class AnalysisSettings:
+    """Numbers of repetitions, and the seed of all of them.
+
+    Attributes:
+        resamples: bootstrap resamples of an interval.
+        searches: simulated searches of each strategy.
+        budget: evaluations of a simulated search.
+        fits: fits of each predictor, on networks drawn anew.
+        sizes: numbers of trained networks to fit predictors on.
+        seed: of everything.
+        leads: scores that lead simulated searches; empty for the usual ones, "all" for all.
+    """
+
+    resamples: int = 200
+    searches: int = 100
+    budget: int = 200
+    fits: int = 5
+    sizes: tuple[int, ...] = (20, 50, 100, 200, 500)
+    seed: int = 0
+    leads: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        for name in ("resamples", "searches", "budget", "fits"):
+            if getattr(self, name) < 1:
+                raise InputError(f"{name} {getattr(self, name)}: must be 1 or more")
+        if any(size < 2 for size in self.sizes):
+            raise InputError(f"sizes {self.sizes}: each must be 2 or more")

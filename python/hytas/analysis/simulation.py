@@ -1,0 +1,213 @@
+"""Searches that cost nothing: every answer is in a table of trained networks.
+
+A table holds a few of very many architectures, so most proposals of a strategy are not in it. Each
+is answered by the nearest network of the table that the search has not seen yet. Random search
+needs no such help: it takes the networks of the table in a random order.
+"""
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hytas._engine import Evolution, Feasible, SearchSpace, strategies
+from hytas.analysis.factors import Factors
+from hytas.errors import InputError
+from hytas.spaces.names import space_of
+
+Architecture = Mapping[str, Any]
+Floats = NDArray[np.float64]
+RANDOM = "random"
+SIMULATED = tuple(name for name, facts in strategies().items() if not facts["several_scores"])
+"""Strategies of the engine that go by one score."""
+
+
+class AskTell(Protocol):
+    """A search algorithm of any origin: it proposes architectures, and is told what they reach."""
+
+    def ask(self) -> Architecture:
+        """Return the architecture to look at next, of the table or not."""
+
+    def tell(self, architecture: Architecture, value: float) -> None:
+        """Take the value of the architecture that answered the last proposal."""
+
+
+@dataclass(frozen=True, eq=False)
+class Pool:
+    """The networks of a table, found by nearness.
+
+    Attributes:
+        architectures: n of them.
+        factors: their genes as numbers.
+        places: (n, c) these numbers, each in units of its deviation.
+        scale: (c,) the deviations.
+    """
+
+    architectures: Sequence[Architecture]
+    factors: Factors
+    places: Floats
+    scale: Floats
+
+    @classmethod
+    def of(cls, architectures: Sequence[Architecture]) -> "Pool":
+        """Return the pool of architectures."""
+        factors = Factors.of(architectures)
+        rows = factors.rows(architectures)
+        deviations = rows.std(axis=0)
+        scale = np.where(deviations > 0, deviations, 1.0)
+        return cls(architectures, factors, rows / scale, scale)
+
+    def nearest(self, architecture: Architecture, free: NDArray[np.bool_] | None = None) -> int:
+        """Return the number of the network whose genes are nearest; of equals the first.
+
+        Args:
+            architecture: any, of the same space.
+            free: (n,) which networks come into question; None takes all.
+        """
+        place = self.factors.rows([architecture])[0] / self.scale
+        far = ((self.places - place) ** 2).sum(axis=1)
+        return int(np.argmin(far if free is None else np.where(free, far, np.inf)))
+
+
+def engine_strategy(name: str, space: str, budget: int) -> Callable[[int], AskTell]:
+    """Return a maker of searches of our engine: seed -> search.
+
+    Args:
+        name: one of `SIMULATED`.
+        space: name of the built-in space to propose from.
+        budget: evaluations that the search will have, by which its population is chosen.
+
+    Raises:
+        InputError: an unknown strategy or space.
+    """
+    if name not in SIMULATED:
+        raise InputError(f"strategy {name!r}: must be one of {', '.join(SIMULATED)}")
+    try:
+        feasible = Feasible(SearchSpace.builtin(space, {}))
+    except ValueError as error:
+        raise InputError(str(error)) from None
+    population = int(np.clip(budget // 10, 4, 50))
+
+    def make(seed: int) -> AskTell:
+        return _Engine(Evolution(feasible, strategy=name, population=population, seed=seed))
+
+    return make
+
+
+class _Engine:
+    """Our engine, one proposal at a time."""
+
+    def __init__(self, evolution: Evolution) -> None:
+        self._evolution = evolution
+        self._waiting: list[tuple[int, Architecture]] = []
+        self._asked = -1
+
+    def ask(self) -> Architecture:
+        if not self._waiting:
+            ids, genomes = self._evolution.ask()
+            if not len(ids):
+                raise InputError("strategy: all architectures of the space were proposed")
+            drawn = self._evolution.feasible.space.unpack(genomes)
+            self._waiting.extend(reversed(list(zip(ids.tolist(), drawn, strict=True))))
+        self._asked, architecture = self._waiting.pop()
+        return architecture
+
+    def tell(self, architecture: Architecture, value: float) -> None:
+        self._evolution.tell(np.array([self._asked]), np.array([value]))
+
+
+@dataclass(frozen=True, eq=False)
+class Simulation:
+    """What simulated searches found.
+
+    Attributes:
+        chosen: (seeds, evaluations) accuracy of the network that leads after each evaluation.
+        best: accuracy of the best network of the table.
+    """
+
+    chosen: Floats
+    best: float
+
+    @property
+    def regret(self) -> Floats:
+        """Return (seeds, evaluations) how far below the best network of the table each is."""
+        return self.best - self.chosen
+
+    def at(self, evaluations: int) -> tuple[float, float, float]:
+        """Return the mean regret after so many evaluations, and its 95 % interval over seeds."""
+        values = self.regret[:, min(evaluations, self.regret.shape[1]) - 1]
+        mean = float(values.mean())
+        error = float(values.std(ddof=1)) / len(values) ** 0.5 if len(values) > 1 else math.nan
+        return mean, mean - 1.96 * error, mean + 1.96 * error
+
+
+def simulate(
+    pool: Pool,
+    accuracy: Floats,
+    make: Callable[[int], AskTell] | None,
+    budget: int,
+    seeds: Sequence[int],
+    lead: Callable[[int], Floats],
+) -> Simulation:
+    """Run a search once a seed, in which each evaluation is a look into a table.
+
+    The search maximises what leads it: the accuracy, or a score that costs no training. The network
+    of the best lead so far is what the search would give back.
+
+    Args:
+        pool: of n networks.
+        accuracy: (n,) of them, by which the search is judged.
+        make: seed -> search; None takes the networks in a random order.
+        budget: evaluations; at most n are made.
+        seeds: of the searches.
+        lead: seed -> (n,) what the search is told, larger is better; NaN is the worst.
+
+    Raises:
+        InputError: there is no seed, or the budget is below 1.
+    """
+    if budget < 1:
+        raise InputError(f"budget {budget}: must be 1 evaluation or more")
+    if not len(seeds):
+        raise InputError("seeds: there are none; at least one is needed")
+    length = min(budget, len(accuracy))
+    chosen = np.empty((len(seeds), length))
+    for row, seed in enumerate(seeds):
+        values = lead(seed)
+        visited = (
+            np.random.default_rng(seed).permutation(len(accuracy))[:length]
+            if make is None
+            else _visit(pool, make(seed), values, length)
+        )
+        known = np.where(np.isfinite(values), values, -np.inf)[visited]
+        leaders = np.maximum.accumulate(known)
+        first = np.flatnonzero(np.r_[True, leaders[1:] > leaders[:-1]])
+        leading = first[np.searchsorted(first, np.arange(length), side="right") - 1]
+        chosen[row] = accuracy[visited[leading]]
+    return Simulation(chosen, float(accuracy.max()))
+
+
+def _visit(pool: Pool, search: AskTell, values: Floats, length: int) -> NDArray[np.int64]:
+    """Return the numbers of the networks that a search looks at, in order."""
+    free = np.ones(len(values), np.bool_)
+    visited = np.empty(length, np.int64)
+    for step in range(length):
+        number = pool.nearest(search.ask(), free)
+        free[number] = False
+        visited[step] = number
+        search.tell(pool.architectures[number], float(values[number]))
+    return visited
+
+
+def space_of_all(architectures: Sequence[Architecture]) -> str:
+    """Return the name of the space of architectures.
+
+    Raises:
+        InputError: they are of several.
+    """
+    spaces = sorted({space_of(item) for item in architectures})
+    if len(spaces) != 1:
+        raise InputError(f"tables: networks of the spaces {', '.join(spaces)}; must be of one")
+    return spaces[0]

@@ -1,0 +1,223 @@
+"""Make a benchmark: draw networks, score them with proxies, train all of them."""
+
+import hashlib
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from hytas._engine import Feasible
+from hytas.analysis.tables import BENCHMARK_TABLE
+from hytas.benchmark.drawing import draw
+from hytas.benchmark.table_file import write_table
+from hytas.benchmark.training import Trial, run_trainings, trained_name
+from hytas.data import Scene
+from hytas.errors import InputError
+from hytas.proxies import PROXIES, Evaluator, base_proxies, parse_proxies, spread_over
+from hytas.run.choosing.searching import patches_for_proxies
+from hytas.run.config import RunConfig
+from hytas.run.context import Run, RunContext, open_run
+from hytas.run.folder import read_json, write_json
+from hytas.run.progress import SILENT, Report
+from hytas.search import Evaluation, EvaluationStore, Scorer
+from hytas.workers import Named
+
+CARD = "benchmark.json"
+CHUNK = 16  # networks scored between two writes; a kill can lose so many scores
+WRITE_SECONDS = 60.0
+"""So often the table is written while networks train."""
+
+
+def all_proxies() -> str:
+    """Return the names of all proxies that need no supernet, with commas."""
+    return ",".join(name for name, proxy in PROXIES.items() if not proxy.needs_supernet)
+
+
+def make_benchmark(
+    config: RunConfig,
+    scene: Scene,
+    out: str | Path,
+    *,
+    networks: int,
+    uniform: str = "choices",
+    workers: Named = None,
+    device: str = "auto",
+    report: Report = SILENT,
+    command: str = "",
+) -> Path:
+    """Write a table of trained networks of a budget; return its path.
+
+    The same call goes on where one was stopped, even by a kill. More networks or more seeds extend
+    a table that is there.
+
+    Args:
+        config: budget, space, proxies and how to train; it names one recipe. Each network is
+            trained `config.seeds` times.
+        scene: to train and to test on.
+        out: folder of the table, its card, and what was done so far.
+        networks: how many, distinct.
+        uniform: "choices" draws each choice of a gene with equal chances, "architectures" each
+            architecture.
+        workers: where networks are scored and trained (`hytas.workers.open_workers`).
+        device: cpu, cuda or auto.
+        report: receives the progress.
+        command: that does the work, for the record.
+
+    Raises:
+        InputError: bad configuration, fewer architectures than networks, or `out` belongs to other
+            settings.
+        OSError: a file cannot be written, or a process that trained was killed.
+    """
+    if len(config.recipes) != 1:
+        raise InputError(
+            f"recipe {','.join(config.recipes)}: a benchmark trains all networks by one recipe"
+        )
+    drawn: list[dict[str, Any]] = []
+
+    def check(context: RunContext) -> None:
+        feasible = context.feasible or Feasible(context.space)
+        drawn.extend(draw(feasible, networks, config.seed, uniform))
+
+    with open_run(out, config, scene, device, report, check, command, workers) as run:
+        _check_card(run, uniform)
+        with EvaluationStore(run.folder.evaluations) as store:
+            _write(run, store, uniform)
+            _score(run, drawn, store)
+            _train(run, drawn, store, uniform)
+            _write(run, store, uniform)
+        return run.folder.path / BENCHMARK_TABLE
+
+
+def _check_card(run: Run, uniform: str) -> None:
+    """Refuse a table whose networks were drawn or trained otherwise.
+
+    Raises:
+        InputError: its card says so.
+    """
+    path = run.folder.path / CARD
+    if not path.exists():
+        return
+    card, (preset, recipe) = read_json(path), run.recipe
+    for name, wanted in (("uniform", uniform), ("preset", preset), ("recipe", recipe.to_dict())):
+        if card.get(name) != wanted:
+            raise InputError(
+                f"--out {run.folder.path}: belongs to another {name}; choose another folder"
+            )
+
+
+def _score(run: Run, drawn: Sequence[dict[str, Any]], store: EvaluationStore) -> None:
+    """Score the networks that the store lacks.
+
+    Raises:
+        InputError: it holds others.
+    """
+    context, config = run.context, run.context.config
+    done = store.evaluations()
+    if any(item.architecture != drawn[item.id] for item in done if item.id < len(drawn)):
+        raise InputError(f"{store.path}: holds other networks; choose another folder")
+    specs = parse_proxies(config.proxy)
+    evaluator = Evaluator(
+        list(map(str, base_proxies(specs))),
+        context.data.shape,
+        batch=patches_for_proxies(context.data, specs, config.seed),
+        device=str(context.device),
+        seed=config.seed,
+    )
+    with spread_over(evaluator, run.workers, run.report.line) as scorer:
+        _score_rest(run, drawn, store, scorer, len(done))
+
+
+def _score_rest(
+    run: Run,
+    drawn: Sequence[dict[str, Any]],
+    store: EvaluationStore,
+    scorer: Scorer,
+    done: int,
+) -> None:
+    size = getattr(scorer, "chunk", CHUNK)
+    for start in range(done, len(drawn), size):
+        chunk = drawn[start : start + size]
+        results = scorer.score(chunk)
+        store.add(
+            Evaluation(
+                start + place,
+                0,
+                architecture,
+                run.context.space.cost(architecture),
+                dict(result["scores"]),
+                dict(result["reasons"]),
+                float(result["seconds"]),
+            )
+            for place, (architecture, result) in enumerate(zip(chunk, results, strict=True))
+        )
+        run.report.line(f"scored {start + len(chunk)} of {len(drawn)} networks")
+
+
+def _train(
+    run: Run,
+    drawn: Sequence[dict[str, Any]],
+    store: EvaluationStore,
+    uniform: str,
+) -> None:
+    """Train what the store lacks, seed by seed, and write the table now and then."""
+    preset, _ = run.recipe
+    known = {(item.id, item.recipe) for item in store.trainings()}
+    every = [
+        Trial(number, architecture, seed)
+        for seed in _seeds(run)
+        for number, architecture in enumerate(drawn)
+    ]
+    missing = [one for one in every if (one.number, trained_name(preset, one.seed)) not in known]
+    done, began = len(every) - len(missing), time.monotonic()
+    written = began
+    for count, training in enumerate(run_trainings(run, missing, run.workers), start=1):
+        store.add_training(training)
+        reached = training.reason or f"OA {training.figures['OA']:.4f}"
+        left = (time.monotonic() - began) / count * (len(missing) - count)
+        run.report.line(
+            f"trained {done + count} of {len(every)}: network {training.id}, {training.recipe}, "
+            f"{reached}, {training.seconds:.0f} s; about {left / 60:.0f} min left"
+        )
+        if time.monotonic() - written > WRITE_SECONDS:
+            _write(run, store, uniform)
+            written = time.monotonic()
+
+
+def _seeds(run: Run) -> list[int]:
+    config = run.context.config
+    return [config.seed + number for number in range(config.seeds)]
+
+
+def _write(run: Run, store: EvaluationStore, uniform: str) -> None:
+    """Write the card, and the table of what is done so far."""
+    preset, recipe = run.recipe
+    evaluations, trainings = store.evaluations(), store.trainings()
+    table = run.folder.path / BENCHMARK_TABLE
+    if evaluations:
+        write_table(table, evaluations, trainings, preset, _seeds(run))
+    context, config = run.context, run.context.config
+    held = read_json(run.folder.config)
+    card = {
+        "benchmark": 1,
+        "scene": context.data.scene.name,
+        "fingerprint": context.data.scene.fingerprint,
+        "split": {**config.split.options(), "kind": context.data.split.kind},
+        "pixels": {
+            name: len(getattr(context.data.split, name)) for name in ("train", "validation", "test")
+        },
+        "shape": context.data.shape.variables(),
+        "space": config.space,
+        "budget": config.budget,
+        "uniform": uniform,
+        "seeds": _seeds(run),
+        "preset": preset,
+        "recipe": recipe.to_dict(),
+        "trained_on": config.final_training_on,
+        "proxies": config.proxy,
+        "versions": held.get("versions", {}),
+        "networks": len(evaluations),
+        "trainings": len(trainings),
+        "failed": sum(bool(item.reason) for item in trainings),
+        "sha256": hashlib.sha256(table.read_bytes()).hexdigest() if evaluations else None,
+    }
+    write_json(run.folder.path / CARD, card)

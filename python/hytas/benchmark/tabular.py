@@ -1,0 +1,185 @@
+"""A tabular benchmark: what trained networks reached, asked by architecture."""
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hytas.analysis.simulation import (
+    RANDOM,
+    AskTell,
+    Pool,
+    Simulation,
+    engine_strategy,
+    simulate,
+    space_of_all,
+)
+from hytas.analysis.tables import BENCHMARK_TABLE, OF_SEED, TARGET, RankingTable, read_table
+from hytas.benchmark.published import PUBLISHED, published_table
+from hytas.errors import InputError
+from hytas.spaces.genes import genes_only
+from hytas.spaces.keys import architecture_key
+
+Architecture = Mapping[str, Any]
+Floats = NDArray[np.float64]
+
+
+_SHOWN = {"oa": "OA", "aa": "AA", "max_oa": "max_OA"}
+
+
+class Benchmark:
+    """A table of trained networks that answers as if it trained them.
+
+    It has the questions of NATS-Bench and NASLib: what a network reached, and which networks there
+    are. `Benchmark.load` opens one.
+
+    Args:
+        table: of trained networks.
+
+    Raises:
+        InputError: its networks are of several spaces.
+    """
+
+    def __init__(self, table: RankingTable) -> None:
+        self.name = table.name
+        self.space = space_of_all(table.architectures)
+        self._table = table
+        self._figures: dict[str, Floats] = {
+            **table.figures,
+            **{name.lower(): values for name, values in table.scores.items()},
+            TARGET.lower(): table.accuracy,
+        }
+        if table.size is not None:
+            self._figures["params"] = table.size.params
+        self._pool = Pool.of(table.architectures)
+        self._numbers = {
+            architecture_key(genes_only(item)): number
+            for number, item in enumerate(table.architectures)
+        }
+
+    @classmethod
+    def load(cls, source: str | Path) -> Self:
+        """Open a benchmark.
+
+        Args:
+            source: folder of `hytas benchmark make`, a CSV table, or the name of a published table
+                such as "hytas-indian", which is downloaded once.
+
+        Raises:
+            InputError: there is no such table, it is not readable, or the download fails.
+            OSError: a file cannot be read.
+        """
+        path = Path(source)
+        if path.is_dir():
+            path = path / BENCHMARK_TABLE
+        if not path.exists() and str(source) in PUBLISHED:
+            path = published_table(str(source))
+        if not path.exists():
+            raise InputError(
+                f"benchmark {str(source)!r}: must be a folder of `hytas benchmark make`, a CSV "
+                f"table, or one of {', '.join(PUBLISHED)}"
+            )
+        return cls(read_table(path))
+
+    def __len__(self) -> int:
+        return len(self._table)
+
+    @property
+    def metrics(self) -> tuple[str, ...]:
+        """Return what `query` knows of a network, means over seeds where it was trained often."""
+        return tuple(_SHOWN.get(name, name) for name in self._figures if OF_SEED not in name)
+
+    @property
+    def seeds(self) -> tuple[int, ...]:
+        """Return the seeds that networks were trained with; none if the table has only means."""
+        prefix = f"{TARGET.lower()}{OF_SEED}"
+        found = (name.removeprefix(prefix) for name in self._figures if name.startswith(prefix))
+        return tuple(sorted(map(int, found)))
+
+    def architectures(self) -> list[dict[str, Any]]:
+        """Return the genes of all networks, in the order of the table."""
+        return [dict(item) for item in self._table.architectures]
+
+    def query(
+        self, architecture: Architecture | int, metric: str = TARGET, seed: int | None = None
+    ) -> float:
+        """Return what a network reached.
+
+        Args:
+            architecture: genes, or its number in `architectures()`.
+            metric: one of `metrics`; large and small letters are the same.
+            seed: one of `seeds`; None asks for the mean.
+
+        Returns:
+            The figure; NaN if it failed.
+
+        Raises:
+            InputError: the table has no such network, metric or seed.
+        """
+        return float(self._column(metric, seed)[self._number(architecture)])
+
+    def nearest(self, architecture: Architecture) -> dict[str, Any]:
+        """Return the network of the table whose genes are nearest to those of any architecture."""
+        return dict(self._table.architectures[self._pool.nearest(genes_only(architecture))])
+
+    def simulate(
+        self,
+        strategy: str | Callable[[int], AskTell],
+        budget: int,
+        seeds: int | Sequence[int] = 100,
+        *,
+        lead: str = TARGET,
+    ) -> Simulation:
+        """Return what a search finds if every answer is in the table.
+
+        A proposal that the table does not have is answered by the nearest network that the search
+        has not seen (`hytas.analysis.simulation`).
+
+        Args:
+            strategy: "random", a strategy of our engine, or a function from a seed to a search
+                with `ask` and `tell`.
+            budget: evaluations, each a network of the table.
+            seeds: of the searches, or their number.
+            lead: the metric that the search maximises; the accuracy judges it whatever leads.
+
+        Raises:
+            InputError: an unknown strategy or metric, or a number below 1.
+        """
+        every = list(range(seeds)) if isinstance(seeds, int) else list(seeds)
+        values = self._column(lead, None)
+        make = self._maker(strategy, budget)
+        return simulate(self._pool, self._table.accuracy, make, budget, every, lambda _: values)
+
+    def _maker(
+        self, strategy: str | Callable[[int], AskTell], budget: int
+    ) -> Callable[[int], AskTell] | None:
+        if not isinstance(strategy, str):
+            return strategy
+        if strategy == RANDOM:
+            return None
+        return engine_strategy(strategy, self.space, budget)
+
+    def _number(self, architecture: Architecture | int) -> int:
+        if isinstance(architecture, int | np.integer):
+            if not 0 <= architecture < len(self):
+                raise InputError(f"architecture {architecture}: must be 0 to {len(self) - 1}")
+            return int(architecture)
+        key = architecture_key(genes_only(architecture))
+        if key not in self._numbers:
+            raise InputError(
+                f"architecture {key}: is not in the table {self.name}; `nearest` finds one that is"
+            )
+        return self._numbers[key]
+
+    def _column(self, metric: str, seed: int | None) -> Floats:
+        name = metric.lower()
+        if name not in self._figures or OF_SEED in name:
+            raise InputError(f"metric {metric!r}: must be one of {', '.join(self.metrics)}")
+        if seed is None:
+            return self._figures[name]
+        if (of_seed := f"{name}{OF_SEED}{seed}") not in self._figures:
+            known = ", ".join(map(str, self.seeds)) or "none, the table has only means"
+            raise InputError(f"seed {seed}: {metric} is known for the seeds {known}")
+        return self._figures[of_seed]

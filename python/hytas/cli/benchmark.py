@@ -1,0 +1,91 @@
+"""`hytas benchmark`: make a table of trained networks."""
+
+from typing import Any
+
+import click
+
+from hytas.cli import options
+from hytas.cli.progress import echo
+from hytas.errors import InputError
+
+
+@click.group()
+def benchmark() -> None:
+    """Make tables of trained networks, in which a search costs nothing."""
+
+
+@benchmark.command()
+@options.budgets_option("What the networks may cost, such as 500K-params; repeatable.")
+@options.scene_options(required=False)
+@options.space_option("Search space. `hytas` is the paper's space, with one token for each band.")
+@click.option(
+    "-n", "networks", type=int, default=200, show_default=True, help="Number of networks."
+)
+@options.uniform_option(default="choices")
+@click.option(
+    "--proxies",
+    "proxy",
+    default="all",
+    show_default=True,
+    help="Proxies that score the networks, comma-separated.",
+)
+@click.option("--seeds", type=int, default=1, show_default=True, help="Trainings of each network.")
+@options.recipe_option(
+    "Setting of the training, such as steps=300; or one preset: plain, light or full. "
+    "Repeatable.  [default: full]"
+)
+@options.workers_option
+@click.option("--out", required=True, help="Folder of the table.")
+@options.preparation_options
+@options.seed_option
+@options.device_option
+def make(
+    budgets: tuple[str, ...],
+    networks: int,
+    uniform: str,
+    proxy: str,
+    recipe: tuple[str, ...],
+    workers: str | None,
+    out: str,
+    device: str,
+    **settings: Any,
+) -> None:
+    """Draw networks of a budget, score them with proxies, and train them all by one recipe.
+
+    The folder then holds table.csv, a line a network, and benchmark.json, which says how it was
+    made. The same command goes on where it was stopped. A larger -n or --seeds extends the table.
+
+    \b
+    hytas benchmark make --data IndianPine.mat --budget 500K-params --out bench/ip
+    hytas benchmark make --data IndianPine.mat --budget 500K-params -n 400 --seeds 2 --out bench/ip
+    """
+    from hytas.benchmark.make import all_proxies, make_benchmark
+    from hytas.cli.console import Console
+    from hytas.proxies import parse_proxies
+    from hytas.run import RunConfig
+    from hytas.train import Recipe
+
+    chosen, presets = options.recipe_of(Recipe(), "full", recipe, None)
+    if chosen.epochs == 0:
+        raise InputError("recipe epochs=0: must be 1 or more; with 0 nothing would be trained")
+    specs = parse_proxies(all_proxies() if proxy.strip() == "all" else proxy)
+    config = RunConfig(
+        proxy=",".join(map(str, specs)),
+        recipe=chosen,
+        presets=presets,
+        final_training_on="train",
+        **options.absolute_paths({**settings, "budget": ",".join(budgets)}),
+    )
+    with Console() as console:
+        table = make_benchmark(
+            config,
+            config.load_scene(),
+            out,
+            networks=networks,
+            uniform=uniform,
+            workers=workers,
+            device=device,
+            report=console,
+            command=options.command_line(),
+        )
+    echo(f"written   {table}")

@@ -1,0 +1,62 @@
+"""What each layer adds to a score, for proxies that need no data."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+
+from hytas.errors import InputError
+from hytas.proxies.initial import Pool, start_of
+from hytas.proxies.memory import activation_memory
+from hytas.proxies.passes import Setting, Tally, ones_pass
+from hytas.proxies.probe import Probe
+from hytas.proxies.spec import ProxySpec
+from hytas.proxies.table import ONES
+from hytas.proxies.taps import Tap
+from hytas.spaces.genes import genes_only
+from hytas.spaces.shape import InputShape
+
+
+class _Recorded(Tally):
+    """A tally that keeps what each layer adds."""
+
+    def __init__(self, spec: ProxySpec) -> None:
+        super().__init__(spec)
+        self.layers: list[tuple[str, float]] = []
+
+    def visit(self, tap: Tap) -> None:
+        """Add a layer's contribution, and keep it."""
+        if tap.kind in self.kinds:
+            before = sum(float(part) for part in self.parts.values())
+            super().visit(tap)
+            after = sum(float(part) for part in self.parts.values())
+            self.layers.append((tap.name, after - before))
+
+
+def layer_scores(
+    architecture: Mapping[str, Any], shape: InputShape, spec: ProxySpec, seed: int = 0
+) -> list[tuple[str, float]]:
+    """Return the name and the contribution of each layer that a proxy reads, the first one last.
+
+    The layers are in the order of the backward pass, and their sum is the score.
+
+    Args:
+        architecture: genes.
+        shape: what the scene fixes.
+        spec: of a proxy that needs no labelled patches, such as dss or synflow.
+        seed: of the initial weights.
+
+    Raises:
+        InputError: the proxy needs labelled patches, or reads no pass.
+    """
+    if spec.members or spec.proxy.pass_name != ONES:
+        raise InputError(f"proxy {spec.name!r}: its layers are not told apart")
+    device = torch.device("cpu")
+    pool = Pool(seed, device, torch.float32)
+    ones = torch.ones(1, shape.patch_size, shape.patch_size, shape.bands)
+    setting = Setting(pool, shape.classes, None, ones, activation_memory(device, 1))
+    start = start_of(genes_only(architecture), shape, pool, "pool")
+    tally = _Recorded(spec)
+    probe = Probe(start.network, shape.classes)
+    ones_pass(probe, start, spec.options["sign"], [tally], setting)
+    return tally.layers

@@ -1,0 +1,120 @@
+"""From what a user names to workers."""
+
+import os
+from collections.abc import Callable, Iterator
+from concurrent.futures import Executor
+from contextlib import contextmanager
+
+from hytas.errors import InputError
+from hytas.workers.seam import ExecutorWorkers, OneByOne, Workers
+
+MOST_BYTES = 2**30
+"""Of data that is sent to other processes; more is read as it is needed, by one process."""
+MOST_PROCESSES = 1024
+
+Named = str | int | Executor | Workers | None
+"""What stands for workers: a text of --workers, a number of processes, an executor, or None for
+one process a core."""
+
+
+def worker_count(on_cpu: bool, sent_bytes: int) -> int:
+    """Return how many processes of this machine work side by side; 1 stands for this one.
+
+    On a CPU there are as many as cores (OMP_NUM_THREADS, where it is set). A GPU trains one network
+    after another.
+
+    Args:
+        on_cpu: whether the work is done on a CPU.
+        sent_bytes: size of the data that each process needs.
+    """
+    if not on_cpu or sent_bytes > MOST_BYTES:
+        return 1
+    import torch
+    from joblib import cpu_count
+
+    # torch counts the cores of the machine, joblib those that a container may use.
+    cores: int = cpu_count()
+    return min(torch.get_num_threads(), cores)
+
+
+def check_workers(text: str | None) -> None:
+    """Refuse a text of --workers that names nothing; nothing is started.
+
+    Raises:
+        InputError: naming what there is.
+    """
+    if text is None or text == "local":
+        return
+    engine, _, rest = text.partition(":")
+    if engine not in ENGINES and not (text.isdecimal() and 1 <= int(text) <= MOST_PROCESSES):
+        raise InputError(
+            f"workers {text}: must be local, a number of processes up to {MOST_PROCESSES}, "
+            f"{', '.join(ENGINES)}, ray://HOST:PORT or slurm:NAME=VALUE,..."
+        )
+    if engine == "slurm":
+        from hytas.workers.slurm import parse_settings
+
+        parse_settings(rest)
+
+
+@contextmanager
+def open_workers(named: Named, *, on_cpu: bool = True, sent_bytes: int = 0) -> Iterator[Workers]:
+    """Open workers, and end what was started; workers and executors that are given stay open.
+
+    Args:
+        named: what stands for them.
+        on_cpu: whether the work is done on a CPU; if not, calls on a cluster ask for a GPU each.
+        sent_bytes: size of the data that each local process needs.
+
+    Raises:
+        InputError: no such workers, or they are not there, or have another version.
+    """
+    if isinstance(named, Workers):
+        yield named
+        return
+    with _opened(named, on_cpu, sent_bytes) as workers:
+        yield workers
+
+
+def _opened(named: str | int | Executor | None, on_cpu: bool, sent_bytes: int) -> Workers:
+    if isinstance(named, Executor):
+        return ExecutorWorkers(named)
+    if isinstance(named, str) and named not in ("local", "") and not named.isdecimal():
+        check_workers(named)
+        engine, _, rest = named.partition(":")
+        return ENGINES[engine](named if rest.startswith("//") else rest, 0 if on_cpu else 1)
+    usual = named is None or named in ("local", "")
+    count = worker_count(on_cpu, sent_bytes) if usual else int(named or 0)
+    if count <= 1:
+        return OneByOne()
+    from hytas.workers.local import Processes
+
+    return Processes(count)
+
+
+def _ray(address: str, gpus: int) -> Workers:
+    from hytas.workers.ray_cluster import RayWorkers
+
+    return RayWorkers(address or None, gpus)
+
+
+def _slurm(settings: str, gpus: int) -> Workers:
+    from hytas.workers.slurm import SlurmWorkers
+
+    return SlurmWorkers(settings)
+
+
+ENGINES: dict[str, Callable[[str, int], Workers]] = {"ray": _ray, "slurm": _slurm}
+"""Name -> from its address or settings, and the GPUs of a call, to workers."""
+
+
+def available_engines() -> dict[str, str]:
+    """Return engine -> "installed", or what to install."""
+    from importlib.util import find_spec
+
+    packages = {"ray": "ray", "slurm": "submitit"}
+    found = {
+        name: "installed" if find_spec(package) else f"pip install 'hytas[{name}]'"
+        for name, package in packages.items()
+    }
+    return {"local": f"{os.cpu_count()} cores", **found}

@@ -1,0 +1,37 @@
+"""A small task that says what a worker is, before work is given to it."""
+
+import platform
+import socket
+from collections.abc import Iterable
+from importlib.metadata import version
+
+from hytas.errors import InputError
+
+Facts = dict[str, str]
+
+
+def facts_here() -> Facts:
+    """Return what must be alike on the driver and its workers, and the host's name."""
+    python = ".".join(platform.python_version_tuple()[:2])
+    versions = {name: version(name) for name in ("hytas", "torch")}
+    return {"host": socket.gethostname(), "python": python, **versions}
+
+
+def check_facts(found: Iterable[Facts], engine: str) -> None:
+    """Refuse workers of another version.
+
+    Args:
+        found: of the workers.
+        engine: what they belong to, for the message.
+
+    Raises:
+        InputError: naming the host, the package and both versions.
+    """
+    own = facts_here()
+    for facts in found:
+        for name in ("hytas", "torch", "python"):
+            if facts[name] != own[name]:
+                raise InputError(
+                    f"workers {engine}: {facts['host']} has {name} {facts[name]}, and this machine "
+                    f"has {own[name]}; both must have the same"
+                )

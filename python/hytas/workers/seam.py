@@ -1,0 +1,155 @@
+"""Where calls run side by side, as whoever needs them sees it."""
+
+import os
+from abc import ABC, abstractmethod
+from collections import OrderedDict
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Executor
+from dataclasses import dataclass, field
+from itertools import islice
+from types import TracebackType
+from typing import Any, Generic, Protocol, Self, TypeVar
+from uuid import uuid4
+
+T = TypeVar("T")
+V = TypeVar("V", covariant=True)
+
+Job = tuple[Any, ...]
+"""The arguments of one call."""
+
+
+class Shared(Protocol[V]):
+    """A value that many calls read. It travels to a worker once."""
+
+    def get(self) -> V:
+        """Return the value; in a worker, too."""
+
+
+@dataclass(eq=False)
+class Kept(Generic[T]):
+    """A shared value that travels as it is."""
+
+    value: T
+    token: str = field(default_factory=lambda: uuid4().hex)
+
+    def get(self) -> T:
+        """Return the value; all calls of a worker get the same object."""
+        return self.value
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state, value=once(state["token"], lambda: state["value"]))
+
+
+_MOST_HELD = 8
+_HELD: OrderedDict[str, Any] = OrderedDict()
+
+
+def once(token: str, load: Callable[[], T]) -> T:
+    """Return a value of this process by its token; load it if it is not held.
+
+    What a value works out for itself, such as the weight pool of an evaluator, then serves all
+    calls of a worker.
+    """
+    if token not in _HELD:
+        _HELD[token] = load()
+        while len(_HELD) > _MOST_HELD:
+            _HELD.popitem(last=False)
+    _HELD.move_to_end(token)
+    value: T = _HELD[token]
+    return value
+
+
+class Workers(ABC):
+    """Runs calls side by side, and yields their results in the order of the jobs.
+
+    So whoever reads the results, and keeps them, sees the same on one worker and on a hundred. Use
+    it as a context manager: what was started ends with it.
+
+    Attributes:
+        name: for messages.
+        count: calls that run at once, about.
+        sees_files: whether workers read and write the files of this machine.
+        elsewhere: whether calls leave this process.
+    """
+
+    name: str
+    count: int
+    sees_files: bool = True
+    elsewhere: bool = True
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:  # noqa: B027 # some have nothing to end
+        """End what was started."""
+
+    def share(self, value: T) -> Shared[T]:
+        """Return a handle of a value, for the arguments of many jobs."""
+        return Kept(value)
+
+    @abstractmethod
+    def run(self, work: Callable[..., T], jobs: Iterable[Job], count: int) -> Iterator[T]:
+        """Call `work` with each of the jobs, and yield the results in their order.
+
+        Args:
+            work: a function of a module, which workers can import.
+            jobs: its arguments; they are made one after another, in this process.
+            count: of the jobs.
+
+        Raises:
+            OSError: a worker was lost.
+            Exception: what `work` raised.
+        """
+
+
+class OneByOne(Workers):
+    """Runs calls in this process, one after another."""
+
+    name, count, elsewhere = "this process", 1, False
+
+    def run(self, work: Callable[..., T], jobs: Iterable[Job], count: int) -> Iterator[T]:
+        """Call `work` with each of the jobs."""
+        for job in jobs:
+            yield work(*job)
+
+
+class ExecutorWorkers(Workers):
+    """Runs calls by any `concurrent.futures.Executor`, which stays the caller's.
+
+    Args:
+        executor: of processes, or of machines whose hytas is of this version.
+        count: calls that it runs at once.
+        name: for messages.
+        sees_files: whether its workers read and write the files of this machine.
+    """
+
+    def __init__(
+        self,
+        executor: Executor,
+        count: int | None = None,
+        name: str = "an executor",
+        sees_files: bool = True,
+    ) -> None:
+        self.executor, self.name, self.sees_files = executor, name, sees_files
+        self.count = count or os.cpu_count() or 1
+
+    def run(self, work: Callable[..., T], jobs: Iterable[Job], count: int) -> Iterator[T]:
+        """Call `work` with each of the jobs; twice `count` of them are under way or wait."""
+        rest = iter(jobs)
+        ahead = [self.executor.submit(work, *job) for job in islice(rest, 2 * self.count)]
+        try:
+            while ahead:
+                result = ahead.pop(0).result()
+                ahead.extend(self.executor.submit(work, *job) for job in islice(rest, 1))
+                yield result
+        finally:
+            for future in ahead:
+                future.cancel()

@@ -1,0 +1,142 @@
+"""Workers of a Slurm cluster, by submitit: each `run` is a job array."""
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Generic, TypeVar, cast
+from uuid import uuid4
+
+from hytas.errors import InputError, one_line
+from hytas.workers.probe import check_facts, facts_here
+from hytas.workers.seam import Job, Shared, Workers, once
+
+T = TypeVar("T")
+INSTALL = "workers slurm: submitit is not installed; pip install 'hytas[slurm]'"
+CLUSTERS = ("slurm", "local", "debug")
+MOST_AT_ONCE = 64
+# Name in --workers -> (name in submitit, how its text is read).
+SETTINGS: dict[str, tuple[str, Callable[[str], Any]]] = {
+    "partition": ("slurm_partition", str),
+    "account": ("slurm_account", str),
+    "qos": ("slurm_qos", str),
+    "cpus": ("cpus_per_task", int),
+    "gpus": ("gpus_per_node", int),
+    "memory": ("mem_gb", float),
+    "time": ("timeout_min", int),
+}
+
+
+@dataclass(frozen=True)
+class InFile(Generic[T]):
+    """A value in a file of the shared folder."""
+
+    path: Path
+
+    def get(self) -> T:
+        """Return the value; a worker reads it once."""
+        return once(str(self.path), lambda: cast("T", _load(self.path)))
+
+
+class SlurmWorkers(Workers):
+    """Runs calls as jobs of Slurm, in a folder that all its machines share.
+
+    Args:
+        settings: `NAME=VALUE` with commas between them: the names of `SETTINGS`; `jobs`, how many
+            run at once; `folder`, where calls and results lie; `cluster`, one of `CLUSTERS`, of
+            which "local" starts processes here and "debug" calls in this process.
+
+    Raises:
+        InputError: submitit is not installed, a setting is unknown, Slurm is not there, or its
+            machines have other versions.
+    """
+
+    def __init__(self, settings: str) -> None:
+        try:
+            import submitit
+        except ImportError:
+            raise InputError(INSTALL) from None
+        given = parse_settings(settings)
+        self.folder = Path(given.pop("folder", ".hytas-jobs")).resolve()
+        self.count = int(given.pop("jobs", MOST_AT_ONCE))
+        cluster = given.pop("cluster", "slurm")
+        self.name = f"Slurm ({cluster})"
+        try:
+            self._executor = submitit.AutoExecutor(folder=self.folder, cluster=cluster)
+        except RuntimeError as error:
+            raise InputError(f"workers slurm: {one_line(error)}") from None
+        own = {SETTINGS[name][0]: value for name, value in given.items()}
+        slurm = {"slurm_array_parallelism": self.count} if cluster == "slurm" else {}
+        self._executor.update_parameters(**own, **slurm)
+        self._jobs: list[Any] = []
+        check_facts(self.run(facts_here, [()], 1), "slurm")
+
+    def close(self) -> None:
+        """Cancel jobs that are not done."""
+        for job in self._jobs:
+            if not job.done():
+                job.cancel()
+
+    def share(self, value: T) -> Shared[T]:
+        """Write a value into the shared folder."""
+        import cloudpickle
+
+        path = self.folder / f"shared-{uuid4().hex}.pkl"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(cloudpickle.dumps(value))
+        return InFile(path)
+
+    def run(self, work: Callable[..., T], jobs: Iterable[Job], count: int) -> Iterator[T]:
+        """Submit all jobs as one array, and yield their results."""
+        from submitit.core.utils import UncompletedJobError
+
+        with self._executor.batch():
+            submitted = [self._executor.submit(_outcome, work, job) for job in jobs]
+        self._jobs = submitted
+        for job in submitted:
+            try:
+                value, error = job.result()
+            except UncompletedJobError as lost:
+                raise OSError(
+                    f"workers slurm: job {job.job_id} was lost: {one_line(lost)}"
+                ) from None
+            if error is not None:
+                raise error
+            yield value
+
+
+def _outcome(work: Callable[..., T], job: Job) -> tuple[T | None, Exception | None]:
+    """Call `work`; an error travels back as it is."""
+    try:
+        return work(*job), None
+    except Exception as error:
+        return None, error
+
+
+def parse_settings(text: str) -> dict[str, Any]:
+    """Return the settings of a text such as "partition=gpu,cpus=8,time=60".
+
+    Raises:
+        InputError: a part is not NAME=VALUE, or the name or the value does not fit.
+    """
+    known: dict[str, Callable[[str], Any]] = {"folder": str, "jobs": int, "cluster": str}
+    known |= {name: read for name, (_, read) in SETTINGS.items()}
+    found: dict[str, Any] = {}
+    for part in filter(None, text.split(",")):
+        name, equals, value = part.partition("=")
+        if not equals or name not in known:
+            raise InputError(
+                f"workers slurm: {part!r}: must be NAME=VALUE, the name one of {', '.join(known)}"
+            )
+        try:
+            found[name] = known[name](value)
+        except ValueError:
+            raise InputError(f"workers slurm: {part!r}: must be a number") from None
+    if found.get("cluster", CLUSTERS[0]) not in CLUSTERS:
+        raise InputError(f"workers slurm: cluster must be one of {', '.join(CLUSTERS)}")
+    return found
+
+
+def _load(path: Path) -> Any:
+    import cloudpickle
+
+    return cloudpickle.loads(path.read_bytes())  # this user's own file, written a moment ago

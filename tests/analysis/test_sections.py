@@ -1,0 +1,246 @@
+"""What an analysis says: noise of random numbers, and of real tables what scipy says."""
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from random_table import random_table
+from scipy.stats import kendalltau, spearmanr
+
+from hytas.analysis import RankingTable, read_tables
+from hytas.analysis.factors import Factors
+from hytas.analysis.importance import at_equal_size, dependence, fitted, importances
+from hytas.analysis.ranking import BANDS
+from hytas.analysis.sections import SECTIONS, measure_section, show_section
+from hytas.analysis.sections.correlations import bands_of, says_nothing
+from hytas.analysis.settings import AnalysisSettings
+from hytas.errors import InputError
+from hytas.report import render_sections
+
+QUICK = AnalysisSettings(resamples=60, searches=10, budget=40, fits=2, sizes=(20, 100))
+
+
+def quiet(_: str) -> None:
+    pass
+
+
+@pytest.fixture(scope="module")
+def noise(tmp_path_factory: pytest.TempPathFactory) -> RankingTable:
+    return random_table(tmp_path_factory.mktemp("noise"), networks=200)
+
+
+@pytest.fixture(scope="module")
+def found(noise: RankingTable) -> dict[str, Any]:
+    return {name: measure_section(name, [noise], QUICK, quiet) for name in SECTIONS}
+
+
+@pytest.fixture(scope="module")
+def published(shared: Path) -> list[RankingTable]:
+    return read_tables([shared / "hytas2000"])
+
+
+def test_scores_of_random_numbers_rank_nothing(found: dict[str, Any]) -> None:
+    scores = found["correlations"]["noise"]["groups"]["all"]["scores"]
+    assert len(scores) > 12
+    wrong = [name for name, each in scores.items() if not says_nothing(each["spearman"])]
+    assert len(wrong) <= 3, "one in twenty by chance"
+    assert max(abs(each["spearman"][0]) for each in scores.values()) < 0.2
+    assert np.mean([each["top 10 %"][0] for each in scores.values()]) < 0.2
+
+
+def test_genes_of_random_numbers_matter_nothing(found: dict[str, Any]) -> None:
+    importance = found["genes"]["noise"]["importance"]
+    lowest = [each[1] for entry in importance.values() for each in entry["genes"].values()]
+    assert len(lowest) > 30
+    assert sum(low > 0 for low in lowest) <= 4, "one in forty by chance"
+    for name, entry in importance.items():
+        assert entry["explained"][1] <= 0.02, name
+    assert "genes explain nothing of accuracy" in show_section("genes", found["genes"]).sentences[0]
+
+
+def test_predictors_learn_nothing_of_random_numbers(found: dict[str, Any]) -> None:
+    for inputs in found["predictors"]["noise"].values():
+        for sizes in inputs.values():
+            for entry in sizes.values():
+                assert abs(entry["mean"]) < 0.15
+
+
+def test_searches_among_random_numbers_are_chance(found: dict[str, Any]) -> None:
+    regret = found["searches"]["noise"]["regret"]
+    for lead, strategies in regret.items():
+        if lead != "accuracy":
+            chance = strategies["random"]["40"]
+            for name, points in strategies.items():
+                assert points["40"][1] < chance[2], (lead, name)
+                assert points["40"][2] > chance[1], (lead, name)
+    first = regret["accuracy"]["random"]
+    assert first["1"][0] > first["40"][0] >= 0
+
+
+def test_any_score_can_lead(noise: RankingTable) -> None:
+    few = replace(QUICK, searches=1, budget=10)
+    for leads, wanted in ((("mlp_ratio",), 1), (("all",), 12)):
+        settings = replace(few, leads=leads)
+        regret = measure_section("searches", [noise], settings, quiet)["noise"]["regret"]
+        assert "accuracy" in regret
+        assert "mlp_ratio" in regret
+        assert len(regret) > wanted
+    with pytest.raises(InputError, match="lead 'speed': must be all or one of balance"):
+        measure_section("searches", [noise], replace(few, leads=("speed",)), quiet)
+
+
+def test_sign_changes_nothing_of_random_numbers(found: dict[str, Any]) -> None:
+    assert says_nothing(found["sign"]["tables"]["noise"]["dss"]["difference"])
+    assert "higher for 0 of 1 pairs" in show_section("sign", found["sign"]).sentences[0]
+
+
+def test_layers_vanish_with_sign_and_not_without(found: dict[str, Any]) -> None:
+    for layers in found["sign"]["layers"].values():
+        signed, plain = (np.log10(np.abs(layers[key])) for key in ("with", "without"))
+        assert signed[0] - signed[-1] > 4
+        assert abs(plain[0] - plain[-1]) < 1.5
+
+
+def test_random_scores_are_not_alike(found: dict[str, Any]) -> None:
+    for cluster in found["alike"]["clusters"]:
+        assert set(cluster) <= {
+            *("params", "true params", "depth-embed", "embed_dim", "balance", "macs")
+        }
+
+
+def test_no_published_figure_is_of_random_numbers(found: dict[str, Any]) -> None:
+    assert found["published"] == {}
+    assert "nothing can be compared" in show_section("published", found["published"]).sentences[0]
+
+
+def test_the_page_has_every_section_and_asks_nobody(found: dict[str, Any]) -> None:
+    sections = [show_section(name, values) for name, values in found.items()]
+    page = render_sections("<b>title</b>", ["one"], sections)
+    assert "<b>title" not in page
+    assert "default-src 'none'" in page
+    assert "http://" not in page.replace("http://www.w3.org", "")
+    for section in sections:
+        assert f'id="{section.key}"' in page
+        assert section.sentences, section.key
+
+
+def test_correlations_are_those_of_scipy(published: list[RankingTable]) -> None:
+    (table,) = [each for each in published if each.name == "pavia"]
+    found = measure_section("correlations", [table], AnalysisSettings(resamples=5), quiet)
+    groups = found["pavia"]["groups"]
+    assert table.size is not None
+    inside = (table.size.params >= 1e6) & (table.size.params < 2e6)
+    for group, mask in (("all", np.ones(len(table), bool)), ("1-2M", inside)):
+        assert groups[group]["networks"] == mask.sum()
+        for name in ("snip", "zico_pp", "dss"):
+            pair = table.scores[name][mask], table.accuracy[mask]
+            entry = groups[group]["scores"][name]
+            assert entry["spearman"][0] == pytest.approx(spearmanr(*pair).statistic)
+            assert entry["kendall"][0] == pytest.approx(kendalltau(*pair).statistic)
+
+
+def test_correlations_between_scores_are_those_of_scipy(published: list[RankingTable]) -> None:
+    found = measure_section("alike", published, QUICK, quiet)
+    one, other = (found["names"].index(name) for name in ("snip", "dss"))
+    expected = np.mean(
+        [spearmanr(table.scores["snip"], table.scores["dss"]).statistic for table in published]
+    )
+    assert found["rho"][one][other] == pytest.approx(expected, abs=1e-6)
+    signed = next(cluster for cluster in found["clusters"] if "dss" in cluster)
+    assert "embed_dim" in signed, "with sign, scores say the width"
+
+
+def test_published_figures_come_out_to_two_digits(published: list[RankingTable]) -> None:
+    found = measure_section("published", published, QUICK, quiet)
+    rows = [row for rows in found.values() for row in rows if row["as"] != "mean over layers"]
+    assert len(rows) == 36
+    assert all(row["alike"] for row in rows), [row for row in rows if not row["alike"]]
+
+
+def test_too_few_networks_are_said_so(tmp_path: Path) -> None:
+    small = random_table(tmp_path, networks=12)
+    for name in ("correlations", "genes", "predictors", "searches"):
+        section = show_section(name, measure_section(name, [small], QUICK, quiet))
+        assert section.sentences, name
+
+
+def test_an_unknown_section_is_refused(noise: RankingTable) -> None:
+    with pytest.raises(InputError, match="section 'depth': must be one of correlations"):
+        measure_section("depth", [noise], QUICK, quiet)
+
+
+def made_of_depth(
+    networks: int = 300,
+) -> tuple[list[dict[str, Any]], np.ndarray]:
+    """Architectures with three genes, and a figure that depends on one of them."""
+    generator = np.random.default_rng(0)
+    drawn: list[dict[str, Any]] = [
+        {
+            "space": "hytas",
+            "depth": int(generator.integers(4, 11)),
+            "embed_dim": int(generator.choice([32, 64, 128])),
+            "kind": str(generator.choice(["a", "b", "c"])),
+        }
+        for _ in range(networks)
+    ]
+    figure = np.array([item["depth"] for item in drawn]) + generator.normal(0, 0.5, networks)
+    return drawn, figure
+
+
+def test_labels_have_a_table_and_numbers_have_curves() -> None:
+    drawn, figure = made_of_depth(60)
+    table = RankingTable("made", tuple(drawn), figure / 20, {}, None, ())
+    section = show_section("genes", measure_section("genes", [table], QUICK, quiet))
+    assert section.sentences[0].startswith("made: accuracy depends most on depth.")
+    labels = next(grid for grid in section.grids if "labels" in grid.title)
+    assert [row[0] for row in labels.rows] == ["kind a", "kind b", "kind c"]
+    curves = next(figure for figure in section.figures if "dependence" in figure.title)
+    assert "depth" in curves.about
+    assert "kind" not in curves.about
+
+
+def test_the_gene_that_decides_is_found() -> None:
+    drawn, figure = made_of_depth()
+    factors = Factors.of(drawn)
+    rows = factors.rows(drawn)
+    assert factors.genes == ["depth", "embed_dim", "kind"]
+    assert factors.columns("kind") == [2, 3, 4]
+    explained, lost = importances(factors, rows, figure, 100, 0)
+    assert explained is not None
+    assert explained[0] > 0.8
+    assert lost["depth"] is not None
+    assert lost["depth"][1] > 1
+    for gene in ("embed_dim", "kind"):
+        found = lost[gene]
+        assert found is not None
+        assert abs(found[0]) < 0.03
+    curve = dependence(factors, rows, fitted(rows, figure, 0), "depth", 0)
+    for value, (mean, *_) in curve[1:-1]:
+        assert mean == pytest.approx(value, abs=0.6)
+    flat = dependence(factors, rows, fitted(rows, figure, 0), "kind", 0)
+    assert [value for value, _ in flat] == ["a", "b", "c"]
+    assert np.ptp([mean for _, (mean, *_) in flat]) < 0.3
+
+
+def test_what_size_explains_is_taken_away() -> None:
+    generator = np.random.default_rng(0)
+    size, own = generator.uniform(1, 9, 400), generator.normal(0, 1, 400)
+    left = at_equal_size(20 * size + own, size)
+    assert abs(spearmanr(left, size).statistic) < 0.1
+    assert spearmanr(left, own).statistic > 0.5
+    order = np.argsort(size)
+    place = 200
+    near = [n for n in order[place - 10 : place + 11] if n != order[place]]
+    figure = 20 * size + own
+    assert left[order[place]] == pytest.approx(figure[order[place]] - figure[near].mean())
+
+
+def test_a_small_budget_has_bands_of_its_own(tmp_path: Path) -> None:
+    table = random_table(tmp_path, networks=90)
+    assert table.size is not None
+    small = replace(table, size=replace(table.size, params=table.size.params / 1000))
+    bands = bands_of(small)
+    assert [int(mask.sum()) for mask in bands.values()] == [90, 30, 30, 30]
+    assert set(bands_of(table)) == {"all", *BANDS}

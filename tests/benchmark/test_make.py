@@ -1,0 +1,155 @@
+"""A benchmark is drawn exactly, trained by one recipe, and goes on after a kill."""
+
+import csv
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from small_benchmark import PROXIES, config, make, small_scene
+
+from hytas._engine import Budget, Feasible, SearchSpace
+from hytas.benchmark.drawing import draw
+from hytas.errors import InputError
+from hytas.search import EvaluationStore
+
+
+def rows(table: Path) -> list[dict[str, str]]:
+    with table.open(newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def without_seconds(table: Path) -> list[dict[str, str]]:
+    return [{k: v for k, v in row.items() if "seconds" not in k} for row in rows(table)]
+
+
+@pytest.fixture(scope="module")
+def table(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return make(tmp_path_factory.mktemp("made") / "field")
+
+
+def test_a_line_has_genes_costs_scores_and_what_each_seed_reached(table: Path) -> None:
+    found = rows(table)
+    assert len(found) == 4
+    assert len({row["embed_dim"] + row["pixel_mlp"] + row["band_mlp"] for row in found}) > 1
+    for row in found:
+        assert 0 < float(row["params"]) <= 30_000
+        assert float(row["OA"]) == pytest.approx(
+            (float(row["OA:seed=0"]) + float(row["OA:seed=1"])) / 2
+        )
+        for name in (*PROXIES.split(","), "AA", "kappa", "validation", "train_seconds:seed=1"):
+            assert row[name] != "", name
+
+
+def test_the_card_says_how_it_was_made(table: Path) -> None:
+    card = json.loads((table.parent / "benchmark.json").read_text())
+    assert card["fingerprint"] == small_scene().fingerprint
+    assert (card["networks"], card["trainings"], card["failed"]) == (4, 8, 0)
+    assert (card["uniform"], card["preset"], card["seeds"]) == ("choices", "plain", [0, 1])
+    assert card["recipe"]["epochs"] == 3
+    assert card["split"]["kind"] == "fixed"
+
+
+def test_more_networks_and_seeds_extend_a_table(tmp_path: Path, table: Path) -> None:
+    small = without_seconds(make(tmp_path / "b", networks=2, seeds=1))
+    extended = without_seconds(make(tmp_path / "b"))
+    assert extended == without_seconds(table)
+    assert [row["OA:seed=0"] for row in small] == [row["OA:seed=0"] for row in extended[:2]]
+
+
+@pytest.mark.parametrize(
+    ("changed", "said"),
+    [
+        ({"proxy": "snip"}, "belongs to another configuration"),
+        ({"presets": "light"}, "belongs to another"),
+        ({"budget": "20K-params"}, "belongs to another configuration"),
+    ],
+)
+def test_other_settings_are_refused(table: Path, changed: dict[str, Any], said: str) -> None:
+    with pytest.raises(InputError, match=said):
+        make(table.parent, **changed)
+
+
+def test_two_recipes_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="a benchmark trains all networks by one recipe"):
+        make(tmp_path / "b", presets="full,plain")
+    assert not (tmp_path / "b").exists()
+
+
+def test_a_class_without_test_pixels_counts_in_no_mean(tmp_path: Path) -> None:
+    table = make(tmp_path / "b", networks=1, seeds=1, scene=small_scene(missing=True))
+    (row,) = rows(table)
+    assert 0 <= float(row["AA"]) <= 1
+
+
+def test_draws_are_distinct_and_a_beginning_of_more() -> None:
+    feasible = Feasible(SearchSpace.builtin("hytas-wide", {}), Budget.parse("30K-params"))
+    few, many = draw(feasible, 20, 3, "choices"), draw(feasible, 60, 3, "choices")
+    assert many[:20] == few
+    assert len({json.dumps(item, sort_keys=True) for item in many}) == 60
+    assert feasible.contains(feasible.space.pack(many)).all()
+
+
+def test_more_networks_than_there_are_is_refused() -> None:
+    space = SearchSpace.builtin("hytas-wide", {})
+    smallest = min(space.costs(Feasible(space, Budget.parse("5K-params")).sample(50, 0), "params"))
+    feasible = Feasible(space, Budget.parse(f"{smallest}..{smallest}-params"))
+    with pytest.raises(InputError, match=r"has no more than about \d+ architectures"):
+        draw(feasible, 10**4, 0, "architectures")
+
+
+KILLED = """
+import sys
+sys.path.insert(0, sys.argv[1])
+from pathlib import Path
+from small_benchmark import make
+make(Path(sys.argv[2]))
+"""
+
+
+def test_a_kill_loses_nothing_that_was_trained(tmp_path: Path, table: Path) -> None:
+    out = tmp_path / "b"
+    code = [sys.executable, "-c", KILLED, str(Path(__file__).parent), str(out)]
+    with subprocess.Popen(code, stderr=subprocess.DEVNULL) as process:
+        deadline = time.monotonic() + 120
+        while process.poll() is None and time.monotonic() < deadline and trained(out) < 2:
+            time.sleep(0.02)
+        os.kill(process.pid, signal.SIGKILL)
+        process.wait()
+    done = trained(out)
+    assert 2 <= done < 8, "killed while it trained"
+    before = times(out)
+    assert without_seconds(make(out)) == without_seconds(table)
+    assert before.items() <= times(out).items(), "what was trained is not trained again"
+
+
+def times(out: Path) -> dict[tuple[int, str], float]:
+    with EvaluationStore(out / "evaluations.sqlite", read_only=True) as store:
+        return {(item.id, item.recipe): item.seconds for item in store.trainings()}
+
+
+def trained(out: Path) -> int:
+    try:
+        return len(times(out))
+    except (InputError, OSError):
+        return 0
+
+
+def test_a_training_that_fails_leaves_its_reason(tmp_path: Path) -> None:
+    import hytas
+
+    table = make(
+        tmp_path / "b", networks=1, seeds=1, recipe=hytas.Recipe(epochs=3, learning_rate=1e20)
+    )
+    (row,) = rows(table)
+    assert row["OA"] == ""
+    assert "plain:seed=0" in json.loads(row["reasons"])
+
+
+def test_the_recipe_is_that_of_the_preset() -> None:
+    assert config().recipes["plain"].flips is False

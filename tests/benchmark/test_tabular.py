@@ -1,0 +1,132 @@
+"""A table answers like training, and a search in it finds what the table holds."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from small_benchmark import make
+
+import hytas
+from hytas.analysis.regret import expected_best
+from hytas.benchmark import PUBLISHED
+from hytas.errors import InputError
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> hytas.Benchmark:
+    return hytas.Benchmark.load(make(tmp_path_factory.mktemp("made") / "field").parent)
+
+
+@pytest.fixture(scope="module")
+def indian(shared: Path) -> hytas.Benchmark:
+    return hytas.Benchmark.load(shared / "hytas2000" / "indian.csv")
+
+
+def test_query_gives_what_the_table_says(made: hytas.Benchmark) -> None:
+    assert (made.name, made.space, made.seeds, len(made)) == ("field", "hytas-wide", (0, 1), 4)
+    for number, architecture in enumerate(made.architectures()):
+        both = [made.query(architecture, "OA", seed) for seed in (0, 1)]
+        assert made.query(architecture) == pytest.approx(np.mean(both))
+        assert made.query(number, "oa") == made.query(architecture, "OA")
+        assert 0 < made.query(architecture, "params") <= 30_000
+    for name in ("OA", "AA", "kappa", "validation", "snip", "train_seconds", "bytes_int8"):
+        assert name in made.metrics
+        assert np.isfinite(made.query(0, name))
+
+
+def test_wrong_questions_are_refused(made: hytas.Benchmark) -> None:
+    with pytest.raises(InputError, match="metric 'speed': must be one of"):
+        made.query(0, "speed")
+    with pytest.raises(InputError, match="seed 7: OA is known for the seeds 0, 1"):
+        made.query(0, "OA", 7)
+    with pytest.raises(InputError, match="architecture 9: must be 0 to 3"):
+        made.query(9)
+    with pytest.raises(InputError, match="is not in the table field"):
+        made.query({**made.architectures()[0], "embed_dim": 999})
+    with pytest.raises(InputError, match="must be a folder of `hytas benchmark make`"):
+        hytas.Benchmark.load("nowhere")
+    with pytest.raises(InputError, match="strategy 'best': must be one of"):
+        made.simulate("best", 2, seeds=1)
+    with pytest.raises(InputError, match="budget 0"):
+        made.simulate("random", 0, seeds=1)
+
+
+def test_the_nearest_network_of_one_in_the_table_is_itself(made: hytas.Benchmark) -> None:
+    for architecture in made.architectures():
+        assert made.nearest(architecture) == architecture
+
+
+def test_random_search_finds_the_best_of_so_many(indian: hytas.Benchmark) -> None:
+    found = indian.simulate("random", 100, seeds=400)
+    accuracy = np.array([indian.query(number) for number in range(len(indian))])
+    for count in (1, 10, 100):
+        expected = expected_best(accuracy, count)
+        assert expected is not None
+        spread = found.chosen[:, count - 1].std() / 20
+        assert abs(found.chosen[:, count - 1].mean() - expected) < 4 * spread
+
+
+def test_a_search_of_all_networks_finds_the_best(indian: hytas.Benchmark) -> None:
+    assert indian.simulate("random", 10**6, seeds=2).regret[:, -1].tolist() == [0, 0]
+
+
+def test_evolution_beats_chance(indian: hytas.Benchmark) -> None:
+    ours, chance = (indian.simulate(name, 150, seeds=15) for name in ("evolution", "random"))
+    assert ours.at(150)[0] < chance.at(150)[0]
+    assert (np.diff(ours.chosen, axis=1) >= 0).all(), "led by accuracy, it never gets worse"
+
+
+def test_a_proxy_that_leads_is_judged_by_accuracy(indian: hytas.Benchmark) -> None:
+    found = indian.simulate("random", 10**6, seeds=1, lead="snip")
+    scores = [indian.query(number, "snip") for number in range(len(indian))]
+    assert found.chosen[0, -1] == indian.query(int(np.argmax(scores)))
+
+
+class Foreign:
+    """A search of another origin: it changes the width of the best network so far."""
+
+    def __init__(self, start: Mapping[str, Any], seed: int) -> None:
+        self.best, self.value = dict(start), -1.0
+        self.random = np.random.default_rng(seed)
+        self.told: list[float] = []
+
+    def ask(self) -> Mapping[str, Any]:
+        return {**self.best, "embed_dim": int(self.random.choice([32, 64, 128, 240]))}
+
+    def tell(self, architecture: Mapping[str, Any], value: float) -> None:
+        self.told.append(value)
+        if value > self.value:
+            self.best, self.value = dict(architecture), value
+
+
+def test_a_foreign_search_is_told_what_the_table_says(indian: hytas.Benchmark) -> None:
+    runs: list[Foreign] = []
+
+    def start(seed: int) -> Foreign:
+        runs.append(Foreign(indian.architectures()[0], seed))
+        return runs[-1]
+
+    found = indian.simulate(start, 30, seeds=2)
+    for run, chosen in zip(runs, found.chosen, strict=True):
+        assert np.maximum.accumulate(run.told).tolist() == chosen.tolist()
+
+
+def test_published_tables_are_pinned() -> None:
+    assert sorted(PUBLISHED) == [
+        *("hytas-houston", "hytas-indian", "hytas-ksc", "hytas-pavia", "hytas-salinas")
+    ]
+    for file in PUBLISHED.values():
+        assert file.checksum is not None
+        assert len(file.checksum.removeprefix("sha256:")) == 64
+
+
+def test_a_published_table_is_checked(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, shared: Path
+) -> None:
+    monkeypatch.setenv("HYTAS_CACHE", str(tmp_path))
+    other = (shared / "hytas2000" / "indian.csv").read_bytes()
+    (tmp_path / "indian_2000_new_all.csv").write_bytes(other)
+    with pytest.raises(InputError, match="does not match its checksum"):
+        hytas.Benchmark.load("hytas-indian")

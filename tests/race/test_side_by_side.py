@@ -1,0 +1,56 @@
+"""Finalists that train side by side."""
+
+import os
+import shutil
+import signal
+import subprocess
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+from small_race import Small, race_task, ranked, without_time
+from torch import Tensor
+
+from hytas.race import race
+from hytas.search import EvaluationStore
+
+
+def test_finalists_side_by_side_train_as_one_alone_does_and_leave_no_process(
+    tmp_path, store: EvaluationStore
+) -> None:
+    alone = race(race_task(folds=2), ranked(5), store, finalists=5, steps=3, workers=1)
+    with EvaluationStore(tmp_path / "beside.sqlite") as other:
+        beside = race(race_task(folds=2), ranked(5), other, finalists=5, steps=3, workers=2)
+        assert alone == beside
+        assert without_time(store) == without_time(other)
+    if shutil.which("ps"):  # to list processes with
+        children = ["ps", "-o", "args=", "--ppid", str(os.getpid())]
+        left = subprocess.run(children, capture_output=True, text=True, check=True).stdout
+        assert "loky.backend.popen_loky" not in left
+
+
+class Killed(Small):
+    """Ends the process that trains it, as the system does where memory runs out."""
+
+    def forward(self, patches: Tensor) -> Tensor:
+        os.kill(os.getpid(), signal.SIGKILL)
+        raise AssertionError("still here")
+
+
+def test_a_training_process_that_is_killed_is_told_in_one_line(store: EvaluationStore) -> None:
+    task = race_task(build=lambda *_: Killed(4))
+    with pytest.raises(OSError, match="one of 2 worker processes was killed"):
+        race(task, ranked(5), store, finalists=5, steps=3, workers=2)
+
+
+def test_any_executor_will_do_and_stays_open(tmp_path, store: EvaluationStore) -> None:
+    alone = race(race_task(folds=2), ranked(5), store, finalists=5, steps=3, workers=1)
+    with ThreadPoolExecutor(1) as executor, EvaluationStore(tmp_path / "other.sqlite") as other:
+        found = race(race_task(folds=2), ranked(5), other, finalists=5, steps=3, workers=executor)
+        assert found == alone
+        assert without_time(store) == without_time(other)
+        assert executor.submit(abs, -1).result() == 1
+
+
+def test_what_is_sent_are_the_patches_of_all_pixels() -> None:
+    labelled = race_task().labelled
+    assert labelled.patch_bytes == 90 * 3 * 3 * 4 * 4

@@ -1,0 +1,139 @@
+"""The seam: results in their order, whatever runs the calls."""
+
+import sys
+import time
+from collections.abc import Iterator
+from concurrent.futures import Executor, Future, ThreadPoolExecutor
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hytas._engine import Feasible
+from hytas.errors import InputError
+from hytas.proxies import Evaluator, spread_over
+from hytas.spaces import open_space
+from hytas.spaces.shape import InputShape
+from hytas.workers import ExecutorWorkers, Workers, available_engines, open_workers, probe
+
+from tasks import fails, length_of, slow_first  # isort: skip
+
+
+# submitit and Ray leave files and sockets to the garbage collector.
+pytestmark = pytest.mark.filterwarnings(
+    "ignore::ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning"
+)
+
+SHAPE = InputShape(bands=20, classes=3, patch_size=7)
+
+
+def architectures(count: int) -> list[dict[str, Any]]:
+    space, budget = open_space("hytas-wide", "20K-params", offered=SHAPE.variables())
+    return list(space.unpack(Feasible(space, budget).sample(count, 0, "choices")))
+
+
+@pytest.fixture(params=["threads", "slurm:cluster=debug", "slurm:cluster=local,jobs=2", "ray"])
+def workers(
+    request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Workers]:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PYTHONPATH", f"{Path(__file__).parent}:{':'.join(sys.path)}")
+    if request.param == "threads":
+        with ThreadPoolExecutor(2) as executor:
+            yield ExecutorWorkers(executor, 2)
+        return
+    package = "ray" if request.param == "ray" else "submitit"
+    if not find_spec(package):
+        pytest.skip(f"needs {package}")
+    with open_workers(request.param) as opened:
+        yield opened
+
+
+def test_results_keep_their_order_values_are_shared_and_errors_told(workers: Workers) -> None:
+    assert list(workers.run(slow_first, ((n,) for n in range(3)), 3)) == list(range(3))
+    shared = workers.share(list(range(1000)))
+    assert list(workers.run(length_of, [(shared, 1), (shared, 2)], 2)) == [1001, 1002]
+    with pytest.raises(InputError, match="number 1: this one cannot"):
+        list(workers.run(fails, [(1,)], 1))
+
+
+def test_scores_are_the_same_to_the_last_bit_on_any_engine(workers: Workers) -> None:
+    if workers.name == "Slurm (local)":
+        pytest.skip("each of its jobs starts Python and imports torch")
+    evaluator = Evaluator("dss,params", SHAPE, workers=1)
+    asked = architectures(5)
+    expected = [one["scores"] for one in evaluator.score(asked)]
+    with spread_over(evaluator, workers) as scorer:
+        assert scorer is not evaluator
+        assert [one["scores"] for one in scorer.score(asked)] == expected
+
+
+class Counting(Executor):
+    """Runs a call when its result is asked for, and counts calls that wait."""
+
+    def __init__(self) -> None:
+        self.most = self.waiting = 0
+
+    def submit(self, fn: Any, /, *args: Any, **kwargs: Any) -> Future[Any]:
+        self.waiting += 1
+        self.most = max(self.most, self.waiting)
+        done: Future[Any] = Future()
+        result = done.result
+
+        def ask(timeout: float | None = None) -> Any:
+            self.waiting -= 1
+            done.set_result(fn(*args))
+            return result(timeout)
+
+        done.result = ask  # type: ignore[method-assign]
+        return done
+
+
+def test_few_jobs_wait_at_a_time() -> None:
+    executor = Counting()
+    workers = ExecutorWorkers(executor, 3)
+    assert list(workers.run(abs, ((-n,) for n in range(50)), 50)) == list(range(50))
+    assert executor.most == 6
+
+
+def test_jobs_that_wait_are_taken_back() -> None:
+    with ThreadPoolExecutor(1) as executor:
+        workers = ExecutorWorkers(executor, 4)
+        started = time.monotonic()
+        found = workers.run(time.sleep, ((0.1,) for _ in range(100)), 100)
+        next(found)
+        found.close()
+    assert time.monotonic() - started < 1
+
+
+def test_a_worker_of_another_version_is_refused_by_name() -> None:
+    other = {**probe.facts_here(), "host": "node-7", "torch": "1.0"}
+    with pytest.raises(InputError, match=r"ray: node-7 has torch 1\.0, and this machine has"):
+        probe.check_facts([probe.facts_here(), other], "ray")
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        ("partition", "must be NAME=VALUE"),
+        ("nodes=3", "the name one of folder, jobs, cluster, partition"),
+        ("cpus=many", "must be a number"),
+        ("cluster=cloud", "cluster must be one of slurm, local, debug"),
+    ],
+)
+def test_settings_of_slurm_are_checked_before_anything_starts(settings: str, words: str) -> None:
+    with pytest.raises(InputError, match=words), open_workers(f"slurm:{settings}"):
+        pass
+
+
+def test_what_is_not_installed_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    for package in ("ray", "submitit"):
+        monkeypatch.setitem(sys.modules, package, None)
+    for name in ("ray", "slurm"):
+        with pytest.raises(InputError, match=rf"pip install 'hytas\[{name}\]'"), open_workers(name):
+            pass
+
+
+def test_engines_are_listed() -> None:
+    assert set(available_engines()) == {"local", "ray", "slurm"}

@@ -1,0 +1,63 @@
+"""Processes of this machine."""
+
+import signal
+import subprocess
+import sys
+
+import joblib
+import pytest
+import torch
+
+from hytas.errors import InputError
+from hytas.workers import check_workers, open_workers, worker_count
+
+SCRIPT = """
+import os, time
+from hytas.workers import open_workers
+
+def idle(message):
+    print(os.getpid(), flush=True)
+    time.sleep(120)
+
+# Messages longer than a pipe holds: half of one waits in it when the parent goes.
+with open_workers(2) as workers:
+    list(workers.run(idle, ((bytes(10**6),) for _ in range(8)), 8))
+"""
+
+
+@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM])
+def test_workers_end_with_their_parent_however_it_ends(how) -> None:
+    command = [sys.executable, "-c", SCRIPT]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as parent:
+        assert parent.stdout is not None
+        assert len({parent.stdout.readline() for _ in range(2)}) == 2
+        parent.send_signal(how)
+        # The output ends when the last process that holds it has.
+        parent.communicate(timeout=30)
+        assert parent.returncode == -how
+
+
+def test_how_many_work_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch, "get_num_threads", lambda: 64)
+    monkeypatch.setattr(joblib, "cpu_count", lambda: 3)  # of a container on a large machine
+    assert worker_count(True, 1000) == 3
+    assert worker_count(False, 1000) == 1
+    assert worker_count(True, 2**30 + 1) == 1  # patches that are too large to be sent
+    monkeypatch.setattr(torch, "get_num_threads", lambda: 1)  # OMP_NUM_THREADS=1
+    assert worker_count(True, 1000) == 1
+
+
+@pytest.mark.parametrize("text", ["many", "0", "-1", "1025", "dask", "ray-head:10001"])
+def test_workers_that_are_not_there_are_named(text: str) -> None:
+    with pytest.raises(InputError, match=f"workers {text}: must be local, a number"):
+        check_workers(text)
+
+
+def test_one_is_this_process_and_more_are_others() -> None:
+    with open_workers("1") as alone:
+        assert not alone.elsewhere
+        assert list(alone.run(abs, [(-1,), (2,)], 2)) == [1, 2]
+    with open_workers("3") as several:
+        assert (several.elsewhere, several.count) == (True, 3)
+    with open_workers("local", on_cpu=False) as usual:
+        assert not usual.elsewhere

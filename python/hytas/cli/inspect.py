@@ -74,6 +74,10 @@ def _model(path: Path) -> Finding:
         "bands kept": f"{kept} of {card.bands}",
         "wavelengths": _range(card.wavelengths),
         "scaling": card.preprocessing.get("method"),
+        "scaled by": {"training": "training pixels", "scene": "each scene's own pixels"}[
+            card.scale_by
+        ],
+        "learnt from": [f"{one['name']}, {one['pixels']} pixels" for one in card.learnt_from],
         "no data": card.nodata,
         "architecture": dict(card.architecture),
         "classes": dict(zip(card.class_names, card.class_ids, strict=True)),

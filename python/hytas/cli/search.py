@@ -162,7 +162,7 @@ def _run(
     if as_json:
         click.echo(json.dumps(outcome.to_dict(), indent=1))
     else:
-        print_outcome(outcome, config.data)
+        print_outcome(outcome, config.first_data)
 
 
 def _check_race_length(settings: dict[str, Any]) -> None:

@@ -1,15 +1,20 @@
 """Read, check, split and scale scenes, and cut them into patches; imports no torch."""
 
 from hytas.data.bands import parse_bands
+from hytas.data.classes import with_classes
 from hytas.data.contents import Contents, Rows, Variable
 from hytas.data.cube_reader import CubeReader, FileCube, open_cube, valid_pixels
 from hytas.data.datasets import SCENES
 from hytas.data.drawn.burn import Grid
 from hytas.data.fill import check_mark, holds_data, undeclared_in_rows
 from hytas.data.geo import Geo
+from hytas.data.join import check_same_bands, join_scenes
 from hytas.data.load import Cube, label_files, load_cube, load_maps, load_scene
 from hytas.data.location import Location, Lookup, Orthorectified
+from hytas.data.mapped import MappedCube
+from hytas.data.own_scaling import OwnScaling
 from hytas.data.palette import UNLABELLED_COLOUR, palette
+from hytas.data.parts import Part
 from hytas.data.patches import (
     PatchReader,
     check_patch_side,
@@ -19,7 +24,9 @@ from hytas.data.patches import (
 )
 from hytas.data.preprocessing import Preprocessing
 from hytas.data.readers import FORMATS, open_file
+from hytas.data.resample import Resampling
 from hytas.data.scene import Scene, scene_from_arrays
+from hytas.data.several import load_scenes
 from hytas.data.splits import (
     AT_ONE_END,
     BlockSplit,
@@ -32,6 +39,7 @@ from hytas.data.splits import (
     takes_split_options,
 )
 from hytas.data.synthetic import synthetic_scene
+from hytas.data.wavelengths import farthest_band
 
 __all__ = [
     "AT_ONE_END",
@@ -48,9 +56,13 @@ __all__ = [
     "Grid",
     "Location",
     "Lookup",
+    "MappedCube",
     "Orthorectified",
+    "OwnScaling",
+    "Part",
     "PatchReader",
     "Preprocessing",
+    "Resampling",
     "Rows",
     "Scene",
     "Split",
@@ -59,13 +71,17 @@ __all__ = [
     "check_mark",
     "check_patch_side",
     "check_patch_size",
+    "check_same_bands",
     "check_seed",
     "extract_patches",
+    "farthest_band",
     "holds_data",
+    "join_scenes",
     "label_files",
     "load_cube",
     "load_maps",
     "load_scene",
+    "load_scenes",
     "make_split",
     "mirror",
     "open_cube",
@@ -78,4 +94,5 @@ __all__ = [
     "takes_split_options",
     "undeclared_in_rows",
     "valid_pixels",
+    "with_classes",
 ]

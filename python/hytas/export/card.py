@@ -1,6 +1,6 @@
 """Make the card of exported files from a scene and a trained model."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from importlib.metadata import version
 from typing import Any
 
@@ -16,6 +16,8 @@ def describe(
     shape: InputShape,
     temperature: float = 1.0,
     smoothing: Mapping[str, Any] | None = None,
+    scale_by: str = "training",
+    learnt_from: Sequence[Mapping[str, Any]] = (),
 ) -> ModelCard:
     """Return the card of a model of `architecture` that was trained on `scene`."""
     wavelengths = scene.wavelengths
@@ -33,4 +35,7 @@ def describe(
         version=version("hytas"),
         temperature=temperature,
         smoothing=smoothing,
+        scale_by=scale_by,
+        fwhm=None if scene.fwhm is None else tuple(float(width) for width in scene.fwhm),
+        learnt_from=tuple(learnt_from),
     )

@@ -1,6 +1,6 @@
 """Check exported files on real pixels: the rules for each kind of format."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from hytas.data import PatchReader, Preprocessing, holds_data
+from hytas.data import Part, PatchReader, Preprocessing, holds_data
 from hytas.deploy import DeployedModel
 from hytas.deploy.scene import read_tile
 from hytas.deploy.smoothing import Row, guided_rows
@@ -42,6 +42,7 @@ class Evidence:
         patch_size: of the model.
         pixels: flat indices of the pixels to compare on.
         targets: (pixels) their true classes, 0-based.
+        parts: of a joined scene, at whose borders patches end.
     """
 
     model: SensorModel
@@ -49,10 +50,16 @@ class Evidence:
     patch_size: int
     pixels: npt.NDArray[np.int64]
     targets: npt.NDArray[np.int64]
+    parts: Sequence[Part] = ()
 
     @cached_property
     def reader(self) -> PatchReader:
         """Return the function that cuts patches out of the cube."""
+        return PatchReader(self.cube, self.patch_size, self.parts)
+
+    @cached_property
+    def across(self) -> PatchReader:
+        """Return the same, as tiles are read: patches do not end at the border of a part."""
         return PatchReader(self.cube, self.patch_size)
 
     def batches(self) -> Iterator[Array]:
@@ -124,7 +131,7 @@ def judge_scene(name: str, path: Path, evidence: Evidence) -> dict[str, Any]:
         classes, confidence = deployed.run_tile(tile)
         for left in range(0, width, _BATCH):
             columns = np.arange(left, min(left + _BATCH, width))
-            expected = reference(evidence.reader(row * width + columns))
+            expected = reference(evidence.across(row * width + columns))
             gap = np.abs(confidence[0, columns] - expected.max(1))
             largest = max(largest, float(gap.max()) if np.isfinite(gap).all() else float("inf"))
             changed += int((classes[0, columns] != ids[expected.argmax(1)]).sum())
@@ -156,7 +163,7 @@ def judge_smooth_scene(name: str, path: Path, evidence: Evidence) -> dict[str, A
     def rows() -> Iterator[Row]:
         for line, pixels, held in zip(lines, cube, valid, strict=True):
             columns = np.array_split(np.arange(width), -(-width // _BATCH))
-            chances = [reference(evidence.reader(line * width + part)) for part in columns]
+            chances = [reference(evidence.across(line * width + part)) for part in columns]
             yield Row(np.concatenate(chances), smoothing.guide(scaling.apply(pixels)), held)
 
     settings = smoothing.radius, smoothing.eps, smoothing.temperature

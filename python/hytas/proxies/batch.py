@@ -1,11 +1,9 @@
 """The labelled patches on which proxies look at a network: one training pixel a class."""
 
-from typing import Any
-
 import numpy as np
 from numpy.typing import NDArray
 
-from hytas.data import PatchReader, Preprocessing, Scene
+from hytas.data import Preprocessing, Scene
 
 
 def proxy_batch(
@@ -34,6 +32,5 @@ def proxy_batch(
         int(random.choice(pixels[labels == label])) for label in np.unique(labels) if label >= 0
     ]
     where = np.array(chosen, dtype=np.int64)
-    reader: Any = PatchReader(scene.cube, patch_size)
-    patches = preprocessing.apply(reader(where))
+    patches = preprocessing.apply(scene.patches(patch_size)(where))
     return np.ascontiguousarray(patches, dtype=np.float32), scene.targets(where)

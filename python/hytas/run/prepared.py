@@ -5,9 +5,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from hytas.data import PatchReader, Preprocessing, Scene, Split, make_split
+from hytas.data import Preprocessing, Scene, Split, make_split
 from hytas.models import InputShape, check_band_group
 from hytas.run.config import RunConfig
+from hytas.run.start import Start
 from hytas.train import LabelledPixels
 
 Pixels = NDArray[np.int64]
@@ -35,7 +36,7 @@ class PreparedScene:
 
     def labelled(self, pixels: Pixels) -> LabelledPixels:
         """Return the pixels of flat indices (n,) in the form of the training loop."""
-        reader = PatchReader(self.scene.cube, self.shape.patch_size)
+        reader = self.scene.patches(self.shape.patch_size)
 
         def patches(chosen: Pixels) -> NDArray[np.float32]:
             return self.preprocessing.apply(reader(chosen))
@@ -44,18 +45,24 @@ class PreparedScene:
         return LabelledPixels(patches, pixels, targets, self.shape.classes, dark)
 
 
-def prepare_scene(config: RunConfig, scene: Scene, split: Split | None = None) -> PreparedScene:
+def prepare_scene(
+    config: RunConfig, scene: Scene, split: Split | None = None, start: Start | None = None
+) -> PreparedScene:
     """Split and scale `scene` as `config` says.
 
     Args:
         config: of the run.
         scene: to prepare.
         split: the split of a run that goes on; None draws a new one.
+        start: the model that the run begins with, whose classes, bands and scaling it keeps.
 
     Raises:
-        InputError: the configuration does not fit the scene.
+        InputError: the configuration or the model does not fit the scene.
     """
+    scene = scene if start is None else start.adapted(scene)
     split = split or make_split(scene, config.split, seed=config.seed, patch_size=config.patch_size)
+    if start is not None:
+        return PreparedScene(scene, split, start.preprocessing, start.shape)
     preprocessing = Preprocessing.fit_scene(
         scene, split.train, method=config.scaling, bands=config.bands
     )

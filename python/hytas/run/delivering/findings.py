@@ -224,6 +224,6 @@ def _split_digest(folder: RunFolder) -> str:
     if not folder.split.exists():
         return ""
     split, digest = Split.load(folder.split), hashlib.sha256()
-    for pixels in (split.train, split.validation, split.test):
+    for pixels in (split.train, split.validation, split.reported):
         digest.update(np.asarray(pixels, np.int64).tobytes() + b"/")
     return digest.hexdigest()

@@ -1,22 +1,28 @@
 """The stages of the final training: the winner's, and those with further seeds."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
+
+from hytas.data import Scene
 from hytas.export import describe
 from hytas.metrics import summarise
+from hytas.model_card import ModelCard
 from hytas.run.context import Run
 from hytas.run.damage import forget_damaged
 from hytas.run.fitting.calibrating import (
+    Calibration,
     calibrate_by_folds,
     calibrate_own,
     calibrates_own,
     forget_calibration,
     judge_own_smoothing,
 )
-from hytas.run.fitting.smoothing import choose_smoothing, fit_guide
+from hytas.run.fitting.smoothing import SmoothingChoice, choose_smoothing, fit_guide
 from hytas.run.folder import read_json, write_json
+from hytas.run.prepared import Pixels
 from hytas.run.weights import CALIBRATION, SMOOTHING, TrainedModel, save_weights
 from hytas.search import EvaluationStore, FinalTraining
 from hytas.train import DivergedError, train
@@ -60,17 +66,11 @@ def train_stage(run: Run) -> None:
         judged = judge_own_smoothing(network, data, watching, context.device)
         calibrated = calibrate_own(network, held_out, context.device), judged
     calibration, judged = calibrated
-    smooth = choose_smoothing(context.config.smooth, judged)
+    kept = None if context.start is None else context.start.smoothing
+    smooth = choose_smoothing(context.config.smooth, judged, kept)
     for line in (calibration.describe(), smooth.describe()):
         run.report.line(line)
-    card = describe(
-        data.scene,
-        data.preprocessing,
-        architecture,
-        data.shape,
-        calibration.temperature,
-        replace(fit_guide(data), method=smooth.method, temperature=smooth.temperature).to_dict(),
-    )
+    card = _card(run, architecture, learnt, calibration, smooth)
     training = {
         **result.to_dict(),
         "preset": preset,
@@ -79,6 +79,44 @@ def train_stage(run: Run) -> None:
     }
     save_weights(folder.weights, TrainedModel(network, card, training))
     folder.checkpoint.unlink(missing_ok=True)
+
+
+def _card(
+    run: Run,
+    architecture: Mapping[str, Any],
+    learnt: Pixels,
+    calibration: Calibration,
+    smooth: SmoothingChoice,
+) -> ModelCard:
+    context, data = run.context, run.context.data
+    scenes = learnt_scenes(data.scene, learnt)
+    if context.start is not None:
+        unknown = calibration.reason != ""
+        temperature = context.start.card.temperature if unknown else calibration.temperature
+        return context.start.card_after(temperature, smooth.method, scenes)
+    return describe(
+        data.scene,
+        data.preprocessing,
+        architecture,
+        data.shape,
+        calibration.temperature,
+        replace(fit_guide(data), method=smooth.method, temperature=smooth.temperature).to_dict(),
+        context.config.scale_by,
+        scenes,
+    )
+
+
+def learnt_scenes(scene: Scene, pixels: Pixels) -> list[dict[str, Any]]:
+    """Return name, fingerprint and number of training pixels of each scene, for the card."""
+    return [
+        {
+            "name": part.name,
+            "fingerprint": part.fingerprint,
+            "pixels": len(np.intersect1d(pixels, part.pixels(scene.width))),
+        }
+        for part in scene.parts
+        if part.learnt
+    ]
 
 
 def seeds_stage(run: Run, train_and_check: Callable[[Run, Run], None]) -> None:

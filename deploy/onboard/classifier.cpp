@@ -160,6 +160,8 @@ Card::Card(const ModelFile& model) {
     ids = parse_integers(property(model, "class_ids"), "class_ids");
     palette = parse_integers(property(model, "palette"), "palette");
     names = parse_strings(property(model, "class_names"), "class_names");
+    if (model.metadata("hytas.scale_by").value_or("training") == "scene")
+        throw Error("model: needs a scene that was scaled by its own pixels (--scale-by scene), which a line-by-line program cannot do");
     if (const auto value = model.metadata("hytas.nodata"); value && *value != "null") nodata = parse_number(*value, "nodata");
     if (nodata && !with_type(*type, [&](auto value) { return holds<decltype(value)>(*nodata); }))
         throw Error("model: its metadata are broken: nodata is a number that no " + std::string(type->name) + " can be");

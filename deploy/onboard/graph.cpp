@@ -176,21 +176,33 @@ class Check {
     void node(int depth, std::string_view message, std::set<std::string_view>& sizes) {
         std::string_view kind, domain;
         std::vector<std::string_view> inputs;
+        std::uint64_t outputs = 0;
+        std::optional<std::uint64_t> parts;
         Fields fields(message, left_);
         while (const auto field = fields.next()) switch (field->number) {
                 case 1: inputs.push_back(bytes_of(*field)); break;
                 case 4: kind = bytes_of(*field); break;
-                case 5: attribute(depth, bytes_of(*field)); break;
+                case 2: ++outputs; break;
+                case 5:
+                    if (const auto told = attribute(depth, bytes_of(*field))) parts = told;
+                    break;
                 case 7: domain = bytes_of(*field); break;
             }
         if (!domain.empty() && domain != "ai.onnx") throw Error("uses an operator of another domain than ONNX's, whose operators hytas writes");
         if (!is_operator_of_hytas(kind)) throw Error("uses an operator that hytas never writes");
+        // onnxruntime takes memory for each part before it looks at the outputs.
+        if (parts && *parts != outputs) throw Error("makes more or fewer parts of a tensor than it has outputs");
         if (const auto maker = makers.find(kind); maker != makers.end() && maker->second < inputs.size()) sizes.insert(inputs[maker->second]);
     }
 
-    void attribute(int depth, std::string_view message) {
+    // Check an attribute; its value, if it is the number of outputs.
+    std::optional<std::uint64_t> attribute(int depth, std::string_view message) {
+        std::string_view name;
+        std::uint64_t told = 0;
         Fields fields(message, left_);
         while (const auto field = fields.next()) switch (field->number) {
+                case 1: name = bytes_of(*field); break;
+                case 3: told = field->is_number ? field->value : 0; break;
                 case 5:
                 case 10: tensor(bytes_of(*field)); break;
                 case 6:
@@ -198,6 +210,7 @@ class Check {
                 case 22:
                 case 23: throw Error("has sparse tensors, which hytas never writes");
             }
+        return name == "num_outputs" ? std::optional(told) : std::nullopt;
     }
 
     // The numbers of one entry of a repeated field, which may hold many of them packed.

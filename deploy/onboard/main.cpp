@@ -1,4 +1,5 @@
 // hytas-onboard MODEL CUBE.hdr MAP.hdr [--library LIBONNXRUNTIME] [--threads N] [--smooth guided|none] [--confidence FILE.hdr]
+// hytas-onboard --update DELTA MODEL NEW
 //
 // Classifies an ENVI cube line by line, as a push-broom sensor delivers it, with an exported scene graph.
 
@@ -17,10 +18,12 @@
 #include <vector>
 
 #include "classifier.hpp"
+#include "delta.hpp"
 #include "envi.hpp"
 #include "error.hpp"
 #include "model_file.hpp"
 #include "ort.hpp"
+#include "whole_file.hpp"
 
 namespace onboard {
 namespace {
@@ -31,7 +34,8 @@ constexpr const char* usage =
 
 constexpr const char* help =
     "usage: hytas-onboard MODEL.onnx CUBE.hdr MAP.hdr [--library libonnxruntime.so] [--threads N]\n"
-    "       [--smooth guided|none] [--confidence FILE.hdr]\n\n"
+    "       [--smooth guided|none] [--confidence FILE.hdr]\n"
+    "       hytas-onboard --update DELTA MODEL.onnx NEW.onnx\n\n"
     "Classifies an ENVI cube line by line with a scene graph (hytas export RUN --formats onnx-scene).\n\n"
     "  MODEL.onnx   the scene graph\n"
     "  CUBE.hdr     the header of the cube; the data lie beside it\n"
@@ -39,10 +43,12 @@ constexpr const char* help =
     "  --library    onnxruntime's library (default: libonnxruntime.so.1)\n"
     "  --threads    processor threads, 1 to 1024 (default: 1)\n"
     "  --smooth     guided removes speckle from the map, none does not (default: as the model says)\n"
-    "  --confidence the header of a raster for the probability of each pixel's class\n";
+    "  --confidence the header of a raster for the probability of each pixel's class\n"
+    "  --update     write the model file NEW.onnx that a file of `hytas update make` makes of MODEL.onnx\n";
 
 struct Options {
     std::string model, cube, map, library = "libonnxruntime.so.1", smooth, confidence;
+    std::string delta;  // of --update; the cube is then empty, and the map is the new model
     int threads = 1;
 };
 
@@ -55,12 +61,14 @@ Options parse(const std::vector<std::string>& arguments) {
             files.push_back(argument);
             continue;
         }
-        const bool known = argument == "--library" || argument == "--threads" || argument == "--smooth" || argument == "--confidence";
+        const bool known = argument == "--library" || argument == "--threads" || argument == "--smooth" || argument == "--confidence" || argument == "--update";
         if (!known) throw Error("no option " + argument + "; " + usage);
         if (++at == arguments.size()) throw Error(argument + " needs a value; " + usage);
         const std::string& value = arguments[at];
         if (argument == "--library") {
             options.library = value;
+        } else if (argument == "--update") {
+            options.delta = value;
         } else if (argument == "--smooth") {
             if (value != "guided" && value != "none") throw Error("--smooth: " + value + " must be guided or none");
             options.smooth = value;
@@ -72,6 +80,11 @@ Options parse(const std::vector<std::string>& arguments) {
             if (error != std::errc() || end != value.data() + value.size() || options.threads < 1 || options.threads > most_threads)
                 throw Error("--threads: " + value + " must be 1 to " + std::to_string(most_threads));
         }
+    }
+    if (!options.delta.empty()) {
+        if (files.size() != 2) throw Error("--update: needs DELTA, the old model and the new one");
+        options.model = files[0], options.map = files[1];
+        return options;
     }
     if (files.size() != 3) throw Error(usage);
     if (!files[2].ends_with(".hdr")) throw Error("map: " + files[2] + " must end in .hdr");
@@ -144,31 +157,6 @@ void check_apart(const std::filesystem::path& header, const Options& options, co
     }
 }
 
-// A file that gets its name when it is whole.
-class Whole {
-  public:
-    explicit Whole(const std::filesystem::path& path) : path_(path), part_(path.string() + ".part"), file(part_, std::ios::binary) {
-        if (!file) throw Error("map: cannot write " + part_.string());
-    }
-    ~Whole() {
-        std::error_code ignored;
-        if (!done_) std::filesystem::remove(part_, ignored);
-    }
-    void keep() {
-        file.close();
-        if (!file) throw Error("map: cannot write " + part_.string() + ": is the disk full?");
-        std::filesystem::rename(part_, path_);
-        done_ = true;
-    }
-
-  private:
-    std::filesystem::path path_, part_;
-    bool done_ = false;
-
-  public:
-    std::ofstream file;
-};
-
 void run(const Options& options) {
     std::optional<ModelFile> file(options.model);
     const Card card(*file);
@@ -231,7 +219,12 @@ int main(int count, char** arguments) {
             std::cout << onboard::help;
             return 0;
         }
-        onboard::run(onboard::parse(words));
+        const onboard::Options options = onboard::parse(words);
+        if (options.delta.empty()) {
+            onboard::run(options);
+        } else {
+            onboard::update_model(options.delta, options.model, options.map);
+        }
     } catch (const std::exception& error) {
         std::string text = error.what();
         for (char& letter : text)  // what a file says must stay one line, and not speak to the terminal

@@ -14,24 +14,11 @@ namespace onboard {
 namespace {
 
 // The same bounds and names as in hytas/deploy/model_file.py.
-constexpr std::uintmax_t most_bytes = std::uintmax_t{1} << 29;
 constexpr std::uint64_t most_fields = 1'000'000;
 constexpr std::uint64_t lowest_opset = 18, highest_opset = 24;
 constexpr const char* checksum_key = "hytas.sha256";
 constexpr const char* format_key = "hytas.format";
 enum TopLevel : std::uint64_t { graph_field = 7, opset_field = 8, metadata_field = 14, training_field = 20, function_field = 25 };
-
-std::string read(const std::string& path) {
-    const std::filesystem::path place(path);
-    std::error_code failed;
-    if (!std::filesystem::exists(place, failed)) throw Error("model: no such file: " + path);
-    if (!std::filesystem::is_regular_file(place, failed)) throw Error("model: " + path + " is no plain file; an exported .onnx file is needed");
-    if (std::filesystem::file_size(place, failed) > most_bytes) throw Error("model: " + path + " is larger than any model: at most 512 MiB allowed");
-    std::ifstream file(path, std::ios::binary);
-    std::string bytes(static_cast<std::size_t>(std::filesystem::file_size(place, failed)), '\0');
-    if (!file.read(bytes.data(), static_cast<std::streamsize>(bytes.size()))) throw Error("model: cannot read " + path);
-    return bytes;
-}
 
 // Whether a text is UTF-8, as Python has it: no overlong forms, no surrogates, nothing above 10FFFF.
 bool is_utf8(std::string_view text) {
@@ -76,7 +63,20 @@ void check_opset(std::string_view message, std::uint64_t& left) {
 
 }  // namespace
 
-ModelFile::ModelFile(const std::string& place) : path(place), bytes(read(place)) {
+std::string read_bytes(const std::string& path, const std::string& kind) {
+    const std::filesystem::path place(path);
+    std::error_code failed;
+    const std::string needed = kind == "model" ? "an exported .onnx file" : "a file of `hytas update make`";
+    if (!std::filesystem::exists(place, failed)) throw Error(kind + ": no such file: " + path);
+    if (!std::filesystem::is_regular_file(place, failed)) throw Error(kind + ": " + path + " is no plain file; " + needed + " is needed");
+    if (std::filesystem::file_size(place, failed) > most_bytes) throw Error(kind + ": " + path + " is larger than any model: at most 512 MiB allowed");
+    std::ifstream file(path, std::ios::binary);
+    std::string bytes(static_cast<std::size_t>(std::filesystem::file_size(place, failed)), '\0');
+    if (!file.read(bytes.data(), static_cast<std::streamsize>(bytes.size()))) throw Error(kind + ": cannot read " + path);
+    return bytes;
+}
+
+ModelFile::ModelFile(const std::string& place) : path(place), bytes(read_bytes(place, "model")) {
     std::uint64_t left = most_fields;
     std::size_t first = bytes.size(), behind = bytes.size();  // of the checksum's entry
     std::string_view graph;

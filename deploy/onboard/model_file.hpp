@@ -1,6 +1,7 @@
 #pragma once
 // What an ONNX file says, read and checked before onnxruntime sees a byte of it.
 
+#include <cstdint>
 #include <map>
 #include <optional>
 #include <string>
@@ -8,6 +9,11 @@
 #include "graph.hpp"
 
 namespace onboard {
+
+constexpr std::uintmax_t most_bytes = std::uintmax_t{1} << 29;  // of a model or a delta
+
+// The content of a plain file; `kind` ("model" or "delta") is what messages call it.
+std::string read_bytes(const std::string& path, const std::string& kind);
 
 struct ModelFile {
     std::string path, bytes;

@@ -16,6 +16,13 @@ std::uint64_t Fields::varint() {
     }
 }
 
+std::string_view Fields::take(std::uint64_t size) {
+    if (size > message_.size() - at_) throw Error("protobuf field of " + std::to_string(size) + " bytes runs past the end");
+    const std::string_view bytes = message_.substr(at_, static_cast<std::size_t>(size));
+    at_ += static_cast<std::size_t>(size);
+    return bytes;
+}
+
 std::optional<Field> Fields::next() {
     if (done()) return std::nullopt;
     if (left_ == 0) throw Error("too many protobuf fields for a model");
@@ -35,9 +42,7 @@ std::optional<Field> Fields::next() {
         case 5: size = 4; break;
         default: throw Error("protobuf wire type " + std::to_string(key & 7));
     }
-    if (size > message_.size() - at_) throw Error("protobuf field of " + std::to_string(size) + " bytes runs past the end");
-    field.bytes = message_.substr(at_, static_cast<std::size_t>(size));
-    at_ += static_cast<std::size_t>(size);
+    field.bytes = take(size);
     field.behind = at_;
     return field;
 }

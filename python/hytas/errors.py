@@ -16,6 +16,18 @@ class InputError(ValueError):
         super().__init__(escaped(str(message)))
 
 
+def check_unicode(argument: str, text: str) -> None:
+    """Refuse text with lone surrogates, which bytes of a command line become that are not UTF-8.
+
+    Raises:
+        InputError: naming the argument.
+    """
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise InputError(f"{argument} {text!r}: must be Unicode, without lone surrogates") from None
+
+
 def is_out_of_memory(failure: str) -> bool:
     """Return whether `one_line` of an error reports that Python, torch or a GPU lacks memory."""
     words = ("MemoryError", "out of memory", "ALLOC_FAILED", "can't allocate memory")

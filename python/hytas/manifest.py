@@ -93,14 +93,18 @@ def _digest(files: Mapping[str, Any]) -> str:
 
 
 def _checked(values: Any) -> dict[str, dict[str, Any]]:
-    """Return the entries of a manifest, after a check of its own checksum.
+    """Return the entries of a manifest, after a check of its own checksum and of each entry.
 
     Raises:
-        InputError: the checksum is wrong.
+        InputError: the checksum is wrong, or hytas did not write an entry.
     """
     files = values.get("files") if isinstance(values, dict) else None
     if not isinstance(files, dict) or values.get("sha256") != _digest(files):
         raise InputError("manifest: damaged")
+    for name, entry in files.items():
+        known = isinstance(entry, dict) and entry.keys() == {"bytes", "sha256"}
+        if not known or Path(name).name != name:
+            raise InputError("manifest: damaged")
     return files
 
 

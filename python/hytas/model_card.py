@@ -10,6 +10,7 @@ import numpy as np
 
 from hytas.errors import InputError
 from hytas.files import legible
+from hytas.settings import SCALE_BY
 
 FORMAT = "2"
 UNCHECKED_FORMATS = ("1",)
@@ -42,6 +43,7 @@ class ModelCard:
         band_group: neighbouring bands stacked into one token.
         palette: (C) colours, each (red, green, blue) 0..255.
         wavelengths: (bands) band centres in nm, or None.
+        fwhm: (bands) full widths of the bands at half maximum in nm, or None.
         version: of the hytas that wrote the file.
         graph: "patch" ((N, P, P, bands) -> probabilities), "scene" (tile -> class map),
             "smooth-scene" (tile -> class map, smoothed in the graph) or "image" ((N, side, side,
@@ -49,6 +51,9 @@ class ModelCard:
         precision: of the weights and products: "float32", "float16", "int8" ...
         forced: whether the file was written although it failed its accuracy check.
         temperature: divisor of the logits; 1 if the model was not calibrated.
+        scale_by: "training"; or "scene", if a scene must be scaled by its own pixels before the
+            model reads it (`hytas.data.OwnScaling`).
+        learnt_from: the scenes that it was trained on: "name", "fingerprint" and "pixels" of each.
         smoothing: whether its maps are smoothed and by which guide, as
             `hytas.deploy.smoothing.Smoothing.to_dict` gives it; None in older files.
     """
@@ -69,6 +74,9 @@ class ModelCard:
     forced: bool = False
     temperature: float = 1.0
     smoothing: Mapping[str, Any] | None = None
+    scale_by: str = "training"
+    learnt_from: tuple[Mapping[str, Any], ...] = ()
+    fwhm: tuple[float, ...] | None = None
 
     def __post_init__(self) -> None:
         classes = len(self.class_names)
@@ -92,12 +100,14 @@ class ModelCard:
             raise InputError(f"graph: {self.graph!r} is not one of {', '.join(GRAPHS)}")
         if not 0 < self.temperature < math.inf:
             raise InputError(f"temperature: {self.temperature} must be finite and more than 0")
+        if self.scale_by not in SCALE_BY:
+            raise InputError(f"scale_by: {self.scale_by!r} is not one of {', '.join(SCALE_BY)}")
         _check_values(self)
-        if self.wavelengths is not None and len(self.wavelengths) != self.bands:
-            raise InputError(
-                f"wavelengths: {len(self.wavelengths)} for {self.bands} bands; one "
-                "for each is needed"
-            )
+        for name, values in (("wavelengths", self.wavelengths), ("fwhm", self.fwhm)):
+            if values is not None and len(values) != self.bands:
+                raise InputError(
+                    f"{name}: {len(values)} for {self.bands} bands; one for each is needed"
+                )
 
     @property
     def of_images(self) -> bool:
@@ -201,6 +211,7 @@ def _parse(properties: Mapping[str, str]) -> dict[str, Any]:
         return json.loads(properties[f"hytas.{name}"])
 
     wavelengths = value("wavelengths")
+    fwhm = json.loads(properties.get("hytas.fwhm", "null"))
     smoothing = json.loads(properties.get("hytas.smoothing", "null"))
     return {
         "class_names": tuple(str(name) for name in value("class_names")),
@@ -220,6 +231,17 @@ def _parse(properties: Mapping[str, str]) -> dict[str, Any]:
         # A file of an older hytas has no temperature: its logits are not divided.
         "temperature": _number(json.loads(properties.get("hytas.temperature", "1.0"))),
         "smoothing": None if smoothing is None else dict(smoothing),
+        "fwhm": None if fwhm is None else tuple(float(width) for width in fwhm),
+        "scale_by": properties.get("hytas.scale_by", "training"),
+        "learnt_from": tuple(map(_learnt, json.loads(properties.get("hytas.learnt_from", "[]")))),
+    }
+
+
+def _learnt(scene: Any) -> dict[str, Any]:
+    return {
+        "name": legible(str(scene["name"])),
+        "fingerprint": legible(str(scene["fingerprint"])),
+        "pixels": int(scene["pixels"]),
     }
 
 

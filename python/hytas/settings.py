@@ -1,9 +1,15 @@
-"""Convert settings that a program computed, so that JSON can hold them."""
+"""Bring settings into plain forms, which JSON and TOML can hold."""
 
+from collections.abc import Sequence
 from dataclasses import fields
 from typing import Any
 
 import numpy as np
+
+Listed = str | Sequence[str] | None
+"""One text, several, or none."""
+SCALE_BY = ("training", "scene")
+"""What scales a scene: statistics of the training pixels, or first of all its own."""
 
 
 def plain_numbers(settings: Any) -> None:
@@ -11,3 +17,14 @@ def plain_numbers(settings: Any) -> None:
     for item in fields(settings):
         if isinstance(value := getattr(settings, item.name), np.generic):
             object.__setattr__(settings, item.name, value.item())
+
+
+def listed(value: Listed) -> tuple[str, ...]:
+    """Return one text, several or none as a tuple."""
+    return () if value is None else (value,) if isinstance(value, str) else tuple(value)
+
+
+def plain_if_one(value: Listed) -> str | tuple[str, ...] | None:
+    """Return several texts as a tuple, one as it is, and None for none."""
+    texts = listed(value)
+    return texts if len(texts) > 1 else (texts[0] if texts else None)

@@ -110,6 +110,8 @@ def test_the_command_line_wins(tmp_path: Path, configured: Any) -> None:
         ("budgett = 1", "unknown key 'budgett'; did you mean budget"),
         ('budget = "1M-params"\n[split]\nblok = 3', "split has the unknown key 'blok', must be"),
         ('budget = "1M-params"\nseed = [1]', "seed must be one value"),
+        ('budget = "1M-params"\nseed = inf', "seed must be finite, not inf"),
+        ("seed = " + "9" * 5000, "is not TOML"),
         ('budget = "1M-params"\nrecipe = 3', "recipe must be a table"),
         ('budget = "1M-params"\n[recipe]\nmixupp = 3', "did you mean 'mixup'"),
         (

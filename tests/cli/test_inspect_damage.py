@@ -1,5 +1,6 @@
 """`hytas inspect` on folders and models that are not what was written."""
 
+import hashlib
 import json
 from pathlib import Path
 
@@ -47,4 +48,20 @@ def test_files_that_are_not_what_was_written(tmp_path: Path) -> None:
         "model.onnx: damaged (0 bytes; 4 were written)",
     ]
     (tmp_path / "manifest.json").write_text('{"files": {"a": [[]]}, "sha256": 1}')
+    assert json.loads(looked_at(tmp_path).stdout)["problems"] == ["manifest.json: damaged"]
+    (tmp_path / "seed-1").mkdir()
+    (tmp_path / "seed-1" / "model.onnx").write_bytes(b"1234")
+    Manifest(tmp_path / "seed-1").record(tmp_path.glob("seed-1/*.*"))
+    (tmp_path / "seed-1" / "model.onnx").unlink()
+    problems = json.loads(looked_at(tmp_path).stdout)["problems"]
+    assert problems == ["manifest.json: damaged", "seed-1/model.onnx: missing"]
+
+
+@pytest.mark.parametrize(
+    "files", [{"a": 5}, {"a": {"bytes": 1}}, {"../a": {"bytes": 1, "sha256": ""}}, [1]]
+)
+def test_a_forged_manifest_with_a_right_digest(tmp_path: Path, files: object) -> None:
+    (tmp_path / "config.json").write_text("{}")
+    digest = hashlib.sha256(json.dumps(files, sort_keys=True).encode()).hexdigest()
+    (tmp_path / "manifest.json").write_text(json.dumps({"sha256": digest, "files": files}))
     assert json.loads(looked_at(tmp_path).stdout)["problems"] == ["manifest.json: damaged"]

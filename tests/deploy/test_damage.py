@@ -110,6 +110,11 @@ def expanded(model: onnx.ModelProto) -> None:
     model.graph.node.append(node("Expand", "patches", "more"))
 
 
+def split(model: onnx.ModelProto) -> None:
+    wide = helper.make_node("Split", ["patches"], ["a", "b"], axis=1, num_outputs=2**27)
+    model.graph.node.append(wide)
+
+
 def opset(domain: str, version: int) -> Change:
     def change(model: onnx.ModelProto) -> None:
         del model.opset_import[:]
@@ -131,6 +136,7 @@ def opset(domain: str, version: int) -> Change:
         (add("node", node("If", "patches")), "uses the operator b'If', which hytas never writes"),
         (add("node", node("Add", domain="com.evil\n")), "uses an operator of domain b'com.evil"),
         (expanded, "makes more than 1048576 values by a constant"),
+        (split, "makes 134217728 parts of a tensor, and has 2 outputs for them"),
         (opset("com.evil", 20), "needs operators of domain b'com.evil'; hytas writes those of"),
         (opset("", 99), "has operator set 99; must be 18 to 24"),
         (lambda model: model.ClearField("opset_import"), "names no operator set"),

@@ -91,6 +91,8 @@ def test_a_sealed_file_is_looked_through_before_it_runs(
         ),
         "makes more than 1048576 values",
     )
+    wide_split = add("Split", ["tile"], ["a", "b"], num_outputs=2**27)
+    refused(lambda m: m.graph.node.append(wide_split), "more or fewer parts of a tensor than")
     tile = "take and give what its metadata say"
     size = onnx.load(models["uint16"].files["onnx-scene"]).graph.input[0]
     size.type.tensor_type.shape.dim[2].dim_value = 25

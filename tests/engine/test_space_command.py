@@ -237,3 +237,18 @@ def test_a_space_of_more_than_128_bits(capsys: pytest.CaptureFixture[str], tmp_p
         "24 of more than 2^128 architectures of deep fit 2500-params\n"
     )
     assert json.loads(hytas(capsys, *arguments, "--json")[1])["size"] is None
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("count", "--budget", "5\udcff-params"),
+        ("count", "--space", "a\udcff"),
+        ("count", "--variable", "\udcff=3"),
+    ],
+)
+def test_bytes_that_are_no_text_are_refused(capsys, arguments) -> None:
+    status, _, error = hytas(capsys, *arguments)
+    assert status == 2
+    assert "must be Unicode, without lone surrogates" in error
+    assert error.count("\n") == 1

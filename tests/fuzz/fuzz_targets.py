@@ -13,6 +13,8 @@ A target has three parts.
 - `shield`, if `look` fails, has the last word. It is for a slow look that is safe because it asks
   a child process first: `look` then does without the child, to be quick.
 
+The target "onboard" is there only if the variable HYTAS_ONBOARD names the built program.
+
 To add a target, write `corpus` and `look` in a module of their own, and one line in TARGETS. The
 short test in test_fuzz.py, `run_fuzz.py` and `make fuzz` take it from there.
 """
@@ -22,7 +24,10 @@ from pathlib import Path
 from random import Random
 from typing import NamedTuple
 
+import fuzz_engine
 import fuzz_models
+import fuzz_onboard
+import fuzz_report
 import fuzz_runs
 import fuzz_scenes
 from fuzz_mutator import Sample
@@ -63,4 +68,9 @@ TARGETS = {
     "model-forged": Target(fuzz_models.wide_corpus, fuzz_models.run, fuzz_models.forged),
     "run-folder": Target(fuzz_runs.folders, fuzz_runs.look, fuzz_runs.recorded),
     "store": Target(fuzz_runs.stores, fuzz_runs.look_at_store),
+    "pixels": Target(fuzz_report.pixels, fuzz_report.look, fuzz_scenes.zip_members),
+    "states": Target(fuzz_engine.states, fuzz_engine.look_at_state, fuzz_engine.checked),
+    "texts": Target(fuzz_engine.texts, fuzz_engine.look_at_text),
 }
+if fuzz_onboard.PROGRAM is not None:
+    TARGETS["onboard"] = Target(fuzz_onboard.corpus, fuzz_onboard.look, fuzz_onboard.finish)

@@ -304,14 +304,28 @@ def test_a_file_that_is_no_table_is_left_alone(tmp_path) -> None:
     assert [one.name for one in tmp_path.iterdir()] == ["mine.csv"]
 
 
-@pytest.mark.parametrize("mine", ["dear diary", '{"precious": 1}', "[1, 2]"])
+@pytest.mark.parametrize(
+    "mine", [b"dear diary", b'{"precious": 1}', b"[1, 2]", b"\xff\xfe", b"[" * 100_000]
+)
 def test_a_file_where_the_card_goes_is_left_alone(mine, tmp_path) -> None:
     card = tmp_path / "mine.json"
-    card.write_text(mine)
+    card.write_bytes(mine)
     with pytest.raises(InputError, match=r"take the place of .*mine\.json"):
         ScoreTable(tmp_path / "mine", ["snip"], [], {})
-    assert card.read_text() == mine
+    assert card.read_bytes() == mine
     assert not (tmp_path / "mine").exists()
+
+
+def test_half_a_card_that_a_full_disk_left_is_written_again(archs, tmp_path) -> None:
+    architectures, card = read_architectures(archs), tmp_path / "s.csv.json"
+    with ScoreTable(tmp_path / "s.csv", ["snip"], architectures, {"seed": 0}):
+        whole = card.read_text()
+    (tmp_path / "s.csv").unlink()
+    for size in (0, 1, 20, len(whole) - 1):
+        card.write_text(whole[:size])
+        with ScoreTable(tmp_path / "s.csv", ["snip"], architectures, {"seed": 0}):
+            assert card.read_text() == whole
+        (tmp_path / "s.csv").unlink()
 
 
 def test_two_at_once_do_not_write_one_table(archs, tmp_path, capsys) -> None:

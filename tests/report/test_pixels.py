@@ -134,3 +134,14 @@ def test_planes_of_several_shapes_are_refused(tmp_path: Path) -> None:
         np.savez_compressed(path, **{**held, name: value})
         with pytest.raises(InputError, match=message):
             Pixels.load(path)
+
+
+@pytest.mark.parametrize("name", ["means", "palette", "spectra_basis", "spectra_step"])
+def test_arrays_that_are_no_numbers_are_refused(tmp_path: Path, name: str) -> None:
+    path = tmp_path / "pixels.npz"
+    pixels().save(path)
+    with np.load(path) as file:
+        arrays = {key: file[key] for key in file.files}
+    np.savez(path, **{**arrays, name: arrays[name].astype("S9")})
+    with pytest.raises(InputError, match="of no numbers"):
+        Pixels.load(path)

@@ -11,11 +11,13 @@ import pytest
 from hytas.data import Scene, make_split, scene_from_arrays
 from hytas.deploy import DeployedModel
 from hytas.errors import InputError
-from hytas.run import SILENT, RunConfig, RunFolder, run_pipeline
+from hytas.manifest import Manifest
+from hytas.run import RunConfig, RunFolder, run_pipeline
 from hytas.run.context import open_run, prepare
 from hytas.run.fitting import calibrating, training
+from hytas.run.progress import Silent
 from hytas.run.stages import CHOOSING, TRAIN, run_stages
-from hytas.run.weights import load_weights
+from hytas.run.weights import TrainedModel, load_weights
 from hytas.train import Recipe
 
 CONFIG = RunConfig(
@@ -69,17 +71,66 @@ def test_every_file_says_the_temperature(finished: Path) -> None:
     assert further["calibration"] == found
 
 
-def test_a_digit_of_the_answers_that_changed_is_noticed(
-    scene: Scene, finished: Path, tmp_path: Path
-) -> None:
-    run = Path(shutil.copytree(finished, tmp_path / "run"))
-    (run / "weights.safetensors").unlink()
-    path = run / "calibration.json"
+class Told(Silent):
+    """A report that keeps its lines."""
+
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+
+    def line(self, text: str) -> None:
+        self.lines.append(text)
+
+    def of_damage(self) -> list[str]:
+        return [line for line in self.lines if "again" in line]
+
+
+def change_a_digit(path: Path) -> None:
     content = json.loads(path.read_text())
     content["folds"][0]["logits"][0][0] += 0.5
     path.write_text(json.dumps(content))
-    with pytest.raises(InputError, match=r"calibration\.json: damaged"):
-        run_pipeline(replace(CONFIG, seeds=2), scene, run, device="cpu")
+
+
+def assert_same(run: Path, finished: Path) -> None:
+    for name in ("calibration.json", "weights.safetensors", "seed-1/calibration.json"):
+        assert (run / name).read_bytes() == (finished / name).read_bytes()
+    assert Manifest(run).faults() == Manifest(run / "seed-1").faults() == {}
+
+
+def test_answers_of_a_finished_run_are_made_again(
+    scene: Scene, finished: Path, tmp_path: Path
+) -> None:
+    run, told = Path(shutil.copytree(finished, tmp_path / "run")), Told()
+    for folder in (run, run / "seed-1"):
+        change_a_digit(folder / "calibration.json")
+    (run / "seed-1" / "model.onnx").write_bytes(b"")
+    run_pipeline(replace(CONFIG, seeds=2), scene, run, device="cpu", report=told)
+    own, onnx, copy = told.of_damage()
+    assert (own[:27], own[-12:]) == ("calibration.json: damaged (", ": made again")
+    assert onnx.startswith("model.onnx: damaged (0 bytes; ")
+    assert copy.endswith("copied again")
+    assert told.lines[told.lines.index(onnx) - 1] == "in seed-1:"
+    assert_same(run, finished)
+
+
+def test_answers_and_checkpoints_of_an_unfinished_run_are_made_again(
+    scene: Scene, finished: Path, tmp_path: Path
+) -> None:
+    run, told = Path(shutil.copytree(finished, tmp_path / "run")), Told()
+    (run / "weights.safetensors").unlink()
+    change_a_digit(run / "calibration.json")
+    (run / "calibration-0.safetensors").write_bytes(b"\x08" * 100)
+    run_pipeline(replace(CONFIG, seeds=2), scene, run, device="cpu", report=told)
+    _, answers, checkpoint = told.of_damage()
+    assert answers == "calibration.json: damaged, or of another run: made again"
+    assert "calibration-0.safetensors: not a complete" in checkpoint
+    assert_same(run, finished)
+
+
+def trained_only(config: RunConfig, scene: Scene, out: Path) -> TrainedModel:
+    """A run up to its final training."""
+    with open_run(out, config, scene, "cpu", Silent()) as run:
+        run_stages((*CHOOSING, TRAIN), run)
+    return load_weights(out / "weights.safetensors")
 
 
 @pytest.mark.parametrize("at", [1, 3])
@@ -97,17 +148,13 @@ def test_a_kill_leaves_the_same_temperature(
     train = calibrating.train
     monkeypatch.setattr(calibrating, "train", stopping)
     with pytest.raises(KeyboardInterrupt):
-        run_pipeline(CONFIG, scene, tmp_path / "run", device="cpu")
+        trained_only(CONFIG, scene, tmp_path / "run")
     if at > 1:  # what was trained for the temperature fixes the recipe
         with pytest.raises(InputError, match="another configuration: recipe"):
-            run_pipeline(CONFIG.with_epochs(1), scene, tmp_path / "run", device="cpu")
-    run_pipeline(CONFIG, scene, tmp_path / "run", device="cpu")
+            trained_only(CONFIG.with_epochs(1), scene, tmp_path / "run")
+    found = trained_only(CONFIG, scene, tmp_path / "run")
     assert len(trained) == 5 + 1
-    expected, found = (
-        load_weights(path / "weights.safetensors").card.temperature
-        for path in (finished, tmp_path / "run")
-    )
-    assert found == expected
+    assert found.card.temperature == load_weights(finished / "weights.safetensors").card.temperature
 
 
 def test_validation_pixels_kept_apart_calibrate_the_network_itself(
@@ -115,10 +162,8 @@ def test_validation_pixels_kept_apart_calibrate_the_network_itself(
 ) -> None:
     monkeypatch.setattr(training, "calibrate_by_folds", lambda *_: pytest.fail("another training"))
     config = replace(CONFIG, final_training_on="train", train_per_class=24)
-    outcome = run_pipeline(config, scene, tmp_path / "run", device="cpu")
-    assert outcome.metrics is not None
-    assert outcome.metrics["calibration"]["folds"] == 0
-    assert outcome.metrics["calibration"]["pixels"] == 15
+    found = trained_only(config, scene, tmp_path / "run").training["calibration"]
+    assert (found["folds"], found["pixels"]) == (0, 15)
 
 
 def test_without_validation_pixels_it_says_so(scene: Scene, tmp_path: Path) -> None:
@@ -134,12 +179,13 @@ def test_without_validation_pixels_it_says_so(scene: Scene, tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize("text", ['{"folds": 3}', '{"folds": [{"pixels": [1]}]}', "{}", "[1"])
-def test_damaged_answers_are_refused(text: str, scene: Scene, tmp_path: Path) -> None:
-    with open_run(tmp_path / "run", CONFIG, scene, "cpu", SILENT) as run:
+def test_what_are_no_answers_is_made_again(text: str, scene: Scene, tmp_path: Path) -> None:
+    told = Told()
+    with open_run(tmp_path / "run", CONFIG, scene, "cpu", told) as run:
         run_stages(CHOOSING, run)
         RunFolder(tmp_path / "run").calibration.write_text(text)
-        with pytest.raises(InputError, match=r"calibration\.json"):
-            TRAIN.work(run)
+        TRAIN.work(run)
+    assert told.of_damage() == ["calibration.json: damaged, or of another run: made again"]
 
 
 def test_folds_of_a_split_by_blocks_lie_apart() -> None:

@@ -17,10 +17,12 @@ import torch
 from hytas.data import Scene, scene_from_arrays
 from hytas.errors import InputError
 from hytas.manifest import Manifest
-from hytas.run import Outcome, RunConfig, export_run, run_pipeline
+from hytas.models import InputShape, build_network
+from hytas.run import Outcome, RunConfig, export_run, run_pipeline, weights
+from hytas.run.delivering.findings import _layers
 from hytas.run.progress import Silent
 from hytas.run.weights import load_weights
-from hytas.tensors import read_tensors
+from hytas.tensors import read_tensors, write_tensors
 from hytas.train import Recipe
 
 CONFIG = RunConfig(
@@ -116,20 +118,17 @@ def test_a_whole_run_is_left_as_it_is(scene: Scene, run: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "damage"),
-    [
-        ("model.onnx", emptied),
-        ("model.pt", flipped),
-        ("metrics.json", truncated),
-    ],
+    "damaged",
+    [{"model.onnx": emptied}, {"model.pt": flipped, "metrics.json": truncated}],
 )
 def test_exported_files_are_made_again(
-    scene: Scene, run: Path, whole: Path, name: str, damage: Damage
+    scene: Scene, run: Path, whole: Path, damaged: dict[str, Damage]
 ) -> None:
-    change(run / name, damage)
+    for name, damage in damaged.items():
+        change(run / name, damage)
     outcome, said = again(scene, run)
-    assert [line.split(":")[0] for line in said] == [name]
-    assert said[0].endswith("made again")
+    assert [line.split(":")[0] for line in said] == list(damaged)
+    assert all(line.endswith("made again") for line in said)
     for file in ("model.onnx", "weights.safetensors"):
         assert (run / file).read_bytes() == (whole / file).read_bytes()
     torch.jit.load(str(run / "model.pt"))  # whose bytes are others in each process
@@ -166,16 +165,20 @@ def test_what_is_cheap_is_made_again_to_the_byte(
         assert (run / file).read_bytes() == (whole / file).read_bytes()
 
 
-def test_damaged_weights_are_trained_again_with_all_that_came_of_them(
+def test_damaged_weights_and_checkpoints_are_trained_again_with_all_that_came_of_them(
     scene: Scene, run: Path, whole: Path
 ) -> None:
     change(run / "weights.safetensors", flipped)
     with pytest.raises(InputError, match="its SHA-256 is not that of what was written"):
         export_run(CONFIG, scene, run)
-    _, said = again(scene, run)
-    assert said == [
+    shutil.copy(whole / "weights.safetensors", run / "checkpoint.safetensors")
+    change(run / "checkpoint.safetensors", flipped)
+    _, (weights_said, checkpoint_said) = again(scene, run)
+    assert weights_said == (
         "weights.safetensors: damaged (its SHA-256 is not that of what was written): made again"
-    ]
+    )
+    assert "checkpoint.safetensors: " in checkpoint_said
+    assert not (run / "checkpoint.safetensors").exists()
     trained, before = (load_weights(path / "weights.safetensors") for path in (run, whole))
     for name, tensor in before.network.state_dict().items():
         assert np.array_equal(tensor, trained.network.state_dict()[name])
@@ -274,6 +277,54 @@ def test_no_flipped_bit_of_the_weights_goes_unnoticed(whole: Path, tmp_path: Pat
     assert read_tensors(path)[0]["hytas.format"] == "2"
 
 
+@pytest.mark.parametrize("preset", [[], {}, None, "fuller"])
+def test_a_forged_preset_is_named(scene: Scene, run: Path, preset: object) -> None:
+    (run / "recipe.json").write_text(json.dumps({"preset": preset}))
+    Manifest(run).record([run / "recipe.json"])
+    with pytest.raises(InputError, match=r"recipe\.json: preset .*: must be one of"):
+        again(scene, run)
+
+
+def test_forged_times_are_one_line(scene: Scene, run: Path) -> None:
+    times = json.loads((run / "times.json").read_text())
+    times["search"]["seconds"] = []
+    (run / "times.json").write_text(json.dumps(times))
+    Manifest(run).record([run / "times.json"])
+    with pytest.raises(InputError, match="files with values that no run has") as caught:
+        again(scene, run)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_forged_architecture_beside_weights_takes_no_memory(
+    whole: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def build(*positional: Any, **named: Any) -> torch.nn.Module:
+        assert torch.get_default_device().type == "meta"
+        return build_network(*positional, **named)
+
+    monkeypatch.setattr(weights, "build_network", build)
+    facts, tensors = read_tensors(whole / "weights.safetensors")
+    genes = json.loads(facts["hytas.architecture"])
+    for change in ({"embed_dim": 2**20}, {"embed_dim": -1}, {"mlp_ratio": [4] * 2**20}):
+        facts["hytas.architecture"] = json.dumps({**genes, **change})
+        write_tensors(tmp_path / "weights.safetensors", tensors, facts)
+        with pytest.raises(InputError, match="its weights are not those of its architecture"):
+            load_weights(tmp_path / "weights.safetensors")
+
+
+@pytest.mark.parametrize(
+    "change",
+    [{"embed_dim": -1}, {"mlp_ratio": [-1]}, {"num_heads": [0]}, {"embed_dim": 0}, {"space": []}],
+)
+def test_genes_that_no_network_has_are_a_note_of_the_report(
+    whole: Path, change: dict[str, Any]
+) -> None:
+    genes = {**json.loads((whole / "architecture.json").read_text()), **change}
+    layers, (note,) = _layers(genes, InputShape(14, 5, 5, 3))
+    assert layers == []
+    assert note.startswith("The layers are not shown: ")
+
+
 @pytest.mark.parametrize(
     ("content", "message"),
     [
@@ -304,17 +355,6 @@ def test_an_architecture_that_is_none(
     with pytest.raises(InputError, match=re.escape(message)) as caught:
         run_pipeline(CONFIG.with_epochs(0), scene, run, device="cpu")
     assert "\n" not in str(caught.value)
-
-
-def test_a_damaged_checkpoint_begins_the_training_again(
-    scene: Scene, run: Path, whole: Path
-) -> None:
-    (run / "weights.safetensors").unlink()
-    shutil.copy(whole / "weights.safetensors", run / "checkpoint.safetensors")
-    change(run / "checkpoint.safetensors", flipped)
-    _, said = again(scene, run)
-    assert any("checkpoint.safetensors: " in line for line in said)
-    assert not (run / "checkpoint.safetensors").exists()
 
 
 def test_sqlite_pages_that_are_damaged(whole: Path, tmp_path: Path) -> None:

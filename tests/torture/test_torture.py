@@ -9,7 +9,9 @@ SCORE = JOBS[-1]
 
 @pytest.fixture(scope="module")
 def torture(tmp_path_factory: pytest.TempPathFactory) -> Torture:
-    return Torture(tmp_path_factory.mktemp("torture") / "work", seed=0)
+    return Torture(
+        tmp_path_factory.mktemp("torture") / "work", seed=0, preload="hytas.proxies.evaluator"
+    )
 
 
 @pytest.mark.slow

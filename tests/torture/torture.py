@@ -186,9 +186,10 @@ class Torture:
     Args:
         folder: for scenes, references and trials; trials that went wrong stay in it.
         seed: of the moments.
+        preload: the module that the server of commands imports first.
     """
 
-    def __init__(self, folder: Path, seed: int) -> None:
+    def __init__(self, folder: Path, seed: int, preload: str = "warm") -> None:
         self.folder, self.random = folder, random.Random(seed)
         self.scene = folder / "scene"
         self.scene.mkdir(parents=True)
@@ -197,7 +198,7 @@ class Torture:
         self.failures: list[str] = []
         self.trials = self.started = 0
         os.environ["PYTHONPATH"] = os.pathsep.join([str(Path(__file__).parent), *sys.path])
-        SERVER.set_forkserver_preload(["warm"])
+        SERVER.set_forkserver_preload([preload])
 
     def reference(self, job: Job) -> tuple[dict[str, Any], float]:
         """Return what an undisturbed run leaves, and its seconds of processor time."""

@@ -15,7 +15,7 @@ from hytas.errors import InputError
 from hytas.proxies import Evaluator, spread_over
 from hytas.spaces import open_space
 from hytas.spaces.shape import InputShape
-from hytas.workers import ExecutorWorkers, Workers, available_engines, open_workers, probe
+from hytas.workers import ExecutorWorkers, Workers, open_workers, probe, probe_engines
 
 from tasks import fails, length_of, slow_first  # isort: skip
 
@@ -33,12 +33,20 @@ def architectures(count: int) -> list[dict[str, Any]]:
     return list(space.unpack(Feasible(space, budget).sample(count, 0, "choices")))
 
 
-@pytest.fixture(params=["threads", "slurm:cluster=debug", "slurm:cluster=local,jobs=2", "ray"])
+ENGINES = ["threads", "slurm:cluster=debug", "slurm:cluster=local,jobs=2", "ray"]
+
+
+@pytest.fixture(scope="module", params=ENGINES)
 def workers(
-    request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Workers]:
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("PYTHONPATH", f"{Path(__file__).parent}:{':'.join(sys.path)}")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(tmp_path_factory.mktemp("jobs"))
+        patch.setenv("PYTHONPATH", f"{Path(__file__).parent}:{':'.join(sys.path)}")
+        yield from opened(request)
+
+
+def opened(request: pytest.FixtureRequest) -> Iterator[Workers]:
     if request.param == "threads":
         with ThreadPoolExecutor(2) as executor:
             yield ExecutorWorkers(executor, 2)
@@ -46,8 +54,8 @@ def workers(
     package = "ray" if request.param == "ray" else "submitit"
     if not find_spec(package):
         pytest.skip(f"needs {package}")
-    with open_workers(request.param) as opened:
-        yield opened
+    with open_workers(request.param) as found:
+        yield found
 
 
 def test_results_keep_their_order_values_are_shared_and_errors_told(workers: Workers) -> None:
@@ -135,5 +143,10 @@ def test_what_is_not_installed_says_what_to_install(monkeypatch: pytest.MonkeyPa
             pass
 
 
-def test_engines_are_listed() -> None:
-    assert set(available_engines()) == {"local", "ray", "slurm"}
+def test_engines_are_probed(monkeypatch: pytest.MonkeyPatch) -> None:
+    for package in ("ray", "submitit"):
+        monkeypatch.setitem(sys.modules, package, None)
+    found = probe_engines()
+    assert found["local"].startswith("works, ")
+    assert found["ray"].endswith("pip install 'hytas[ray]'")
+    assert found["slurm"].endswith("pip install 'hytas[slurm]'")

@@ -5,19 +5,17 @@ import time
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from hytas.cli import options
+from hytas.cli.classify_input import Source, Truth, open_source, read_truth, resampled
 from hytas.cli.progress import bar, echo
 from hytas.errors import InputError
 
 if TYPE_CHECKING:
-    import numpy as np
-    import numpy.typing as npt
-
-    from hytas.data import Geo, Location, Lookup, Rows
+    from hytas.data import Geo, Lookup, Rows
     from hytas.deploy import DeployedModel
     from hytas.deploy.journal import Journal
     from hytas.deploy.scene import MapRows
@@ -63,6 +61,11 @@ MARKS = ("unlabelled", "zero_is_a_class", "class_field", "labels_crs")
 @options.unlabelled_option
 @options.zero_option
 @options.nodata_option
+@click.option(
+    "--resample",
+    is_flag=True,
+    help="Take the scene to the model's bands, by wavelength: for another sensor.",
+)
 @click.option("--resize", type=int, help="Side to bring images to, in pixels.")
 @options.skip_unreadable_option
 @options.smooth_option(("guided", "none"), "the model's card says which")
@@ -90,6 +93,7 @@ def classify(
     cube_key: str | None,
     labels_key: str | None,
     nodata: float | None,
+    resample: bool,
     smooth: str | None,
     provider: str,
     threads: int,
@@ -110,19 +114,22 @@ def classify(
     outputs = _check_outputs(out, confidence, confusion, labels, labels_key)
     deployed = DeployedModel.load(model, provider, threads=threads)
     smooth = "none" if chosen_smoothing(deployed, smooth) is None else "guided"
-    source = _open_source(scene, cube_key, deployed.card.bands)
+    source = open_source(scene, cube_key, None if resample else deployed.card.bands)
     lookup = _lookup(source, scene, outputs) if ortho else None
+    if resample:
+        source, nodata = resampled(source, deployed, str(scene), nodata), None
     height, width, bands = source.cube.shape
     deployed.check_scene(bands, source.wavelengths, str(scene), size=(height, width))
     marks = {name: further[name] for name in MARKS}
-    truth = None if labels is None else _read_truth(labels, labels_key, source, deployed, **marks)
+    truth = None if labels is None else read_truth(labels, labels_key, source, deployed, **marks)
     if truth is not None:
         check_truth(truth.scored, deployed.card)
     read = {"the scene": source.files, "the labels": () if truth is None else truth.files}
     check_apart(outputs, {"the model": [model], **read})
     nodata = source.nodata if nodata is None else check_mark(nodata, source.cube.dtype)
     source = source._replace(nodata=nodata)
-    identity = {**_identity(model, deployed, source, cube_key), "smooth": smooth}
+    further = {"smooth": smooth, **({"resample": True} if resample else {})}
+    identity = {**_identity(model, deployed, source, cube_key), **further}
     report: dict[str, Any] = {"model": str(model), "scene": str(scene), "out": str(out)}
     report["notes"] = _notes(deployed, source, outputs)
     with open_journal(out, identity, (height, width)) as journal:
@@ -175,7 +182,7 @@ def _classify_images(
     echo(json.dumps(report, indent=2) if as_json else text_of(report))
 
 
-def _notes(deployed: "DeployedModel", source: "Source", outputs: Mapping[str, Path]) -> list[str]:
+def _notes(deployed: "DeployedModel", source: Source, outputs: Mapping[str, Path]) -> list[str]:
     """Collect what is to be said of the model, the scene and the files, before work begins."""
     return [
         *deployed.notes,
@@ -186,7 +193,7 @@ def _notes(deployed: "DeployedModel", source: "Source", outputs: Mapping[str, Pa
 
 
 def _identity(
-    model: Path, deployed: "DeployedModel", source: "Source", cube_key: str | None
+    model: Path, deployed: "DeployedModel", source: Source, cube_key: str | None
 ) -> dict[str, Any]:
     """Describe the inputs; an unfinished map is continued only if they are the same."""
     from hytas.deploy.journal import file_identity
@@ -221,7 +228,7 @@ def _check_outputs(
     return outputs
 
 
-def _lookup(source: "Source", scene: Path, outputs: Mapping[str, Path]) -> "Lookup":
+def _lookup(source: Source, scene: Path, outputs: Mapping[str, Path]) -> "Lookup":
     """The lookup table of a scene; refuses --ortho where there is none, or nothing to place."""
     from hytas.deploy.outputs import RASTERS
 
@@ -262,7 +269,7 @@ def _damage(journal: "Journal") -> list[str]:
 
 def _run(
     model: "DeployedModel",
-    source: "Source",
+    source: Source,
     journal: "Journal",
     tile_rows: int | None,
     smooth: str,
@@ -301,73 +308,11 @@ def _run(
     }
 
 
-class Source(NamedTuple):
-    """A cube, and the facts that its file gives about it."""
-
-    cube: "Rows"
-    wavelengths: "npt.NDArray[np.float64] | None"
-    nodata: float | None = None
-    geo: "Geo | None" = None
-    files: tuple[Path, ...] = ()
-    notes: tuple[str, ...] = ()
-    location: "Location | None" = None
-
-
-class Truth(NamedTuple):
-    """Ground truth: all labelled pixels, and the pixels that the accuracy is computed on."""
-
-    all: "npt.NDArray[np.int32]"
-    scored: "npt.NDArray[np.int32]"
-    what: str
-    files: tuple[Path, ...] = ()
-
-
-def _open_source(path: Path, key: str | None, bands: int) -> Source:
-    from hytas.data import open_cube, synthetic_scene
-
-    if str(path) == "synthetic":
-        scene = synthetic_scene()
-        return Source(scene.cube, scene.wavelengths)
-    cube = open_cube(path, key, bands)
-    notes = tuple(cube.meta.get("notes", ()))
-    return Source(
-        cube,
-        cube.wavelengths,
-        cube.nodata,
-        cube.geo,
-        cube.contents.files,
-        notes,
-        cube.meta.get("location"),
-    )
-
-
-def _read_truth(
-    path: Path, key: str | None, source: Source, model: "DeployedModel", **marks: Any
-) -> Truth:
-    import numpy as np
-
-    from hytas.data import Grid, label_files, load_maps, synthetic_scene
-
-    if str(path) == "synthetic":
-        scene = synthetic_scene()
-        assert scene.test is not None  # the synthetic scene has its own split
-        return Truth(scene.labels, scene.test, "pixels of the test map")
-    shape = source.cube.shape
-    files = label_files(path)
-    marks["grid"] = Grid(shape[0], shape[1], source.geo, source.location)
-    marks["known"] = dict(zip(model.card.class_names, model.card.class_ids, strict=True))
-    maps = [values.astype(np.int32) for _, values in load_maps(path, key, shape, **marks)]
-    if len(maps) == 2:
-        both = np.where(maps[1] > 0, maps[1], maps[0])
-        return Truth(both, maps[1], "pixels of the test map", files)
-    return Truth(maps[0], maps[0], "labelled pixels, training pixels included", files)
-
-
 def _write(
     model: "DeployedModel",
     result: "MapRows",
     out: Path,
-    truth: "Truth | None",
+    truth: Truth | None,
     confusion: Path | None,
     place: "tuple[Geo | None, Lookup | None]",
 ) -> dict[str, Any]:

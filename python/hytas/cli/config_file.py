@@ -2,6 +2,7 @@
 
 import difflib
 import json
+import math
 import tomllib
 from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
@@ -79,6 +80,7 @@ def _read(ctx: click.Context, param: click.Parameter, path: Path | None) -> None
         return
     values = _values(path)
     keys = {p.name for p in ctx.command.params if p.name not in _HIDDEN} | {"budget"}
+    repeated = {p.name for p in ctx.command.params if isinstance(p, click.Option) and p.multiple}
     defaults: dict[str, Any] = {}
     meta: dict[str, Any] = {}
     for key, value in _flat(values, path).items():
@@ -93,6 +95,10 @@ def _read(ctx: click.Context, param: click.Parameter, path: Path | None) -> None
             near = difflib.get_close_matches(name, keys, 1)
             hint = f"; did you mean {near[0]}?" if near else ""
             raise InputError(f"config: {path} has the unknown key {key!r}{hint}")
+        elif isinstance(value, float) and not math.isfinite(value):
+            raise InputError(f"config: {path}: {key} must be finite, not {value!r}")
+        elif name in repeated:
+            defaults[name] = value if isinstance(value, list) else [value]
         elif isinstance(value, dict | list) and name != "budget":
             raise InputError(f"config: {path}: {key} must be one value, not {value!r}")
         else:
@@ -117,7 +123,7 @@ def _values(path: Path) -> dict[str, Any]:
     else:
         try:
             values = tomllib.loads(path.read_text(encoding="utf-8"))
-        except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
+        except (ValueError, RecursionError) as error:  # ValueError: a number of 5000 digits, too
             raise InputError(f"config: {path} is not TOML ({error})") from None
     if not isinstance(values, dict):
         raise InputError(f"config: {path} must hold keys and values")
@@ -216,4 +222,6 @@ def _toml(value: Any) -> str:
         return "true" if value else "false"
     if isinstance(value, str):
         return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
+    if isinstance(value, list | tuple):
+        return f"[{', '.join(map(_toml, value))}]"
     return repr(value)

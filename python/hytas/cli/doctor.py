@@ -15,7 +15,16 @@ REQUIRED = (
     *("hytas", "torch", "numpy", "scipy", "scikit-learn", "h5py", "onnx", "onnxscript"),
     *("safetensors", "matplotlib", "click", "rich"),
 )
-OPTIONAL = ("onnxruntime", "onnxruntime-gpu", "spectral", "tifffile", "rasterio", "netCDF4", "ray")
+OPTIONAL = (
+    "onnxruntime",
+    "onnxruntime-gpu",
+    "spectral",
+    "tifffile",
+    "rasterio",
+    "netCDF4",
+    "ray",
+    "submitit",
+)
 
 
 @click.command()
@@ -28,6 +37,7 @@ def doctor(as_json: bool) -> None:
         "packages": {name: _version(name) for name in (*REQUIRED, *OPTIONAL)},
     }
     found |= {"cores": _cores(), "engine": _engine(), "cuda": _cuda(), "onnxruntime": _runtime()}
+    found["workers"] = _workers()
     found["problems"] = _problems(found)
     click.echo(json.dumps(found, indent=2) if as_json else _text(found))
 
@@ -75,6 +85,15 @@ def _runtime() -> dict[str, Any]:
     return {"error": None, "compiled": compiled, "working": working}
 
 
+def _workers() -> dict[str, str]:
+    try:
+        from hytas.workers import probe_engines
+
+        return probe_engines()
+    except Exception as error:  # a broken installation is to be told, too
+        return {"local": f"{type(error).__name__}: {error}"}
+
+
 def _problems(found: dict[str, Any]) -> list[str]:
     packages, problems = found["packages"], []
     if packages["onnxruntime"] and packages["onnxruntime-gpu"]:
@@ -106,6 +125,7 @@ def _text(found: dict[str, Any]) -> str:
         f"engine       {found['engine']}",
         f"torch CUDA   {cuda['torch']}, {devices}",
         f"onnxruntime  works on {', '.join(runtime['working']) or 'nothing'}",
+        *(f"workers      {name}: {text}" for name, text in found["workers"].items()),
         *(f"problem      {problem}" for problem in found["problems"]),
     ]
     return "\n".join([*lines, "all is well" if not found["problems"] else "see the problems above"])

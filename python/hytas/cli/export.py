@@ -11,13 +11,12 @@ from hytas.cli.progress import echo
 from hytas.errors import InputError
 
 if TYPE_CHECKING:
-    from hytas.run import Outcome, RunConfig
+    from hytas.run import Outcome
 
 
 @click.command()
 @click.argument("run")
-@click.option("--data", help="File of the run's scene, if it has moved.")
-@click.option("--labels", help="File of the scene's labels, if it has moved.")
+@options.moved_options
 @click.option(
     "--formats",
     default="onnx,torchscript",
@@ -27,9 +26,7 @@ if TYPE_CHECKING:
 )
 @click.option("--force", is_flag=True, help="Write a reduced format even if its check fails.")
 @options.json_option
-def export(
-    run: str, data: str | None, labels: str | None, formats: str, force: bool, as_json: bool
-) -> None:
+def export(run: str, moved: dict[str, Any], formats: str, force: bool, as_json: bool) -> None:
     """Export the trained model of RUN and check every file against torch on the test pixels.
 
     ONNX and TorchScript are always written. A format of reduced precision must agree with torch on
@@ -46,7 +43,7 @@ def export(
 
     names = check_formats([name.strip() for name in formats.split(",")])
     config, _ = RunFolder(run).read_config()
-    config = replace(config, **_moved(config, data, labels))
+    config = config.moved(**options.absolute_paths(moved))
     scene = config.load_scene()
     if not RunFolder(run).weights.exists():
         raise InputError(f"{run}: holds no trained weights; run `hytas train {run}` first")
@@ -64,7 +61,7 @@ def export(
     if as_json:
         echo(json.dumps({**outcome.to_dict(), "further": further}, indent=1))
         return
-    print_outcome(outcome, config.data)
+    print_outcome(outcome, config.first_data)
     for name, figures in further.items():
         facts = ", ".join(
             f"{key.replace('_', ' ')} {_figure(value)}"
@@ -72,17 +69,6 @@ def export(
             if key != "file"
         )
         echo(f"{name}: {figures['file']} ({facts})")
-
-
-def _moved(config: "RunConfig", data: str | None, labels: str | None) -> dict[str, Any]:
-    """Return the paths of the scene: the given ones, else those of the run."""
-    return options.absolute_paths(
-        {
-            "data": config.data if data is None else data,
-            "labels": config.labels if labels is None else labels,
-            "data_dir": config.data_dir if data is None else None,
-        }
-    )
 
 
 def _as_written(run: str, outcome: "Outcome") -> dict[str, Any]:

@@ -74,6 +74,10 @@ def _model(path: Path) -> Finding:
         "bands kept": f"{kept} of {card.bands}",
         "wavelengths": _range(card.wavelengths),
         "scaling": card.preprocessing.get("method"),
+        "scaled by": {"training": "training pixels", "scene": "each scene's own pixels"}[
+            card.scale_by
+        ],
+        "learnt from": [f"{one['name']}, {one['pixels']} pixels" for one in card.learnt_from],
         "no data": card.nodata,
         "architecture": dict(card.architecture),
         "classes": dict(zip(card.class_names, card.class_ids, strict=True)),
@@ -173,9 +177,11 @@ def _run(path: Path) -> Finding:
             found[name] = _json(file)
     if not any(name in found for name in ("config", "architecture", "metrics")):
         raise InputError(f"path: {path} is not a run folder: it holds no config.json")
-    manifest = Manifest(path)
-    problems = ["manifest.json: damaged"] if manifest.damaged else []
-    problems += [f"{name}: {fault}" for name, fault in manifest.faults().items()]
+    problems = []
+    for place in (path, *sorted(file.parent for file in path.glob("*/manifest.json"))):
+        manifest, inside = Manifest(place), "" if place == path else f"{place.name}/"
+        faults = {"manifest.json": "damaged"} if manifest.damaged else manifest.faults()
+        problems += [f"{inside}{name}: {fault}" for name, fault in faults.items()]
     return found | ({"problems": problems} if problems else {})
 
 

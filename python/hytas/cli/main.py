@@ -53,6 +53,7 @@ COMMANDS = {
         "classify",
         "Classify a whole scene with an exported model (no torch).",
     ),
+    "update": ("update", "update", "Write a model's new weights as a small file, and apply it."),
     "bench": ("bench", "bench", "Measure speed and memory of an exported model on this machine."),
     "report": ("report", "report", "Write one page about a run, or several side by side."),
     "inspect": ("inspect", "inspect", "Describe a scene, a model or a run folder."),

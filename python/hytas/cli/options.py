@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from hytas.errors import InputError
+from hytas.settings import plain_if_one
 from hytas.spaces import DEFAULT_SPACE
 
 if TYPE_CHECKING:
@@ -113,21 +114,64 @@ skip_unreadable_option = click.option(
 
 
 def scene_options(required: bool) -> Callable[[Command], Command]:
-    """Return the options --data, --labels and those that say how to read them."""
+    """Return the options --data, --labels and those that say how to read them.
+
+    The command gets one scene as a text, and several as a tuple of texts.
+    """
+    options = _scene_options(required)
+
+    def decorate(command: Command) -> Command:
+        @functools.wraps(command)
+        def gathered(*positional: Any, **values: Any) -> Any:
+            for name in ("data", "labels"):
+                values[name] = plain_if_one(values[name])
+            return command(*positional, **values)
+
+        return options(gathered)
+
+    return decorate
+
+
+def _scene_options(required: bool) -> Callable[[Command], Command]:
     return _together(
         click.option(
             "--data",
+            multiple=True,
             required=required,
-            default=None if required else "synthetic",
+            default=None if required else ["synthetic"],
             show_default=not required,
             help="Scene: a file (MATLAB, ENVI, GeoTIFF, HDF5, NetCDF, NumPy), a name such as "
-            "indian_pines, or `synthetic`. Or images: a folder with one folder a class, a .npz "
-            "file, `digits` or `textures`.",
+            "indian_pines, or `synthetic`. Repeatable: several scenes are learnt together. Or "
+            "images: a folder with one folder a class, a .npz file, `digits` or `textures`.",
         ),
         click.option(
             "--labels",
+            multiple=True,
             help="File of the label map, if it is another file; or of polygons or points (GeoJSON, "
-            "GeoPackage, Shapefile, CSV, ENVI ROI).",
+            "GeoPackage, Shapefile, CSV, ENVI ROI). With several scenes, one for each, in order.",
+        ),
+        click.option(
+            "--test-data",
+            multiple=True,
+            help="Scene that is never trained on, and is reported apart; repeatable.",
+        ),
+        click.option(
+            "--test-labels",
+            multiple=True,
+            help="File of its labels, if it is another file; one for each, in order.",
+        ),
+        click.option(
+            "--resample",
+            is_flag=True,
+            help="Take other scenes to the bands of the first one, by wavelength.",
+        ),
+        click.option(
+            "--scale-by",
+            type=click.Choice(["training", "scene"]),
+            default="training",
+            show_default=True,
+            help="Scale by the training pixels; or first scale each scene by its own pixels, "
+            "without labels, for a model that travels.",
         ),
         click.option("--data-dir", help="Folder with the files of a scene that is known by name."),
         click.option("--cube-key", help="Variable that holds the cube, if several could."),
@@ -143,6 +187,30 @@ def scene_options(required: bool) -> Callable[[Command], Command]:
         click.option("--resize", type=int, help="Side to bring images to, in pixels."),
         skip_unreadable_option,
     )
+
+
+_MOVED = {
+    "data": "File of the run's scene, if it has moved; of several scenes, each in order.",
+    "labels": "File of the scene's labels, if it has moved.",
+    "test_data": "File of a scene that is only tested on, if it has moved.",
+    "test_labels": "File of its labels, if it has moved.",
+}
+
+
+def moved_options(command: Command) -> Command:
+    """Add options that say where the files of a run lie now; the command gets them as `moved`."""
+
+    @functools.wraps(command)
+    def gathered(*positional: Any, **values: Any) -> Any:
+        moved = {name: values.pop(name) for name in _MOVED}
+        return command(*positional, moved=moved, **values)
+
+    return _together(
+        *(
+            click.option(f"--{name.replace('_', '-')}", multiple=True, help=text)
+            for name, text in _MOVED.items()
+        )
+    )(gathered)
 
 
 _SPLIT_OPTIONS = _together(
@@ -384,12 +452,16 @@ def absolute_paths(settings: dict[str, Any]) -> dict[str, Any]:
     from hytas.spaces import with_files
 
     known = {*SCENES, *IMAGE_SETS, "synthetic"}
-    named = {
-        name: str(Path(settings[name]).resolve())
-        for name in ("data", "labels", "data_dir", "supernet")
-        if settings.get(name) is not None and Path(settings[name]).exists()
-        if not (name == "data" and settings[name] in known)
-    }
+
+    def absolute(name: str, value: Any) -> Any:
+        if value is None or (name.endswith("data") and value in known):
+            return value
+        if not isinstance(value, str):
+            return tuple(absolute(name, one) for one in value)
+        return str(Path(value).resolve()) if Path(value).exists() else value
+
+    files = ("data", "labels", "test_data", "test_labels", "data_dir", "supernet")
+    named = {name: absolute(name, settings[name]) for name in files if name in settings}
     if "space" in settings:
         space, budget = with_files(settings["space"], settings.get("budget"), _from_the_root)
         return {**settings, **named, "space": space, "budget": budget}

@@ -1,9 +1,11 @@
 """`hytas report`: one page about a run, or several side by side."""
 
 from pathlib import Path
+from typing import Any
 
 import click
 
+from hytas.cli import options
 from hytas.cli.progress import echo
 from hytas.errors import InputError
 
@@ -17,12 +19,12 @@ from hytas.errors import InputError
     show_default=True,
     help="The page: one HTML file that needs no network.",
 )
-@click.option("--data", help="Where the scene lies now, if the run of an older version needs it.")
-@click.option("--labels", help="Where the labels of that scene lie now.")
-def report(runs: tuple[str, ...], out: Path, data: str | None, labels: str | None) -> None:
+@options.moved_options
+def report(runs: tuple[str, ...], out: Path, moved: dict[str, Any]) -> None:
     """Write one page about each RUN, the folder of a search or a training.
 
-    A run that is not finished is shown as far as it is. Several runs stand side by side.
+    A run that is not finished is shown as far as it is. Several runs stand side by side. A run of
+    an older version needs its scene: --data says where it lies now.
 
     \b
     hytas report runs/ip --out report.html
@@ -39,5 +41,5 @@ def report(runs: tuple[str, ...], out: Path, data: str | None, labels: str | Non
     from hytas.run.delivering.reporting import report_runs
 
     with Console() as console:
-        report_runs(runs, out, data=data, labels=labels, report=console)
+        report_runs(runs, out, moved=moved, report=console)
     echo(f"written   {out} ({out.stat().st_size / 1e6:.2f} MB)")

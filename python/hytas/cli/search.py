@@ -144,9 +144,9 @@ def search(
 
 def _usual_for_images(settings: dict[str, Any]) -> None:
     """Change the usual space and number of finalists, if the data are images."""
-    from hytas.data import holds_images
+    from hytas.run.config import images_of
 
-    if not holds_images(settings["data"]):
+    if images_of(settings["data"]) is None:
         return
     settings["usual_finalists"] = IMAGE_FINALISTS
     source = click.get_current_context().get_parameter_source("space")
@@ -181,7 +181,7 @@ def _run(
     if as_json:
         click.echo(json.dumps(outcome.to_dict(), indent=1))
     else:
-        print_outcome(outcome, config.data)
+        print_outcome(outcome, config.first_data)
 
 
 def _check_race_length(settings: dict[str, Any]) -> None:

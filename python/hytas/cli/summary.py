@@ -44,12 +44,47 @@ def _print_accuracy(outcome: Outcome) -> None:
         if name == "ECE" and "ECE_before" in test:
             spread = f"{spread}  (before calibration: {test['ECE_before']:.4f})"
         echo(f"  {name:<30} {test[name]:.4f}{spread}")
+    _print_scenes(outcome.metrics)
+    _print_update(outcome.metrics.get("further"))
     _print_smoothing(outcome.metrics)
     _print_calibration(outcome.metrics.get("calibration"))
     _print_references(outcome.metrics, outcome.metrics.get("references"))
     echo(f"torch, ONNX and TorchScript agree on all test {what}: largest difference {worst:.1e}")
     if note := font_note(list(test["per_class"])):
         echo(f"note: {note}")
+
+
+def _print_scenes(metrics: dict[str, Any]) -> None:
+    """Print the accuracy in each scene, raw and of a smoothed map, if there are several."""
+    scenes = metrics.get("scenes") or []
+    smoothed = metrics.get("scenes_smoothed") or [{}] * len(scenes)
+    rows = [("the model", scenes), ("smoothed", smoothed)]
+    methods = ((metrics.get("references") or {}).get("methods") or {}).values()
+    rows += [(one["title"], one.get("scenes") or []) for one in methods]
+    for place, scene in enumerate(scenes):
+        known = "pixels of its own were trained on" if scene["learnt"] else "never trained on"
+        if not scene["test"]:
+            echo(f"scene {scene['name']}, {known}: none of its pixels is tested")
+            continue
+        echo(f"scene {scene['name']}, {known}: {scene['test']['pixels']} test pixels")
+        for title, found in rows:
+            if len(found) > place and (test := found[place].get("test")):
+                figures = "  ".join(f"{name} {test[name]:.4f}" for name in ("OA", "AA", "kappa"))
+                echo(f"  {title:<30} {figures}")
+
+
+def _print_update(found: dict[str, Any] | None) -> None:
+    """Print what the training changed, for a run that began with a model."""
+    if found is None:
+        return
+    for scene in found["scenes"]:
+        before, after = scene["before"], scene["after"]
+        figures = "  ".join(
+            f"{name} {before[name]:.4f} -> {after[name]:.4f}" for name in ("OA", "AA", "kappa")
+        )
+        echo(f"model of {found['from']} on the {scene['role']} scene {scene['name']}: {figures}")
+    if found["reason"]:
+        echo(f"note: the old scene is not compared: {found['reason']}")
 
 
 def _print_smoothing(metrics: dict[str, Any]) -> None:

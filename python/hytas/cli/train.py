@@ -17,6 +17,20 @@ if TYPE_CHECKING:
 @click.command()
 @click.argument("run", required=False)
 @click.option("--arch", help="JSON file of an architecture, such as `architecture.json` of a run.")
+@click.option(
+    "--from",
+    "start",
+    help="Run whose trained model is trained further on --data. Its classes, bands, scaling and "
+    "budget are kept.",
+)
+@click.option(
+    "--tune",
+    type=click.Choice(["all", "small"]),
+    default="all",
+    show_default=True,
+    help="Weights that --from changes: all; or biases, normalisations and the read-out alone, "
+    "which gives a small update.",
+)
 @options.scene_options(required=False)
 @click.option("--out", help="Folder of the new run.")
 @options.training_options
@@ -29,10 +43,12 @@ def train(ctx: click.Context, /, run: str | None, arch: str | None, **settings: 
     """Train, export and check one architecture.
 
     RUN is the folder of a search that stopped before its final training. For an architecture of
-    your own, give --arch, --data and --out instead.
+    your own, give --arch, --data and --out instead. --from trains the model of a run further, on a
+    new scene.
 
     \b
     hytas train runs/ip
+    hytas train --from runs/ip --data new.hdr --labels new.gpkg --class-field crop --out runs/new
     hytas train --arch architecture.json --data IndianPine.mat --out runs/mine
     """
     from hytas.cli.console import Console
@@ -43,6 +59,9 @@ def train(ctx: click.Context, /, run: str | None, arch: str | None, **settings: 
         if run is not None:
             _refuse_with_run(ctx, arch)
             outcome, data = _continue(run, settings, console)
+        elif settings["start"] is not None:
+            _refuse_with_start(ctx)
+            outcome, data = _further(settings, console)
         else:
             outcome, data = _start(arch, settings, console)
     if as_json:
@@ -66,6 +85,49 @@ def _refuse_with_run(ctx: click.Context, arch: str | None) -> None:
         )
 
 
+def _refuse_with_start(ctx: click.Context) -> None:
+    """Refuse options for what the model of --from decides, and a missing scene."""
+    kept = ("arch", "patch_size", "band_group", "bands", "scaling", "scale_by", "resample")
+    given = {
+        name
+        for name in ctx.params
+        if ctx.get_parameter_source(name) is click.core.ParameterSource.COMMANDLINE
+    }
+    if wrong := [name for name in kept if name in given]:
+        names = ", ".join(f"--{name.replace('_', '-')}" for name in wrong)
+        raise InputError(f"{names}: cannot be given with --from, whose model decides it")
+    for name in ("data", "out"):
+        if name not in given:
+            raise InputError(f"from: needs --{name}, {_NEEDED[name]}")
+
+
+_NEEDED = {"data": "the new scene", "out": "the folder of the new run"}
+
+
+def _further(settings: dict[str, Any], console: Any) -> tuple[Any, str]:
+    """Train the model of --from on a new scene."""
+    from hytas.run import train_architecture
+    from hytas.run.further import further_config
+
+    start, out, device = (settings.pop(name) for name in ("start", "out", "device"))
+    changes, presets, epochs = settings.pop("recipe"), None, settings.pop("epochs")
+    usual, architecture = further_config(start)
+    recipe, presets = _recipe(usual.recipe, usual.presets, {"recipe": changes, "epochs": epochs})
+    kept = ("patch_size", "band_group", "bands", "scaling", "scale_by", "resample")
+    given = {name: value for name, value in settings.items() if name not in kept}
+    config = replace(usual, recipe=recipe, presets=presets, **options.absolute_paths(given))
+    outcome = train_architecture(
+        architecture,
+        config,
+        config.load_scene(),
+        out,
+        device=device,
+        report=console,
+        command=options.command_line(),
+    )
+    return outcome, config.first_data
+
+
 def _continue(run: str, settings: dict[str, Any], console: Any) -> tuple[Any, str]:
     from hytas.run import RunFolder, run_pipeline
 
@@ -86,7 +148,7 @@ def _continue(run: str, settings: dict[str, Any], console: Any) -> tuple[Any, st
             report=console,
             command=options.command_line(),
         )
-    return outcome, config.data
+    return outcome, config.first_data
 
 
 def _start(arch: str | None, settings: dict[str, Any], console: Any) -> tuple[Any, str]:
@@ -95,6 +157,8 @@ def _start(arch: str | None, settings: dict[str, Any], console: Any) -> tuple[An
     from hytas.spaces import space_of
     from hytas.train import Recipe
 
+    if settings["tune"] != RunConfig.tune:
+        raise InputError(f"tune {settings['tune']}: is for --from, which begins with a model")
     out, device = settings.pop("out"), settings.pop("device")
     recipe, presets = _recipe(Recipe(), RunConfig.presets, settings)
     del settings["epochs"], settings["recipe"]
@@ -117,7 +181,7 @@ def _start(arch: str | None, settings: dict[str, Any], console: Any) -> tuple[An
         report=console,
         command=options.command_line(),
     )
-    return outcome, settings["data"]
+    return outcome, config.first_data
 
 
 def _recipe(usual: "Recipe", presets: str, settings: dict[str, Any]) -> tuple["Recipe", str]:

@@ -1,6 +1,7 @@
 """Read, check, split and scale scenes and images; cut scenes into patches. No torch here."""
 
 from hytas.data.bands import parse_bands
+from hytas.data.classes import with_classes
 from hytas.data.contents import Contents, Rows, Variable
 from hytas.data.cube_reader import CubeReader, FileCube, open_cube, valid_pixels
 from hytas.data.datasets import SCENES
@@ -8,9 +9,13 @@ from hytas.data.drawn.burn import Grid
 from hytas.data.fill import check_mark, holds_data, undeclared_in_rows
 from hytas.data.geo import Geo
 from hytas.data.images import ImageSet, holds_images, load_images, make_image_split
+from hytas.data.join import check_same_bands, join_scenes
 from hytas.data.load import Cube, label_files, load_cube, load_maps, load_scene
 from hytas.data.location import Location, Lookup, Orthorectified
+from hytas.data.mapped import MappedCube
+from hytas.data.own_scaling import OwnScaling
 from hytas.data.palette import UNLABELLED_COLOUR, palette
+from hytas.data.parts import Part
 from hytas.data.patches import (
     PatchReader,
     check_patch_side,
@@ -20,7 +25,9 @@ from hytas.data.patches import (
 )
 from hytas.data.preprocessing import Preprocessing
 from hytas.data.readers import FORMATS, open_file
+from hytas.data.resample import Resampling
 from hytas.data.scene import Scene, scene_from_arrays
+from hytas.data.several import load_scenes
 from hytas.data.splits import (
     AT_ONE_END,
     BlockSplit,
@@ -33,6 +40,7 @@ from hytas.data.splits import (
     takes_split_options,
 )
 from hytas.data.synthetic import synthetic_scene
+from hytas.data.wavelengths import farthest_band
 from hytas.errors import InputError
 
 LabelledData = Scene | ImageSet
@@ -67,9 +75,13 @@ __all__ = [
     "LabelledData",
     "Location",
     "Lookup",
+    "MappedCube",
     "Orthorectified",
+    "OwnScaling",
+    "Part",
     "PatchReader",
     "Preprocessing",
+    "Resampling",
     "Rows",
     "Scene",
     "Split",
@@ -79,15 +91,19 @@ __all__ = [
     "check_mark",
     "check_patch_side",
     "check_patch_size",
+    "check_same_bands",
     "check_seed",
     "extract_patches",
+    "farthest_band",
     "holds_data",
     "holds_images",
+    "join_scenes",
     "label_files",
     "load_cube",
     "load_images",
     "load_maps",
     "load_scene",
+    "load_scenes",
     "make_image_split",
     "make_split",
     "mirror",
@@ -101,4 +117,5 @@ __all__ = [
     "takes_split_options",
     "undeclared_in_rows",
     "valid_pixels",
+    "with_classes",
 ]

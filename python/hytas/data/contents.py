@@ -153,6 +153,24 @@ def header_nanometres(values: list[str], bands: int, units: str) -> tuple[Array 
     return found, "" if found is not None else "positive finite numbers are needed"
 
 
+def widths_in_nm(widths: Any, wavelengths: Array, bands: int) -> Array | None:
+    """Return band widths in nm, in the unit of the header's wavelengths; None without usable ones.
+
+    Args:
+        widths: of the header.
+        wavelengths: of the header, as they stand there.
+        bands: of the cube.
+    """
+    try:
+        found = np.asarray(widths, dtype=np.float64).ravel()
+        longest = float(np.asarray(wavelengths, dtype=np.float64).max())
+    except (TypeError, ValueError):
+        return None
+    if found.size != bands or not np.isfinite(found).all() or found.min() <= 0:
+        return None
+    return found * 1000.0 if longest < 100 else found
+
+
 def nanometres(values: Array, bands: int | None = None) -> Array | None:
     """Return wavelengths in nm, or None if the values are not wavelengths.
 

@@ -7,6 +7,8 @@ from typing import Any
 
 from hytas.errors import InputError, escaped
 
+IN_MEMORY_BYTES = 2**31
+"""A larger cube stays as its reader returned it, which may be a memory map."""
 MOST_VARIABLES = 2000
 """Arrays, members or datasets of one file; pages of a TIFF have a limit of their own."""
 MOST_WAVELENGTHS = 2**16

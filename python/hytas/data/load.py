@@ -19,13 +19,11 @@ from hytas.data.drawn.table import format_of
 from hytas.data.fill import check_mark
 from hytas.data.known import CLASS_NAMES
 from hytas.data.labels import check_map
+from hytas.data.limits import IN_MEMORY_BYTES
 from hytas.data.readers import open_file
 from hytas.data.scene import Scene, check_cube, scene_from_arrays, wavelengths_of
 from hytas.data.synthetic import synthetic_scene
 from hytas.errors import InputError
-
-# A larger cube stays as its reader returned it, which may be a memory map.
-IN_MEMORY_BYTES = 2**31
 
 
 @dataclass(frozen=True, eq=False)
@@ -171,6 +169,7 @@ def _read(
         nodata=use.mark(variable.nodata, cube),
         bad_bands=contents.meta.get("bad_bands", ()),
         bands=use.bands,
+        fwhm=contents.meta.get("fwhm"),
     )
     polygons = others[0].meta.get("polygons")
     return scene if polygons is None else scene.with_polygons(polygons)

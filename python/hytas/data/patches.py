@@ -1,11 +1,14 @@
 """Cut square patches around pixels, mirrored at the scene's border."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from hytas.data.contents import Array
+from hytas.data.parts import Part
 from hytas.errors import InputError
 
 
@@ -39,16 +42,20 @@ class PatchReader:
     Attributes:
         cube: (H, W, B), may be a memory map.
         patch_size: P, odd.
+        parts: of a joined scene. A patch ends at the border of its part; () means one scene.
 
     Raises:
-        InputError: a patch size that does not fit the cube.
+        InputError: a patch size that does not fit the cube, or a part of it.
     """
 
     cube: Array
     patch_size: int
+    parts: Sequence[Part] = ()
 
     def __post_init__(self) -> None:
         check_patch_size(self.patch_size, *self.cube.shape[:2])
+        for part in self.parts:
+            check_patch_size(self.patch_size, part.height, part.width)
 
     def __call__(self, pixels: npt.ArrayLike) -> Array:
         """Return the patches (N, P, P, B) around flat pixel indices (N,), in the cube's type."""
@@ -58,10 +65,20 @@ class PatchReader:
             raise InputError(
                 f"pixels: {flat.min()} to {flat.max()}; must be 0 to {height * width - 1}"
             )
+        row, column = np.divmod(flat, width)
+        top, height, width = self._borders(row)
         reach = np.arange(self.patch_size) - self.patch_size // 2
-        rows = mirror((flat // width)[:, None] + reach, height)
-        columns = mirror((flat % width)[:, None] + reach, width)
+        rows = top + mirror((row[:, None] - top) + reach, height)
+        columns = mirror(column[:, None] + reach, width)
         return np.asarray(self.cube[rows[:, :, None], columns[:, None, :]])
+
+    def _borders(self, rows: npt.NDArray[np.int64]) -> tuple[Any, Any, Any]:
+        """Return the first row, the height and the width of the scene of each row, (N, 1)."""
+        if not self.parts:
+            return 0, *self.cube.shape[:2]
+        sizes = np.array([(part.top, part.height, part.width) for part in self.parts])
+        found = sizes[np.searchsorted(sizes[:, 0], rows, side="right") - 1]
+        return found[:, :1], found[:, 1:2], found[:, 2:]
 
 
 def extract_patches(cube: Array, pixels: npt.ArrayLike, patch_size: int) -> Array:
@@ -73,8 +90,10 @@ def extract_patches(cube: Array, pixels: npt.ArrayLike, patch_size: int) -> Arra
     return PatchReader(cube, patch_size)(pixels)
 
 
-def mirror(index: npt.NDArray[np.int64], size: int) -> npt.NDArray[np.int64]:
+def mirror(index: npt.NDArray[np.int64], size: Any) -> npt.NDArray[np.int64]:
     """Mirror indices outside 0..`size` - 1 back inside, as 'reflect' of numpy.pad does.
+
+    `size` is a number, or an array that fits `index`.
 
     An index may be up to `size` - 1 beyond either end. The end itself is not repeated.
     """

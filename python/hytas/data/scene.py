@@ -15,6 +15,7 @@ from hytas.data.fill import as_held, holds_data, undeclared
 from hytas.data.known import known_class_names
 from hytas.data.labels import LabelMap, Labels, join
 from hytas.data.palette import UNLABELLED_COLOUR, Palette, palette
+from hytas.data.parts import Part, mask_of
 from hytas.data.patches import PatchReader
 from hytas.errors import InputError
 
@@ -44,6 +45,8 @@ class Scene:
         class_colours: RGB of the classes 1..C from the label file, or None.
         polygons: (H, W) number of the polygon or point that labels a pixel, from 1; None if the
             labels are a map.
+        fwhm: (B,) full widths of the bands at half maximum in nm, or None.
+        joined: the scenes that a joined scene was made from; empty for a scene of its own.
     """
 
     name: str
@@ -63,6 +66,14 @@ class Scene:
     nodata: float | None = None
     class_colours: tuple[tuple[int, int, int], ...] | None = None
     polygons: LabelMap | None = None
+    fwhm: npt.NDArray[np.float64] | None = None
+    joined: tuple[Part, ...] = ()
+
+    @property
+    def parts(self) -> tuple[Part, ...]:
+        """Return the scenes in this one; a scene of its own is its only part."""
+        own = Part(self.name, 0, self.height, self.width, True, self.fingerprint)
+        return self.joined or (own,)
 
     has_map: ClassVar[bool] = True
     """Whether labelled samples are pixels of a map, which can be drawn and smoothed."""
@@ -100,12 +111,14 @@ class Scene:
         return self.cube.dtype
 
     def reader(self, side: int) -> PatchReader:
-        """Return what reads raw patches (n, side, side, B) by flat pixel index.
+        """Return what reads raw patches (n, side, side, B) by flat index.
+
+        Patches end at the border of their part.
 
         Raises:
             InputError: a patch size that does not fit the scene.
         """
-        return PatchReader(self.cube, side)
+        return PatchReader(self.cube, side, self.joined)
 
     def describe(self, used: int) -> str:
         """Return one line about the scene; `used` bands enter the network."""
@@ -113,6 +126,31 @@ class Scene:
             f"scene {self.name}: {self.height} x {self.width} pixels, {self.bands} bands "
             f"({used} used), {self.classes} classes, {self.dtype}"
         )
+
+    def holds_data(self, bands: Bands) -> npt.NDArray[np.bool_]:
+        """Return (H, W), True in the pixels of a part that hold data in one of `bands`."""
+        held = holds_data(self.cube, self.nodata, bands)
+        return held & mask_of(self.joined, held.shape) if self.joined else held
+
+    @property
+    def learnt_pixels(self) -> npt.NDArray[np.int64]:
+        """Return flat indices of all pixels, labelled or not, of the parts that may train."""
+        learnt = [part for part in self.parts if part.learnt]
+        return np.flatnonzero(mask_of(learnt, self.labels.shape))
+
+    @property
+    def apart(self) -> npt.NDArray[np.int64]:
+        """Return flat indices of the labelled pixels of parts that may not train."""
+        tested = [part for part in self.parts if not part.learnt]
+        return np.flatnonzero((self.labels > 0) & mask_of(tested, self.labels.shape))
+
+    def without_apart(self) -> Self:
+        """Return the scene with the labels of the parts that may train only."""
+        if not len(apart := self.apart):
+            return self
+        labels = self.labels.copy()
+        labels.ravel()[apart] = 0
+        return replace(self, labels=labels)
 
     def with_polygons(self, polygons: LabelMap) -> Self:
         """Return the scene with the numbers (H, W) of the shapes that label its pixels."""
@@ -146,6 +184,7 @@ def scene_from_arrays(
     class_colours: Mapping[int, tuple[int, int, int]] | None = None,
     bad_bands: Sequence[int] = (),
     bands: str | None = None,
+    fwhm: Array | Sequence[float] | None = None,
 ) -> Scene:
     """Check arrays and return a scene with them.
 
@@ -156,10 +195,9 @@ def scene_from_arrays(
         cube: (H, W, B), whole numbers or floats of at most 64 bits.
         labels: (H, W), 0 unlabelled; or give a fixed split as `train` and `test` instead.
         name: of the scene.
-        wavelengths: (B,) in nm.
+        wavelengths, fwhm: (B,) band centres and widths in nm.
         class_names: by id, or in the order of the ids found; equal names get numbers.
-        sources: the files of the arrays.
-        notes: remarks to keep.
+        sources, notes: the files of the arrays, and remarks to keep.
         map_names: what messages call the maps.
         nodata: the no-data value.
         class_colours: RGB by id; used if every class has a colour of its own that is not black.
@@ -169,8 +207,7 @@ def scene_from_arrays(
     Raises:
         InputError: the arrays are not a scene; in one line.
     """
-    maps = _checked_maps(cube, labels, train, test, map_names)
-    nodata = as_held(nodata, cube.dtype)
+    maps, nodata = _checked_maps(cube, labels, train, test, map_names), as_held(nodata, cube.dtype)
     joined, valid, remarks = _masked(cube, maps, nodata, (bands, bad_bands))
     return Scene(
         name=name,
@@ -178,7 +215,7 @@ def scene_from_arrays(
         labels=joined.labels,
         train=joined.train,
         test=joined.test,
-        class_names=_apart(_names(class_names, joined)),
+        class_names=numbered(_names(class_names, joined)),
         class_ids=joined.ids,
         wavelengths=wavelengths_of(wavelengths, cube.shape[2]),
         valid=valid,
@@ -188,6 +225,7 @@ def scene_from_arrays(
         nodata=nodata,
         class_colours=_colours(class_colours or {}, joined.ids),
         bad_bands=tuple(bad_bands),
+        fwhm=wavelengths_of(fwhm, cube.shape[2]),
     )
 
 
@@ -362,7 +400,7 @@ def _names(names: Mapping[int, str] | Sequence[str] | None, labels: Labels) -> t
     return tuple(names)
 
 
-def _apart(names: Sequence[str]) -> tuple[str, ...]:
+def numbered(names: Sequence[str]) -> tuple[str, ...]:
     """Return the names; equal names get numbers, from the second one on."""
     taken = set(names)
     found: dict[str, None] = {}

@@ -97,7 +97,7 @@ class _Check:
 
     def _node(self, depth: int, message: memoryview) -> list[bytes]:
         """Check a node; return the inputs that decide how many values it makes."""
-        kind, domain, inputs = b"", b"", []
+        kind, domain, inputs, outputs, parts = b"", b"", [], 0, None
         for number, value in self._fields.of(message):
             if number == 1:
                 inputs.append(bytes(_bytes(value)))
@@ -105,23 +105,35 @@ class _Check:
                 kind = bytes(_bytes(value))
             elif number == 7:
                 domain = bytes(_bytes(value))
+            elif number == 2:
+                outputs += 1
             elif number == 5:
-                self._attribute(depth, _bytes(value))
+                told = self._attribute(depth, _bytes(value))
+                parts = told if told is not None else parts
         if domain not in (b"", b"ai.onnx"):
             raise GraphError(f"uses an operator of domain {domain[:60]!r}; hytas uses ONNX's only")
         if kind not in OPERATORS:
             raise GraphError(f"uses the operator {kind[:60]!r}, which hytas never writes")
+        if parts is not None and parts != outputs:  # onnxruntime takes memory for each part first
+            raise GraphError(f"makes {parts} parts of a tensor, and has {outputs} outputs for them")
         place = _MAKERS.get(kind)
         return [] if place is None else inputs[place : place + 1]
 
-    def _attribute(self, depth: int, message: memoryview) -> None:
+    def _attribute(self, depth: int, message: memoryview) -> int | None:
+        """Check an attribute; return its value if it is the number of outputs."""
+        name, told = b"", 0
         for number, value in self._fields.of(message):
-            if number in (5, 10):
+            if number == 1:
+                name = bytes(_bytes(value))
+            elif number == 3 and isinstance(value, int):
+                told = value
+            elif number in (5, 10):
                 self._tensor(_bytes(value))
             elif number in (6, 11):
                 self._waiting.append((depth + 1, _bytes(value)))
             elif number in (22, 23):
                 raise GraphError("has sparse tensors, which hytas never writes")
+        return told if name == b"num_outputs" else None
 
     def _tensor(self, message: memoryview) -> _Tensor:
         """Return a tensor, after a check that the file holds all its values."""

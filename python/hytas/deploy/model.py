@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import onnxruntime
 
+from hytas.data import farthest_band
 from hytas.deploy.graph import Ends
 from hytas.deploy.model_file import ModelFile, examine, read_model
 from hytas.deploy.providers import check_chosen, choose
@@ -205,12 +206,11 @@ class DeployedModel:
                 f"scene: {name} has {bands} bands and {self.path} takes {self.card.bands}: "
                 "the sensor must be the one the model was trained for"
             )
-        if wavelengths is None or self.card.wavelengths is None or bands < 2:
-            return  # one band has no spacing
+        if wavelengths is None or self.card.wavelengths is None:
+            return
         trained = np.asarray(self.card.wavelengths)
-        spacing = float(np.median(np.abs(np.diff(trained))))
-        worst = int(np.argmax(np.abs(wavelengths - trained)))
-        if abs(wavelengths[worst] - trained[worst]) > spacing:
+        if (found := farthest_band(wavelengths, trained)) is not None:
+            worst, spacing = found
             raise InputError(
                 f"scene: band {worst + 1} of {name} lies at {wavelengths[worst]:.1f} nm and that "
                 f"of {self.path} at {trained[worst]:.1f} nm: at most one band spacing "

@@ -8,7 +8,7 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 
-from hytas.data import Preprocessing, Rows, check_patch_size, holds_data, mirror
+from hytas.data import OwnScaling, Preprocessing, Rows, check_patch_size, holds_data, mirror
 from hytas.deploy.model import Array, DeployedModel
 from hytas.deploy.smoothing import METHODS, Row, Smoothing, guided_rows
 from hytas.errors import InputError
@@ -72,6 +72,7 @@ def classify_scene(
     tile_rows: int | None = None,
     smooth: str | None = None,
     progress: Progress | None = None,
+    scaled: bool = False,
 ) -> ClassMap:
     """Classify every pixel of a cube.
 
@@ -83,6 +84,7 @@ def classify_scene(
             on it, to the last bit.
         smooth: "guided" or "none"; None does what the model's card says.
         progress: called after each tile.
+        scaled: whether the cube was scaled by itself already, where the model needs that.
 
     Raises:
         InputError: the band count differs, the scene is smaller than a patch, the model's element
@@ -90,7 +92,9 @@ def classify_scene(
     """
     height, width = cube.shape[:2]
     result = ClassMap(np.zeros((height, width), np.int32), np.zeros((height, width), np.float32))
-    strips = classify_strips(model, cube, nodata=nodata, tile_rows=tile_rows, smooth=smooth)
+    strips = classify_strips(
+        model, cube, nodata=nodata, tile_rows=tile_rows, smooth=smooth, scaled=scaled
+    )
     for strip in strips:
         rows = slice(strip.top, strip.top + len(strip.labels))
         result.labels[rows], result.confidence[rows] = strip.labels, strip.confidence
@@ -107,6 +111,7 @@ def classify_strips(
     tile_rows: int | None = None,
     smooth: str | None = None,
     first_row: int = 0,
+    scaled: bool = False,
 ) -> Iterator[Strip]:
     """Classify a cube from `first_row` on, one tile of full rows after another.
 
@@ -117,6 +122,9 @@ def classify_strips(
     smoothing = chosen_smoothing(model, smooth)
     model.check_scene(bands)
     check_patch_size(model.card.patch_size, height, width)
+    if model.card.scale_by == "scene" and not scaled:
+        known = model.card.nodata if nodata is None else nodata
+        cube, nodata = OwnScaling.fit(cube, known).of(cube), None
     if tile_rows is not None and tile_rows < 1:
         raise InputError(f"tile rows: {tile_rows} must be 1 or more, or None")
     rows = tile_rows or _tile_rows(width, width * bands * cube.dtype.itemsize)

@@ -76,7 +76,12 @@ class Smoothing:
 
     @classmethod
     def fit(
-        cls, cube: Array, preprocessing: Preprocessing, nodata: float | None, method: str = "none"
+        cls,
+        cube: Array,
+        preprocessing: Preprocessing,
+        nodata: float | None,
+        method: str = "none",
+        pixels: npt.NDArray[np.int64] | None = None,
     ) -> Self:
         """Fit the guide on a scene's pixels that hold data; no label is looked at.
 
@@ -88,10 +93,11 @@ class Smoothing:
             preprocessing: band selection and scaling of the model.
             nodata: the value that stands for no data, or None.
             method: of the result.
+            pixels: flat indices of the pixels to fit on; None means all.
         """
         height, width = cube.shape[:2]
-        step = max(1, -(-height * width // MOST_FITTED))
-        chosen = np.arange(0, height * width, step)
+        pixels = np.arange(height * width) if pixels is None else pixels
+        chosen = pixels[:: max(1, -(-len(pixels) // MOST_FITTED))]
         spectra = np.asarray(cube[np.divmod(chosen, width)])
         held = holds_data(spectra[:, None], nodata, preprocessing.bands)[:, 0]
         values = preprocessing.apply(spectra[held]).astype(np.float64)

@@ -2,13 +2,16 @@
 
 import json
 import sys
+from pathlib import Path
 
 import torch
 
 from hytas.data import Preprocessing
 from hytas.deploy import DeployedModel
 from hytas.deploy.bench import Setting, example, report
+from hytas.errors import InputError
 from hytas.models import InputShape, SensorModel, build_network
+from hytas.models.counting import counted_cost
 
 
 def main(argument: str) -> None:
@@ -23,6 +26,9 @@ def main(argument: str) -> None:
     preprocessing = Preprocessing.from_dict(card.preprocessing)
     kept, classes = len(preprocessing.bands), len(card.class_ids)
     shape = InputShape(kept, classes, card.patch_size, card.band_group)
+    params, held = counted_cost(card.architecture, shape, "params"), Path(setting.model).stat()
+    if params > held.st_size:  # an int8 model has a byte for each
+        raise InputError(f"model: {setting.model} is too small for the network of its metadata")
     network = build_network(card.architecture, shape)
     model = SensorModel(network, preprocessing, card.temperature).eval()
     device = "cuda" if setting.provider == "cuda" else "cpu"

@@ -1,6 +1,6 @@
 """Make the card of exported files from a scene and a trained model."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from importlib.metadata import version
 from typing import Any
 
@@ -17,9 +17,12 @@ def describe(
     shape: Shape,
     temperature: float = 1.0,
     smoothing: Mapping[str, Any] | None = None,
+    scale_by: str = "training",
+    learnt_from: Sequence[Mapping[str, Any]] = (),
 ) -> ModelCard:
     """Return the card of a model of `architecture` that was trained on a scene or on images."""
     wavelengths = scene.wavelengths
+    fwhm = scene.fwhm
     return ModelCard(
         class_names=tuple(scene.class_names),
         class_ids=tuple(int(number) for number in scene.class_ids),
@@ -35,4 +38,7 @@ def describe(
         graph="patch" if scene.has_map else IMAGE,
         temperature=temperature,
         smoothing=smoothing,
+        scale_by=scale_by,
+        fwhm=None if fwhm is None else tuple(float(width) for width in fwhm),
+        learnt_from=tuple(learnt_from),
     )

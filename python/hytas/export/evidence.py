@@ -60,6 +60,16 @@ class Evidence:
             raise InputError("format: this one is for scenes, and the model takes images")
         return self.reader.cube
 
+    @cached_property
+    def across(self) -> PatchReader:
+        """Return the reader as tiles are read: patches do not end at the border of a part.
+
+        Raises:
+            InputError: the model takes images.
+        """
+        assert isinstance(self.reader, PatchReader), self.cube
+        return PatchReader(self.reader.cube, self.reader.patch_size)
+
     def batches(self) -> Iterator[Array]:
         """Yield raw patches of `pixels`, in micro-batches."""
         for at in range(0, len(self.pixels), _BATCH):
@@ -129,7 +139,7 @@ def judge_scene(name: str, path: Path, evidence: Evidence) -> dict[str, Any]:
         classes, confidence = deployed.run_tile(tile)
         for left in range(0, width, _BATCH):
             columns = np.arange(left, min(left + _BATCH, width))
-            expected = reference(evidence.reader(row * width + columns))
+            expected = reference(evidence.across(row * width + columns))
             gap = np.abs(confidence[0, columns] - expected.max(1))
             largest = max(largest, float(gap.max()) if np.isfinite(gap).all() else float("inf"))
             changed += int((classes[0, columns] != ids[expected.argmax(1)]).sum())
@@ -161,7 +171,7 @@ def judge_smooth_scene(name: str, path: Path, evidence: Evidence) -> dict[str, A
     def rows() -> Iterator[Row]:
         for line, pixels, held in zip(lines, cube, valid, strict=True):
             columns = np.array_split(np.arange(width), -(-width // _BATCH))
-            chances = [reference(evidence.reader(line * width + part)) for part in columns]
+            chances = [reference(evidence.across(line * width + part)) for part in columns]
             yield Row(np.concatenate(chances), smoothing.guide(scaling.apply(pixels)), held)
 
     settings = smoothing.radius, smoothing.eps, smoothing.temperature

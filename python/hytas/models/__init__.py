@@ -1,6 +1,6 @@
 """Networks, each a plain module built from an architecture."""
 
-from hytas.models.network import Network, Strips, as_network
+from hytas.models.network import Network, Strips, as_network, small_parameters
 from hytas.models.sensor import Scaling, SensorModel
 from hytas.models.spectral import SpectralTransformer
 from hytas.models.table import (
@@ -27,5 +27,6 @@ __all__ = [
     "check_band_group",
     "count_parameters",
     "patch_size_of",
+    "small_parameters",
     "whiten_embedding",
 ]

@@ -34,6 +34,9 @@ class Network(nn.Module):
         """The streams of tokens, by name; none by default."""
         return {}
 
+    readout = "head"
+    """Name of the layer that gives the logits."""
+
     @property
     def pixel_projection(self) -> nn.Linear | None:
         """The linear map that whitening may set, from the bands of a pixel; None: there is none."""
@@ -60,6 +63,19 @@ class Network(nn.Module):
             f"scene graph: a {type(self).__name__} has no embedding that is shared by the "
             "patches of a tile; export the patch graph"
         )
+
+
+def small_parameters(network: nn.Module) -> set[str]:
+    """Return the names of biases, normalisations and the read-out of a network.
+
+    To fine-tune these alone changes few weights (BitFit, Zaken et al., ACL 2022).
+    """
+    readout = as_network(network, "small parameters").readout
+    return {
+        name
+        for name, parameter in network.named_parameters()
+        if parameter.ndim <= 1 or name.startswith(f"{readout}.")
+    }
 
 
 def as_network(network: nn.Module, purpose: str) -> Network:

@@ -14,6 +14,7 @@ from hytas.models.swin import WindowLayers, WindowTransformer
 from hytas.models.vit import MEAN, VisionTransformer
 from hytas.spaces.shape import DATA_OF, IMAGES, ImageShape, InputShape, Shape
 
+MOST_LAYERS = 1000
 Architecture = Mapping[str, Any]
 """`{"space": name, gene: value or list of values a layer, ...}`; JSON, and nothing but data."""
 
@@ -163,11 +164,18 @@ def build_network(
         seed: of the initial values.
 
     Raises:
-        InputError: no network belongs to the architecture's space, or a gene has a value that the
-            network does not know, as a space file may bring it.
+        InputError: no network belongs to the architecture's space, it has too many layers, or a
+            gene has a value that the network does not know, as a space file may bring it.
     """
-    space = str(architecture.get("space"))
-    check_data(space, shape)
+    space = architecture.get("space")
+    if space not in list(NETWORKS):  # a list, because the space of a file may be no text
+        raise InputError(f"architecture space {space!r}: not one of {', '.join(NETWORKS)}")
+    check_data(str(space), shape)
+    for gene, value in architecture.items():
+        if isinstance(value, list) and len(value) > MOST_LAYERS:
+            raise InputError(
+                f"architecture {gene}: {len(value)} layers; a network has at most {MOST_LAYERS}"
+            )
     with torch.random.fork_rng(devices=[]):
         torch.default_generator.manual_seed(seed)  # torch.manual_seed would reseed GPUs, too
         return NETWORKS[space](architecture, shape, Drop(drop_path, dropout))

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import IO, Any, Self
 
 from hytas.errors import InputError
-from hytas.files import lock, read_csv, write_text
+from hytas.files import lock, parse_json, read_csv, write_text
 from hytas.proxies.results import Scores
 from hytas.proxies.spec import ProxySpec, fitness
 from hytas.spaces import PAPER_SPACE, space_of
@@ -112,15 +112,23 @@ class ScoreTable:
         return card
 
     def _card(self) -> dict[str, Any] | None:
-        """What the card says, {} where it says nothing yet; None where it is no card."""
-        self._held.seek(0)
-        text = self._held.read()
+        """What the card says, {} where it says nothing yet; None where it is no card.
+
+        The beginning of this table's card says nothing: a full disk can leave it.
+        """
+        whole = self._text()
         try:
-            found = json.loads(text) if text else {}
-        except ValueError:
+            self._held.seek(0)
+            text = self._held.read()
+            begun = text != whole and whole.startswith(text)
+            found = {} if begun else parse_json(text, self.card_path)
+        except ValueError:  # not JSON, or not text
             return None
         known = isinstance(found, dict) and (not found or self.card.keys() <= found.keys())
         return found if known else None
+
+    def _text(self) -> str:
+        return json.dumps(self.card, indent=1)
 
     def append(self, architectures: Sequence[Mapping[str, Any]], scores: Sequence[Scores]) -> None:
         """Add the next architectures' scores; an empty field is a score that failed."""
@@ -178,11 +186,11 @@ class ScoreTable:
     def _start(self) -> int:
         if self._card() is None:
             raise InputError(
-                f"{self.path}: its card would take the place of {self.card_path}, which is none; "
-                "name another file"
+                f"{self.path}: its card would take the place of {self.card_path}, which hytas did "
+                "not write; name another file"
             )
         self._held.truncate(0)
-        self._held.write(json.dumps(self.card, indent=1))
+        self._held.write(self._text())
         self._held.flush()
         header = io.StringIO()
         csv.writer(header, lineterminator="\n").writerow(self.columns)

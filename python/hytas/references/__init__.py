@@ -1,6 +1,7 @@
 """Reference methods: a searched network has to beat them on the same pixels."""
 
 from hytas.references.bounded import bounded_split
+from hytas.references.by_scene import figures_by_scene
 from hytas.references.results import Results
 from hytas.references.runner import ReferenceSettings, figures_of_test, fit_method, run_references
 from hytas.references.table import METHODS, parse_methods
@@ -13,6 +14,7 @@ __all__ = [
     "Results",
     "Task",
     "bounded_split",
+    "figures_by_scene",
     "figures_of_test",
     "fit_method",
     "parse_methods",

@@ -7,9 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from hytas.data import Scene, Split, SplitSettings, holds_data, make_split, takes_split_options
+from hytas.data import Scene, Split, SplitSettings, make_split, takes_split_options
 from hytas.deploy.smoothing import RADIUS, Smoothing, around, smooth_pixels
 from hytas.metrics import accuracy_report, mean_and_deviation, summarise
+from hytas.references.by_scene import figures_by_scene
 from hytas.references.results import Results
 from hytas.references.table import METHODS
 from hytas.references.task import Fit, Progress, Task
@@ -122,6 +123,7 @@ def _run(
         progress(method, split.seed, work, done, total)
 
     started = time.perf_counter()
+    split = replace(split, test=split.reported)
     fit = fit_method(scene, split, settings, method, device=device, progress=advance)
     seconds = time.perf_counter() - started
     figures = figures_of_test(scene, split, fit)
@@ -134,6 +136,9 @@ def _run(
     }
     results.add(run)
     test = figures["test"]
+    for each in figures.get("scenes", ()):
+        if each["test"]:
+            line(f"{method}, seed {split.seed}, scene {each['name']}: OA {each['test']['OA']:.4f}")
     line(
         f"{method}, seed {split.seed}: OA {test['OA']:.4f}  AA {test['AA']:.4f}  "
         f"kappa {test['kappa']:.4f}, with a smoothed map OA {figures['smoothed']['OA']:.4f}  "
@@ -181,10 +186,18 @@ def fit_method(
 def figures_of_test(scene: Scene, split: Split, fit: Fit) -> dict[str, Any]:
     """Return what a fit reaches on the test pixels: accuracy reports, "test" and "smoothed".
 
-    The commands and the runs report every entry. A second figure of a method is a second entry.
+    If the split has pixels of scenes that are only tested on, they are among the fit's pixels;
+    "scenes" then has the figures of each scene, and the reports are those of the others. The
+    commands and the runs report every entry. A second figure of a method is a second entry.
     """
+    found: dict[str, Any] = {}
+    if scene.joined:
+        known = fit.predicted, fit.probabilities
+        found["scenes"] = figures_by_scene(scene, split.test, *known)
+        inside = ~np.isin(split.test, split.apart)
+        split, fit = replace(split, test=split.test[inside]), fit.only(inside)
     truth, names = scene.targets(split.test), scene.class_names
-    found = {"test": accuracy_report(truth, fit.predicted, names, fit.probabilities)}
+    found["test"] = accuracy_report(truth, fit.predicted, names, fit.probabilities)
     if fit.smoothed is not None:
         sure = None if fit.probabilities is None else fit.smoothed
         found["smoothed"] = accuracy_report(truth, fit.smoothed.argmax(axis=1), names, sure)
@@ -193,7 +206,7 @@ def figures_of_test(scene: Scene, split: Split, fit: Fit) -> dict[str, Any]:
 
 def _with_neighbours(scene: Scene, split: Split, task: Task) -> Task:
     """Return the task with all pixels to predict that smoothing reads around those of the test."""
-    held = holds_data(scene.cube, scene.nodata, task.fit_scaling(None).bands)
+    held = scene.holds_data(task.fit_scaling(None).bands)
     held.flat[split.test] = True
     return replace(task, test=around(split.test, held, 2 * RADIUS))
 
@@ -207,7 +220,7 @@ def _of_test(scene: Scene, split: Split, task: Task, fit: Fit) -> Fit:
     chances = fit.probabilities
     if chances is None:
         chances = np.eye(task.classes)[fit.predicted]
-    smoothing = Smoothing.fit(scene.cube, scaling, scene.nodata)
+    smoothing = Smoothing.fit(scene.cube, scaling, scene.nodata, pixels=scene.learnt_pixels)
     smoothed = smooth_pixels(smoothing, scene.cube, scaling, task.test, chances)[at]
     known = None if fit.probabilities is None else fit.probabilities[at]
     return Fit(fit.predicted[at], known, fit.details, smoothed)

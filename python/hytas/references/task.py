@@ -22,7 +22,7 @@ class Task:
     It does not hold the classes of test pixels, so no method can use them.
 
     Attributes:
-        scene_cube: (H, W, B) raw values of the sensor.
+        read: reader of raw patches; its cube is (H, W, B).
         train: flat indices (n,) of all pixels to fit on, validation pixels included.
         targets: class indices (n,) of the training pixels, 0-based.
         test: flat indices (m,), ascending, of the pixels to predict: those of the test, and in
@@ -37,7 +37,7 @@ class Task:
             one); it returns the scaling, fitted on the training pixels.
     """
 
-    scene_cube: NDArray[Any]
+    read: PatchReader
     train: Pixels
     targets: NDArray[np.int64]
     test: Pixels
@@ -77,7 +77,7 @@ class Task:
             return Preprocessing.fit_scene(scene, train, method=method or scaling, bands=bands)
 
         return cls(
-            scene.cube,
+            scene.reader(patch_size),
             train,
             targets,
             split.test,
@@ -92,12 +92,12 @@ class Task:
 
     def spectra(self, pixels: Pixels, scaling: Preprocessing) -> NDArray[np.float32]:
         """Return scaled spectra (n, bands) of single pixels."""
-        rows, columns = np.unravel_index(pixels, self.scene_cube.shape[:2])
-        return scaling.apply(np.asarray(self.scene_cube[rows, columns]))
+        rows, columns = np.unravel_index(pixels, self.read.cube.shape[:2])
+        return scaling.apply(np.asarray(self.read.cube[rows, columns]))
 
     def patches(self, pixels: Pixels, scaling: Preprocessing) -> NDArray[np.float32]:
         """Return scaled patches (n, P, P, bands)."""
-        return scaling.apply(PatchReader(self.scene_cube, self.patch_size)(pixels))
+        return scaling.apply(self.read(pixels))
 
 
 @dataclass(frozen=True, eq=False)
@@ -115,3 +115,9 @@ class Fit:
     probabilities: NDArray[np.float64] | None = None
     details: Mapping[str, Any] = field(default_factory=dict)
     smoothed: NDArray[np.float32] | None = None
+
+    def only(self, chosen: NDArray[np.bool_]) -> "Fit":
+        """Return the fit for some of its pixels (m,)."""
+        known = None if self.probabilities is None else self.probabilities[chosen]
+        smoothed = None if self.smoothed is None else self.smoothed[chosen]
+        return Fit(self.predicted[chosen], known, self.details, smoothed)

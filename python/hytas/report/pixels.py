@@ -87,6 +87,8 @@ class Pixels:
             raise ValueError("planes of no one shape")
         if any(planes[name].dtype != kind for name, kind in names.items()):
             raise ValueError("planes of other types")
+        if any(held[name].dtype.kind not in "uif" for name in ("means", "palette")):
+            raise ValueError("means or colours of no numbers")
         if held["means"].ndim != 2 or len(held["means"]) != classes:
             raise ValueError("means and colours of no one shape")
         if max(planes["found"].max(), planes["truth"].max()) > classes:

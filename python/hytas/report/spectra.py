@@ -78,6 +78,10 @@ class Spectra:
         }
         plain = {"in_nm": bool, "merged": int, "stride": int, "error": float, "cut": float}
         given |= {name: kind(given[name]) for name, kind in plain.items()}
+        if any(
+            value.dtype.kind not in "uif" for value in given.values() if hasattr(value, "dtype")
+        ):
+            raise ValueError("spectra of no numbers")
         components, (length,) = len(given["basis"]), given["centre"].shape
         shapes = (given["basis"].shape, given["bands"].shape, given["codes"].shape[:1])
         if shapes != ((components, length), (length,), (components,)) or given["stride"] < 1:

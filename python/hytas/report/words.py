@@ -1,10 +1,11 @@
 """What a report says in sentences: how far to trust the figures, and what to do next."""
 
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from hytas.report.facts import RunFacts
+from hytas.settings import listed
 
 _WEAK = 0.8
 _FEW = 30
@@ -101,9 +102,16 @@ def taken_for(test: Mapping[str, Any]) -> list[str]:
     return found
 
 
+def _scene_options(config: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the options that name the scenes of a run."""
+    for option in ("data", "labels", "test_data", "test_labels"):
+        for text in listed(config.get(option)):
+            yield f"--{option.replace('_', '-')} {shlex.quote(text)}"
+
+
 def next_steps(run: RunFacts) -> list[tuple[str, str]]:
     """Return what to do next: a sentence and a command, which may be empty."""
-    data = str(run.config.get("data", "synthetic"))
+    data = next(iter(listed(run.config.get("data"))), "synthetic")
     if run.metrics is None:
         command = f"hytas train {shlex.quote(run.name)}" if run.architecture else ""
         return [("Go on: the run is not finished. Its own command goes on, too.", command)]
@@ -112,8 +120,7 @@ def next_steps(run: RunFacts) -> list[tuple[str, str]]:
         ("Make the map of a scene.", f"hytas classify {model} {shlex.quote(data)} --out map.tif"),
         ("Measure the speed on the machine that will run the model.", f"hytas bench {model}"),
     ]
-    labels = run.config.get("labels")
-    scene = f"--data {shlex.quote(data)}" + (f" --labels {shlex.quote(labels)}" if labels else "")
+    scene = " ".join(_scene_options(run.config))
     steps.append(
         ("Compare it with SVM, random forest and published networks.", f"hytas references {scene}")
     )

@@ -1,7 +1,7 @@
 """The configuration of a run: all settings that decide its result."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import InitVar, asdict, dataclass, field, fields, replace
 from typing import Any
 
@@ -13,14 +13,16 @@ from hytas.data import (
     check_seed,
     holds_images,
     load_images,
-    load_scene,
+    load_scenes,
     takes_split_options,
 )
+from hytas.data.several import Files
 from hytas.deploy.smoothing import METHODS
 from hytas.errors import InputError
 from hytas.proxies import base_proxies, parse_proxies
 from hytas.proxies.no_pass import NEEDS_SUPERNET
-from hytas.settings import plain_numbers
+from hytas.run.scene_files import FIELDS, paired
+from hytas.settings import SCALE_BY, Listed, listed, plain_if_one, plain_numbers
 from hytas.spaces import DEFAULT_SPACE
 from hytas.supernet import SupernetSettings
 from hytas.train import (
@@ -34,6 +36,8 @@ from hytas.train import (
 FRONT_STRATEGIES = tuple(name for name, facts in strategies().items() if facts["several_scores"])
 """The engine's strategies for a front; `pareto` uses the first, unless another is asked for."""
 SUPERNET_STRATEGY = "supernet"
+TUNED = ("all", "small")
+"""Which weights of a model change: all; or biases, normalisations and the read-out alone."""
 MOST = 10**9
 """Largest number of anything that a run counts; a larger number is a typing error."""
 
@@ -48,8 +52,13 @@ class RunConfig:
 
     Attributes:
         budget: canonical text; None for a run that trains a given architecture.
-        data: the scene's file, or "synthetic".
-        labels: the file of its labels, if it is another file.
+        data: the scene's file, or "synthetic"; several scenes are a sequence of files.
+        labels: the file of its labels, if it is another file; of several scenes one for each.
+        test_data: files of scenes that are never trained on, and are reported apart.
+        test_labels: the files of their labels, one for each.
+        resample: whether other scenes are taken to the bands of the first one.
+        scale_by: "training" scales by the training pixels; "scene" scales every scene by its own
+            pixels first, without a look at labels.
         cube_key: variable of the cube, if a file holds several.
         labels_key: variable or variables of the labels, if a file holds several.
         class_field: field of the classes, if the labels are polygons or points.
@@ -89,13 +98,19 @@ class RunConfig:
             it is the first. If empty, they are the usual ones for a scene, or for images.
         supernet: file of a trained supernet, for the proxy "inherited".
         supernet_settings: how the run trains a supernet; None where it trains none.
+        start: folder of a run whose trained model this one begins with (`hytas.run.start`).
+        tune: which of its weights change: "all" or "small".
         smooth: whether maps are smoothed: "guided", "none", or "auto", by validation pixels.
         retrain_on: old name of `final_training_on`.
     """
 
     budget: str | None = None
-    data: str = "synthetic"
-    labels: str | None = None
+    data: str | Sequence[str] = "synthetic"
+    labels: str | Sequence[str] | None = None
+    test_data: Sequence[str] = ()
+    test_labels: Sequence[str] = ()
+    resample: bool = False
+    scale_by: str = SCALE_BY[0]
     cube_key: str | None = None
     labels_key: str | None = None
     class_field: str | None = None
@@ -129,12 +144,15 @@ class RunConfig:
     supernet_settings: SupernetSettings | None = None
     presets: str = ""
     smooth: str = "auto"
+    start: str | None = None
+    tune: str = TUNED[0]
     retrain_on: InitVar[str | None] = None
 
     def __post_init__(self, retrain_on: str | None) -> None:
         if retrain_on is not None:
             object.__setattr__(self, "final_training_on", retrain_on)
         plain_numbers(self)
+        self._check_files()
         for name in (
             "population",
             "generations",
@@ -158,6 +176,13 @@ class RunConfig:
         self._check_supernet()
         if not self.presets:
             object.__setattr__(self, "presets", usual_presets(self.data))
+        if self.tune not in TUNED:
+            raise InputError(f"tune {self.tune!r}: must be one of {', '.join(TUNED)}")
+        if self.start is not None and self.recipe.whitened:
+            raise InputError(
+                "recipe whitened yes: a training that begins with a model keeps its embedding; "
+                "must be no"
+            )
         preset_names(self.presets)
         if self.strategy not in (known := [*strategies(), SUPERNET_STRATEGY]):
             raise InputError(f"strategy {self.strategy!r}: must be one of {', '.join(known)}")
@@ -178,6 +203,27 @@ class RunConfig:
                 f"{' or '.join(FRONT_STRATEGIES)}; without "
                 f"pareto, strategy {self.strategy} must be one of {', '.join(usual)}"
             )
+
+    def _check_files(self) -> None:
+        """Bring lists of files into one form, and refuse lists of other lengths."""
+        for name in FIELDS:
+            one = listed if name.startswith("test_") else plain_if_one
+            object.__setattr__(self, name, one(getattr(self, name)))
+        if not self.data:
+            raise InputError("data: names no scene to learn from")
+        if self.scale_by not in SCALE_BY:
+            raise InputError(f"scale by {self.scale_by!r}: must be one of {', '.join(SCALE_BY)}")
+        _ = self.files  # refuses lists of other lengths
+
+    @property
+    def files(self) -> tuple[list[Files], list[Files]]:
+        """Return file and labels of each scene to learn from, and of each that only tests.
+
+        Raises:
+            InputError: there are more or fewer files of labels than scenes.
+        """
+        tested = paired(self.test_data, self.test_labels, "test-")
+        return paired(self.data, self.labels), tested
 
     def _check_supernet(self) -> None:
         """Refuse a supernet that nothing scores with, and a score without one."""
@@ -237,20 +283,21 @@ class RunConfig:
             raise InputError(f"config.json: not a configuration of this hytas ({error})") from None
 
     def load_scene(self) -> LabelledData:
-        """Read the scene of `data`, `labels` and the fields that describe them, or the images.
+        """Read the scenes of `data` and `test_data` as one, or the images that `data` names.
 
         Raises:
-            InputError: the file is missing, or is not a scene.
+            InputError: a file is missing or is not a scene, or scenes do not fit each other.
         """
-        if holds_images(self.data):
+        if (images := images_of(self.data)) is not None:
             self._check_images()
-            return load_images(self.data, resize=self.resize, skip_unreadable=self.skip_unreadable)
+            return load_images(images, resize=self.resize, skip_unreadable=self.skip_unreadable)
         if self.resize is not None or self.skip_unreadable:
             name = "resize" if self.resize is not None else "skip unreadable"
             raise InputError(f"{name}: is for images, and {self.data} is a scene")
-        return load_scene(
-            self.data,
-            self.labels,
+        return load_scenes(
+            *self.files,
+            resample=self.resample,
+            scale_by=self.scale_by,
             cube_key=self.cube_key,
             labels_key=self.labels_key,
             data_dir=self.data_dir,
@@ -273,6 +320,22 @@ class RunConfig:
         for name in ("nodata", "unlabelled"):
             if getattr(self, name) is not None:
                 raise InputError(f"{name} {getattr(self, name):g}: is for scenes, not for images")
+
+    def moved(self, **files: Sequence[str]) -> "RunConfig":
+        """Return this configuration with other paths of its scenes; an empty list moves nothing.
+
+        Raises:
+            InputError: there are more or fewer files of labels than scenes.
+        """
+        given: dict[str, Any] = {name: paths for name, paths in files.items() if paths}
+        if "data" in given:
+            given["data_dir"] = None
+        return replace(self, **given)
+
+    @property
+    def first_data(self) -> str:
+        """Return the file or the name of the first scene."""
+        return self.files[0][0][0]
 
     def with_epochs(self, epochs: int | None) -> "RunConfig":
         """Return this configuration with a number of epochs; None uses the recipe's steps."""
@@ -301,13 +364,28 @@ class RunConfig:
         return lines
 
 
-def usual_presets(data: str) -> str:
+def usual_presets(data: Listed) -> str:
     """Return the presets that race where none is named: those for images, or for scenes."""
     try:
-        images = holds_images(data)
+        images = images_of(data)
     except (InputError, OSError):  # told when the data are read
-        images = False
-    return ",".join(USUAL_IMAGE_PRESETS if images else USUAL_PRESETS)
+        images = None
+    return ",".join(USUAL_PRESETS if images is None else USUAL_IMAGE_PRESETS)
+
+
+def images_of(data: Listed) -> str | None:
+    """Return what names a set of images; None for scenes.
+
+    Raises:
+        InputError: several are named, and one of them is a set of images.
+    """
+    named = listed(data)
+    for one in named:
+        if holds_images(one):
+            if len(named) > 1:
+                raise InputError(f"data {one}: a set of images cannot be learnt with other data")
+            return one
+    return None
 
 
 def _differences(mine: Mapping[str, Any], theirs: Mapping[str, Any]) -> list[str]:

@@ -18,6 +18,7 @@ from hytas.run.config import RunConfig
 from hytas.run.folder import RunFolder, read_json
 from hytas.run.prepared import Pixels, PreparedScene, prepare_scene
 from hytas.run.progress import Report
+from hytas.run.start import Start
 from hytas.spaces import open_space
 from hytas.spaces.shape import Shape
 from hytas.train import Recipe
@@ -34,6 +35,7 @@ class RunContext:
         space: search space.
         feasible: the architectures of the space that fit the budget; None without a budget.
         device: where to score and train.
+        start: the trained model that the run begins with, or None.
     """
 
     config: RunConfig
@@ -41,6 +43,7 @@ class RunContext:
     space: SearchSpace
     feasible: Feasible | None
     device: torch.device
+    start: Start | None = None
 
     @property
     def final_pixels(self) -> tuple[Pixels, Pixels]:
@@ -51,14 +54,20 @@ class RunContext:
         return split.train, split.validation
 
     def network(self, architecture: Mapping[str, Any], recipe: Recipe) -> nn.Module:
-        """Build the untrained network of an architecture; the run's seed decides its weights."""
-        return build_network(
+        """Build the network of an architecture as training begins with it.
+
+        The run's seed decides its weights, or the model that the run begins with.
+        """
+        network = build_network(
             architecture,
             self.data.shape,
             drop_path=recipe.drop_path,
             dropout=recipe.dropout,
             seed=self.config.seed,
         )
+        if self.start is not None:
+            self.start.begin(network, self.config.tune)
+        return network
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,7 +97,7 @@ class Run:
         """
         recipes, path = self.context.config.recipes, self.folder.recipe
         name = read_json(path).get("preset") if path.exists() else next(iter(recipes))
-        if name not in recipes:
+        if name not in list(recipes):  # a list, because the name in a file may be no text
             raise InputError(f"{path}: preset {name!r}: must be one of {', '.join(recipes)}")
         return name, recipes[name]
 
@@ -170,9 +179,10 @@ def prepare(
     Raises:
         InputError: the configuration does not fit the scene, or no architecture fits the budget.
     """
-    data = prepare_scene(config, scene, split)
+    start = None if config.start is None else Start.open(config.start)
+    data = prepare_scene(config, scene, split, start)
     space, feasible = open_feasible(config, data.shape)
-    return RunContext(config, data, space, feasible, device)
+    return RunContext(config, data, space, feasible, device, start)
 
 
 def _kept_split(folder: RunFolder, scene: LabelledData) -> Split | None:

@@ -64,6 +64,17 @@ def check_trained(folder: RunFolder) -> None:
         )
 
 
+def forget_damaged(checkpoint: Path, tell: Callable[[str], None]) -> None:
+    """Remove a checkpoint if it is damaged, and say so; its training then begins again."""
+    if not checkpoint.exists():
+        return
+    try:
+        read_tensors(checkpoint)
+    except InputError as error:
+        tell(f"{error}: the training begins again")
+        checkpoint.unlink()
+
+
 def check_store(folder: RunFolder, tell: Callable[[str], None]) -> None:
     """Refuse a damaged store, which cannot be made again from other files.
 

@@ -20,7 +20,7 @@ from hytas.spaces import file_digests, with_files
 # The temporary names of `hytas.files.atomic_write` for the files of a run.
 LEFTOVER = re.compile(r"\.[\w.-]+\.\d+\.\w+")
 # Paths may change; the fingerprint identifies the data.
-WHERE = ("data", "labels", "cube_key", "labels_key", "data_dir")
+WHERE = ("data", "labels", "test_data", "test_labels", "cube_key", "labels_key", "data_dir")
 
 
 class RunFolder:
@@ -129,7 +129,8 @@ class RunFolder:
             InputError: the folder belongs to another scene or configuration, or a file that the
                 configuration names has changed.
         """
-        digests = file_digests(config.space, config.budget, config.supernet)
+        start = None if config.start is None else str(RunFolder(config.start).weights)
+        digests = file_digests(config.space, config.budget, config.supernet, start)
         # Compared by name only, because files may move; the digests identify them.
         files = [[Path(path).name, digest] for path, digest in digests.items()]
         versions = _versions()
@@ -214,8 +215,10 @@ class RunFolder:
 def _moved(config: RunConfig) -> RunConfig:
     """Return the configuration with the names of its space file, latency tables and supernet."""
     space, budget = with_files(config.space, config.budget, lambda path: Path(path).name)
-    supernet = None if config.supernet is None else Path(config.supernet).name
-    return replace(config, space=space, budget=budget, supernet=supernet)
+    supernet, start = (
+        None if path is None else Path(path).name for path in (config.supernet, config.start)
+    )
+    return replace(config, space=space, budget=budget, supernet=supernet, start=start)
 
 
 def _versions() -> dict[str, str]:

@@ -12,6 +12,7 @@ from hytas.run.config import RunConfig
 from hytas.run.context import Run, RunContext, open_run
 from hytas.run.damage import check_trained
 from hytas.run.delivering.files import further_formats
+from hytas.run.fitting.calibrating import mend_calibration
 from hytas.run.folder import read_json, write_json
 from hytas.run.progress import SILENT, Report
 from hytas.run.stages import (
@@ -195,6 +196,9 @@ def export_run(
     with open_run(out, config, scene, "cpu", report, command=command) as run:
         check_trained(run.folder)
         mend(run, needs_store=False)
+        if fault := run.folder.manifest.fault(run.folder.calibration):
+            again = "the command of this run makes it again"
+            report.line(f"{run.folder.calibration.name}: {fault}; {again}")
         run_stages([REFERENCES], run)
         for stage in (EXPORT, CHARTS, MAP, PREDICTIONS, REPORT):
             if stage.suits(run):
@@ -227,7 +231,7 @@ def check_architecture(
         context.space.cost(dict(architecture))
     except (ValueError, TypeError, OverflowError) as error:
         raise InputError(
-            f"{source}: {' '.join(str(error).split()).removeprefix('genome: ')}"
+            f"{source}: {' '.join(str(error).split()).removeprefix('architecture: ')}"
         ) from None
 
 
@@ -235,6 +239,7 @@ def _finish(run: Run, references: bool = True) -> None:
     """Train, export and check the chosen architecture, and draw its pictures."""
     # Fail before training if the file is not an evaluation store.
     EvaluationStore(run.folder.evaluations).close()
+    mend_calibration(run)
     run_stages([stage for stage in FINISHING if references or stage is not REFERENCES], run)
     mend_further(run)
 

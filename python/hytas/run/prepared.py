@@ -16,8 +16,10 @@ from hytas.data import (
     make_image_split,
     make_split,
 )
+from hytas.errors import InputError
 from hytas.models import InputShape, check_band_group
 from hytas.run.config import RunConfig
+from hytas.run.start import Start
 from hytas.spaces.opening import name_of
 from hytas.spaces.shape import ImageShape, Shape
 from hytas.train import LabelledPixels
@@ -68,7 +70,10 @@ class PreparedScene:
 
 
 def prepare_scene(
-    config: RunConfig, scene: LabelledData, split: Split | None = None
+    config: RunConfig,
+    scene: LabelledData,
+    split: Split | None = None,
+    start: Start | None = None,
 ) -> PreparedScene:
     """Split and scale a scene, or a set of images, as `config` says.
 
@@ -76,13 +81,19 @@ def prepare_scene(
         config: of the run.
         scene: to prepare.
         split: the split of a run that goes on; None draws a new one.
+        start: the model that the run begins with, whose classes, bands and scaling it keeps.
 
     Raises:
-        InputError: the configuration does not fit the scene.
+        InputError: the configuration or the model does not fit the scene.
     """
     if isinstance(scene, ImageSet):
+        if start is not None:
+            raise InputError(f"data: {scene.name} is a set of images; --from is for scenes only")
         return _prepare_images(config, scene, split)
+    scene = scene if start is None else start.adapted(scene)
     split = split or make_split(scene, config.split, seed=config.seed, patch_size=config.patch_size)
+    if start is not None:
+        return PreparedScene(scene, split, start.preprocessing, start.shape)
     preprocessing = Preprocessing.fit_scene(
         scene, split.train, method=config.scaling, bands=config.bands
     )

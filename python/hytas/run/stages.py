@@ -28,7 +28,7 @@ from hytas.run.delivering.files import (
     predictions_stage,
 )
 from hytas.run.delivering.reporting import report_stage
-from hytas.run.fitting.training import seeds_stage, train_stage
+from hytas.run.fitting.training import copy_choice, seeds_stage, train_stage
 from hytas.run.folder import RunFolder
 from hytas.run.supernets.strategy import choose_by_supernet, inherit_if_better
 from hytas.run.times import keep_time
@@ -152,8 +152,11 @@ def _seeds(run: Run) -> None:
     seeds_stage(run, _train_seed)
 
 
-def _train_seed(inner: Run) -> None:
+def _train_seed(run: Run, inner: Run) -> None:
+    if inner.folder.manifest.damaged or inner.folder.manifest.faults():
+        run.report.line(f"in {inner.folder.path.name}:")
     mend(inner)
+    copy_choice(run, inner)
     if not inner.folder.metrics.exists() or not EXPORT.is_done(inner.folder):
         run_stages((TRAIN, EXPORT), inner)
     record_all(inner)

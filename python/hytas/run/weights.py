@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import torch
 from torch import nn
 
 from hytas.data import Preprocessing
@@ -57,10 +58,12 @@ def load_weights(path: Path) -> TrainedModel:
     card = ModelCard.from_properties(facts, source=str(path))
     try:
         shape = shape_of(card)
+        with torch.device("meta"):  # compares names and shapes before memory is taken
+            build_network(card.architecture, shape).load_state_dict(tensors, assign=True)
         network = build_network(card.architecture, shape)
         network.load_state_dict(tensors)
         training = facts[TRAINING]
-    except (RuntimeError, LookupError, TypeError, ValueError) as error:
+    except (ArithmeticError, LookupError, RuntimeError, TypeError, ValueError) as error:
         raise InputError(
             f"{path}: its weights are not those of its architecture ({one_line(error)})"
         ) from None

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from hytas._engine import Budget
-from hytas.errors import InputError
+from hytas.errors import InputError, check_unicode
 
 
 def parse_budget(budget: str | Sequence[str]) -> Budget:
@@ -12,6 +12,8 @@ def parse_budget(budget: str | Sequence[str]) -> Budget:
     Raises:
         InputError: a text is not a budget; the message gives the rule and an example.
     """
+    for text in [budget] if isinstance(budget, str) else budget:
+        check_unicode("budget", text)
     try:
         return Budget.parse(budget)
     except ValueError as error:

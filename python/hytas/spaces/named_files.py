@@ -28,16 +28,17 @@ def with_files(
     return space, ",".join(cost + at + (rename(path) if at else "") for cost, at, path in terms)
 
 
-def file_digests(space: str, budget: str | None, supernet: str | None = None) -> dict[str, str]:
-    """Return path -> sha256, in hex, of the space file, the latency tables of a budget, and the
-    file of a supernet.
+def file_digests(space: str, budget: str | None, *further: str | None) -> dict[str, str]:
+    """Return path -> sha256, in hex, of the space file, the latency tables of a budget, and
+    further files.
 
     Raises:
         InputError: the text is not a budget.
         OSError: a file cannot be read.
     """
     tables = parse_budget(budget).tables if budget else []
-    paths = [*([space] if is_space_file(space) else []), *tables, *([supernet] if supernet else [])]
+    named = [path for path in further if path is not None]
+    paths = [*([space] if is_space_file(space) else []), *tables, *named]
     return {path: hashlib.sha256(Path(path).read_bytes()).hexdigest() for path in paths}
 
 

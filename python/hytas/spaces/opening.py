@@ -7,7 +7,7 @@ from functools import lru_cache
 from typing import Any
 
 from hytas._engine import Budget, SearchSpace, builtin_space_text, builtin_spaces
-from hytas.errors import InputError
+from hytas.errors import InputError, check_unicode
 from hytas.spaces.budgets import parse_budget
 from hytas.spaces.named_files import is_space_file, read_text
 
@@ -33,6 +33,8 @@ def open_space(
         InputError: an unknown space, a file that is not a space or a table, a wrong variable.
         OSError: a file cannot be read.
     """
+    for name in (space, *(variables or {})):
+        check_unicode("space", name)
     bounds = budget if isinstance(budget, Budget) else parse_budget(budget)
     is_file = is_space_file(space)
     try:

@@ -2,9 +2,9 @@
 
 from hytas.workers.opening import (
     Named,
-    available_engines,
     check_workers,
     open_workers,
+    probe_engines,
     worker_count,
 )
 from hytas.workers.seam import ExecutorWorkers, OneByOne, Shared, Workers
@@ -15,8 +15,8 @@ __all__ = [
     "OneByOne",
     "Shared",
     "Workers",
-    "available_engines",
     "check_workers",
     "open_workers",
+    "probe_engines",
     "worker_count",
 ]

@@ -108,13 +108,16 @@ ENGINES: dict[str, Callable[[str, int], Workers]] = {"ray": _ray, "slurm": _slur
 """Name -> from its address or settings, and the GPUs of a call, to workers."""
 
 
-def available_engines() -> dict[str, str]:
-    """Return engine -> "installed", or what to install."""
-    from importlib.util import find_spec
+def probe_engines() -> dict[str, str]:
+    """Run a small task on each engine that is here; return engine -> what came of it."""
+    from hytas.workers.probe import facts_here
 
-    packages = {"ray": "ray", "slurm": "submitit"}
-    found = {
-        name: "installed" if find_spec(package) else f"pip install 'hytas[{name}]'"
-        for name, package in packages.items()
-    }
-    return {"local": f"{os.cpu_count()} cores", **found}
+    found = {}
+    for name in ("local", *ENGINES):
+        try:
+            with open_workers("2" if name == "local" else name) as workers:
+                list(workers.run(facts_here, [()], 1))
+                found[name] = f"works, {workers.count} at once"
+        except (InputError, OSError) as error:
+            found[name] = str(error)
+    return {**found, "local": found["local"].replace("2 at once", f"{os.cpu_count()} cores")}

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from hytas.data.contents import Array, Contents, Variable, header_nanometres, kind_of
+from hytas.data.contents import Array, Contents, Variable, header_nanometres, kind_of, widths_in_nm
 from hytas.data.formats.raw import LAYOUTS, read_window
 from hytas.data.geo import Geo
 from hytas.data.limits import shown
@@ -204,6 +204,8 @@ def _meta(header: dict[str, Any], bands: int, path: Path) -> dict[str, Any]:
         found, reason = header_nanometres(listed, bands, units)
         if found is not None:
             meta["wavelengths"] = found
+            widths = widths_in_nm(header.get("fwhm"), np.array(listed), bands)
+            meta |= {} if widths is None else {"fwhm": widths}
         elif bands > 1:  # a map often has the list of the cube that it comes from
             meta["notes"] = (f"{path}: its list of wavelengths is not used: {reason}",)
     if isinstance(header.get("class names"), list):

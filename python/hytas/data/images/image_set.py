@@ -53,6 +53,7 @@ class ImageSet:
     has_map: ClassVar[bool] = False
     """Whether labelled samples are pixels of a map, which can be drawn and smoothed."""
     wavelengths: ClassVar[None] = None
+    fwhm: ClassVar[None] = None
     nodata: ClassVar[None] = None
 
     @property

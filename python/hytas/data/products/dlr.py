@@ -74,7 +74,7 @@ def refine(contents: Contents) -> Contents:
             f"{metadata} describes {size[0]} x {size[1]} pixels and {contents.path.name} has "
             f"{cube.shape[0]} x {cube.shape[1]}: are they of one product?"
         )
-    waves, gain, offset = (np.array(column) for column in zip(*bands, strict=True))
+    waves, gain, offset, widths = (np.array(column) for column in zip(*bands, strict=True))
     part = Part(cube, waves, gain, offset)
     joined, order = join(cube.name, [part], cube.geo, nodata=_mark(cube.nodata, root))
     bad = _bad_bands(root, count)
@@ -82,6 +82,7 @@ def refine(contents: Contents) -> Contents:
     meta = {
         "wavelengths": order,
         "bad_bands": tuple(sorted(int(places[band]) for band in bad)),
+        "fwhm": widths[np.argsort(waves, kind="stable")] if np.isfinite(widths).all() else None,
         "header": str(metadata),
     }
     kind = f"{_MISSIONS[name[2].upper()]} ({contents.format})"
@@ -99,8 +100,8 @@ def _beside(image: Path, stem: str) -> Path:
     )
 
 
-def _bands(root: Element) -> Iterator[tuple[float, float, float]]:
-    """Centre in nm, gain and offset of each band."""
+def _bands(root: Element) -> Iterator[tuple[float, float, float, float]]:
+    """Centre in nm, gain, offset, and width in nm of each band; NaN where it has none."""
     for listed in root.iter("bandCharacterisation"):
         for band in listed:
             facts = {child.tag.lower(): child.text for child in band}
@@ -110,6 +111,7 @@ def _bands(root: Element) -> Iterator[tuple[float, float, float]]:
                 _number(facts, "wavelengthCenterOfBand"),
                 _number(facts, "GainOfBand"),
                 _number(facts, "OffsetOfBand"),
+                _number(facts, "FWHMOfBand") if "fwhmofband" in facts else float("nan"),
             )
         return  # DESIS has another list, of geometry
 

@@ -37,6 +37,8 @@ def refine(contents: Contents) -> Contents:
     name = next(name for name in _CUBES if name in found)
     cube = open_variable(contents.path, name, 2)
     meta: dict[str, Any] = {"wavelengths": _list(found, "wavelengths", cube)}
+    if f"{_BANDS}fwhm" in found:
+        meta["fwhm"] = _list(found, "fwhm", cube)
     if f"{_BANDS}good_wavelengths" in found:
         good = _list(found, "good_wavelengths", cube)
         meta["bad_bands"] = tuple(int(band) for band in np.flatnonzero(good != 1))

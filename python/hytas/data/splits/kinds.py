@@ -30,17 +30,19 @@ def from_maps(
             f"split: 'fixed' needs a training and a test map; {scene.name} has one label map"
         )
     trained, tested = (class_totals(scene, part) for part in (scene.train, scene.test))
-    if 0 in trained:
+    found = class_totals(scene, scene.labels)  # a class of another scene has no pixel
+    untrained = [at for at in range(scene.classes) if found[at] and not trained[at]]
+    if untrained:
         raise InputError(
-            f"labels: class {scene.class_ids[trained.index(0)]} has no pixel to train on: "
+            f"labels: class {scene.class_ids[untrained[0]]} has no pixel to train on: "
             "every class needs at least one"
         )
     if not any(tested):
         raise InputError(f"labels: the test map of {scene.name} holds no pixel to test on")
     notes = tuple(
         f"{name} is in the training map only: it is not tested"
-        for name, count in zip(scene.class_names, tested, strict=True)
-        if count == 0
+        for name, seen, count in zip(scene.class_names, trained, tested, strict=True)
+        if seen and count == 0
     )
     chosen, test = np.flatnonzero(scene.train), np.flatnonzero(scene.test)
     if not counts:
@@ -73,7 +75,7 @@ def at_random(
     notes = tuple(
         f"{name} has one labelled pixel, which is a training pixel: the class is not tested"
         for name, total in zip(scene.class_names, totals, strict=True)
-        if total < 2
+        if total == 1
     )
     pixels = np.flatnonzero(scene.labels)
     chosen = _draw(scene, pixels, most, generator)
@@ -113,9 +115,11 @@ def by_blocks(
         )
     labels = scene.labels.ravel()
     notes = []
-    totals = np.bincount(labels)
+    totals = np.bincount(labels, minlength=scene.classes + 1)
     for label, name in enumerate(scene.class_names, start=1):
         total, count = totals[label], int((labels[sides.test] == label).sum())
+        if not total:  # a class of another scene
+            continue
         trained, tested = sides.trained[label - 1], sides.tested[label - 1]
         if trained and not tested:
             notes.append(f"{name} lies on the training side only: it is not tested")

@@ -48,8 +48,10 @@ def make_split(
         InputError: a setting is out of its range, the kind is "fixed" without maps, a class has no
             training pixel, or there is no test pixel.
     """
-    check_patch_size(patch_size, scene.height, scene.width)
+    for part in scene.parts:
+        check_patch_size(patch_size, part.height, part.width)
     check_seed(seed)
+    apart, scene = scene.apart, scene.without_apart()
     asked = replace(settings or SplitSettings(), **changed)
     settings, notes = _usual(scene, asked, patch_size, seed)
     counts = _counts(scene, settings)
@@ -66,7 +68,7 @@ def make_split(
     at_one_end = settings.kind in AT_ONE_END
     taken = take_validation(scene, chosen, settings.validation_fraction, at_one_end, generator)
     notes = (*notes, *found, *_shortfalls(scene, chosen, counts), *_not_chosen_on(scene, *taken))
-    return Split(*taken, test, settings.kind, seed, patch_size, overlap, notes)
+    return Split(*taken, test, settings.kind, seed, patch_size, overlap, notes, apart)
 
 
 def _usual(

@@ -1,9 +1,9 @@
 """The training, validation and test pixels of a scene."""
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 
@@ -35,6 +35,7 @@ class Split:
         overlap: fraction of test pixels inside the patch of a training or validation pixel.
         notes: one-line remarks on classes that are not trained, not validated or not tested, or
             have fewer training pixels than asked for.
+        apart: labelled pixels of scenes that are only tested on; they have reports of their own.
     """
 
     train: Pixels
@@ -45,6 +46,12 @@ class Split:
     patch_size: int
     overlap: float
     notes: tuple[str, ...] = ()
+    apart: Pixels = field(default_factory=lambda: np.empty(0, np.int64))
+
+    @property
+    def reported(self) -> Pixels:
+        """Return test pixels and those apart together, ascending."""
+        return np.union1d(self.test, self.apart)
 
     @property
     def learnable(self) -> Pixels:
@@ -94,6 +101,8 @@ class Split:
         if not self.patch_size:
             return f"{self.kind} split: {counts}, {self.test.size} test images"
         line = f"{self.kind} split: {counts}, {self.test.size} test pixels"
+        if self.apart.size:
+            line += f", {self.apart.size} in scenes that are only tested on"
         optimistic = "optimistic: " if self.overlap > 0 else ""
         return (
             f"{line}; {optimistic}{self.overlap:.0%} of the test pixels lie inside the "
@@ -102,18 +111,20 @@ class Split:
 
     def save(self, path: str | Path) -> None:
         """Write a .npz file, completely or not at all."""
+        values: dict[str, Any] = {
+            "train": self.train,
+            "validation": self.validation,
+            "test": self.test,
+            "kind": np.array(self.kind),
+            "seed": np.array(self.seed, dtype=np.int64),
+            "patch_size": np.array(self.patch_size, dtype=np.int64),
+            "overlap": np.array(self.overlap, dtype=np.float64),
+            "notes": np.array(json.dumps(self.notes)),
+        }
+        if self.apart.size:  # so that a split without them gives the bytes that it always gave
+            values["apart"] = self.apart
         with atomic_write(path) as temporary, temporary.open("wb") as file:
-            np.savez_compressed(
-                file,
-                train=self.train,
-                validation=self.validation,
-                test=self.test,
-                kind=np.array(self.kind),
-                seed=np.array(self.seed, dtype=np.int64),
-                patch_size=np.array(self.patch_size, dtype=np.int64),
-                overlap=np.array(self.overlap, dtype=np.float64),
-                notes=np.array(json.dumps(self.notes)),
-            )
+            np.savez_compressed(file, **values)
 
     @classmethod
     def load(cls, path: str | Path) -> Self:
@@ -139,4 +150,5 @@ class Split:
                 patch_size=int(file["patch_size"]),
                 overlap=float(file["overlap"]),
                 notes=tuple(json.loads(str(file["notes"]))),
+                apart=(file["apart"] if "apart" in file else np.empty(0)).astype(np.int64),
             )

@@ -87,8 +87,10 @@ def _predict(run: Run, name: str, learnt: Pixels, held_out: Pixels) -> NDArray[n
 
 def _test(run: Run, name: str) -> dict[str, Any]:
     """Return what a method reaches on the test pixels, fitted on all labelled pixels of the run."""
-    scene, whole = run.context.data.pixel_scene, run.context.data.split
-    split = bounded_split(scene, whole, MOST_TRAIN, MOST_TEST)
+    data = run.context.data
+    scene, whole = data.pixel_scene, data.split
+    asked = replace(whole, test=whole.reported)
+    split = bounded_split(scene, asked, MOST_TRAIN, MOST_TEST)
     fit = _fit(run, name, split)
     return {
         "title": METHODS[name].title,
@@ -129,6 +131,8 @@ def _advice(config: RunConfig, side: int) -> str:
         config: of the run.
         side: of the winner's patch.
     """
+    if config.start is not None:
+        return "try more labels, or a search on both scenes: hytas search with --data twice"
     if config.budget is None:
         return "try a search, which compares architectures: hytas search with --budget"
     if config.finalists == 1:

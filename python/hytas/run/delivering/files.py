@@ -8,7 +8,7 @@ import torch
 from numpy.typing import NDArray
 
 from hytas.data import ImageSet, overlap_fraction
-from hytas.deploy import DeployedModel, classify_scene
+from hytas.deploy import DeployedModel
 from hytas.deploy.images import classify_images, write_predictions
 from hytas.deploy.outputs import Extras, write_map
 from hytas.deploy.smoothing import around, smooth_pixels
@@ -24,8 +24,10 @@ from hytas.export import (
 from hytas.metrics import accuracy_report, calibration
 from hytas.models.table import patch_size_of
 from hytas.pictures import draw_confusion, draw_learning_curve
+from hytas.references import figures_by_scene
 from hytas.run.context import Run, RunContext
-from hytas.run.delivering.shown import shown_pixels
+from hytas.run.delivering.shown import classify_parts, shown_pixels
+from hytas.run.delivering.updating import changes
 from hytas.run.fitting.calibrating import Calibration
 from hytas.run.fitting.smoothing import held_pixels
 from hytas.run.folder import read_json, write_json
@@ -47,7 +49,9 @@ def export_stage(run: Run) -> None:
     model = load_weights(run.folder.weights)
     parity = _export(run, model)
     metrics = _metrics(run.context, model, parity)
-    metrics["smoothed"] = _smoothed(run, model)
+    metrics |= _smoothed(run, model)
+    if (found := changes(run)) is not None:
+        metrics["further"] = found
     if run.folder.references.exists():  # further seeds have none
         metrics["references"] = read_json(run.folder.references)
     if run.folder.metrics.exists():  # exported again: the figures of the trainings stay
@@ -78,13 +82,17 @@ def _export(run: Run, model: TrainedModel) -> Parity:
 def _metrics(context: RunContext, model: TrainedModel, parity: Parity) -> dict[str, Any]:
     """Return the accuracy of the ONNX model on the test pixels, and facts on its training."""
     split, card = context.data.split, model.card
-    truth = context.data.targets(split.test)
-    test = accuracy_report(truth, parity.predicted, card.class_names, parity.confidence)
-    before = calibration(truth, parity.predicted, parity.uncalibrated)["ECE"]
+    at = np.searchsorted(split.reported, split.test)
+    truth, predicted = context.data.targets(split.test), parity.predicted[at]
+    test = accuracy_report(truth, predicted, card.class_names, parity.confidence[at])
+    before = calibration(truth, predicted, parity.uncalibrated[at])["ECE"]
     training = dict(model.training)
     learnt, _ = context.final_pixels
     return {
         "test": {**test, "ECE_before": before},
+        "scenes": figures_by_scene(
+            context.data.scene, split.reported, parity.predicted, parity.confidence
+        ),
         "calibration": training.pop(CALIBRATION, _UNKNOWN),
         "smoothing": training.pop(SMOOTHING, None),
         "parity": parity.to_dict(),
@@ -93,6 +101,7 @@ def _metrics(context: RunContext, model: TrainedModel, parity: Parity) -> dict[s
             "train": len(split.train),
             "validation": len(split.validation),
             "test": len(split.test),
+            "apart": len(split.apart),
             "overlap": split.overlap,
             "overlap_of": split.patch_size,
             "overlap_of_model": _overlap(context.data, card.architecture, learnt),
@@ -105,19 +114,22 @@ def _metrics(context: RunContext, model: TrainedModel, parity: Parity) -> dict[s
     }
 
 
-def _smoothed(run: Run, model: TrainedModel) -> dict[str, Any] | None:
+def _smoothed(run: Run, model: TrainedModel) -> dict[str, Any]:
     """Accuracy of the ONNX model on the test pixels with smoothing, whether it is chosen or not.
 
-    None for images, and for a model of an older hytas, which has no guide.
+    Returns:
+        "smoothed": an accuracy report; None for images, and for a model of an older hytas, which
+        has no guide.
+        "scenes_smoothed": the same of each scene.
     """
     data, card = run.context.data, model.card
     if not data.scene.has_map:
-        return None
+        return {"smoothed": None}
     deployed = DeployedModel.load(run.folder.onnx, "cpu")
     if (smoothing := deployed.smoothing) is None:
-        return None
+        return {"smoothed": None}
     held = held_pixels(data)
-    test = data.split.test[held.flat[data.split.test]]
+    test = data.split.reported[held.flat[data.split.reported]]
     near = around(test, held, 2 * smoothing.radius)
     read = data.scene.reader(card.patch_size)
     chances = np.empty((len(near), len(card.class_ids)), np.float32)
@@ -127,7 +139,11 @@ def _smoothed(run: Run, model: TrainedModel) -> dict[str, Any] | None:
         run.report.pixels("smooth", min(part.stop, len(near)), len(near))
     found = smooth_pixels(smoothing, data.pixel_scene.cube, data.preprocessing, near, chances)
     found = found[np.searchsorted(near, test)]
-    return accuracy_report(data.targets(test), found.argmax(axis=1), card.class_names, found)
+    inside = np.isin(test, data.split.test)
+    truth, chosen = data.targets(test[inside]), found[inside]
+    report = accuracy_report(truth, chosen.argmax(axis=1), card.class_names, chosen)
+    scenes = figures_by_scene(data.scene, test, found.argmax(axis=1), found)
+    return {"smoothed": report, "scenes_smoothed": scenes}
 
 
 def _overlap(
@@ -153,14 +169,7 @@ def map_stage(run: Run) -> None:
     torch.cuda.empty_cache()  # free the memory that torch keeps, for onnxruntime
     deployed = DeployedModel.load(run.folder.onnx)
     scene = run.context.data.pixel_scene
-    result = classify_scene(
-        deployed,
-        scene.cube,
-        nodata=scene.nodata,
-        progress=lambda done, total: run.report.pixels(
-            "classify", done * scene.width, total * scene.width
-        ),
-    )
+    result = classify_parts(deployed, scene, run.report)
     ids = np.concatenate([[0], np.asarray(scene.class_ids)]).astype(np.int32)
     write_map(run.folder.map, result, deployed.card, Extras(ids[scene.labels]))
     shown_pixels(scene, result, deployed.card, run.context.data.split).save(run.folder.pixels)
@@ -209,8 +218,8 @@ def further_formats(run: Run, formats: Sequence[str], force: bool) -> dict[str, 
 
 
 def _batches(data: PreparedScene, patch_size: int, report: Report) -> Iterator[NDArray[Any]]:
-    """Yield the raw patches of the test pixels."""
-    pixels = data.split.test
+    """Yield the raw patches of the test pixels, and of those in scenes that are only tested on."""
+    pixels = data.split.reported
     read = data.scene.reader(patch_size)
     for start in range(0, len(pixels), PARITY_BATCH):
         chosen = pixels[start : start + PARITY_BATCH]

@@ -167,7 +167,7 @@ def _layers(
         return [], []
     try:
         layers = counted_layers(architecture, shape)
-    except (LookupError, TypeError, ValueError) as error:
+    except (ArithmeticError, LookupError, RuntimeError, TypeError, ValueError) as error:
         reason = "this version builds no network of such genes"
         return [], [f"The layers are not shown: {reason} ({one_line(error)})"]
     return [Layer(**asdict(layer)) for layer in layers], []
@@ -223,6 +223,6 @@ def _split_digest(folder: RunFolder) -> str:
     if not folder.split.exists():
         return ""
     split, digest = Split.load(folder.split), hashlib.sha256()
-    for pixels in (split.train, split.validation, split.test):
+    for pixels in (split.train, split.validation, split.reported):
         digest.update(np.asarray(pixels, np.int64).tobytes() + b"/")
     return digest.hexdigest()

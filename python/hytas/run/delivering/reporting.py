@@ -1,33 +1,33 @@
 """The report of runs: the stage that ends a run, and reports of runs that are there."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
 from hytas.data import Scene, Split
-from hytas.deploy import DeployedModel, classify_scene
+from hytas.deploy import DeployedModel
 from hytas.errors import InputError, one_line
 from hytas.report import Pixels, RunFacts, write_report
 from hytas.run.config import RunConfig
 from hytas.run.context import Run
 from hytas.run.delivering.findings import run_facts
-from hytas.run.delivering.shown import shown_pixels
+from hytas.run.delivering.shown import classify_parts, shown_pixels
 from hytas.run.folder import RunFolder
 from hytas.run.progress import SILENT, Report
 
 
 def report_stage(run: Run) -> None:
     """Write the report of the run; it is left alone if it would not change."""
-    write_report(run.folder.report, [run_facts(run.folder, shape=run.context.data.shape)])
+    with _told([run.folder.path]):
+        write_report(run.folder.report, [run_facts(run.folder, shape=run.context.data.shape)])
 
 
 def report_runs(
     runs: Sequence[str | Path],
     out: str | Path,
     *,
-    data: str | None = None,
-    labels: str | None = None,
+    moved: Mapping[str, Sequence[str]] | None = None,
     report: Report = SILENT,
 ) -> None:
     """Write one page about a run, or about several side by side.
@@ -38,8 +38,7 @@ def report_runs(
     Args:
         runs: their folders, which are only read.
         out: an HTML file; the report of one of the runs itself is written under its lock.
-        data: where the scene of such runs lies now.
-        labels: where the labels of that scene lie.
+        moved: where the scenes of such runs lie now, as for `RunConfig.moved`.
         report: receives the progress.
 
     Raises:
@@ -49,7 +48,7 @@ def report_runs(
     if not runs:
         raise InputError("runs: none given; a report needs at least one")
     with _told(runs):
-        _report(runs, out, data, labels, report)
+        _report(runs, out, moved or {}, report)
 
 
 @contextmanager
@@ -69,8 +68,7 @@ def _told(runs: Sequence[str | Path]) -> Iterator[None]:
 def _report(
     runs: Sequence[str | Path],
     out: str | Path,
-    data: str | None,
-    labels: str | None,
+    moved: Mapping[str, Sequence[str]],
     report: Report,
 ) -> None:
     folders = [RunFolder(path) for path in runs]
@@ -79,7 +77,7 @@ def _report(
     for folder in folders:
         found = run_facts(folder, first=None if folder is folders[0] else first)
         if found.pixels is None and found.model is not None:
-            config = _moved(folder.read_config()[0], data, labels)
+            config = folder.read_config()[0].moved(**moved)
             found = _with_pixels(found, folder, config, report)
         facts.append(found)
     for folder in folders:
@@ -97,12 +95,6 @@ def _write_into(folder: RunFolder, facts: Sequence[RunFacts]) -> None:
         held.manifest.record([held.report])
 
 
-def _moved(config: RunConfig, data: str | None, labels: str | None) -> RunConfig:
-    if data is None:
-        return config if labels is None else replace(config, labels=labels)
-    return replace(config, data=data, labels=labels or config.labels, data_dir=None)
-
-
 def _with_pixels(facts: RunFacts, folder: RunFolder, config: RunConfig, report: Report) -> RunFacts:
     """The facts with the pixels of the scene, or with why there are none."""
     try:
@@ -110,7 +102,7 @@ def _with_pixels(facts: RunFacts, folder: RunFolder, config: RunConfig, report: 
         if not isinstance(scene, Scene):
             return facts
         if scene.fingerprint != facts.fingerprint:
-            raise InputError(f"{config.data} is another scene than that of the run")
+            raise InputError(f"{config.first_data} is another scene than that of the run")
         return replace(facts, pixels=_classify(folder, scene, report))
     except (InputError, OSError) as error:
         report.line(f"note: {facts.name}: no map: {error}")
@@ -120,13 +112,6 @@ def _with_pixels(facts: RunFacts, folder: RunFolder, config: RunConfig, report: 
 
 def _classify(folder: RunFolder, scene: Scene, report: Report) -> Pixels:
     deployed = DeployedModel.load(folder.onnx, "cpu")
-    result = classify_scene(
-        deployed,
-        scene.cube,
-        nodata=scene.nodata,
-        progress=lambda done, total: report.pixels(
-            "classify", done * scene.width, total * scene.width
-        ),
-    )
+    result = classify_parts(deployed, scene, report)
     split = Split.load(folder.split) if folder.split.exists() else None
     return shown_pixels(scene, result, deployed.card, split)

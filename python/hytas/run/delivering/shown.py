@@ -4,9 +4,32 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hytas.data import Scene, Split
-from hytas.deploy import ClassMap
+from hytas.deploy import ClassMap, DeployedModel, classify_scene
 from hytas.model_card import ModelCard
 from hytas.report import ROLES, Pixels, view_pixels
+from hytas.run.progress import Report
+
+
+def classify_parts(model: DeployedModel, scene: Scene, report: Report) -> ClassMap:
+    """Return the map (H, W) of a scene whose parts are classified one by one.
+
+    A scene that was scaled by itself is not scaled again.
+    """
+    shape = scene.labels.shape
+    result = ClassMap(np.zeros(shape, np.int32), np.zeros(shape, np.float32))
+    done, total = 0, sum(part.height * part.width for part in scene.parts)
+    for part in scene.parts:
+
+        def tell(rows: int, _: int, before: int = done, width: int = part.width) -> None:
+            report.pixels("classify", before + rows * width, total)
+
+        found = classify_scene(
+            model, scene.cube[part.window], nodata=scene.nodata, progress=tell, scaled=True
+        )
+        result.labels[part.window] = found.labels
+        result.confidence[part.window] = found.confidence
+        done += part.height * part.width
+    return result
 
 
 def shown_pixels(scene: Scene, result: ClassMap, card: ModelCard, split: Split | None) -> Pixels:
@@ -37,6 +60,6 @@ def _roles(scene: Scene, split: Split | None) -> NDArray[np.uint8]:
     """What each pixel (H, W) is in the split: indices of `ROLES`."""
     roles = np.where(scene.labels > 0, len(ROLES) - 1, 0).astype(np.uint8)
     if split is not None:
-        for number, pixels in enumerate((split.train, split.validation, split.test), 1):
+        for number, pixels in enumerate((split.train, split.validation, split.reported), 1):
             roles.ravel()[pixels] = number
     return roles

@@ -17,6 +17,7 @@ from hytas.metrics import calibration
 from hytas.models.layers import probabilities
 from hytas.race import ENOUGH_PIXELS
 from hytas.run.context import Run, RunContext
+from hytas.run.damage import forget_damaged
 from hytas.run.fitting.smoothing import Judged, judge_smoothing
 from hytas.run.folder import RunFolder, read_json, write_json
 from hytas.run.prepared import Pixels, PreparedScene
@@ -115,25 +116,47 @@ def calibrate_by_folds(run: Run, architecture: Mapping[str, Any]) -> tuple[Calib
 
     Raises:
         DivergedError: the loss or the logits of a training are not finite.
-        InputError: the answers in the folder are not those of this run.
     """
-    data = run.context.data
-    block = run.context.config.split.block
-    folds = data.split.folds_like_test(data.scene, block, ENOUGH_PIXELS)
+    folds = _folds(run)
     found = _kept(run, folds)
+    if found is None:
+        run.report.line(f"{run.folder.calibration.name}: damaged, or of another run: made again")
+        run.folder.calibration.unlink()
+        found = []
     if (total := sum(len(held_out) for _, held_out in folds)) < LEAST_PIXELS:
-        return _too_few(total), Judged.none(data.shape.classes)
+        return _too_few(total), Judged.none(run.context.data.shape.classes)
     for number, (learnt, held_out) in enumerate(folds):
-        checkpoint = run.folder.calibration_checkpoint(number)
         if number >= len(found):
             found.append(_train_without(run, architecture, learnt, held_out, number))
             folds_found = [fold.to_dict() for fold in found]
             content = {"sha256": _digest(folds_found), "folds": folds_found}
             write_json(run.folder.calibration, content)
-        checkpoint.unlink(missing_ok=True)
+        run.folder.calibration_checkpoint(number).unlink(missing_ok=True)
     logits, targets = [fold.logits for fold in found], [fold.targets for fold in found]
     judged = Judged.joined([fold.judged for fold in found])
     return _calibration(logits, targets, trained=len(folds)), judged
+
+
+def mend_calibration(run: Run) -> None:
+    """Make the answers of a finished training again if their file is damaged or missing.
+
+    Its weights keep the temperature that they have.
+    """
+    path, manifest = run.folder.calibration, run.folder.manifest
+    fault = manifest.fault(path)
+    if fault is None or not run.folder.weights.exists():
+        return
+    run.report.line(f"{path.name}: {fault}: made again")
+    if _kept(run, _folds(run)) is None:
+        path.unlink()
+    calibrate_by_folds(run, read_json(run.folder.architecture))
+    manifest.record([path])
+
+
+def _folds(run: Run) -> list[tuple[Pixels, Pixels]]:
+    """Return the pixels that each network of a calibration learns, and those it leaves out."""
+    data = run.context.data
+    return data.split.folds_like_test(data.scene, run.context.config.split.block, ENOUGH_PIXELS)
 
 
 def _train_without(
@@ -146,6 +169,8 @@ def _train_without(
     )
     _, recipe = run.recipe
     network = context.network(architecture, recipe)
+    checkpoint = run.folder.calibration_checkpoint(number)
+    forget_damaged(checkpoint, run.report.line)
     train(
         network,
         data.labelled(learnt),
@@ -153,7 +178,7 @@ def _train_without(
         recipe,
         seed=context.config.seed,
         device=context.device,
-        checkpoint=run.folder.calibration_checkpoint(number),
+        checkpoint=checkpoint,
         progress=lambda epoch: run.report.pixels(
             "calibrate", epoch.epoch * len(learnt), epoch.epochs * len(learnt)
         ),
@@ -189,11 +214,8 @@ def held_out_answers(
         pairs, kept = [(learnt, watching)], _some(data.labelled(watching))
         found = [(kept.pixels, logits_of(network, kept, context.device))]
     else:
-        pairs = data.split.folds_like_test(data.scene, context.config.split.block, ENOUGH_PIXELS)
-        try:
-            found = [(fold.pixels, fold.logits) for fold in _kept(run, pairs)]
-        except InputError:  # the file was damaged after the training
-            found = []
+        pairs = _folds(run)
+        found = [(fold.pixels, fold.logits) for fold in _kept(run, pairs) or []]
     if len(found) < len(pairs) or sum(len(pixels) for pixels, _ in found) < LEAST_PIXELS:
         return []
     return [
@@ -251,8 +273,8 @@ def _error(logits: NDArray[np.float32], targets: NDArray[np.int64], temperature:
     return float(calibration(targets, logits.argmax(axis=1), chances)["ECE"])
 
 
-def _kept(run: Run, folds: list[tuple[Pixels, Pixels]]) -> list[_Answers]:
-    """Return the answers of the first folds, if the folder holds them."""
+def _kept(run: Run, folds: list[tuple[Pixels, Pixels]]) -> list[_Answers] | None:
+    """Return the answers of the first folds that the folder holds; None if they are damaged."""
     path, data = run.folder.calibration, run.context.data
     if not path.exists():
         return []
@@ -266,11 +288,9 @@ def _kept(run: Run, folds: list[tuple[Pixels, Pixels]]) -> list[_Answers]:
         pairs = zip(found, wanted, strict=False)
         if len(found) <= len(wanted) and all(_same(*pair) for pair in pairs):
             return found
-    except (KeyError, TypeError, ValueError, OverflowError):
+    except (AttributeError, InputError, LookupError, OverflowError, TypeError, ValueError):
         pass
-    raise InputError(
-        f"{path}: damaged, or not the answers of this run; remove it to make them again"
-    )
+    return None
 
 
 def _digest(folds: list[dict[str, Any]]) -> str:

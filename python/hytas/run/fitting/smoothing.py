@@ -8,7 +8,6 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from hytas.data import holds_data
 from hytas.deploy.smoothing import Smoothing, around, as_probabilities, smooth_pixels
 from hytas.metrics import calibration
 from hytas.models.layers import probabilities
@@ -113,17 +112,20 @@ class SmoothingChoice:
         return f"maps are {'smoothed' if self.method == 'guided' else 'not smoothed'}: {why}"
 
 
-def choose_smoothing(asked: str, judged: Judged) -> SmoothingChoice:
+def choose_smoothing(asked: str, judged: Judged, kept: str | None = None) -> SmoothingChoice:
     """Choose by validation pixels, unless a method was asked for, and calibrate what it gives.
 
     Args:
         asked: "auto", "guided" or "none".
         judged: what networks say of pixels that they were not trained on.
+        kept: the method of the model that the run began with, which "auto" keeps; or None.
     """
     pixels = len(judged.targets)
     found, enough = judged.accuracies, pixels >= LEAST_JUDGED
     method, reason = asked, f"--smooth {asked} asks for it"
-    if asked == "auto" and enough:
+    if asked == "auto" and kept is not None:
+        method, reason = kept, "as the model that the run began with"
+    elif asked == "auto" and enough:
         better = found is not None and found[1] > found[0]
         method, reason = "guided" if better else "none", ""
     elif asked == "auto":
@@ -140,13 +142,12 @@ def choose_smoothing(asked: str, judged: Judged) -> SmoothingChoice:
 def fit_guide(data: PreparedScene) -> Smoothing:
     """The guide of a prepared scene, fitted on its pixels without a look at labels."""
     scene = data.pixel_scene
-    return Smoothing.fit(scene.cube, data.preprocessing, scene.nodata)
+    return Smoothing.fit(scene.cube, data.preprocessing, scene.nodata, pixels=scene.learnt_pixels)
 
 
 def held_pixels(data: PreparedScene) -> NDArray[np.bool_]:
     """(H, W), the pixels that hold data in a band in use."""
-    scene = data.pixel_scene
-    return holds_data(scene.cube, scene.nodata, data.preprocessing.bands)
+    return data.pixel_scene.holds_data(data.preprocessing.bands)
 
 
 def judge_smoothing(

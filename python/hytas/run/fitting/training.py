@@ -1,25 +1,30 @@
 """The stages of the final training: the winner's, and those with further seeds."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from hytas.errors import InputError
+import numpy as np
+
+from hytas.data import LabelledData, Scene
 from hytas.export import describe
 from hytas.metrics import summarise
+from hytas.model_card import ModelCard
 from hytas.run.context import Run
+from hytas.run.damage import forget_damaged
 from hytas.run.fitting.calibrating import (
+    Calibration,
     calibrate_by_folds,
     calibrate_own,
     calibrates_own,
     forget_calibration,
     judge_own_smoothing,
 )
-from hytas.run.fitting.smoothing import choose_smoothing, fit_guide
+from hytas.run.fitting.smoothing import SmoothingChoice, choose_smoothing, fit_guide
 from hytas.run.folder import read_json, write_json
+from hytas.run.prepared import Pixels
 from hytas.run.weights import CALIBRATION, SMOOTHING, TrainedModel, save_weights
 from hytas.search import EvaluationStore, FinalTraining
-from hytas.tensors import read_tensors
 from hytas.train import DivergedError, train
 
 
@@ -37,7 +42,7 @@ def train_stage(run: Run) -> None:
     architecture = read_json(folder.architecture)
     preset, recipe = run.recipe
     network = context.network(architecture, recipe)
-    forget_damaged(run)
+    forget_damaged(folder.checkpoint, run.report.line)
     learnt, watching = context.final_pixels
     held_out = data.labelled(watching)
     try:
@@ -62,19 +67,12 @@ def train_stage(run: Run) -> None:
         calibrated = calibrate_own(network, held_out, context.device), judged
     calibration, judged = calibrated
     run.report.line(calibration.describe())
-    smooth = choose_smoothing(context.config.smooth, judged) if data.scene.has_map else None
-    guide = None
-    if smooth is not None:
+    smooth = None
+    if data.scene.has_map:
+        kept = None if context.start is None else context.start.smoothing
+        smooth = choose_smoothing(context.config.smooth, judged, kept)
         run.report.line(smooth.describe())
-        guide = replace(fit_guide(data), method=smooth.method, temperature=smooth.temperature)
-    card = describe(
-        data.scene,
-        data.preprocessing,
-        architecture,
-        data.shape,
-        calibration.temperature,
-        None if guide is None else guide.to_dict(),
-    )
+    card = _card(run, architecture, learnt, calibration, smooth)
     training = {
         **result.to_dict(),
         "preset": preset,
@@ -85,19 +83,50 @@ def train_stage(run: Run) -> None:
     folder.checkpoint.unlink(missing_ok=True)
 
 
-def forget_damaged(run: Run) -> None:
-    """Remove a damaged checkpoint; the training then begins again."""
-    path = run.folder.checkpoint
-    if not path.exists():
-        return
-    try:
-        read_tensors(path)
-    except InputError as error:
-        run.report.line(f"{error}: the training begins again")
-        path.unlink()
+def _card(
+    run: Run,
+    architecture: Mapping[str, Any],
+    learnt: Pixels,
+    calibration: Calibration,
+    smooth: SmoothingChoice | None,
+) -> ModelCard:
+    context, data = run.context, run.context.data
+    scenes = learnt_scenes(data.scene, learnt)
+    guide = None
+    if smooth is not None:
+        guide = replace(fit_guide(data), method=smooth.method, temperature=smooth.temperature)
+    if context.start is not None and smooth is not None:
+        unknown = calibration.reason != ""
+        temperature = context.start.card.temperature if unknown else calibration.temperature
+        return context.start.card_after(temperature, smooth.method, scenes)
+    return describe(
+        data.scene,
+        data.preprocessing,
+        architecture,
+        data.shape,
+        calibration.temperature,
+        None if guide is None else guide.to_dict(),
+        context.config.scale_by,
+        scenes,
+    )
 
 
-def seeds_stage(run: Run, train_and_check: Callable[[Run], None]) -> None:
+def learnt_scenes(scene: LabelledData, pixels: Pixels) -> list[dict[str, Any]]:
+    """Return name, fingerprint and number of training pixels of each scene, for the card."""
+    if not isinstance(scene, Scene):
+        return [{"name": scene.name, "fingerprint": scene.fingerprint, "pixels": len(pixels)}]
+    return [
+        {
+            "name": part.name,
+            "fingerprint": part.fingerprint,
+            "pixels": len(np.intersect1d(pixels, part.pixels(scene.width))),
+        }
+        for part in scene.parts
+        if part.learnt
+    ]
+
+
+def seeds_stage(run: Run, train_and_check: Callable[[Run, Run], None]) -> None:
     """Train the winner with further seeds, and write mean and deviation to the metrics.
 
     Every further model is exported, checked and kept in its own folder. The model of the run is
@@ -105,37 +134,50 @@ def seeds_stage(run: Run, train_and_check: Callable[[Run], None]) -> None:
 
     Args:
         run: its first final training must be done.
-        train_and_check: trains and checks a run with another seed.
+        train_and_check: trains and checks the second run, which is `run` with another seed; makes
+            damaged files of it again.
     """
     config, folder = run.context.config, run.folder
     first = read_json(folder.metrics)
     _record(run, run, first)
     wanted = [config.seed + number for number in range(config.seeds)]
     # Without a "seeds" entry, only the first seed has been trained.
-    summarised = first.pop("seeds", {}).get("of", wanted[:1])
-    if summarised == wanted:
-        return
+    summary = first.pop("seeds", None)
     if config.seeds == 1:
-        write_json(folder.metrics, first)
+        if summary is not None:
+            write_json(folder.metrics, first)
         return
     reports = [first]
     for seed in wanted[1:]:
         inner = run.of_seed(seed)
         if not inner.folder.metrics.exists():
             run.report.line(f"final training with seed {seed}")
-        if not inner.folder.architecture.exists():
-            write_json(inner.folder.recipe, {"preset": run.recipe[0]})
-            write_json(inner.folder.architecture, read_json(folder.architecture))
-            if folder.calibration.exists():  # valid for the same recipe, pixels and architecture
-                write_json(inner.folder.calibration, read_json(folder.calibration))
-        train_and_check(inner)
+        train_and_check(run, inner)
         metrics = read_json(inner.folder.metrics)
         _record(run, inner, metrics)
         reports.append(metrics)
     found = {"of": wanted, **summarise([one["test"] for one in reports])}
     if all(one.get("smoothed") for one in reports):
         found["smoothed"] = summarise([one["smoothed"] for one in reports])
-    write_json(folder.metrics, {**first, "seeds": found})
+    if found != summary:
+        write_json(folder.metrics, {**first, "seeds": found})
+
+
+def copy_choice(run: Run, inner: Run) -> None:
+    """Give the folder of a further seed the choices of the run and its calibration, if missing.
+
+    The calibration is valid for the same recipe, pixels and architecture.
+    """
+    own, copy = run.folder, inner.folder
+    if fault := copy.manifest.fault(copy.calibration):
+        run.report.line(f"{copy.calibration.name}: {fault}: copied again")
+        copy.calibration.unlink(missing_ok=True)
+    if not copy.recipe.exists():
+        write_json(copy.recipe, {"preset": run.recipe[0]})
+    for path, to in ((own.architecture, copy.architecture), (own.calibration, copy.calibration)):
+        if path.exists() and not to.exists():
+            write_json(to, read_json(path))
+            copy.manifest.record([to])
 
 
 def _record(run: Run, trained: Run, metrics: dict[str, Any]) -> None:

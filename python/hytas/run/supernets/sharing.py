@@ -12,8 +12,8 @@ from hytas.errors import InputError
 from hytas.export import describe
 from hytas.models.blocks import Drop
 from hytas.run.context import Run, RunContext
+from hytas.run.damage import forget_damaged
 from hytas.run.fitting.calibrating import calibrate_own
-from hytas.run.fitting.training import forget_damaged
 from hytas.run.folder import read_json
 from hytas.run.weights import CALIBRATION, TrainedModel, save_weights
 from hytas.supernet import InheritedScore, Supernet, SupernetLearner
@@ -46,7 +46,7 @@ def supernet_stage(run: Run) -> None:
     config, (preset, recipe) = context.config, run.recipe
     supernet = Supernet.new(context.space.name, data.shape, config.seed, context.device)
     checkpoint = folder.checkpoint
-    forget_damaged(run)
+    forget_damaged(checkpoint, run.report.line)
     try:
         result = train_weights(
             _learner(context, supernet, recipe),

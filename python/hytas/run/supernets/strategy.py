@@ -16,7 +16,7 @@ from hytas.run.choosing.searching import (
 )
 from hytas.run.config import SUPERNET_STRATEGY
 from hytas.run.context import Run
-from hytas.run.fitting.training import forget_damaged
+from hytas.run.damage import forget_damaged
 from hytas.run.folder import read_json, write_json
 from hytas.run.supernets.sharing import (
     check_supernet,
@@ -67,7 +67,7 @@ def inherit_if_better(run: Run) -> bool:
     supernet, score = _score(inner)
     architecture, data = read_json(run.folder.architecture), context.data
     _, recipe = run.recipe
-    forget_damaged(inner)
+    forget_damaged(inner.folder.checkpoint, inner.report.line)
     result = train(
         context.network(architecture, recipe),
         data.labelled(data.split.train),

@@ -1,0 +1,105 @@
+"""What `hytas classify` reads: a cube, and the ground truth to compare its map with."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from hytas.errors import InputError
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
+    from hytas.data import Geo, Location, Rows
+    from hytas.deploy import DeployedModel
+
+
+class Source(NamedTuple):
+    """A cube, and the facts that its file gives about it."""
+
+    cube: "Rows"
+    wavelengths: "npt.NDArray[np.float64] | None"
+    nodata: float | None = None
+    geo: "Geo | None" = None
+    files: tuple[Path, ...] = ()
+    notes: tuple[str, ...] = ()
+    location: "Location | None" = None
+    bad_bands: tuple[int, ...] = ()
+
+
+class Truth(NamedTuple):
+    """Ground truth: all labelled pixels, and the pixels that the accuracy is computed on."""
+
+    all: "npt.NDArray[np.int32]"
+    scored: "npt.NDArray[np.int32]"
+    what: str
+    files: tuple[Path, ...] = ()
+
+
+def open_source(path: Path, key: str | None, bands: int | None) -> Source:
+    """Open a cube; `bands` is the number that finds its band axis, None for any."""
+    from hytas.data import open_cube, synthetic_scene
+
+    if str(path) == "synthetic":
+        scene = synthetic_scene()
+        return Source(scene.cube, scene.wavelengths)
+    cube = open_cube(path, key, bands)
+    notes = tuple(cube.meta.get("notes", ()))
+    return Source(
+        cube,
+        cube.wavelengths,
+        cube.nodata,
+        cube.geo,
+        cube.contents.files,
+        notes,
+        cube.meta.get("location"),
+        tuple(cube.meta.get("bad_bands", ())),
+    )
+
+
+def resampled(source: Source, model: "DeployedModel", name: str, nodata: float | None) -> Source:
+    """Return the source with the bands of the model, changed row by row; NaN means no data.
+
+    Raises:
+        InputError: one of them has no wavelengths, or they hardly overlap.
+    """
+    import numpy as np
+
+    from hytas.data import MappedCube, Resampling
+
+    card = model.card
+    for where, waves in ((name, source.wavelengths), (str(model.path), card.wavelengths)):
+        if waves is None:
+            raise InputError(f"resample: {where} has no wavelengths, which --resample needs")
+    assert source.wavelengths is not None
+    change = Resampling.between(
+        source.wavelengths,
+        np.asarray(card.wavelengths),
+        None if card.fwhm is None else np.asarray(card.fwhm),
+        bad_bands=source.bad_bands,
+        nodata=source.nodata if nodata is None else nodata,
+    )
+    cube = MappedCube(source.cube, change, card.bands)
+    return source._replace(cube=cube, wavelengths=np.asarray(card.wavelengths), nodata=None)
+
+
+def read_truth(
+    path: Path, key: str | None, source: Source, model: "DeployedModel", **marks: Any
+) -> Truth:
+    """Read the ground truth on the pixels of a source; `marks` say how labels are meant."""
+    import numpy as np
+
+    from hytas.data import Grid, label_files, load_maps, synthetic_scene
+
+    if str(path) == "synthetic":
+        scene = synthetic_scene()
+        assert scene.test is not None  # the synthetic scene has its own split
+        return Truth(scene.labels, scene.test, "pixels of the test map")
+    shape = source.cube.shape
+    files = label_files(path)
+    marks["grid"] = Grid(shape[0], shape[1], source.geo, source.location)
+    marks["known"] = dict(zip(model.card.class_names, model.card.class_ids, strict=True))
+    maps = [values.astype(np.int32) for _, values in load_maps(path, key, shape, **marks)]
+    if len(maps) == 2:
+        both = np.where(maps[1] > 0, maps[1], maps[0])
+        return Truth(both, maps[1], "pixels of the test map", files)
+    return Truth(maps[0], maps[0], "labelled pixels, training pixels included", files)

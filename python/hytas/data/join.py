@@ -1,0 +1,179 @@
+"""Join scenes of one sensor into one scene, in which each of them is a part."""
+
+import hashlib
+import tempfile
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from hytas.data.bands import measured_bands
+from hytas.data.classes import class_indices
+from hytas.data.contents import Array
+from hytas.data.limits import IN_MEMORY_BYTES
+from hytas.data.parts import Part
+from hytas.data.scene import Scene, numbered
+from hytas.data.wavelengths import farthest_band
+from hytas.errors import InputError
+
+GAP = 64
+"""Unlabelled rows between two parts: more than guard bands and smoothing reach."""
+MOST_NAME = 60
+
+
+def join_scenes(learnt: Sequence[Scene], tested: Sequence[Scene] = ()) -> Scene:
+    """Return one scene with the given ones below each other, `GAP` rows apart.
+
+    The first scene names the classes and gives the wavelengths. Patches, splits and maps keep the
+    parts apart.
+
+    Args:
+        learnt: scenes whose pixels are split into training, validation and test pixels.
+        tested: scenes whose labelled pixels are all kept apart, for a report of their own.
+
+    Raises:
+        InputError: a scene has other bands, or a class that the first one does not have.
+    """
+    scenes = [*learnt, *tested]
+    first = scenes[0]
+    for scene in scenes[1:]:
+        check_same_bands(scene, first.bands, first.wavelengths, first.name)
+    tops = np.cumsum([0, *(scene.height + GAP for scene in scenes[:-1])]).tolist()
+    names = numbered([scene.name for scene in scenes])
+    parts = tuple(
+        Part(name, top, scene.height, scene.width, at < len(learnt), scene.fingerprint)
+        for at, (scene, name, top) in enumerate(zip(scenes, names, tops, strict=True))
+    )
+    shape = (parts[-1].top + parts[-1].height, max(part.width for part in parts))
+    known = first.class_ids, first.class_names, first.name
+    indices = [class_indices(scene, *known) for scene in scenes]
+    marks = [scene.nodata for scene in scenes if scene.nodata is not None]
+    nodata = marks[0] if marks else None
+    labels = [index[scene.labels] for index, scene in zip(indices, scenes, strict=True)]
+    fixed = all(scene.train is not None for scene in learnt)
+    return replace(
+        first,
+        name="+".join(names)[:MOST_NAME],
+        cube=_cube(scenes, parts, shape, nodata),
+        labels=_laid(labels, parts, shape),
+        train=_fixed("train", learnt, indices, parts, shape) if fixed else None,
+        test=_fixed("test", learnt, indices, parts, shape) if fixed else None,
+        valid=_laid([scene.valid for scene in scenes], parts, shape),
+        sources=tuple(dict.fromkeys(source for scene in scenes for source in scene.sources)),
+        fingerprint=_fingerprint(parts, indices, nodata),
+        notes=_notes(scenes, learnt, fixed),
+        train_counts=None,
+        bad_bands=_unusable(learnt),
+        nodata=nodata,
+        polygons=_polygons(learnt, parts, shape),
+        joined=parts,
+    )
+
+
+def check_same_bands(
+    scene: Scene, bands: int, wavelengths: npt.NDArray[np.float64] | None, owner: str
+) -> None:
+    """Refuse a scene whose bands are not those of another scene or of a model.
+
+    Args:
+        scene: to check.
+        bands, wavelengths: of the other; wavelengths are compared where both are known.
+        owner: what messages call it.
+
+    Raises:
+        InputError: another number of bands, or a band that is more than a spacing away.
+    """
+    if scene.bands != bands:
+        raise InputError(
+            f"data: {scene.name} has {scene.bands} bands and {owner} has {bands}: "
+            "scenes of other bands need --resample, and wavelengths in both files"
+        )
+    if scene.wavelengths is None or wavelengths is None:
+        return
+    if (found := farthest_band(scene.wavelengths, wavelengths)) is not None:
+        band, spacing = found
+        raise InputError(
+            f"data: band {band + 1} of {scene.name} lies at {scene.wavelengths[band]:.1f} nm and "
+            f"that of {owner} at {wavelengths[band]:.1f} nm: more than one band spacing "
+            f"({spacing:.1f} nm) apart needs --resample"
+        )
+
+
+def _cube(
+    scenes: Sequence[Scene], parts: Sequence[Part], shape: tuple[int, int], nodata: float | None
+) -> Array:
+    kind = np.result_type(*(scene.cube.dtype for scene in scenes))
+    cube = _zeros((*shape, scenes[0].bands), kind)
+    for scene, part in zip(scenes, parts, strict=True):
+        into = cube[part.window]
+        for row, line in enumerate(scene.cube):
+            into[row] = line
+            if scene.nodata is not None and scene.nodata != nodata:
+                into[row][line == scene.nodata] = nodata
+    return cube
+
+
+def _zeros(shape: tuple[int, ...], kind: np.dtype[Any]) -> Array:
+    """Return zeros, in memory or in a file without a name where they take much."""
+    if int(np.prod(shape, dtype=np.int64)) * kind.itemsize <= IN_MEMORY_BYTES:
+        return np.zeros(shape, kind)
+    with tempfile.TemporaryFile() as file:
+        return np.memmap(file, kind, "w+", shape=shape)
+
+
+def _laid(maps: Sequence[Array], parts: Sequence[Part], shape: tuple[int, int]) -> Array:
+    result = np.zeros(shape, maps[0].dtype)
+    for values, part in zip(maps, parts, strict=False):
+        result[part.window] = values
+    return result
+
+
+def _fixed(
+    name: str,
+    learnt: Sequence[Scene],
+    indices: Sequence[npt.NDArray[np.int32]],
+    parts: Sequence[Part],
+    shape: tuple[int, int],
+) -> Array:
+    """Return the training or the test map of the parts that may train."""
+    maps = [index[getattr(scene, name)] for index, scene in zip(indices, learnt, strict=False)]
+    return _laid(maps, parts, shape)
+
+
+def _polygons(learnt: Sequence[Scene], parts: Sequence[Part], shape: tuple[int, int]) -> Any:
+    """Return the numbers of the polygons, each number once; None if a scene has a label map."""
+    maps, most = [], 0
+    for scene in learnt:
+        if scene.polygons is None:
+            return None
+        maps.append(np.where(scene.polygons > 0, scene.polygons + most, 0).astype(np.int32))
+        most = int(maps[-1].max(initial=most))
+    return _laid(maps, parts, shape)
+
+
+def _unusable(learnt: Sequence[Scene]) -> tuple[int, ...]:
+    """Return the bands that are bad, or hold no value, in one of the scenes."""
+    bad = {band for scene in learnt for band in scene.bad_bands}
+    for scene in learnt:
+        alive = measured_bands(scene.cube, scene.labels > 0, scene.nodata)
+        bad |= set(range(scene.bands)) - set(alive.tolist())
+    return tuple(sorted(bad))
+
+
+def _fingerprint(
+    parts: Sequence[Part], indices: Sequence[npt.NDArray[np.int32]], nodata: float | None
+) -> str:
+    facts = [
+        (part.fingerprint, part.learnt, index.tolist())
+        for part, index in zip(parts, indices, strict=True)
+    ]
+    return hashlib.sha256(repr((facts, nodata)).encode()).hexdigest()
+
+
+def _notes(scenes: Sequence[Scene], learnt: Sequence[Scene], fixed: bool) -> tuple[str, ...]:
+    notes = [f"{scene.name}: {note}" for scene in scenes for note in scene.notes]
+    if not fixed and any(scene.train is not None for scene in learnt):
+        notes.append("not every scene has training and test maps: they are not used as a split")
+    return tuple(notes)

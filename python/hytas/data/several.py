@@ -1,0 +1,105 @@
+"""Read the scenes of a run: those to learn from, and those to report apart."""
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from hytas.data.join import join_scenes
+from hytas.data.load import load_scene
+from hytas.data.mapped import MappedCube
+from hytas.data.own_scaling import OwnScaling
+from hytas.data.resample import Resampling
+from hytas.data.scene import Scene
+from hytas.errors import InputError
+from hytas.settings import SCALE_BY
+
+Files = tuple[str, str | None]
+"""A scene's file, and the file of its labels, if it is another."""
+
+
+def load_scenes(
+    learnt: Sequence[Files],
+    tested: Sequence[Files] = (),
+    *,
+    resample: bool = False,
+    scale_by: str = "training",
+    **how: Any,
+) -> Scene:
+    """Read scenes as one; a single scene without tests stays as `load_scene` reads it.
+
+    Args:
+        learnt: files of the scenes whose pixels may train.
+        tested: files of the scenes that are only tested on.
+        resample: take the bands of all scenes to those of the first one.
+        scale_by: "scene" scales each scene by its own pixels first.
+        how: arguments of `load_scene` that hold for every scene.
+
+    Raises:
+        InputError: a file is no scene, or the scenes do not fit each other.
+    """
+    if scale_by not in SCALE_BY:
+        raise InputError(f"scale by {scale_by!r}: must be one of {', '.join(SCALE_BY)}")
+    scenes = [load_scene(data, labels, **how) for data, labels in (*learnt, *tested)]
+    _refuse_leak(scenes[: len(learnt)], scenes[len(learnt) :])
+    if resample:
+        scenes = [scenes[0], *(resampled(scene, scenes[0]) for scene in scenes[1:])]
+    if scale_by == "scene":
+        scenes = [scaled_by_itself(scene) for scene in scenes]
+    if len(scenes) == 1:
+        return scenes[0]
+    return join_scenes(scenes[: len(learnt)], scenes[len(learnt) :])
+
+
+def _refuse_leak(learnt: Sequence[Scene], tested: Sequence[Scene]) -> None:
+    """Refuse a scene that is to be learnt from and to be tested on."""
+    for scene in tested:
+        for other in learnt:
+            same = scene.fingerprint == other.fingerprint
+            if same or scene.sources[:1] == other.sources[:1] != ():
+                raise InputError(
+                    f"test data: {scene.name} is also among the scenes to learn from; a split, or "
+                    "a training and a test map, keeps pixels of one scene apart"
+                )
+
+
+def scaled_by_itself(scene: Scene) -> Scene:
+    """Return the scene with float32 values of zero mean and unit deviation; no label is read."""
+    cube = OwnScaling.fit(scene.cube, scene.nodata).of(scene.cube)
+    return _changed(scene, cube, "scaled by itself", bad_bands=scene.bad_bands)
+
+
+def resampled(scene: Scene, first: Scene) -> Scene:
+    """Return a scene with the bands of the first one; a scene that has them stays as it is.
+
+    Raises:
+        InputError: one of them has no wavelengths, or they hardly overlap.
+    """
+    for one in (scene, first):
+        if one.wavelengths is None:
+            raise InputError(f"resample: {one.name} has no wavelengths, which --resample needs")
+    assert scene.wavelengths is not None
+    assert first.wavelengths is not None
+    if np.array_equal(scene.wavelengths, first.wavelengths):
+        return scene
+    change = Resampling.between(
+        scene.wavelengths,
+        first.wavelengths,
+        first.fwhm,
+        bad_bands=scene.bad_bands,
+        nodata=scene.nodata,
+    )
+    lacking = tuple(change.lacking.tolist())
+    note = f"{len(lacking)} bands of {first.name} lie outside its wavelengths" if lacking else None
+    cube = MappedCube(scene.cube, change, first.bands)
+    found = _changed(scene, cube, f"resampled {first.wavelengths.tolist()}", bad_bands=lacking)
+    notes = found.notes if note is None else (*found.notes, note)
+    return replace(found, wavelengths=first.wavelengths, fwhm=first.fwhm, notes=notes)
+
+
+def _changed(scene: Scene, cube: MappedCube, how: str, bad_bands: tuple[int, ...]) -> Scene:
+    """Return a scene with changed values, in which NaN means no data."""
+    digest = hashlib.sha256(f"{scene.fingerprint} {how}".encode()).hexdigest()
+    return replace(scene, cube=cube.whole(), nodata=None, bad_bands=bad_bands, fingerprint=digest)

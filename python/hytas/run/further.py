@@ -1,0 +1,40 @@
+"""The configuration of a run that trains the model of another run further."""
+
+from pathlib import Path
+from typing import Any
+
+from hytas.run.config import RunConfig
+from hytas.run.folder import read_json
+from hytas.run.start import Start
+from hytas.train import Recipe
+
+RECIPE = Recipe(whitened=False, learning_rate=3e-4, steps=400)
+"""A third of the usual rate: the weights are good already, and labels are few."""
+
+
+def further_config(start: str | Path) -> tuple[RunConfig, dict[str, Any]]:
+    """Return what a further run keeps, and the architecture of the model.
+
+    Args:
+        start: the run that trained the model, or its model file.
+
+    Raises:
+        InputError: there is no run with trained weights, or a file of it is damaged.
+    """
+    begun = Start.open(start)
+    card, folder = begun.card, begun.folder
+    before, _ = folder.read_config()
+    architecture = read_json(folder.architecture)
+    preset = read_json(folder.recipe).get("preset") if folder.recipe.exists() else None
+    config = RunConfig(
+        budget=before.budget,
+        space=before.space,
+        recipe=RECIPE,
+        presets=preset or before.presets,
+        patch_size=card.patch_size,
+        band_group=card.band_group,
+        scaling=begun.preprocessing.method,
+        scale_by=card.scale_by,
+        start=str(folder.path.resolve()),
+    )
+    return config, architecture

@@ -1,0 +1,28 @@
+"""The files of a run's scenes: several scenes are lists of files, one scene is a text."""
+
+from hytas.data.several import Files
+from hytas.errors import InputError
+from hytas.settings import Listed, listed
+
+FIELDS = ("data", "labels", "test_data", "test_labels")
+"""Settings of a run that name them."""
+
+
+def paired(data: Listed, labels: Listed, kind: str = "") -> list[Files]:
+    """Return the file of each scene with that of its labels, or None.
+
+    Args:
+        data: files of scenes.
+        labels: files of their labels, in the same order; or none at all.
+        kind: what the names of the options begin with: "" or "test-".
+
+    Raises:
+        InputError: the lists differ in length.
+    """
+    scenes, maps = listed(data), listed(labels)
+    if maps and len(maps) != len(scenes):
+        raise InputError(
+            f"{kind}labels: {len(maps)} given for {len(scenes)} scenes: give one for each "
+            f"--{kind}data, in the same order"
+        )
+    return list(zip(scenes, maps or (None,) * len(scenes), strict=True))

@@ -1,0 +1,125 @@
+"""The trained model that a run begins with, and what of it the run keeps."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+from torch import nn
+
+from hytas.data import Preprocessing, Scene, check_same_bands, with_classes
+from hytas.errors import InputError
+from hytas.model_card import ModelCard
+from hytas.models import InputShape, small_parameters
+from hytas.run.folder import RunFolder
+from hytas.run.weights import TrainedModel, load_weights
+
+
+@dataclass(frozen=True, eq=False)
+class Start:
+    """A trained model whose classes, bands, scaling and architecture a run keeps.
+
+    Attributes:
+        folder: of the run that trained it.
+        model: its network and card.
+    """
+
+    folder: RunFolder
+    model: TrainedModel
+
+    @classmethod
+    def open(cls, path: str | Path) -> Self:
+        """Open the model of a run.
+
+        Args:
+            path: the folder of a run, or a model file in it.
+
+        Raises:
+            InputError: there is no run with trained weights, or they are damaged.
+        """
+        folder = folder_of(path)
+        return cls(folder, load_weights(folder.weights))
+
+    @property
+    def card(self) -> ModelCard:
+        """Return the card of the model."""
+        return self.model.card
+
+    @property
+    def preprocessing(self) -> Preprocessing:
+        """Return bands and scaling of the model."""
+        return Preprocessing.from_dict(self.card.preprocessing)
+
+    @property
+    def shape(self) -> InputShape:
+        """Return the shape of its input."""
+        card = self.card
+        bands, classes = len(card.kept_bands), len(card.class_names)
+        return InputShape(bands, classes, card.patch_size, card.band_group)
+
+    def adapted(self, scene: Scene) -> Scene:
+        """Return a scene with the classes and the no-data value of the model.
+
+        Raises:
+            InputError: it has other bands, a class that the model does not know, or values that
+                the model's type cannot hold; or the model learnt from it.
+        """
+        card, name = self.card, str(self.folder.path)
+        known = {one.get("fingerprint") for one in card.learnt_from}
+        for part in scene.parts:
+            if part.fingerprint in known:
+                raise InputError(
+                    f"data: {part.name} is a scene that the model of {name} learnt from: another "
+                    "split would test on pixels that it was trained on"
+                )
+        waves = None if card.wavelengths is None else np.asarray(card.wavelengths)
+        check_same_bands(scene, card.bands, waves, name)
+        if not np.can_cast(scene.cube.dtype, card.numpy_dtype):
+            raise InputError(
+                f"data: {scene.name} holds {scene.cube.dtype} values, and the model of {name} "
+                f"takes {card.dtype}: the type must be that of the scene it learnt from"
+            )
+        cube = scene.cube.astype(card.numpy_dtype, copy=False)
+        if scene.nodata is not None and scene.nodata != card.nodata:
+            empty = card.empty_values if card.nodata is None else card.nodata
+            cube = np.where(cube == scene.nodata, np.asarray(empty, cube.dtype), cube)
+        found = with_classes(scene, card.class_ids, card.class_names, name)
+        return replace(
+            found, cube=cube, nodata=scene.nodata if card.nodata is None else card.nodata
+        )
+
+    def begin(self, network: nn.Module, tuned: str) -> None:
+        """Give a new network the weights of the model, and hold fast those that stay."""
+        network.load_state_dict(self.model.network.state_dict())
+        if tuned == "small":
+            moving = small_parameters(network)
+            for name, parameter in network.named_parameters():
+                parameter.requires_grad_(name in moving)
+
+    @property
+    def smoothing(self) -> str | None:
+        """Return how the model's maps are smoothed, or None if it has no guide."""
+        return None if self.card.smoothing is None else str(self.card.smoothing["method"])
+
+    def card_after(
+        self, temperature: float, smoothing: str, learnt: Sequence[Mapping[str, Any]]
+    ) -> ModelCard:
+        """Return the card of the changed model: its guide stays, and `learnt` scenes are added."""
+        kept = self.card.smoothing
+        if kept is not None:
+            kept = {**kept, "method": smoothing}
+        known = (*self.card.learnt_from, *learnt)
+        return replace(self.card, temperature=temperature, smoothing=kept, learnt_from=known)
+
+
+def folder_of(path: str | Path) -> RunFolder:
+    """Return the folder of a trained run: `path`, or the folder that it lies in.
+
+    Raises:
+        InputError: neither holds trained weights.
+    """
+    for place in (Path(path), Path(path).parent):
+        if (folder := RunFolder(place)).weights.is_file():
+            return folder
+    raise InputError(f"from: {path} is not a run, or a model in a run, with trained weights")

@@ -1,0 +1,240 @@
+"""Several scenes read as one: parts, classes, bands, scaling, and nothing that leaks."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from hytas.data import (
+    MappedCube,
+    OwnScaling,
+    PatchReader,
+    Preprocessing,
+    Resampling,
+    Scene,
+    Split,
+    join_scenes,
+    load_scenes,
+    make_split,
+    scene_from_arrays,
+)
+from hytas.errors import InputError
+
+NAMES = {1: "wheat", 4: "maize", 6: "rye"}
+
+
+def strips(name: str, size: tuple[int, int] = (20, 24), seed: int = 0, **facts: object) -> Scene:
+    """A scene of three strips of classes 1, 4 and 6 in an int16 cube of 5 bands."""
+    generator = np.random.default_rng(seed)
+    labels = np.zeros(size, np.int16)
+    third = size[0] // 3
+    for place, number in enumerate(NAMES):
+        labels[place * third : (place + 1) * third, 1:] = number
+    cube = generator.integers(100, 900, (*size, 5)).astype(np.int16) + 300 * labels[..., None]
+    facts.setdefault("class_names", NAMES)
+    facts.setdefault("wavelengths", np.linspace(400, 800, 5))
+    return scene_from_arrays(cube, labels, name=name, **facts)  # type: ignore[arg-type]
+
+
+def test_patches_of_a_part_are_those_of_its_scene() -> None:
+    scenes = [strips("a"), strips("b", (15, 9), 1), strips("c", (9, 30), 2)]
+    joined = join_scenes(scenes[:2], scenes[2:])
+    read = joined.reader(7)
+    for scene, part in zip(scenes, joined.parts, strict=True):
+        own = PatchReader(scene.cube, 7)(np.arange(scene.labels.size))
+        np.testing.assert_array_equal(read(part.pixels(joined.width)), own)
+        np.testing.assert_array_equal(joined.labels[part.window], scene.labels)
+
+
+def test_a_patch_must_fit_every_part() -> None:
+    joined = join_scenes([strips("a"), strips("b", (15, 9), 1)])
+    with pytest.raises(InputError, match="patch size: 11 is larger than the scene of 15 x 9"):
+        make_split(joined, patch_size=11)
+
+
+@pytest.mark.parametrize("kind", ["random", "blocks", "folds", "auto"])
+def test_no_pixel_of_a_test_scene_trains(kind: str) -> None:
+    learnt, tested = [strips("a", (30, 30)), strips("b", (30, 20), 1)], strips("c", seed=2)
+    joined = join_scenes(learnt, [tested])
+    split = make_split(joined, kind=kind, patch_size=3, block=4)
+    apart = joined.parts[2].pixels(joined.width)
+    assert not np.isin(np.concatenate([split.learnable, split.test]), apart).any()
+    assert len(split.apart) == (tested.labels > 0).sum()
+    for learnt_pixels, held_out in split.folds_like_test(joined, 4, 5):
+        assert not np.isin(np.concatenate([learnt_pixels, held_out]), apart).any()
+
+
+def test_values_of_a_test_scene_decide_nothing() -> None:
+    learnt, tested = [strips("a", (30, 30))], strips("c", seed=2)
+    brighter = replace(tested, cube=tested.cube * 2)
+    scenes = [join_scenes(learnt, [one]) for one in (tested, brighter)]
+    splits = [make_split(one, kind="blocks", patch_size=3, block=4) for one in scenes]
+    for name in ("train", "validation", "test", "apart"):
+        np.testing.assert_array_equal(getattr(splits[0], name), getattr(splits[1], name))
+    fits = [
+        Preprocessing.fit_scene(scene, split.train)
+        for scene, split in zip(scenes, splits, strict=True)
+    ]
+    assert fits[0].to_dict() == fits[1].to_dict()
+    assert not np.isin(scenes[0].learnt_pixels, scenes[0].parts[1].pixels(scenes[0].width)).any()
+
+
+def test_a_split_keeps_the_pixels_apart_in_its_file(tmp_path: Path) -> None:
+    joined = join_scenes([strips("a", (30, 30))], [strips("c", seed=2)])
+    split = make_split(joined, kind="random", patch_size=3)
+    split.save(tmp_path / "split.npz")
+    np.testing.assert_array_equal(Split.load(tmp_path / "split.npz").apart, split.apart)
+
+
+def test_classes_are_those_of_the_first_scene() -> None:
+    first = strips("a")
+    renumbered = strips("b", class_names={1: "maize", 4: "wheat", 6: "rye"})
+    unnamed = strips("c", class_names=None)
+    joined = join_scenes([first, renumbered, unnamed])
+    maps = [joined.labels[part.window] for part in joined.parts]
+    np.testing.assert_array_equal(maps[1] == 2, renumbered.labels == 1)
+    np.testing.assert_array_equal(maps[2], unnamed.labels)
+    fewer = replace(first, labels=np.where(first.labels == 3, 0, first.labels))
+    assert join_scenes([first, fewer]).class_names == first.class_names
+    with pytest.raises(InputError, match=r"b has class 6 \(oats\), which a does not have"):
+        join_scenes([first, strips("b", class_names={1: "wheat", 4: "maize", 6: "oats"})])
+
+
+def test_other_bands_are_refused() -> None:
+    first = strips("a")
+    moved = strips("b", wavelengths=np.linspace(400, 800, 5) + 150)
+    with pytest.raises(
+        InputError, match=r"band 1 of b lies at 550\.0 nm and that of a at 400\.0 nm"
+    ):
+        join_scenes([first, moved])
+    fewer = scene_from_arrays(first.cube[..., :4], first.labels, name="b")
+    with pytest.raises(InputError, match="b has 4 bands and a has 5: scenes of other bands need"):
+        join_scenes([first, fewer])
+
+
+def test_one_no_data_value_holds_for_all() -> None:
+    first, second = strips("a"), strips("b", seed=1)
+    for scene, mark in ((first, -9), (second, -7)):
+        scene.cube[0, 0] = mark
+    joined = join_scenes([replace(first, nodata=-9.0), replace(second, nodata=-7.0)])
+    held = joined.holds_data(np.arange(5))
+    for part in joined.parts:
+        assert not held[part.window][0, 0]
+        assert held[part.window].sum() == part.height * part.width - 1
+    assert held.sum() == sum(part.height * part.width - 1 for part in joined.parts)
+
+
+def test_fingerprints_tell_scenes_and_their_part_in_the_run() -> None:
+    a, b = strips("a"), strips("b", seed=1)
+    found = {
+        join_scenes(*scenes).fingerprint for scenes in (([a, b],), ([b, a],), ([a], [b]), ([a, a],))
+    }
+    assert len(found) == 4
+
+
+def test_polygons_of_two_scenes_stay_apart() -> None:
+    a, b = strips("a"), strips("b", seed=1)
+    numbers = [np.where(one.labels > 0, one.labels, 0).astype(np.int32) for one in (a, b)]
+    joined = join_scenes([a.with_polygons(numbers[0]), b.with_polygons(numbers[1])])
+    assert joined.polygons is not None
+    first, second = (np.unique(joined.polygons[part.window]) for part in joined.parts)
+    assert set(first) & set(second) == {0}
+
+
+def test_own_scaling_is_that_of_numpy_and_takes_light_away() -> None:
+    generator = np.random.default_rng(0)
+    cube = generator.integers(1000, 9000, (40, 30, 4)).astype(np.int32)
+    cube[3, 4] = -1
+    scaling = OwnScaling.fit(cube, -1.0, rows=7)
+    plain = np.where(cube == -1, np.nan, cube).astype(np.float64).reshape(-1, 4)
+    np.testing.assert_allclose(scaling.mean, np.nanmean(plain, axis=0))
+    np.testing.assert_allclose(scaling.deviation, np.nanstd(plain, axis=0))
+    whole = scaling.of(cube).whole()
+    assert np.isnan(whole[3, 4]).all()
+    other = np.where(cube == -1, -1, cube * 3 + 50)
+    np.testing.assert_allclose(OwnScaling.fit(other, -1.0).of(other).whole(), whole, atol=1e-4)
+
+
+def test_a_mapped_cube_gives_the_same_rows_however_they_are_read() -> None:
+    generator = np.random.default_rng(1)
+    cube = generator.normal(size=(17, 8, 30)).astype(np.float32)
+    change = Resampling.between(np.linspace(400, 900, 30), np.linspace(450, 850, 9))
+    mapped = MappedCube(cube, change, 9)
+    np.testing.assert_array_equal(mapped.whole(3), mapped[0:17])
+    np.testing.assert_array_equal(mapped[5:9], mapped[0:17][5:9])
+
+
+def test_resampling_interpolates_without_widths() -> None:
+    own, wanted = np.linspace(400, 900, 26), np.array([405.0, 433.0, 811.0])
+    spectra = np.random.default_rng(2).uniform(0, 1, (6, 26))
+    found = Resampling.between(own, wanted)(spectra)
+    expected = [np.interp(wanted, own, spectrum) for spectrum in spectra]
+    np.testing.assert_allclose(found, expected, rtol=1e-5)
+
+
+def test_resampling_weighs_bands_by_the_response_of_their_width() -> None:
+    own, wanted, fwhm = np.linspace(400, 900, 501), np.array([500.0, 700.0]), np.array([20.0, 40.0])
+    spectra = np.stack([np.sin(own / 40), (own == 500.0).astype(float)])
+    found = Resampling.between(own, wanted, fwhm)(spectra)
+    for place, (centre, width) in enumerate(zip(wanted, fwhm, strict=True)):
+        response = np.exp(-0.5 * ((own - centre) / (width / 2.35482)) ** 2)
+        expected = spectra @ response / response.sum()
+        np.testing.assert_allclose(found[:, place], expected, atol=5e-3)
+
+
+def test_resampling_leaves_out_what_was_not_measured() -> None:
+    own, wanted = np.linspace(400, 800, 41), np.array([300.0, 500.0, 600.0])
+    change = Resampling.between(own, wanted, nodata=-1.0, bad_bands=(20,))
+    assert change.lacking.tolist() == [0]
+    spectra = np.ones((2, 41))
+    spectra[:, 20] = 99.0
+    spectra[1, 10] = -1.0
+    found = change(spectra)
+    assert np.isnan(found[:, 0]).all()
+    assert np.isnan(found[1, 1])
+    np.testing.assert_allclose(found[:, 2], 1.0)
+    with pytest.raises(InputError, match="resample: wavelengths 400 to 800 nm hold fewer than 2"):
+        Resampling.between(own, wanted + 2000)
+
+
+def saved(path: Path, scene: Scene, bands: int = 5) -> str:
+    ids = np.array([0, *scene.class_ids])
+    waves = np.linspace(400, 800, bands)
+    kept = np.asarray(scene.wavelengths)
+    cube = np.stack([np.interp(waves, kept, one) for one in scene.cube.reshape(-1, 5)])
+    np.savez(
+        path,
+        cube=cube.reshape(scene.height, scene.width, bands).astype(np.float32),
+        labels=ids[scene.labels],
+        wavelengths=waves,
+    )
+    return str(path)
+
+
+def test_scenes_of_files_are_read_as_one(tmp_path: Path) -> None:
+    files = [saved(tmp_path / f"{name}.npz", strips(name, seed=s)) for s, name in enumerate("abc")]
+    scene = load_scenes([(files[0], None), (files[1], files[1])], [(files[2], None)])
+    assert [(part.name, part.learnt) for part in scene.parts] == [
+        ("a", True),
+        ("b", True),
+        ("c", False),
+    ]
+    scaled = load_scenes([(files[0], None)], [(files[2], None)], scale_by="scene")
+    for part in scaled.parts:
+        values = scaled.cube[part.window]
+        np.testing.assert_allclose(values.mean(axis=(0, 1)), 0, atol=1e-5)
+        np.testing.assert_allclose(values.std(axis=(0, 1)), 1, atol=1e-5)
+    with pytest.raises(InputError, match="test data: a is also among the scenes to learn from"):
+        load_scenes([(files[0], None)], [(files[0], None)])
+
+
+def test_scenes_of_other_bands_are_resampled_on_request(tmp_path: Path) -> None:
+    coarse = saved(tmp_path / "coarse.npz", strips("a"))
+    fine = saved(tmp_path / "fine.npz", strips("a", seed=1), bands=41)
+    with pytest.raises(InputError, match="fine has 41 bands and coarse has 5"):
+        load_scenes([(coarse, None), (fine, None)])
+    scene = load_scenes([(coarse, None), (fine, None)], resample=True)
+    expected = load_scenes([(saved(tmp_path / "same.npz", strips("a", seed=1)), None)])
+    found = scene.cube[scene.parts[1].window]
+    np.testing.assert_allclose(found, expected.cube, rtol=1e-5)

@@ -1,0 +1,26 @@
+"""Three scenes of one sensor, and a run on two of them."""
+
+from pathlib import Path
+
+import pytest
+from three_scenes import config, saved
+
+from hytas.run import run_pipeline
+
+
+@pytest.fixture(scope="session")
+def three_scenes(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of three scene files of one sensor; the third is brighter."""
+    found = tmp_path_factory.mktemp("scenes")
+    for seed, (name, gain, width) in enumerate((("a", 1.0, 20), ("b", 1.1, 14), ("c", 1.6, 16))):
+        saved(found / f"{name}.npz", seed, gain, width)
+    return found
+
+
+@pytest.fixture(scope="session")
+def run_of_three(three_scenes: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of a run that learnt from two of them."""
+    out = tmp_path_factory.mktemp("runs") / "run"
+    settings = config(three_scenes)
+    run_pipeline(settings, settings.load_scene(), out, device="cpu")
+    return out

@@ -1,0 +1,149 @@
+"""A run that trains the model of another run further, on a new scene."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from three_scenes import saved
+
+from hytas.data import load_scene
+from hytas.deploy import DeployedModel
+from hytas.errors import InputError
+from hytas.models import small_parameters
+from hytas.run import RunConfig, train_architecture
+from hytas.run.further import further_config
+from hytas.run.start import Start
+from hytas.run.weights import load_weights
+from hytas.train import Recipe
+
+SPLIT: dict[str, Any] = {"split": "random", "train_per_class": 8}
+
+
+def further(start: Path, scene: Path, out: Path, **changed: Any) -> tuple[RunConfig, Path]:
+    config, architecture = further_config(start)
+    recipe = replace(config.recipe, epochs=4)
+    config = replace(config, data=str(scene), recipe=recipe, **{**SPLIT, **changed})
+    train_architecture(architecture, config, config.load_scene(), out, device="cpu")
+    return config, out
+
+
+@pytest.fixture(scope="module")
+def new_scene(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("new") / "d.npz"
+    saved(path, 7, 1.4, 15)
+    return path
+
+
+@pytest.fixture(scope="module")
+def small(run_of_three: Path, new_scene: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    out = tmp_path_factory.mktemp("further") / "small"
+    further(run_of_three, new_scene, out, tune="small")
+    return out
+
+
+def test_classes_scaling_and_budget_are_kept(run_of_three: Path, small: Path) -> None:
+    before, after = (
+        DeployedModel.load(folder / "model.onnx", "cpu").card for folder in (run_of_three, small)
+    )
+    free = {"temperature", "learnt_from"}
+    for name in before.__dataclass_fields__.keys() - free:
+        assert getattr(after, name) == getattr(before, name), name
+    assert [one["name"] for one in after.learnt_from] == ["a", "b", "d"]
+    config = json.loads((small / "config.json").read_text())["config"]
+    assert config["budget"] == "60K-params"
+
+
+def test_small_tuning_changes_few_weights(run_of_three: Path, small: Path) -> None:
+    before, after = (
+        load_weights(folder / "weights.safetensors").network for folder in (run_of_three, small)
+    )
+    moving = small_parameters(after)
+    assert {"head.weight", "head.bias"} <= moving
+    held = after.state_dict()
+    same = {name: bool((value == held[name]).all()) for name, value in before.state_dict().items()}
+    assert all(same[name] == (name not in moving) for name in same)
+
+
+def test_both_scenes_are_compared_before_and_after(
+    run_of_three: Path, small: Path, new_scene: Path
+) -> None:
+    found = json.loads((small / "metrics.json").read_text())["further"]
+    assert [(one["name"], one["role"]) for one in found["scenes"]] == [
+        ("d", "new"),
+        ("a+b+c", "old"),
+    ]
+    assert found["reason"] == ""
+    old = json.loads((run_of_three / "metrics.json").read_text())["test"]
+    assert found["scenes"][1]["before"]["OA"] == pytest.approx(old["OA"])
+    new = json.loads((small / "metrics.json").read_text())["test"]
+    assert found["scenes"][0]["after"]["OA"] == pytest.approx(new["OA"])
+    scene = load_scene(new_scene)
+    assert found["scenes"][0]["after"]["pixels"] == (scene.labels > 0).sum() - 3 * 8
+
+
+def test_the_same_call_goes_on_and_another_model_is_refused(
+    run_of_three: Path, small: Path, new_scene: Path, tmp_path: Path
+) -> None:
+    before = (small / "model.onnx").read_bytes()
+    further(run_of_three, new_scene, small, tune="small")
+    assert (small / "model.onnx").read_bytes() == before
+    with pytest.raises(InputError, match=r"tune all \(there small\)"):
+        further(run_of_three, new_scene, small, tune="all")
+    with pytest.raises(InputError, match="has changed since the run"):
+        further(small, new_scene_with_other_labels(new_scene, tmp_path), small, tune="small")
+
+
+def new_scene_with_other_labels(scene: Path, folder: Path) -> Path:
+    with np.load(scene) as file:
+        labels = file["labels"].copy()
+        labels[:, 0] = 0
+        np.savez(folder / "d.npz", cube=file["cube"], labels=labels)
+    return folder / "d.npz"
+
+
+def test_scenes_that_do_not_fit_the_model_are_refused(
+    run_of_three: Path, three_scenes: Path, tmp_path: Path
+) -> None:
+    start = Start.open(run_of_three / "model.onnx")
+    with np.load(three_scenes / "c.npz") as file:
+        cube, labels = file["cube"], file["labels"]
+    wrong = {
+        "has 11 bands and .* has 12": {"cube": cube[..., :11], "labels": labels},
+        r"has class 9 \(class 9\), which": {
+            "cube": cube,
+            "labels": np.where(labels, 9, 0) + (labels == 2),
+        },
+        "holds float32 values, and the model of .* takes int16": {
+            "cube": cube.astype(np.float32),
+            "labels": labels,
+        },
+    }
+    for words, arrays in wrong.items():
+        np.savez(tmp_path / "x.npz", **arrays)
+        with pytest.raises(InputError, match=words):
+            start.adapted(load_scene(tmp_path / "x.npz"))
+    with pytest.raises(InputError, match=r"a is a scene that the model of .* learnt from"):
+        start.adapted(load_scene(three_scenes / "a.npz"))
+    with pytest.raises(InputError, match="is not a run, or a model in a run"):
+        Start.open(tmp_path)
+    with pytest.raises(InputError, match="recipe whitened yes: a training that begins with"):
+        RunConfig(start=str(run_of_three), recipe=Recipe())
+
+
+def test_a_scene_without_some_classes_is_enough(
+    run_of_three: Path, three_scenes: Path, tmp_path: Path
+) -> None:
+    with np.load(three_scenes / "c.npz") as file:
+        cube, labels = file["cube"], file["labels"]
+    marked = np.where(np.arange(18)[:, None] == 0, np.int16(-5), 1)[..., None]
+    np.savez(tmp_path / "x.npz", cube=np.where(marked == -5, -5, cube), labels=labels % 3)
+    scene = load_scene(tmp_path / "x.npz", nodata=-5)
+    found = Start.open(run_of_three).adapted(scene)
+    assert found.class_ids == (1, 2, 3)
+    assert set(np.unique(found.labels)) == {0, 1, 2}
+    kept = np.asarray(Start.open(run_of_three).card.kept_bands)
+    scaled = Start.open(run_of_three).preprocessing.apply(found.cube[0, :3])
+    assert abs(scaled[:, : len(kept)]).max() < 0.1  # no data scales to about the mean

@@ -1,0 +1,130 @@
+"""A run on several scenes: one pipeline, figures of each scene, and a card that names them."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from three_scenes import config
+
+from hytas.data import Scene, scene_from_arrays
+from hytas.deploy import DeployedModel, classify_scene
+from hytas.errors import InputError
+from hytas.export.evidence import Evidence
+from hytas.export.formats import export_file
+from hytas.references import ReferenceSettings, Results, run_references
+from hytas.run import RunConfig, RunFolder, run_pipeline
+from hytas.run.weights import load_weights
+
+
+def test_each_scene_has_figures(run_of_three: Path, three_scenes: Path) -> None:
+    metrics = json.loads((run_of_three / "metrics.json").read_text())
+    found = [(one["name"], one["learnt"], one["test"]["pixels"]) for one in metrics["scenes"]]
+    assert [one[:2] for one in found] == [("a", True), ("b", True), ("c", False)]
+    assert found[0][2] + found[1][2] == metrics["test"]["pixels"] == metrics["split"]["test"]
+    assert found[2][2] == metrics["split"]["apart"] == 240
+    assert metrics["parity"]["pixels"] == metrics["test"]["pixels"] + 240
+    for method in metrics["references"]["methods"].values():
+        assert [one["name"] for one in method["scenes"]] == ["a", "b", "c"]
+    model = DeployedModel.load(run_of_three / "model.onnx", "cpu")
+    with np.load(three_scenes / "c.npz") as file:
+        cube, labels = file["cube"], file["labels"]
+    raw = classify_scene(model, cube, smooth="none").labels
+    right = (raw == labels)[labels > 0].mean()
+    assert metrics["scenes"][2]["test"]["OA"] == pytest.approx(right)
+    smooth = classify_scene(model, cube, smooth="guided").labels
+    right = (smooth == labels)[labels > 0].mean()
+    assert metrics["scenes_smoothed"][2]["test"]["OA"] == pytest.approx(right)
+
+
+def test_the_card_names_what_the_model_learnt_from(run_of_three: Path) -> None:
+    card = DeployedModel.load(run_of_three / "model.onnx", "cpu").card
+    assert [one["name"] for one in card.learnt_from] == ["a", "b"]
+    assert sum(one["pixels"] for one in card.learnt_from) == 30
+    assert len({one["fingerprint"] for one in card.learnt_from}) == 2
+    assert "c</bdi>" in (run_of_three / "report.html").read_text()
+
+
+def test_the_same_scenes_go_on_and_others_are_refused(
+    run_of_three: Path, three_scenes: Path
+) -> None:
+    settings = RunFolder(run_of_three).read_config()[0]
+    assert settings == config(three_scenes)
+    before = (run_of_three / "model.onnx").read_bytes()
+    run_pipeline(settings, settings.load_scene(), run_of_three, device="cpu")
+    assert (run_of_three / "model.onnx").read_bytes() == before
+    for changed in ({"test_data": ()}, {"data": list(reversed(list(settings.data)))}):
+        other = config(three_scenes, **changed)
+        with pytest.raises(InputError, match="belongs to another scene"):
+            run_pipeline(other, other.load_scene(), run_of_three, device="cpu")
+    other = config(three_scenes, scale_by="scene")
+    with pytest.raises(InputError, match="belongs to another scene"):
+        run_pipeline(other, other.load_scene(), run_of_three, device="cpu")
+
+
+def test_a_model_of_scenes_scaled_by_themselves_scales_the_next(
+    three_scenes: Path, tmp_path: Path
+) -> None:
+    settings = config(three_scenes, scale_by="scene")
+    run_pipeline(settings, settings.load_scene(), tmp_path / "run", device="cpu")
+    metrics = json.loads((tmp_path / "run" / "metrics.json").read_text())
+    model = DeployedModel.load(tmp_path / "run" / "model.onnx", "cpu")
+    assert model.card.scale_by == "scene"
+    with np.load(three_scenes / "c.npz") as file:
+        cube, labels = file["cube"], file["labels"]
+    found = [
+        classify_scene(model, values, smooth="none").labels for values in (cube, 2 * cube + 100)
+    ]
+    right = (found[0] == labels)[labels > 0].mean()
+    assert metrics["scenes"][2]["test"]["OA"] == pytest.approx(right)
+    assert (found[0] == found[1]).mean() > 0.99
+
+
+def test_lists_of_files_must_fit() -> None:
+    with pytest.raises(InputError, match="labels: 1 given for 2 scenes: give one for each --data"):
+        RunConfig(data=["a", "b"], labels=["a"])
+    with pytest.raises(InputError, match="test-labels: 2 given for 1 scenes: give one for each --"):
+        RunConfig(test_data=["a"], test_labels=["a", "b"])
+    with pytest.raises(InputError, match="scale by 'sun': must be one of training, scene"):
+        RunConfig(scale_by="sun")
+    assert RunConfig(data=["a"], labels=["b"]) == RunConfig(data="a", labels="b")
+    listed = RunConfig(data=["a", "b"], test_data=["c"])
+    assert RunConfig.from_dict(json.loads(json.dumps(listed.to_dict()))) == listed
+
+
+def test_a_scene_without_parts_is_as_before() -> None:
+    scene: Scene = scene_from_arrays(
+        np.arange(60).reshape(4, 5, 3), np.arange(20).reshape(4, 5) % 2 + 1
+    )
+    assert [(part.learnt, part.window) for part in scene.parts] == [
+        (True, (slice(0, 4), slice(0, 5)))
+    ]
+    assert scene.without_apart() is scene
+
+
+def test_reference_methods_are_reported_for_each_scene(three_scenes: Path) -> None:
+    settings = config(three_scenes)
+    scene = settings.load_scene()
+    asked = ReferenceSettings(split=settings.split, patch_size=3)
+    found = run_references(scene, asked, ["rf"], [0], Results(None, {}))
+    (run,) = found["methods"]["rf"]["runs"]
+    assert [one["name"] for one in run["scenes"]] == ["a", "b", "c"]
+    assert run["scenes"][2]["test"]["pixels"] == 240
+    learnt = [one["test"] for one in run["scenes"][:2]]
+    right = sum(one["OA"] * one["pixels"] for one in learnt)
+    assert run["test"]["OA"] == pytest.approx(right / sum(one["pixels"] for one in learnt))
+
+
+def test_the_scene_graph_of_several_scenes_passes_its_check(
+    run_of_three: Path, three_scenes: Path
+) -> None:
+    run = run_of_three
+    model = load_weights(run / "weights.safetensors")
+    scene = config(three_scenes).load_scene()
+    pixels = scene.apart
+    evidence = Evidence(
+        model.sensor_model(), scene.cube, 3, pixels, scene.targets(pixels), scene.joined
+    )
+    found = export_file(run / "scene.onnx", model.card, "onnx-scene", evidence)
+    assert found["labels_changed"] == 0
+    (run / "scene.onnx").unlink()

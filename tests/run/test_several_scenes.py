@@ -122,9 +122,7 @@ def test_the_scene_graph_of_several_scenes_passes_its_check(
     model = load_weights(run / "weights.safetensors")
     scene = config(three_scenes).load_scene()
     pixels = scene.apart
-    evidence = Evidence(
-        model.sensor_model(), scene.cube, 3, pixels, scene.targets(pixels), scene.joined
-    )
+    evidence = Evidence(model.sensor_model(), scene.reader(3), pixels, scene.targets(pixels))
     found = export_file(run / "scene.onnx", model.card, "onnx-scene", evidence)
     assert found["labels_changed"] == 0
     (run / "scene.onnx").unlink()

@@ -1,6 +1,5 @@
 """The commands, each in a process of its own, as a user runs them."""
 
-import importlib
 import io
 import multiprocessing
 import os
@@ -8,11 +7,12 @@ import resource
 import subprocess
 import sys
 import tempfile
-import warnings
 from collections.abc import Callable
-from multiprocessing.context import ForkProcess
+from multiprocessing.context import ForkServerProcess
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any
+
+from hytas.references import classical
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
 
@@ -29,62 +29,63 @@ def command(*arguments: object) -> list[str]:
 def run_copy(
     *arguments: object, cwd: Path | None = None, largest_file: int | None = None
 ) -> subprocess.CompletedProcess[str]:
-    """Run `hytas ARGUMENTS` in a copy of this process.
+    """Run `hytas ARGUMENTS` in a copy of a process that has torch.
 
-    So torch need not be imported again, which takes longer than most commands.
+    So torch need not be imported again, which takes longer than most commands. The process that is
+    copied has no threads, which a copy would lack.
 
     Args:
         arguments: of the command.
         cwd: the folder it runs in.
         largest_file: the limit on the size of a file, in bytes; it stands for a full disk.
     """
-    with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
+    with tempfile.TemporaryDirectory() as folder:
+        out, err = Path(folder) / "out", Path(folder) / "err"
         child = start_copy(*arguments, cwd=cwd, largest_file=largest_file, out=out, err=err)
         child.join()
-        texts = [_read(file) for file in (out, err)]
+        texts = [file.read_text(encoding="utf-8") if file.exists() else "" for file in (out, err)]
     assert child.exitcode is not None
     return subprocess.CompletedProcess(["hytas", *arguments], child.exitcode, *texts)
 
 
 def start_copy(
     *arguments: object,
-    out: BinaryIO,
-    err: BinaryIO,
+    out: Path,
+    err: Path,
     cwd: Path | None = None,
     largest_file: int | None = None,
-) -> ForkProcess:
+) -> ForkServerProcess:
     """Begin what `run_copy` runs, with its output in two files."""
-    for name in LOADED:
-        importlib.import_module(name)
-    work = (list(map(str, arguments)), cwd, largest_file, out, err)
-    child = multiprocessing.get_context("fork").Process(target=_run, args=work)
+    multiprocessing.set_forkserver_preload(list(LOADED))
+    quick = {name: getattr(classical, name) for name in ("TREES", "COSTS", "WIDTHS")}
+    given = list(map(str, arguments))
+    work = (given, os.fspath(cwd or Path.cwd()), dict(os.environ), largest_file, out, err, quick)
+    child = multiprocessing.get_context("forkserver").Process(target=_run, args=work)
     child.start()
     return child
 
 
 def _run(
     arguments: list[str],
-    cwd: Path | None,
+    cwd: str,
+    environment: dict[str, str],
     largest_file: int | None,
-    out: BinaryIO,
-    err: BinaryIO,
+    out: Path,
+    err: Path,
+    quick: dict[str, Any],
 ) -> None:
     from hytas.cli.main import run
 
-    for file, number in ((out, 1), (err, 2)):
-        os.dup2(file.fileno(), number)
+    for path, number in ((out, 1), (err, 2)):
+        with path.open("wb") as file:
+            os.dup2(file.fileno(), number)
     sys.stdout = io.TextIOWrapper(io.FileIO(1, "w", closefd=False), "utf-8", write_through=True)
     sys.stderr = io.TextIOWrapper(io.FileIO(2, "w", closefd=False), "utf-8", write_through=True)
-    if cwd is not None:
-        os.chdir(cwd)
+    os.chdir(cwd)
+    os.environ.clear()
+    os.environ.update(environment)
     if largest_file is not None:
         resource.setrlimit(resource.RLIMIT_FSIZE, (largest_file, largest_file))
-    warnings.resetwarnings()  # pytest makes errors of them
-    for kind in (DeprecationWarning, PendingDeprecationWarning, ImportWarning, ResourceWarning):
-        warnings.simplefilter("ignore", kind)
+    for name, value in quick.items():  # reference methods as the tests have them
+        setattr(classical, name, value)
     run(arguments)
-
-
-def _read(file: BinaryIO) -> str:
-    file.seek(0)
-    return file.read().decode()

@@ -159,13 +159,12 @@ def test_killed_at_random_moments_it_resumes_to_the_same_result(
     arguments = ["search", "--data", scene, "--budget", "60K-params", "--out", out, *TINY_SEARCH]
     moments = random.Random(0)
     kills = 0
-    with (tmp_path / "said").open("wb") as said:
-        for delay in [moments.uniform(0.3, 5.0) for _ in range(4)]:
-            child = start_copy(*arguments, out=said, err=said)
-            time.sleep(delay)
-            child.kill()
-            child.join()
-            kills += child.exitcode == -signal.SIGKILL
+    for delay in [moments.uniform(0.3, 5.0) for _ in range(4)]:
+        child = start_copy(*arguments, out=tmp_path / "out", err=tmp_path / "err")
+        time.sleep(delay)
+        child.kill()
+        child.join()
+        kills += child.exitcode == -signal.SIGKILL
     assert kills > 0
     done = hytas(*arguments)
     assert done.returncode == 0, done.stderr

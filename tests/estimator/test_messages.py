@@ -32,7 +32,9 @@ FOLDERS = {"drawn", "products"}  # labels and products, which are files
 # Its options are those of another program.
 FOREIGN = {"c_source.py"}
 # Arguments that a message may name, and words that stand in their place.
-ARGUMENTS = set(inspect.signature(HSIClassifier).parameters) | {"cube", "labels", "force"}
+ARGUMENTS = set(inspect.signature(HSIClassifier).parameters) | {
+    *("cube", "labels", "force", "workers")
+}
 
 
 def options() -> set[str]:

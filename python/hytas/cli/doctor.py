@@ -28,8 +28,11 @@ OPTIONAL = (
 
 
 @click.command()
+@click.option(
+    "--probe-workers", "probe", is_flag=True, help="Also run a small task on Ray and Slurm."
+)
 @json_option
-def doctor(as_json: bool) -> None:
+def doctor(probe: bool, as_json: bool) -> None:
     """Report what this machine and this installation can do."""
     found: dict[str, Any] = {
         "python": platform.python_version(),
@@ -37,7 +40,7 @@ def doctor(as_json: bool) -> None:
         "packages": {name: _version(name) for name in (*REQUIRED, *OPTIONAL)},
     }
     found |= {"cores": _cores(), "engine": _engine(), "cuda": _cuda(), "onnxruntime": _runtime()}
-    found["workers"] = _workers()
+    found["workers"] = _workers(probe)
     found["problems"] = _problems(found)
     click.echo(json.dumps(found, indent=2) if as_json else _text(found))
 
@@ -85,11 +88,12 @@ def _runtime() -> dict[str, Any]:
     return {"error": None, "compiled": compiled, "working": working}
 
 
-def _workers() -> dict[str, str]:
+def _workers(probe: bool) -> dict[str, str]:
+    """Return what can work side by side; Ray and Slurm take seconds to start."""
     try:
-        from hytas.workers import probe_engines
+        from hytas.workers import available_engines, probe_engines
 
-        return probe_engines()
+        return probe_engines() if probe else available_engines()
     except Exception as error:  # a broken installation is to be told, too
         return {"local": f"{type(error).__name__}: {error}"}
 

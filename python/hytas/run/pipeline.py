@@ -230,9 +230,9 @@ def check_architecture(
     try:
         context.space.cost(dict(architecture))
     except (ValueError, TypeError, OverflowError) as error:
-        raise InputError(
-            f"{source}: {' '.join(str(error).split()).removeprefix('architecture: ')}"
-        ) from None
+        text = " ".join(str(error).split())
+        why = text.removeprefix("genome: ").removeprefix("architecture: ")
+        raise InputError(f"{source}: {why}") from None
 
 
 def _finish(run: Run, references: bool = True) -> None:

@@ -2,6 +2,7 @@
 
 from hytas.workers.opening import (
     Named,
+    available_engines,
     check_workers,
     open_workers,
     probe_engines,
@@ -15,6 +16,7 @@ __all__ = [
     "OneByOne",
     "Shared",
     "Workers",
+    "available_engines",
     "check_workers",
     "open_workers",
     "probe_engines",

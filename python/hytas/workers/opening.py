@@ -108,6 +108,18 @@ ENGINES: dict[str, Callable[[str, int], Workers]] = {"ray": _ray, "slurm": _slur
 """Name -> from its address or settings, and the GPUs of a call, to workers."""
 
 
+def available_engines() -> dict[str, str]:
+    """Return engine -> "installed", or what to install."""
+    from importlib.util import find_spec
+
+    packages = {"ray": "ray", "slurm": "submitit"}
+    found = {
+        name: "installed" if find_spec(package) else f"pip install 'hytas[{name}]'"
+        for name, package in packages.items()
+    }
+    return {"local": f"{os.cpu_count()} cores", **found}
+
+
 def probe_engines() -> dict[str, str]:
     """Run a small task on each engine that is here; return engine -> what came of it."""
     from hytas.workers.probe import facts_here

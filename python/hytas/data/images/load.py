@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from pathlib import Path
 
+from hytas.data.datasets import SCENES
 from hytas.data.images.arrays import digits, load_arrays, pairs_of, textures
 from hytas.data.images.folder import load_folder
 from hytas.data.images.image_set import ImageSet
@@ -20,7 +21,11 @@ def holds_images(data: str | Path) -> bool:
     Raises:
         InputError: the file cannot be read.
     """
-    if str(data) in IMAGE_SETS or Path(data).is_dir():
+    if str(data) in IMAGE_SETS:
+        return True
+    if str(data) in {*SCENES, "synthetic"}:  # even if a folder is called the same
+        return False
+    if Path(data).is_dir():
         return True
     if not str(data).lower().endswith(".npz") or not Path(data).is_file():
         return False

@@ -88,7 +88,9 @@ def prepare_scene(
     """
     if isinstance(scene, ImageSet):
         if start is not None:
-            raise InputError(f"data: {scene.name} is a set of images; a model to start from is for scenes only")
+            raise InputError(
+                f"data: {scene.name} is a set of images; a model to start from is for scenes only"
+            )
         return _prepare_images(config, scene, split)
     scene = scene if start is None else start.adapted(scene)
     split = split or make_split(scene, config.split, seed=config.seed, patch_size=config.patch_size)

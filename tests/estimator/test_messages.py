@@ -27,10 +27,11 @@ ROOMS = (
     "spaces",
     "train",
 )
-FROM_DISK = {"datasets.py", "find.py", "load.py"}
-FOLDERS = {"drawn", "products"}  # labels and products, which are files
+FROM_DISK = {"datasets.py", "find.py", "load.py", "several.py", "join.py"}
+FOLDERS = {"drawn", "products", "images"}  # labels, products and images, which are files
 # Its options are those of another program.
 FOREIGN = {"c_source.py"}
+IMAGES = {"images.py"}  # of deploy: an estimator has scenes
 # Arguments that a message may name, and words that stand in their place.
 ARGUMENTS = set(inspect.signature(HSIClassifier).parameters) | {
     *("cube", "labels", "force", "workers")
@@ -42,7 +43,7 @@ def options() -> set[str]:
     found = set()
     for room in ROOMS:
         for path in (PACKAGE / room).rglob("*.py"):
-            if path.name not in FROM_DISK | FOREIGN and path.parent.name not in FOLDERS:
+            if path.name not in FROM_DISK | FOREIGN | IMAGES and path.parent.name not in FOLDERS:
                 text = re.sub(r'"\s*\n\s*f?r?"', "", path.read_text())  # joins a split message
                 found |= set(re.findall(r"(?:say |use )?--[a-z][a-z-]*", text))
     return found

@@ -1,0 +1,73 @@
+"""Options that several commands share, and their types."""
+
+from hytas.cli.options.common import (
+    MOST_THREADS,
+    BudgetType,
+    Command,
+    Renamed,
+    budgets_option,
+    command_line,
+    device_option,
+    json_option,
+    seed_option,
+    space_option,
+    supernet_option,
+    uniform_option,
+    workers_option,
+)
+from hytas.cli.options.paths import (
+    absolute_paths,
+    budget_from_the_root,
+    run_argument,
+)
+from hytas.cli.options.scene import (
+    bands_option,
+    class_field_option,
+    labels_crs_option,
+    moved_options,
+    nodata_option,
+    preparation_options,
+    scene_options,
+    skip_unreadable_option,
+    unlabelled_option,
+    zero_option,
+)
+from hytas.cli.options.training import (
+    recipe_of,
+    recipe_option,
+    smooth_option,
+    training_options,
+)
+
+__all__ = [
+    "MOST_THREADS",
+    "BudgetType",
+    "Command",
+    "Renamed",
+    "absolute_paths",
+    "bands_option",
+    "budget_from_the_root",
+    "budgets_option",
+    "class_field_option",
+    "command_line",
+    "device_option",
+    "json_option",
+    "labels_crs_option",
+    "moved_options",
+    "nodata_option",
+    "preparation_options",
+    "recipe_of",
+    "recipe_option",
+    "run_argument",
+    "scene_options",
+    "seed_option",
+    "skip_unreadable_option",
+    "smooth_option",
+    "space_option",
+    "supernet_option",
+    "training_options",
+    "uniform_option",
+    "unlabelled_option",
+    "workers_option",
+    "zero_option",
+]

@@ -1,0 +1,119 @@
+"""Options of many commands, and their types."""
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import click
+
+from hytas.errors import InputError
+from hytas.spaces import DEFAULT_SPACE
+
+Command = Callable[..., Any]
+
+MOST_THREADS = 1024
+"""CPU threads at most. Each thread takes memory, and a typing error should not use it up."""
+
+
+class BudgetType(click.ParamType[str]):
+    """A budget such as `2M-params`, as canonical text. It is checked before any file is read."""
+
+    name = "budget"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        from hytas._engine import Budget
+
+        try:
+            return str(Budget.parse(value))
+        except ValueError as error:
+            raise InputError(str(error)) from None
+
+
+class Renamed(click.Option):
+    """An option that also has an old name, for scripts; the help does not show the old name."""
+
+    def get_help_record(self, ctx: click.Context) -> tuple[str, str] | None:
+        """Return the line of the help, with the first name only."""
+        names = self.opts
+        self.opts = names[:1]
+        try:
+            return super().get_help_record(ctx)
+        finally:
+            self.opts = names
+
+
+def command_line() -> str:
+    """Return the command that runs, as a shell takes it; empty inside another program."""
+    context = click.get_current_context(silent=True)
+    command = None if context is None else context.find_object(str)
+    return command or ""
+
+
+def together(*options: Callable[[Command], Command]) -> Callable[[Command], Command]:
+    def decorate(command: Command) -> Command:
+        for option in reversed(options):
+            command = option(command)
+        return command
+
+    return decorate
+
+
+supernet_option = click.option(
+    "--supernet", help="File of a trained supernet, for the proxy `inherited`."
+)
+
+uniform_option = functools.partial(
+    click.option,
+    "--uniform",
+    type=click.Choice(["architectures", "choices"]),
+    show_default=True,
+    help="Draw every architecture with the same probability, or every choice of a gene.",
+)
+
+seed_option = click.option(
+    "--seed", type=int, default=0, show_default=True, help="Seed of all random numbers."
+)
+
+device_option = click.option(
+    "--device",
+    type=click.Choice(["auto", "cpu", "cuda"]),
+    default="auto",
+    show_default=True,
+    help="Where to score and train; auto uses a GPU if there is one.",
+)
+
+
+def _known_workers(ctx: click.Context, param: click.Parameter, value: str | None) -> str | None:
+    from hytas.workers import check_workers
+
+    check_workers(value)
+    return value
+
+
+workers_option = click.option(
+    "--workers",
+    callback=_known_workers,
+    help="Where to work side by side: a number of processes, ray, ray://HOST:PORT, or "
+    "slurm:partition=NAME,time=MINUTES,... (docs/scale.md). The result is the same.  [default: "
+    "one process a core]",
+)
+
+
+def budgets_option(help_text: str) -> Callable[[Command], Command]:
+    """Return --budget, which must be given and may be repeated: the argument `budgets`."""
+    return click.option(
+        "--budget",
+        "budgets",
+        type=BudgetType(),
+        multiple=True,
+        required=True,
+        help=help_text,
+    )
+
+
+def space_option(help_text: str) -> Callable[[Command], Command]:
+    """--space, a built-in space or the path of a space file."""
+    return click.option("--space", default=DEFAULT_SPACE, show_default=True, help=help_text)
+
+
+json_option = click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")

@@ -1,0 +1,58 @@
+"""Paths in options, as later commands need them."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from hytas.errors import InputError
+
+
+@contextmanager
+def run_argument() -> Iterator[None]:
+    """Call the folder RUN in messages, not --out: the command goes on with an existing run."""
+    try:
+        yield
+    except InputError as error:
+        raise InputError(str(error).replace("--out ", "RUN ", 1)) from None
+
+
+def absolute_paths(settings: dict[str, Any]) -> dict[str, Any]:
+    """Return `settings` with absolute paths, so that later commands find the files.
+
+    The paths are those of the scene, of a space file and of the latency tables in a budget. The
+    name of a known scene stays a name, even if a file is called the same: write `./salinas` for
+    the file.
+    """
+    from hytas.data.datasets import SCENES
+    from hytas.data.images import IMAGE_SETS
+    from hytas.spaces import with_files
+
+    known = {*SCENES, *IMAGE_SETS, "synthetic"}
+
+    def absolute(name: str, value: Any) -> Any:
+        if value is None or (name.endswith("data") and value in known):
+            return value
+        if not isinstance(value, str):
+            return tuple(absolute(name, one) for one in value)
+        return str(Path(value).resolve()) if Path(value).exists() else value
+
+    files = ("data", "labels", "test_data", "test_labels", "data_dir", "supernet")
+    named = {name: absolute(name, settings[name]) for name in files if name in settings}
+    if "space" in settings:
+        space, budget = with_files(settings["space"], settings.get("budget"), _from_the_root)
+        return {**settings, **named, "space": space, "budget": budget}
+    return {**settings, **named}
+
+
+def budget_from_the_root(budget: str) -> str:
+    """A budget with the paths of its latency tables from the root."""
+    from hytas.spaces import with_files
+
+    return str(with_files("", budget, _from_the_root)[1])
+
+
+def _from_the_root(path: str) -> str:
+    """Return the absolute path, unless it has a comma, which would end the term of a budget."""
+    whole = str(Path(path).resolve())
+    return path if "," in whole else whole

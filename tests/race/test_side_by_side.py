@@ -4,12 +4,14 @@ import os
 import shutil
 import signal
 import subprocess
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+from multiprocessing import get_context
 
 import pytest
 from small_race import Small, race_task, ranked, without_time
 from torch import Tensor
 
+from hytas.errors import InputError
 from hytas.race import race
 from hytas.search import EvaluationStore
 
@@ -44,11 +46,22 @@ def test_a_training_process_that_is_killed_is_told_in_one_line(store: Evaluation
 
 def test_any_executor_will_do_and_stays_open(tmp_path, store: EvaluationStore) -> None:
     alone = race(race_task(folds=2), ranked(5), store, finalists=5, steps=3, workers=1)
-    with ThreadPoolExecutor(1) as executor, EvaluationStore(tmp_path / "other.sqlite") as other:
+    with (
+        ProcessPoolExecutor(1, get_context("forkserver")) as executor,
+        EvaluationStore(tmp_path / "other.sqlite") as other,
+    ):
         found = race(race_task(folds=2), ranked(5), other, finalists=5, steps=3, workers=executor)
         assert found == alone
         assert without_time(store) == without_time(other)
         assert executor.submit(abs, -1).result() == 1
+
+
+def test_threads_are_refused(store: EvaluationStore) -> None:
+    with (
+        ThreadPoolExecutor(1) as threads,
+        pytest.raises(InputError, match="workers: threads share torch's random numbers"),
+    ):
+        race(race_task(), ranked(3), store, finalists=3, steps=3, workers=threads)
 
 
 def test_what_is_sent_are_the_patches_of_all_pixels() -> None:

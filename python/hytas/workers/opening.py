@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Callable, Iterator
-from concurrent.futures import Executor
+from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import contextmanager
 
 from hytas.errors import InputError
@@ -77,6 +77,8 @@ def open_workers(named: Named, *, on_cpu: bool = True, sent_bytes: int = 0) -> I
 
 
 def _opened(named: str | int | Executor | None, on_cpu: bool, sent_bytes: int) -> Workers:
+    if isinstance(named, ThreadPoolExecutor):
+        raise InputError("workers: threads share torch's random numbers; give processes")
     if isinstance(named, Executor):
         return ExecutorWorkers(named)
     if isinstance(named, str) and named not in ("local", "") and not named.isdecimal():

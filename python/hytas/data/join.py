@@ -79,7 +79,8 @@ def check_same_bands(
 
     Args:
         scene: to check.
-        bands, wavelengths: of the other; wavelengths are compared where both are known.
+        bands: number of them that the other has.
+        wavelengths: of the other; they are compared where both are known.
         owner: what messages call it.
 
     Raises:

@@ -305,7 +305,8 @@ def load_maps(
         unlabelled: another label of unlabelled pixels, beside 0.
         zero_is_a_class: whether 0 is a class; the ids are then one more than the file's labels.
         grid: the scene's pixels, which polygons and points need.
-        class_field, labels_crs: of polygons and points, as for `load_scene`.
+        class_field: of polygons and points, as for `load_scene`.
+        labels_crs: likewise.
         known: ids of classes by name, for polygons and points whose classes are texts.
     """
     drawn = grid is not None and format_of(Path(path)) is not None

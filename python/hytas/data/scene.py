@@ -195,9 +195,11 @@ def scene_from_arrays(
         cube: (H, W, B), whole numbers or floats of at most 64 bits.
         labels: (H, W), 0 unlabelled; or give a fixed split as `train` and `test` instead.
         name: of the scene.
-        wavelengths, fwhm: (B,) band centres and widths in nm.
+        wavelengths: (B,) band centres in nm.
+        fwhm: (B,) band widths in nm.
         class_names: by id, or in the order of the ids found; equal names get numbers.
-        sources, notes: the files of the arrays, and remarks to keep.
+        sources: the files of the arrays.
+        notes: remarks to keep.
         map_names: what messages call the maps.
         nodata: the no-data value.
         class_colours: RGB by id; used if every class has a colour of its own that is not black.

@@ -30,6 +30,8 @@ PUBLIC = (
     "proxies",
     "search",
     "race",
+    "workers",
+    "supernet",
     "train",
     "export",
     "deploy",

@@ -1,11 +1,22 @@
-"""Three scenes of one sensor, and a run on two of them."""
+"""A small scene; three scenes of one sensor, and a run on two of them."""
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 from three_scenes import config, saved
 
+from hytas.data import Scene, scene_from_arrays
 from hytas.run import run_pipeline
+
+
+@pytest.fixture(scope="session")
+def scene() -> Scene:
+    """Three stripes of ground that spectra tell apart, (12, 24, 6)."""
+    generator = np.random.default_rng(1)
+    labels = np.repeat(np.arange(1, 4), 8)[None].repeat(12, 0)
+    cube = generator.normal(labels[..., None], 0.5, (12, 24, 6)).astype(np.float32)
+    return scene_from_arrays(cube, labels, name="stripes")
 
 
 @pytest.fixture(scope="session")

@@ -4,11 +4,10 @@ import json
 from dataclasses import replace
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from hytas._engine import builtin_space_text
-from hytas.data import Scene, scene_from_arrays
+from hytas.data import Scene
 from hytas.errors import InputError
 from hytas.run import RunConfig, run_pipeline
 from hytas.run.folder import read_json
@@ -32,14 +31,6 @@ CONFIG = RunConfig(
     train_per_class=20,
     recipe=Recipe(epochs=2, batch_size=16),
 )
-
-
-@pytest.fixture(scope="module")
-def scene() -> Scene:
-    generator = np.random.default_rng(1)
-    labels = np.repeat(np.arange(1, 4), 8)[None].repeat(12, 0)
-    cube = generator.normal(labels[..., None], 0.5, (12, 24, 6)).astype(np.float32)
-    return scene_from_arrays(cube, labels, name="stripes")
 
 
 @pytest.mark.parametrize("worth", [2.0, -1.0])

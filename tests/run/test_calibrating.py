@@ -35,14 +35,6 @@ CONFIG = RunConfig(
 
 
 @pytest.fixture(scope="module")
-def scene() -> Scene:
-    generator = np.random.default_rng(1)
-    labels = np.repeat(np.arange(1, 4), 8)[None].repeat(12, 0)
-    cube = generator.normal(labels[..., None], 0.5, (12, 24, 6)).astype(np.float32)
-    return scene_from_arrays(cube, labels, name="stripes")
-
-
-@pytest.fixture(scope="module")
 def finished(scene: Scene, tmp_path_factory: pytest.TempPathFactory) -> Path:
     out = tmp_path_factory.mktemp("runs") / "run"
     run_pipeline(replace(CONFIG, seeds=2), scene, out, device="cpu")

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from hytas.data import Scene, make_split, scene_from_arrays
+from hytas.data import Scene, make_split
 from hytas.deploy import DeployedModel, classify_scene
 from hytas.errors import InputError
 from hytas.run import RunConfig, run_pipeline
@@ -27,14 +27,6 @@ CONFIG = RunConfig(
     train_per_class=10,
     recipe=Recipe(epochs=2, batch_size=8),
 )
-
-
-@pytest.fixture(scope="module")
-def scene() -> Scene:
-    generator = np.random.default_rng(1)
-    labels = np.repeat(np.arange(1, 4), 8)[None].repeat(12, 0)
-    cube = generator.normal(labels[..., None], 0.5, (12, 24, 6)).astype(np.float32)
-    return scene_from_arrays(cube, labels, name="stripes")
 
 
 @pytest.mark.parametrize(

@@ -2,11 +2,10 @@
 
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 import hytas
-from hytas.data import Scene, scene_from_arrays
+from hytas.data import Scene
 from hytas.run import SILENT, RunConfig, RunFolder, run_pipeline
 from hytas.run.context import open_run
 from hytas.run.stages import (
@@ -37,14 +36,6 @@ CONFIG = RunConfig(
     train_per_class=10,
     recipe=Recipe(epochs=1, batch_size=16),
 )
-
-
-@pytest.fixture(scope="module")
-def scene() -> Scene:
-    generator = np.random.default_rng(1)
-    labels = np.repeat(np.arange(1, 4), 8)[None].repeat(12, 0)
-    cube = generator.normal(labels[..., None], 0.5, (12, 24, 6)).astype(np.float32)
-    return scene_from_arrays(cube, labels, name="stripes")
 
 
 def path(folder: RunFolder, name: str) -> Path:

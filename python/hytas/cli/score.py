@@ -63,9 +63,10 @@ def score(
 
     A combination ranks the architectures of the file against each other, once all are scored.
     """
-    from hytas.proxies import Evaluator, base_proxies, parse_proxies, proxy_batch
+    from hytas.proxies import Evaluator, parse_proxies
     from hytas.proxies.score_table import ScoreTable
     from hytas.run import RunConfig
+    from hytas.run.choosing.searching import patches_for_proxies
     from hytas.run.context import choose_device
     from hytas.run.prepared import prepare_scene
     from hytas.spaces.architectures import read_architectures
@@ -78,11 +79,7 @@ def score(
     scene = config.load_scene()
     chosen, data = choose_device(device), prepare_scene(config, scene)
     _check_genes(archs, architectures, data.shape, space)
-    batch = None
-    if any(spec.proxy.needs_data for spec in base_proxies(specs)):
-        batch = proxy_batch(
-            scene, data.split.train, data.preprocessing, config.patch_size, config.seed
-        )
+    batch = patches_for_proxies(data, specs, config.seed)
     inherited = _inherited(config, data, chosen, architectures)
     evaluator = Evaluator(
         proxy,

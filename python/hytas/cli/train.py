@@ -11,6 +11,7 @@ from hytas.cli import options
 from hytas.errors import InputError
 
 if TYPE_CHECKING:
+    from hytas.run import RunConfig
     from hytas.train import Recipe
 
 
@@ -106,7 +107,6 @@ _NEEDED = {"data": "the new scene", "out": "the folder of the new run"}
 
 def _further(settings: dict[str, Any], console: Any) -> tuple[Any, str]:
     """Train the model of --from on a new scene."""
-    from hytas.run import train_architecture
     from hytas.run.further import further_config
 
     start, out, device = (settings.pop(name) for name in ("start", "out", "device"))
@@ -116,16 +116,7 @@ def _further(settings: dict[str, Any], console: Any) -> tuple[Any, str]:
     kept = ("patch_size", "band_group", "bands", "scaling", "scale_by", "resample")
     given = {name: value for name, value in settings.items() if name not in kept}
     config = replace(usual, recipe=recipe, presets=presets, **options.absolute_paths(given))
-    outcome = train_architecture(
-        architecture,
-        config,
-        config.load_scene(),
-        out,
-        device=device,
-        report=console,
-        command=options.command_line(),
-    )
-    return outcome, config.first_data
+    return _train(architecture, config, out, device, console)
 
 
 def _continue(run: str, settings: dict[str, Any], console: Any) -> tuple[Any, str]:
@@ -152,7 +143,7 @@ def _continue(run: str, settings: dict[str, Any], console: Any) -> tuple[Any, st
 
 
 def _start(arch: str | None, settings: dict[str, Any], console: Any) -> tuple[Any, str]:
-    from hytas.run import RunConfig, train_architecture
+    from hytas.run import RunConfig
     from hytas.run.folder import read_json
     from hytas.spaces import space_of
     from hytas.train import Recipe
@@ -172,6 +163,15 @@ def _start(arch: str | None, settings: dict[str, Any], console: Any) -> tuple[An
         presets=presets,
         **options.absolute_paths(settings),
     )
+    return _train(architecture, config, out, device, console)
+
+
+def _train(
+    architecture: dict[str, Any], config: "RunConfig", out: str, device: str, console: Any
+) -> tuple[Any, str]:
+    """Train in a new folder; return the outcome and the name of the first scene."""
+    from hytas.run import train_architecture
+
     outcome = train_architecture(
         architecture,
         config,

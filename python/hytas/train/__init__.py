@@ -12,6 +12,7 @@ from hytas.train.presets import (
     preset_names,
     recipes_of,
 )
+from hytas.train.rate import usual_rate
 from hytas.train.recipe import Recipe
 from hytas.train.schedule import Schedule
 from hytas.train.state import Epoch
@@ -37,4 +38,5 @@ __all__ = [
     "recipes_of",
     "train",
     "train_weights",
+    "usual_rate",
 ]

@@ -142,8 +142,7 @@ class Recipe:
         """
         given: dict[str, Any] = {}
         for setting in settings:
-            name, equals, text = setting.partition("=")
-            name = name.strip().replace("-", "_")
+            name, (_, equals, text) = setting_name(setting), setting.partition("=")
             if not equals:
                 raise InputError(
                     f"recipe {setting!r}: must be NAME=VALUE, such as mixup=0.4, "
@@ -185,6 +184,11 @@ class Recipe:
     def with_epochs(self, epochs: int | None) -> "Recipe":
         """Return this recipe with a number of epochs; None uses its number of steps."""
         return replace(self, epochs=epochs)
+
+
+def setting_name(setting: str) -> str:
+    """Return the name of a setting such as "mixup=0.4"."""
+    return setting.partition("=")[0].strip().replace("-", "_")
 
 
 def _value(name: str, text: str, kind: type) -> Any:

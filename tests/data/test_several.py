@@ -238,3 +238,9 @@ def test_scenes_of_other_bands_are_resampled_on_request(tmp_path: Path) -> None:
     expected = load_scenes([(saved(tmp_path / "same.npz", strips("a", seed=1)), None)])
     found = scene.cube[scene.parts[1].window]
     np.testing.assert_allclose(found, expected.cube, rtol=1e-5)
+
+
+def test_bands_that_only_a_test_scene_lacks_are_not_used() -> None:
+    marked = replace(strips("b", seed=1), bad_bands=(4,))
+    assert join_scenes([strips("a")], [marked]).bad_bands == (4,)
+    assert join_scenes([strips("a")], [strips("b", seed=1)]).bad_bands == ()

@@ -65,7 +65,7 @@ def join_scenes(learnt: Sequence[Scene], tested: Sequence[Scene] = ()) -> Scene:
         fingerprint=_fingerprint(parts, indices, nodata),
         notes=_notes(scenes, learnt, fixed),
         train_counts=None,
-        bad_bands=_unusable(learnt),
+        bad_bands=_unusable(learnt, tested),
         nodata=nodata,
         polygons=_polygons(learnt, parts, shape),
         joined=parts,
@@ -154,9 +154,9 @@ def _polygons(learnt: Sequence[Scene], parts: Sequence[Part], shape: tuple[int, 
     return _laid(maps, parts, shape)
 
 
-def _unusable(learnt: Sequence[Scene]) -> tuple[int, ...]:
-    """Return the bands that are bad, or hold no value, in one of the scenes."""
-    bad = {band for scene in learnt for band in scene.bad_bands}
+def _unusable(learnt: Sequence[Scene], tested: Sequence[Scene]) -> tuple[int, ...]:
+    """Return the bands that one of the scenes marks as bad, or that hold no value to learn from."""
+    bad = {band for scene in (*learnt, *tested) for band in scene.bad_bands}
     for scene in learnt:
         alive = measured_bands(scene.cube, scene.labels > 0, scene.nodata)
         bad |= set(range(scene.bands)) - set(alive.tolist())

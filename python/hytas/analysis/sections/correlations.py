@@ -95,7 +95,7 @@ def _group(
 def _between_seeds(
     table: RankingTable, settings: AnalysisSettings
 ) -> tuple[float, float, float] | None:
-    """Return how well one training ranks another of the same networks: no score can do better."""
+    """Return how well one training ranks another of the same networks."""
     trained = table.of_seeds
     known = np.isfinite(trained).all(axis=1)
     if trained.shape[1] < 2 or known.sum() < 2:

@@ -1,5 +1,7 @@
 """GSC-ViT of the published size: a fixed network to compare with, not a search space."""
 
+from itertools import pairwise
+
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
@@ -117,9 +119,7 @@ class GSCViT(Network):
             normed_convolution(nn.Conv2d(shape.bands, first, 1), width=first),
             normed_convolution(width=first),
         )
-        self.stages = nn.Sequential(
-            *(Stage(*pair) for pair in zip(WIDTHS[:-1], WIDTHS[1:], strict=True))
-        )
+        self.stages = nn.Sequential(*(Stage(*pair) for pair in pairwise(WIDTHS)))
         self.norm = nn.LayerNorm(WIDTHS[-1])
         self.head = nn.Linear(WIDTHS[-1], shape.classes)
 

@@ -54,7 +54,7 @@ def test_published_networks_learn(kind: type[Network]) -> None:
     for _ in range(10):
         loss = nn.functional.cross_entropy(network(patches), targets)
         optimizer.zero_grad()
-        loss.backward()
+        loss.backward()  # type: ignore[no-untyped-call]
         optimizer.step()
         losses.append(loss.item())
     assert min(losses[-3:]) < 0.7 * losses[0]
@@ -149,7 +149,7 @@ def test_small_shares_of_the_mixture_are_zero() -> None:
     patches = torch.randn(2, 3, 3, 12)
     before = network(patches)
     network.spectral.out.weight.mul_(-5.0)
-    network.shares[0].weight.zero_()  # type: ignore[operator, union-attr]
+    network.shares[0].weight.zero_()  # type: ignore[operator]
     torch.testing.assert_close(network(patches), before, atol=1e-3, rtol=0)
 
 

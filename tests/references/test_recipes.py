@@ -11,7 +11,7 @@ from click.testing import CliRunner
 from torch import nn
 
 from hytas.cli.main import hytas
-from hytas.data import Scene, scene_from_arrays
+from hytas.data import Scene, SplitSettings, scene_from_arrays
 from hytas.references import ReferenceSettings, Task, networks
 from hytas.references.training import Plan, train
 
@@ -20,7 +20,7 @@ from hytas.references.training import Plan, train
 def task() -> Task:
     """A task of 20 x 12 pixels: 120 for training, 3 classes, 6 bands."""
     scene = small_scene()
-    split = ReferenceSettings(split="random", train_per_class=40).make_split(scene, 0)
+    split = ReferenceSettings(SplitSettings("random", train_per_class=40)).make_split(scene, 0)
     options = {"patch_size": 3, "band_group": 3, "scaling": "standard", "bands": None}
     return Task.of(scene, split, **options, device="cpu", steps=None)  # type: ignore[arg-type]
 
@@ -110,7 +110,7 @@ def test_the_rest_of_a_pass_is_a_step_if_the_plan_says_so(
     train(network, optimizer, task, task.fit_scaling("standard"), plan, lambda *_: None)
     assert [len(batch) for batch in seen] == sizes
     passed = torch.cat(seen[:3] if rest else seen[:2])
-    assert len(passed.unique(dim=0)) == len(passed)
+    assert len(np.unique(passed.numpy(), axis=0)) == len(passed)
 
 
 def test_the_command_offers_both(tmp_path: Path) -> None:

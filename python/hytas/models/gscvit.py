@@ -45,19 +45,21 @@ class WindowedAttention(nn.Module):
         """(N, H, W, E) -> (N, H, W, E); H and W are multiples of 4."""
         count, height, width, _ = pixels.shape
         rows, columns = height // WINDOW, width // WINDOW
-        windows = pixels.unflatten(1, (rows, WINDOW)).unflatten(3, (columns, WINDOW))
+        windows = pixels.reshape(count, rows, WINDOW, columns, WINDOW, -1)
         windows = windows.transpose(2, 3).flatten(3, 4).flatten(0, 2)  # (N * windows, 16, E)
         token = self.token.expand(windows.shape[0], 1, -1)
-        heads = self.inside(torch.cat([token, windows], dim=1)).unflatten(2, (3, HEADS, HEAD_DIM))
-        seen = self._attend(*heads.permute(2, 0, 3, 1, 4))  # (N * windows, heads, 17, d)
-        seen = seen.unflatten(0, (count, rows * columns)).transpose(1, 2)
-        tokens, mixed = seen[..., 0, :], seen[..., 1:, :].flatten(3)  # (N, heads, windows, d, 16 d)
+        inside = self.inside(torch.cat([token, windows], dim=1))
+        heads = inside.reshape(*inside.shape[:2], 3, HEADS, HEAD_DIM).permute(2, 0, 3, 1, 4)
+        seen = self._attend(*heads)  # (N * windows, heads, 17, d)
+        seen = seen.reshape(count, -1, *seen.shape[1:]).transpose(1, 2)
+        tokens, mixed = seen[..., 0, :], seen[..., 1:, :].flatten(3)
         if rows * columns > 1:
             summary = self.between(self.summary(tokens).transpose(1, 2).flatten(2))
-            query, key = summary.unflatten(2, (HEADS, -1)).transpose(1, 2).chunk(2, dim=-1)
-            mixed = self._attend(query, key, mixed)
-        laid = mixed.unflatten(3, (WINDOW, WINDOW, HEAD_DIM)).unflatten(2, (rows, columns))
-        laid = laid.permute(0, 2, 4, 3, 5, 1, 6).flatten(5).flatten(3, 4).flatten(1, 2)
+            both = summary.reshape(count, rows * columns, HEADS, -1).transpose(1, 2)
+            query, key = both.chunk(2, dim=-1)
+            mixed = self._attend(query, key, mixed)  # (N, heads, windows, 16 d)
+        laid = mixed.reshape(count, HEADS, rows, columns, WINDOW, WINDOW, HEAD_DIM)
+        laid = laid.permute(0, 2, 4, 3, 5, 1, 6).reshape(count, height, width, -1)
         return F.dropout(self.out(laid), DROPOUT, self.training)
 
     def _attend(self, query: Tensor, key: Tensor, value: Tensor) -> Tensor:

@@ -68,7 +68,9 @@ class Scan(nn.Module):
 
     def forward(self, sequences: Tensor) -> Tensor:
         """(N, K, L, C) -> (N, K, L, C)."""
-        steps, into, out_of = (sequences @ self.project).split((RANK, STATES, STATES), dim=-1)
+        steps, into, out_of = torch.tensor_split(
+            sequences @ self.project, (RANK, RANK + STATES), dim=-1
+        )
         steps = F.softplus(steps @ self.widen + self.bias[:, None])
         inputs, steps, into, out_of = (
             values.permute(2, 0, 1, 3) for values in (sequences, steps, into, out_of)
@@ -115,13 +117,16 @@ class SpatialBranch(Branch):
 
     def mix(self, values: Tensor) -> Tensor:
         """(N, T, W) -> (N, T, W)."""
-        rows = values.unflatten(1, self.grid)
-        ways = torch.stack([values, rows.transpose(1, 2).flatten(1, 2)], dim=1)
+        ways = torch.stack([values, self._turned(values)], dim=1)
         scanned = self.scan(torch.cat([ways, ways.flip(2)], dim=1))
         by_row, by_column = (scanned[:, :2] + scanned[:, 2:].flip(2)).unbind(1)
-        by_column = by_column.unflatten(1, self.grid).transpose(1, 2).flatten(1, 2)
-        mixed: Tensor = self.norm(by_row + by_column)
+        mixed: Tensor = self.norm(by_row + self._turned(by_column))
         return mixed
+
+    def _turned(self, values: Tensor) -> Tensor:
+        """Return values (N, T, W) of pixels row by row in the order column by column; or back."""
+        grid = values.reshape(values.shape[0], *self.grid, -1)
+        return grid.transpose(1, 2).flatten(1, 2)
 
 
 class SpectralBranch(Branch):

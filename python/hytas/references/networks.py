@@ -1,7 +1,9 @@
 """Published networks, trained as published, without any part of hytas' own recipe."""
 
 import math
+from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import torch
@@ -22,6 +24,12 @@ HYTAS = {
     "num_heads": [4] * 7,
     "mlp_ratio": [4] * 7,
 }
+
+TURNS: tuple[Callable[[NDArray[np.float32]], NDArray[np.float32]], ...] = (
+    np.fliplr,
+    np.flipud,
+    *(partial(np.rot90, k=times) for times in (1, 2, 3)),
+)
 
 
 def spectralformer(task: Task, progress: Progress) -> Fit:
@@ -136,9 +144,6 @@ def _flipped_or_turned(
 ) -> NDArray[np.float32]:
     """Flip half of the patches (n, P, P, bands) left to right or upside down, or turn them."""
     ways = generator.integers(10, size=len(patches))
-    for way, change in enumerate(
-        (np.fliplr, np.flipud, np.rot90, lambda x: np.rot90(x, 2), lambda x: np.rot90(x, 3))
-    ):
-        for index in np.flatnonzero(ways == way):
-            patches[index] = change(patches[index]).copy()
+    for index in np.flatnonzero(ways < len(TURNS)):
+        patches[index] = TURNS[ways[index]](patches[index]).copy()
     return patches

@@ -20,7 +20,7 @@ from hytas.files import check_folder
     default="svm,rf,spectralformer,hytas",
     show_default=True,
     help="Methods to fit. On spectra: svm (RBF) and rf (random forest). On patches: "
-    "spectralformer, "
+    "spectralformer, s2mamba, gscvit, "
     "and hytas, a network of median size trained as in the HyTAS benchmark.",
 )
 @click.option(

@@ -37,6 +37,8 @@ METHODS = {
     "spectralformer": Method(
         "networks", "spectralformer", "SpectralFormer, published size", device=True
     ),
+    "s2mamba": Method("networks", "s2mamba", "S2Mamba, published recipe", device=True),
+    "gscvit": Method("networks", "gscvit", "GSC-ViT, published recipe", device=True),
     "hytas": Method("networks", "hytas", "HyTAS, published recipe", device=True),
 }
 

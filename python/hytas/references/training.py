@@ -1,0 +1,106 @@
+"""Train and test a published network, without any part of hytas' own recipe."""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from numpy.typing import NDArray
+from torch import nn
+
+from hytas.data import Preprocessing
+from hytas.machine import arithmetic
+from hytas.models import InputShape, check_band_group, count_parameters
+from hytas.models.layers import probabilities
+from hytas.references.task import Fit, Progress, Task
+
+TEST_BATCH = 128
+Schedule = Callable[[float], float]
+"""Share of the training that is done -> share of the peak learning rate."""
+Augment = Callable[[NDArray[np.float32], np.random.Generator], NDArray[np.float32]]
+"""Patches (n, P, P, bands) -> patches of the same shape."""
+
+
+class Plan(NamedTuple):
+    """How a network is trained, beside its optimizer.
+
+    Attributes:
+        steps: number of steps.
+        batch: pixels in a step.
+        schedule: of the learning rate.
+        rest: whether the rest of a pass over the pixels, smaller than a batch, is a step as well.
+        augment: what is done to the patches of a step.
+    """
+
+    steps: int
+    batch: int
+    schedule: Schedule
+    rest: bool = False
+    augment: Augment = lambda patches, _: patches
+
+
+def shape_of(task: Task, scaling: Preprocessing) -> InputShape:
+    """Return what the task fixes about a network.
+
+    Raises:
+        InputError: the band group is wider than the bands.
+    """
+    check_band_group(task.band_group, len(scaling.bands))
+    return InputShape(len(scaling.bands), task.classes, task.patch_size, task.band_group)
+
+
+def seeded(task: Task, make: Callable[[], nn.Module]) -> nn.Module:
+    """Return a network initialised from the seed; this also seeds the global generator."""
+    torch.manual_seed(task.seed)  # dropout uses the global generator
+    return make().to(task.device)
+
+
+def train(
+    network: nn.Module,
+    optimizer: torch.optim.Optimizer,
+    task: Task,
+    scaling: Preprocessing,
+    plan: Plan,
+    progress: Progress,
+) -> None:
+    """Train with a plan; the seed of the task decides the order of the pixels."""
+    peaks = [group["lr"] for group in optimizer.param_groups]
+    generator = np.random.default_rng(task.seed)
+    order = np.empty(0, dtype=np.int64)
+    size = min(plan.batch, len(task.train))
+    network.train()
+    for step in range(plan.steps):
+        progress("train", step, plan.steps)
+        if len(order) < (1 if plan.rest else size):
+            order = generator.permutation(len(task.train))
+        chosen, order = order[:size], order[size:]
+        for group, peak in zip(optimizer.param_groups, peaks, strict=True):
+            group["lr"] = peak * plan.schedule(step / plan.steps)
+        read = plan.augment(task.patches(task.train[chosen], scaling), generator)
+        patches = torch.from_numpy(read).to(task.device)
+        targets = torch.from_numpy(task.targets[chosen]).to(task.device)
+        with arithmetic("float32", task.device):
+            loss = F.cross_entropy(network(patches), targets)
+            optimizer.zero_grad(set_to_none=True)
+            loss.backward()  # type: ignore[no-untyped-call]
+        optimizer.step()
+
+
+@torch.inference_mode()
+def test(
+    network: nn.Module, task: Task, scaling: Preprocessing, steps: int, progress: Progress
+) -> Fit:
+    """Return what a trained network says of the test pixels; `steps` is for the details."""
+    network.eval()
+    parts = []
+    for start in range(0, len(task.test), TEST_BATCH):
+        progress("test", start, len(task.test))
+        patches = task.patches(task.test[start : start + TEST_BATCH], scaling)
+        with arithmetic("float32", task.device):
+            logits = network(torch.from_numpy(patches).to(task.device))
+        parts.append(probabilities(logits.double()).cpu().numpy())
+    progress("test", len(task.test), len(task.test))
+    found = np.concatenate(parts)
+    details = {"parameters": count_parameters(network), "steps": steps}
+    return Fit(found.argmax(axis=1).astype(np.int64), found, details)

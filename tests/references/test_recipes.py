@@ -1,0 +1,127 @@
+"""The recipes of published networks: what the released code does to pixels and learning rates."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+import scipy.io
+import torch
+from click.testing import CliRunner
+from torch import nn
+
+from hytas.cli.main import hytas
+from hytas.data import Scene, SplitSettings, scene_from_arrays
+from hytas.references import ReferenceSettings, Task, networks
+from hytas.references.training import Plan, train
+
+
+@pytest.fixture(scope="module")
+def task() -> Task:
+    """A task of 20 x 12 pixels: 120 for training, 3 classes, 6 bands."""
+    scene = small_scene()
+    split = ReferenceSettings(SplitSettings("random", train_per_class=40)).make_split(scene, 0)
+    options = {"patch_size": 3, "band_group": 3, "scaling": "standard", "bands": None}
+    return Task.of(scene, split, **options, device="cpu", steps=None)  # type: ignore[arg-type]
+
+
+def small_scene() -> Scene:
+    generator = np.random.default_rng(0)
+    labels = np.repeat([1, 2, 3], 80).reshape(20, 12).astype(np.uint8)
+    means = generator.integers(500, 3000, (4, 6))
+    cube = means[labels] + generator.normal(0, 100, (20, 12, 6))
+    return scene_from_arrays(cube.astype(np.int16), labels)
+
+
+@pytest.fixture
+def plans(monkeypatch: pytest.MonkeyPatch) -> list[tuple[torch.optim.Optimizer, Plan]]:
+    """What is asked of training, which is left out."""
+    asked: list[tuple[torch.optim.Optimizer, Plan]] = []
+    monkeypatch.setattr(networks, "train", lambda *values: asked.append((values[1], values[4])))
+    return asked
+
+
+def test_s2mamba_trains_as_published(
+    task: Task, plans: list[tuple[torch.optim.Optimizer, Plan]]
+) -> None:
+    """400 epochs of two batches; the learning rate falls by a hundredth before each."""
+    networks.s2mamba(task, lambda *_: None)
+    optimizer, plan = plans[0]
+    assert isinstance(optimizer, torch.optim.AdamW)
+    assert optimizer.defaults["lr"] == 1e-4
+    assert optimizer.defaults["weight_decay"] == 5e-3
+    assert (len(task.train), plan.steps, plan.batch, plan.rest) == (120, 800, 64, True)
+    rates = [plan.schedule(step / plan.steps) for step in range(plan.steps)]
+    assert rates == [0.99 ** (1 + step // 2) for step in range(plan.steps)]
+
+
+def test_gscvit_trains_as_released(
+    task: Task, plans: list[tuple[torch.optim.Optimizer, Plan]]
+) -> None:
+    networks.gscvit(task, lambda *_: None)
+    optimizer, plan = plans[0]
+    assert isinstance(optimizer, torch.optim.AdamW)
+    assert optimizer.defaults["lr"] == 1e-3
+    assert optimizer.defaults["weight_decay"] == 0.05
+    assert (plan.steps, plan.batch, plan.rest) == (200, 128, True)
+    assert plan.schedule(0.0) == plan.schedule(0.99) == 1.0
+
+
+def test_gscvit_divides_all_bands_by_one_range(task: Task) -> None:
+    scaled = task.spectra(task.train, networks._one_range(task))
+    raw = task.spectra(task.train, task.fit_scaling("minmax"))
+    np.testing.assert_allclose(scaled.mean(axis=0), 0.0, atol=1e-6)
+    rows, columns = np.unravel_index(task.train, (20, 12))
+    values = np.asarray(task.read.cube[rows, columns], np.float64)
+    whole = values.max() - values.min()
+    np.testing.assert_allclose(np.ptp(scaled, axis=0), np.ptp(values, axis=0) / whole, rtol=1e-5)
+    np.testing.assert_allclose(np.ptp(raw, axis=0), 1.0, rtol=1e-5)
+
+
+def test_half_of_the_patches_are_flipped_or_turned() -> None:
+    patch = np.arange(18, dtype=np.float32).reshape(3, 3, 2)
+    many = np.repeat(patch[None], 2000, axis=0)
+    found = networks._flipped_or_turned(many.copy(), np.random.default_rng(0))
+    ways = [patch, patch[:, ::-1], patch[::-1], *(np.rot90(patch, turns) for turns in (1, 2, 3))]
+    shares = [float((found == way).all(axis=(1, 2, 3)).mean()) for way in ways]
+    assert sum(shares) == 1.0
+    np.testing.assert_allclose(shares, [0.5, *[0.1] * 5], atol=0.03)
+
+
+@pytest.mark.parametrize(("rest", "sizes"), [(True, [50, 50, 20] * 2), (False, [50] * 6)])
+def test_the_rest_of_a_pass_is_a_step_if_the_plan_says_so(
+    task: Task, rest: bool, sizes: list[int]
+) -> None:
+    seen: list[torch.Tensor] = []
+
+    class Watch(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.head = nn.Linear(54, 3)
+
+        def forward(self, patches: torch.Tensor) -> torch.Tensor:
+            seen.append(patches.flatten(1))
+            logits: torch.Tensor = self.head(patches.flatten(1))
+            return logits
+
+    network = Watch()
+    optimizer = torch.optim.SGD(network.parameters(), lr=0.1)
+    plan = Plan(6, 50, lambda _: 1.0, rest=rest)
+    train(network, optimizer, task, task.fit_scaling("standard"), plan, lambda *_: None)
+    assert [len(batch) for batch in seen] == sizes
+    passed = torch.cat(seen[:3] if rest else seen[:2])
+    assert len(np.unique(passed.numpy(), axis=0)) == len(passed)
+
+
+def test_the_command_offers_both(tmp_path: Path) -> None:
+    scene = small_scene()
+    scipy.io.savemat(tmp_path / "s.mat", {"cube": scene.cube, "labels": scene.labels})
+    options = ["--split", "random", "--train-per-class", 5, "--patch-size", 3, "--json"]
+    asked = ["--methods", "s2mamba,gscvit", "--network-steps", 1]
+    done = CliRunner().invoke(
+        hytas, ["references", "--data", *map(str, [tmp_path / "s.mat", *options, *asked])]
+    )
+    assert done.exit_code == 0, done.output
+    found = json.loads(done.stdout)["methods"]
+    assert list(found) == ["s2mamba", "gscvit"]
+    assert [one["runs"][0]["details"]["steps"] for one in found.values()] == [1, 1]

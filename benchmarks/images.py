@@ -122,9 +122,9 @@ def _sizes(folder: Path) -> None:
         drawn = random_networks(max(1, len(scores)))[: len(scores)]
         params = [space.cost(each)["params"] for each in drawn]
         product = [each["depth"] * each["embed_dim"] for each in drawn]
-        found = spearman(scores, params), spearman(scores, product)
-        if None not in found:
-            print("%s: Spearman with params %+.2f, with depth x embed_dim %+.2f" % (proxy, *found))
+        for name, values in (("params", params), ("depth x embed_dim", product)):
+            if (found := spearman(scores, values)) is not None:
+                print(f"{proxy}: Spearman with {name} {found:+.2f}")
 
 
 def plain_dss(network: nn.Module, _: tuple[Tensor, Tensor]) -> float:

@@ -65,7 +65,7 @@ def test_only_some_images_are_mirrored() -> None:
 def test_repeats_put_copies_of_a_sample_into_a_batch() -> None:
     drawn = [random_order(10, 3, torch.Generator().manual_seed(seed)) for seed in range(30)]
     for order in drawn:
-        samples, copies = order.unique(return_counts=True)
+        _, copies = order.unique(return_counts=True)
         assert len(order) == 10
         assert sorted(copies.tolist()) == [1, 3, 3, 3]
         assert order[:9].view(3, 3).eq(order[:9:3, None]).all()

@@ -181,7 +181,6 @@ REFERENCES = Stage(
     ("weights",),
     ("references",),
     at_times=("metrics",),
-    of_map=True,
 )
 EXPORT = Stage("export", export_stage, ("weights",), ("onnx", "torchscript", "metrics"))
 CHARTS = Stage("charts", charts_stage, ("metrics",), ("learning_curve", "confusion"))

@@ -2,6 +2,7 @@
 
 import csv
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -64,7 +65,8 @@ def test_a_run_writes_a_checked_model(finished: Outcome, images: ImageSet) -> No
     assert finished.metrics["test"]["pixels"] == 18
     assert finished.metrics["smoothed"] is None
     assert finished.metrics["split"]["kind"] == "random"
-    assert {"model.onnx", "predictions.csv", "report.html"} <= finished.files.keys()
+    kept = {"model.onnx", "predictions.csv", "references.json", "report.html"}
+    assert kept <= finished.files.keys()
     assert "map.png" not in finished.files
     worst = [one["max_difference"] for one in finished.metrics["parity"]["formats"].values()]
     assert max(worst) < 1e-4
@@ -91,6 +93,52 @@ def test_predictions_are_those_of_the_metrics(finished: Outcome) -> None:
     assert finished.metrics is not None
     right = sum(row["class"] == row["label"] for row in rows)
     assert right / len(rows) == pytest.approx(finished.metrics["test"]["OA"])
+
+
+def test_an_svm_and_a_forest_stand_beside_the_winner(finished: Outcome, images: ImageSet) -> None:
+    assert finished.metrics is not None
+    methods = finished.metrics["references"]["methods"]
+    assert [one["title"] for one in methods.values()] == [
+        "SVM (RBF) on pixel values",
+        "random forest on pixel values",
+    ]
+    for one in methods.values():
+        assert one["test"]["pixels"] == 18
+        assert one["of_pixels"] == 66
+        assert "smoothed" not in one
+    from sklearn.svm import SVC
+
+    split = np.load(finished.folder / "split.npz")
+    learnt = np.union1d(split["train"], split["validation"])
+    values = images.read(np.arange(len(images.labels))).astype(np.float64)
+    flat = (values - values[learnt].mean((0, 1, 2))) / values[learnt].std((0, 1, 2))
+    flat = flat.reshape(len(flat), -1)
+    chosen = methods["svm"]["details"]
+    machine = SVC(C=chosen["C"], gamma=chosen["gamma"]).fit(flat[learnt], images.labels[learnt])
+    right = machine.predict(flat[split["test"]]) == images.labels[split["test"]]
+    assert methods["svm"]["test"]["OA"] == pytest.approx(right.mean(), abs=0.06)
+
+
+def test_large_images_have_no_svm_and_the_run_says_so(tmp_path: Path) -> None:
+    large = textures(each=4, side=40)
+    config = replace(CONFIG, finalists=1, recipe=Recipe(epochs=1))
+    found = run_pipeline(config, large, tmp_path / "run", device="cpu").metrics
+    assert found is not None
+    assert found["references"]["reason"].startswith("images of 40 x 40 pixels have 4800 values")
+
+
+def test_the_report_shows_images_and_the_worst_errors(finished: Outcome) -> None:
+    page = (finished.folder / "report.html").read_text()
+    with (finished.folder / "predictions.csv").open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    wrong = [row for row in rows if row["class"] != row["label"]]
+    assert page.count("<li><img src=") == 6 * 3 + len(wrong)  # three test images a class
+    errors = page[page.index("Worst errors") :]
+    places = [errors.index(f"{row['class']}</bdi></b></span>") for row in wrong]
+    assert len(places) == len(wrong)
+    assert "Classify a folder of images." in page
+    assert "test images their right class" in page
+    assert "There is no map" not in page
 
 
 def test_a_finished_run_is_shown_again(finished: Outcome, images: ImageSet) -> None:

@@ -6,7 +6,9 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+import onnx
 import pytest
+from onnx import numpy_helper
 from PIL import Image
 
 from hytas.cli.main import run
@@ -14,7 +16,8 @@ from hytas.data import ImageSet, load_images
 from hytas.data.images.arrays import textures
 from hytas.deploy import DeployedModel
 from hytas.errors import InputError
-from hytas.run import Outcome, RunConfig, run_pipeline
+from hytas.export import FORMATS
+from hytas.run import Outcome, RunConfig, export_run, run_pipeline
 from hytas.run.weights import load_weights
 from hytas.train import Recipe
 
@@ -85,6 +88,24 @@ def test_the_file_takes_raw_images_and_gives_what_torch_gives(
         model = load_weights(finished.folder / "weights.safetensors").sensor_model()
         expected = model(torch.from_numpy(raw)).numpy()
     assert np.abs(deployed.predict_patches(raw) - expected).max() < 1e-5
+
+
+def test_relative_positions_are_not_written_out(finished: Outcome) -> None:
+    weights = (finished.folder / "weights.safetensors").stat().st_size
+    for name in ("model.onnx", "model.pt"):
+        assert (finished.folder / name).stat().st_size < 1.5 * weights + 120_000, name
+    graph = onnx.load(finished.folder / "model.onnx").graph
+    parameters = load_weights(finished.folder / "weights.safetensors").network.parameters()
+    most = max(each.numel() for each in parameters)
+    assert max(numpy_helper.to_array(each).size for each in graph.initializer) <= most
+
+
+@pytest.mark.parametrize("name", ["onnx-fp16", "onnx-int8"])
+def test_smaller_formats_take_images_too(finished: Outcome, images: ImageSet, name: str) -> None:
+    export_run(CONFIG, images, finished.folder, formats=[name], force=True)
+    deployed = DeployedModel.load(finished.folder / FORMATS[name].file, "cpu")
+    assert deployed.card.of_images
+    assert deployed.predict_patches(images.read(np.arange(3))).shape == (3, 6)
 
 
 def test_predictions_are_those_of_the_metrics(finished: Outcome) -> None:

@@ -13,6 +13,8 @@ from hytas.export.onnx_file import (
     example_patches,
     finish,
     inference_copy,
+    kind_of,
+    largest_fold,
     take_dtype,
     to_onnx,
     trace,
@@ -49,9 +51,10 @@ def to_half(model: SensorModel, card: ModelCard) -> onnx.ModelProto:
     example = example_patches(model, card)
     half = HalfModel(inference_copy(model, card))
     batch = torch.export.Dim("N", min=1)
-    graph = trace(half, example, {0: batch}, (["patches"], ["probabilities"]), OPSET)
+    names, most = (["patches"], ["probabilities"]), largest_fold(model, card)
+    graph = trace(half, example, {0: batch}, names, OPSET, most)
     take_dtype(graph, card.dtype)
-    return finish(graph, replace(card, precision="float16"), "patch")
+    return finish(graph, replace(card, precision="float16"), kind_of(card))
 
 
 def to_int8(model: SensorModel, card: ModelCard) -> onnx.ModelProto:
@@ -75,4 +78,4 @@ def to_int8(model: SensorModel, card: ModelCard) -> onnx.ModelProto:
         )
         graph = onnx.load(target)
     del graph.graph.value_info[:]
-    return finish(graph, replace(card, precision="int8"), "patch")
+    return finish(graph, replace(card, precision="int8"), kind_of(card))

@@ -57,6 +57,16 @@ def to_half(model: SensorModel, card: ModelCard) -> onnx.ModelProto:
     return finish(graph, replace(card, precision="float16"), kind_of(card))
 
 
+def _stacked_products(graph: onnx.ModelProto) -> list[str]:
+    """Return the products with several matrices at once, which have no int8 form.
+
+    Relative positions of few patches are such matrices, one for each patch.
+    """
+    stacked = {each.name for each in graph.graph.initializer if len(each.dims) != 2}
+    nodes = [node for node in graph.graph.node if node.op_type == "MatMul"]
+    return [node.name for node in nodes if node.input[1] in stacked]
+
+
 def to_int8(model: SensorModel, card: ModelCard) -> onnx.ModelProto:
     """Return the ONNX patch graph with int8 products with weights, scaled at run time.
 
@@ -65,11 +75,13 @@ def to_int8(model: SensorModel, card: ModelCard) -> onnx.ModelProto:
     """
     from onnxruntime.quantization import QuantType, quantize_dynamic
 
+    exact = to_onnx(model, card)
     with tempfile.TemporaryDirectory() as folder, quiet():
         target = Path(folder) / "model.onnx"
         quantize_dynamic(
-            to_onnx(model, card),
+            exact,
             target,
+            nodes_to_exclude=_stacked_products(exact),
             op_types_to_quantize=["MatMul"],
             per_channel=True,
             reduce_range=SEVEN_BITS,

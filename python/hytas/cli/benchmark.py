@@ -66,6 +66,7 @@ def make(
     from hytas.run.config import usual_presets
     from hytas.train import Recipe
 
+    options.use_image_space(settings)
     preset = usual_presets(settings["data"]).split(",")[0]
     chosen, presets = options.recipe_of(Recipe(), preset, recipe, None)
     if chosen.epochs == 0:

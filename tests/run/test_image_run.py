@@ -19,6 +19,7 @@ from hytas.errors import InputError
 from hytas.export import FORMATS
 from hytas.run import Outcome, RunConfig, export_run, run_pipeline
 from hytas.run.weights import load_weights
+from hytas.supernet import Supernet
 from hytas.train import Recipe
 
 CONFIG = RunConfig(
@@ -212,6 +213,19 @@ def test_what_does_not_fit_a_model_of_images_is_refused(
     assert (code, len(out.read_text().splitlines())) == (0, 2)
     other.write_bytes(b"\x89PNG broken")
     assert "1 of 1 images of" in told(other.parent, "--out", out)
+
+
+@pytest.mark.parametrize("method", ["uniform", "sandwich"])
+def test_a_supernet_of_images_takes_their_space(method: str, tmp_path: Path, capsys) -> None:
+    out = tmp_path / "sup"
+    options = ["--budget", "20K..30K-params", "--steps", 2, "--recipe", "batch_size=96"]
+    code, _, error = hytas(
+        capsys, "supernet", "train", "--data", "digits", "--train-per-class", 12, *options,
+        "--method", method, "--out", out,
+    )  # fmt: skip
+    assert code == 0, error
+    assert json.loads((out / "config.json").read_text())["config"]["space"] == "autoformer-mini"
+    assert Supernet.load(out / "supernet.safetensors").space == "autoformer-mini"
 
 
 def test_spaces_and_data_that_do_not_fit_are_refused(images: ImageSet, tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ import numpy as np
 
 import hytas
 from hytas.benchmark.make import make_benchmark
-from hytas.data import Scene
+from hytas.data import LabelledData, Scene
 
 PROXIES = "snip,params,depth-embed"
 
@@ -38,7 +38,7 @@ def config(**changed: Any) -> hytas.RunConfig:
     return hytas.RunConfig(**{**usual, **changed})
 
 
-def make(out: Path, networks: int = 4, scene: Scene | None = None, **changed: Any) -> Path:
+def make(out: Path, networks: int = 4, scene: LabelledData | None = None, **changed: Any) -> Path:
     return make_benchmark(
         config(**changed), scene or small_scene(), out, networks=networks, device="cpu", workers=1
     )

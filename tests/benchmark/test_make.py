@@ -15,8 +15,10 @@ from small_benchmark import PROXIES, config, make, small_scene
 
 from hytas._engine import Budget, Feasible, SearchSpace
 from hytas.benchmark.drawing import draw
+from hytas.data.images.arrays import textures
 from hytas.errors import InputError
 from hytas.search import EvaluationStore
+from hytas.train import Recipe
 
 
 def rows(table: Path) -> list[dict[str, str]]:
@@ -53,6 +55,21 @@ def test_the_card_says_how_it_was_made(table: Path) -> None:
     assert (card["uniform"], card["preset"], card["seeds"]) == ("choices", "plain", [0, 1])
     assert card["recipe"]["epochs"] == 3
     assert card["split"]["kind"] == "fixed"
+
+
+def test_images_have_benchmarks_too(tmp_path: Path) -> None:
+    made = make(
+        tmp_path / "b",
+        networks=2,
+        scene=textures(each=5, side=8),
+        space="autoformer-mini",
+        seeds=1,
+        presets="images-light",
+        recipe=Recipe(epochs=1),
+    )
+    assert [row["space"] for row in rows(made)] == ["autoformer-mini"] * 2
+    assert all(0 <= float(row["OA"]) <= 1 for row in rows(made))
+    assert all(row["snip"] for row in rows(made))
 
 
 def test_more_networks_and_seeds_extend_a_table(tmp_path: Path, table: Path) -> None:

@@ -12,7 +12,7 @@ import pytest
 from hytas.cli.summary import print_outcome
 from hytas.data import Scene, make_split, scene_from_arrays
 from hytas.errors import InputError
-from hytas.references import ReferenceSettings, Results, bounded_split, run_references
+from hytas.references import METHODS, ReferenceSettings, Results, bounded_split, run_references
 from hytas.run import RunConfig, export_run, run_pipeline
 from hytas.run.context import open_run
 from hytas.run.delivering import comparing
@@ -138,10 +138,11 @@ def test_the_winner_below_is_said_before_the_test(finished: Path, told: Told) ->
 )
 def test_what_to_try_depends_on_the_run(changed: dict[str, Any], side: int, tried: str) -> None:
     facts = {"pixels": 40, "OA": {"winner": 0.5, "svm": 0.75, "rf": 0.5}, "below": ["svm"]}
-    line = comparing._verdict(facts, replace(CONFIG, **changed), side)
+    titles = {name: method.title for name, method in METHODS.items()}
+    line = comparing._verdict(facts, replace(CONFIG, **changed), side, titles)
     assert line.startswith("warning: the winner is below SVM (RBF) on spectra: OA on 40 held-out")
     assert tried in line
-    assert "warning" not in comparing._verdict({**facts, "below": []}, CONFIG, side)
+    assert "warning" not in comparing._verdict({**facts, "below": []}, CONFIG, side, titles)
 
 
 def test_a_run_and_the_command_give_the_same_figures(scene: Scene, finished: Path) -> None:

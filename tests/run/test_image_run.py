@@ -2,10 +2,13 @@
 
 import csv
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+import onnx
 import pytest
+from onnx import numpy_helper
 from PIL import Image
 
 from hytas.cli.main import run
@@ -13,8 +16,10 @@ from hytas.data import ImageSet, load_images
 from hytas.data.images.arrays import textures
 from hytas.deploy import DeployedModel
 from hytas.errors import InputError
-from hytas.run import Outcome, RunConfig, run_pipeline
+from hytas.export import FORMATS
+from hytas.run import Outcome, RunConfig, export_run, run_pipeline
 from hytas.run.weights import load_weights
+from hytas.supernet import Supernet
 from hytas.train import Recipe
 
 CONFIG = RunConfig(
@@ -64,7 +69,8 @@ def test_a_run_writes_a_checked_model(finished: Outcome, images: ImageSet) -> No
     assert finished.metrics["test"]["pixels"] == 18
     assert finished.metrics["smoothed"] is None
     assert finished.metrics["split"]["kind"] == "random"
-    assert {"model.onnx", "predictions.csv", "report.html"} <= finished.files.keys()
+    kept = {"model.onnx", "predictions.csv", "references.json", "report.html"}
+    assert kept <= finished.files.keys()
     assert "map.png" not in finished.files
     worst = [one["max_difference"] for one in finished.metrics["parity"]["formats"].values()]
     assert max(worst) < 1e-4
@@ -85,12 +91,76 @@ def test_the_file_takes_raw_images_and_gives_what_torch_gives(
     assert np.abs(deployed.predict_patches(raw) - expected).max() < 1e-5
 
 
+def test_relative_positions_are_not_written_out(finished: Outcome) -> None:
+    weights = (finished.folder / "weights.safetensors").stat().st_size
+    for name in ("model.onnx", "model.pt"):
+        assert (finished.folder / name).stat().st_size < 1.5 * weights + 120_000, name
+    graph = onnx.load(finished.folder / "model.onnx").graph
+    parameters = load_weights(finished.folder / "weights.safetensors").network.parameters()
+    most = max(each.numel() for each in parameters)
+    assert max(numpy_helper.to_array(each).size for each in graph.initializer) <= most
+
+
+@pytest.mark.parametrize("name", ["onnx-fp16", "onnx-int8"])
+def test_smaller_formats_take_images_too(finished: Outcome, images: ImageSet, name: str) -> None:
+    export_run(CONFIG, images, finished.folder, formats=[name], force=True)
+    deployed = DeployedModel.load(finished.folder / FORMATS[name].file, "cpu")
+    assert deployed.card.of_images
+    assert deployed.predict_patches(images.read(np.arange(3))).shape == (3, 6)
+
+
 def test_predictions_are_those_of_the_metrics(finished: Outcome) -> None:
     with (finished.folder / "predictions.csv").open(newline="") as file:
         rows = list(csv.DictReader(file))
     assert finished.metrics is not None
     right = sum(row["class"] == row["label"] for row in rows)
     assert right / len(rows) == pytest.approx(finished.metrics["test"]["OA"])
+
+
+def test_an_svm_and_a_forest_stand_beside_the_winner(finished: Outcome, images: ImageSet) -> None:
+    assert finished.metrics is not None
+    methods = finished.metrics["references"]["methods"]
+    assert [one["title"] for one in methods.values()] == [
+        "SVM (RBF) on pixel values",
+        "random forest on pixel values",
+    ]
+    for one in methods.values():
+        assert one["test"]["pixels"] == 18
+        assert one["of_pixels"] == 66
+        assert "smoothed" not in one
+    from sklearn.svm import SVC
+
+    split = np.load(finished.folder / "split.npz")
+    learnt = np.union1d(split["train"], split["validation"])
+    values = images.read(np.arange(len(images.labels))).astype(np.float64)
+    flat = (values - values[learnt].mean((0, 1, 2))) / values[learnt].std((0, 1, 2))
+    flat = flat.reshape(len(flat), -1)
+    chosen = methods["svm"]["details"]
+    machine = SVC(C=chosen["C"], gamma=chosen["gamma"]).fit(flat[learnt], images.labels[learnt])
+    right = machine.predict(flat[split["test"]]) == images.labels[split["test"]]
+    assert methods["svm"]["test"]["OA"] == pytest.approx(right.mean(), abs=0.06)
+
+
+def test_large_images_have_no_svm_and_the_run_says_so(tmp_path: Path) -> None:
+    large = textures(each=4, side=40)
+    config = replace(CONFIG, finalists=1, recipe=Recipe(epochs=1))
+    found = run_pipeline(config, large, tmp_path / "run", device="cpu").metrics
+    assert found is not None
+    assert found["references"]["reason"].startswith("images of 40 x 40 pixels have 4800 values")
+
+
+def test_the_report_shows_images_and_the_worst_errors(finished: Outcome) -> None:
+    page = (finished.folder / "report.html").read_text()
+    with (finished.folder / "predictions.csv").open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    wrong = [row for row in rows if row["class"] != row["label"]]
+    assert page.count("<li><img src=") == 6 * 3 + len(wrong)  # three test images a class
+    errors = page[page.index("Worst errors") :]
+    places = [errors.index(f"{row['class']}</bdi></b></span>") for row in wrong]
+    assert len(places) == len(wrong)
+    assert "Classify a folder of images." in page
+    assert "test images their right class" in page
+    assert "There is no map" not in page
 
 
 def test_a_finished_run_is_shown_again(finished: Outcome, images: ImageSet) -> None:
@@ -143,6 +213,19 @@ def test_what_does_not_fit_a_model_of_images_is_refused(
     assert (code, len(out.read_text().splitlines())) == (0, 2)
     other.write_bytes(b"\x89PNG broken")
     assert "1 of 1 images of" in told(other.parent, "--out", out)
+
+
+@pytest.mark.parametrize("method", ["uniform", "sandwich"])
+def test_a_supernet_of_images_takes_their_space(method: str, tmp_path: Path, capsys) -> None:
+    out = tmp_path / "sup"
+    options = ["--budget", "20K..30K-params", "--steps", 2, "--recipe", "batch_size=96"]
+    code, _, error = hytas(
+        capsys, "supernet", "train", "--data", "digits", "--train-per-class", 12, *options,
+        "--method", method, "--out", out,
+    )  # fmt: skip
+    assert code == 0, error
+    assert json.loads((out / "config.json").read_text())["config"]["space"] == "autoformer-mini"
+    assert Supernet.load(out / "supernet.safetensors").space == "autoformer-mini"
 
 
 def test_spaces_and_data_that_do_not_fit_are_refused(images: ImageSet, tmp_path: Path) -> None:

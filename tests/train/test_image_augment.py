@@ -3,7 +3,7 @@
 import torch
 
 from hytas.train import PRESETS, Recipe
-from hytas.train.augment import augment, mix, random_shift
+from hytas.train.augment import augment, mix, random_order, random_shift
 
 
 def test_a_shifted_image_is_the_image_moved() -> None:
@@ -60,3 +60,15 @@ def test_only_some_images_are_mirrored() -> None:
         for one, image, was in zip(found, images, mirrored, strict=True)
         if not was
     )
+
+
+def test_repeats_put_copies_of_a_sample_into_a_batch() -> None:
+    drawn = [random_order(10, 3, torch.Generator().manual_seed(seed)) for seed in range(30)]
+    for order in drawn:
+        _, copies = order.unique(return_counts=True)
+        assert len(order) == 10
+        assert sorted(copies.tolist()) == [1, 3, 3, 3]
+        assert order[:9].view(3, 3).eq(order[:9:3, None]).all()
+    assert torch.cat(drawn).unique().tolist() == list(range(10))
+    usual = random_order(10, 1, torch.Generator().manual_seed(4))
+    assert usual.tolist() == torch.randperm(10, generator=torch.Generator().manual_seed(4)).tolist()

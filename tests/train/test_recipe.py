@@ -46,6 +46,7 @@ def test_few_pixels_are_not_passed_over_for_ever() -> None:
         ("patience=nan", "patience nan: must be 0 to 1"),
         ("class_weights=300", "class_weights 300.0: must be 0 to 1"),
         ("steps=0", "steps 0: must be 1 or more"),
+        ("repeats=0", "repeats 0: must be 1 or more"),
         ("most_epochs=0", "most_epochs 0: must be 1 or more"),
     ],
 )

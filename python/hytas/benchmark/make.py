@@ -11,7 +11,7 @@ from hytas.analysis.tables import BENCHMARK_TABLE
 from hytas.benchmark.drawing import draw
 from hytas.benchmark.table_file import write_table
 from hytas.benchmark.training import Trial, run_trainings, trained_name
-from hytas.data import Scene
+from hytas.data import LabelledData
 from hytas.errors import InputError
 from hytas.proxies import PROXIES, Evaluator, base_proxies, parse_proxies, spread_over
 from hytas.run.choosing.searching import patches_for_proxies
@@ -35,7 +35,7 @@ def all_proxies() -> str:
 
 def make_benchmark(
     config: RunConfig,
-    scene: Scene,
+    scene: LabelledData,
     out: str | Path,
     *,
     networks: int,
@@ -53,7 +53,7 @@ def make_benchmark(
     Args:
         config: budget, space, proxies and how to train; it names one recipe. Each network is
             trained `config.seeds` times.
-        scene: to train and to test on.
+        scene: or set of images, to train and to test on.
         out: folder of the table, its card, and what was done so far.
         networks: how many, distinct.
         uniform: "choices" draws each choice of a gene with equal chances, "architectures" each

@@ -31,8 +31,8 @@ def benchmark() -> None:
 )
 @click.option("--seeds", type=int, default=1, show_default=True, help="Trainings of each network.")
 @options.recipe_option(
-    "Setting of the training, such as steps=300; or one preset: plain, light or full. "
-    "Repeatable.  [default: full]"
+    "Setting of the training, such as steps=300; or one preset: plain, light or full; images or "
+    "images-light. Repeatable.  [default: full; for images images-light]"
 )
 @options.workers_option
 @click.option("--out", required=True, help="Folder of the table.")
@@ -61,12 +61,14 @@ def make(
     """
     from hytas.benchmark.make import all_proxies, make_benchmark
     from hytas.cli.console import Console
-    from hytas.data import as_scene
     from hytas.proxies import parse_proxies
     from hytas.run import RunConfig
+    from hytas.run.config import usual_presets
     from hytas.train import Recipe
 
-    chosen, presets = options.recipe_of(Recipe(), "full", recipe, None)
+    options.use_image_space(settings)
+    preset = usual_presets(settings["data"]).split(",")[0]
+    chosen, presets = options.recipe_of(Recipe(), preset, recipe, None)
     if chosen.epochs == 0:
         raise InputError("recipe epochs=0: must be 1 or more; with 0 nothing would be trained")
     specs = parse_proxies(all_proxies() if proxy.strip() == "all" else proxy)
@@ -80,7 +82,7 @@ def make(
     with Console() as console:
         table = make_benchmark(
             config,
-            as_scene(config.load_scene(), "benchmarks"),
+            config.load_scene(),
             out,
             networks=networks,
             uniform=uniform,

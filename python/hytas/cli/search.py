@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 DEMO = {"population": 20, "generations": 5, "epochs": 60}
 DEMO_FINALISTS = 4
 USUAL = {"population": 50, "generations": 20, "epochs": None}
-IMAGE_SPACE = "autoformer-mini"
 IMAGE_FINALISTS = 8
 """For images, where a training takes longer than for the few pixels of a scene."""
 # The strategies that rank by one score. --pareto uses another strategy.
@@ -43,10 +42,7 @@ STRATEGIES = {name: facts for name, facts in strategies().items() if not facts["
     show_default=True,
     help="Training-free score. With several, all are recorded and the first one leads the search.",
 )
-@options.space_option(
-    "Search space. `hytas` is the paper's space, with one token for each band. For images the "
-    f"usual space is {IMAGE_SPACE}."
-)
+@options.space_option("Search space. `hytas` is the paper's space, with one token for each band.")
 @click.option("--out", help="Folder of the run.  [default: runs/NAME-BUDGET]")
 @click.option("--population", type=int, help="Candidates in a generation.  [default: 50]")
 @click.option("--generations", type=int, help="Number of generations.  [default: 20]")
@@ -116,7 +112,8 @@ def search(
     from hytas.train import Recipe
 
     data = settings["data"]
-    _usual_for_images(settings)
+    if options.use_image_space(settings):
+        settings["usual_finalists"] = IMAGE_FINALISTS
     defaults = DEMO if data == "synthetic" else USUAL
     console = Console()
     if data == "synthetic":
@@ -140,18 +137,6 @@ def search(
         click.echo(f"{write_config}: written; hytas search --config {write_config} runs it")
         return
     _run(config, out, device, workers, console, as_json)
-
-
-def _usual_for_images(settings: dict[str, Any]) -> None:
-    """Change the usual space and number of finalists, if the data are images."""
-    from hytas.run.config import images_of
-
-    if images_of(settings["data"]) is None:
-        return
-    settings["usual_finalists"] = IMAGE_FINALISTS
-    source = click.get_current_context().get_parameter_source("space")
-    if source is click.core.ParameterSource.DEFAULT:
-        settings["space"] = IMAGE_SPACE
 
 
 def _run(

@@ -51,7 +51,9 @@ variables_option = click.option(
 
 def _space_options(command: Command) -> Command:
     """Add the options --space and --variable."""
-    return options.space_option("A built-in space, or a space file.")(variables_option(command))
+    return options.space_option("A built-in space, or a space file.", of_data=False)(
+        variables_option(command)
+    )
 
 
 budget_option = click.option(
@@ -272,6 +274,7 @@ def evolve(
     given = {name: settings.pop(name) for name in names}
     thresholds = EvolutionSettings(**{n: value for n, value in given.items() if value is not None})
     settings["budget"] = ",".join(budgets)
+    options.use_image_space(settings)
     config = RunConfig(
         proxy="inherited",
         recipe=Recipe(steps=training_steps, most_epochs=None, patience=1.0),

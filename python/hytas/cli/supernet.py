@@ -78,6 +78,7 @@ def train(
 
     usual = Recipe(steps=steps, most_epochs=None, patience=1.0)
     settings["budget"] = ",".join(budgets)
+    options.use_image_space(settings)
     chosen, preset = options.recipe_of(
         usual, usual_presets(settings["data"]).split(",")[0], recipe, None
     )

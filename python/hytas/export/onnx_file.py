@@ -55,9 +55,23 @@ def to_onnx(model: SensorModel, card: ModelCard, *, opset: int = OPSET) -> onnx.
     example = example_patches(model, card)
     batch = torch.export.Dim("N", min=1)
     names = (["patches"], ["probabilities"])
-    graph = trace(inference_copy(model, card), example, {0: batch}, names, opset)
+    copy, most = inference_copy(model, card), largest_fold(model, card)
+    graph = trace(copy, example, {0: batch}, names, opset, most)
     take_dtype(graph, card.dtype)
-    return finish(graph, card, IMAGE if card.of_images else "patch")
+    return finish(graph, card, kind_of(card))
+
+
+def kind_of(card: ModelCard) -> str:
+    """Return the kind of the graph that takes the patches, or images, of a card."""
+    return IMAGE if card.of_images else "patch"
+
+
+def largest_fold(model: nn.Module, card: ModelCard) -> int:
+    """Return how many elements a value may have that is computed now, not when the model runs.
+
+    The relative positions of every two patches of an image are far larger than their tables.
+    """
+    return max(each.numel() for each in model.parameters()) if card.of_images else _ANY_SIZE
 
 
 def finish(graph: onnx.ModelProto, card: ModelCard, kind: str) -> onnx.ModelProto:
@@ -127,8 +141,11 @@ def trace(
     dynamic: Any,
     names: tuple[list[str], list[str]],
     opset: int,
+    most: int = _ANY_SIZE,
 ) -> onnx.ModelProto:
     """Trace a module of one argument into ONNX.
+
+    Values that depend on weights only are computed now, even large ones.
 
     Args:
         model: on the CPU, in evaluation mode.
@@ -136,6 +153,7 @@ def trace(
         dynamic: axes of free size, as `torch.export.Dim`, nested like `example`.
         names: of the inputs and of the outputs.
         opset: ONNX operator set.
+        most: elements of such a value, if it is not to be left to the runtime.
     """
     with quiet(), torch.no_grad(), attention_written_out():
         program = torch.onnx.export(
@@ -147,11 +165,11 @@ def trace(
             output_names=names[1],
             dynamic_shapes=(dynamic,),
             verbose=False,
+            optimize=most == _ANY_SIZE,
         )
     assert program is not None  # with dynamo=True there always is one
-    # Values that depend on weights only are computed now, even large ones.
     graph: onnx.ModelProto = optimizer.optimize(
-        program.model_proto, input_size_limit=_ANY_SIZE, output_size_limit=_ANY_SIZE
+        program.model_proto, input_size_limit=_ANY_SIZE, output_size_limit=most
     )
     _forget_origin(graph)
     return graph

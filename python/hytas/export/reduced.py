@@ -13,6 +13,8 @@ from hytas.export.onnx_file import (
     example_patches,
     finish,
     inference_copy,
+    kind_of,
+    largest_fold,
     take_dtype,
     to_onnx,
     trace,
@@ -49,9 +51,20 @@ def to_half(model: SensorModel, card: ModelCard) -> onnx.ModelProto:
     example = example_patches(model, card)
     half = HalfModel(inference_copy(model, card))
     batch = torch.export.Dim("N", min=1)
-    graph = trace(half, example, {0: batch}, (["patches"], ["probabilities"]), OPSET)
+    names, most = (["patches"], ["probabilities"]), largest_fold(model, card)
+    graph = trace(half, example, {0: batch}, names, OPSET, most)
     take_dtype(graph, card.dtype)
-    return finish(graph, replace(card, precision="float16"), "patch")
+    return finish(graph, replace(card, precision="float16"), kind_of(card))
+
+
+def _stacked_products(graph: onnx.ModelProto) -> list[str]:
+    """Return the products with several matrices at once, which have no int8 form.
+
+    Relative positions of few patches are such matrices, one for each patch.
+    """
+    stacked = {each.name for each in graph.graph.initializer if len(each.dims) != 2}
+    nodes = [node for node in graph.graph.node if node.op_type == "MatMul"]
+    return [node.name for node in nodes if node.input[1] in stacked]
 
 
 def to_int8(model: SensorModel, card: ModelCard) -> onnx.ModelProto:
@@ -62,11 +75,13 @@ def to_int8(model: SensorModel, card: ModelCard) -> onnx.ModelProto:
     """
     from onnxruntime.quantization import QuantType, quantize_dynamic
 
+    exact = to_onnx(model, card)
     with tempfile.TemporaryDirectory() as folder, quiet():
         target = Path(folder) / "model.onnx"
         quantize_dynamic(
-            to_onnx(model, card),
+            exact,
             target,
+            nodes_to_exclude=_stacked_products(exact),
             op_types_to_quantize=["MatMul"],
             per_channel=True,
             reduce_range=SEVEN_BITS,
@@ -75,4 +90,4 @@ def to_int8(model: SensorModel, card: ModelCard) -> onnx.ModelProto:
         )
         graph = onnx.load(target)
     del graph.graph.value_info[:]
-    return finish(graph, replace(card, precision="int8"), "patch")
+    return finish(graph, replace(card, precision="int8"), kind_of(card))

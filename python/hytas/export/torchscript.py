@@ -14,7 +14,9 @@ from hytas.models import SensorModel
 
 
 def export_torchscript(model: SensorModel, path: str | Path, card: ModelCard) -> Path:
-    """Write `model` as frozen TorchScript: patches of any real dtype -> probabilities (N, C).
+    """Write `model` as TorchScript: patches of any real dtype -> probabilities (N, C).
+
+    It is frozen, unless it takes images, whose relative positions would be written out.
 
     The card is inside, as the extra file "hytas.json".
 
@@ -25,7 +27,8 @@ def export_torchscript(model: SensorModel, path: str | Path, card: ModelCard) ->
     example = example_patches(model, card)
     example = torch.from_numpy(example.numpy().astype(card.numpy_dtype))
     with quiet(), torch.no_grad():
-        traced = torch.jit.freeze(_trace(inference_copy(model), example))
+        traced = _trace(inference_copy(model), example)
+        traced = traced if card.of_images else torch.jit.freeze(traced)
         buffer = (
             io.BytesIO()
         )  # in memory, because torch writes the name of the file into the archive

@@ -4,7 +4,7 @@ from hytas.references.bounded import bounded_split
 from hytas.references.by_scene import figures_by_scene
 from hytas.references.results import Results
 from hytas.references.runner import ReferenceSettings, figures_of_test, fit_method, run_references
-from hytas.references.table import METHODS, parse_methods
+from hytas.references.table import METHODS, parse_methods, title_of
 from hytas.references.task import Fit, Task
 
 __all__ = [
@@ -19,4 +19,5 @@ __all__ = [
     "fit_method",
     "parse_methods",
     "run_references",
+    "title_of",
 ]

@@ -4,11 +4,11 @@ from dataclasses import replace
 
 import numpy as np
 
-from hytas.data import Scene, Split
+from hytas.data import LabelledData, Split
 from hytas.references.classical import thinned
 
 
-def bounded_split(scene: Scene, split: Split, most_train: int, most_test: int) -> Split:
+def bounded_split(scene: LabelledData, split: Split, most_train: int, most_test: int) -> Split:
     """Return the split with fewer pixels, if it has more than the limits.
 
     Validation pixels become training pixels. Every class keeps its share of the training pixels,

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from hytas.data import Scene, Split, SplitSettings, make_split, takes_split_options
+from hytas.data import LabelledData, Scene, Split, SplitSettings, make_split, takes_split_options
 from hytas.deploy.smoothing import RADIUS, Smoothing, around, smooth_pixels
 from hytas.metrics import accuracy_report, mean_and_deviation, summarise
 from hytas.references.by_scene import figures_by_scene
@@ -148,7 +148,7 @@ def _run(
 
 
 def fit_method(
-    scene: Scene,
+    scene: LabelledData,
     split: Split,
     settings: ReferenceSettings,
     method: str,
@@ -172,18 +172,20 @@ def fit_method(
     task = Task.of(
         scene,
         split,
-        patch_size=settings.patch_size,
+        patch_size=settings.patch_size if isinstance(scene, Scene) else scene.side,
         band_group=settings.band_group,
         scaling=settings.scaling,
         bands=settings.bands,
         device=device,
         steps=settings.steps,
     )
+    if not isinstance(scene, Scene):
+        return METHODS[method].load()(task, progress)
     task = _with_neighbours(scene, split, task)
     return _of_test(scene, split, task, METHODS[method].load()(task, progress))
 
 
-def figures_of_test(scene: Scene, split: Split, fit: Fit) -> dict[str, Any]:
+def figures_of_test(scene: LabelledData, split: Split, fit: Fit) -> dict[str, Any]:
     """Return what a fit reaches on the test pixels: accuracy reports, "test" and "smoothed".
 
     If the split has pixels of scenes that are only tested on, they are among the fit's pixels;
@@ -191,7 +193,7 @@ def figures_of_test(scene: Scene, split: Split, fit: Fit) -> dict[str, Any]:
     commands and the runs report every entry. A second figure of a method is a second entry.
     """
     found: dict[str, Any] = {}
-    if scene.joined:
+    if isinstance(scene, Scene) and scene.joined:
         known = fit.predicted, fit.probabilities
         found["scenes"] = figures_by_scene(scene, split.test, *known)
         inside = ~np.isin(split.test, split.apart)

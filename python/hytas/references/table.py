@@ -4,6 +4,7 @@ import importlib
 from collections.abc import Callable
 from typing import NamedTuple
 
+from hytas.data import LabelledData, Scene
 from hytas.errors import InputError
 from hytas.references.task import Fit, Progress, Task
 
@@ -41,6 +42,12 @@ METHODS = {
     "gscvit": Method("networks", "gscvit", "GSC-ViT, published recipe", device=True),
     "hytas": Method("networks", "hytas", "HyTAS, published recipe", device=True),
 }
+
+
+def title_of(name: str, data: LabelledData) -> str:
+    """Return the title of a method on these data."""
+    title = METHODS[name].title
+    return title if isinstance(data, Scene) else title.replace("spectra", "pixel values")
 
 
 def parse_methods(text: str) -> list[str]:

@@ -7,7 +7,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hytas.data import PatchReader, Preprocessing, Scene, Split
+from hytas.data import LabelledData, Preprocessing, Scene, Split
+from hytas.data.images import fit_scaling_of
+from hytas.data.images.image_set import Read
 from hytas.errors import InputError
 
 Pixels = NDArray[np.int64]
@@ -17,12 +19,13 @@ Progress = Callable[[str, int, int], None]
 
 @dataclass(frozen=True, eq=False)
 class Task:
-    """One split of one scene, with the classes of its training pixels only.
+    """One split of one scene, or of a set of images, with the classes of its training pixels only.
 
     It does not hold the classes of test pixels, so no method can use them.
 
     Attributes:
-        read: reader of raw patches; its cube is (H, W, B).
+        read: reader of raw patches.
+        read_single: reader of single pixels, (n, 1, 1, bands), or of whole images.
         train: flat indices (n,) of all pixels to fit on, validation pixels included.
         targets: class indices (n,) of the training pixels, 0-based.
         test: flat indices (m,), ascending, of the pixels to predict: those of the test, and in
@@ -37,7 +40,8 @@ class Task:
             one); it returns the scaling, fitted on the training pixels.
     """
 
-    read: PatchReader
+    read: Read
+    read_single: Read
     train: Pixels
     targets: NDArray[np.int64]
     test: Pixels
@@ -52,7 +56,7 @@ class Task:
     @classmethod
     def of(
         cls,
-        scene: Scene,
+        scene: LabelledData,
         split: Split,
         *,
         patch_size: int,
@@ -74,10 +78,15 @@ class Task:
             raise InputError(f"training pixels: of one class only in {scene.name}; two are needed")
 
         def fit_scaling(method: str | None) -> Preprocessing:
-            return Preprocessing.fit_scene(scene, train, method=method or scaling, bands=bands)
+            method = method or scaling
+            if isinstance(scene, Scene):
+                return Preprocessing.fit_scene(scene, train, method=method, bands=bands)
+            return fit_scaling_of(scene, train, method=method, bands=bands, seed=split.seed)
 
+        single = 1 if isinstance(scene, Scene) else scene.side
         return cls(
             scene.reader(patch_size),
+            scene.reader(single),
             train,
             targets,
             split.test,
@@ -91,9 +100,8 @@ class Task:
         )
 
     def spectra(self, pixels: Pixels, scaling: Preprocessing) -> NDArray[np.float32]:
-        """Return scaled spectra (n, bands) of single pixels."""
-        rows, columns = np.unravel_index(pixels, self.read.cube.shape[:2])
-        return scaling.apply(np.asarray(self.read.cube[rows, columns]))
+        """Return scaled spectra (n, bands) of single pixels, or all values of whole images."""
+        return scaling.apply(self.read_single(pixels)).reshape(len(pixels), -1)
 
     def patches(self, pixels: Pixels, scaling: Preprocessing) -> NDArray[np.float32]:
         """Return scaled patches (n, P, P, bands)."""

@@ -3,6 +3,7 @@
 from hytas.report.facts import Candidates, Finalist, Layer, RunFacts
 from hytas.report.page import render, write_report
 from hytas.report.pixels import ROLES, Pixels, view_pixels
+from hytas.report.samples import Samples, choose_samples
 from hytas.report.sections import Figure, Grid, Section, render_sections, write_sections
 
 __all__ = [
@@ -14,7 +15,9 @@ __all__ = [
     "Layer",
     "Pixels",
     "RunFacts",
+    "Samples",
     "Section",
+    "choose_samples",
     "render",
     "render_sections",
     "view_pixels",

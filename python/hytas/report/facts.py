@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hytas.report.pixels import Pixels
+from hytas.report.samples import Samples
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,6 +88,7 @@ class RunFacts:
         preset: name of the recipe of the final training, or "".
         layers: of the winner.
         pixels: of the classified scene.
+        samples: of the test images, in a run on images.
         figures: title -> SVG of a chart.
         curves: seed -> SVG of a learning curve, of further seeds.
         times: stage -> "seconds", "ended" and "command".
@@ -110,6 +112,7 @@ class RunFacts:
     preset: str = ""
     layers: Sequence[Layer] = ()
     pixels: Pixels | None = None
+    samples: Samples | None = None
     figures: Mapping[str, str] = field(default_factory=dict)
     curves: Mapping[int, str] = field(default_factory=dict)
     times: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
@@ -117,3 +120,8 @@ class RunFacts:
     split: str = ""
     differences: Sequence[str] = ()
     notes: Sequence[str] = ()
+
+    @property
+    def words(self) -> str:
+        """What the run classifies: "pixels" or "images"."""
+        return "pixels" if self.samples is None else "images"

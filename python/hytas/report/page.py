@@ -147,6 +147,8 @@ class View:
     beside: Sequence[Mapping[str, Any]]
     classes: Sequence[Mapping[str, Any]]
     map: Mapping[str, Any] | None
+    samples: Sequence[Mapping[str, Any]]
+    errors: Sequence[Mapping[str, Any]]
     spectra: charts.SpectraChart | None
     panels: Sequence[charts.Panel]
     race: charts.Lines | None
@@ -167,15 +169,20 @@ def _view(run: RunFacts, key: str, blobs: Blobs) -> View:
     drawn = [] if candidates is None else charts.drawn_places(candidates, run.finalists)
     calibration = metrics["test"].get("calibration") if metrics else None
     times = [entry.get("command") for entry in run.times.values()]
+    samples, errors = _samples(run)
     return View(
         key=key,
         run=run,
-        split=words.about_split(metrics["split"]) if metrics and "split" in metrics else (),
-        verdict=words.verdict(metrics) if metrics else "The run is not finished.",
+        split=words.about_split(metrics["split"], run.words)
+        if metrics and "split" in metrics
+        else (),
+        verdict=words.verdict(metrics, run.words) if metrics else "The run is not finished.",
         smoothing=words.about_smoothing(metrics) if metrics else (),
         beside=beside_references(metrics) if metrics else (),
         classes=_classes(run),
         map=None if pixels is None else _map(pixels),
+        samples=samples,
+        errors=errors,
         spectra=chart,
         panels=_panels(run, drawn),
         race=charts.race_lines(run.finalists, "augmented_accuracy"),
@@ -221,6 +228,13 @@ def _classes(run: RunFacts) -> list[dict[str, Any]]:
             zip(test["per_class"].items(), taken, colours, strict=True), 1
         )
     ]
+
+
+def _samples(run: RunFacts) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    """Sample images and the worst errors, of a run on images."""
+    if run.samples is None or run.metrics is None:
+        return [], []
+    return run.samples.shown([legible(name) for name in run.metrics["test"]["per_class"]])
 
 
 def _panels(run: RunFacts, drawn: Sequence[int]) -> list[charts.Panel]:

@@ -18,10 +18,11 @@ def share(value: float) -> str:
     return f"{percent:.0f} %" if value in (0, 1) else f"{percent:.1f} %"
 
 
-def about_split(split: Mapping[str, Any]) -> list[str]:
-    """Say which pixels trained and tested, and how far that flatters the figures."""
+def about_split(split: Mapping[str, Any], words: str = "pixels") -> list[str]:
+    """Say which pixels, or images, trained and tested, and how far that flatters the figures."""
+    own = "scene" if words == "pixels" else "data"
     kinds = {
-        "fixed": "The split is the scene's own.",
+        "fixed": f"The split is the {own}'s own.",
         "random": "The split is random.",
         "blocks": "The split is by blocks with a guard band between them.",
         "folds": "The split is one fold of blocks with a guard band between them.",
@@ -29,11 +30,11 @@ def about_split(split: Mapping[str, Any]) -> list[str]:
     kind, test = split.get("kind", "?"), int(split.get("test", 0))
     sentences = [
         kinds.get(str(kind), f"The split is of kind {kind}."),
-        f"{split.get('train', 0):,} pixels train, {split.get('validation', 0):,} validate and "
+        f"{split.get('train', 0):,} {words} train, {split.get('validation', 0):,} validate and "
         f"{test:,} test.",
     ]
     overlap = split.get("overlap_of_model", split.get("overlap"))
-    if overlap is not None:
+    if overlap is not None and words == "pixels":
         inside = round(overlap * test)
         sentences.append(
             f"{inside:,} of the {test:,} test pixels ({share(overlap)}) lie within the model's "
@@ -49,11 +50,11 @@ def about_split(split: Mapping[str, Any]) -> list[str]:
     return sentences
 
 
-def verdict(metrics: Mapping[str, Any]) -> str:
+def verdict(metrics: Mapping[str, Any], words: str = "pixels") -> str:
     """Say in one sentence how good the model is."""
     test = metrics["test"]
     return (
-        f"The model gives {share(test['OA'])} of {test['pixels']:,} test pixels their right class."
+        f"The model gives {share(test['OA'])} of {test['pixels']:,} test {words} their right class."
     )
 
 
@@ -116,14 +117,15 @@ def next_steps(run: RunFacts) -> list[tuple[str, str]]:
         command = f"hytas train {shlex.quote(run.name)}" if run.architecture else ""
         return [("Go on: the run is not finished. Its own command goes on, too.", command)]
     model = shlex.quote(f"{run.name}/model.onnx")
-    steps = [
-        ("Make the map of a scene.", f"hytas classify {model} {shlex.quote(data)} --out map.tif"),
-        ("Measure the speed on the machine that will run the model.", f"hytas bench {model}"),
-    ]
     scene = " ".join(_scene_options(run.config))
-    steps.append(
-        ("Compare it with SVM, random forest and published networks.", f"hytas references {scene}")
-    )
+    use = [
+        ("Make the map of a scene.", f"hytas classify {model} {shlex.quote(data)} --out map.tif"),
+        ("Compare it with SVM, random forest and published networks.", f"hytas references {scene}"),
+    ]
+    if run.samples is not None:
+        use = [("Classify a folder of images.", f"hytas classify {model} FOLDER --out classes.csv")]
+    speed = "Measure the speed on the machine that will run the model.", f"hytas bench {model}"
+    steps = [use[0], speed, *use[1:]]
     split = run.metrics.get("split", {})
     budget = run.config.get("budget")
     search = f"hytas search {scene} --budget {shlex.quote(str(budget))}" if budget else ""
@@ -144,13 +146,13 @@ def next_steps(run: RunFacts) -> list[tuple[str, str]]:
     weak = weakest(run.metrics)
     if weak:
         names = ", ".join(f"{name} ({share(value)})" for name, value, _ in weak[:3])
-        steps.append((f"Label more pixels of the weakest classes: {names}.", ""))
+        steps.append((f"Label more {run.words} of the weakest classes: {names}.", ""))
     few = [name for name, count in run.metrics["test"]["support"].items() if 0 < count < _FEW]
     if few:
         steps.append(
             (
-                f"Mind that fewer than {_FEW} pixels test {', '.join(few[:5])}: a few pixels "
-                "decide their accuracy.",
+                f"Mind that fewer than {_FEW} {run.words} test {', '.join(few[:5])}: a few "
+                f"{run.words} decide their accuracy.",
                 "",
             )
         )

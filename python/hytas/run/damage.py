@@ -20,6 +20,7 @@ _PICTURES = (
     "map",
     "predictions",
     "pixels",
+    "samples",
     "front",
     "front_picture",
     "report",
@@ -32,7 +33,7 @@ _MADE_FROM = {
     "architecture": ("weights",),
     "weights": ("references", "onnx", "torchscript", "metrics"),
     "metrics": ("learning_curve", "confusion"),
-    "onnx": ("map", "pixels", "predictions"),
+    "onnx": ("map", "pixels", "predictions", "samples"),
 }
 
 
@@ -213,6 +214,7 @@ _LOOKS: dict[str, Callable[[Path], object]] = {
     "torchscript": _archive,
     "map": _ends(b"IEND\xaeB`\x82"),
     "pixels": _archive,
+    "samples": _archive,
     "report": _ends(b"</html>"),
     "front_picture": _ends(b"IEND\xaeB`\x82"),
     "learning_curve": _ends(b"</svg>"),

@@ -58,6 +58,7 @@ class RunFolder:
         self.family_weights = self.path / "family.npz"
         self.family_slices = self.path / "slices.json"
         self.pixels = self.path / "pixels.npz"
+        self.samples = self.path / "samples.npz"
         self.report = self.path / "report.html"
         self.times = self.path / "times.json"
         self.front = self.path / "pareto.csv"

@@ -1,7 +1,6 @@
 """Prepare a scene or a set of images: split it, scale it, and read its samples."""
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +15,7 @@ from hytas.data import (
     make_image_split,
     make_split,
 )
+from hytas.data.images import fit_scaling_of
 from hytas.errors import InputError
 from hytas.models import InputShape, check_band_group
 from hytas.run.config import RunConfig
@@ -25,8 +25,6 @@ from hytas.spaces.shape import ImageShape, Shape
 from hytas.train import LabelledPixels
 
 Pixels = NDArray[np.int64]
-MOST_FITTED = 2**22
-"""Values of training images, at most, that their scaling is fitted on."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -107,19 +105,9 @@ def prepare_scene(
 
 def _prepare_images(config: RunConfig, images: ImageSet, split: Split | None) -> PreparedScene:
     split = split or make_image_split(images, config.split, seed=config.seed)
-    preprocessing = Preprocessing.fit(
-        _some_values(images, split.train, config.seed),
-        method=config.scaling,
-        bands=config.bands,
-        least=1,
+    preprocessing = fit_scaling_of(
+        images, split.train, method=config.scaling, bands=config.bands, seed=config.seed
     )
     channels = len(preprocessing.bands)
     shape = ImageShape.of(name_of(config.space), channels, images.classes, images.side)
     return PreparedScene(images, split, preprocessing, shape)
-
-
-def _some_values(images: ImageSet, train: Pixels, seed: int) -> NDArray[Any]:
-    """Return the values (n, channels) of pixels of training images, drawn if there are many."""
-    most = max(1, MOST_FITTED // (images.side**2 * images.channels))
-    chosen = np.random.default_rng(seed).permutation(train)[:most]
-    return images.read(np.sort(chosen)).reshape(-1, images.channels)

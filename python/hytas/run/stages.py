@@ -181,12 +181,13 @@ REFERENCES = Stage(
     ("weights",),
     ("references",),
     at_times=("metrics",),
-    of_map=True,
 )
 EXPORT = Stage("export", export_stage, ("weights",), ("onnx", "torchscript", "metrics"))
 CHARTS = Stage("charts", charts_stage, ("metrics",), ("learning_curve", "confusion"))
 MAP = Stage("map", map_stage, ("onnx",), ("map", "pixels"), of_map=True)
-PREDICTIONS = Stage("predictions", predictions_stage, ("onnx",), ("predictions",), of_map=False)
+PREDICTIONS = Stage(
+    "predictions", predictions_stage, ("onnx",), ("predictions", "samples"), of_map=False
+)
 SEEDS = Stage("seeds", _seeds, ("architecture", "metrics"), ("metrics", "evaluations"), done_by=())
 # Last, for it tells of all that is there.
 REPORT = Stage("report", report_stage, ("metrics", "pixels"), ("report",), done_by=())

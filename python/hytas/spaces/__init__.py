@@ -3,12 +3,13 @@
 from hytas.spaces.budgets import parse_budget
 from hytas.spaces.genes import mlp_width
 from hytas.spaces.named_files import file_digests, is_space_file, with_files
-from hytas.spaces.names import DEFAULT_SPACE, PAPER_SPACE, space_of
+from hytas.spaces.names import DEFAULT_SPACE, IMAGE_SPACE, PAPER_SPACE, space_of
 from hytas.spaces.opening import open_space
 from hytas.spaces.shape import InputShape, check_band_group
 
 __all__ = [
     "DEFAULT_SPACE",
+    "IMAGE_SPACE",
     "PAPER_SPACE",
     "InputShape",
     "check_band_group",

@@ -5,6 +5,8 @@ from typing import Any
 
 DEFAULT_SPACE = "hytas-wide"
 """The space of a search, and of `hytas space`, where none is asked for."""
+IMAGE_SPACE = "autoformer-mini"
+"""The same where the data are images."""
 PAPER_SPACE = "hytas"
 """The space of an architecture that names none, as in the tables of HyTAS."""
 

@@ -1,9 +1,23 @@
 """Random changes of a batch that keep its classes, and mixup, which mixes them."""
 
+import math
+
 import torch
 from torch import Tensor
 
 from hytas.train.recipe import Recipe
+
+
+def random_order(count: int, repeats: int, generator: torch.Generator) -> Tensor:
+    """Return the positions (count,) of one epoch, of `count` samples, in a random order.
+
+    Args:
+        count: samples.
+        repeats: copies of a sample, which follow each other; so many times fewer are drawn.
+        generator: the source of randomness.
+    """
+    order = torch.randperm(count, generator=generator)
+    return order[: math.ceil(count / repeats)].repeat_interleave(repeats)[:count]
 
 
 def augment(

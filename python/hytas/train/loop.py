@@ -19,7 +19,7 @@ from hytas.errors import InputError
 from hytas.machine import arithmetic
 from hytas.models.layers import probabilities
 from hytas.train.alignment import Alignment
-from hytas.train.augment import augment, mix
+from hytas.train.augment import augment, mix, random_order
 from hytas.train.checkpoint import load_checkpoint, save_checkpoint
 from hytas.train.learner import Learner, OneNetwork, Subnet, Weights
 from hytas.train.optimiser import Leaves, cover
@@ -238,7 +238,7 @@ def _train_epoch(learner: Learner, state: TrainingState, course: _Course) -> flo
     training, recipe, epoch = course.training, course.recipe, len(state.history)
     generator = torch.Generator().manual_seed(_epoch_seed(course.seed, epoch))
     torch.manual_seed(_epoch_seed(course.seed, epoch) + 1)  # drop-path uses the global generator
-    order = torch.randperm(len(training), generator=generator).numpy()
+    order = random_order(len(training), recipe.repeats, generator).numpy()
     steps = recipe.steps_per_epoch(len(training))
     # One transfer at the end: the GPU does not have to wait after every step.
     losses = torch.zeros((), dtype=torch.float64, device=course.device)

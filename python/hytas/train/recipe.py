@@ -66,6 +66,8 @@ class Recipe:
             is mixed by one of them. For images.
         shift: largest share of the side by which an image is moved, along each axis. For images.
         mirror: left and right are exchanged in half of the images. For images.
+        repeats: copies of a pixel or image in a batch, each augmented by itself (repeated
+            augmentation, Hoffer et al., CVPR 2020). An epoch is as long, and sees fewer of them.
         flips: random reflections and transpositions of the patch, the eight symmetries of a square.
         borders: probability that one side of a patch, without its centre, comes from another patch,
             as at the border of a field.
@@ -97,6 +99,7 @@ class Recipe:
     cutmix: float = 0.0
     shift: float = 0.0
     mirror: bool = False
+    repeats: int = 1
     flips: bool = True
     borders: float = 0.25
     band_noise: float = 0.1
@@ -110,7 +113,7 @@ class Recipe:
         plain_numbers(self)
         if self.epochs is not None and self.epochs < 0:
             raise InputError(f"recipe epochs {self.epochs}: must be 0 or more")
-        for name in ("steps", "most_epochs", "batch_size"):
+        for name in ("steps", "most_epochs", "batch_size", "repeats"):
             value = getattr(self, name)
             if value is not None and value < 1:
                 raise InputError(f"recipe {name} {value}: must be 1 or more")

@@ -13,6 +13,7 @@ from hytas.cli.options.common import (
     space_option,
     supernet_option,
     uniform_option,
+    use_image_space,
     workers_option,
 )
 from hytas.cli.options.paths import (
@@ -68,6 +69,7 @@ __all__ = [
     "training_options",
     "uniform_option",
     "unlabelled_option",
+    "use_image_space",
     "workers_option",
     "zero_option",
 ]

@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from hytas.errors import InputError
-from hytas.spaces import DEFAULT_SPACE
+from hytas.spaces import DEFAULT_SPACE, IMAGE_SPACE
 
 Command = Callable[..., Any]
 
@@ -111,9 +111,27 @@ def budgets_option(help_text: str) -> Callable[[Command], Command]:
     )
 
 
-def space_option(help_text: str) -> Callable[[Command], Command]:
-    """--space, a built-in space or the path of a space file."""
-    return click.option("--space", default=DEFAULT_SPACE, show_default=True, help=help_text)
+def space_option(help_text: str, of_data: bool = True) -> Callable[[Command], Command]:
+    """--space, a built-in space or the path of a space file; `of_data`, data decide the default."""
+    images = f"; for images {IMAGE_SPACE}" if of_data else ""
+    about = f"{help_text}  [default: {DEFAULT_SPACE}{images}]"
+    return click.option("--space", default=DEFAULT_SPACE, help=about)
+
+
+def use_image_space(settings: dict[str, Any]) -> bool:
+    """Take the usual space of images, if the data are images and --space was not given.
+
+    Returns:
+        Whether the data are images.
+    """
+    from hytas.run.config import images_of
+
+    if images_of(settings["data"]) is None:
+        return False
+    source = click.get_current_context().get_parameter_source("space")
+    if source is click.core.ParameterSource.DEFAULT:
+        settings["space"] = IMAGE_SPACE
+    return True
 
 
 json_option = click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")

@@ -171,8 +171,10 @@ def _readable(
         return good, []
     reason = str(looks[bad[0]]).removeprefix("data: ")
     if not skip or not good:
+        others = [paths[number].relative_to(folder).as_posix() for number in bad[1:]]
+        more = f"; also {listed(others, len(others))}" if others else ""
         raise InputError(
-            f"data: {len(bad)} of {len(paths)} images of {folder} cannot be read: {reason}; "
+            f"data: {len(bad)} of {len(paths)} images of {folder} cannot be read: {reason}{more}; "
             "--skip-unreadable leaves such files out"
         )
     names = listed((paths[number].name for number in bad), len(bad))

@@ -15,12 +15,12 @@ from hytas.data import Split
 from hytas.errors import InputError
 from hytas.models.table import patch_size_of
 from hytas.references import (
-    METHODS,
     Fit,
     ReferenceSettings,
     bounded_split,
     figures_of_test,
     fit_method,
+    title_of,
 )
 from hytas.run.config import RunConfig
 from hytas.run.context import Run
@@ -32,6 +32,9 @@ from hytas.run.weights import load_weights
 COMPARED = ("svm", "rf")
 MOST_TRAIN = 1500  # an SVM takes at most about half a minute, by the square of the pixels
 MOST_TEST = 50_000
+USUAL_BANDS = 200  # of a pixel; of images with more values, fewer are taken
+MOST_VALUES = 32 * 32 * 3
+"""Values of an image, at most, that an SVM and a forest are fitted on."""
 WINNER = "winner"
 
 
@@ -41,8 +44,10 @@ def references_stage(run: Run) -> None:
     A line says what the held-out pixels say, before the methods are tested. It is a warning if the
     winner is below, and then says what to try.
     """
-    run.report.line("reference methods: SVM and random forest on spectra of the same pixels")
+    what = "spectra" if run.context.data.scene.has_map else "all values"
+    run.report.line(f"reference methods: SVM and random forest on {what} of the same {_words(run)}")
     try:
+        _check_size(run)
         validation = _validate(run)
         run.report.line(validation["verdict"])
         methods = {name: _test(run, name) for name in COMPARED}
@@ -62,7 +67,9 @@ def _validate(run: Run) -> dict[str, Any]:
     pixels = sum(len(held_out) for _, held_out, _ in answers)
     facts: dict[str, Any] = {"pixels": pixels, "folds": len(answers), "OA": {}, "below": []}
     if not pixels:
-        verdict = "no held-out pixels compare the winner with reference methods before the test"
+        verdict = (
+            f"no held-out {_words(run)} compare the winner with reference methods before the test"
+        )
         return {**facts, "verdict": verdict}
     right = {WINNER: 0, **dict.fromkeys(COMPARED, 0)}
     for learnt, held_out, predicted in answers:
@@ -73,27 +80,53 @@ def _validate(run: Run) -> dict[str, Any]:
             right[name] += int((found == truth).sum())
     facts["OA"] = {name: count / pixels for name, count in right.items()}
     facts["below"] = [name for name in COMPARED if right[name] > right[WINNER]]
-    side = patch_size_of(model.card.architecture, data.shape)
-    return {**facts, "verdict": _verdict(facts, run.context.config, side)}
+    side = patch_size_of(model.card.architecture, data.shape) if data.scene.has_map else 1
+    titles = {name: title_of(name, data.scene) for name in COMPARED}
+    verdict = _verdict(facts, run.context.config, side, titles, _words(run))
+    return {**facts, "verdict": verdict}
+
+
+def _words(run: Run) -> str:
+    return "pixels" if run.context.data.scene.has_map else "images"
+
+
+def _check_size(run: Run) -> None:
+    """Refuse images that the methods take too long for."""
+    if (values := _values(run)) > MOST_VALUES:
+        side = run.context.data.shape.side
+        raise InputError(
+            f"images of {side} x {side} pixels have {values} values; SVM and random forest are "
+            f"fitted on {MOST_VALUES} at most"
+        )
+
+
+def _values(run: Run) -> int:
+    """Return the values of an image; 0 for a scene, whose pixels have few."""
+    data = run.context.data
+    return 0 if data.scene.has_map else data.shape.side**2 * data.shape.bands
+
+
+def _bounded(run: Run, split: Split, most_test: int) -> Split:
+    """Return the split with so few samples that a fit takes about half a minute."""
+    longer = max(1.0, _values(run) / USUAL_BANDS)
+    return bounded_split(run.context.data.scene, split, int(MOST_TRAIN / longer**0.5), most_test)
 
 
 def _predict(run: Run, name: str, learnt: Pixels, held_out: Pixels) -> NDArray[np.int64]:
     """Return the classes that a method gives held-out pixels, fitted without them."""
     split = run.context.data.split
     fold = replace(split, train=learnt, validation=split.validation[:0], test=held_out)
-    bounded = bounded_split(run.context.data.pixel_scene, fold, MOST_TRAIN, len(held_out))
-    return _fit(run, name, bounded).predicted
+    return _fit(run, name, _bounded(run, fold, len(held_out))).predicted
 
 
 def _test(run: Run, name: str) -> dict[str, Any]:
     """Return what a method reaches on the test pixels, fitted on all labelled pixels of the run."""
     data = run.context.data
-    scene, whole = data.pixel_scene, data.split
-    asked = replace(whole, test=whole.reported)
-    split = bounded_split(scene, asked, MOST_TRAIN, MOST_TEST)
+    scene, whole = data.scene, data.split
+    split = _bounded(run, replace(whole, test=whole.reported), MOST_TEST)
     fit = _fit(run, name, split)
     return {
-        "title": METHODS[name].title,
+        "title": title_of(name, scene),
         "pixels": len(split.train),
         "of_pixels": len(whole.learnable),
         **figures_of_test(scene, split, fit),
@@ -102,7 +135,7 @@ def _test(run: Run, name: str) -> dict[str, Any]:
 
 
 def _fit(run: Run, name: str, split: Split) -> Fit:
-    config, scene = run.context.config, run.context.data.pixel_scene
+    config, scene = run.context.config, run.context.data.scene
     settings = ReferenceSettings(
         split=config.split,
         patch_size=config.patch_size,
@@ -113,11 +146,17 @@ def _fit(run: Run, name: str, split: Split) -> Fit:
     return fit_method(scene, split, settings, name)
 
 
-def _verdict(facts: Mapping[str, Any], config: RunConfig, side: int) -> str:
-    """Return the line that says what the held-out pixels say."""
-    found, titles = facts["OA"], {name: METHODS[name].title for name in COMPARED}
+def _verdict(
+    facts: Mapping[str, Any],
+    config: RunConfig,
+    side: int,
+    titles: Mapping[str, str],
+    words: str = "pixels",
+) -> str:
+    """Return the line that says what the held-out pixels, or images, say."""
+    found = facts["OA"]
     figures = ", ".join(f"{titles[name]} {found[name]:.4f}" for name in COMPARED)
-    line = f"OA on {facts['pixels']} held-out pixels: winner {found[WINNER]:.4f}, {figures}"
+    line = f"OA on {facts['pixels']} held-out {words}: winner {found[WINNER]:.4f}, {figures}"
     if not facts["below"]:
         return line
     names = " and ".join(titles[name] for name in facts["below"])

@@ -25,6 +25,7 @@ from hytas.metrics import accuracy_report, calibration
 from hytas.models.table import patch_size_of
 from hytas.pictures import draw_confusion, draw_learning_curve
 from hytas.references import figures_by_scene
+from hytas.report import choose_samples
 from hytas.run.context import Run, RunContext
 from hytas.run.delivering.shown import classify_parts, shown_pixels
 from hytas.run.delivering.updating import changes
@@ -176,20 +177,26 @@ def map_stage(run: Run) -> None:
 
 
 def predictions_stage(run: Run) -> None:
-    """Classify the test images with the ONNX file, and write the classes to a table."""
+    """Classify the test images with the ONNX file: write a table, and what the report shows."""
     data = run.context.data
     images, test = data.scene, data.split.test
     assert isinstance(images, ImageSet)
     deployed = DeployedModel.load(run.folder.onnx)
+
+    def read(numbers: NDArray[np.int64]) -> NDArray[Any]:
+        return images.read(test[numbers])
+
     found = classify_images(
         deployed,
-        lambda numbers: images.read(test[numbers]),
+        read,
         len(test),
         lambda done, total: run.report.pixels("classify", done, total),
     )
-    names = [images.class_names[target] for target in images.targets(test)]
+    targets = images.targets(test)
+    names = [images.class_names[target] for target in targets]
     files = [images.files[number] for number in test]
     write_predictions(run.folder.predictions, deployed.card, files, found, names)
+    choose_samples(read, targets, found, files).save(run.folder.samples)
 
 
 def further_formats(run: Run, formats: Sequence[str], force: bool) -> dict[str, dict[str, Any]]:

@@ -18,7 +18,7 @@ from hytas.models.counting import counted_layers
 from hytas.pictures import draw_learning_curve
 from hytas.proxies import fitness, parse_proxies
 from hytas.race import RANKINGS, USUAL_RANKING, RungResult, rung_results, standing
-from hytas.report import Candidates, Finalist, Layer, Pixels, RunFacts
+from hytas.report import Candidates, Finalist, Layer, Pixels, RunFacts, Samples
 from hytas.run.config import RunConfig
 from hytas.run.folder import WHERE, RunFolder, read_json
 from hytas.run.times import read_times
@@ -72,6 +72,7 @@ def run_facts(
         preset=preset,
         layers=layers,
         pixels=Pixels.load(folder.pixels) if folder.pixels.exists() else None,
+        samples=Samples.load(folder.samples) if folder.samples.exists() else None,
         figures=_figures(folder),
         curves={seed: _curve(folder, seed) for seed in seeds[:MOST_CURVES]},
         times=_times(folder, seeds),

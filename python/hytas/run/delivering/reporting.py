@@ -76,7 +76,7 @@ def _report(
     facts = []
     for folder in folders:
         found = run_facts(folder, first=None if folder is folders[0] else first)
-        if found.pixels is None and found.model is not None:
+        if found.pixels is None and found.samples is None and found.model is not None:
             config = folder.read_config()[0].moved(**moved)
             found = _with_pixels(found, folder, config, report)
         facts.append(found)

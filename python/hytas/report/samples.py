@@ -1,0 +1,158 @@
+"""What a report shows of images: some of each class, and the worst errors."""
+
+import base64
+import io
+import zipfile
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hytas.data.contents import reading
+from hytas.errors import InputError
+from hytas.files import atomic_write
+
+EACH, MOST_CLASSES, MOST_ERRORS = 4, 30, 24
+"""Images shown of a class, classes that are shown, and errors."""
+MOST_SIDE = 64
+"""Of a picture, in pixels; larger images are thinned."""
+MOST_BYTES = 64 * 2**20
+NAMED = 200
+"""Letters of a name that are kept, its last ones."""
+
+
+@dataclass(frozen=True, eq=False)
+class Samples:
+    """Test images: first some of each class, then the errors that the model was surest of.
+
+    Attributes:
+        pictures: (n, s, s, 3) uint8.
+        truth, found: (n,) int64, classes from 0.
+        confidence: (n,) float32, of the class that was found.
+        names: (n,) of their files.
+        errors: how many of them, the last ones, are the worst errors.
+    """
+
+    pictures: NDArray[np.uint8]
+    truth: NDArray[np.int64]
+    found: NDArray[np.int64]
+    confidence: NDArray[np.float32]
+    names: NDArray[np.str_]
+    errors: int
+
+    def save(self, path: Path) -> None:
+        """Write a .npz file, whole or not at all."""
+        with atomic_write(path) as temporary, temporary.open("wb") as file:
+            np.savez_compressed(file, **vars(self))
+
+    @classmethod
+    def load(cls, path: Path) -> Self:
+        """Read what `save` wrote.
+
+        Raises:
+            InputError: the file is broken.
+        """
+        with reading("samples", path, "file of a run's images"):
+            with zipfile.ZipFile(path) as archive:
+                size = sum(entry.file_size for entry in archive.infolist())
+            if size > MOST_BYTES:
+                raise InputError(f"holds {size} bytes, at most {MOST_BYTES} are read")
+            with np.load(path, allow_pickle=False) as file:
+                return cls._checked({name: file[name] for name in file.files})
+
+    @classmethod
+    def _checked(cls, held: Mapping[str, Any]) -> Self:
+        """What the arrays of a file say.
+
+        Raises:
+            KeyError, TypeError, ValueError: they are not those of samples.
+        """
+        pictures = held["pictures"]
+        if pictures.ndim != 4 or pictures.shape[3] != 3 or pictures.dtype != np.uint8:
+            raise ValueError("pictures of another kind")
+        kinds = {"truth": "i", "found": "i", "confidence": "f", "names": "U"}
+        for name, kind in kinds.items():
+            if held[name].shape != (len(pictures),) or held[name].dtype.kind != kind:
+                raise ValueError(f"{name} that do not fit the pictures")
+        errors = int(held["errors"])
+        if not 0 <= errors <= len(pictures):
+            raise ValueError("more errors than pictures")
+        return cls(pictures, **{name: held[name] for name in kinds}, errors=errors)
+
+    def shown(self, classes: Sequence[str]) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+        """Return the samples and the errors, each with "src", "name", "truth", "found", "sure".
+
+        Raises:
+            IndexError: a class has no name.
+        """
+        rows = [
+            {
+                "src": _png(picture),
+                "name": str(name),
+                "truth": classes[truth],
+                "found": classes[found],
+                "right": bool(truth == found),
+                "sure": float(sure),
+            }
+            for picture, truth, found, sure, name in zip(
+                self.pictures, self.truth, self.found, self.confidence, self.names, strict=True
+            )
+        ]
+        split = len(rows) - self.errors
+        return rows[:split], rows[split:]
+
+
+def choose_samples(
+    read: Callable[[NDArray[np.int64]], NDArray[Any]],
+    truth: NDArray[np.int64],
+    probabilities: NDArray[np.float32],
+    names: Sequence[str],
+) -> Samples:
+    """Return what a report shows of test images.
+
+    Args:
+        read: numbers of images (n,) -> their raw values (n, side, side, channels).
+        truth: (N,) class indices from 0.
+        probabilities: (N, C) of the model.
+        names: of their files.
+    """
+    found, sure = probabilities.argmax(axis=1), probabilities.max(axis=1)
+    some = [np.flatnonzero(truth == label)[:EACH] for label in np.unique(truth)[:MOST_CLASSES]]
+    wrong = np.flatnonzero(found != truth)
+    worst = wrong[np.argsort(-sure[wrong], kind="stable")][:MOST_ERRORS]
+    chosen = np.concatenate([*some, worst]).astype(np.int64)
+    return Samples(
+        as_pictures(read(chosen)),
+        truth[chosen].astype(np.int64),
+        found[chosen].astype(np.int64),
+        sure[chosen].astype(np.float32),
+        np.array([names[number][-NAMED:] for number in chosen], np.str_),
+        len(worst),
+    )
+
+
+def as_pictures(images: NDArray[Any]) -> NDArray[np.uint8]:
+    """Return images (n, side, side, channels) as RGB (n, s, s, 3): their first three channels.
+
+    One or two channels become grey. Values of other types than bytes, and bytes that use a quarter
+    of the range only, are stretched between the 2nd and the 98th percentile of all.
+    """
+    step = -(-images.shape[1] // MOST_SIDE)
+    thinned = images[:, ::step, ::step]
+    colours = thinned[..., :3] if images.shape[3] >= 3 else np.repeat(thinned[..., :1], 3, axis=3)
+    if colours.dtype == np.uint8 and colours.max() >= 64:
+        return np.asarray(colours, np.uint8)
+    low, high = (np.percentile(colours.astype(np.float64), at) for at in (2, 98))
+    scaled = (colours.astype(np.float64) - low) / max(high - low, 1e-12)
+    return np.asarray(np.rint(255 * scaled.clip(0, 1)), np.uint8)
+
+
+def _png(picture: NDArray[np.uint8]) -> str:
+    from PIL import Image
+
+    file = io.BytesIO()
+    Image.fromarray(picture).save(file, "png")
+    return f"data:image/png;base64,{base64.b64encode(file.getvalue()).decode()}"

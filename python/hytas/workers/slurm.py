@@ -57,7 +57,7 @@ class SlurmWorkers(Workers):
             raise InputError(INSTALL) from None
         given = parse_settings(settings)
         self.folder = Path(given.pop("folder", ".hytas-jobs")).resolve()
-        self.count = int(given.pop("jobs", MOST_AT_ONCE))
+        self._count = int(given.pop("jobs", MOST_AT_ONCE))
         cluster = given.pop("cluster", "slurm")
         self.name = f"Slurm ({cluster})"
         try:

@@ -45,7 +45,8 @@ def train_side_by_side(run: Run, further: Sequence[Run]) -> None:
         if pool.elsewhere:
             learnt, watched = learnt.in_memory(), watched.in_memory()
         pixels = pool.share((learnt, watched))
-        run.report.line(f"final training with {len(missing)} further seeds, by {pool.name}")
+        seeds = ", ".join(str(inner.context.config.seed) for inner in missing)
+        run.report.line(f"final training with seeds {seeds} side by side: {pool.name}")
         jobs = (
             (
                 pixels,

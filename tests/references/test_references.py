@@ -134,6 +134,28 @@ def test_seeds_change_the_split_and_all_methods_share_it(scene: Scene) -> None:
     json.dumps(found, allow_nan=False)
 
 
+def test_fits_are_the_same_on_any_workers(scene: Scene) -> None:
+    told: list[str] = []
+    found = [
+        run_references(
+            scene,
+            SETTINGS,
+            ["svm", "rf"],
+            [0],
+            Results(None, {}),
+            workers=workers,
+            line=told.append,
+        )
+        for workers in (None, "2")
+    ]
+    for one in found:
+        for method in one["methods"].values():
+            for fit in (method, *method["runs"]):
+                del fit["seconds"]
+    assert found[0] == found[1]
+    assert [line.partition(":")[0] for line in told[-2:]] == ["svm, seed 0", "rf, seed 0"]
+
+
 def test_smoothed_maps_are_reported_beside_raw_ones(scene: Scene) -> None:
     run = run_references(scene, SETTINGS, ["svm", "rf"], [0], Results(None, {}))["methods"]
     task, split = task_of(scene), SETTINGS.make_split(scene, 0)

@@ -2,6 +2,7 @@
 
 import csv
 import json
+import shutil
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -275,6 +276,26 @@ def test_seeds_report_the_spread_and_the_first_ships(scene: Scene, tmp_path: Pat
     fewer = run_pipeline(TRAINED, scene, tmp_path / "run", device="cpu")
     assert fewer.metrics is not None
     assert "seeds" not in fewer.metrics
+
+
+def test_further_seeds_train_the_same_on_any_workers(scene: Scene, tmp_path: Path) -> None:
+    run_pipeline(TRAINED, scene, tmp_path / "1", device="cpu", references=False)
+    shutil.copytree(tmp_path / "1", tmp_path / "2")
+    report, weights = Lines(), []
+    for workers in ("1", "2"):
+        run = tmp_path / workers
+        run_pipeline(
+            replace(TRAINED, seeds=2),
+            scene,
+            run,
+            device="cpu",
+            report=report,
+            references=False,
+            workers=workers,
+        )
+        weights.append((run / "seed-1" / "weights.safetensors").read_bytes())
+    assert weights[0] == weights[1]
+    assert "final training with seeds 1 side by side: processes of this machine" in report.told
 
 
 def test_a_further_seed_that_diverges_costs_nothing_of_the_first(

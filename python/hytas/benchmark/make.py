@@ -19,7 +19,7 @@ from hytas.run.config import RunConfig
 from hytas.run.context import Run, RunContext, open_run
 from hytas.run.folder import read_json, write_json
 from hytas.run.progress import SILENT, Report
-from hytas.search import Evaluation, EvaluationStore, Scorer
+from hytas.search import Evaluation, EvaluationStore, Scorer, score_parts
 from hytas.workers import Named
 
 CARD = "benchmark.json"
@@ -134,23 +134,21 @@ def _score_rest(
     scorer: Scorer,
     done: int,
 ) -> None:
-    size = getattr(scorer, "chunk", CHUNK)
-    for start in range(done, len(drawn), size):
-        chunk = drawn[start : start + size]
-        results = scorer.score(chunk)
+    for results in score_parts(scorer, drawn[done:], CHUNK):
         store.add(
             Evaluation(
-                start + place,
+                number,
                 0,
-                architecture,
-                run.context.space.cost(architecture),
+                drawn[number],
+                run.context.space.cost(drawn[number]),
                 dict(result["scores"]),
                 dict(result["reasons"]),
                 float(result["seconds"]),
             )
-            for place, (architecture, result) in enumerate(zip(chunk, results, strict=True))
+            for number, result in enumerate(results, start=done)
         )
-        run.report.line(f"scored {start + len(chunk)} of {len(drawn)} networks")
+        done += len(results)
+        run.report.line(f"scored {done} of {len(drawn)} networks")
 
 
 def _train(

@@ -9,12 +9,13 @@ class Console(Live):
     """A `Report` that writes to standard error."""
 
     def search(self, progress: SearchProgress) -> None:
-        """Show generation, candidates scored, best score, rate and time left."""
+        """Show generation, candidates scored, best score, rate, workers and time left."""
+        by = f" by {progress.workers} workers" if progress.workers > 1 else ""
         self.show(
             "search",
             f"search: generation {progress.generation}, "
             f"candidates {progress.evaluated}/{progress.evaluations}, "
-            f"best score {progress.best:.6g}, {progress.rate:.1f}/s, "
+            f"best score {progress.best:.6g}, {progress.rate:.1f}/s{by}, "
             f"{duration(progress.remaining)} left",
             progress.evaluated >= progress.evaluations,
         )

@@ -39,6 +39,7 @@ from hytas.files import check_folder
 @options.preparation_options
 @options.seed_option
 @options.device_option
+@options.workers_option
 @options.json_option
 def references(
     methods: str,
@@ -47,6 +48,7 @@ def references(
     out: Path | None,
     seed: int,
     device: str,
+    workers: str | None,
     as_json: bool,
     **settings: Any,
 ) -> None:
@@ -95,6 +97,7 @@ def references(
             device=used,
             progress=_shower(console),
             line=console.line,
+            workers=workers,
         )
     finally:
         console.close()

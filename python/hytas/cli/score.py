@@ -154,14 +154,13 @@ def _score_rest(
 ) -> None:
     """Score the architectures that the table lacks."""
     from hytas.proxies import spread_over
+    from hytas.search import score_parts
 
     started, first = time.monotonic(), table.done
     if first:
         click.echo(f"resuming: {first} of {len(architectures)} are scored already", err=True)
     with spread_over(evaluator, workers) as scorer:
-        chunk = getattr(scorer, "chunk", CHUNK)
-        for start in range(first, len(architectures), chunk):
-            part = architectures[start : start + chunk]
-            table.append(part, scorer.score(part))
+        for results in score_parts(scorer, architectures[first:], CHUNK):
+            table.append(architectures[table.done : table.done + len(results)], results)
             rate = (table.done - first) / max(time.monotonic() - started, 1e-9)
             click.echo(f"{table.done}/{len(architectures)}, {rate:.1f}/s", err=True)

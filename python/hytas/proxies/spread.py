@@ -3,6 +3,7 @@
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from itertools import islice
 from typing import Any
 
 from hytas.proxies.evaluator import Evaluator
@@ -30,28 +31,37 @@ class SpreadEvaluator:
         self.names = evaluator.names
         self._workers = workers
         self._shared = workers.share(evaluator)
-        self._seconds: float | None = None  # of one architecture
+        self._wanted = LEAST_BATCH
 
     @property
-    def chunk(self) -> int:
-        """Architectures that keep all workers busy."""
-        return self._workers.count * LEAST_BATCH
+    def workers(self) -> int:
+        """Tasks that run at once."""
+        return self._workers.count
 
     def score(self, architectures: Sequence[Mapping[str, Any]]) -> list[Scores]:
         """Score every architecture; the answer is in their order, and none is missing."""
-        size = self._batch(len(architectures))
-        batches = [architectures[at : at + size] for at in range(0, len(architectures), size)]
-        jobs = ((self._shared, list(batch)) for batch in batches)
-        found = list(_joined(self._workers.run(score_batch, jobs, len(batches))))
-        if found:
-            self._seconds = sum(item["seconds"] for item in found) / len(found)
-        return found
+        return [scores for part in self.parts(architectures) for scores in part]
 
-    def _batch(self, count: int) -> int:
-        wanted = LEAST_BATCH
-        if self._seconds:
-            wanted = round(min(max(SECONDS / self._seconds, LEAST_BATCH), MOST_BATCH))
-        return max(1, min(wanted, math.ceil(count / self._workers.count)))
+    def parts(self, architectures: Sequence[Mapping[str, Any]]) -> Iterator[list[Scores]]:
+        """Score every architecture; yield what each task gives, in their order."""
+        jobs = ((self._shared, batch) for batch in self._batches(architectures))
+        for part in self._workers.run(score_batch, jobs, len(architectures)):
+            seconds = sum(item["seconds"] for item in part) / len(part)
+            fit = SECONDS / seconds if seconds else MOST_BATCH
+            self._wanted = round(min(max(fit, LEAST_BATCH), MOST_BATCH))
+            yield part
+
+    def _batches(
+        self, architectures: Sequence[Mapping[str, Any]]
+    ) -> Iterator[list[Mapping[str, Any]]]:
+        """Yield batches of about the wanted size, as many as give all workers the same work."""
+        rest, left = iter(architectures), len(architectures)
+        while left > 0:
+            each = self.workers
+            rounds = math.ceil(left / (self._wanted * each))
+            size = math.ceil(left / (rounds * each))
+            left -= size * each
+            yield from filter(None, (list(islice(rest, size)) for _ in range(each)))
 
 
 @contextmanager
@@ -79,8 +89,3 @@ def spread_over(
 def score_batch(shared: Shared[Evaluator], batch: Sequence[Mapping[str, Any]]) -> list[Scores]:
     """Score a batch in a worker."""
     return shared.get().score(batch)
-
-
-def _joined(parts: Iterator[list[Scores]]) -> Iterator[Scores]:
-    for part in parts:
-        yield from part

@@ -1,8 +1,10 @@
 """Fit every method to the split of every seed."""
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field, fields, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -14,6 +16,7 @@ from hytas.references.by_scene import figures_by_scene
 from hytas.references.results import Results
 from hytas.references.table import METHODS
 from hytas.references.task import Fit, Progress, Task
+from hytas.workers import Named, Shared, open_workers
 
 
 @takes_split_options
@@ -57,6 +60,7 @@ def run_references(
     device: str = "cpu",
     progress: Callable[[str, int, str, int, int], None] = lambda *_: None,
     line: Callable[[str], None] = lambda _: None,
+    workers: Named = None,
 ) -> dict[str, Any]:
     """Do the fits that `results` lacks, and summarise all.
 
@@ -64,8 +68,10 @@ def run_references(
     pixels. These include the validation pixels, because no method needs validation.
 
     Args:
-        progress: called with method, seed, work, done, total.
+        progress: called with method, seed, work, done, total; not if others work.
         line: called with each fact for the user.
+        workers: where to fit side by side (`hytas.workers.open_workers`), one thread a fit; None
+            fits one after another in this process.
 
     Returns:
         "scene", "seeds", "splits" (one for each seed), and "methods": for each its title, the
@@ -81,13 +87,14 @@ def run_references(
     for seed in seeds:
         for text in (splits[seed].describe(), *splits[seed].notes):
             line(f"seed {seed}: {text}")
+    every = [(method, splits[seed]) for method in methods for seed in seeds]
+    missing = [(method, split) for method, split in every if not results.get(method, split.seed)]
+    for run in _fits(scene, settings, missing, device, progress, workers):
+        results.add(run)
+        _tell(run, line)
     found = {}
     for method in methods:
-        runs = [
-            results.get(method, seed)
-            or _run(scene, settings, method, splits[seed], results, device, progress, line)
-            for seed in seeds
-        ]
+        runs = [held for seed in seeds if (held := results.get(method, seed))]
         found[method] = {
             "title": METHODS[method].title,
             **summarise([run["test"] for run in runs]),
@@ -109,42 +116,66 @@ def _summary_of_smoothed(runs: Sequence[dict[str, Any]]) -> dict[str, Any] | Non
     return None if None in reports else summarise([one for one in reports if one is not None])
 
 
-def _run(
+def _fits(
+    scene: Scene,
+    settings: ReferenceSettings,
+    wanted: Sequence[tuple[str, Split]],
+    device: str,
+    progress: Callable[[str, int, str, int, int], None],
+    workers: Named,
+) -> Iterator[dict[str, Any]]:
+    """Yield the entry of each method and split, in their order."""
+    if workers is None:
+        for method, split in wanted:
+            advance = partial(progress, method, split.seed)
+            yield _fit_and_test(scene, settings, method, split, device, advance)
+        return
+    with open_workers(workers, on_cpu=device == "cpu", sent_bytes=scene.cube.nbytes) as pool:
+        shared = pool.share(scene)
+        jobs = ((shared, settings, method, split, device) for method, split in wanted)
+        yield from pool.run(_fit_apart, jobs, len(wanted))
+
+
+def _fit_apart(
+    shared: Shared[Scene], settings: ReferenceSettings, method: str, split: Split, device: str
+) -> dict[str, Any]:
+    from hytas.machine import one_thread  # torch
+
+    with one_thread() if device == "cpu" else nullcontext():
+        return _fit_and_test(shared.get(), settings, method, split, device, lambda *_: None)
+
+
+def _fit_and_test(
     scene: Scene,
     settings: ReferenceSettings,
     method: str,
     split: Split,
-    results: Results,
     device: str,
-    progress: Callable[[str, int, str, int, int], None],
-    line: Callable[[str], None],
+    progress: Progress,
 ) -> dict[str, Any]:
-    def advance(work: str, done: int, total: int) -> None:
-        progress(method, split.seed, work, done, total)
-
     started = time.perf_counter()
     split = replace(split, test=split.reported)
-    fit = fit_method(scene, split, settings, method, device=device, progress=advance)
+    fit = fit_method(scene, split, settings, method, device=device, progress=progress)
     seconds = time.perf_counter() - started
     figures = figures_of_test(scene, split, fit)
-    run = {
+    return {
         "method": method,
         "seed": split.seed,
         **figures,
         "seconds": round(seconds, 3),
         "details": dict(fit.details),
     }
-    results.add(run)
-    test = figures["test"]
-    for each in figures.get("scenes", ()):
+
+
+def _tell(run: Mapping[str, Any], line: Callable[[str], None]) -> None:
+    name, test = f"{run['method']}, seed {run['seed']}", run["test"]
+    for each in run.get("scenes", ()):
         if each["test"]:
-            line(f"{method}, seed {split.seed}, scene {each['name']}: OA {each['test']['OA']:.4f}")
+            line(f"{name}, scene {each['name']}: OA {each['test']['OA']:.4f}")
     line(
-        f"{method}, seed {split.seed}: OA {test['OA']:.4f}  AA {test['AA']:.4f}  "
-        f"kappa {test['kappa']:.4f}, with a smoothed map OA {figures['smoothed']['OA']:.4f}  "
-        f"({seconds:.1f} s)"
+        f"{name}: OA {test['OA']:.4f}  AA {test['AA']:.4f}  kappa {test['kappa']:.4f}, with a "
+        f"smoothed map OA {run['smoothed']['OA']:.4f}  ({run['seconds']:.1f} s)"
     )
-    return run
 
 
 def fit_method(

@@ -1,6 +1,13 @@
 """The search: ask the engine for candidates, score them with proxies, and keep all of them."""
 
-from hytas.search.driver import Scorer, SearchProgress, SearchResult, SearchSettings, search
+from hytas.search.driver import (
+    Scorer,
+    SearchProgress,
+    SearchResult,
+    SearchSettings,
+    score_parts,
+    search,
+)
 from hytas.search.store import (
     Evaluation,
     EvaluationStore,
@@ -17,5 +24,6 @@ __all__ = [
     "SearchResult",
     "SearchSettings",
     "Training",
+    "score_parts",
     "search",
 ]

@@ -2,7 +2,7 @@
 
 import math
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -18,11 +18,35 @@ ENOUGH_FAILED = 20
 """A search stops if this many candidates have no score, counted from the first one."""
 
 
-class Scorer(Protocol):
-    """An object that scores architectures, such as `hytas.proxies.Evaluator`."""
+Result = Mapping[str, Any]
 
-    def score(self, architectures: Sequence[Architecture]) -> Sequence[Mapping[str, Any]]:
+
+class Scorer(Protocol):
+    """An object that scores architectures, such as `hytas.proxies.Evaluator`.
+
+    It may also have `parts`, which yields results as they come, and `workers`, how many score at
+    once.
+    """
+
+    def score(self, architectures: Sequence[Architecture]) -> Sequence[Result]:
         """Return a mapping with `scores`, `reasons` and `seconds` for each architecture."""
+
+
+def score_parts(
+    scorer: Scorer, architectures: Sequence[Architecture], size: int
+) -> Iterator[Sequence[Result]]:
+    """Yield the results of architectures in their order, a part at a time.
+
+    Args:
+        scorer: scores them; one with workers decides itself how long its parts are.
+        architectures: to score.
+        size: of a part.
+    """
+    if hasattr(scorer, "parts"):
+        yield from scorer.parts(architectures)
+        return
+    for start in range(0, len(architectures), size):
+        yield scorer.score(architectures[start : start + size])
 
 
 @dataclass(frozen=True)
@@ -62,7 +86,8 @@ class SearchSettings:
 class SearchProgress:
     """The progress of a search, after each chunk of candidates.
 
-    `rate` is the number of candidates per second in this process, and `remaining` is in seconds.
+    `rate` is the number of candidates per second in this process, `remaining` is in seconds, and
+    `workers` is how many score at once.
     """
 
     generation: int
@@ -71,6 +96,7 @@ class SearchProgress:
     best: float
     rate: float
     remaining: float
+    workers: int = 1
 
 
 @dataclass(frozen=True)
@@ -134,12 +160,10 @@ def search(
         generation = evolution.generation
         asked = list(zip(ids.tolist(), feasible.space.unpack(genomes), strict=True))
         missing = [pair for pair in asked if pair[0] not in done]
-        for start in range(0, len(missing), settings.chunk):
-            chunk = missing[start : start + settings.chunk]
-            fresh = _score(feasible, scorer, generation, chunk)
+        for fresh in _scored(feasible, scorer, generation, missing, settings.chunk):
             store.add(fresh)
             done.update((item.id, item) for item in fresh)
-            progress(clock.progress(generation, done, fitness))
+            progress(clock.progress(generation, done, fitness, getattr(scorer, "workers", 1)))
         if not exhausted:
             values = dict(zip(done, fitness(list(done.values())), strict=True))
             if len(values) >= ENOUGH_FAILED and all(math.isnan(v) for v in values.values()):
@@ -187,25 +211,27 @@ def _resume(feasible: Feasible, settings: SearchSettings, store: EvaluationStore
     )
 
 
-def _score(
+def _scored(
     feasible: Feasible,
     scorer: Scorer,
     generation: int,
-    chunk: Sequence[tuple[int, Architecture]],
-) -> list[Evaluation]:
-    architectures = [architecture for _, architecture in chunk]
-    return [
-        Evaluation(
-            number,
-            generation,
-            architecture,
-            feasible.space.cost(architecture),
-            {name: _score_of(value) for name, value in result["scores"].items()},
-            dict(result["reasons"]),
-            float(result["seconds"]),
-        )
-        for (number, architecture), result in zip(chunk, scorer.score(architectures), strict=True)
-    ]
+    asked: Sequence[tuple[int, Architecture]],
+    chunk: int,
+) -> Iterator[list[Evaluation]]:
+    rest = iter(asked)
+    for results in score_parts(scorer, [architecture for _, architecture in asked], chunk):
+        yield [
+            Evaluation(
+                number,
+                generation,
+                architecture,
+                feasible.space.cost(architecture),
+                {name: _score_of(value) for name, value in result["scores"].items()},
+                dict(result["reasons"]),
+                float(result["seconds"]),
+            )
+            for result, (number, architecture) in zip(results, rest, strict=False)
+        ]
 
 
 def _score_of(value: float) -> float:
@@ -244,7 +270,7 @@ class _Clock:
         self.started = time.monotonic()
 
     def progress(
-        self, generation: int, done: Mapping[int, Evaluation], fitness: Fitness
+        self, generation: int, done: Mapping[int, Evaluation], fitness: Fitness, workers: int
     ) -> SearchProgress:
         total = self.settings.evaluations
         elapsed = max(time.monotonic() - self.started, 1e-9)
@@ -257,4 +283,5 @@ class _Clock:
             max(values, default=math.nan),
             rate,
             max(0, total - len(done)) / rate,
+            workers,
         )

@@ -47,7 +47,7 @@ def augmented_accuracy(
         brightness=STRENGTH * recipe.brightness,
     )
     generator = torch.Generator().manual_seed(seed)
-    dark = None if pixels.dark is None else torch.from_numpy(pixels.dark).to(device)
+    dark = None if pixels.dark is None else torch.tensor(pixels.dark, device=device)
     hits = 0
     with arithmetic("float32", device):
         for chosen in pixels.positions():

@@ -165,7 +165,7 @@ class _Course:
     @cached_property
     def dark(self) -> Tensor | None:
         dark = self.training.dark
-        return None if dark is None else torch.from_numpy(dark).to(self.device)
+        return None if dark is None else torch.tensor(dark, device=self.device)
 
 
 def _train(

@@ -34,7 +34,7 @@ class Processes(Workers):
     name = "processes of this machine"
 
     def __init__(self, count: int) -> None:
-        self.count = count
+        self._count = count
         self._started = False
 
     def close(self) -> None:

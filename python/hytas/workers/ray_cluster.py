@@ -7,12 +7,13 @@ from dataclasses import dataclass
 from typing import Any, Generic, TypeVar, cast
 
 from hytas.errors import InputError, one_line
-from hytas.workers.probe import check_facts, facts_here
+from hytas.workers.probe import Facts, check_facts, facts_here
 from hytas.workers.seam import ExecutorWorkers, Job, Shared, once
 
 T = TypeVar("T")
 RETRIES = 10
 """So often a call is given to another worker if its worker is lost."""
+HERE = "local"  # Ray's name for a cluster that starts on this machine
 INSTALL = "workers ray: Ray is not installed; pip install 'hytas[ray]'"
 
 
@@ -41,28 +42,45 @@ class RayExecutor(Executor):
 
         self._ray = ray
         self._task = ray.remote(num_cpus=1, num_gpus=gpus, max_retries=RETRIES)(_call)
-        self._references: dict[Future[Any], Any] = {}
+        self._facts = facts_here()
+        self._waiting: set[Future[Any]] = set()
 
     def submit(self, fn: Callable[..., T], /, *args: Any, **kwargs: Any) -> Future[T]:
-        """Hand a call to the cluster."""
-        reference = self._task.remote(fn, args, kwargs)
-        future: Future[T] = reference.future()
-        self._references[future] = reference
-        future.add_done_callback(lambda done: self._references.pop(done, None))
+        """Hand a call to the cluster; if its future is cancelled, it ends, even if it runs."""
+        reference = self._task.options(name=fn.__name__).remote(self._facts, fn, args, kwargs)
+        future: Future[T] = Future()
+
+        def settle(done: Future[T]) -> None:
+            self._waiting.discard(future)
+            if not future.set_running_or_notify_cancel():
+                return
+            if error := done.exception():
+                future.set_exception(error)
+            else:
+                future.set_result(done.result())
+
+        def take_back(ended: Future[T]) -> None:
+            if ended.cancelled():
+                self._ray.cancel(reference, force=True)
+
+        self._waiting.add(future)
+        future.add_done_callback(take_back)
+        reference.future().add_done_callback(settle)
         return future
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
-        """Take back what waits, or what is under way too."""
+        """Take back what waits and what is under way."""
         if cancel_futures:
-            for reference in list(self._references.values()):
-                self._ray.cancel(reference, force=True)
+            for future in list(self._waiting):
+                future.cancel()
 
 
 class RayWorkers(ExecutorWorkers):
     """Runs calls on a Ray cluster. Ray gives a call that was lost to another worker.
 
     Args:
-        address: `ray://host:port` or `host:port`; None takes `RAY_ADDRESS`, or starts Ray here.
+        address: `ray://host:port`, `host:port` or "auto"; None takes `RAY_ADDRESS`, or starts Ray
+            on this machine.
         gpus: GPUs that each call needs.
 
     Raises:
@@ -76,21 +94,24 @@ class RayWorkers(ExecutorWorkers):
         except ImportError:
             raise InputError(INSTALL) from None
         self._ray, self._own = ray, not ray.is_initialized()
+        address = address or os.environ.get("RAY_ADDRESS") or HERE
         if self._own:
             _connect(ray, address)
+        self._unit, self._each = ("GPU", gpus) if gpus else ("CPU", 1)
         try:
-            nodes = [node for node in ray.nodes() if node["Alive"]]
-            unit = "GPU" if gpus else "CPU"
-            count = int(sum(node["Resources"].get(unit, 0) for node in nodes)) // max(1, gpus)
-            if not count:
-                raise InputError(f"workers ray: the cluster has no {unit} to work on")
-            check_facts(_probe(ray, nodes), "ray")
+            if not self._capacity():
+                raise InputError(f"workers ray: the cluster has no {self._unit} to work on")
+            _check_nodes(ray)
         except BaseException:
             self._leave()
             raise
-        hosts = {node["NodeManagerHostname"] for node in nodes}
-        here = hosts == {facts_here()["host"]}
-        super().__init__(RayExecutor(gpus), count, f"Ray ({len(nodes)} nodes)", here)
+        # Machines that join later may not see the files of this one.
+        super().__init__(RayExecutor(gpus), 1, "Ray", self._own and address == HERE)
+
+    @property
+    def count(self) -> int:
+        """Calls that run at once; it changes as machines come and go."""
+        return max(1, self._capacity())
 
     def close(self) -> None:
         """Take back what waits, and leave the cluster."""
@@ -105,56 +126,66 @@ class RayWorkers(ExecutorWorkers):
         """Call `work` with each of the jobs.
 
         Raises:
-            OSError: a call lost its worker more often than it is given to another one.
+            OSError: a call lost its worker more often than it is given to another one, or the
+                cluster is gone.
         """
-        lost = (
-            self._ray.exceptions.WorkerCrashedError,
-            self._ray.exceptions.NodeDiedError,
-            self._ray.exceptions.OutOfMemoryError,
-            self._ray.exceptions.RaySystemError,
-        )
         try:
             yield from super().run(work, jobs, count)
-        except lost as error:
-            raise OSError(
-                f"workers ray: a call lost its worker {RETRIES + 1} times: {one_line(error)}"
-            ) from None
         except self._ray.exceptions.RayTaskError as error:
             cause = error.cause
             raise (cause if isinstance(cause, Exception) else error) from None
+        except self._ray.exceptions.RayError as error:
+            raise OSError(
+                f"workers ray: the cluster, or the worker of a call for the {RETRIES + 1}th time, "
+                f"was lost; the same command goes on from here: {one_line(error)}"
+            ) from None
+
+    def _capacity(self) -> int:
+        return int(self._ray.cluster_resources().get(self._unit, 0)) // self._each
 
     def _leave(self) -> None:
         if self._own:
             self._ray.shutdown()
 
 
-def _connect(ray: Any, address: str | None) -> None:
-    named = address or os.environ.get("RAY_ADDRESS")
+def _connect(ray: Any, address: str) -> None:
     try:
         ray.init(
             address=address,
-            include_dashboard=None if named else False,
+            include_dashboard=False if address == HERE else None,
             logging_level="error",
             log_to_driver=True,
             configure_logging=False,
         )
-    except (ConnectionError, OSError, RuntimeError, ValueError) as error:
+    except Exception as error:  # where a machine is too busy for Ray to start, of no other class
         raise InputError(
-            f"workers ray: no cluster answers at {named or 'this machine'}: {one_line(error)}"
+            f"workers ray: no cluster answers at {address}: {one_line(error)}"
         ) from None
 
 
-def _probe(ray: Any, nodes: Iterable[Any]) -> list[dict[str, str]]:
-    """Ask each node for its versions."""
+def _check_nodes(ray: Any) -> None:
+    """Refuse a cluster with a machine of another version, before work is given to it.
+
+    A machine that joins later is refused by the first call that it gets.
+    """
     from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
     asked = ray.remote(num_cpus=0, max_retries=RETRIES)(facts_here)
-    there = [NodeAffinitySchedulingStrategy(node["NodeID"], soft=False) for node in nodes]
-    found: list[dict[str, str]] = ray.get(
-        [asked.options(scheduling_strategy=place).remote() for place in there]
-    )
-    return found
+    # Soft, because a machine may leave before it answers.
+    there = [
+        NodeAffinitySchedulingStrategy(node["NodeID"], soft=True)
+        for node in ray.nodes()
+        if node["Alive"]
+    ]
+    try:
+        found = ray.get([asked.options(scheduling_strategy=place).remote() for place in there])
+    except ray.exceptions.RayError as error:
+        raise InputError(f"workers ray: a machine cannot run hytas: {one_line(error)}") from None
+    check_facts(found, "ray")
 
 
-def _call(work: Callable[..., T], args: tuple[Any, ...], kwargs: dict[str, Any]) -> T:
+def _call(
+    driver: Facts, work: Callable[..., T], args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> T:
+    check_facts([facts_here()], "ray", driver)
     return work(*args, **kwargs)

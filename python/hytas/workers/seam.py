@@ -2,9 +2,9 @@
 
 import os
 from abc import ABC, abstractmethod
-from collections import OrderedDict
+from collections import OrderedDict, deque
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import Executor
+from concurrent.futures import Executor, Future
 from dataclasses import dataclass, field
 from itertools import islice
 from types import TracebackType
@@ -67,13 +67,12 @@ class Workers(ABC):
 
     Attributes:
         name: for messages.
-        count: calls that run at once, about.
         sees_files: whether workers read and write the files of this machine.
         elsewhere: whether calls leave this process.
     """
 
     name: str
-    count: int
+    _count: int = 1
     sees_files: bool = True
     elsewhere: bool = True
 
@@ -87,6 +86,11 @@ class Workers(ABC):
         trace: TracebackType | None,
     ) -> None:
         self.close()
+
+    @property
+    def count(self) -> int:
+        """Calls that run at once, about; the machines of a cluster come and go."""
+        return self._count
 
     def close(self) -> None:  # noqa: B027 # some have nothing to end
         """End what was started."""
@@ -113,7 +117,7 @@ class Workers(ABC):
 class OneByOne(Workers):
     """Runs calls in this process, one after another."""
 
-    name, count, elsewhere = "this process", 1, False
+    name, elsewhere = "this process", False
 
     def run(self, work: Callable[..., T], jobs: Iterable[Job], count: int) -> Iterator[T]:
         """Call `work` with each of the jobs."""
@@ -139,16 +143,22 @@ class ExecutorWorkers(Workers):
         sees_files: bool = True,
     ) -> None:
         self.executor, self.name, self.sees_files = executor, name, sees_files
-        self.count = count or os.cpu_count() or 1
+        self._count = count or os.cpu_count() or 1
 
     def run(self, work: Callable[..., T], jobs: Iterable[Job], count: int) -> Iterator[T]:
         """Call `work` with each of the jobs; twice `count` of them are under way or wait."""
-        rest = iter(jobs)
-        ahead = [self.executor.submit(work, *job) for job in islice(rest, 2 * self.count)]
+        rest, ahead = iter(jobs), deque[Future[T]]()
+
+        def submit() -> None:
+            """Fill up, also where workers came since."""
+            for job in islice(rest, max(0, 2 * self.count - len(ahead))):
+                ahead.append(self.executor.submit(work, *job))
+
+        submit()
         try:
             while ahead:
-                result = ahead.pop(0).result()
-                ahead.extend(self.executor.submit(work, *job) for job in islice(rest, 1))
+                result = ahead.popleft().result()
+                submit()
                 yield result
         finally:
             for future in ahead:

@@ -7,7 +7,7 @@ from typing import Any, Generic, TypeVar, cast
 from uuid import uuid4
 
 from hytas.errors import InputError, one_line
-from hytas.workers.probe import check_facts, facts_here
+from hytas.workers.probe import Facts, check_facts, facts_here
 from hytas.workers.seam import Job, Shared, Workers, once
 
 T = TypeVar("T")
@@ -46,8 +46,7 @@ class SlurmWorkers(Workers):
             which "local" starts processes here and "debug" calls in this process.
 
     Raises:
-        InputError: submitit is not installed, a setting is unknown, Slurm is not there, or its
-            machines have other versions.
+        InputError: submitit is not installed, a setting is unknown, or Slurm is not there.
     """
 
     def __init__(self, settings: str) -> None:
@@ -57,7 +56,7 @@ class SlurmWorkers(Workers):
             raise InputError(INSTALL) from None
         given = parse_settings(settings)
         self.folder = Path(given.pop("folder", ".hytas-jobs")).resolve()
-        self.count = int(given.pop("jobs", MOST_AT_ONCE))
+        self._count = int(given.pop("jobs", MOST_AT_ONCE))
         cluster = given.pop("cluster", "slurm")
         self.name = f"Slurm ({cluster})"
         try:
@@ -68,7 +67,6 @@ class SlurmWorkers(Workers):
         slurm = {"slurm_array_parallelism": self.count} if cluster == "slurm" else {}
         self._executor.update_parameters(**own, **slurm)
         self._jobs: list[Any] = []
-        check_facts(self.run(facts_here, [()], 1), "slurm")
 
     def close(self) -> None:
         """Cancel jobs that are not done."""
@@ -86,11 +84,17 @@ class SlurmWorkers(Workers):
         return InFile(path)
 
     def run(self, work: Callable[..., T], jobs: Iterable[Job], count: int) -> Iterator[T]:
-        """Submit all jobs as one array, and yield their results."""
+        """Submit all jobs as one array, and yield their results.
+
+        Raises:
+            InputError: a machine of Slurm has other versions.
+            OSError: a job was lost.
+        """
         from submitit.core.utils import UncompletedJobError
 
+        driver = facts_here()
         with self._executor.batch():
-            submitted = [self._executor.submit(_outcome, work, job) for job in jobs]
+            submitted = [self._executor.submit(_outcome, driver, work, job) for job in jobs]
         self._jobs = submitted
         for job in submitted:
             try:
@@ -104,9 +108,10 @@ class SlurmWorkers(Workers):
             yield value
 
 
-def _outcome(work: Callable[..., T], job: Job) -> tuple[T | None, Exception | None]:
+def _outcome(driver: Facts, work: Callable[..., T], job: Job) -> tuple[T | None, Exception | None]:
     """Call `work`; an error travels back as it is."""
     try:
+        check_facts([facts_here()], "slurm", driver)
         return work(*job), None
     except Exception as error:
         return None, error

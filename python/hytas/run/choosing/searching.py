@@ -1,7 +1,6 @@
 """The stages that choose an architecture: the search by proxies, and the race."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -83,7 +82,7 @@ def search_with(run: Run, inherited: Callable[[Mapping[str, Any]], float] | None
             context.feasible,
             scorer,
             _fitness(context),
-            replace(settings, chunk=getattr(scorer, "chunk", settings.chunk)),
+            settings,
             store,
             progress=report.search,
         )

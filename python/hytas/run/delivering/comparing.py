@@ -4,14 +4,12 @@ Held-out pixels compare them: no network and no reference method was fitted on t
 is judged by here. The test pixels decide nothing; what the methods reach there is only reported.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
-from hytas.data import Split
+from hytas.data import LabelledData, Scene, Split
 from hytas.errors import InputError
 from hytas.models.table import patch_size_of
 from hytas.references import (
@@ -28,6 +26,7 @@ from hytas.run.fitting.calibrating import held_out_answers
 from hytas.run.folder import read_json, write_json
 from hytas.run.prepared import Pixels
 from hytas.run.weights import load_weights
+from hytas.workers import Shared, open_workers
 
 COMPARED = ("svm", "rf")
 MOST_TRAIN = 1500  # an SVM takes at most about half a minute, by the square of the pixels
@@ -48,9 +47,10 @@ def references_stage(run: Run) -> None:
     run.report.line(f"reference methods: SVM and random forest on {what} of the same {_words(run)}")
     try:
         _check_size(run)
-        validation = _validate(run)
-        run.report.line(validation["verdict"])
-        methods = {name: _test(run, name) for name in COMPARED}
+        with _opened(run) as fits:
+            validation = _validate(run, fits)
+            run.report.line(validation["verdict"])
+            methods = _test(run, fits)
         found: dict[str, Any] = {"reason": "", "validation": validation, "methods": methods}
     except InputError as error:  # training pixels of one class
         found = {"reason": str(error), "validation": None, "methods": {}}
@@ -60,7 +60,38 @@ def references_stage(run: Run) -> None:
         write_json(run.folder.metrics, {**read_json(run.folder.metrics), "references": found})
 
 
-def _validate(run: Run) -> dict[str, Any]:
+Fits = Callable[[Sequence[tuple[str, Split]]], Iterator[Fit]]
+"""Names of methods and splits -> what each predicts, in their order."""
+
+
+@contextmanager
+def _opened(run: Run) -> Iterator[Fits]:
+    """Open the workers of the run, if it names some, else this process; yield what fits there."""
+    config, scene = run.context.config, run.context.data.scene
+    settings = ReferenceSettings(
+        split=config.split,
+        patch_size=config.patch_size,
+        band_group=config.band_group,
+        bands=config.bands,
+        scaling=config.scaling,
+    )
+    named = 1 if run.workers is None else run.workers
+    sent = scene.cube.nbytes if isinstance(scene, Scene) else 0
+    with open_workers(named, sent_bytes=sent) as pool:
+        shared = pool.share(scene)
+
+        def fits(wanted: Sequence[tuple[str, Split]]) -> Iterator[Fit]:
+            jobs = ((shared, split, settings, name) for name, split in wanted)
+            return pool.run(_fit, jobs, len(wanted))
+
+        yield fits
+
+
+def _fit(shared: Shared[LabelledData], split: Split, settings: ReferenceSettings, name: str) -> Fit:
+    return fit_method(shared.get(), split, settings, name)
+
+
+def _validate(run: Run, fits: Fits) -> dict[str, Any]:
     """Return the accuracy of the winner and of each method on the same held-out pixels."""
     data, model = run.context.data, load_weights(run.folder.weights)
     answers = held_out_answers(run, model.network)
@@ -72,12 +103,13 @@ def _validate(run: Run) -> dict[str, Any]:
         )
         return {**facts, "verdict": verdict}
     right = {WINNER: 0, **dict.fromkeys(COMPARED, 0)}
-    for learnt, held_out, predicted in answers:
-        truth = data.targets(held_out)
-        right[WINNER] += int((predicted == truth).sum())
-        for name in COMPARED:
-            found = _predict(run, name, learnt, held_out)
-            right[name] += int((found == truth).sum())
+    for _, held_out, predicted in answers:
+        right[WINNER] += int((predicted == data.targets(held_out)).sum())
+    asked = [
+        (name, _fold(run, learnt, held_out)) for learnt, held_out, _ in answers for name in COMPARED
+    ]
+    for (name, fold), fit in zip(asked, fits(asked), strict=True):
+        right[name] += int((fit.predicted == data.targets(fold.test)).sum())
     facts["OA"] = {name: count / pixels for name, count in right.items()}
     facts["below"] = [name for name in COMPARED if right[name] > right[WINNER]]
     side = patch_size_of(model.card.architecture, data.shape) if data.scene.has_map else 1
@@ -112,38 +144,28 @@ def _bounded(run: Run, split: Split, most_test: int) -> Split:
     return bounded_split(run.context.data.scene, split, int(MOST_TRAIN / longer**0.5), most_test)
 
 
-def _predict(run: Run, name: str, learnt: Pixels, held_out: Pixels) -> NDArray[np.int64]:
-    """Return the classes that a method gives held-out pixels, fitted without them."""
+def _fold(run: Run, learnt: Pixels, held_out: Pixels) -> Split:
+    """Return the split that fits a method without held-out pixels, and predicts these."""
     split = run.context.data.split
     fold = replace(split, train=learnt, validation=split.validation[:0], test=held_out)
-    return _fit(run, name, _bounded(run, fold, len(held_out))).predicted
+    return _bounded(run, fold, len(held_out))
 
 
-def _test(run: Run, name: str) -> dict[str, Any]:
-    """Return what a method reaches on the test pixels, fitted on all labelled pixels of the run."""
-    data = run.context.data
-    scene, whole = data.scene, data.split
+def _test(run: Run, fits: Fits) -> dict[str, Any]:
+    """Return what each method reaches on test pixels, fitted on all labelled ones of the run."""
+    scene, whole = run.context.data.scene, run.context.data.split
     split = _bounded(run, replace(whole, test=whole.reported), MOST_TEST)
-    fit = _fit(run, name, split)
+    found = fits([(name, split) for name in COMPARED])
     return {
-        "title": title_of(name, scene),
-        "pixels": len(split.train),
-        "of_pixels": len(whole.learnable),
-        **figures_of_test(scene, split, fit),
-        "details": dict(fit.details),
+        name: {
+            "title": title_of(name, scene),
+            "pixels": len(split.train),
+            "of_pixels": len(whole.learnable),
+            **figures_of_test(scene, split, fit),
+            "details": dict(fit.details),
+        }
+        for name, fit in zip(COMPARED, found, strict=True)
     }
-
-
-def _fit(run: Run, name: str, split: Split) -> Fit:
-    config, scene = run.context.config, run.context.data.scene
-    settings = ReferenceSettings(
-        split=config.split,
-        patch_size=config.patch_size,
-        band_group=config.band_group,
-        bands=config.bands,
-        scaling=config.scaling,
-    )
-    return fit_method(scene, split, settings, name)
 
 
 def _verdict(

@@ -20,6 +20,7 @@ from hytas.run.fitting.calibrating import (
     forget_calibration,
     judge_own_smoothing,
 )
+from hytas.run.fitting.side_by_side import train_side_by_side
 from hytas.run.fitting.smoothing import SmoothingChoice, choose_smoothing, fit_guide
 from hytas.run.folder import read_json, write_json
 from hytas.run.prepared import Pixels
@@ -148,8 +149,10 @@ def seeds_stage(run: Run, train_and_check: Callable[[Run, Run], None]) -> None:
             write_json(folder.metrics, first)
         return
     reports = [first]
-    for seed in wanted[1:]:
-        inner = run.of_seed(seed)
+    further = [run.of_seed(seed) for seed in wanted[1:]]
+    train_side_by_side(run, [inner for inner in further if not inner.folder.weights.exists()])
+    for inner in further:
+        seed = inner.context.config.seed
         if not inner.folder.metrics.exists():
             run.report.line(f"final training with seed {seed}")
         train_and_check(run, inner)

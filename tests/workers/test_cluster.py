@@ -1,0 +1,113 @@
+"""A Ray cluster of several machines, all on this one, that join and leave during the work."""
+
+import os
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hytas._engine import Budget, Feasible, SearchSpace
+from hytas.errors import InputError
+from hytas.proxies import Evaluator, spread_over
+from hytas.search import Evaluation, EvaluationStore, SearchProgress, SearchSettings, search
+from hytas.spaces.shape import InputShape
+from hytas.workers import Workers, open_workers
+
+from tasks import slow_first  # isort: skip
+
+pytest.importorskip("ray", reason="needs Ray: pip install 'hytas[ray]'")
+
+# Ray leaves files and sockets to the garbage collector.
+pytestmark = pytest.mark.filterwarnings(
+    "ignore::ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning"
+)
+
+SHAPE = InputShape(bands=20, classes=3, patch_size=7)
+PATHS = f"{Path(__file__).parent}:{':'.join(sys.path)}"
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[Any]:
+    """A head that works on nothing."""
+    from ray.cluster_utils import Cluster
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PYTHONPATH", PATHS)
+        made = Cluster(initialize_head=True, head_node_args={"num_cpus": 0})
+        yield made
+        made.shutdown()
+
+
+def opened(cluster: Any) -> Any:
+    return open_workers(f"ray:{cluster.address}")
+
+
+def test_a_search_is_the_same_while_machines_join_and_leave(cluster: Any, tmp_path: Path) -> None:
+    feasible = Feasible(
+        SearchSpace.builtin("hytas", SHAPE.variables()), Budget.parse("20K..300K-params")
+    )
+    settings = SearchSettings(population=24, generations=5, seed=3, chunk=8)
+    evaluator = Evaluator("params", SHAPE, workers=1)
+
+    def found(name: str, scorer: Any, progress: Any = lambda _: None) -> list[dict[str, Any]]:
+        with EvaluationStore(tmp_path / name) as store:
+            search(feasible, scorer, fitness, settings, store, progress=progress)
+            return [without_time(item) for item in store.evaluations()]
+
+    machines = [cluster.add_node(num_cpus=1)]
+    counts: list[int] = []
+
+    def change(progress: SearchProgress) -> None:
+        """Two machines join after the first batch, and the first one leaves later."""
+        counts.append(progress.workers)
+        if len(counts) == 1:
+            machines.extend(cluster.add_node(num_cpus=1) for _ in range(2))
+        elif len(counts) == 4:
+            cluster.remove_node(machines.pop(0), allow_graceful=False)
+
+    with opened(cluster) as workers, spread_over(evaluator, workers) as scorer:
+        spread = found("cluster.sqlite", scorer, change)
+        left = workers.count
+    assert spread == found("alone.sqlite", evaluator)
+    assert (counts[0], max(counts), left) == (1, 3, 2)
+    for machine in machines:
+        cluster.remove_node(machine)
+
+
+def fitness(items: Any) -> list[float]:
+    return [-item.scores["params"] for item in items]
+
+
+def without_time(item: Evaluation) -> dict[str, Any]:
+    return {name: value for name, value in vars(item).items() if name != "seconds"}
+
+
+def test_a_machine_of_another_version_is_refused_by_name_also_if_it_joins_later(
+    cluster: Any, tmp_path: Path
+) -> None:
+    card = tmp_path / "hytas-9.9.dist-info" / "METADATA"
+    card.parent.mkdir()
+    card.write_text("Metadata-Version: 2.1\nName: hytas\nVersion: 9.9\n")
+    other = {"PYTHONPATH": f"{tmp_path}{os.pathsep}{PATHS}"}
+    refusal = r"workers ray: \S+ has hytas 9\.9, and the machine of the command has "
+    good = cluster.add_node(num_cpus=1)
+    with opened(cluster) as workers:
+        assert run(workers) == [0, 1]
+        bad = cluster.add_node(num_cpus=1, env_vars=other)
+        cluster.remove_node(good)
+        with pytest.raises(InputError, match=refusal):
+            run(workers)
+    with pytest.raises(InputError, match=refusal), opened(cluster):
+        pass
+    cluster.remove_node(bad)
+
+
+def run(workers: Workers) -> list[int]:
+    return list(workers.run(slow_first, ((n,) for n in range(2)), 2))
+
+
+def test_a_cluster_without_a_processor_is_refused(cluster: Any) -> None:
+    with pytest.raises(InputError, match="workers ray: the cluster has no CPU"), opened(cluster):
+        pass

@@ -12,12 +12,20 @@ from hytas.train.presets import (
     preset_names,
     recipes_of,
 )
+from hytas.train.processes import (
+    ALONE,
+    LostProcessError,
+    Processes,
+    leads,
+    open_processes,
+)
 from hytas.train.recipe import Recipe
 from hytas.train.schedule import Schedule
 from hytas.train.state import Epoch
 from hytas.train.temperature import fit_temperature
 
 __all__ = [
+    "ALONE",
     "PRESETS",
     "USUAL_IMAGE_PRESETS",
     "USUAL_PRESETS",
@@ -25,6 +33,8 @@ __all__ = [
     "Epoch",
     "LabelledPixels",
     "Learner",
+    "LostProcessError",
+    "Processes",
     "Recipe",
     "Schedule",
     "Subnet",
@@ -32,7 +42,9 @@ __all__ = [
     "Weights",
     "augmented_accuracy",
     "fit_temperature",
+    "leads",
     "logits_of",
+    "open_processes",
     "preset_names",
     "recipes_of",
     "train",

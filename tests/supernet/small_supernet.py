@@ -11,7 +11,15 @@ from hytas._engine import Budget, Feasible, SearchSpace, builtin_space_text
 from hytas.models import InputShape
 from hytas.models.blocks import Drop
 from hytas.supernet import Supernet, SupernetLearner, SupernetSettings
-from hytas.train import Epoch, LabelledPixels, Recipe, TrainingResult, train_weights
+from hytas.train import (
+    ALONE,
+    Epoch,
+    LabelledPixels,
+    Processes,
+    Recipe,
+    TrainingResult,
+    train_weights,
+)
 
 SHAPE = InputShape(bands=6, classes=3, patch_size=3)
 RECIPE = Recipe(epochs=4, batch_size=8, whitened=True)
@@ -49,10 +57,15 @@ def trained(
     recipe: Recipe = RECIPE,
     checkpoint: Path | None = None,
     progress: Callable[[Epoch], None] = lambda _: None,
+    processes: Processes = ALONE,
 ) -> tuple[Supernet, TrainingResult]:
     supernet = Supernet.new("hytas-wide", SHAPE, seed=3)
     learner = SupernetLearner(
-        supernet, among, settings or SupernetSettings(), seed=3, drop=Drop(0.1)
+        supernet,
+        among,
+        settings or SupernetSettings(),
+        seed=3,
+        drop=Drop(recipe.drop_path, recipe.dropout),
     )
     result = train_weights(
         learner,
@@ -62,5 +75,6 @@ def trained(
         seed=3,
         checkpoint=checkpoint,
         progress=progress,
+        processes=processes,
     )
     return supernet, result

@@ -74,7 +74,7 @@ def train(
     from hytas.run import RunConfig, train_supernet
     from hytas.run.config import usual_presets
     from hytas.supernet import SupernetSettings
-    from hytas.train import Recipe, read_presets
+    from hytas.train import Recipe, leads, read_presets
 
     usual = Recipe(steps=steps, most_epochs=None, patience=1.0)
     settings["budget"] = ",".join(budgets)
@@ -93,7 +93,8 @@ def train(
     )
     with Console() as console:
         path = train_supernet(config, config.load_scene(), out, device=device, report=console)
-    echo(f"{path}\nnext: hytas supernet export {out} --budget ...")
+    if leads():
+        echo(f"{path}\nnext: hytas supernet export {out} --budget ...")
 
 
 @supernet.command()

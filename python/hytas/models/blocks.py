@@ -6,7 +6,9 @@ the gated block of MambaOut (Yu and Wang, CVPR 2025) and of S2Mamba (Wang et al.
 state-space scan is left out.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import NamedTuple
 
 import torch.nn.functional as F
@@ -37,6 +39,23 @@ class Drop(NamedTuple):
 
 
 NO_DROP = Drop()
+
+_part: ContextVar[tuple[slice, int] | None] = ContextVar("part of a batch", default=None)
+
+
+@contextmanager
+def part_of_batch(rows: slice, samples: int) -> Iterator[None]:
+    """Let layers drop from a part of a batch what they drop of it in a pass of the whole batch.
+
+    Args:
+        rows: of the batch that a pass inside this context gets.
+        samples: in the whole batch.
+    """
+    token = _part.set((rows, samples))
+    try:
+        yield
+    finally:
+        _part.reset(token)
 
 
 class Layers(NamedTuple):
@@ -76,12 +95,14 @@ class Layer(nn.Module):
         """Return a branch (N, T, E) less what is dropped, rescaled to keep its mean."""
         if not self.training:
             return branch
+        rows, samples = _part.get() or (slice(None), len(branch))
         if self.drop.values:
-            branch = F.dropout(branch, self.drop.values)
+            whole = branch.new_ones(samples, *branch.shape[1:])
+            branch = branch * F.dropout(whole, self.drop.values)[rows]
         if not self.drop.path:
             return branch
         keep = 1.0 - self.drop.path
-        mask = branch.new_empty(branch.shape[0], 1, 1).bernoulli_(keep)
+        mask = branch.new_empty(samples, 1, 1).bernoulli_(keep)[rows]
         return branch * (mask / keep)
 
 

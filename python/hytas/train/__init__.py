@@ -13,6 +13,13 @@ from hytas.train.presets import (
     recipes_of,
     usual_settings,
 )
+from hytas.train.processes import (
+    ALONE,
+    LostProcessError,
+    Processes,
+    leads,
+    open_processes,
+)
 from hytas.train.rate import usual_rate
 from hytas.train.recipe import Recipe
 from hytas.train.schedule import Schedule
@@ -20,6 +27,7 @@ from hytas.train.state import Epoch
 from hytas.train.temperature import fit_temperature
 
 __all__ = [
+    "ALONE",
     "PRESETS",
     "USUAL_IMAGE_PRESETS",
     "USUAL_PRESETS",
@@ -27,6 +35,8 @@ __all__ = [
     "Epoch",
     "LabelledPixels",
     "Learner",
+    "LostProcessError",
+    "Processes",
     "Recipe",
     "Schedule",
     "Subnet",
@@ -34,7 +44,9 @@ __all__ = [
     "Weights",
     "augmented_accuracy",
     "fit_temperature",
+    "leads",
     "logits_of",
+    "open_processes",
     "read_presets",
     "recipes_of",
     "train",

@@ -17,13 +17,16 @@ from torch import Tensor, nn
 
 from hytas.errors import InputError
 from hytas.machine import arithmetic
+from hytas.models.blocks import part_of_batch
 from hytas.models.layers import probabilities
 from hytas.train.alignment import Alignment
 from hytas.train.augment import augment, mix, random_order
 from hytas.train.checkpoint import load_checkpoint, save_checkpoint
+from hytas.train.evaluation import evaluate, gives_numbers
 from hytas.train.learner import Learner, OneNetwork, Subnet, Weights
 from hytas.train.optimiser import Leaves, cover
-from hytas.train.pixels import EVALUATION_BATCH, LabelledPixels
+from hytas.train.pixels import LabelledPixels
+from hytas.train.processes import ALONE, Processes
 from hytas.train.rate import usual_rate
 from hytas.train.recipe import Recipe
 from hytas.train.schedule import Schedule
@@ -114,15 +117,20 @@ def train_weights(
     checkpoint: Path | None = None,
     keep: bool = False,
     progress: Callable[[Epoch], None] = lambda _: None,
+    processes: Processes = ALONE,
 ) -> TrainingResult:
     """Train the weights of a network, or those that many networks share; see `train`.
 
     Args:
         learner: its weights, on `device`, end as the average of the best epoch.
+        checkpoint: of the first process; the others give None.
+        processes: that train the same weights together, with the same other arguments. Each works
+            on its part of every batch, and they add their gradients.
 
     Raises:
         DivergedError: the training leaves the range of numbers.
         InputError: `checkpoint` is not one of this learner.
+        LostProcessError: another of the processes has ended.
     """
     device = torch.device(device)
     devices = [device] if device.type == "cuda" else []
@@ -131,7 +139,7 @@ def train_weights(
     with arithmetic("float32", device), torch.random.fork_rng(devices):
         schedule = schedule or recipe.schedule(len(training))
         rate = recipe.learning_rate or usual_rate(each.network for each in learner.watched())
-        course = _Course(training, recipe, schedule, rate, seed, device)
+        course = _Course(training, recipe, schedule, rate, seed, device, processes)
         result = _train(learner, course, validation, checkpoint, progress, keep)
     return result
 
@@ -146,6 +154,7 @@ class _Course:
     rate: float
     seed: int
     device: torch.device
+    processes: Processes = ALONE
 
     @property
     def epochs(self) -> int:
@@ -181,14 +190,15 @@ def _train(
         learner.prepare(_some_patches(training, course.seed), course.seed)
     state = TrainingState.of(learner.weights)
     cover(learner, state, learner.watched())
-    if checkpoint is not None and checkpoint.exists():
-        load_checkpoint(checkpoint, state, learner)
+    with course.processes.copy_of(checkpoint) as kept:
+        if kept is not None:
+            load_checkpoint(kept, state, learner)
     patience = max(1, math.ceil(recipe.patience * epochs))
     saved = time.monotonic()
     while (done := len(state.history)) < epochs and done - state.best_epoch < patience:
         started = time.monotonic()
         loss = _train_epoch(learner, state, course)
-        watched = _evaluate(learner.watched(), state.average, validation, device)
+        watched = evaluate(learner.watched(), state.average, validation, device, course.processes)
         record = Epoch(
             done + 1, epochs, loss, watched[0], watched[1], watched[2], time.monotonic() - started
         )
@@ -203,7 +213,7 @@ def _train(
         progress(record)
     if checkpoint is not None and keep:
         save_checkpoint(checkpoint, state)
-    if state.history and not _gives_numbers(learner.watched(), state.best, training, device):
+    if state.history and not gives_numbers(learner.watched(), state.best, training, device):
         raise _diverged(course, state.history[-1])  # in its last step
     learner.take(state.best)
     return TrainingResult(tuple(state.history), state.best_epoch, len(state.history) < epochs)
@@ -215,16 +225,6 @@ def _diverged(course: _Course, epoch: Epoch) -> DivergedError:
         f"{epoch.epoch} of {epoch.epochs} (loss {epoch.loss:g}); use a smaller rate, or less "
         "weight_decay, band_noise, illumination, brightness or alignment"
     )
-
-
-@torch.no_grad()
-def _gives_numbers(
-    subnets: Sequence[Subnet], weights: Weights, training: LabelledPixels, device: torch.device
-) -> bool:
-    """Whether the logits of some training pixels are finite."""
-    some = np.arange(min(len(training), EVALUATION_BATCH))
-    patches = training.batch(some, device)[0]
-    return all(bool(torch.isfinite(subnet(weights, patches)).all()) for subnet in subnets)
 
 
 def _some_patches(training: LabelledPixels, seed: int) -> Tensor:
@@ -247,6 +247,7 @@ def _train_epoch(learner: Learner, state: TrainingState, course: _Course) -> flo
         chosen = order[index * recipe.batch_size : (index + 1) * recipe.batch_size]
         leaves = Leaves.of(learner, state, subnets)
         loss = _backward(learner, subnets, leaves.values, course, chosen, generator)
+        course.processes.add([loss, *leaves.gradients()])
         losses += len(chosen) * loss.double()
         leaves.step(recipe, course.rate * share)
     return float(losses) / len(training)
@@ -261,50 +262,31 @@ def _backward(
     generator: torch.Generator,
 ) -> Tensor:
     """Add the gradients of the training pixels at positions `chosen` to `values`; the mean loss
-    of the subnets."""
+    of the subnets. Of several processes, each adds its part of both."""
     recipe = course.recipe
     patches, classes = course.training.batch(chosen, course.device)
     targets = F.one_hot(classes, course.training.classes).float()
     patches = augment(patches, recipe, generator, course.dark)
     patches, targets = mix(patches, targets, recipe, generator)
+    rows, part = course.processes.part(len(chosen))
+    patches, targets = patches[rows], targets[rows]
     total = torch.zeros((), device=course.device)
     for subnet in subnets:
         network = subnet.network.train()
-        with Alignment(network) if recipe.alignment else nullcontext() as aligned:
+        aligning = Alignment(network) if recipe.alignment else nullcontext()
+        with aligning as aligned, part_of_batch(rows, len(chosen)):
             logits = subnet(values, patches)
         loss = F.cross_entropy(
             logits, targets, weight=course.class_weights, label_smoothing=recipe.label_smoothing
         )
         if aligned is not None:
             loss = loss + recipe.alignment * aligned.penalty
-        share = loss if len(subnets) == 1 else loss / len(subnets)
+        share = part * (loss if len(subnets) == 1 else loss / len(subnets))
         share.backward()  # type: ignore[no-untyped-call]
         total = total + share.detach()
         if learner.soft_labels and subnet is subnets[0]:
             targets = probabilities(logits.detach())
     return total
-
-
-@torch.no_grad()
-def _evaluate(
-    subnets: Sequence[Subnet], weights: Weights, pixels: LabelledPixels, device: torch.device
-) -> tuple[float, float, float] | tuple[None, None, None]:
-    """Mean cross-entropy, overall accuracy and mean probability of the true class, if any."""
-    count = len(pixels) * len(subnets)
-    if count == 0:
-        return None, None, None
-    loss = hits = probability = 0.0
-    for subnet in subnets:
-        subnet.network.eval()
-    for chosen in pixels.positions():
-        patches, classes = pixels.batch(chosen, device)
-        for subnet in subnets:
-            logits = subnet(weights, patches)
-            losses = F.cross_entropy(logits, classes, reduction="none")
-            loss += float(losses.sum())
-            hits += float((logits.argmax(1) == classes).sum())
-            probability += float(torch.exp(-losses).sum())
-    return loss / count, hits / count, probability / count
 
 
 def _is_best(state: TrainingState, record: Epoch) -> bool:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Self
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 from torch.optim.adamw import adamw
 
 from hytas.train.learner import Learner, Subnet, Weights
@@ -44,6 +44,10 @@ class Leaves:
             else:
                 values[name] = cut(name, full, size).detach().requires_grad_()
         return cls(state, values)
+
+    def gradients(self) -> list[Tensor]:
+        """Return the gradients of the leaves that have one."""
+        return [leaf.grad for leaf in self.values.values() if leaf.grad is not None]
 
     @torch.no_grad()
     def step(self, recipe: Recipe, rate: float) -> None:

@@ -1,6 +1,7 @@
 """Search the search space: supernets say which choices of which genes to add and to drop."""
 
 import json
+import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -190,7 +191,8 @@ def _is_possible(run: Run, space: str, values: Mapping[str, list[Any]]) -> bool:
                 having = [each for each in drawn if value in map(repr, _listed(each[name]))]
                 if len(having) < BUILT:
                     return False
-                subnets = [supernet.subnet(architecture) for architecture in having[:BUILT]]
+                with warnings.catch_warnings(action="ignore"):  # torch's, of a layer without width
+                    subnets = [supernet.subnet(architecture) for architecture in having[:BUILT]]
                 if any(0 in size for subnet in subnets for size in subnet.sizes.values()):
                     return False  # of a layer without width
     except (InputError, ValueError, RuntimeError):

@@ -4,29 +4,34 @@ import csv
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from hytas._engine import Budget
-from hytas.data import LabelledData
+from hytas.data import LabelledData, Split
 from hytas.errors import InputError
 from hytas.files import atomic_write, write_text
 from hytas.pictures import draw_family
 from hytas.run.choosing.searching import race_stage, search_with
 from hytas.run.config import RunConfig
-from hytas.run.context import Run, open_run
-from hytas.run.folder import read_json, write_json
+from hytas.run.context import Run, choose_device, open_run, prepare
+from hytas.run.folder import RunFolder, read_json, write_json
 from hytas.run.progress import SILENT, Report
-from hytas.run.stages import CHARTS, EXPORT, MAP, TRAIN, Stage, mend, record_all, run_stages
+from hytas.run.stages import CHARTS, EXPORT, MAP, Stage, mend, record_all, run_stages
+from hytas.run.supernets.alone import train_alone
 from hytas.run.supernets.sharing import (
     check_supernet,
+    help_train,
     inherit_weights,
     load_supernet,
     score_with,
     supernet_stage,
+    write_network,
 )
 from hytas.supernet import InheritedScore, Supernet
 from hytas.supernet.family import family_weights, save_family_weights, slice_table
+from hytas.train import LostProcessError, Processes, open_processes
 
 SUPERNET = Stage("supernet", supernet_stage, (), ("supernet",))
 ALONE = "alone"
@@ -67,6 +72,9 @@ def train_supernet(
 ) -> Path:
     """Train a supernet for a scene inside a budget; the same call again goes on where it stopped.
 
+    Processes that `torchrun` started train it together, each on its part of every batch. The first
+    one alone reads and writes the folder.
+
     Args:
         config: with a budget and `supernet_settings`.
         scene: to learn from.
@@ -79,14 +87,35 @@ def train_supernet(
 
     Raises:
         InputError: bad configuration, or `out` belongs to another run.
+        LostProcessError: another process has ended.
         OSError: `out` cannot be written.
     """
-    with open_run(out, config, scene, device, report, check_supernet) as run:
-        report.line(run.context.data.split.describe())
-        _drop_damaged(run)
-        run_stages((SUPERNET,), run)
-        record_all(run)
-        return run.folder.supernet
+    with open_processes(device) as processes:
+        if not processes.leads:
+            _help(config, scene, device, processes)
+            return RunFolder(out).supernet
+        with open_run(out, config, scene, device, report, check_supernet) as run:
+            report.line(run.context.data.split.describe())
+            _drop_damaged(run)
+            stage = replace(SUPERNET, work=partial(_lead, processes=processes))
+            run_stages((stage,), run)
+            record_all(run)
+            return run.folder.supernet
+
+
+def _lead(run: Run, processes: Processes) -> None:
+    processes.tell(run.context.data.split)
+    supernet_stage(run, processes)
+
+
+def _help(config: RunConfig, scene: LabelledData, device: str, processes: Processes) -> None:
+    """Train with the first process, if it gets as far as that; else it says what is wrong."""
+    split: Split | None = None
+    try:
+        split = processes.tell(split)
+    except LostProcessError:
+        return
+    help_train(prepare(config, scene, choose_device(device), split), processes)
 
 
 def export_family(
@@ -215,10 +244,18 @@ def _trained_alone(run: Run, architecture: dict[str, Any]) -> float:
     mend(inner)
     if not inner.folder.architecture.exists():
         write_json(inner.folder.architecture, architecture)
-    run_stages((TRAIN, EXPORT), inner)
+    run_stages((Stage("training", _train_alone, ("architecture",), ("weights",)), EXPORT), inner)
     record_all(inner)
     accuracy: float = read_json(inner.folder.metrics)["test"]["OA"]
     return accuracy
+
+
+def _train_alone(run: Run) -> None:
+    preset, recipe = run.recipe
+    architecture, checkpoint = read_json(run.folder.architecture), run.folder.checkpoint
+    network, result = train_alone(run, architecture, recipe, checkpoint)
+    write_network(run, network, {**result.to_dict(), "preset": preset})
+    checkpoint.unlink(missing_ok=True)
 
 
 def _write_family(run: Run, supernet: Supernet, members: Sequence[Member]) -> None:

@@ -2,10 +2,12 @@
 
 import hashlib
 import json
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from torch import nn
 
 from hytas._engine import Budget
 from hytas.errors import InputError
@@ -17,7 +19,15 @@ from hytas.run.fitting.calibrating import calibrate_own
 from hytas.run.folder import read_json
 from hytas.run.weights import CALIBRATION, TrainedModel, save_weights
 from hytas.supernet import InheritedScore, Supernet, SupernetLearner
-from hytas.train import DivergedError, Recipe, train_weights
+from hytas.train import (
+    ALONE,
+    DivergedError,
+    Epoch,
+    Processes,
+    Recipe,
+    TrainingResult,
+    train_weights,
+)
 
 
 def check_supernet(context: RunContext) -> None:
@@ -36,27 +46,23 @@ def check_supernet(context: RunContext) -> None:
     _learner(context, supernet, context.config.recipe)
 
 
-def supernet_stage(run: Run) -> None:
+def supernet_stage(run: Run, processes: Processes = ALONE) -> None:
     """Train the supernet of a run on its training pixels, and write it.
+
+    Args:
+        run: of the first process.
+        processes: that train together; the others call `help_train`.
 
     Raises:
         DivergedError: the training leaves the range of numbers.
+        LostProcessError: another process has ended.
     """
-    context, folder, data = run.context, run.folder, run.context.data
-    config, (preset, recipe) = context.config, run.recipe
-    supernet = Supernet.new(context.space.name, data.shape, config.seed, context.device)
-    checkpoint = folder.checkpoint
+    context, folder, (preset, recipe) = run.context, run.folder, run.recipe
+    config, checkpoint = context.config, folder.checkpoint
     forget_damaged(checkpoint, run.report.line)
     try:
-        result = train_weights(
-            _learner(context, supernet, recipe),
-            data.labelled(data.split.train),
-            data.labelled(data.split.validation),
-            recipe,
-            seed=config.seed,
-            device=context.device,
-            checkpoint=checkpoint,
-            progress=run.report.epoch,
+        supernet, result = _fitted(
+            context, recipe, processes, checkpoint=checkpoint, progress=run.report.epoch
         )
     except DivergedError:
         checkpoint.unlink(missing_ok=True)
@@ -67,6 +73,7 @@ def supernet_stage(run: Run) -> None:
         "budget": config.budget,
         "settings": config.supernet_settings.to_dict(),
         "recipe": recipe.to_dict(),
+        "processes": processes.size,
         "training": {**result.to_dict(), "preset": preset},
     }
     Supernet(supernet.space, supernet.shape, supernet.seed, supernet.weights, facts).save(
@@ -75,6 +82,41 @@ def supernet_stage(run: Run) -> None:
     checkpoint.unlink(missing_ok=True)
     kept = sum(weight.numel() for weight in supernet.weights.values())
     run.report.line(f"supernet: {kept:,} weights in {folder.supernet.name}")
+
+
+def help_train(context: RunContext, processes: Processes) -> None:
+    """Train, with the first process, the supernet that it writes; write nothing.
+
+    Raises:
+        DivergedError: the training leaves the range of numbers.
+        LostProcessError: another process has ended.
+    """
+    (recipe,) = context.config.recipes.values()
+    _fitted(context, recipe, processes)
+
+
+def _fitted(
+    context: RunContext,
+    recipe: Recipe,
+    processes: Processes,
+    checkpoint: Path | None = None,
+    progress: Callable[[Epoch], None] = lambda _: None,
+) -> tuple[Supernet, TrainingResult]:
+    """The trained supernet of a run, and its history."""
+    config, data = context.config, context.data
+    supernet = Supernet.new(context.space.name, data.shape, config.seed, context.device)
+    result = train_weights(
+        _learner(context, supernet, recipe),
+        data.labelled(data.split.train),
+        data.labelled(data.split.validation),
+        recipe,
+        seed=config.seed,
+        device=context.device,
+        checkpoint=checkpoint,
+        progress=progress,
+        processes=processes,
+    )
+    return supernet, result
 
 
 def load_supernet(context: RunContext, path: str | Path) -> Supernet:
@@ -124,22 +166,33 @@ def score_with(context: RunContext, supernet: Supernet) -> InheritedScore:
 
 def inherit_weights(run: Run, supernet: Supernet, score: InheritedScore) -> None:
     """Write the weights that the architecture inherits, calibrated on validation pixels."""
+    architecture = read_json(run.folder.architecture)
+    training = {
+        **supernet.facts["training"],
+        "supernet": supernet.digest,
+        "inherited": score.figures(architecture),
+    }
+    write_network(run, supernet.network(architecture), training)
+
+
+def write_network(run: Run, network: nn.Module, training: Mapping[str, Any]) -> None:
+    """Write the weights of a network that did not learn validation pixels, calibrated on these.
+
+    Args:
+        run: with the architecture.
+        network: its network.
+        training: facts on how it was trained, JSON-ready.
+    """
     context, data = run.context, run.context.data
     architecture = read_json(run.folder.architecture)
-    network = supernet.network(architecture)
     held_out = data.labelled(data.split.validation)
     calibrated = calibrate_own(network, held_out, context.device)
     run.report.line(calibrated.describe())
     card = describe(
         data.scene, data.preprocessing, architecture, data.shape, calibrated.temperature
     )
-    training = {
-        **supernet.facts["training"],
-        CALIBRATION: calibrated.to_dict(),
-        "supernet": supernet.digest,
-        "inherited": score.figures(architecture),
-    }
-    save_weights(run.folder.weights, TrainedModel(network, card, training))
+    facts = {**training, CALIBRATION: calibrated.to_dict()}
+    save_weights(run.folder.weights, TrainedModel(network, card, facts))
 
 
 def _learner(context: RunContext, supernet: Supernet, recipe: Recipe) -> SupernetLearner:

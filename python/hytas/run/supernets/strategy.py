@@ -16,8 +16,8 @@ from hytas.run.choosing.searching import (
 )
 from hytas.run.config import SUPERNET_STRATEGY
 from hytas.run.context import Run
-from hytas.run.damage import forget_damaged
 from hytas.run.folder import read_json, write_json
+from hytas.run.supernets.alone import probability_of, train_alone
 from hytas.run.supernets.sharing import (
     check_supernet,
     inherit_weights,
@@ -29,7 +29,6 @@ from hytas.search import EvaluationStore
 from hytas.spaces.genes import active
 from hytas.spaces.narrowing import with_values
 from hytas.supernet import InheritedScore, Supernet, SupernetSettings
-from hytas.train import train
 
 FOLDER = "supernet"
 LONGER = 2
@@ -60,26 +59,13 @@ def inherit_if_better(run: Run) -> bool:
     Returns:
         Whether the weights were written; if not, the final training is still to be done.
     """
-    context = run.context
-    if context.config.strategy != SUPERNET_STRATEGY:
+    if run.context.config.strategy != SUPERNET_STRATEGY:
         return False
     inner = _inner(run)
     supernet, score = _score(inner)
-    architecture, data = read_json(run.folder.architecture), context.data
-    _, recipe = run.recipe
-    forget_damaged(inner.folder.checkpoint, inner.report.line)
-    result = train(
-        context.network(architecture, recipe),
-        data.labelled(data.split.train),
-        data.labelled(data.split.validation),
-        recipe,
-        seed=context.config.seed,
-        device=context.device,
-        checkpoint=inner.folder.checkpoint,
-        progress=run.report.epoch,
-    )
-    alone = result.history[result.best_epoch - 1].merit
-    inherited = score(architecture)
+    architecture = read_json(run.folder.architecture)
+    _, result = train_alone(run, architecture, run.recipe[1], inner.folder.checkpoint)
+    alone, inherited = probability_of(result), score(architecture)
     run.report.line(
         f"probability on validation pixels: {inherited:.4f} with the supernet's weights, "
         f"{alone:.4f} trained alone"

@@ -13,11 +13,12 @@ from hytas.run.config import RunConfig
 from hytas.run.context import Run, open_feasible, open_run
 from hytas.run.folder import read_json, write_json
 from hytas.run.progress import SILENT, Report
+from hytas.run.supernets.alone import probability_of, train_alone
 from hytas.run.supernets.sharing import load_supernet, score_with
 from hytas.search.correlation import spearman
 from hytas.spaces.keys import stable_hash
 from hytas.supernet import InheritedScore, Judge, Supernet
-from hytas.train import Recipe, train
+from hytas.train import Recipe
 
 RACE_STEPS = 60
 """Optimiser steps of the short race that is a rival."""
@@ -123,23 +124,13 @@ def _trained(
     run: Run, architecture: dict[str, Any], steps: int | None, judge: Judge | None
 ) -> float:
     """Train an architecture alone: its accuracy by `judge`, or its validation probability."""
-    context, data = run.context, run.context.data
     recipe: Recipe = run.recipe[1]
     if steps is not None:
         recipe = replace(recipe, steps=steps, epochs=None, most_epochs=None)
-    network = context.network(architecture, recipe)
-    result = train(
-        network,
-        data.labelled(data.split.train),
-        data.labelled(data.split.validation),
-        recipe,
-        seed=context.config.seed,
-        device=context.device,
-        progress=run.report.epoch,
-    )
+    network, result = train_alone(run, architecture, recipe)
     if judge is None:
-        return result.history[result.best_epoch - 1].merit
-    return judge.figures(network.eval())["accuracy"]
+        return probability_of(result)
+    return judge.figures(network)["accuracy"]
 
 
 def _rank(name: str, rows: list[dict[str, Any]], seed: int) -> Rank:

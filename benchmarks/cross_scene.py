@@ -159,7 +159,7 @@ def fits(
     steps: int,
 ) -> Iterator[tuple[str, Any]]:
     """Yield the name of each method and the function that gives its report on the test part."""
-    recipes = recipes_of(replace(Recipe(), steps=steps, most_epochs=None), RECIPES)
+    recipes = recipes_of(replace(Recipe(), steps=steps, most_epochs=None), ",".join(RECIPES))
     for scaling, scene in joined.items():
         split = drawn(scene, per_class, seed)
         for method in METHODS:

@@ -130,7 +130,7 @@ def _steps(
     drop = Drop(recipe.drop_path, recipe.dropout)
     learner = OneSubnet(supernet, run.context.feasible, SupernetSettings(), seed=0, drop=drop)
     state = TrainingState.of(learner.weights)
-    course = _Course(batch, recipe, recipe.schedule(len(batch)), 0, torch.device("cpu"))
+    course = _Course(batch, recipe, recipe.schedule(len(batch)), 1e-3, 0, torch.device("cpu"))
     found = []
     for architecture in drawn:
         learner.architecture = architecture

@@ -52,7 +52,7 @@ def race_task(
     pixels = np.arange(PIXELS)
     labelled = LabelledPixels(lambda chosen: patches[chosen], pixels, targets, CLASSES)
     parts = [(pixels[pixels % 4 != fold], pixels[pixels % 4 == fold]) for fold in range(folds)]
-    named = recipes_of(replace(RECIPE, epochs=epochs), recipes)
+    named = recipes_of(replace(RECIPE, epochs=epochs), ",".join(recipes))
     return RaceTask(build, labelled, parts, named, 0, torch.device("cpu"), folder)
 
 

@@ -38,6 +38,7 @@ from hytas.train.learner import OneNetwork
 from hytas.train.loop import _Course, _train_epoch
 from hytas.train.state import TrainingState
 
+RATE = 1e-3
 STEPS = 4
 """Steps of each subnet that are timed, after one that is not."""
 
@@ -130,7 +131,7 @@ def _steps(
     drop = Drop(recipe.drop_path, recipe.dropout)
     learner = OneSubnet(supernet, run.context.feasible, SupernetSettings(), seed=0, drop=drop)
     state = TrainingState.of(learner.weights)
-    course = _Course(batch, recipe, recipe.schedule(len(batch)), 0, torch.device("cpu"))
+    course = _Course(batch, recipe, recipe.schedule(len(batch)), RATE, 0, torch.device("cpu"))
     found = []
     for architecture in drawn:
         learner.architecture = architecture

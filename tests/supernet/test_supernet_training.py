@@ -119,7 +119,7 @@ def test_fused_gradients_are_those_of_whole_weights_and_only_what_is_used_change
     state = TrainingState.of(learner.weights)
     leaves = Leaves.of(learner, state, subnets)
     full = {name: value.clone() for name, value in state.weights.items()}  # grown where needed
-    course = _Course(data, recipe, recipe.schedule(len(data)), 0, torch.device("cpu"))
+    course = _Course(data, recipe, recipe.schedule(len(data)), 0.01, 0, torch.device("cpu"))
     order = data.positions()[0]
     _backward(learner, subnets, leaves.values, course, order, torch.Generator())
     patches, targets = data.batch(order, torch.device("cpu"))

@@ -9,8 +9,9 @@ from hytas.train.presets import (
     PRESETS,
     USUAL_IMAGE_PRESETS,
     USUAL_PRESETS,
-    preset_names,
+    read_presets,
     recipes_of,
+    usual_settings,
 )
 from hytas.train.processes import (
     ALONE,
@@ -19,6 +20,7 @@ from hytas.train.processes import (
     leads,
     open_processes,
 )
+from hytas.train.rate import usual_rate
 from hytas.train.recipe import Recipe
 from hytas.train.schedule import Schedule
 from hytas.train.state import Epoch
@@ -45,8 +47,10 @@ __all__ = [
     "leads",
     "logits_of",
     "open_processes",
-    "preset_names",
+    "read_presets",
     "recipes_of",
     "train",
     "train_weights",
+    "usual_rate",
+    "usual_settings",
 ]

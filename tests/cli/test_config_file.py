@@ -44,6 +44,7 @@ def configured(monkeypatch: pytest.MonkeyPatch) -> Any:
 MANY = (
     *("--budget", "500K-params", "--budget", "20M-macs", "--split", "folds", "--folds", "4"),
     *("--fold", "2", "--race-epochs", "3", "--recipe", "mixup=0.4", "--recipe", "flips=no"),
+    *("--recipe", "brightness=0.2"),  # the usual value, which holds in every preset
     *("--epochs", "7", "--finalists", "5", "--space", "hytas", "--seed", "3"),
     *("--pareto", "params,score", "--bands", "1-20", "--device", "cpu", "--out", "runs/a b"),
 )
@@ -57,6 +58,7 @@ def test_what_is_written_runs_the_same(tmp_path: Path, configured: Any) -> None:
     assert configured("--config", path) == expected
     assert expected[0].split.fold == 2
     assert expected[0].recipe.flips is False
+    assert {recipe.brightness for recipe in expected[0].recipes.values()} == {0.2}
     assert expected[1:] == ("runs/a b", "cpu")
     written = tomllib.loads(path.read_text())
     held = json.loads(json.dumps(expected[0].to_dict()))

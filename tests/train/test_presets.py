@@ -3,12 +3,12 @@
 import pytest
 
 from hytas.errors import InputError
-from hytas.train import PRESETS, USUAL_PRESETS, Recipe, preset_names, recipes_of
+from hytas.train import PRESETS, USUAL_PRESETS, Recipe, read_presets, recipes_of
 
 
 def test_a_preset_changes_what_was_not_asked_for() -> None:
     asked = Recipe(mixup=0.4, steps=70)
-    recipes = recipes_of(asked, list(PRESETS))
+    recipes = recipes_of(asked, ",".join(PRESETS))
     assert {recipe.mixup for recipe in recipes.values()} == {0.4}
     assert {recipe.steps for recipe in recipes.values()} == {70}
     assert not recipes["plain"].flips
@@ -19,13 +19,25 @@ def test_a_preset_changes_what_was_not_asked_for() -> None:
 def test_equal_presets_race_once() -> None:
     pinned = dict.fromkeys(("borders", "band_noise", "illumination", "brightness"), 0.05)
     asked = Recipe(**pinned, flips=False, mixup=0.3, drop_path=0.2, dropout=0.3)
-    assert list(recipes_of(asked, ["plain", "full"])) == ["plain"]
-    assert list(recipes_of(Recipe(), ["full"])) == ["full"]
+    assert list(recipes_of(asked, "plain,full")) == ["plain"]
+    assert list(recipes_of(Recipe(), "full")) == ["full"]
+
+
+def test_a_setting_among_the_presets_holds_in_all_though_it_is_the_usual_one() -> None:
+    asked = Recipe()
+    assert recipes_of(asked, "full,plain")["plain"].mixup == 0.0
+    recipes = recipes_of(asked, "full,plain,mixup=0.2")
+    assert [recipe.mixup for recipe in recipes.values()] == [0.2, 0.2]
+    assert not recipes["plain"].flips
 
 
 def test_names() -> None:
-    assert tuple(preset_names(",".join(USUAL_PRESETS))) == USUAL_PRESETS
-    assert preset_names(" light , full") == ["light", "full"]
-    for text, rule in (("plane", "must be one of plain, light, full"), ("full,full", "twice")):
+    assert read_presets(",".join(USUAL_PRESETS)) == (list(USUAL_PRESETS), [])
+    assert read_presets(" light , full, band-noise=0.1") == (["light", "full"], ["band-noise=0.1"])
+    for text, rule in (
+        ("plane", "must be one of plain, light, full"),
+        ("full,full", "twice"),
+        ("full,gentleness=1", "gentleness"),
+    ):
         with pytest.raises(InputError, match=rule):
-            preset_names(text)
+            read_presets(text)

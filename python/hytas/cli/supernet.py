@@ -74,14 +74,14 @@ def train(
     from hytas.run import RunConfig, train_supernet
     from hytas.run.config import usual_presets
     from hytas.supernet import SupernetSettings
-    from hytas.train import Recipe
+    from hytas.train import Recipe, read_presets
 
     usual = Recipe(steps=steps, most_epochs=None, patience=1.0)
     settings["budget"] = ",".join(budgets)
     chosen, preset = options.recipe_of(
         usual, usual_presets(settings["data"]).split(",")[0], recipe, None
     )
-    if "," in preset:
+    if len(read_presets(preset)[0]) > 1:
         raise InputError(f"recipe {preset}: a supernet is trained by one preset")
     config = RunConfig(
         proxy="inherited",

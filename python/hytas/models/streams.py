@@ -27,6 +27,8 @@ class TokenStream(Placed):
         read: the tokens that are read of the stream.
 
     Attributes:
+        width: of a token, E.
+        attends: whether tokens attend to one another.
         class_token, position: None where tokens do not attend.
         observer: called with all tokens (N, T, E) of the last layer, which are then all computed.
     """
@@ -46,7 +48,7 @@ class TokenStream(Placed):
         super().__init__()
         depth = len(layers.heads)
         tokens = prod(grid) + (1 if layers.attends else 0)
-        self.read = read
+        self.read, self.width, self.attends = read, embed_dim, layers.attends
         self.observer: Callable[[Tensor], None] | None = None
         for name, count in (("class_token", 1), ("position", tokens)):
             start = nn.Parameter(torch.zeros(1, count, embed_dim)) if layers.attends else None

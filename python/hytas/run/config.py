@@ -29,7 +29,7 @@ from hytas.train import (
     USUAL_IMAGE_PRESETS,
     USUAL_PRESETS,
     Recipe,
-    preset_names,
+    read_presets,
     recipes_of,
 )
 
@@ -94,8 +94,9 @@ class RunConfig:
         scaling: standard or minmax.
         recipe: of the race and the final training, or of the supernet.
         presets: names of `hytas.train.PRESETS`, with commas between them. They change the recipe
-            where it was not changed. The race finds out which of them to train by; without a race
-            it is the first. If empty, they are the usual ones for a scene, or for images.
+            where it was not changed; a setting among them, such as "mixup=0.2", holds in all. The
+            race finds out which of them to train by; without a race it is the first. Without a
+            name they are the usual ones for a scene, or for images.
         supernet: file of a trained supernet, for the proxy "inherited".
         supernet_settings: how the run trains a supernet; None where it trains none.
         start: folder of a run whose trained model this one begins with (`hytas.run.start`).
@@ -174,8 +175,10 @@ class RunConfig:
         if self.nodata is not None and not math.isfinite(self.nodata):
             raise InputError(f"nodata {self.nodata:g}: must be a finite number or None")
         self._check_supernet()
-        if not self.presets:
-            object.__setattr__(self, "presets", usual_presets(self.data))
+        names, settings = read_presets(self.presets)
+        if not names:
+            presets = ",".join([usual_presets(self.data), *settings])
+            object.__setattr__(self, "presets", presets)
         if self.tune not in TUNED:
             raise InputError(f"tune {self.tune!r}: must be one of {', '.join(TUNED)}")
         if self.start is not None and self.recipe.whitened:
@@ -183,7 +186,6 @@ class RunConfig:
                 "recipe whitened yes: a training that begins with a model keeps its embedding; "
                 "must be no"
             )
-        preset_names(self.presets)
         if self.strategy not in (known := [*strategies(), SUPERNET_STRATEGY]):
             raise InputError(f"strategy {self.strategy!r}: must be one of {', '.join(known)}")
         if self.final_training_on not in ("all", "train"):
@@ -245,7 +247,7 @@ class RunConfig:
     @property
     def recipes(self) -> dict[str, Recipe]:
         """The recipes that race: preset -> recipe."""
-        return recipes_of(self.recipe, preset_names(self.presets))
+        return recipes_of(self.recipe, self.presets)
 
     @property
     def selection(self) -> str:

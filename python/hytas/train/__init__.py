@@ -9,9 +9,11 @@ from hytas.train.presets import (
     PRESETS,
     USUAL_IMAGE_PRESETS,
     USUAL_PRESETS,
-    preset_names,
+    read_presets,
     recipes_of,
+    usual_settings,
 )
+from hytas.train.rate import usual_rate
 from hytas.train.recipe import Recipe
 from hytas.train.schedule import Schedule
 from hytas.train.state import Epoch
@@ -33,8 +35,10 @@ __all__ = [
     "augmented_accuracy",
     "fit_temperature",
     "logits_of",
-    "preset_names",
+    "read_presets",
     "recipes_of",
     "train",
     "train_weights",
+    "usual_rate",
+    "usual_settings",
 ]

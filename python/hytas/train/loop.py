@@ -24,6 +24,7 @@ from hytas.train.checkpoint import load_checkpoint, save_checkpoint
 from hytas.train.learner import Learner, OneNetwork, Subnet, Weights
 from hytas.train.optimiser import Leaves, cover
 from hytas.train.pixels import EVALUATION_BATCH, LabelledPixels
+from hytas.train.rate import usual_rate
 from hytas.train.recipe import Recipe
 from hytas.train.schedule import Schedule
 from hytas.train.state import Epoch, TrainingState
@@ -129,7 +130,8 @@ def train_weights(
     # of the CPU and of this device, keep their states.
     with arithmetic("float32", device), torch.random.fork_rng(devices):
         schedule = schedule or recipe.schedule(len(training))
-        course = _Course(training, recipe, schedule, seed, device)
+        rate = recipe.learning_rate or usual_rate(each.network for each in learner.watched())
+        course = _Course(training, recipe, schedule, rate, seed, device)
         result = _train(learner, course, validation, checkpoint, progress, keep)
     return result
 
@@ -141,6 +143,7 @@ class _Course:
     training: LabelledPixels
     recipe: Recipe
     schedule: Schedule
+    rate: float
     seed: int
     device: torch.device
 
@@ -190,7 +193,7 @@ def _train(
             done + 1, epochs, loss, watched[0], watched[1], watched[2], time.monotonic() - started
         )
         if not (math.isfinite(loss) and math.isfinite(record.merit)):
-            raise _diverged(recipe, record)
+            raise _diverged(course, record)
         state.history.append(record)
         if _is_best(state, record):
             state.keep_best()
@@ -201,14 +204,14 @@ def _train(
     if checkpoint is not None and keep:
         save_checkpoint(checkpoint, state)
     if state.history and not _gives_numbers(learner.watched(), state.best, training, device):
-        raise _diverged(recipe, state.history[-1])  # in its last step
+        raise _diverged(course, state.history[-1])  # in its last step
     learner.take(state.best)
     return TrainingResult(tuple(state.history), state.best_epoch, len(state.history) < epochs)
 
 
-def _diverged(recipe: Recipe, epoch: Epoch) -> DivergedError:
+def _diverged(course: _Course, epoch: Epoch) -> DivergedError:
     return DivergedError(
-        f"recipe learning_rate {recipe.learning_rate:g}: the training diverged in epoch "
+        f"recipe learning_rate {course.rate:g}: the training diverged in epoch "
         f"{epoch.epoch} of {epoch.epochs} (loss {epoch.loss:g}); use a smaller rate, or less "
         "weight_decay, band_noise, illumination, brightness or alignment"
     )
@@ -245,7 +248,7 @@ def _train_epoch(learner: Learner, state: TrainingState, course: _Course) -> flo
         leaves = Leaves.of(learner, state, subnets)
         loss = _backward(learner, subnets, leaves.values, course, chosen, generator)
         losses += len(chosen) * loss.double()
-        leaves.step(recipe, recipe.learning_rate * share)
+        leaves.step(recipe, course.rate * share)
     return float(losses) / len(training)
 
 

@@ -1,11 +1,11 @@
 """Named recipes that differ in augmentation: the race finds out which one a scene needs."""
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import fields, replace
 from typing import Any
 
 from hytas.errors import InputError
-from hytas.train.recipe import Recipe
+from hytas.train.recipe import Recipe, setting_name
 
 PLAIN: dict[str, Any] = {
     "flips": False,
@@ -42,22 +42,27 @@ USUAL_IMAGE_PRESETS = ("images-light", "images")
 """The same, for images."""
 
 
-def preset_names(text: str) -> list[str]:
-    """Return the presets that a text such as "plain,full" names.
+def read_presets(text: str) -> tuple[list[str], list[str]]:
+    """Return the presets that a text such as "plain,full,mixup=0.2" names, and its settings.
+
+    Such a setting holds in every preset, though it is the usual one.
 
     Raises:
-        InputError: it names none, one twice, or one that there is not.
+        InputError: it names one twice, or one that there is not, or an unknown setting.
     """
-    names = [name.strip() for name in text.split(",")]
+    parts = [part.strip() for part in text.split(",") if part.strip()]
+    names = [part for part in parts if "=" not in part]
     for name in names:
         if name not in PRESETS:
             raise InputError(f"recipe preset {name!r}: must be one of {', '.join(PRESETS)}")
         if names.count(name) > 1:
             raise InputError(f"recipe preset {name!r}: is named twice")
-    return names
+    settings = [part for part in parts if "=" in part]
+    Recipe().changed(settings)
+    return names, settings
 
 
-def recipes_of(recipe: Recipe, names: Sequence[str]) -> dict[str, Recipe]:
+def recipes_of(recipe: Recipe, text: str) -> dict[str, Recipe]:
     """Return preset -> its recipe.
 
     Settings in which `recipe` differs from the usual one hold in every preset. Of presets that are
@@ -65,13 +70,31 @@ def recipes_of(recipe: Recipe, names: Sequence[str]) -> dict[str, Recipe]:
 
     Args:
         recipe: what was asked for.
-        names: of presets.
+        text: of presets and settings (`read_presets`).
     """
+    names, settings = read_presets(text)
     usual = Recipe()
+    fixed = {setting_name(setting) for setting in settings}
+    fixed |= {item.name for item in fields(usual) if not _equal(recipe, usual, item.name)}
     found: dict[str, Recipe] = {}
     for name in names:
-        free = {k: v for k, v in PRESETS[name].items() if getattr(recipe, k) == getattr(usual, k)}
+        free = {k: v for k, v in PRESETS[name].items() if k not in fixed}
         preset = replace(recipe, **free)
         if preset not in found.values():
             found[name] = preset
     return found
+
+
+def usual_settings(recipe: Recipe, settings: Sequence[str]) -> list[str]:
+    """Return those of the settings asked for that `recipe` has as usual, but a preset has not."""
+    usual = Recipe()
+    varied = {name for preset in PRESETS.values() for name in preset}
+    return [
+        setting
+        for setting in settings
+        if (name := setting_name(setting)) in varied and _equal(recipe, usual, name)
+    ]
+
+
+def _equal(one: Recipe, other: Recipe, name: str) -> bool:
+    return bool(getattr(one, name) == getattr(other, name))

@@ -50,6 +50,8 @@ class Recipe:
         epochs: passes over the training pixels; 0 trains nothing; None uses `steps`.
         batch_size: pixels in a step.
         learning_rate: AdamW's peak rate; linear warm-up over `warmup` of the steps, then a cosine.
+            None is 1e-3, and up to twice that for narrow networks without attention
+            (`hytas.train.usual_rate`).
         weight_decay: AdamW's decay, on matrices only.
         label_smoothing: weight of the uniform distribution in the target. Together with mixup it
             makes the model's probabilities too low.
@@ -82,7 +84,7 @@ class Recipe:
     most_epochs: int | None = 200
     epochs: int | None = None
     batch_size: int = 64
-    learning_rate: float = 1e-3
+    learning_rate: float | None = None
     warmup: float = 0.1
     weight_decay: float = 0.05
     label_smoothing: float = 0.0
@@ -112,7 +114,7 @@ class Recipe:
             value = getattr(self, name)
             if value is not None and value < 1:
                 raise InputError(f"recipe {name} {value}: must be 1 or more")
-        if not 0 < self.learning_rate <= MOST:
+        if self.learning_rate is not None and not 0 < self.learning_rate <= MOST:
             raise InputError(
                 f"recipe learning_rate {self.learning_rate}: must be more than 0, at most {MOST:g}"
             )
@@ -140,14 +142,14 @@ class Recipe:
         """
         given: dict[str, Any] = {}
         for setting in settings:
-            name, equals, text = setting.partition("=")
-            name = name.strip().replace("-", "_")
+            name, (_, equals, text) = setting_name(setting), setting.partition("=")
             if not equals:
                 raise InputError(
                     f"recipe {setting!r}: must be NAME=VALUE, such as mixup=0.4, "
                     "or a preset, such as plain"
                 )
-            kinds = {item.name: type(item.default) for item in fields(self)} | {"epochs": int}
+            kinds = {item.name: type(item.default) for item in fields(self)}
+            kinds |= {"epochs": int, "learning_rate": float}  # whose default is None
             if name not in kinds:
                 near = difflib.get_close_matches(name, kinds, 1)
                 hint = f"; did you mean {near[0]!r}?" if near else ""
@@ -182,6 +184,11 @@ class Recipe:
     def with_epochs(self, epochs: int | None) -> "Recipe":
         """Return this recipe with a number of epochs; None uses its number of steps."""
         return replace(self, epochs=epochs)
+
+
+def setting_name(setting: str) -> str:
+    """Return the name of a setting such as "mixup=0.4"."""
+    return setting.partition("=")[0].strip().replace("-", "_")
 
 
 def _value(name: str, text: str, kind: type) -> Any:

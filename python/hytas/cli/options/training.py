@@ -76,12 +76,14 @@ def recipe_of(
     Raises:
         InputError: both say how long to train, or a setting is not known.
     """
-    from hytas.train import PRESETS
+    from hytas.train import PRESETS, usual_settings
 
     named = [setting.strip() for setting in settings if setting.strip() in PRESETS]
     presets = ",".join(dict.fromkeys(named)) or presets
     settings = [setting for setting in settings if setting.strip() not in PRESETS]
     recipe = usual.changed(settings)
+    parts = [*presets.split(","), *usual_settings(recipe, settings)]
+    presets = ",".join(dict.fromkeys(filter(None, parts)))
     if epochs is None:
         return recipe, presets
     if epochs < 0:

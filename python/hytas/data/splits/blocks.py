@@ -120,7 +120,7 @@ def _deal(
     classes = int(labels.max())
     held = np.zeros((blocks, classes + 1))
     np.add.at(held, (index.ravel(), labels.ravel()), 1)
-    shares = held[:, 1:] / held[:, 1:].sum(axis=0)
+    shares = held[:, 1:] / np.maximum(held[:, 1:].sum(axis=0), 1)  # a class may have no pixel
     order = generator.permutation(blocks)
     order = order[np.argsort(-shares[order].max(axis=1), kind="stable")]
     sums = np.zeros((parts, classes))

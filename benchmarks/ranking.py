@@ -1,0 +1,115 @@
+"""What a race should rank its finalists by: each rule against whole trainings.
+
+    python benchmarks/ranking.py RUN... --out ranking.jsonl
+
+RUN is the folder of a finished `hytas search`. The finalists of its second rung are trained to the
+end, each by the recipe that it has there, on all labelled pixels that are not for testing. Their
+accuracy on test pixels is the truth. It is compared with what each rule (`hytas.race.RANKINGS`)
+says of the second rung, and of the first two by the mean that the race uses. Nothing chooses by
+these test pixels; they show what the choice was worth. Trainings are kept in --out.
+"""
+
+import json
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from statistics import fmean
+from typing import Any
+
+import click
+import numpy as np
+import torch
+from scipy.stats import spearmanr
+
+from hytas.data import Split
+from hytas.machine import one_thread
+from hytas.race import RANKINGS
+from hytas.race.racers import Key
+from hytas.race.standings import RungResult, rung_results, standing
+from hytas.run.context import RunContext, prepare
+from hytas.run.folder import RunFolder
+from hytas.search import EvaluationStore
+from hytas.train import logits_of, train
+
+MOST_TEST_PIXELS = 4000
+
+
+def races(folder: RunFolder) -> dict[Key, list[RungResult]]:
+    """The first two rungs of each finalist that ran in the second one."""
+    with EvaluationStore(folder.evaluations, read_only=True) as store:
+        results = rung_results(store.trainings())
+    first, second = sorted({result.steps for result in results})[:2]
+    found = {r.key: [r] for r in results if r.steps == first and not r.reason}
+    for result in results:
+        if result.steps == second and not result.reason and result.key in found:
+            found[result.key].append(result)
+    return {key: rungs for key, rungs in found.items() if len(rungs) > 1}
+
+
+def truth(context: RunContext, architecture: Mapping[str, Any], preset: str) -> float:
+    """The accuracy on test pixels of a network that was trained to the end."""
+    recipe, data = context.config.recipes[preset], context.data
+    network = context.network(architecture, recipe)
+    learnt, _ = context.final_pixels
+    with one_thread():
+        train(
+            network,
+            data.labelled(learnt),
+            data.labelled(learnt[:0]),
+            recipe,
+            seed=context.config.seed,
+        )
+        test = data.split.test
+        some = np.linspace(0, len(test) - 1, min(len(test), MOST_TEST_PIXELS)).astype(np.int64)
+        asked = data.labelled(test[some])
+        answers = logits_of(network.eval(), asked, torch.device("cpu"))
+    return float((answers.argmax(axis=1) == asked.targets).mean())
+
+
+def trained(path: Path, out: Path) -> Iterator[tuple[list[RungResult], float]]:
+    """Each finalist of a run's second rung, and its accuracy."""
+    folder = RunFolder(path)
+    config, _ = folder.read_config()
+    context = prepare(config, config.load_scene(), torch.device("cpu"), Split.load(folder.split))
+    with EvaluationStore(folder.evaluations, read_only=True) as store:
+        architectures = {item.id: item.architecture for item in store.evaluations()}
+    lines = out.read_text().splitlines() if out.exists() else []
+    known = {tuple(json.loads(line)["of"]): json.loads(line)["OA"] for line in lines}
+    for key, rungs in races(folder).items():
+        of = (str(path), *key)
+        if of not in known:
+            known[of] = truth(context, architectures[key[0]], key[1])
+            with out.open("a") as file:
+                file.write(json.dumps({"of": of, "OA": known[of]}) + "\n")
+        yield rungs, known[of]
+
+
+@click.command()
+@click.argument("runs", nargs=-1, required=True, type=click.Path(exists=True, path_type=Path))
+@click.option("--out", required=True, type=click.Path(path_type=Path))
+def main(runs: tuple[Path, ...], out: Path) -> None:
+    """Print what each rule is worth, for each run and in the mean."""
+    rows: dict[str, list[tuple[float, float]]] = {}
+    for path in runs:
+        found = list(trained(path, out))
+        accuracies = [accuracy for _, accuracy in found]
+        click.echo(f"{path.name}: {len(found)} networks, OA {min(accuracies):.4f} to ", nl=False)
+        click.echo(f"{max(accuracies):.4f}")
+        for name, rule in RANKINGS.items():
+            for label, merit in (
+                ("second rung", lambda rungs, rule=rule: rungs[-1].merit(rule)),
+                ("both rungs", lambda rungs, rule=rule: standing(rungs, rule)),
+            ):
+                merits = [merit(rungs) for rungs, _ in found]
+                rho = float(spearmanr(merits, accuracies).statistic)
+                lost = max(accuracies) - accuracies[int(np.argmax(merits))]
+                rows.setdefault(f"{name}, {label}", []).append((rho, lost))
+    head = " | ".join(path.name for path in runs)
+    click.echo(f"\n| rule: Spearman (OA lost) | {head} | mean |\n|{'---|' * (len(runs) + 2)}")
+    for name, values in rows.items():
+        each = " | ".join(f"{rho:.2f} ({lost:.4f})" for rho, lost in values)
+        rho, lost = (fmean(part) for part in zip(*values, strict=True))
+        click.echo(f"| {name} | {each} | {rho:.2f} ({lost:.4f}) |")
+
+
+if __name__ == "__main__":
+    main()

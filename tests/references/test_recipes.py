@@ -48,7 +48,7 @@ def test_s2mamba_trains_as_published(
     networks.s2mamba(task, lambda *_: None)
     optimizer, plan = plans[0]
     assert isinstance(optimizer, torch.optim.AdamW)
-    assert optimizer.defaults["lr"] == 1e-4
+    assert optimizer.defaults["lr"] == 5e-4
     assert optimizer.defaults["weight_decay"] == 5e-3
     assert (len(task.train), plan.steps, plan.batch, plan.rest) == (120, 800, 64, True)
     rates = [plan.schedule(step / plan.steps) for step in range(plan.steps)]

@@ -15,7 +15,8 @@ EMBED_DIM = 64
 WIDTH = 2 * EMBED_DIM
 STATES = 16
 RANK = 4
-DROPOUT = 0.1
+DROPOUT = 0.4
+DROP_PATH = 0.1
 LEAST_SHARE = 0.1
 
 
@@ -150,9 +151,9 @@ class SpectralBranch(Branch):
 class S2Mamba(Network):
     """S2Mamba: a layer that scans a patch over its pixels and over its features, and mixes both.
 
-    Width 64, expanded to 128; 16 states; dropout and stochastic depth 0.1; patches of 7 x 7. The
-    mixture gate weighs the two branches at each pixel; weights under 0.1 become 0. The mean over
-    the pixels is read. Where the paper and its released code differ, the code is followed.
+    Width 64, expanded to 128; 16 states; dropout 0.4 and stochastic depth 0.1; patches of 7 x 7.
+    The mixture gate weighs the two branches at each pixel; weights under 0.1 become 0. The mean
+    over the pixels is read. Where the paper and its released code differ, the code is followed.
     Source: Wang et al., S2Mamba: a spatial-spectral state space model for hyperspectral image
     classification, IEEE TGRS 2025 (arXiv 2404.18213).
 
@@ -172,7 +173,7 @@ class S2Mamba(Network):
             _linear(WIDTH, 2),
             nn.Softmax(dim=-1),
         )
-        self.skip = Layer(Drop(path=DROPOUT))
+        self.skip = Layer(Drop(path=DROP_PATH))
         self.norm = nn.LayerNorm(EMBED_DIM)
         self.head = _linear(EMBED_DIM, shape.classes)
 

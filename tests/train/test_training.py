@@ -67,6 +67,24 @@ def test_same_seed_same_weights_and_another_seed_others() -> None:
     assert not torch.equal(weights[0], weights[2])
 
 
+def test_the_order_of_patches_in_memory_changes_nothing() -> None:
+    """Scenes are read band by band; a copy of their patches on another machine is not."""
+    by_pixel = pixels(48, 0)
+    by_band = replace(
+        by_pixel,
+        patches=lambda chosen: np.moveaxis(
+            np.ascontiguousarray(np.moveaxis(by_pixel.patches(chosen), -1, 0)), 0, -1
+        ),
+    )
+    for one, other in zip(
+        by_pixel.batch(np.arange(4), torch.device("cpu")),
+        by_band.batch(np.arange(4), torch.device("cpu")),
+        strict=True,
+    ):
+        assert torch.equal(one, other)
+        assert one.stride() == other.stride()
+
+
 @pytest.mark.parametrize("killed_after", [1, 3, 5])
 def test_interrupted_equals_uninterrupted(
     killed_after: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -35,8 +35,12 @@ class LabelledPixels:
         return len(self.pixels)
 
     def batch(self, order: NDArray[np.int64], device: torch.device) -> tuple[Tensor, Tensor]:
-        """Return the patches (n, P, P, bands) and class indices (n,) at positions `order`."""
-        patches = torch.from_numpy(self.patches(self.pixels[order]))
+        """Return the patches (n, P, P, bands) and class indices (n,) at positions `order`.
+
+        The order of the values in memory does not depend on where the patches were read: sums of
+        other orders round otherwise.
+        """
+        patches = torch.from_numpy(np.ascontiguousarray(self.patches(self.pixels[order])))
         return patches.to(device), torch.from_numpy(self.targets[order]).to(device)
 
     def positions(self) -> list[NDArray[np.int64]]:

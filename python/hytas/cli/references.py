@@ -76,10 +76,7 @@ def references(
 
     config = RunConfig(seed=seed, **options.absolute_paths(settings))
     scene = as_scene(config.load_scene(), "references")
-    names = [name for name in ReferenceSettings.__dataclass_fields__ if name != "steps"]
-    decisive = ReferenceSettings(
-        **{name: getattr(config, name) for name in names}, steps=network_steps
-    )
+    decisive = ReferenceSettings.of(config, network_steps)
     numbers = range(seed, seed + seeds)
     # Fail before the work starts if a split is impossible, or if the last seed is out of range.
     for number in reversed(numbers):

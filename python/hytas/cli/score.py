@@ -73,8 +73,7 @@ def score(
 
     specs = parse_proxies(proxy)
     architectures = read_architectures(archs)
-    names = ("precision", "init")
-    scoring = {name: settings.pop(name) for name in names}
+    scoring = {name: settings.pop(name) for name in ("precision", "init")}
     config = RunConfig(proxy=proxy, **options.absolute_paths(settings))
     scene = config.load_scene()
     chosen, data = choose_device(device), prepare_scene(config, scene)
@@ -97,7 +96,7 @@ def score(
         "shape": data.shape.variables(),
         "labelled patches": None if batch is None else _fingerprint(batch),
         "scaling": [config.scaling, config.bands],
-        **{name: scoring[name] for name in ("precision", "init")},
+        **scoring,
         **({} if inherited is None else {"supernet": inherited.supernet.digest}),
     }
     combinations = [spec for spec in specs if spec.members]

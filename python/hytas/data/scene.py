@@ -195,8 +195,7 @@ def scene_from_arrays(
         cube: (H, W, B), whole numbers or floats of at most 64 bits.
         labels: (H, W), 0 unlabelled; or give a fixed split as `train` and `test` instead.
         name: of the scene.
-        wavelengths: (B,) band centres in nm.
-        fwhm: (B,) band widths in nm.
+        wavelengths, fwhm: (B,) band centres and band widths in nm.
         class_names: by id, or in the order of the ids found; equal names get numbers.
         sources: the files of the arrays.
         notes: remarks to keep.

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field, fields, replace
 from functools import partial
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -33,6 +33,12 @@ class ReferenceSettings:
     bands: str | None = None
     scaling: str = "standard"
     steps: int | None = None
+
+    @classmethod
+    def of(cls, config: Any, steps: int | None = None) -> Self:
+        """Return the settings that the configuration of a run has, which are called the same."""
+        names = cls.__dataclass_fields__.keys() - {"steps"}
+        return cls(**{name: getattr(config, name) for name in names}, steps=steps)
 
     def make_split(self, scene: Scene, seed: int) -> Split:
         """Return the split of `seed`.

@@ -1,6 +1,5 @@
 """What a report shows of every pixel: class, confidence, truth, part in the split, spectrum."""
 
-import zipfile
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,16 +9,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hytas.data.contents import reading
-from hytas.errors import InputError
 from hytas.files import atomic_write
+from hytas.report.arrays import read_arrays
 from hytas.report.spectra import Spectra, merge_bands, reduce_spectra
 
 ROLES = ("not labelled", "a training pixel", "a validation pixel", "a test pixel", "labelled")
 """What a pixel is in the split, by its number in `Pixels.roles`."""
 MOST_SIDE = 1200
 MOST_PIXELS = 600_000
-MOST_BYTES = 64 * 2**20
-"""Of a file's arrays; those that hytas writes have a few MB."""
 Plane = NDArray[np.uint16]
 
 
@@ -66,12 +63,7 @@ class Pixels:
             InputError: the file is broken.
         """
         with reading("pixels", path, "file of a run's pixels"):
-            with zipfile.ZipFile(path) as archive:
-                size = sum(entry.file_size for entry in archive.infolist())
-            if size > MOST_BYTES:
-                raise InputError(f"holds {size} bytes, at most {MOST_BYTES} are read")
-            with np.load(path, allow_pickle=False) as file:
-                return cls._checked({name: file[name] for name in file.files})
+            return cls._checked(read_arrays(path))
 
     @classmethod
     def _checked(cls, held: Mapping[str, Any]) -> Self:

@@ -2,7 +2,6 @@
 
 import base64
 import io
-import zipfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,14 +11,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hytas.data.contents import reading
-from hytas.errors import InputError
 from hytas.files import atomic_write
+from hytas.report.arrays import read_arrays
 
 EACH, MOST_CLASSES, MOST_ERRORS = 4, 30, 24
 """Images shown of a class, classes that are shown, and errors."""
 MOST_SIDE = 64
 """Of a picture, in pixels; larger images are thinned."""
-MOST_BYTES = 64 * 2**20
 NAMED = 200
 """Letters of a name that are kept, its last ones."""
 
@@ -56,12 +54,7 @@ class Samples:
             InputError: the file is broken.
         """
         with reading("samples", path, "file of a run's images"):
-            with zipfile.ZipFile(path) as archive:
-                size = sum(entry.file_size for entry in archive.infolist())
-            if size > MOST_BYTES:
-                raise InputError(f"holds {size} bytes, at most {MOST_BYTES} are read")
-            with np.load(path, allow_pickle=False) as file:
-                return cls._checked({name: file[name] for name in file.files})
+            return cls._checked(read_arrays(path))
 
     @classmethod
     def _checked(cls, held: Mapping[str, Any]) -> Self:

@@ -67,14 +67,7 @@ Fits = Callable[[Sequence[tuple[str, Split]]], Iterator[Fit]]
 @contextmanager
 def _opened(run: Run) -> Iterator[Fits]:
     """Open the workers of the run, if it names some, else this process; yield what fits there."""
-    config, scene = run.context.config, run.context.data.scene
-    settings = ReferenceSettings(
-        split=config.split,
-        patch_size=config.patch_size,
-        band_group=config.band_group,
-        bands=config.bands,
-        scaling=config.scaling,
-    )
+    scene, settings = run.context.data.scene, ReferenceSettings.of(run.context.config)
     named = 1 if run.workers is None else run.workers
     sent = scene.cube.nbytes if isinstance(scene, Scene) else 0
     with open_workers(named, sent_bytes=sent) as pool:

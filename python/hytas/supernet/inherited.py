@@ -14,9 +14,8 @@ from hytas.supernet.weights import Supernet
 from hytas.train import LabelledPixels
 
 MOST_PIXELS = 600
-"""Validation pixels that a score looks at, so that 1000 networks of 100,000 parameters take about a
-minute on two cores. The score differs from that of all pixels by .04 at most, in 95 cases of
-100: two standard errors of a mean of values in 0..1."""
+"""Validation pixels that a score looks at. The score differs from that of all pixels by .04 at
+most, in 95 cases of 100: two standard errors of a mean of values in 0..1."""
 
 
 class Judge:

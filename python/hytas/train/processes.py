@@ -148,8 +148,8 @@ def _telling_of_lost_ones(processes: Processes) -> Iterator[None]:
     """Say in one line that another process has ended."""
     try:
         yield
-    except RuntimeError:
+    except RuntimeError as error:
         raise LostProcessError(
             f"process {processes.rank + 1} of {processes.size}: another one has ended; run the "
             "same command again to go on"
-        ) from None
+        ) from error

@@ -29,11 +29,18 @@ CONFIG = RunConfig(
 )
 
 
+def sure(pixels: int, right: int, chance: float) -> np.ndarray:
+    """Probabilities (pixels, 2) of which the first ones are right, all with the same chance."""
+    chosen = np.arange(pixels)[:, None] < right
+    found = np.where(chosen, [1 - chance, chance], [chance, 1 - chance])
+    return found.astype(np.float32).reshape(-1, 2)
+
+
 @pytest.mark.parametrize(
     ("asked", "counts", "method", "words"),
     [
         ("auto", (50, 40, 41), "guided", "50 validation pixels 0.8000 raw and 0.8200 smoothed"),
-        ("auto", (50, 40, 40), "none", "not smoothed: OA on 50 validation pixels"),
+        ("auto", (50, 40, 39), "none", "not smoothed: OA on 50 validation pixels"),
         ("auto", (9, 1, 9), "none", "9 validation pixels to judge by; at least 10 are needed"),
         ("auto", (0, 0, 0), "none", "no validation pixels to judge by"),
         ("guided", (50, 40, 30), "guided", "--smooth guided asks for it; OA on 50"),
@@ -42,12 +49,22 @@ CONFIG = RunConfig(
 )
 def test_what_is_chosen(asked: str, counts: tuple[int, int, int], method: str, words: str) -> None:
     pixels, raw, smoothed = counts
-    right = np.arange(pixels) < smoothed
-    chances = np.where(right[:, None], [0.4, 0.6], [0.6, 0.4]).astype(np.float32).reshape(-1, 2)
-    judged = Judged(np.ones(pixels, int), (np.arange(pixels) < raw).astype(int), chances)
+    judged = Judged(np.ones(pixels, int), sure(pixels, raw, 0.6), sure(pixels, smoothed, 0.6))
     choice = choose_smoothing(asked, judged)
     assert choice.method == method
     assert words in choice.describe()
+
+
+@pytest.mark.parametrize("better", ["raw", "smoothed"])
+def test_where_as_many_are_right_the_likelihood_decides(better: str) -> None:
+    """One of both is unsure where it is wrong, and sure where it is right."""
+    wrong = sure(50, 45, 0.9)
+    telling = wrong.copy()
+    telling[45:] = [0.55, 0.45]
+    pair = (telling, wrong) if better == "raw" else (wrong, telling)
+    choice = choose_smoothing("auto", Judged(np.ones(50, int), *pair))
+    assert choice.method == ("none" if better == "raw" else "guided")
+    assert "as many are right either way; negative log likelihood" in choice.describe()
 
 
 def test_another_method_is_refused() -> None:
@@ -77,7 +94,7 @@ def test_speckle_of_a_network_is_counted_and_no_label_around_is_read(scene: Scen
 
     held_out = np.union1d(held_out, data.split.train)  # more of them: the test is of the counting
     judged = judge_smoothing(data, held_out, logits)
-    assert np.array_equal(judged.raw, answers.argmax(axis=1)[held_out])
+    assert np.array_equal(judged.raw.argmax(axis=1), answers.argmax(axis=1)[held_out])
     assert np.array_equal(judged.targets, scene.labels.ravel()[held_out] - 1)
     assert judged.accuracies is not None
     assert judged.accuracies[1] > judged.accuracies[0]
@@ -112,12 +129,14 @@ def test_smoothed_probabilities_are_as_sure_as_they_are_right() -> None:
     shown = np.where(generator.random(400) < 0.95, targets, (targets + 1) % 3)
     chances = np.full((400, 3), 0.2, np.float32)
     chances[np.arange(400), shown] = 0.6
-    choice = choose_smoothing("guided", Judged(targets, shown, chances))
+    choice = choose_smoothing("guided", Judged(targets, chances, chances))
     assert choice.temperature < 0.5
     assert choice.ECE_before == pytest.approx((shown == targets).mean() - 0.6, abs=1e-6)
     assert choice.ECE_after is not None
     assert choice.ECE_after < 0.01
-    assert choose_smoothing("guided", Judged(targets[:9], shown[:9], chances[:9])).temperature == 1
+    assert (
+        choose_smoothing("guided", Judged(targets[:9], chances[:9], chances[:9])).temperature == 1
+    )
 
 
 @pytest.mark.parametrize("smooth", ["auto", "guided"])
@@ -129,8 +148,10 @@ def test_a_run_says_and_ships_the_choice(smooth: str, scene: Scene, tmp_path: Pa
     assert "smoothing" not in metrics["training"]
     assert choice["pixels"] == 30
     if smooth == "auto":
+        tied = choice["OA_smoothed"] == choice["OA_raw"]
         better = choice["OA_smoothed"] > choice["OA_raw"]
-        assert choice["method"] == ("guided" if better else "none")
+        assert tied == ("as many are right" in choice["reason"])
+        assert tied or choice["method"] == ("guided" if better else "none")
     else:
         assert choice["method"] == "guided"
     deployed = DeployedModel.load(tmp_path / "run" / "model.onnx", "cpu")

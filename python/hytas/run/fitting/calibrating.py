@@ -89,7 +89,7 @@ class _Answers:
             np.array(values["logits"], np.float32).reshape(-1, classes),
             Judged(
                 np.array(judged["targets"], np.int64),
-                np.array(judged["raw"], np.int64),
+                np.array(judged["raw"], np.float32).reshape(-1, classes),
                 np.array(judged["smoothed"], np.float32).reshape(-1, classes),
             ),
         )
@@ -304,6 +304,8 @@ def _same(found: _Answers, held_out: LabelledPixels) -> bool:
         and np.array_equal(found.targets, held_out.targets)
         and found.logits.shape == shape
         and len(found.judged.targets) == len(found.judged.raw) == len(found.judged.smoothed)
-        and bool(np.isfinite(found.logits).all())
-        and bool(np.isfinite(found.judged.smoothed).all())
+        and all(
+            bool(np.isfinite(values).all())
+            for values in (found.logits, found.judged.raw, found.judged.smoothed)
+        )
     )

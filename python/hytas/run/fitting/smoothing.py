@@ -28,19 +28,19 @@ class Judged:
 
     Attributes:
         targets: (n,) true classes.
-        raw: (n,) classes that the network gives them.
+        raw: (n, C) their probabilities, calibrated.
         smoothed: (n, C) their smoothed probabilities.
     """
 
     targets: NDArray[np.int64]
-    raw: NDArray[np.int64]
+    raw: NDArray[np.float32]
     smoothed: NDArray[np.float32]
 
     @classmethod
     def none(cls, classes: int) -> Self:
         """Return what is known without a pixel."""
-        empty = np.zeros(0, np.int64)
-        return cls(empty, empty, np.zeros((0, classes), np.float32))
+        nothing = np.zeros((0, classes), np.float32)
+        return cls(np.zeros(0, np.int64), nothing, nothing)
 
     @classmethod
     def joined(cls, parts: Sequence[Self]) -> Self:
@@ -53,8 +53,19 @@ class Judged:
         """Overall accuracy raw and smoothed; None without a pixel."""
         if not len(self.targets):
             return None
-        found = (self.raw, self.smoothed.argmax(axis=1))
-        before, after = (float((one == self.targets).mean()) for one in found)
+        before, after = (
+            float((one.argmax(axis=1) == self.targets).mean()) for one in (self.raw, self.smoothed)
+        )
+        return before, after
+
+    def losses(self) -> tuple[float, float]:
+        """Return the mean negative log likelihood raw and smoothed, both calibrated."""
+        temperature, _, _ = self.calibrated()
+        places = np.arange(len(self.targets)), self.targets
+        before, after = (
+            float(-np.log(np.maximum(one[places], LEAST_PROBABILITY)).mean())
+            for one in (self.raw, as_probabilities(self.smoothed.T, temperature).T)
+        )
         return before, after
 
     def calibrated(self) -> tuple[float, float, float]:
@@ -126,8 +137,7 @@ def choose_smoothing(asked: str, judged: Judged, kept: str | None = None) -> Smo
     if asked == "auto" and kept is not None:
         method, reason = kept, "as the model that the run began with"
     elif asked == "auto" and enough:
-        better = found is not None and found[1] > found[0]
-        method, reason = "guided" if better else "none", ""
+        method, reason = _better(judged)
     elif asked == "auto":
         few = f"{pixels or 'no'} validation pixels"
         method, reason = "none", f"{few} to judge by; at least {LEAST_JUDGED} are needed"
@@ -137,6 +147,19 @@ def choose_smoothing(asked: str, judged: Judged, kept: str | None = None) -> Smo
         return choice
     temperature, unsure, sure = judged.calibrated()
     return replace(choice, temperature=temperature, ECE_before=unsure, ECE_after=sure)
+
+
+def _better(judged: Judged) -> tuple[str, str]:
+    """Return the method that more pixels speak for, and a reason where as many are right.
+
+    Few pixels often tie. Then their likelihood decides, which all of them have a part in.
+    """
+    raw, smoothed = judged.accuracies or (0.0, 0.0)
+    if raw != smoothed:
+        return ("guided" if smoothed > raw else "none"), ""
+    before, after = judged.losses()
+    found = f"negative log likelihood {before:.3f} raw and {after:.3f} smoothed"
+    return ("guided" if after < before else "none"), f"as many are right either way; {found}"
 
 
 def fit_guide(data: PreparedScene) -> Smoothing:
@@ -182,4 +205,4 @@ def judge_smoothing(
     temperature = fit_temperature(found[at], truth) if len(judged) >= LEAST_JUDGED else 1.0
     chances = probabilities(torch.from_numpy(found), temperature).numpy()
     smoothed = smooth_pixels(smoothing, data.pixel_scene.cube, data.preprocessing, near, chances)
-    return Judged(truth, chances[at].argmax(axis=1), smoothed[at])
+    return Judged(truth, chances[at], smoothed[at])

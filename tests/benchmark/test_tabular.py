@@ -58,6 +58,16 @@ def test_the_nearest_network_of_one_in_the_table_is_itself(made: hytas.Benchmark
         assert made.nearest(architecture) == architecture
 
 
+def test_a_search_sees_validation_accuracy_and_is_judged_by_the_test(
+    made: hytas.Benchmark,
+) -> None:
+    found = made.simulate("random", 4, seeds=1)
+    told = [made.query(number, "validation") for number in range(4)]
+    best = made.query(int(np.argmax(told)))
+    assert found.chosen[0, -1] == pytest.approx(best)
+    assert made.simulate("random", 4, seeds=1, lead="OA").regret[0, -1] == 0
+
+
 def test_random_search_finds_the_best_of_so_many(indian: hytas.Benchmark) -> None:
     found = indian.simulate("random", 100, seeds=400)
     accuracy = np.array([indian.query(number) for number in range(len(indian))])

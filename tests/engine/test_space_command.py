@@ -34,6 +34,19 @@ def test_list_says_for_which_data_a_space_has_networks(capsys: pytest.CaptureFix
     assert text.count("networks: for scenes") == 2
 
 
+def test_a_built_in_space_that_is_shown_is_a_space_file(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    code, text, _ = hytas(capsys, "show", "hytas-wide")
+    assert code == 0
+    (tmp_path / "mine.json").write_text(text)
+    whole = hytas(capsys, "count", "--space", "hytas-wide")[1]
+    assert hytas(capsys, "count", "--space", str(tmp_path / "mine.json"))[1] == whole
+    code, out, err = hytas(capsys, "show", "wide")
+    assert (code, out) == (2, "")
+    assert "space 'wide': must be one of autoformer-base, " in err
+
+
 def test_count_is_exact(capsys: pytest.CaptureFixture[str]) -> None:
     budget = ("--budget", "5.40M..5.41M-params")
     assert hytas(capsys, "count", "--space", "autoformer-tiny", *budget)[1] == (

@@ -75,6 +75,14 @@ class RankingTable:
     figures: Mapping[str, Floats] = field(default_factory=dict)
 
     @property
+    def measured(self) -> Floats:
+        """What a search may see of each network (n,): validation accuracy; without it, OA."""
+        validation = self.figures.get("validation")
+        if validation is None or not np.isfinite(validation).any():
+            return self.accuracy
+        return validation
+
+    @property
     def of_seeds(self) -> Floats:
         """OA (n, k) of the trainings with each of k seeds; k is 0 if the table has only means."""
         prefix = f"{TARGET.lower()}{OF_SEED}"

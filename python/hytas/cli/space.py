@@ -103,6 +103,21 @@ def list_spaces(as_json: bool) -> None:
 
 
 @space.command()
+@click.argument("name")
+def show(name: str) -> None:
+    """Print the file of a built-in space, to be changed and given as --space FILE.
+
+    hytas space show hytas-wide > mine.json
+    """
+    from hytas._engine import builtin_space_text
+
+    try:
+        click.echo(builtin_space_text(name), nl=False)
+    except ValueError as error:
+        raise InputError(str(error)) from None
+
+
+@space.command()
 @_space_options
 @budget_option
 @options.json_option

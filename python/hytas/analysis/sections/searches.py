@@ -90,12 +90,8 @@ def _points(result: Simulation, budget: int) -> dict[str, list[float | None]]:
 def _leads(table: RankingTable, settings: AnalysisSettings) -> dict[str, Callable[[int], Floats]]:
     """Return lead -> from a seed to what a search is told of each network."""
     scores = {name: values for name, (_, values) in training_free_scores(table, ()).items()}
-    validation = table.figures.get("validation")
-    measured = table.accuracy
-    if validation is not None and np.isfinite(validation).any():
-        measured = validation
     wanted = list(scores) if ALL_SCORES in settings.leads else settings.leads or LEADS
-    known = {ACCURACY: measured, **{name: scores[name] for name in wanted if name in scores}}
+    known = {ACCURACY: table.measured, **{name: scores[name] for name in wanted if name in scores}}
     found = {name: _always(values) for name, values in known.items()}
     if len(table) >= 2 * TRAINED:
         found[PREDICTOR] = _predictions(table)

@@ -1,5 +1,6 @@
 """The seam: results in their order, whatever runs the calls."""
 
+import socket
 import sys
 import time
 from collections.abc import Iterator
@@ -141,6 +142,22 @@ def test_what_is_not_installed_says_what_to_install(monkeypatch: pytest.MonkeyPa
     for name in ("ray", "slurm"):
         with pytest.raises(InputError, match=rf"pip install 'hytas\[{name}\]'"), open_workers(name):
             pass
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "no-such-host.invalid"])
+def test_an_address_without_a_cluster_is_refused_at_once(host: str) -> None:
+    pytest.importorskip("ray", reason="needs Ray: pip install 'hytas[ray]'")
+    with socket.socket() as closed:
+        closed.bind(("127.0.0.1", 0))
+        port = closed.getsockname()[1]
+    for name in (f"ray:{host}:{port}", f"ray://{host}:{port}"):
+        started = time.monotonic()
+        with (
+            pytest.raises(InputError, match=rf"workers ray: no cluster answers at \S*{host}:"),
+            open_workers(name),
+        ):
+            pass
+        assert time.monotonic() - started < 30
 
 
 def test_engines_are_probed(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,5 +1,6 @@
 """Workers of a Slurm cluster, by submitit: each `run` is a job array."""
 
+import math
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -127,8 +128,8 @@ def parse_settings(text: str) -> dict[str, Any]:
     known |= {name: read for name, (_, read) in SETTINGS.items()}
     found: dict[str, Any] = {}
     for part in filter(None, text.split(",")):
-        name, equals, value = part.partition("=")
-        if not equals or name not in known:
+        name, _, value = part.partition("=")
+        if not value or name not in known:
             raise InputError(
                 f"workers slurm: {part!r}: must be NAME=VALUE, the name one of {', '.join(known)}"
             )
@@ -136,6 +137,8 @@ def parse_settings(text: str) -> dict[str, Any]:
             found[name] = known[name](value)
         except ValueError:
             raise InputError(f"workers slurm: {part!r}: must be a number") from None
+        if known[name] is not str and not 0 < found[name] < math.inf:
+            raise InputError(f"workers slurm: {part!r}: must be above 0, and finite")
     if found.get("cluster", CLUSTERS[0]) not in CLUSTERS:
         raise InputError(f"workers slurm: cluster must be one of {', '.join(CLUSTERS)}")
     return found

@@ -3,6 +3,7 @@
 import os
 import socket
 import sys
+import time
 from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
@@ -135,3 +136,18 @@ def test_workers_are_reached_through_the_client_of_ray(cluster: Any, client_port
 def test_a_cluster_without_a_processor_is_refused(cluster: Any) -> None:
     with pytest.raises(InputError, match="workers ray: the cluster has no CPU"), opened(cluster):
         pass
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "no-such-host.invalid"])
+def test_an_address_without_a_cluster_is_refused_at_once(host: str) -> None:
+    with socket.socket() as closed:
+        closed.bind(("127.0.0.1", 0))
+        port = closed.getsockname()[1]
+    for name in (f"ray:{host}:{port}", f"ray://{host}:{port}"):
+        started = time.monotonic()
+        with (
+            pytest.raises(InputError, match=rf"workers ray: no cluster answers at \S*{host}:"),
+            open_workers(name),
+        ):
+            pass
+        assert time.monotonic() - started < 30

@@ -46,7 +46,7 @@ class RayExecutor(Executor):
         import ray
 
         self._ray = ray
-        self._task = ray.remote(num_cpus=1, num_gpus=gpus, max_retries=RETRIES)(_call)
+        self._task: Any = ray.remote(num_cpus=1, num_gpus=gpus, max_retries=RETRIES)(_call)
         self._facts = facts_here()
         self._waiting: set[Future[Any]] = set()
 
@@ -98,7 +98,8 @@ class RayWorkers(ExecutorWorkers):
             import ray
         except ImportError:
             raise InputError(INSTALL) from None
-        self._ray, self._own = ray, not ray.is_initialized()
+        self._ray: Any = ray
+        self._own = not ray.is_initialized()
         address = address or os.environ.get("RAY_ADDRESS") or HERE
         if self._own:
             _connect(ray, address)

@@ -6,6 +6,7 @@ import signal
 import subprocess
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from multiprocessing import get_context
+from typing import TypeVar
 
 import pytest
 from small_race import Small, race_task, ranked, without_time
@@ -14,6 +15,9 @@ from torch import Tensor
 from hytas.errors import InputError
 from hytas.race import race
 from hytas.search import EvaluationStore
+from hytas.workers import OneByOne, Shared
+
+T = TypeVar("T")
 
 
 def test_finalists_side_by_side_train_as_one_alone_does_and_leave_no_process(
@@ -54,6 +58,22 @@ def test_any_executor_will_do_and_stays_open(tmp_path, store: EvaluationStore) -
         assert found == alone
         assert without_time(store) == without_time(other)
         assert executor.submit(abs, -1).result() == 1
+
+
+class Sharing(OneByOne):
+    """Counts the values that are shared."""
+
+    shared = 0
+
+    def share(self, value: T) -> Shared[T]:
+        self.shared += 1
+        return super().share(value)
+
+
+def test_the_folds_of_a_race_share_their_pixels_once(store: EvaluationStore) -> None:
+    workers = Sharing()
+    race(race_task(folds=3), ranked(5), store, finalists=5, steps=3, workers=workers)
+    assert workers.shared == 1
 
 
 def test_threads_are_refused(store: EvaluationStore) -> None:

@@ -17,3 +17,9 @@ def length_of(shared: Shared[list[int]], more: int) -> int:
 
 def fails(number: int) -> int:
     raise InputError(f"number {number}: this one cannot")
+
+
+def speaks(number: int) -> int:
+    print(f"number {number} is told", flush=True)
+    time.sleep(0.5)  # Ray reads what was printed a few times a second
+    return number

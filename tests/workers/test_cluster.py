@@ -1,8 +1,11 @@
 """A Ray cluster of several machines, all on this one, that join and leave during the work."""
 
 import os
+import socket
 import sys
+import time
 from collections.abc import Iterator
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +18,7 @@ from hytas.search import Evaluation, EvaluationStore, SearchProgress, SearchSett
 from hytas.spaces.shape import InputShape
 from hytas.workers import Workers, open_workers
 
-from tasks import slow_first  # isort: skip
+from tasks import length_of, slow_first  # isort: skip
 
 pytest.importorskip("ray", reason="needs Ray: pip install 'hytas[ray]'")
 
@@ -29,13 +32,24 @@ PATHS = f"{Path(__file__).parent}:{':'.join(sys.path)}"
 
 
 @pytest.fixture(scope="module")
-def cluster() -> Iterator[Any]:
-    """A head that works on nothing."""
+def client_port() -> int:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port: int = free.getsockname()[1]
+    return port
+
+
+@pytest.fixture(scope="module")
+def cluster(client_port: int) -> Iterator[Any]:
+    """A head that works on nothing, and waits for Ray's client, too."""
     from ray.cluster_utils import Cluster
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("PYTHONPATH", PATHS)
-        made = Cluster(initialize_head=True, head_node_args={"num_cpus": 0})
+        head = {"num_cpus": 0}
+        if find_spec("grpc"):
+            head["ray_client_server_port"] = client_port
+        made = Cluster(initialize_head=True, head_node_args=head)
         yield made
         made.shutdown()
 
@@ -108,6 +122,32 @@ def run(workers: Workers) -> list[int]:
     return list(workers.run(slow_first, ((n,) for n in range(2)), 2))
 
 
+def test_workers_are_reached_through_the_client_of_ray(cluster: Any, client_port: int) -> None:
+    pytest.importorskip("grpc", reason="needs Ray's client: pip install 'hytas[ray]'")
+    machine = cluster.add_node(num_cpus=1)
+    with open_workers(f"ray://127.0.0.1:{client_port}") as workers:
+        assert run(workers) == [0, 1]
+        shared = workers.share([1, 2, 3])
+        assert list(workers.run(length_of, [(shared, 1)], 1)) == [4]
+        assert not workers.sees_files
+    cluster.remove_node(machine)
+
+
 def test_a_cluster_without_a_processor_is_refused(cluster: Any) -> None:
     with pytest.raises(InputError, match="workers ray: the cluster has no CPU"), opened(cluster):
         pass
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "no-such-host.invalid"])
+def test_an_address_without_a_cluster_is_refused_at_once(host: str) -> None:
+    with socket.socket() as closed:
+        closed.bind(("127.0.0.1", 0))
+        port = closed.getsockname()[1]
+    for name in (f"ray:{host}:{port}", f"ray://{host}:{port}"):
+        started = time.monotonic()
+        with (
+            pytest.raises(InputError, match=rf"workers ray: no cluster answers at \S*{host}:"),
+            open_workers(name),
+        ):
+            pass
+        assert time.monotonic() - started < 30

@@ -53,6 +53,33 @@ def test_workers_that_are_not_there_are_named(text: str) -> None:
         check_workers(text)
 
 
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        (
+            "ray://",
+            "workers ray: 'ray://': must be ray, ray:auto, ray:HOST:PORT or ray://HOST:PORT",
+        ),
+        ("ray:head", "workers ray: 'head': must be "),
+        ("ray:head:99999", "workers ray: 'head:99999': must be "),
+        ("ray://head:0", "workers ray: 'ray://head:0': must be "),
+        ("ray://user@head:10001", "workers ray: 'ray://user@head:10001': must be "),
+        ("slurm:jobs=0", "workers slurm: 'jobs=0': must be above 0"),
+        ("slurm:time=-5", "workers slurm: 'time=-5': must be above 0"),
+        ("slurm:memory=nan", "workers slurm: 'memory=nan': must be above 0"),
+        ("slurm:folder=", "workers slurm: 'folder=': must be NAME=VALUE"),
+    ],
+)
+def test_addresses_and_settings_are_checked_before_anything_starts(text: str, words: str) -> None:
+    with pytest.raises(InputError, match=words):
+        check_workers(text)
+
+
+@pytest.mark.parametrize("text", ["ray", "ray:auto", "ray:[::1]:6379", "ray://head:10001"])
+def test_addresses_of_ray(text: str) -> None:
+    check_workers(text)
+
+
 def test_one_is_this_process_and_more_are_others() -> None:
     with open_workers("1") as alone:
         assert not alone.elsewhere

@@ -11,9 +11,10 @@ from hytas.race.rankings import USUAL_RANKING, Ranking, find_ranking
 from hytas.race.rungs import Rung, plan_rungs
 from hytas.race.standings import RungResult, best_first, rung_results
 from hytas.race.task import RaceTask
-from hytas.race.trials import FoldPixels, Trial, run_trials, share_folds
+from hytas.race.trials import Trial, run_trials, share_pixels
 from hytas.search import Evaluation, EvaluationStore, Training
-from hytas.workers import Named, Workers, open_workers
+from hytas.train import LabelledPixels
+from hytas.workers import Named, Shared, Workers, open_workers
 
 Tell = Callable[[str], None]
 
@@ -87,9 +88,9 @@ class _Trainer:
     tell: Tell
 
     @cached_property
-    def pixels(self) -> list[FoldPixels]:
-        """The pixels of each fold, which travel to each worker once."""
-        return share_folds(self.task, self.workers)
+    def pixels(self) -> Shared[LabelledPixels]:
+        """The pixels of all folds, which travel to each worker once."""
+        return share_pixels(self.task, self.workers)
 
     def survivors(
         self,

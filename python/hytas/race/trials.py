@@ -6,7 +6,9 @@ from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import nn
 
 from hytas.errors import InputError, is_out_of_memory, one_line
@@ -34,20 +36,20 @@ class Trial:
     fold: int
 
 
-FoldPixels = tuple[Shared[LabelledPixels], Shared[LabelledPixels], int]
-"""Training and validation pixels of a fold, and how many train."""
-
-
 @dataclass(frozen=True)
 class _Fold:
     """What a racer is trained and judged on, and how.
 
     Attributes:
+        labelled: pixels of all folds.
+        learnt: those that train, as flat indices (n,).
+        held_out: those that judge, as flat indices (m,).
         checkpoint: where its training stands after the rungs before; None starts anew.
     """
 
-    training: Shared[LabelledPixels]
-    validation: Shared[LabelledPixels]
+    labelled: Shared[LabelledPixels]
+    learnt: NDArray[np.int64]
+    held_out: NDArray[np.int64]
     recipe: Recipe
     schedule: Schedule
     seed: int
@@ -56,17 +58,9 @@ class _Fold:
     augmented: Recipe
 
 
-def share_folds(task: RaceTask, workers: Workers) -> list[FoldPixels]:
-    """Return the pixels of each fold, for the arguments of trainings."""
-    labelled = task.labelled.in_memory() if workers.elsewhere else task.labelled
-    return [
-        (
-            workers.share(labelled.subset(learnt)),
-            workers.share(labelled.subset(held_out)),
-            len(learnt),
-        )
-        for learnt, held_out in task.folds
-    ]
+def share_pixels(task: RaceTask, workers: Workers) -> Shared[LabelledPixels]:
+    """Return the pixels of all folds, for the arguments of trainings."""
+    return workers.share(task.labelled.in_memory() if workers.elsewhere else task.labelled)
 
 
 def run_trials(
@@ -74,7 +68,7 @@ def run_trials(
     trials: Sequence[Trial],
     rung: Rung,
     workers: Workers,
-    pixels: Sequence[FoldPixels],
+    labelled: Shared[LabelledPixels],
 ) -> Iterator[Training]:
     """Train each racer to the length of a rung; yield trainings in the order of the trials.
 
@@ -86,7 +80,7 @@ def run_trials(
         trials: what to train.
         rung: how long.
         workers: that train.
-        pixels: of each fold (`share_folds`).
+        labelled: pixels of all folds (`share_pixels`).
 
     Raises:
         OSError: a worker that trained was lost.
@@ -94,12 +88,13 @@ def run_trials(
 
     def job(trial: Trial) -> tuple[Trial, nn.Module, int, _Fold]:
         recipe = task.recipes[trial.racer.recipe]
-        training, validation, learnt = pixels[trial.fold]
-        schedule = rung_schedule(rung, recipe, learnt)
+        learnt, held_out = task.folds[trial.fold]
+        schedule = rung_schedule(rung, recipe, len(learnt))
         # No epoch is the last for want of progress: another rung may follow.
         fold = _Fold(
-            training,
-            validation,
+            labelled,
+            learnt,
+            held_out,
             replace(recipe, patience=1.0),
             schedule,
             task.seed,
@@ -149,7 +144,7 @@ def _train_racer(trial: Trial, network: nn.Module, steps: int, fold: _Fold) -> T
         *trial.racer.key,
         steps,
         trial.fold,
-        len(fold.validation.get()),
+        len(fold.held_out),
         figures,
         time.monotonic() - started,
         reason,
@@ -159,7 +154,7 @@ def _train_racer(trial: Trial, network: nn.Module, steps: int, fold: _Fold) -> T
 def _figures(network: nn.Module, fold: _Fold) -> dict[str, float]:
     """Train the network and measure, on validation pixels, all that a ranking may use."""
     _forget_useless(fold)
-    training, validation = fold.training.get(), fold.validation.get()
+    training, validation = map(fold.labelled.get().subset, (fold.learnt, fold.held_out))
     with one_thread() if fold.device.type == "cpu" else nullcontext():
         result = train(
             network,

@@ -41,11 +41,11 @@ def check_workers(text: str | None) -> None:
     """Refuse a text of --workers that names nothing; nothing is started.
 
     Raises:
-        InputError: naming what there is.
+        InputError: naming what there is, or the address or setting that does not fit.
     """
     if text is None or text == "local":
         return
-    engine, _, rest = text.partition(":")
+    engine, rest = _parts(text)
     if engine not in ENGINES and not (text.isdecimal() and 1 <= int(text) <= MOST_PROCESSES):
         raise InputError(
             f"workers {text}: must be local, a number of processes up to {MOST_PROCESSES}, "
@@ -55,6 +55,16 @@ def check_workers(text: str | None) -> None:
         from hytas.workers.slurm import parse_settings
 
         parse_settings(rest)
+    if engine == "ray":
+        from hytas.workers.ray_cluster import parse_address
+
+        parse_address(rest)
+
+
+def _parts(text: str) -> tuple[str, str]:
+    """Return the engine, and its address or settings; those of ray://HOST:PORT are all of it."""
+    engine, _, rest = text.partition(":")
+    return engine, text if rest.startswith("//") else rest
 
 
 @contextmanager
@@ -83,8 +93,8 @@ def _opened(named: str | int | Executor | None, on_cpu: bool, sent_bytes: int) -
         return ExecutorWorkers(named)
     if isinstance(named, str) and named not in ("local", "") and not named.isdecimal():
         check_workers(named)
-        engine, _, rest = named.partition(":")
-        return ENGINES[engine](named if rest.startswith("//") else rest, 0 if on_cpu else 1)
+        engine, rest = _parts(named)
+        return ENGINES[engine](rest, 0 if on_cpu else 1)
     usual = named is None or named in ("local", "")
     count = worker_count(on_cpu, sent_bytes) if usual else int(named or 0)
     if count <= 1:

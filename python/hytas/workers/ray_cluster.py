@@ -1,8 +1,11 @@
 """Workers of a Ray cluster; without an address, Ray starts on this machine."""
 
 import os
+import re
+import socket
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Executor, Future
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar, cast
 
@@ -14,6 +17,8 @@ T = TypeVar("T")
 RETRIES = 10
 """So often a call is given to another worker if its worker is lost."""
 HERE = "local"  # Ray's name for a cluster that starts on this machine
+CONNECT_SECONDS = 10
+ADDRESS = re.compile(r"(ray://)?(?P<host>[^\s/:@\[\]]+|\[[0-9a-fA-F:.]+\]):(?P<port>[0-9]{1,5})")
 INSTALL = "workers ray: Ray is not installed; pip install 'hytas[ray]'"
 
 
@@ -41,7 +46,7 @@ class RayExecutor(Executor):
         import ray
 
         self._ray = ray
-        self._task = ray.remote(num_cpus=1, num_gpus=gpus, max_retries=RETRIES)(_call)
+        self._task: Any = ray.remote(num_cpus=1, num_gpus=gpus, max_retries=RETRIES)(_call)
         self._facts = facts_here()
         self._waiting: set[Future[Any]] = set()
 
@@ -93,7 +98,8 @@ class RayWorkers(ExecutorWorkers):
             import ray
         except ImportError:
             raise InputError(INSTALL) from None
-        self._ray, self._own = ray, not ray.is_initialized()
+        self._ray: Any = ray
+        self._own = not ray.is_initialized()
         address = address or os.environ.get("RAY_ADDRESS") or HERE
         if self._own:
             _connect(ray, address)
@@ -148,19 +154,54 @@ class RayWorkers(ExecutorWorkers):
             self._ray.shutdown()
 
 
-def _connect(ray: Any, address: str) -> None:
-    try:
-        ray.init(
-            address=address,
-            include_dashboard=False if address == HERE else None,
-            logging_level="error",
-            log_to_driver=True,
-            configure_logging=False,
-        )
-    except Exception as error:  # where a machine is too busy for Ray to start, of no other class
+def parse_address(address: str) -> tuple[str, int] | None:
+    """Return the host and the port of an address; None if it names no host, as "auto".
+
+    Raises:
+        InputError: it is not of a form that Ray knows.
+    """
+    if address in ("", "auto", HERE):
+        return None
+    found = ADDRESS.fullmatch(address)
+    if not found or not 0 < int(found["port"]) < 2**16:
         raise InputError(
-            f"workers ray: no cluster answers at {address}: {one_line(error)}"
+            f"workers ray: {address!r}: must be ray, ray:auto, ray:HOST:PORT or ray://HOST:PORT"
+        )
+    return found["host"].strip("[]"), int(found["port"])
+
+
+def _connect(ray: Any, address: str) -> None:
+    named = parse_address(address)
+    try:
+        if named:
+            # Ray itself would try for twenty minutes.
+            socket.create_connection(named, CONNECT_SECONDS).close()
+        with _one_attempt() if named else nullcontext():
+            ray.init(
+                address=address,
+                include_dashboard=False if address == HERE else None,
+                logging_level="error",
+                log_to_driver=True,
+                configure_logging=False,
+            )
+    except Exception as error:  # where a machine is too busy for Ray to start, of no other class
+        hint = "; if it has a token, set RAY_AUTH_MODE=token" if named else ""
+        raise InputError(
+            f"workers ray: no cluster answers at {address}: {one_line(error)}{hint}"
         ) from None
+
+
+@contextmanager
+def _one_attempt() -> Iterator[None]:
+    """Let Ray ask a head once, which takes 40 s if it does not answer, not twenty times."""
+    name = "RAY_gcs_server_port_wait_time_s"
+    before = os.environ.get(name)
+    os.environ.setdefault(name, "1")
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ[name]
 
 
 def _check_nodes(ray: Any) -> None:

@@ -1,5 +1,7 @@
 """Workers of a Slurm cluster, by submitit: each `run` is a job array."""
 
+import math
+import sys
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -67,12 +69,15 @@ class SlurmWorkers(Workers):
         slurm = {"slurm_array_parallelism": self.count} if cluster == "slurm" else {}
         self._executor.update_parameters(**own, **slurm)
         self._jobs: list[Any] = []
+        self._shared: list[Path] = []
 
     def close(self) -> None:
-        """Cancel jobs that are not done."""
+        """Cancel jobs that are not done, and remove the values that they shared."""
         for job in self._jobs:
             if not job.done():
                 job.cancel()
+        for path in self._shared:
+            path.unlink(missing_ok=True)
 
     def share(self, value: T) -> Shared[T]:
         """Write a value into the shared folder."""
@@ -80,11 +85,14 @@ class SlurmWorkers(Workers):
 
         path = self.folder / f"shared-{uuid4().hex}.pkl"
         path.parent.mkdir(parents=True, exist_ok=True)
+        self._shared.append(path)
         path.write_bytes(cloudpickle.dumps(value))
         return InFile(path)
 
     def run(self, work: Callable[..., T], jobs: Iterable[Job], count: int) -> Iterator[T]:
         """Submit all jobs as one array, and yield their results.
+
+        What a job prints goes to standard error, each line with the job and its host.
 
         Raises:
             InputError: a machine of Slurm has other versions.
@@ -98,23 +106,33 @@ class SlurmWorkers(Workers):
         self._jobs = submitted
         for job in submitted:
             try:
-                value, error = job.result()
+                value, error, host = job.result()
             except UncompletedJobError as lost:
                 raise OSError(
                     f"workers slurm: job {job.job_id} was lost: {one_line(lost)}"
                 ) from None
+            _tell(job, host)
             if error is not None:
                 raise error
-            yield value
+            yield cast("T", value)
 
 
-def _outcome(driver: Facts, work: Callable[..., T], job: Job) -> tuple[T | None, Exception | None]:
-    """Call `work`; an error travels back as it is."""
+def _tell(job: Any, host: str) -> None:
+    for line in f"{job.stdout() or ''}\n{job.stderr() or ''}".splitlines():
+        if line.strip() and not line.startswith("submitit "):  # its own, on how the job began
+            print(f"(job {job.job_id}, {host}) {line}", file=sys.stderr)
+
+
+def _outcome(
+    driver: Facts, work: Callable[..., T], job: Job
+) -> tuple[T | None, Exception | None, str]:
+    """Call `work`; an error travels back as it is, with the host's name."""
+    here = facts_here()
     try:
-        check_facts([facts_here()], "slurm", driver)
-        return work(*job), None
+        check_facts([here], "slurm", driver)
+        return work(*job), None, here["host"]
     except Exception as error:
-        return None, error
+        return None, error, here["host"]
 
 
 def parse_settings(text: str) -> dict[str, Any]:
@@ -127,8 +145,8 @@ def parse_settings(text: str) -> dict[str, Any]:
     known |= {name: read for name, (_, read) in SETTINGS.items()}
     found: dict[str, Any] = {}
     for part in filter(None, text.split(",")):
-        name, equals, value = part.partition("=")
-        if not equals or name not in known:
+        name, _, value = part.partition("=")
+        if not value or name not in known:
             raise InputError(
                 f"workers slurm: {part!r}: must be NAME=VALUE, the name one of {', '.join(known)}"
             )
@@ -136,6 +154,8 @@ def parse_settings(text: str) -> dict[str, Any]:
             found[name] = known[name](value)
         except ValueError:
             raise InputError(f"workers slurm: {part!r}: must be a number") from None
+        if known[name] is not str and not 0 < found[name] < math.inf:
+            raise InputError(f"workers slurm: {part!r}: must be above 0, and finite")
     if found.get("cluster", CLUSTERS[0]) not in CLUSTERS:
         raise InputError(f"workers slurm: cluster must be one of {', '.join(CLUSTERS)}")
     return found

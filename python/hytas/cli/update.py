@@ -26,7 +26,7 @@ def update() -> None:
 @click.argument("new", type=_FILE)
 @click.option("--out", type=_FILE, required=True, help="The delta file.")
 def make(old: Path, new: Path, out: Path) -> None:
-    """Write what turns the model file OLD into NEW, which must be files of `hytas export`."""
+    """Write the difference between OLD and NEW, two ONNX files of `hytas export`."""
     from hytas.deploy.delta import make_delta
     from hytas.deploy.model_file import examine, read_model
 

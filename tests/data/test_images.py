@@ -1,6 +1,7 @@
 """Sets of images: folders, arrays, sets by name, their splits, and what is refused."""
 
 import io
+import os
 import zipfile
 import zlib
 from pathlib import Path
@@ -125,7 +126,8 @@ def test_unreadable_images_are_named_and_counted(folder: Path) -> None:
     assert text.endswith("--skip-unreadable leaves such files out")
     found = load_images(folder, skip_unreadable=True)
     assert found.class_counts() == {"grass": 3, "water": 4}
-    assert "2 images cannot be read and are left out: 0.png, 9.jpg" in found.notes
+    note = "2 of 9 images cannot be read and are left out: grass/0.png, water/9.jpg"
+    assert note in found.notes
 
 
 def test_what_is_no_set_of_images_is_refused(folder: Path, tmp_path: Path) -> None:
@@ -144,15 +146,38 @@ def test_what_is_no_set_of_images_is_refused(folder: Path, tmp_path: Path) -> No
     assert "digits has images of one size" in refused("digits", resize=4)
 
 
-def png_of(width: int, height: int) -> bytes:
-    """A PNG that says how large it is, and holds nothing."""
+def test_links_and_pipes_are_not_followed(folder: Path) -> None:
+    (folder / "grass" / "again").symlink_to(folder)  # a loop below a class is left out
+    assert load_images(folder).class_counts() == {"grass": 4, "water": 4}
+    (folder / "all").symlink_to(folder)
+    assert f"{folder / 'all'} is a link to a folder that it lies in" in refused(folder)
+    (folder / "all").unlink()
+    os.mkfifo(folder / "grass" / "pipe.png")
+    assert "pipe.png is not a file; --skip-unreadable" in refused(folder)
+
+
+def test_a_png_is_read_with_all_its_bits_or_not_at_all(tmp_path: Path) -> None:
+    values = np.random.default_rng(0).integers(0, 60000, (16, 16, 1), dtype=np.uint16)
+    save(tmp_path / "grey.png", values)
+    assert np.array_equal(read_image(tmp_path / "grey.png"), values)
+    save(tmp_path / "colours.png", image(0, side=16))
+    assert read_image(tmp_path / "colours.png").dtype == np.uint8
+    for colours, channels in ((2, 3), (4, 2), (6, 4)):
+        lines = bytes(16 * (1 + 16 * 2 * channels))
+        (tmp_path / "deep.png").write_bytes(png_of(16, 16, 16, colours, lines))
+        with pytest.raises(InputError, match=r"deep.png: has 16 bits and several channels, of"):
+            read_image(tmp_path / "deep.png")
+
+
+def png_of(width: int, height: int, bits: int = 8, colours: int = 0, lines: bytes = b"") -> bytes:
+    """A PNG that says how large it is and what its pixels are, with these lines of pixels."""
 
     def chunk(kind: bytes, content: bytes) -> bytes:
         whole = kind + content
         return len(content).to_bytes(4, "big") + whole + zlib.crc32(whole).to_bytes(4, "big")
 
-    head = width.to_bytes(4, "big") + height.to_bytes(4, "big") + bytes([8, 0, 0, 0, 0])
-    parts = chunk(b"IHDR", head) + chunk(b"IDAT", zlib.compress(b"")) + chunk(b"IEND", b"")
+    head = width.to_bytes(4, "big") + height.to_bytes(4, "big") + bytes([bits, colours, 0, 0, 0])
+    parts = chunk(b"IHDR", head) + chunk(b"IDAT", zlib.compress(lines)) + chunk(b"IEND", b"")
     return b"\x89PNG\r\n\x1a\n" + parts
 
 
@@ -206,6 +231,27 @@ def test_arrays_with_labels(tmp_path: Path) -> None:
     assert not holds_images(path)
     np.savez(path, images=np.full((4, 5, 5), np.nan), labels=[0, 1, 0, 1])
     assert "holds NaN or infinite values" in refused(path)
+
+
+@pytest.mark.parametrize("labels", [[0, 1, 0], [0.0, 1.0] * 3, np.eye(6), ["a", "b"] * 3])
+def test_images_need_labels_that_fit(tmp_path: Path, labels: Any) -> None:
+    path = tmp_path / "set.npz"
+    np.savez(path, images=np.zeros((6, 5, 5, 2), np.uint8), labels=labels)
+    assert holds_images(path)
+    assert "images (6 x 5 x 5 x 2 uint8), labels (" in refused(path)
+    assert "need one array of N whole numbers beside them" in refused(path)
+
+
+def test_arrays_that_cannot_be_read_are_refused(tmp_path: Path) -> None:
+    path = tmp_path / "set.npz"
+    images = np.zeros((6, 5, 5, 2), object)
+    np.savez(path, images=images, labels=np.arange(6) % 2)
+    assert "Object arrays cannot be loaded" in refused(path)
+    np.savez(path, images=np.ones((6, 5, 5, 2)), labels=np.arange(6) % 2)
+    whole = bytearray(path.read_bytes())
+    whole[whole.index(np.ones(1).tobytes()) + 6] ^= 255
+    path.write_bytes(whole)
+    assert "set.npz is truncated or corrupt: not a readable NumPy npz file" in refused(path)
 
 
 def test_digits_and_textures() -> None:

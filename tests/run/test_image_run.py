@@ -2,6 +2,7 @@
 
 import csv
 import json
+import os
 from dataclasses import replace
 from pathlib import Path
 
@@ -211,8 +212,33 @@ def test_what_does_not_fit_a_model_of_images_is_refused(
     assert not out.exists()
     code, _, _ = hytas(capsys, "classify", model, other.parent, "--resize", 8, "--out", out)
     assert (code, len(out.read_text().splitlines())) == (0, 2)
+    for side in (0, -1, 4097):
+        assert f"resize {side}: must be 1 to 4096" in told(other.parent, "--resize", side)
     other.write_bytes(b"\x89PNG broken")
-    assert "1 of 1 images of" in told(other.parent, "--out", out)
+    other.with_name("2.png").write_bytes(b"")
+    assert "2 of 2 images of" in (error := told(other.parent, "--out", out))
+    assert "1.png is truncated" in error
+    assert "; also 2.png; --skip" in error
+
+
+def test_any_name_of_a_file_can_be_classified(
+    finished: Outcome, folder: Path, tmp_path, capsys
+) -> None:
+    other = tmp_path / "other"
+    other.mkdir()
+    one = next(folder.glob("rows/*.png")).read_bytes()
+    for name in (b"a\nb\x1b[31m.png", b"\xff.png"):  # the second is no UTF-8
+        (other / os.fsdecode(name)).write_bytes(one)
+    (other / "c\n.png").write_bytes(b"")
+    out = tmp_path / "classes.csv"
+    model = finished.folder / "model.onnx"
+    code, text, _ = hytas(capsys, "classify", model, other, "--skip-unreadable", "--out", out)
+    assert code == 0
+    assert "1 of 3 images cannot be read and are left out: c" in text
+    with out.open(newline="", encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))
+    assert [row["file"] for row in rows] == ["a\nb\x1b[31m.png", "\\udcff.png"]
+    assert rows[0]["class"] == rows[1]["class"]
 
 
 @pytest.mark.parametrize("method", ["uniform", "sandwich"])
@@ -235,6 +261,17 @@ def test_spaces_and_data_that_do_not_fit_are_refused(images: ImageSet, tmp_path:
     assert not (tmp_path / "run").exists()
     with pytest.raises(InputError, match="labels: classes given, but digits is a set of images"):
         RunConfig(data="digits", labels="classes").load_scene()
+    for name, value in {
+        "test_data": ["synthetic"],
+        "resample": True,
+        "scale_by": "scene",
+        "zero_is_a_class": True,
+        "patch_size": 5,
+        "band_group": 1,
+        "nodata": 0.0,
+    }.items():
+        with pytest.raises(InputError, match=rf"{name.replace('_', ' ')} .*is for scenes, not for"):
+            RunConfig(data="digits", **{name: value}).load_scene()
     with pytest.raises(InputError, match="resize: is for images, and synthetic is a scene"):
         RunConfig(resize=32).load_scene()
     assert RunConfig(data="digits").presets == "images-light,images"

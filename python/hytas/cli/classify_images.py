@@ -109,29 +109,37 @@ def _images(
 
 
 def _folder(model: "DeployedModel", folder: Path, resize: int | None, skip: bool) -> Images:
-    from hytas.data.images.decode import SUFFIXES
+    from hytas.data.images.decode import SUFFIXES, check_side
     from hytas.data.images.folder import FromFiles, images_of
+    from hytas.data.limits import listed
     from hytas.deploy.images import check_images
 
+    check_side(resize)
     paths = images_of(folder)
     if not paths:
         raise InputError(f"scene: {folder} holds no images ({', '.join(SUFFIXES)})")
     reader = FromFiles(paths, resize, model.card.bands == 3)
-    kept, reasons = [], []
+    kept, reasons = [], {}
     for path in paths:
         try:
             shape = reader.one(path).shape
         except (InputError, OSError) as error:
-            reasons.append(one_line(error))
+            reasons[path.relative_to(folder).as_posix()] = one_line(error)
             continue
         check_images(model, str(path), shape)
         kept.append(path)
     if reasons and (not skip or not kept):
+        others = list(reasons)[1:]
+        more = f"; also {listed(others, len(others))}" if others else ""
         raise InputError(
             f"scene: {len(reasons)} of {len(paths)} images of {folder} cannot be read: "
-            f"{reasons[0].removeprefix('data: ')}; --skip-unreadable leaves such files out"
+            f"{next(iter(reasons.values())).removeprefix('data: ')}{more}; --skip-unreadable "
+            "leaves such files out"
         )
-    left_out = f"{len(reasons)} images cannot be read and are left out: {', '.join(reasons[:1])}"
+    left_out = (
+        f"{len(reasons)} of {len(paths)} images cannot be read and are left out: "
+        f"{listed(reasons, len(reasons))}"
+    )
     parents = [path.parent.name for path in kept]
     known = set(parents) <= set(model.card.class_names)
     return Images(

@@ -3,7 +3,7 @@
 import csv
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 import numpy as np
 import numpy.typing as npt
@@ -69,6 +69,11 @@ def classify_images(
     return found
 
 
+def _table(path: Path) -> TextIO:
+    # Names of files may be no UTF-8; what is not is written as an escape.
+    return path.open("w", newline="", encoding="utf-8", errors="backslashreplace")
+
+
 def write_predictions(
     path: Path,
     card: ModelCard,
@@ -96,7 +101,7 @@ def write_predictions(
     if labels is not None:
         columns.append(labels)
         heads.append("label")
-    with atomic_write(path) as staged, staged.open("w", newline="", encoding="utf-8") as file:
+    with atomic_write(path) as staged, _table(staged) as file:
         writer = csv.writer(file)
         writer.writerow(heads)
         writer.writerows(zip(*columns, strict=True))

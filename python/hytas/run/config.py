@@ -319,9 +319,21 @@ class RunConfig:
                     f"{name.replace('_', ' ')}: {getattr(self, name)} given, but {self.data} is a "
                     "set of images, which has its own labels"
                 )
-        for name in ("nodata", "unlabelled"):
-            if getattr(self, name) is not None:
-                raise InputError(f"{name} {getattr(self, name):g}: is for scenes, not for images")
+        for name in (
+            "test_data",
+            "resample",
+            "scale_by",
+            "nodata",
+            "unlabelled",
+            "zero_is_a_class",
+            "patch_size",
+            "band_group",
+        ):
+            value = getattr(self, name)
+            if value != getattr(RunConfig, name):
+                shown = ", ".join(listed(value)) if name == "test_data" else value
+                title = name.replace("_", " ")
+                raise InputError(f"{title} {shown}: is for scenes, not for images")
 
     def moved(self, **files: Sequence[str]) -> "RunConfig":
         """Return this configuration with other paths of its scenes; an empty list moves nothing.

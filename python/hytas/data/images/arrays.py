@@ -8,8 +8,10 @@ import numpy as np
 import numpy.typing as npt
 
 from hytas.data.contents import Array, Contents, Variable
+from hytas.data.find import load
 from hytas.data.images.decode import resized
 from hytas.data.images.image_set import ImageSet, InMemory, image_set
+from hytas.data.limits import listed
 from hytas.data.readers import open_file
 from hytas.errors import InputError
 
@@ -47,17 +49,19 @@ def load_arrays(path: Path, resize: int | None) -> ImageSet:
     contents = open_file(path, "data")
     pairs = pairs_of(contents)
     if not pairs:
+        names = listed(contents.variables, len(contents.variables))
         raise InputError(
-            f"data: {path} holds no images (N, H, W, channels) with N labels of whole numbers"
+            f"data: {path} holds {names}: images (N, H, W, channels) need one array of N whole "
+            "numbers beside them, their labels"
         )
     kept = [part for part in (*PARTS, "") if part in pairs]
     if "" in kept and len(kept) > 1:
         kept = [""]
-    images = [_images(path, *pairs[part][:1], resize) for part in kept]
+    images = [_images(contents, pairs[part][0], resize) for part in kept]
     if len({(each.shape[1:], each.dtype) for each in images}) > 1:
         shapes = ", ".join(f"{each.shape[1:]} {each.dtype}" for each in images)
         raise InputError(f"data: {path} holds images that differ: {shapes}; all must be alike")
-    labels = [pairs[part][1].values().astype(np.int64).ravel() for part in kept]
+    labels = [load(pairs[part][1], contents, "data").astype(np.int64).ravel() for part in kept]
     tested = np.concatenate(
         [np.full(len(each), part == kept[-1]) for part, each in zip(kept, labels, strict=True)]
     )
@@ -72,14 +76,13 @@ def load_arrays(path: Path, resize: int | None) -> ImageSet:
     )
 
 
-def _images(path: Path, variable: Variable, resize: int | None) -> Array:
-    values = variable.values()
+def _images(contents: Contents, variable: Variable, resize: int | None) -> Array:
+    values, path = load(variable, contents, "data"), contents.path
     if values.dtype.kind not in "iufb" or 0 in values.shape:
         raise InputError(f"data: {path}: {variable}: real numbers are needed, of one image or more")
     if not np.isfinite(values).all():
         raise InputError(f"data: {path}: {variable}: holds NaN or infinite values")
     values = values.astype(np.uint8) if values.dtype.kind == "b" else values
-    values = values.astype(values.dtype.newbyteorder("="), copy=False)
     values = values[..., None] if values.ndim == 3 else values
     return values if resize is None else np.stack([resized(image, resize) for image in values])
 

@@ -1,6 +1,7 @@
 """Read one image file, within limits."""
 
 from pathlib import Path
+from stat import S_ISREG
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,8 @@ SUFFIXES = PILLOW + TIFF
 MOST_PIXELS = 2**26
 """Pixels of an image; a small file may say that it has more."""
 MOST_VALUES = 2**28
+MOST_SIDE = 4096
+"""Of an image that is brought to another size."""
 _FORMATS = ("PNG", "JPEG", "BMP")
 # Pillow's modes that are kept; every other one becomes RGB, and alpha is left out.
 _KEPT = {"L": "L", "RGB": "RGB", "I;16": "I;16", "1": "L", "LA": "L", "I;16B": "I;16"}
@@ -29,6 +32,8 @@ def read_image(path: Path) -> Array:
         InputError: it cannot be read, or is too large; in one line.
         OSError: as the system gives it.
     """
+    if not S_ISREG(path.stat().st_mode):  # a pipe would be waited for
+        raise InputError(f"data: {path} is not a file")
     if path.suffix.lower() in TIFF:
         return _tiff(path)
     with reading("data", path, "image"):
@@ -45,9 +50,19 @@ def _plain(path: Path) -> Array:
                 f"{path}: has {width} x {height} pixels; at most {MOST_PIXELS} are read"
             )
         mode = _KEPT.get(opened.mode, "RGB")
+        if opened.format == "PNG" and mode != "I;16" and _sixteen_bits(opened):
+            raise InputError(
+                f"{path}: has 16 bits and several channels, of which Pillow keeps 8 bits; write "
+                "it as TIFF"
+            )
         found = opened if opened.mode == mode else opened.convert(mode)
         values = np.asarray(found)
     return np.ascontiguousarray(values[..., None] if values.ndim == 2 else values)
+
+
+def _sixteen_bits(png: Any) -> bool:
+    """Whether the values of an opened PNG have 16 bits; its mode tells it of one channel only."""
+    return any("16" in part[3] for part in png.tile)
 
 
 def _tiff(path: Path) -> Array:
@@ -63,6 +78,16 @@ def _tiff(path: Path) -> Array:
         raise InputError(f"data: {path}: holds NaN or infinite values; all must be finite")
     native = values.astype(values.dtype.newbyteorder("="), copy=False)
     return np.ascontiguousarray(native[..., None] if native.ndim == 2 else native)
+
+
+def check_side(side: int | None) -> None:
+    """Refuse a side that images cannot be brought to.
+
+    Raises:
+        InputError: it is not None, and not 1 to `MOST_SIDE` pixels.
+    """
+    if side is not None and not 1 <= side <= MOST_SIDE:
+        raise InputError(f"resize {side}: must be 1 to {MOST_SIDE} pixels")
 
 
 def resized(image: Array, side: int) -> Array:

@@ -125,6 +125,8 @@ def _listed(
     for root in roots:
         last = parted and root is roots[-1] and len(roots) > 1
         for each in sorted(path for path in root.iterdir() if _is_class(path)):
+            if folder.resolve().is_relative_to(each.resolve()):
+                raise InputError(f"data: {each} is a link to a folder that it lies in")
             if each.name not in names:
                 raise InputError(f"data: {each} is a class that {roots[0]} does not have")
             images = images_of(each)
@@ -177,8 +179,8 @@ def _readable(
             f"data: {len(bad)} of {len(paths)} images of {folder} cannot be read: {reason}{more}; "
             "--skip-unreadable leaves such files out"
         )
-    names = listed((paths[number].name for number in bad), len(bad))
-    return good, [f"{len(bad)} images cannot be read and are left out: {names}"]
+    names = listed((paths[number].relative_to(folder).as_posix() for number in bad), len(bad))
+    return good, [f"{len(bad)} of {len(paths)} images cannot be read and are left out: {names}"]
 
 
 def _check_alike(

@@ -5,6 +5,7 @@ from pathlib import Path
 
 from hytas.data.datasets import SCENES
 from hytas.data.images.arrays import digits, load_arrays, pairs_of, textures
+from hytas.data.images.decode import check_side
 from hytas.data.images.folder import load_folder
 from hytas.data.images.image_set import ImageSet
 from hytas.data.readers import open_file
@@ -12,11 +13,12 @@ from hytas.errors import InputError
 
 # Name -> what makes the set.
 IMAGE_SETS: dict[str, Callable[[], ImageSet]] = {"digits": digits, "textures": textures}
-MOST_SIDE = 4096
 
 
 def holds_images(data: str | Path) -> bool:
     """Tell whether the data are images: a set known by name, a folder, or arrays of images.
+
+    An array with four axes holds images, even if no labels fit it, unless a cube is beside it.
 
     Raises:
         InputError: the file cannot be read.
@@ -29,7 +31,9 @@ def holds_images(data: str | Path) -> bool:
         return True
     if not str(data).lower().endswith(".npz") or not Path(data).is_file():
         return False
-    return bool(pairs_of(open_file(data, "data")))
+    contents = open_file(data, "data")
+    axes = {len(each.shape) for each in contents.variables}
+    return bool(pairs_of(contents)) or (4 in axes and 3 not in axes)
 
 
 def load_images(
@@ -46,8 +50,7 @@ def load_images(
     Raises:
         InputError: the images are not a set of labelled images of one kind; in one line.
     """
-    if resize is not None and not 1 <= resize <= MOST_SIDE:
-        raise InputError(f"resize {resize}: must be 1 to {MOST_SIDE} pixels")
+    check_side(resize)
     if str(data) in IMAGE_SETS:
         if resize is not None:
             raise InputError(f"resize {resize}: {data} has images of one size")

@@ -15,8 +15,8 @@ import pytest
 from commands import Run
 from hytas._engine import Feasible, SearchSpace
 from hytas.analysis import analyse_table, analyse_tables, read_table, read_tables
+from hytas.analysis.favourites import expected_best, top_accuracies
 from hytas.analysis.ranking import BANDS
-from hytas.analysis.regret import expected_best, top_accuracies
 from hytas.analysis.scores import parse_rank_means, rank_last_if_failed, training_free_scores
 from hytas.analysis.size import find_size
 from hytas.errors import InputError
@@ -69,9 +69,9 @@ def test_perfect_and_opposite_scores(write: Write) -> None:
     report = analyse_table(read_table(write(networks())), predictor_sizes=())
     assert report["scores"]["snip"]["all"]["spearman"] == pytest.approx(1.0)
     assert report["scores"]["dss"]["all"]["kendall"] == pytest.approx(-1.0)
-    # The best network is the first favourite of a perfect score, so its regret is below zero.
-    assert report["scores"]["snip"]["all"]["top1_regret"] < 0
-    assert report["scores"]["dss"]["all"]["top10_regret"] > 0
+    # The best network is the first favourite of a perfect score, so it gains.
+    assert report["scores"]["snip"]["all"]["top1_gain"] > 0
+    assert report["scores"]["dss"]["all"]["top10_gain"] < 0
     assert report["size"] is None
     assert "no ranges of size" in report["notes"][0]
     json.dumps(report, allow_nan=False)

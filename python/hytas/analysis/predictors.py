@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from hytas.analysis.favourites import expected_best, top_accuracies
 from hytas.analysis.predictor import MODELS, make_regressor
-from hytas.analysis.regret import expected_best, top_accuracies
 from hytas.analysis.scores import Floats
 from hytas.analysis.tables import RankingTable
 from hytas.metrics import mean_and_deviation
@@ -35,7 +35,7 @@ def predictors(
 
     Returns:
         "random-forest 20" and so on -> "kind" and group -> "spearman" and "kendall" (means over
-        seeds), "spearman_std", and for all networks the regrets. Sizes that leave fewer than ten
+        seeds), "spearman_std", and for all networks the gains. Sizes that leave fewer than ten
         networks to test on are left out.
     """
     scores = dict(table.scores)
@@ -89,7 +89,7 @@ def _one_run(
         if enough and random is not None:
             for count in (1, 10):
                 top = top_accuracies(predicted[inside], reached[inside], count, 1)
-                figures[group][f"top{count}_regret"] = random - top
+                figures[group][f"top{count}_gain"] = top - random
     return figures
 
 
@@ -98,7 +98,7 @@ def _over_seeds(runs: Sequence[Mapping[str, Mapping[str, float | None]]]) -> dic
     result: dict[str, Any] = {}
     for group in runs[0]:
         result[group] = {}
-        for figure in ("spearman", "kendall", "top1_regret", "top10_regret"):
+        for figure in ("spearman", "kendall", "top1_gain", "top10_gain"):
             over = mean_and_deviation([run[group].get(figure) for run in runs])
             result[group][figure] = over["mean"]
             if figure == "spearman":

@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from hytas.analysis.favourites import expected_best, top_accuracies
 from hytas.analysis.predictors import PREDICTOR_SIZES, predictors
-from hytas.analysis.regret import expected_best, top_accuracies
 from hytas.analysis.scores import (
     RANK_MEANS,
     Floats,
@@ -30,7 +30,7 @@ BANDS = {
 }
 ALL = "all"
 LEAST = 20  # networks that a range must hold for a rank correlation to have a meaning
-FIGURES = ("spearman", "kendall", "top1_regret", "top10_regret")
+FIGURES = ("spearman", "kendall", "top1_gain", "top10_gain")
 
 
 def analyse_tables(
@@ -77,9 +77,9 @@ def analyse_table(
 ) -> dict[str, Any]:
     """Measure every score of one table, and predictors fitted on a few of its networks.
 
-    A score that failed (NaN) ranks below all others. Regret is the expected accuracy of the best of
-    ten random networks minus the accuracy of the score's first choice, or of the best of its first
-    ten. A regret below zero is good.
+    A score that failed (NaN) ranks below all others. Gain is the accuracy of the score's first
+    choice, or of the best of its first ten, minus the expected accuracy of the best of ten random
+    networks.
 
     Args:
         seeds: number of draws of the predictors' networks, and of the order of equal scores.
@@ -144,8 +144,8 @@ def _figures(values: Floats, accuracy: Floats, mask: Mask, seeds: int) -> dict[s
     return {
         "spearman": spearman(ranks, reached),
         "kendall": kendall(ranks, reached),
-        "top1_regret": None if random is None else random - top1,
-        "top10_regret": None if random is None else random - top10,
+        "top1_gain": None if random is None else top1 - random,
+        "top10_gain": None if random is None else top10 - random,
     }
 
 

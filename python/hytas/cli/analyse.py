@@ -73,9 +73,8 @@ def ranking(
     them. Scores have the names that `hytas proxies` lists.
 
     The figures are Spearman's rho and Kendall's tau, over all networks and among networks of
-    similar size, and the regret of the score's first choice and of its first ten. Regret is the
-    expected accuracy of the best of ten random networks minus the accuracy of the chosen ones.
-    Below zero is good.
+    similar size, and the gain of the score's first choice and of its first ten. Gain is the
+    accuracy of the best of them minus the expected accuracy of the best of ten random networks.
 
     \b
     hytas analyse ranking --tables results/
@@ -201,11 +200,11 @@ def _rows(entries: Mapping[str, Mapping[str, Any]], tables: int = 1) -> list[str
             "/".join(_cell(entry.get(group, {}).get(key)) for key in ("spearman", "kendall"))
             for group in groups
         ]
-        regrets = [_cell(entry["all"].get(key)) for key in ("top1_regret", "top10_regret")]
+        gains = [_cell(entry["all"].get(key)) for key in ("top1_gain", "top10_gain")]
         failed = f" ({entry['failed']} failed)" if entry.get("failed") else ""
         if entry.get("tables", tables) < tables:
             failed = f" ({entry['tables']} of {tables} tables)"
-        cells.append([name + failed, *pairs, *regrets])
+        cells.append([name + failed, *pairs, *gains])
     return aligned(cells)
 
 

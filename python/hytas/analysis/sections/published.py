@@ -5,8 +5,8 @@ from typing import Any
 
 import numpy as np
 
+from hytas.analysis.favourites import top_accuracies
 from hytas.analysis.published import FACTORS, SIGN, SIGN_OA, scene_of
-from hytas.analysis.regret import top_accuracies
 from hytas.analysis.scores import Floats, rank_last_if_failed
 from hytas.analysis.settings import AnalysisSettings, Tell
 from hytas.analysis.tables import RankingTable

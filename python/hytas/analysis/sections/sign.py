@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from hytas.analysis.bootstrap import Column, cell, resamples, short, spearman_of, with_interval
+from hytas.analysis.favourites import top_accuracies
 from hytas.analysis.published import scene_of, sign_rho
-from hytas.analysis.regret import top_accuracies
 from hytas.analysis.scores import rank_last_if_failed
 from hytas.analysis.settings import AnalysisSettings, Tell
 from hytas.analysis.size import SCENES

@@ -38,6 +38,12 @@ FRONT_STRATEGIES = tuple(name for name, facts in strategies().items() if facts["
 SUPERNET_STRATEGY = "supernet"
 TUNED = ("all", "small")
 """Which weights of a model change: all; or biases, normalisations and the read-out alone."""
+OF_SCENES = (
+    *("labels", "test_data", "cube_key", "labels_key", "class_field", "labels_crs", "data_dir"),
+    *("resample", "scale_by", "nodata", "unlabelled", "zero_is_a_class", "patch_size"),
+    "band_group",
+)
+"""Settings that images do not have."""
 MOST = 10**9
 """Largest number of anything that a run counts; a larger number is a typing error."""
 
@@ -313,27 +319,14 @@ class RunConfig:
 
     def _check_images(self) -> None:
         """Refuse settings that only scenes have."""
-        for name in ("labels", "cube_key", "labels_key", "class_field", "labels_crs", "data_dir"):
-            if getattr(self, name) is not None:
-                raise InputError(
-                    f"{name.replace('_', ' ')}: {getattr(self, name)} given, but {self.data} is a "
-                    "set of images, which has its own labels"
-                )
-        for name in (
-            "test_data",
-            "resample",
-            "scale_by",
-            "nodata",
-            "unlabelled",
-            "zero_is_a_class",
-            "patch_size",
-            "band_group",
-        ):
+        for name in OF_SCENES:
             value = getattr(self, name)
             if value != getattr(RunConfig, name):
-                shown = ", ".join(listed(value)) if name == "test_data" else value
                 title = name.replace("_", " ")
-                raise InputError(f"{title} {shown}: is for scenes, not for images")
+                shown = " ".join(listed(value)) if isinstance(value, list) else value
+                raise InputError(
+                    f"{title} {shown}: is for scenes, and {self.data} is a set of images"
+                )
 
     def moved(self, **files: Sequence[str]) -> "RunConfig":
         """Return this configuration with other paths of its scenes; an empty list moves nothing.

@@ -7,6 +7,7 @@ from typing import Any
 from hytas.cli.progress import echo
 from hytas.pictures import font_note
 from hytas.run import Outcome, describe_architecture
+from hytas.run.fitting.self_training import SelfTraining
 from hytas.run.fitting.smoothing import SmoothingChoice
 
 
@@ -47,6 +48,7 @@ def _print_accuracy(outcome: Outcome) -> None:
     _print_scenes(outcome.metrics)
     _print_update(outcome.metrics.get("further"))
     _print_smoothing(outcome.metrics)
+    _print_self_training(outcome.metrics.get("self_training"))
     _print_calibration(outcome.metrics.get("calibration"))
     _print_references(outcome.metrics, outcome.metrics.get("references"))
     echo(f"torch, ONNX and TorchScript agree on all test {what}: largest difference {worst:.1e}")
@@ -100,6 +102,13 @@ def _print_smoothing(metrics: dict[str, Any]) -> None:
         spread = f"  ({count} seeds: OA {found['mean']:.4f} +- {found['std']:.4f})"
     echo(f"with a smoothed map: {figures}{spread}")
     echo(SmoothingChoice(**choice).describe())
+
+
+def _print_self_training(found: dict[str, Any] | None) -> None:
+    """Print whether the model learnt from unlabelled pixels, where validation pixels judged it."""
+    if found and found["pixels"]:
+        choice = {name: value for name, value in found.items() if name != "training"}
+        echo(SelfTraining(**choice).describe())
 
 
 def _print_calibration(found: dict[str, Any] | None) -> None:

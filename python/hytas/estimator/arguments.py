@@ -14,7 +14,11 @@ DEVICES = ("auto", "cpu", "cuda")
 _REAL = (int, float, np.integer, np.floating)
 # Names of settings, the types they may have, and the rule in words.
 _TYPES: tuple[tuple[tuple[str, ...], tuple[type, ...], str], ...] = (
-    (("budget", "proxy", "space", "strategy", "scaling", "smooth"), (str,), "text"),
+    (
+        ("budget", "proxy", "space", "strategy", "scaling", "smooth", "self_training"),
+        (str,),
+        "text",
+    ),
     (("bands",), (str, type(None)), "text such as 1-103,110-148, or None"),
     (
         ("population", "generations", "patch_size", "band_group"),

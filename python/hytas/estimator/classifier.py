@@ -62,6 +62,8 @@ class HSIClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         recipe: `hytas.Recipe` of the race and the final training; None for the default.
         smooth: whether class probabilities are smoothed by a guided filter: "guided", "none", or
             "auto", as the pixels held out for validation say.
+        self_training: whether the model goes on with pixels of the cube that have no label: "none",
+            or "auto", likewise. Then it has seen spectra of the pixels that it is tested on.
         random_state: seed of search, proxies and training; None draws one.
         device: "auto", "cpu" or "cuda".
         work_dir: folder that keeps the runs, one for each scene and set of settings. There a `fit`
@@ -97,6 +99,7 @@ class HSIClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         epochs: int | None = None,
         recipe: Recipe | None = None,
         smooth: str = "auto",
+        self_training: str = "auto",
         random_state: int | np.random.RandomState | None = 0,
         device: str = "auto",
         work_dir: str | Path | None = None,
@@ -118,6 +121,7 @@ class HSIClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.epochs = epochs
         self.recipe = recipe
         self.smooth = smooth
+        self.self_training = self_training
         self.random_state = random_state
         self.device = device
         self.work_dir = work_dir
@@ -316,6 +320,7 @@ class HSIClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             scaling=self.scaling,
             recipe=recipe,
             smooth=self.smooth,
+            self_training=self.self_training,
         )
 
     def _model(self) -> DeployedModel:

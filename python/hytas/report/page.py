@@ -143,7 +143,7 @@ class View:
     run: RunFacts
     split: Sequence[str]
     verdict: str
-    smoothing: Sequence[str]
+    map_notes: Sequence[str]
     beside: Sequence[Mapping[str, Any]]
     classes: Sequence[Mapping[str, Any]]
     map: Mapping[str, Any] | None
@@ -177,7 +177,11 @@ def _view(run: RunFacts, key: str, blobs: Blobs) -> View:
         if metrics and "split" in metrics
         else (),
         verdict=words.verdict(metrics, run.words) if metrics else "The run is not finished.",
-        smoothing=words.about_smoothing(metrics) if metrics else (),
+        map_notes=(
+            [*words.about_smoothing(metrics), *words.about_self_training(metrics)]
+            if metrics
+            else ()
+        ),
         beside=beside_references(metrics) if metrics else (),
         classes=_classes(run),
         map=None if pixels is None else _map(pixels),

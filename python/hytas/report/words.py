@@ -81,6 +81,19 @@ def about_smoothing(metrics: Mapping[str, Any]) -> list[str]:
     return sentences
 
 
+def about_self_training(metrics: Mapping[str, Any]) -> list[str]:
+    """Say whether the model learnt from unlabelled pixels, and why."""
+    choice = metrics.get("self_training")
+    if not choice or not choice["pixels"]:
+        return []
+    learnt = "learnt" if choice["used"] else "did not learn"
+    return [
+        f"The model {learnt} from pixels without a label.",
+        f"Of {choice['pixels']:,} validation pixels, {share(choice['OA_before'])} are right before "
+        f"such a training and {share(choice['OA_after'])} after it.",
+    ]
+
+
 def weakest(metrics: Mapping[str, Any]) -> list[tuple[str, float, int]]:
     """Return the classes of an accuracy below 80 %, the worst first: name, accuracy, pixels."""
     test = metrics["test"]

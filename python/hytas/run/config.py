@@ -38,10 +38,11 @@ FRONT_STRATEGIES = tuple(name for name, facts in strategies().items() if facts["
 SUPERNET_STRATEGY = "supernet"
 TUNED = ("all", "small")
 """Which weights of a model change: all; or biases, normalisations and the read-out alone."""
+SELF_TRAINING = ("auto", "none")
 OF_SCENES = (
     *("labels", "test_data", "cube_key", "labels_key", "class_field", "labels_crs", "data_dir"),
     *("resample", "scale_by", "nodata", "unlabelled", "zero_is_a_class", "patch_size"),
-    "band_group",
+    *("band_group", "self_training"),
 )
 """Settings that images do not have."""
 MOST = 10**9
@@ -108,6 +109,8 @@ class RunConfig:
         start: folder of a run whose trained model this one begins with (`hytas.run.start`).
         tune: which of its weights change: "all" or "small".
         smooth: whether maps are smoothed: "guided", "none", or "auto", by validation pixels.
+        self_training: whether the model goes on with pixels of the scene that have no label
+            (`hytas.run.fitting.self_training`): "none", or "auto", by validation pixels.
         retrain_on: old name of `final_training_on`.
     """
 
@@ -151,6 +154,7 @@ class RunConfig:
     supernet_settings: SupernetSettings | None = None
     presets: str = ""
     smooth: str = "auto"
+    self_training: str = SELF_TRAINING[0]
     start: str | None = None
     tune: str = TUNED[0]
     retrain_on: InitVar[str | None] = None
@@ -198,6 +202,10 @@ class RunConfig:
             raise InputError(f"final training on {self.final_training_on!r}: must be all or train")
         if self.smooth not in ("auto", *METHODS):
             raise InputError(f"smooth {self.smooth!r}: must be auto, {' or '.join(METHODS)}")
+        if self.self_training not in SELF_TRAINING:
+            raise InputError(
+                f"self training {self.self_training!r}: must be {' or '.join(SELF_TRAINING)}"
+            )
         axes = [] if self.pareto is None else [name.strip() for name in self.pareto.split(",")]
         if self.pareto is not None and (axes.count("score") != 1 or len(axes) < 2):
             raise InputError(f"pareto {self.pareto}: must name score and a cost: params,score")

@@ -152,7 +152,7 @@ class RunFolder:
                 )
             trained = self._training_began()
             compared = stored if trained else stored.with_length_of(config)
-            free = [] if trained else ["smooth"]
+            free = [] if trained else ["smooth", "self_training"]
             free += ["recipe"] if self.architecture.exists() and not trained else []
             if lines := _moved(config).differences(_moved(compared), (*WHERE, "seeds", *free)):
                 raise InputError(
@@ -173,6 +173,11 @@ class RunFolder:
     def calibration_checkpoint(self, fold: int) -> Path:
         """Return the checkpoint of the calibration training that leaves out a fold."""
         return self.path / f"calibration-{fold}.safetensors"
+
+    def self_training_checkpoint(self, fold: int | None = None) -> Path:
+        """Return the checkpoint of self-training, of the network without a fold if one is given."""
+        name = "self-training" if fold is None else f"calibration-{fold}-self-training"
+        return self.path / f"{name}.safetensors"
 
     def calibration_checkpoints(self) -> list[Path]:
         """Return the checkpoints of calibration trainings that exist."""

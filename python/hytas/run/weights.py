@@ -19,8 +19,9 @@ from hytas.tensors import CHECKSUM, read_tensors, write_tensors
 TRAINING = "hytas.training"
 CALIBRATION = "calibration"
 SMOOTHING = "smoothing"
-"""Entries of a training with the facts of its calibration and of the choice of smoothing; older
-files have none."""
+SELF_TRAINING = "self_training"
+"""Entries of a training with the facts of its calibration, of the choice of smoothing and of
+self-training; older files have none."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -264,8 +264,8 @@ def _backward(
     """Add the gradients of the training pixels at positions `chosen` to `values`; the mean loss
     of the subnets. Of several processes, each adds its part of both."""
     recipe = course.recipe
-    patches, classes = course.training.batch(chosen, course.device)
-    targets = F.one_hot(classes, course.training.classes).float()
+    patches, _ = course.training.batch(chosen, course.device)
+    targets = course.training.wanted(chosen, course.device)
     patches = augment(patches, recipe, generator, course.dark)
     patches, targets = mix(patches, targets, recipe, generator)
     rows, part = course.processes.part(len(chosen))

@@ -7,6 +7,7 @@ from typing import Self
 
 import numpy as np
 import torch
+import torch.nn.functional as F
 from numpy.typing import NDArray
 from torch import Tensor
 
@@ -23,6 +24,7 @@ class LabelledPixels:
         targets: class indices (N,), 0-based.
         classes: number of classes C.
         dark: scaled values (bands,) of a pixel without light; None means 0, the scaling's centre.
+        chances: soft labels (N, C), the probabilities that a training aims at instead of targets.
     """
 
     patches: Callable[[NDArray[np.int64]], NDArray[np.float32]]
@@ -30,6 +32,7 @@ class LabelledPixels:
     targets: NDArray[np.int64]
     classes: int
     dark: NDArray[np.float32] | None = None
+    chances: NDArray[np.float32] | None = None
 
     def __len__(self) -> int:
         return len(self.pixels)
@@ -43,15 +46,22 @@ class LabelledPixels:
         patches = torch.from_numpy(np.ascontiguousarray(self.patches(self.pixels[order])))
         return patches.to(device), torch.from_numpy(self.targets[order]).to(device)
 
+    def wanted(self, order: NDArray[np.int64], device: torch.device) -> Tensor:
+        """Return the probabilities (n, C) that a training aims at, at positions `order`."""
+        if self.chances is not None:
+            return torch.from_numpy(self.chances[order]).to(device)
+        classes = torch.from_numpy(self.targets[order]).to(device)
+        return F.one_hot(classes, self.classes).float()
+
     def positions(self) -> list[NDArray[np.int64]]:
         """Return all positions in order, in parts that are small enough to evaluate at once."""
         return np.array_split(np.arange(len(self)), math.ceil(len(self) / EVALUATION_BATCH))
 
     def subset(self, pixels: NDArray[np.int64]) -> Self:
         """Return these flat pixel indices (n,) with their classes; `self.pixels` must ascend."""
-        return replace(
-            self, pixels=pixels, targets=self.targets[np.searchsorted(self.pixels, pixels)]
-        )
+        at = np.searchsorted(self.pixels, pixels)
+        chances = None if self.chances is None else self.chances[at]
+        return replace(self, pixels=pixels, targets=self.targets[at], chances=chances)
 
     @property
     def patch_bytes(self) -> int:

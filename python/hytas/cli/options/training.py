@@ -65,6 +65,14 @@ training_options = together(
         "images-light and images; without a race, the first]"
     ),
     smooth_option(("auto", "guided", "none"), "by validation pixels", "auto"),
+    click.option(
+        "--self-training",
+        type=click.Choice(["auto", "none"]),
+        default="auto",
+        show_default=True,
+        help="Train the winner further with pixels of the scene that have no label, if validation "
+        "pixels gain by it (auto); or not (none). No label of a test pixel is read.",
+    ),
 )
 
 

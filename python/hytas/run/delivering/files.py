@@ -34,7 +34,7 @@ from hytas.run.fitting.smoothing import held_pixels
 from hytas.run.folder import read_json, write_json
 from hytas.run.prepared import PreparedScene
 from hytas.run.progress import Report
-from hytas.run.weights import CALIBRATION, SMOOTHING, TrainedModel, load_weights
+from hytas.run.weights import CALIBRATION, SELF_TRAINING, SMOOTHING, TrainedModel, load_weights
 
 PARITY_BATCH = 64
 _UNKNOWN = Calibration(reason="an older hytas trained the model").to_dict()
@@ -96,6 +96,7 @@ def _metrics(context: RunContext, model: TrainedModel, parity: Parity) -> dict[s
         ),
         "calibration": training.pop(CALIBRATION, _UNKNOWN),
         "smoothing": training.pop(SMOOTHING, None),
+        "self_training": training.pop(SELF_TRAINING, None),
         "parity": parity.to_dict(),
         "split": {
             "kind": split.kind,

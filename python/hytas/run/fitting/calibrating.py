@@ -2,7 +2,7 @@
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Self
 
@@ -18,10 +18,16 @@ from hytas.models.layers import probabilities
 from hytas.race import ENOUGH_PIXELS
 from hytas.run.context import Run, RunContext
 from hytas.run.damage import forget_damaged
+from hytas.run.fitting.self_training import (
+    SelfTraining,
+    choose_self_training,
+    go_on,
+    refusal,
+)
 from hytas.run.fitting.smoothing import Judged, judge_smoothing
 from hytas.run.folder import RunFolder, read_json, write_json
 from hytas.run.prepared import Pixels, PreparedScene
-from hytas.train import LabelledPixels, fit_temperature, logits_of, train
+from hytas.train import Epoch, LabelledPixels, fit_temperature, logits_of, train
 from hytas.train.temperature import LIMITS
 
 LEAST_PIXELS = 10
@@ -65,27 +71,25 @@ class Calibration:
 
 
 @dataclass(frozen=True, eq=False)
-class _Answers:
-    """Logits (n, C) of a network for pixels that it was not trained on, and their true classes.
+class Answers:
+    """What a network says of n pixels that it was not trained on.
 
-    `judged` compares what that network says with and without smoothing.
+    Attributes:
+        logits: (n, C).
+        judged: probabilities of some of them, with and without smoothing.
     """
 
-    pixels: Pixels
-    targets: NDArray[np.int64]
     logits: NDArray[np.float32]
     judged: Judged
 
     def to_dict(self) -> dict[str, Any]:
-        own = {name: getattr(self, name).tolist() for name in ("pixels", "targets", "logits")}
-        return {**own, "judged": {name: each.tolist() for name, each in vars(self.judged).items()}}
+        judged = {name: each.tolist() for name, each in vars(self.judged).items()}
+        return {"logits": self.logits.tolist(), "judged": judged}
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any], classes: int) -> Self:
         judged = values["judged"]
         return cls(
-            np.array(values["pixels"], np.int64),
-            np.array(values["targets"], np.int64),
             np.array(values["logits"], np.float32).reshape(-1, classes),
             Judged(
                 np.array(judged["targets"], np.int64),
@@ -93,6 +97,56 @@ class _Answers:
                 np.array(judged["smoothed"], np.float32).reshape(-1, classes),
             ),
         )
+
+
+@dataclass(frozen=True, eq=False)
+class _Fold:
+    """Held-out pixels, their true classes, and what the network of a fold says of them.
+
+    `after` is what it says once it went on with unlabelled pixels; None if it did not.
+    """
+
+    pixels: Pixels
+    targets: NDArray[np.int64]
+    before: Answers
+    after: Answers | None
+
+    def to_dict(self) -> dict[str, Any]:
+        own = {name: getattr(self, name).tolist() for name in ("pixels", "targets")}
+        after = None if self.after is None else self.after.to_dict()
+        return {**own, **self.before.to_dict(), "after": after}
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any], classes: int) -> Self:
+        after = values.get("after")  # older files have none
+        return cls(
+            np.array(values["pixels"], np.int64),
+            np.array(values["targets"], np.int64),
+            Answers.from_dict(values, classes),
+            None if after is None else Answers.from_dict(after, classes),
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Findings:
+    """What held-out pixels say of the training of an architecture.
+
+    Attributes:
+        calibration: of the network that is shipped.
+        judged: what it says of held-out pixels, raw and smoothed.
+        self_training: whether it goes on with unlabelled pixels.
+    """
+
+    calibration: Calibration
+    judged: Judged
+    self_training: SelfTraining
+
+
+def judge_own_smoothing(
+    network: nn.Module, data: PreparedScene, held_out: Pixels, device: torch.device
+) -> Judged:
+    """Return what a trained network says of smoothing, on pixels that it was not trained on."""
+    return judge_smoothing(data, held_out, lambda pixels: logits_of(network, pixels, device))
 
 
 def calibrate_own(
@@ -103,16 +157,13 @@ def calibrate_own(
     return _calibration([logits_of(network, kept, device)], [kept.targets], trained=0)
 
 
-def calibrate_by_folds(run: Run, architecture: Mapping[str, Any]) -> tuple[Calibration, Judged]:
+def calibrate_by_folds(run: Run, architecture: Mapping[str, Any]) -> Findings:
     """Calibrate an architecture whose final training uses all labelled pixels.
 
     A network is too confident on pixels that it was trained on. So the architecture is trained
     with the same recipe but without the pixels of a fold (`Split.folds_like_test`). The folder
     keeps the answers: a run that was stopped trains no fold twice, and further seeds use the same
     temperature. No label of a test pixel is read.
-
-    Returns:
-        The calibration, and what the networks of the folds say of smoothing.
 
     Raises:
         DivergedError: the loss or the logits of a training are not finite.
@@ -124,7 +175,8 @@ def calibrate_by_folds(run: Run, architecture: Mapping[str, Any]) -> tuple[Calib
         run.folder.calibration.unlink()
         found = []
     if (total := sum(len(held_out) for _, held_out in folds)) < LEAST_PIXELS:
-        return _too_few(total), Judged.none(run.context.data.shape.classes)
+        nothing = Judged.none(run.context.data.shape.classes)
+        return Findings(_too_few(total), nothing, _self_training(run.context, []))
     for number, (learnt, held_out) in enumerate(folds):
         if number >= len(found):
             found.append(_train_without(run, architecture, learnt, held_out, number))
@@ -132,9 +184,29 @@ def calibrate_by_folds(run: Run, architecture: Mapping[str, Any]) -> tuple[Calib
             content = {"sha256": _digest(folds_found), "folds": folds_found}
             write_json(run.folder.calibration, content)
         run.folder.calibration_checkpoint(number).unlink(missing_ok=True)
-    logits, targets = [fold.logits for fold in found], [fold.targets for fold in found]
-    judged = Judged.joined([fold.judged for fold in found])
-    return _calibration(logits, targets, trained=len(folds)), judged
+        run.folder.self_training_checkpoint(number).unlink(missing_ok=True)
+    choice = _self_training(run.context, found)
+    shipped = [_shipped(fold, choice) for fold in found]
+    return Findings(
+        _calibration([one.logits for one in shipped], [fold.targets for fold in found], len(folds)),
+        Judged.joined([one.judged for one in shipped]),
+        choice,
+    )
+
+
+def _self_training(context: RunContext, folds: Sequence[_Fold]) -> SelfTraining:
+    """Return whether networks like those of the folds go on with unlabelled pixels."""
+    if why := refusal(context):
+        return SelfTraining(False, reason=why)
+    both = [(fold.before.judged, fold.after.judged) for fold in folds if fold.after is not None]
+    nothing = Judged.none(context.data.shape.classes)
+    before, after = (Judged.joined([nothing, *(one[side] for one in both)]) for side in (0, 1))
+    return choose_self_training(context.config.smooth, before, after)
+
+
+def _shipped(fold: _Fold, choice: SelfTraining) -> Answers:
+    """Return what a network says of a fold that is trained as the one that is shipped."""
+    return fold.after if choice.used and fold.after is not None else fold.before
 
 
 def mend_calibration(run: Run) -> None:
@@ -161,7 +233,7 @@ def _folds(run: Run) -> list[tuple[Pixels, Pixels]]:
 
 def _train_without(
     run: Run, architecture: Mapping[str, Any], learnt: Pixels, held_out: Pixels, number: int
-) -> _Answers:
+) -> _Fold:
     context, data = run.context, run.context.data
     judged = _some(data.labelled(held_out))
     run.report.line(
@@ -169,8 +241,11 @@ def _train_without(
     )
     _, recipe = run.recipe
     network = context.network(architecture, recipe)
-    checkpoint = run.folder.calibration_checkpoint(number)
-    forget_damaged(checkpoint, run.report.line)
+    first, second = (
+        run.folder.calibration_checkpoint(number),
+        run.folder.self_training_checkpoint(number),
+    )
+    forget_damaged(first, run.report.line)
     train(
         network,
         data.labelled(learnt),
@@ -178,21 +253,32 @@ def _train_without(
         recipe,
         seed=context.config.seed,
         device=context.device,
-        checkpoint=checkpoint,
-        progress=lambda epoch: run.report.pixels(
-            "calibrate", epoch.epoch * len(learnt), epoch.epochs * len(learnt)
-        ),
+        checkpoint=first,
+        keep=True,  # a stop after it does not repeat it
+        progress=lambda epoch: _tell(run, "calibrate", epoch, learnt),
     )
-    smoothing = judge_own_smoothing(network, data, held_out, context.device)
-    logits = logits_of(network, judged, context.device)
-    return _Answers(judged.pixels, judged.targets, logits, smoothing)
+
+    def answers() -> Answers:
+        logits = logits_of(network, judged, context.device)
+        return Answers(logits, judge_own_smoothing(network, data, held_out, context.device))
+
+    before, after = answers(), None
+    if not refusal(context):
+        nothing = held_out[:0]
+        go_on(
+            run,
+            network,
+            learnt,
+            nothing,
+            second,
+            lambda epoch: _tell(run, "self-train", epoch, learnt),
+        )
+        after = answers()
+    return _Fold(judged.pixels, judged.targets, before, after)
 
 
-def judge_own_smoothing(
-    network: nn.Module, data: PreparedScene, held_out: Pixels, device: torch.device
-) -> Judged:
-    """Return what a trained network says of smoothing, on pixels that it was not trained on."""
-    return judge_smoothing(data, held_out, lambda pixels: logits_of(network, pixels, device))
+def _tell(run: Run, work: str, epoch: Epoch, learnt: Pixels) -> None:
+    run.report.pixels(work, epoch.epoch * len(learnt), epoch.epochs * len(learnt))
 
 
 def held_out_answers(
@@ -215,7 +301,9 @@ def held_out_answers(
         found = [(kept.pixels, logits_of(network, kept, context.device))]
     else:
         pairs = _folds(run)
-        found = [(fold.pixels, fold.logits) for fold in _kept(run, pairs) or []]
+        folds = _kept(run, pairs) or []
+        choice = _self_training(context, folds)
+        found = [(fold.pixels, _shipped(fold, choice).logits) for fold in folds]
     if len(found) < len(pairs) or sum(len(pixels) for pixels, _ in found) < LEAST_PIXELS:
         return []
     return [
@@ -273,7 +361,7 @@ def _error(logits: NDArray[np.float32], targets: NDArray[np.int64], temperature:
     return float(calibration(targets, logits.argmax(axis=1), chances)["ECE"])
 
 
-def _kept(run: Run, folds: list[tuple[Pixels, Pixels]]) -> list[_Answers] | None:
+def _kept(run: Run, folds: list[tuple[Pixels, Pixels]]) -> list[_Fold] | None:
     """Return the answers of the first folds that the folder holds; None if they are damaged."""
     path, data = run.folder.calibration, run.context.data
     if not path.exists():
@@ -284,7 +372,7 @@ def _kept(run: Run, folds: list[tuple[Pixels, Pixels]]) -> list[_Answers] | None
         held = content["folds"]
         if content.get("sha256", _digest(held)) != _digest(held):  # older files have none
             raise ValueError("damaged")
-        found = [_Answers.from_dict(fold, data.shape.classes) for fold in held]
+        found = [_Fold.from_dict(fold, data.shape.classes) for fold in held]
         pairs = zip(found, wanted, strict=False)
         if len(found) <= len(wanted) and all(_same(*pair) for pair in pairs):
             return found
@@ -297,15 +385,21 @@ def _digest(folds: list[dict[str, Any]]) -> str:
     return hashlib.sha256(json.dumps(folds, sort_keys=True).encode()).hexdigest()
 
 
-def _same(found: _Answers, held_out: LabelledPixels) -> bool:
-    shape = (len(held_out), held_out.classes)
+def _same(found: _Fold, held_out: LabelledPixels) -> bool:
+    said = [found.before, *([] if found.after is None else [found.after])]
     return (
         np.array_equal(found.pixels, held_out.pixels)
         and np.array_equal(found.targets, held_out.targets)
-        and found.logits.shape == shape
-        and len(found.judged.targets) == len(found.judged.raw) == len(found.judged.smoothed)
+        and all(_whole(one, (len(held_out), held_out.classes)) for one in said)
+    )
+
+
+def _whole(said: Answers, shape: tuple[int, int]) -> bool:
+    judged = said.judged
+    return (
+        said.logits.shape == shape
+        and len(judged.targets) == len(judged.raw) == len(judged.smoothed)
         and all(
-            bool(np.isfinite(values).all())
-            for values in (found.logits, found.judged.raw, found.judged.smoothed)
+            bool(np.isfinite(values).all()) for values in (said.logits, judged.raw, judged.smoothed)
         )
     )

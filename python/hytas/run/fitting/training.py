@@ -1,10 +1,13 @@
 """The stages of the final training: the winner's, and those with further seeds."""
 
 from collections.abc import Callable, Mapping
+from copy import deepcopy
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
+from torch import nn
 
 from hytas.data import LabelledData, Scene
 from hytas.export import describe
@@ -14,27 +17,30 @@ from hytas.run.context import Run
 from hytas.run.damage import forget_damaged
 from hytas.run.fitting.calibrating import (
     Calibration,
+    Findings,
     calibrate_by_folds,
     calibrate_own,
     calibrates_own,
     forget_calibration,
     judge_own_smoothing,
 )
+from hytas.run.fitting.self_training import SelfTraining, choose_self_training, go_on, refusal
 from hytas.run.fitting.side_by_side import train_side_by_side
 from hytas.run.fitting.smoothing import SmoothingChoice, choose_smoothing, fit_guide
-from hytas.run.folder import read_json, write_json
+from hytas.run.folder import RunFolder, read_json, write_json
 from hytas.run.prepared import Pixels
-from hytas.run.weights import CALIBRATION, SMOOTHING, TrainedModel, save_weights
+from hytas.run.weights import CALIBRATION, SELF_TRAINING, SMOOTHING, TrainedModel, save_weights
 from hytas.search import EvaluationStore, FinalTraining
-from hytas.train import DivergedError, train
+from hytas.train import DivergedError, TrainingResult, train
 
 
 def train_stage(run: Run) -> None:
     """Train the architecture of the run and write its weights.
 
     It trains on training and validation pixels, unless the configuration says "train": the
-    architecture is chosen already, and few pixels are worth more in the training. The temperature
-    and the choice of smoothing still come from validation pixels (`hytas.run.fitting.calibrating`).
+    architecture is chosen already, and few pixels are worth more in the training. Temperature,
+    smoothing and self-training are still decided by validation pixels
+    (`hytas.run.fitting.calibrating`).
 
     Raises:
         DivergedError: the loss or the logits are not finite any more.
@@ -45,43 +51,89 @@ def train_stage(run: Run) -> None:
     network = context.network(architecture, recipe)
     forget_damaged(folder.checkpoint, run.report.line)
     learnt, watching = context.final_pixels
-    held_out = data.labelled(watching)
     try:
-        own = calibrates_own(context)
-        calibrated = None if own else calibrate_by_folds(run, architecture)
+        found = None if calibrates_own(context) else calibrate_by_folds(run, architecture)
         result = train(
             network,
             data.labelled(learnt),
-            held_out,
+            data.labelled(watching),
             recipe,
             seed=context.config.seed,
             device=context.device,
             checkpoint=folder.checkpoint,
+            keep=True,  # a stop after it does not repeat it
             progress=run.report.epoch,
         )
+        found, further = _go_on(run, network, found)
     except DivergedError:
-        folder.checkpoint.unlink(missing_ok=True)  # now the recipe may change
+        _forget_checkpoints(folder)  # now the recipe may change
         forget_calibration(folder)
         raise
-    if calibrated is None:
-        judged = judge_own_smoothing(network, data, watching, context.device)
-        calibrated = calibrate_own(network, held_out, context.device), judged
-    calibration, judged = calibrated
-    run.report.line(calibration.describe())
+    run.report.line(found.calibration.describe())
     smooth = None
     if data.scene.has_map:
         kept = None if context.start is None else context.start.smoothing
-        smooth = choose_smoothing(context.config.smooth, judged, kept)
+        smooth = choose_smoothing(context.config.smooth, found.judged, kept)
         run.report.line(smooth.describe())
-    card = _card(run, architecture, learnt, calibration, smooth)
+    card = _card(run, architecture, learnt, found.calibration, smooth)
     training = {
         **result.to_dict(),
         "preset": preset,
-        CALIBRATION: calibration.to_dict(),
+        CALIBRATION: found.calibration.to_dict(),
         SMOOTHING: None if smooth is None else smooth.to_dict(),
+        SELF_TRAINING: {
+            **found.self_training.to_dict(),
+            "training": None if further is None else further.to_dict(),
+        },
     }
     save_weights(folder.weights, TrainedModel(network, card, training))
-    folder.checkpoint.unlink(missing_ok=True)
+    _forget_checkpoints(folder)
+
+
+def _go_on(
+    run: Run, network: nn.Module, found: Findings | None
+) -> tuple[Findings, TrainingResult | None]:
+    """Train further with unlabelled pixels, in place, if held-out pixels speak for it.
+
+    Where the folds left `found` open, the network itself is judged on the validation pixels that
+    its training left out.
+    """
+    context, folder, data = run.context, run.folder, run.context.data
+    learnt, watching = context.final_pixels
+    go = partial(
+        go_on,
+        run,
+        network,
+        learnt,
+        watching,
+        folder.self_training_checkpoint(),
+        run.report.epoch,
+    )
+    if found is not None:
+        if data.scene.has_map:
+            run.report.line(found.self_training.describe())
+        return found, go() if found.self_training.used else None
+    judged = judge_own_smoothing(network, data, watching, context.device)
+    choice, result = SelfTraining(False, reason=refusal(context)), None
+    if not choice.reason:
+        kept = deepcopy(network.state_dict())
+        result = go()
+        after = judge_own_smoothing(network, data, watching, context.device)
+        choice = choose_self_training(context.config.smooth, judged, after)
+        if choice.used:
+            judged = after
+        else:
+            network.load_state_dict(kept)
+            result = None
+    if data.scene.has_map:
+        run.report.line(choice.describe())
+    calibration = calibrate_own(network, data.labelled(watching), context.device)
+    return Findings(calibration, judged, choice), result
+
+
+def _forget_checkpoints(folder: RunFolder) -> None:
+    for path in (folder.checkpoint, folder.self_training_checkpoint()):
+        path.unlink(missing_ok=True)
 
 
 def _card(

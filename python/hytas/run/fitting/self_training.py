@@ -1,0 +1,232 @@
+"""Self-training: a trained network goes on with pixels of its scene that have no label.
+
+The network classifies pixels without a label, a guided filter smooths what it says, and the network
+goes on with the smoothed probabilities of these pixels as soft labels, beside the labelled pixels.
+So what the filter knows of neighbours passes into the weights.
+
+Sources: Lee, Pseudo-Label, ICML 2013 workshop; Xie et al., Noisy Student, CVPR 2020 (soft labels,
+and noise while the student learns); Kang et al., IEEE TGRS 52, 2014 (the filter).
+"""
+
+import math
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import nn
+
+from hytas.deploy.smoothing import smooth_pixels
+from hytas.models.layers import probabilities
+from hytas.run.context import Run, RunContext
+from hytas.run.damage import forget_damaged
+from hytas.run.fitting.smoothing import (
+    LEAST_JUDGED,
+    Judged,
+    choose_smoothing,
+    fit_guide,
+    held_pixels,
+)
+from hytas.run.prepared import Pixels, PreparedScene
+from hytas.train import Epoch, LabelledPixels, Recipe, TrainingResult, logits_of, train
+
+SHARE = 0.5
+"""Optimiser steps, of those of the training before it. As many steps again gained little more."""
+UNLABELLED = 3
+"""Pixels without a label for each labelled one. Ten times as many gained nothing."""
+WARMUP = 0.3
+"""Of the steps: the weights are good already, and a large rate at once would spoil them."""
+MOST_READ = 2**15
+"""Pixels that the network classifies for their soft labels; the filter needs all neighbours."""
+TILE = 32
+"""Side of the tiles that are read of a larger scene, in pixels."""
+
+
+@dataclass(frozen=True)
+class SelfTraining:
+    """Whether a model goes on with unlabelled pixels, and what held-out pixels say of it.
+
+    Attributes:
+        used: whether it does.
+        pixels: held-out pixels that were judged; their labels were not learnt.
+        OA_before, OA_after: accuracy on them without and with it, of maps as the run makes them.
+        reason: why not, if their accuracy does not say it; else empty.
+    """
+
+    used: bool
+    pixels: int = 0
+    OA_before: float | None = None
+    OA_after: float | None = None
+    reason: str = ""
+
+    def to_dict(self) -> dict[str, Any]:
+        """The JSON form."""
+        return asdict(self)
+
+    def describe(self) -> str:
+        """Return one line to print."""
+        found = ""
+        if self.OA_before is not None and self.OA_after is not None:
+            found = (
+                f"OA on {self.pixels} validation pixels {self.OA_before:.4f} without and "
+                f"{self.OA_after:.4f} with it"
+            )
+        why = "; ".join(part for part in (found, self.reason) if part)
+        return f"self-training is {'used' if self.used else 'not used'}: {why}"
+
+
+def refusal(context: RunContext) -> str:
+    """Return why a run trains without unlabelled pixels, whatever held-out pixels say; or ""."""
+    if context.config.self_training == "none":
+        return "--self-training none asks for it"
+    if not context.data.scene.has_map:
+        return "images have no neighbours"
+    if context.start is not None:
+        return "the run begins with a trained model"
+    return ""
+
+
+def choose_self_training(asked: str, before: Judged, after: Judged) -> SelfTraining:
+    """Choose by what networks say of held-out pixels, without and with self-training.
+
+    It must gain more pixels than chance would: of pixels that one alone has right, as many as their
+    standard deviation (McNemar, Psychometrika 12, 1947).
+
+    Args:
+        asked: how maps are smoothed, "auto", "guided" or "none"; such maps are compared.
+        before, after: what the same networks say without and with it, of the same pixels.
+    """
+    pixels = len(before.targets)
+    if pixels < LEAST_JUDGED:
+        few = f"{pixels or 'no'} validation pixels"
+        return SelfTraining(False, reason=f"{few} to judge by; at least {LEAST_JUDGED} are needed")
+    old, new = _right(asked, before), _right(asked, after)
+    gained, lost = int(np.sum(new & ~old)), int(np.sum(old & ~new))
+    used = gained - lost > math.sqrt(gained + lost)
+    reason = "no more than chance would give" if gained > lost and not used else ""
+    return SelfTraining(used, pixels, float(old.mean()), float(new.mean()), reason)
+
+
+def _right(asked: str, judged: Judged) -> NDArray[np.bool_]:
+    """Which pixels maps have right, smoothed or not as would be chosen."""
+    smoothed = choose_smoothing(asked, judged).method == "guided"
+    answers = judged.smoothed if smoothed else judged.raw
+    return np.asarray(answers.argmax(axis=1) == judged.targets)
+
+
+def go_on(
+    run: Run,
+    network: nn.Module,
+    learnt: Pixels,
+    watched: Pixels,
+    checkpoint: Path,
+    progress: Callable[[Epoch], None],
+) -> TrainingResult:
+    """Train a trained network further, in place, with unlabelled pixels beside its own.
+
+    It is the same after a stop: soft labels are made again by the network as it was.
+
+    Args:
+        run: its recipe is followed, with fewer steps.
+        network: as its training on `learnt` left it.
+        learnt: flat indices of labelled pixels.
+        watched: validation pixels that choose the best epoch; may be empty.
+        checkpoint: of this second training.
+        progress: called with each epoch.
+
+    Raises:
+        DivergedError: the loss or the logits are not finite any more.
+    """
+    context, data = run.context, run.context.data
+    forget_damaged(checkpoint, run.report.line)
+    pixels = with_soft_labels(network, data, learnt, context.config.seed, context.device)
+    run.report.line(
+        f"self-training: going on with {len(learnt)} labelled pixels and "
+        f"{len(pixels) - len(learnt)} without a label"
+    )
+    return train(
+        network,
+        pixels,
+        data.labelled(watched),
+        recipe_after(run.recipe[1], len(learnt)),
+        seed=context.config.seed,
+        device=context.device,
+        checkpoint=checkpoint,
+        progress=progress,
+    )
+
+
+def recipe_after(recipe: Recipe, pixels: int) -> Recipe:
+    """Return the recipe of self-training after a training with `recipe` on `pixels` pixels."""
+    steps = recipe.epochs_for(pixels) * recipe.steps_per_epoch(pixels)
+    return replace(
+        recipe,
+        steps=max(1, round(SHARE * steps)),
+        epochs=None,
+        most_epochs=None,
+        warmup=WARMUP,
+        whitened=False,  # which would replace the embedding that was learnt
+    )
+
+
+def with_soft_labels(
+    network: nn.Module, data: PreparedScene, learnt: Pixels, seed: int, device: torch.device
+) -> LabelledPixels:
+    """Return labelled pixels, and others with the smoothed answers of a network as soft labels.
+
+    No other label is looked at: validation and test pixels count as pixels without one.
+
+    Args:
+        network: trained on `learnt`.
+        data: the scene; of several, those that are learnt from.
+        learnt: flat indices (n,) of labelled pixels.
+        seed: draws the others.
+        device: where to classify.
+    """
+    learnt, generator = np.sort(learnt), np.random.default_rng(seed)
+    read = _pixels_to_read(data, generator)
+    others = np.setdiff1d(read, learnt)
+    chosen = generator.permutation(others)[: UNLABELLED * len(learnt)]
+    own = data.labelled(learnt)
+    blind = replace(own, pixels=read, targets=np.zeros(len(read), np.int64))
+    logits = torch.from_numpy(logits_of(network, blind, device))
+    smoothed = smooth_pixels(
+        fit_guide(data),
+        data.pixel_scene.cube,
+        data.preprocessing,
+        read,
+        probabilities(logits).numpy(),
+    )
+    pixels = np.sort(np.concatenate([learnt, chosen]))
+    labelled = np.isin(pixels, learnt)
+    chances = np.zeros((len(pixels), own.classes), np.float32)
+    chances[labelled, own.targets] = 1
+    chances[~labelled] = smoothed[np.searchsorted(read, pixels[~labelled])]
+    return replace(own, pixels=pixels, targets=chances.argmax(axis=1), chances=chances)
+
+
+def _pixels_to_read(data: PreparedScene, generator: np.random.Generator) -> NDArray[np.int64]:
+    """Flat indices, ascending, of the pixels with data that are read: all, or those of tiles.
+
+    Of several scenes only those are read that are learnt from.
+    """
+    held = held_pixels(data)
+    usable = np.zeros_like(held)
+    usable.flat[data.pixel_scene.learnt_pixels] = True
+    usable &= held
+    if np.count_nonzero(usable) <= MOST_READ:
+        return np.flatnonzero(usable)
+    height, width = usable.shape
+    tiles = [(row, column) for row in range(0, height, TILE) for column in range(0, width, TILE)]
+    chosen, count = np.zeros_like(usable), 0
+    for number in generator.permutation(len(tiles)):
+        row, column = tiles[number]
+        tile = slice(row, row + TILE), slice(column, column + TILE)
+        count += int(np.count_nonzero(usable[tile]))
+        if count > MOST_READ:
+            break
+        chosen[tile] = usable[tile]
+    return np.flatnonzero(chosen)

@@ -174,10 +174,17 @@ class RunFolder:
         """Return the checkpoint of the calibration training that leaves out a fold."""
         return self.path / f"calibration-{fold}.safetensors"
 
-    def self_training_checkpoint(self, fold: int | None = None) -> Path:
-        """Return the checkpoint of self-training, of the network without a fold if one is given."""
-        name = "self-training" if fold is None else f"calibration-{fold}-self-training"
-        return self.path / f"{name}.safetensors"
+    def self_training_checkpoint(self, round_: int | str, fold: int | None = None) -> Path:
+        """Return the checkpoint of a round of self-training, without a fold if one is given."""
+        of_fold = "" if fold is None else f"calibration-{fold}-"
+        return self.path / f"{of_fold}self-training-{round_}.safetensors"
+
+    def forget_checkpoints(self, fold: int | None = None) -> None:
+        """Remove the checkpoints of the final training, or of the network without a fold."""
+        first = self.checkpoint if fold is None else self.calibration_checkpoint(fold)
+        rounds = self.path.glob(self.self_training_checkpoint("*", fold).name)
+        for path in (first, *rounds):
+            path.unlink(missing_ok=True)
 
     def calibration_checkpoints(self) -> list[Path]:
         """Return the checkpoints of calibration trainings that exist."""

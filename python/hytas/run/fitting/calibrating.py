@@ -183,8 +183,7 @@ def calibrate_by_folds(run: Run, architecture: Mapping[str, Any]) -> Findings:
             folds_found = [fold.to_dict() for fold in found]
             content = {"sha256": _digest(folds_found), "folds": folds_found}
             write_json(run.folder.calibration, content)
-        run.folder.calibration_checkpoint(number).unlink(missing_ok=True)
-        run.folder.self_training_checkpoint(number).unlink(missing_ok=True)
+        run.folder.forget_checkpoints(number)
     choice = _self_training(run.context, found)
     shipped = [_shipped(fold, choice) for fold in found]
     return Findings(
@@ -241,11 +240,8 @@ def _train_without(
     )
     _, recipe = run.recipe
     network = context.network(architecture, recipe)
-    first, second = (
-        run.folder.calibration_checkpoint(number),
-        run.folder.self_training_checkpoint(number),
-    )
-    forget_damaged(first, run.report.line)
+    checkpoint = run.folder.calibration_checkpoint(number)
+    forget_damaged(checkpoint, run.report.line)
     train(
         network,
         data.labelled(learnt),
@@ -253,7 +249,7 @@ def _train_without(
         recipe,
         seed=context.config.seed,
         device=context.device,
-        checkpoint=first,
+        checkpoint=checkpoint,
         keep=True,  # a stop after it does not repeat it
         progress=lambda epoch: _tell(run, "calibrate", epoch, learnt),
     )
@@ -264,14 +260,13 @@ def _train_without(
 
     before, after = answers(), None
     if not refusal(context):
-        nothing = held_out[:0]
         go_on(
             run,
             network,
             learnt,
-            nothing,
-            second,
+            held_out[:0],
             lambda epoch: _tell(run, "self-train", epoch, learnt),
+            fold=number,
         )
         after = answers()
     return _Fold(judged.pixels, judged.targets, before, after)

@@ -11,7 +11,6 @@ and noise while the student learns); Kang et al., IEEE TGRS 52, 2014 (the filter
 import math
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -33,8 +32,10 @@ from hytas.run.fitting.smoothing import (
 from hytas.run.prepared import Pixels, PreparedScene
 from hytas.train import Epoch, LabelledPixels, Recipe, TrainingResult, logits_of, train
 
-SHARE = 0.5
-"""Optimiser steps, of those of the training before it. As many steps again gained little more."""
+ROUNDS = 2
+"""Trainings that follow; each begins with answers of the network that the one before it left."""
+SHARE = 1 / 3
+"""Optimiser steps of a round, of those of the first training."""
 UNLABELLED = 3
 """Pixels without a label for each labelled one. Ten times as many gained nothing."""
 WARMUP = 0.3
@@ -93,7 +94,8 @@ def choose_self_training(asked: str, before: Judged, after: Judged) -> SelfTrain
     """Choose by what networks say of held-out pixels, without and with self-training.
 
     It must gain more pixels than chance would: of pixels that one alone has right, as many as their
-    standard deviation (McNemar, Psychometrika 12, 1947).
+    standard deviation (McNemar, Psychometrika 12, 1947). Where it neither gains nor loses so many,
+    it must make the pixels more likely, likewise by more than the deviation of the mean.
 
     Args:
         asked: how maps are smoothed, "auto", "guided" or "none"; such maps are compared.
@@ -103,18 +105,27 @@ def choose_self_training(asked: str, before: Judged, after: Judged) -> SelfTrain
     if pixels < LEAST_JUDGED:
         few = f"{pixels or 'no'} validation pixels"
         return SelfTraining(False, reason=f"{few} to judge by; at least {LEAST_JUDGED} are needed")
-    old, new = _right(asked, before), _right(asked, after)
-    gained, lost = int(np.sum(new & ~old)), int(np.sum(old & ~new))
-    used = gained - lost > math.sqrt(gained + lost)
-    reason = "no more than chance would give" if gained > lost and not used else ""
+    (old, old_losses), (new, new_losses) = (_of_maps(asked, one) for one in (before, after))
+    used, reason = _gains(new.astype(np.float64) - old), ""
+    if not used and new.sum() >= old.sum():
+        used = _gains(old_losses - new_losses)
+        found = (
+            f"negative log likelihood {old_losses.mean():.3f} without and {new_losses.mean():.3f}"
+        )
+        reason = f"no more than chance would give, {found} with it"
     return SelfTraining(used, pixels, float(old.mean()), float(new.mean()), reason)
 
 
-def _right(asked: str, judged: Judged) -> NDArray[np.bool_]:
-    """Which pixels maps have right, smoothed or not as would be chosen."""
+def _gains(differences: NDArray[np.float64]) -> bool:
+    """Whether the sum of (n,) differences is more than its standard deviation around 0."""
+    return bool(differences.sum() > math.sqrt(np.sum(differences**2)))
+
+
+def _of_maps(asked: str, judged: Judged) -> tuple[NDArray[np.bool_], NDArray[np.float64]]:
+    """Which pixels maps have right, and their losses; smoothed or not as would be chosen."""
     smoothed = choose_smoothing(asked, judged).method == "guided"
     answers = judged.smoothed if smoothed else judged.raw
-    return np.asarray(answers.argmax(axis=1) == judged.targets)
+    return answers.argmax(axis=1) == judged.targets, judged.losses()[smoothed]
 
 
 def go_on(
@@ -122,45 +133,57 @@ def go_on(
     network: nn.Module,
     learnt: Pixels,
     watched: Pixels,
-    checkpoint: Path,
     progress: Callable[[Epoch], None],
-) -> TrainingResult:
+    fold: int | None = None,
+) -> list[TrainingResult]:
     """Train a trained network further, in place, with unlabelled pixels beside its own.
 
-    It is the same after a stop: soft labels are made again by the network as it was.
+    It is the same after a stop: rounds that ended are read from their checkpoints, and soft labels
+    are made again.
 
     Args:
         run: its recipe is followed, with fewer steps.
         network: as its training on `learnt` left it.
         learnt: flat indices of labelled pixels.
-        watched: validation pixels that choose the best epoch; may be empty.
-        checkpoint: of this second training.
+        watched: validation pixels that choose the best epoch of a round; may be empty.
         progress: called with each epoch.
+        fold: number of the fold that the network was trained without, if any.
+
+    Returns:
+        The result of each round.
 
     Raises:
         DivergedError: the loss or the logits are not finite any more.
     """
     context, data = run.context, run.context.data
-    forget_damaged(checkpoint, run.report.line)
-    pixels = with_soft_labels(network, data, learnt, context.config.seed, context.device)
-    run.report.line(
-        f"self-training: going on with {len(learnt)} labelled pixels and "
-        f"{len(pixels) - len(learnt)} without a label"
-    )
-    return train(
-        network,
-        pixels,
-        data.labelled(watched),
-        recipe_after(run.recipe[1], len(learnt)),
-        seed=context.config.seed,
-        device=context.device,
-        checkpoint=checkpoint,
-        progress=progress,
-    )
+    recipe, results = recipe_after(run.recipe[1], len(learnt)), []
+    for number in range(ROUNDS):
+        checkpoint = run.folder.self_training_checkpoint(number, fold)
+        forget_damaged(checkpoint, run.report.line)
+        # Another seed in each round: other pixels, and other noise on the labelled ones.
+        seed = int(np.random.SeedSequence([context.config.seed, number]).generate_state(1)[0])
+        pixels = with_soft_labels(network, data, learnt, seed, context.device)
+        run.report.line(
+            f"self-training, round {number + 1} of {ROUNDS}: {len(learnt)} labelled "
+            f"pixels and {len(pixels) - len(learnt)} without a label"
+        )
+        result = train(
+            network,
+            pixels,
+            data.labelled(watched),
+            recipe,
+            seed=seed,
+            device=context.device,
+            checkpoint=checkpoint,
+            keep=True,
+            progress=progress,
+        )
+        results.append(result)
+    return results
 
 
 def recipe_after(recipe: Recipe, pixels: int) -> Recipe:
-    """Return the recipe of self-training after a training with `recipe` on `pixels` pixels."""
+    """Return the recipe of a round after a training with `recipe` on `pixels` pixels."""
     steps = recipe.epochs_for(pixels) * recipe.steps_per_epoch(pixels)
     return replace(
         recipe,

@@ -27,7 +27,7 @@ from hytas.run.fitting.calibrating import (
 from hytas.run.fitting.self_training import SelfTraining, choose_self_training, go_on, refusal
 from hytas.run.fitting.side_by_side import train_side_by_side
 from hytas.run.fitting.smoothing import SmoothingChoice, choose_smoothing, fit_guide
-from hytas.run.folder import RunFolder, read_json, write_json
+from hytas.run.folder import read_json, write_json
 from hytas.run.prepared import Pixels
 from hytas.run.weights import CALIBRATION, SELF_TRAINING, SMOOTHING, TrainedModel, save_weights
 from hytas.search import EvaluationStore, FinalTraining
@@ -64,9 +64,9 @@ def train_stage(run: Run) -> None:
             keep=True,  # a stop after it does not repeat it
             progress=run.report.epoch,
         )
-        found, further = _go_on(run, network, found)
+        found, rounds = _go_on(run, network, found)
     except DivergedError:
-        _forget_checkpoints(folder)  # now the recipe may change
+        folder.forget_checkpoints()  # now the recipe may change
         forget_calibration(folder)
         raise
     run.report.line(found.calibration.describe())
@@ -83,57 +83,44 @@ def train_stage(run: Run) -> None:
         SMOOTHING: None if smooth is None else smooth.to_dict(),
         SELF_TRAINING: {
             **found.self_training.to_dict(),
-            "training": None if further is None else further.to_dict(),
+            "rounds": [each.to_dict() for each in rounds],
         },
     }
     save_weights(folder.weights, TrainedModel(network, card, training))
-    _forget_checkpoints(folder)
+    folder.forget_checkpoints()
 
 
 def _go_on(
     run: Run, network: nn.Module, found: Findings | None
-) -> tuple[Findings, TrainingResult | None]:
+) -> tuple[Findings, list[TrainingResult]]:
     """Train further with unlabelled pixels, in place, if held-out pixels speak for it.
 
     Where the folds left `found` open, the network itself is judged on the validation pixels that
     its training left out.
     """
-    context, folder, data = run.context, run.folder, run.context.data
+    context, data = run.context, run.context.data
     learnt, watching = context.final_pixels
-    go = partial(
-        go_on,
-        run,
-        network,
-        learnt,
-        watching,
-        folder.self_training_checkpoint(),
-        run.report.epoch,
-    )
+    go = partial(go_on, run, network, learnt, watching, run.report.epoch)
     if found is not None:
         if data.scene.has_map:
             run.report.line(found.self_training.describe())
-        return found, go() if found.self_training.used else None
+        return found, go() if found.self_training.used else []
     judged = judge_own_smoothing(network, data, watching, context.device)
-    choice, result = SelfTraining(False, reason=refusal(context)), None
+    choice, rounds = SelfTraining(False, reason=refusal(context)), []
     if not choice.reason:
         kept = deepcopy(network.state_dict())
-        result = go()
+        rounds = go()
         after = judge_own_smoothing(network, data, watching, context.device)
         choice = choose_self_training(context.config.smooth, judged, after)
         if choice.used:
             judged = after
         else:
             network.load_state_dict(kept)
-            result = None
+            rounds = []
     if data.scene.has_map:
         run.report.line(choice.describe())
     calibration = calibrate_own(network, data.labelled(watching), context.device)
-    return Findings(calibration, judged, choice), result
-
-
-def _forget_checkpoints(folder: RunFolder) -> None:
-    for path in (folder.checkpoint, folder.self_training_checkpoint()):
-        path.unlink(missing_ok=True)
+    return Findings(calibration, judged, choice), rounds
 
 
 def _card(

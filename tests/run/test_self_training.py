@@ -1,0 +1,294 @@
+"""Self-training: what it learns from, who decides about it, a kill, and that it helps."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from three_scenes import config as of_three
+
+from hytas.data import Scene, scene_from_arrays
+from hytas.errors import InputError
+from hytas.models import build_network
+from hytas.run import RunConfig, RunFolder, run_pipeline
+from hytas.run.context import open_run, prepare
+from hytas.run.fitting import calibrating, self_training, training
+from hytas.run.fitting.self_training import (
+    SelfTraining,
+    choose_self_training,
+    recipe_after,
+    with_soft_labels,
+)
+from hytas.run.fitting.smoothing import Judged
+from hytas.run.prepared import PreparedScene, prepare_scene
+from hytas.run.progress import Silent
+from hytas.run.stages import CHOOSING, TRAIN, run_stages
+from hytas.run.weights import load_weights
+from hytas.train import LabelledPixels, Recipe, train
+
+CONFIG = RunConfig(
+    budget="30K..60K-params",
+    space="hytas",
+    proxy="params",
+    population=2,
+    generations=1,
+    finalists=1,
+    patch_size=3,
+    split="random",
+    train_per_class=10,
+    recipe=Recipe(epochs=2, batch_size=8),
+)
+CPU = torch.device("cpu")
+
+
+def judged(right: np.ndarray) -> Judged:
+    """What is said of pixels of class 1, the same raw and smoothed."""
+    chances = np.where(right[:, None], [0.3, 0.7], [0.7, 0.3]).astype(np.float32).reshape(-1, 2)
+    return Judged(np.ones(len(right), int), chances, chances)
+
+
+@pytest.mark.parametrize(
+    ("gained", "lost", "used", "words"),
+    [
+        (12, 2, True, "is used: OA on 100 validation pixels 0.7200 without and 0.8200 with it"),
+        (5, 3, False, "no more than chance would give, negative log likelihood 0.593 without and"),
+        (0, 0, False, "negative log likelihood 0.593 without and 0.593 with it"),
+        (2, 12, False, "0.7200 without and 0.6200 with it"),
+    ],
+)
+def test_it_is_used_where_it_gains_more_than_chance(
+    gained: int, lost: int, used: bool, words: str
+) -> None:
+    before = np.arange(100) < 72
+    after = before.copy()
+    after[72 : 72 + gained] = True
+    after[:lost] = False
+    choice = choose_self_training("auto", judged(before), judged(after))
+    assert choice.used is used
+    assert words in choice.describe()
+
+
+def test_few_pixels_decide_nothing() -> None:
+    nine = np.zeros(9, bool)
+    choice = choose_self_training("auto", judged(nine), judged(~nine))
+    assert not choice.used
+    assert choice.reason == "9 validation pixels to judge by; at least 10 are needed"
+
+
+def test_accuracies_are_those_of_maps_as_they_will_be() -> None:
+    """Smoothing hides what the network gains, or shows it."""
+    raw = judged(np.arange(100) < 60)
+    better = judged(np.arange(100) < 80)
+    before, after = replace(raw, smoothed=better.raw), replace(better, smoothed=better.raw)
+    assert choose_self_training("none", before, after).used
+    assert not choose_self_training("auto", before, after).used
+
+
+def prepared(scene: Scene, **changed: object) -> tuple[PreparedScene, torch.nn.Module]:
+    """The scene, and a network that knows nothing of it."""
+    data = prepare_scene(replace(CONFIG, **changed), scene)  # type: ignore[arg-type]
+    context = prepare(replace(CONFIG, **changed), scene, CPU)  # type: ignore[arg-type]
+    assert context.feasible is not None
+    return data, build_network(context.feasible.unrank(0), data.shape, seed=0).eval()
+
+
+def test_labelled_pixels_keep_their_labels_and_others_get_soft_ones(scene: Scene) -> None:
+    data, network = prepared(scene)
+    learnt = data.split.train
+    pixels = with_soft_labels(network, data, learnt, 0, CPU)
+    assert pixels.chances is not None
+    own = np.isin(pixels.pixels, learnt)
+    assert own.sum() == len(learnt)
+    assert (~own).sum() == 3 * len(learnt)
+    assert np.array_equal(pixels.chances[own], np.eye(3)[data.targets(pixels.pixels[own])])
+    assert pixels.chances.sum(axis=1) == pytest.approx(1, abs=1e-5)
+    assert 0 < pixels.chances[~own].min() < pixels.chances[~own].max() < 1
+    assert np.array_equal(pixels.targets, pixels.chances.argmax(axis=1))
+    again = with_soft_labels(network, data, learnt[::-1].copy(), 0, CPU)
+    assert np.array_equal(again.chances, pixels.chances)
+    assert not np.array_equal(with_soft_labels(network, data, learnt, 1, CPU).pixels, pixels.pixels)
+
+
+def test_no_other_label_is_read(scene: Scene) -> None:
+    data, network = prepared(scene)
+    learnt = data.split.train
+    poisoned = scene.labels.copy()
+    others = np.setdiff1d(np.arange(scene.labels.size), learnt)
+    poisoned.flat[others] = 1 + poisoned.flat[others] % 3
+    other = prepare_scene(CONFIG, replace(scene, labels=poisoned), data.split)
+    found, same = (with_soft_labels(network, one, learnt, 0, CPU) for one in (data, other))
+    assert np.array_equal(found.pixels, same.pixels)
+    assert np.array_equal(found.chances, same.chances)
+
+
+def test_pixels_without_data_are_left_out(scene: Scene) -> None:
+    cube = scene.cube.copy()
+    cube[:, 20:] = -9
+    labels = scene.labels.copy()
+    labels[:, 20:] = 0
+    data, network = prepared(replace(scene, cube=cube, labels=labels, nodata=-9.0))
+    pixels = with_soft_labels(network, data, data.split.train, 0, CPU)
+    assert (pixels.pixels % 24 < 20).all()
+
+
+def test_scenes_that_only_test_are_not_learnt_from(three_scenes: Path) -> None:
+    settings = replace(of_three(three_scenes), train_per_class=30)
+    context = prepare(settings, settings.load_scene(), CPU)
+    assert context.feasible is not None
+    data = context.data
+    network = build_network(context.feasible.unrank(0), data.shape, seed=0).eval()
+    pixels = with_soft_labels(network, data, data.split.train, 0, CPU)
+    assert np.isin(pixels.pixels, data.pixel_scene.learnt_pixels).all()
+    assert len(pixels) > len(data.split.train)
+
+
+def test_of_a_large_scene_tiles_are_read(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(self_training, "MOST_READ", 100)
+    monkeypatch.setattr(self_training, "TILE", 6)
+    data, network = prepared(scene, train_per_class=2)
+    asked: list[int] = []
+
+    def logits(network: object, pixels: LabelledPixels, device: object) -> np.ndarray:
+        asked.extend(pixels.pixels)
+        return np.zeros((len(pixels), 3), np.float32)
+
+    monkeypatch.setattr(self_training, "logits_of", logits)
+    pixels = with_soft_labels(network, data, data.split.train, 0, CPU)
+    rows, columns = np.divmod(np.array(asked), 24)
+    tiles, counts = np.unique(rows // 6 * 4 + columns // 6, return_counts=True)
+    assert len(tiles) == 2
+    assert (counts == 36).all()
+    assert len(pixels) == 4 * len(data.split.train)
+
+
+def test_a_round_is_a_third_as_long_and_keeps_the_embedding() -> None:
+    first = Recipe(batch_size=8, epochs=12)
+    second = recipe_after(first, 20)
+    assert second.epochs_for(80) * second.steps_per_epoch(80) == 20  # 12 of 36, in whole epochs
+    assert not second.whitened
+    assert recipe_after(Recipe(), 6400).epochs_for(4 * 6400) == 2  # of 1500 steps, 500 are 1.25
+
+
+def test_soft_labels_that_are_sure_teach_as_labels_do(scene: Scene) -> None:
+    data, _ = prepared(scene)
+    hard = data.labelled(data.split.train)
+    soft = replace(hard, chances=np.eye(3, dtype=np.float32)[hard.targets])
+    weights = []
+    for pixels in (hard, soft):
+        _, network = prepared(scene)
+        train(network, pixels, data.labelled(hard.pixels[:0]), CONFIG.recipe, seed=0)
+        weights.append(network.state_dict())
+    assert all(torch.equal(weights[0][name], weights[1][name]) for name in weights[0])
+    part = soft.subset(hard.pixels[3:7])
+    assert part.chances is not None
+    assert np.array_equal(part.chances, np.eye(3)[hard.targets[3:7]])
+
+
+def used(*_: object) -> SelfTraining:
+    return SelfTraining(True, 15, 0.5, 0.8)
+
+
+def trained(config: RunConfig, scene: Scene, out: Path) -> RunFolder:
+    """A run up to its final training."""
+    with open_run(out, config, scene, "cpu", Silent()) as run:
+        run_stages((*CHOOSING, TRAIN), run)
+    return RunFolder(out)
+
+
+@pytest.mark.parametrize("at", [2, 4, 18])
+def test_a_kill_leaves_the_same_weights(
+    at: int, scene: Scene, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Five folds and the final training have three trainings each."""
+    for module in (calibrating, training):
+        monkeypatch.setattr(module, "choose_self_training", used)
+    whole = trained(CONFIG, scene, tmp_path / "whole")
+    begun: list[int] = []
+
+    def stopping(*positional: object, **named: object) -> object:
+        begun.append(1)
+        if len(begun) == at:
+            raise KeyboardInterrupt
+        return train(*positional, **named)  # type: ignore[arg-type]
+
+    for module in (calibrating, training, self_training):
+        monkeypatch.setattr(module, "train", stopping)
+    with pytest.raises(KeyboardInterrupt):
+        trained(CONFIG, scene, tmp_path / "run")
+    run = trained(CONFIG, scene, tmp_path / "run")
+    assert run.weights.read_bytes() == whole.weights.read_bytes()
+    assert run.calibration.read_bytes() == whole.calibration.read_bytes()
+    assert not list(run.path.glob("*self-training*"))
+    assert not run.checkpoint.exists()
+
+
+def test_what_is_decided_is_done_and_written(
+    scene: Scene, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plain = trained(replace(CONFIG, self_training="none"), scene, tmp_path / "none")
+    for module in (calibrating, training):
+        monkeypatch.setattr(module, "choose_self_training", used)
+    outcome = run_pipeline(CONFIG, scene, tmp_path / "run", device="cpu")
+    without = load_weights(plain.weights)
+    assert without.training["self_training"]["reason"] == "--self-training none asks for it"
+    assert not json.loads(plain.calibration.read_text())["folds"][0]["after"]
+    assert outcome.metrics is not None
+    found = outcome.metrics["self_training"]
+    assert (found["used"], found["OA_after"]) == (True, 0.8)
+    assert [len(one["history"]) for one in found["rounds"]] == [1, 1]
+    assert len(outcome.metrics["training"]["history"]) == 2
+    weights = load_weights(tmp_path / "run" / "weights.safetensors").network.state_dict()
+    assert any(not torch.equal(weights[k], v) for k, v in without.network.state_dict().items())
+    # Temperature, and the accuracy beside reference methods, are of networks that went on.
+    folds = json.loads((tmp_path / "run" / "calibration.json").read_text())["folds"]
+    answers = np.concatenate([np.array(fold["after"]["logits"]).argmax(1) for fold in folds])
+    truth = np.concatenate([fold["targets"] for fold in folds])
+    told = outcome.metrics["references"]["validation"]
+    assert told["OA"]["winner"] == pytest.approx((answers == truth).mean())
+    page = (tmp_path / "run" / "report.html").read_text()
+    assert "The model learnt from pixels without a label." in page
+    assert "50.0 % are right before such a training and 80.0 % after it." in page
+
+
+@pytest.mark.parametrize("used", [True, False])
+def test_a_network_with_validation_pixels_of_its_own_is_judged_itself(
+    used: bool, scene: Scene, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    config = replace(CONFIG, final_training_on="train", train_per_class=24)
+    plain = trained(replace(config, self_training="none"), scene, tmp_path / "none")
+    monkeypatch.setattr(
+        training, "choose_self_training", lambda *_: SelfTraining(used, 15, 0.5, 0.6)
+    )
+    found = load_weights(trained(config, scene, tmp_path / "run").weights)
+    weights, others = found.network.state_dict(), load_weights(plain.weights).network.state_dict()
+    same = all(torch.equal(weights[name], others[name]) for name in weights)
+    assert same is not used
+    assert len(found.training["self_training"]["rounds"]) == (2 if used else 0)
+
+
+def test_what_is_asked_is_checked() -> None:
+    with pytest.raises(InputError, match="self training 'yes': must be auto or none"):
+        replace(CONFIG, self_training="yes")
+    with pytest.raises(InputError, match="self training none: is for scenes"):
+        RunConfig(data="digits", self_training="none").load_scene()
+
+
+def test_neighbours_help_a_scene_with_noise(tmp_path: Path) -> None:
+    """Fields of two spectra under noise: few labels do not tell them apart, neighbours do."""
+    generator = np.random.default_rng(0)
+    fields = generator.integers(1, 3, (6, 8)).repeat(8, 0).repeat(8, 1)
+    cube = generator.normal(fields[..., None] * np.ones(8), 1.5).astype(np.float32)
+    noisy = scene_from_arrays(cube, fields, name="fields")
+    config = replace(
+        CONFIG, patch_size=1, train_per_class=40, recipe=Recipe(steps=150), smooth="none"
+    )
+    accuracies = {}
+    for asked in ("none", "auto"):
+        out = tmp_path / asked
+        outcome = run_pipeline(replace(config, self_training=asked), noisy, out, device="cpu")
+        assert outcome.metrics is not None
+        accuracies[asked] = outcome.metrics["test"]["OA"]
+        assert outcome.metrics["self_training"]["used"] is (asked == "auto")
+    assert accuracies["auto"] > accuracies["none"] + 0.01

@@ -20,6 +20,7 @@ from hytas.run.context import Run, RunContext
 from hytas.run.damage import forget_damaged
 from hytas.run.fitting.self_training import (
     SelfTraining,
+    apart,
     choose_self_training,
     go_on,
     refusal,
@@ -200,7 +201,7 @@ def _self_training(context: RunContext, folds: Sequence[_Fold]) -> SelfTraining:
     both = [(fold.before.judged, fold.after.judged) for fold in folds if fold.after is not None]
     nothing = Judged.none(context.data.shape.classes)
     before, after = (Judged.joined([nothing, *(one[side] for one in both)]) for side in (0, 1))
-    return choose_self_training(context.config.smooth, before, after)
+    return choose_self_training(context.config.smooth, apart(context), before, after)
 
 
 def _shipped(fold: _Fold, choice: SelfTraining) -> Answers:

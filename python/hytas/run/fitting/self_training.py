@@ -18,6 +18,7 @@ import torch
 from numpy.typing import NDArray
 from torch import nn
 
+from hytas.data import AT_ONE_END
 from hytas.deploy.smoothing import smooth_pixels
 from hytas.models.layers import probabilities
 from hytas.run.context import Run, RunContext
@@ -34,7 +35,7 @@ from hytas.train import Epoch, LabelledPixels, Recipe, TrainingResult, logits_of
 
 ROUNDS = 2
 """Trainings that follow; each begins with answers of the network that the one before it left."""
-SHARE = 1 / 3
+SHARE = 0.25
 """Optimiser steps of a round, of those of the first training."""
 UNLABELLED = 3
 """Pixels without a label for each labelled one. Ten times as many gained nothing."""
@@ -54,7 +55,7 @@ class SelfTraining:
         used: whether it does.
         pixels: held-out pixels that were judged; their labels were not learnt.
         OA_before, OA_after: accuracy on them without and with it, of maps as the run makes them.
-        reason: why not, if their accuracy does not say it; else empty.
+        reason: why not, if their accuracy alone does not say it; else empty.
     """
 
     used: bool
@@ -90,42 +91,42 @@ def refusal(context: RunContext) -> str:
     return ""
 
 
-def choose_self_training(asked: str, before: Judged, after: Judged) -> SelfTraining:
+def apart(context: RunContext) -> bool:
+    """Return whether the test pixels of a run lie apart from its labelled pixels."""
+    return context.data.split.kind in AT_ONE_END
+
+
+def choose_self_training(asked: str, apart: bool, before: Judged, after: Judged) -> SelfTraining:
     """Choose by what networks say of held-out pixels, without and with self-training.
 
-    It must gain more pixels than chance would: of pixels that one alone has right, as many as their
-    standard deviation (McNemar, Psychometrika 12, 1947). Where it neither gains nor loses so many,
-    it must make the pixels more likely, likewise by more than the deviation of the mean.
+    Where test pixels lie apart from labelled ones, it is used unless it loses a pixel. Where they
+    lie among labelled ones, as in a random split, little is left to learn from neighbours. There it
+    must gain more pixels than chance would: of pixels that one alone has right, as many as their
+    standard deviation (McNemar, Psychometrika 12, 1947).
 
     Args:
         asked: how maps are smoothed, "auto", "guided" or "none"; such maps are compared.
+        apart: whether test pixels lie apart.
         before, after: what the same networks say without and with it, of the same pixels.
     """
     pixels = len(before.targets)
     if pixels < LEAST_JUDGED:
         few = f"{pixels or 'no'} validation pixels"
         return SelfTraining(False, reason=f"{few} to judge by; at least {LEAST_JUDGED} are needed")
-    (old, old_losses), (new, new_losses) = (_of_maps(asked, one) for one in (before, after))
-    used, reason = _gains(new.astype(np.float64) - old), ""
-    if not used and new.sum() >= old.sum():
-        used = _gains(old_losses - new_losses)
-        found = (
-            f"negative log likelihood {old_losses.mean():.3f} without and {new_losses.mean():.3f}"
-        )
-        reason = f"no more than chance would give, {found} with it"
+    old, new = _right(asked, before), _right(asked, after)
+    gained, lost = int(np.sum(new & ~old)), int(np.sum(old & ~new))
+    used = gained >= lost if apart else gained - lost > math.sqrt(gained + lost)
+    reason = ""
+    if gained >= lost and not used:
+        reason = "no more than chance would give, and test pixels lie among labelled ones"
     return SelfTraining(used, pixels, float(old.mean()), float(new.mean()), reason)
 
 
-def _gains(differences: NDArray[np.float64]) -> bool:
-    """Whether the sum of (n,) differences is more than its standard deviation around 0."""
-    return bool(differences.sum() > math.sqrt(np.sum(differences**2)))
-
-
-def _of_maps(asked: str, judged: Judged) -> tuple[NDArray[np.bool_], NDArray[np.float64]]:
-    """Which pixels maps have right, and their losses; smoothed or not as would be chosen."""
+def _right(asked: str, judged: Judged) -> NDArray[np.bool_]:
+    """Which pixels maps have right, smoothed or not as would be chosen."""
     smoothed = choose_smoothing(asked, judged).method == "guided"
     answers = judged.smoothed if smoothed else judged.raw
-    return answers.argmax(axis=1) == judged.targets, judged.losses()[smoothed]
+    return np.asarray(answers.argmax(axis=1) == judged.targets)
 
 
 def go_on(

@@ -58,12 +58,12 @@ class Judged:
         )
         return before, after
 
-    def losses(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Return the negative log likelihoods (n,) raw and smoothed, both calibrated."""
+    def losses(self) -> tuple[float, float]:
+        """Return the mean negative log likelihood raw and smoothed, both calibrated."""
         temperature, _, _ = self.calibrated()
         places = np.arange(len(self.targets)), self.targets
         before, after = (
-            -np.log(np.maximum(one[places].astype(np.float64), LEAST_PROBABILITY))
+            float(-np.log(np.maximum(one[places], LEAST_PROBABILITY)).mean())
             for one in (self.raw, as_probabilities(self.smoothed.T, temperature).T)
         )
         return before, after
@@ -157,7 +157,7 @@ def _better(judged: Judged) -> tuple[str, str]:
     raw, smoothed = judged.accuracies or (0.0, 0.0)
     if raw != smoothed:
         return ("guided" if smoothed > raw else "none"), ""
-    before, after = (losses.mean() for losses in judged.losses())
+    before, after = judged.losses()
     found = f"negative log likelihood {before:.3f} raw and {after:.3f} smoothed"
     return ("guided" if after < before else "none"), f"as many are right either way; {found}"
 

@@ -24,7 +24,13 @@ from hytas.run.fitting.calibrating import (
     forget_calibration,
     judge_own_smoothing,
 )
-from hytas.run.fitting.self_training import SelfTraining, choose_self_training, go_on, refusal
+from hytas.run.fitting.self_training import (
+    SelfTraining,
+    apart,
+    choose_self_training,
+    go_on,
+    refusal,
+)
 from hytas.run.fitting.side_by_side import train_side_by_side
 from hytas.run.fitting.smoothing import SmoothingChoice, choose_smoothing, fit_guide
 from hytas.run.folder import read_json, write_json
@@ -111,7 +117,7 @@ def _go_on(
         kept = deepcopy(network.state_dict())
         rounds = go()
         after = judge_own_smoothing(network, data, watching, context.device)
-        choice = choose_self_training(context.config.smooth, judged, after)
+        choice = choose_self_training(context.config.smooth, apart(context), judged, after)
         if choice.used:
             judged = after
         else:

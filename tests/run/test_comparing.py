@@ -27,6 +27,7 @@ CONFIG = RunConfig(
     generations=1,
     finalists=1,
     patch_size=3,
+    self_training="none",  # so that the winner stays below the SVM
     split="random",
     train_per_class=10,
     recipe=Recipe(epochs=1, batch_size=8),

@@ -164,10 +164,11 @@ def go_on(
         # Another seed in each round: other pixels, and other noise on the labelled ones.
         seed = int(np.random.SeedSequence([context.config.seed, number]).generate_state(1)[0])
         pixels = with_soft_labels(network, data, learnt, seed, context.device)
-        run.report.line(
-            f"self-training, round {number + 1} of {ROUNDS}: {len(learnt)} labelled "
-            f"pixels and {len(pixels) - len(learnt)} without a label"
-        )
+        if not results:
+            run.report.line(
+                f"self-training: {ROUNDS} rounds with {len(learnt)} labelled pixels and "
+                f"{len(pixels) - len(learnt)} without a label"
+            )
         result = train(
             network,
             pixels,

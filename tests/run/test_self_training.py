@@ -18,7 +18,9 @@ from hytas.run.fitting import calibrating, self_training, training
 from hytas.run.fitting.self_training import (
     SelfTraining,
     choose_self_training,
-    recipe_after,
+    extrapolates,
+    refusal,
+    round_recipe,
     with_soft_labels,
 )
 from hytas.run.fitting.smoothing import Judged
@@ -26,7 +28,7 @@ from hytas.run.prepared import PreparedScene, prepare_scene
 from hytas.run.progress import Silent
 from hytas.run.stages import CHOOSING, TRAIN, run_stages
 from hytas.run.weights import load_weights
-from hytas.train import LabelledPixels, Recipe, train
+from hytas.train import DivergedError, LabelledPixels, Recipe, fit_temperature, loop, train
 
 CONFIG = RunConfig(
     budget="30K..60K-params",
@@ -41,12 +43,13 @@ CONFIG = RunConfig(
     recipe=Recipe(epochs=2, batch_size=8),
 )
 CPU = torch.device("cpu")
+MOST = 10**6
 
 
 def judged(right: np.ndarray) -> Judged:
     """What is said of pixels of class 1, the same raw and smoothed."""
-    chances = np.where(right[:, None], [0.3, 0.7], [0.7, 0.3]).astype(np.float32).reshape(-1, 2)
-    return Judged(np.ones(len(right), int), chances, chances)
+    soft_labels = np.where(right[:, None], [0.3, 0.7], [0.7, 0.3]).astype(np.float32).reshape(-1, 2)
+    return Judged(np.ones(len(right), int), soft_labels, soft_labels)
 
 
 @pytest.mark.parametrize(
@@ -99,18 +102,20 @@ def prepared(scene: Scene, **changed: object) -> tuple[PreparedScene, torch.nn.M
 def test_labelled_pixels_keep_their_labels_and_others_get_soft_ones(scene: Scene) -> None:
     data, network = prepared(scene)
     learnt = data.split.train
-    pixels = with_soft_labels(network, data, learnt, 0, CPU)
-    assert pixels.chances is not None
+    pixels = with_soft_labels(network, data, learnt, MOST, 0, CPU)
+    assert pixels.soft_labels is not None
     own = np.isin(pixels.pixels, learnt)
     assert own.sum() == len(learnt)
     assert (~own).sum() == 3 * len(learnt)
-    assert np.array_equal(pixels.chances[own], np.eye(3)[data.targets(pixels.pixels[own])])
-    assert pixels.chances.sum(axis=1) == pytest.approx(1, abs=1e-5)
-    assert 0 < pixels.chances[~own].min() < pixels.chances[~own].max() < 1
-    assert np.array_equal(pixels.targets, pixels.chances.argmax(axis=1))
-    again = with_soft_labels(network, data, learnt[::-1].copy(), 0, CPU)
-    assert np.array_equal(again.chances, pixels.chances)
-    assert not np.array_equal(with_soft_labels(network, data, learnt, 1, CPU).pixels, pixels.pixels)
+    assert np.array_equal(pixels.soft_labels[own], np.eye(3)[data.targets(pixels.pixels[own])])
+    assert pixels.soft_labels.sum(axis=1) == pytest.approx(1, abs=1e-5)
+    assert 0 < pixels.soft_labels[~own].min() < pixels.soft_labels[~own].max() < 1
+    assert np.array_equal(pixels.targets, pixels.soft_labels.argmax(axis=1))
+    again = with_soft_labels(network, data, learnt[::-1].copy(), MOST, 0, CPU)
+    assert np.array_equal(again.soft_labels, pixels.soft_labels)
+    assert not np.array_equal(
+        with_soft_labels(network, data, learnt, MOST, 1, CPU).pixels, pixels.pixels
+    )
 
 
 def test_no_other_label_is_read(scene: Scene) -> None:
@@ -120,9 +125,9 @@ def test_no_other_label_is_read(scene: Scene) -> None:
     others = np.setdiff1d(np.arange(scene.labels.size), learnt)
     poisoned.flat[others] = 1 + poisoned.flat[others] % 3
     other = prepare_scene(CONFIG, replace(scene, labels=poisoned), data.split)
-    found, same = (with_soft_labels(network, one, learnt, 0, CPU) for one in (data, other))
+    found, same = (with_soft_labels(network, one, learnt, MOST, 0, CPU) for one in (data, other))
     assert np.array_equal(found.pixels, same.pixels)
-    assert np.array_equal(found.chances, same.chances)
+    assert np.array_equal(found.soft_labels, same.soft_labels)
 
 
 def test_pixels_without_data_are_left_out(scene: Scene) -> None:
@@ -131,7 +136,7 @@ def test_pixels_without_data_are_left_out(scene: Scene) -> None:
     labels = scene.labels.copy()
     labels[:, 20:] = 0
     data, network = prepared(replace(scene, cube=cube, labels=labels, nodata=-9.0))
-    pixels = with_soft_labels(network, data, data.split.train, 0, CPU)
+    pixels = with_soft_labels(network, data, data.split.train, MOST, 0, CPU)
     assert (pixels.pixels % 24 < 20).all()
 
 
@@ -141,7 +146,7 @@ def test_scenes_that_only_test_are_not_learnt_from(three_scenes: Path) -> None:
     assert context.feasible is not None
     data = context.data
     network = build_network(context.feasible.unrank(0), data.shape, seed=0).eval()
-    pixels = with_soft_labels(network, data, data.split.train, 0, CPU)
+    pixels = with_soft_labels(network, data, data.split.train, MOST, 0, CPU)
     assert np.isin(pixels.pixels, data.pixel_scene.learnt_pixels).all()
     assert len(pixels) > len(data.split.train)
 
@@ -157,7 +162,7 @@ def test_of_a_large_scene_tiles_are_read(scene: Scene, monkeypatch: pytest.Monke
         return np.zeros((len(pixels), 3), np.float32)
 
     monkeypatch.setattr(self_training, "logits_of", logits)
-    pixels = with_soft_labels(network, data, data.split.train, 0, CPU)
+    pixels = with_soft_labels(network, data, data.split.train, MOST, 0, CPU)
     rows, columns = np.divmod(np.array(asked), 24)
     tiles, counts = np.unique(rows // 6 * 4 + columns // 6, return_counts=True)
     assert len(tiles) == 2
@@ -167,16 +172,16 @@ def test_of_a_large_scene_tiles_are_read(scene: Scene, monkeypatch: pytest.Monke
 
 def test_a_round_is_a_quarter_as_long_and_keeps_the_embedding() -> None:
     first = Recipe(batch_size=8, epochs=16)
-    second = recipe_after(first, 20)
+    second = round_recipe(first, 20)
     assert second.epochs_for(80) * second.steps_per_epoch(80) == 20  # 12 of 48, in whole epochs
     assert not second.whitened
-    assert recipe_after(Recipe(), 6400).epochs_for(4 * 6400) == 1  # of 1500 steps, 375 are .94
+    assert round_recipe(Recipe(), 6400).epochs_for(4 * 6400) == 1  # of 1500 steps, 375 are .94
 
 
-def test_soft_labels_that_are_sure_teach_as_labels_do(scene: Scene) -> None:
+def test_soft_labels_that_are_sure_are_as_good_as_labels(scene: Scene) -> None:
     data, _ = prepared(scene)
     hard = data.labelled(data.split.train)
-    soft = replace(hard, chances=np.eye(3, dtype=np.float32)[hard.targets])
+    soft = replace(hard, soft_labels=np.eye(3, dtype=np.float32)[hard.targets])
     weights = []
     for pixels in (hard, soft):
         _, network = prepared(scene)
@@ -184,11 +189,11 @@ def test_soft_labels_that_are_sure_teach_as_labels_do(scene: Scene) -> None:
         weights.append(network.state_dict())
     assert all(torch.equal(weights[0][name], weights[1][name]) for name in weights[0])
     part = soft.subset(hard.pixels[3:7])
-    assert part.chances is not None
-    assert np.array_equal(part.chances, np.eye(3)[hard.targets[3:7]])
+    assert part.soft_labels is not None
+    assert np.array_equal(part.soft_labels, np.eye(3)[hard.targets[3:7]])
 
 
-def used(*_: object) -> SelfTraining:
+def always(*_: object) -> SelfTraining:
     return SelfTraining(True, 15, 0.5, 0.8)
 
 
@@ -199,31 +204,72 @@ def trained(config: RunConfig, scene: Scene, out: Path) -> RunFolder:
     return RunFolder(out)
 
 
-@pytest.mark.parametrize("at", [2, 4, 18])
-def test_a_kill_leaves_the_same_weights(
+@pytest.mark.parametrize("at", [3, 4, 13, 24])
+def test_a_kill_leaves_the_same_weights_and_repeats_no_epoch(
     at: int, scene: Scene, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Five folds and the final training have three trainings each."""
+    """Each of five folds has two epochs and two rounds of one epoch; so has the final training."""
     for module in (calibrating, training):
-        monkeypatch.setattr(module, "choose_self_training", used)
+        monkeypatch.setattr(module, "choose_self_training", always)
     whole = trained(CONFIG, scene, tmp_path / "whole")
     begun: list[int] = []
+    epoch = loop._train_epoch
 
-    def stopping(*positional: object, **named: object) -> object:
+    def stopping(*positional: object) -> float:
         begun.append(1)
         if len(begun) == at:
             raise KeyboardInterrupt
-        return train(*positional, **named)  # type: ignore[arg-type]
+        return epoch(*positional)  # type: ignore[arg-type]
 
-    for module in (calibrating, training, self_training):
-        monkeypatch.setattr(module, "train", stopping)
+    monkeypatch.setattr(loop, "_train_epoch", stopping)
+    monkeypatch.setattr(loop, "CHECKPOINT_SECONDS", -1.0)
     with pytest.raises(KeyboardInterrupt):
         trained(CONFIG, scene, tmp_path / "run")
     run = trained(CONFIG, scene, tmp_path / "run")
+    assert len(begun) == 24 + 1
     assert run.weights.read_bytes() == whole.weights.read_bytes()
     assert run.calibration.read_bytes() == whole.calibration.read_bytes()
     assert not list(run.path.glob("*self-training*"))
     assert not run.checkpoint.exists()
+
+
+def test_of_many_labelled_pixels_a_round_takes_some(scene: Scene) -> None:
+    data, network = prepared(scene)
+    pixels = with_soft_labels(network, data, data.split.train, 16, 0, CPU)
+    assert len(pixels) == 16
+    assert np.isin(pixels.pixels, data.split.train).sum() == 4
+    recipe = round_recipe(Recipe(epochs=1, batch_size=8), 24)
+    assert recipe.epochs_for(recipe.steps * 8) == 1
+
+
+def test_what_forbids_it(scene: Scene) -> None:
+    context = prepare(CONFIG, scene, CPU)
+    assert refusal(context) == ""
+    assert refusal(replace(context, start=object())) == "the run begins with a trained model"  # type: ignore[arg-type]
+    everything = replace(context.data.split, train=np.arange(scene.labels.size))
+    labelled = replace(context, data=replace(context.data, split=everything))
+    assert refusal(labelled) == "every pixel of the scene is a training pixel"
+
+
+@pytest.mark.parametrize(("kind", "expected"), [("random", False), ("blocks", True)])
+def test_which_splits_test_apart(kind: str, expected: bool, scene: Scene) -> None:
+    context = prepare(CONFIG, scene, CPU)
+    split = replace(context.data.split, kind=kind)
+    assert extrapolates(replace(context, data=replace(context.data, split=split))) is expected
+
+
+def test_a_training_that_diverges_is_not_used(
+    scene: Scene, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def diverging(*_: object) -> None:
+        raise DivergedError("the training diverged")
+
+    monkeypatch.setattr(calibrating, "train_further", diverging)
+    found = load_weights(trained(CONFIG, scene, tmp_path / "run").weights)
+    choice = found.training["self_training"]
+    assert not choice["used"]
+    assert choice["reason"] == "some networks were not trained further, to be judged"
+    assert found.training["calibration"]["folds"] == 5
 
 
 def test_what_is_decided_is_done_and_written(
@@ -231,8 +277,8 @@ def test_what_is_decided_is_done_and_written(
 ) -> None:
     plain = trained(replace(CONFIG, self_training="none"), scene, tmp_path / "none")
     for module in (calibrating, training):
-        monkeypatch.setattr(module, "choose_self_training", used)
-    outcome = run_pipeline(CONFIG, scene, tmp_path / "run", device="cpu")
+        monkeypatch.setattr(module, "choose_self_training", always)
+    outcome = run_pipeline(replace(CONFIG, seeds=2), scene, tmp_path / "run", device="cpu")
     without = load_weights(plain.weights)
     assert without.training["self_training"]["reason"] == "--self-training none asks for it"
     assert not json.loads(plain.calibration.read_text())["folds"][0]["after"]
@@ -243,10 +289,17 @@ def test_what_is_decided_is_done_and_written(
     assert len(outcome.metrics["training"]["history"]) == 2
     weights = load_weights(tmp_path / "run" / "weights.safetensors").network.state_dict()
     assert any(not torch.equal(weights[k], v) for k, v in without.network.state_dict().items())
-    # Temperature, and the accuracy beside reference methods, are of networks that went on.
+    # Temperature, and the accuracy beside reference methods, are of networks trained further.
     folds = json.loads((tmp_path / "run" / "calibration.json").read_text())["folds"]
     answers = np.concatenate([np.array(fold["after"]["logits"]).argmax(1) for fold in folds])
     truth = np.concatenate([fold["targets"] for fold in folds])
+    logits = np.concatenate([fold["after"]["logits"] for fold in folds])
+    assert outcome.metrics["calibration"]["temperature"] == fit_temperature(logits, truth)
+    before = np.concatenate([fold["logits"] for fold in folds])
+    assert fit_temperature(before, truth) != fit_temperature(logits, truth)
+    further = json.loads((tmp_path / "run" / "seed-1" / "metrics.json").read_text())
+    assert further["self_training"]["used"]
+    assert further["calibration"] == outcome.metrics["calibration"]
     told = outcome.metrics["references"]["validation"]
     assert told["OA"]["winner"] == pytest.approx((answers == truth).mean())
     page = (tmp_path / "run" / "report.html").read_text()
@@ -254,20 +307,20 @@ def test_what_is_decided_is_done_and_written(
     assert "50.0 % are right before such a training and 80.0 % after it." in page
 
 
-@pytest.mark.parametrize("used", [True, False])
+@pytest.mark.parametrize("chosen", [True, False])
 def test_a_network_with_validation_pixels_of_its_own_is_judged_itself(
-    used: bool, scene: Scene, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    chosen: bool, scene: Scene, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     config = replace(CONFIG, final_training_on="train", train_per_class=24)
     plain = trained(replace(config, self_training="none"), scene, tmp_path / "none")
     monkeypatch.setattr(
-        training, "choose_self_training", lambda *_: SelfTraining(used, 15, 0.5, 0.6)
+        training, "choose_self_training", lambda *_: SelfTraining(chosen, 15, 0.5, 0.6)
     )
     found = load_weights(trained(config, scene, tmp_path / "run").weights)
     weights, others = found.network.state_dict(), load_weights(plain.weights).network.state_dict()
     same = all(torch.equal(weights[name], others[name]) for name in weights)
-    assert same is not used
-    assert len(found.training["self_training"]["rounds"]) == (2 if used else 0)
+    assert same is not chosen
+    assert len(found.training["self_training"]["rounds"]) == (2 if chosen else 0)
 
 
 def test_what_is_asked_is_checked() -> None:

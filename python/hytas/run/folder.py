@@ -174,16 +174,22 @@ class RunFolder:
         """Return the checkpoint of the calibration training that leaves out a fold."""
         return self.path / f"calibration-{fold}.safetensors"
 
-    def self_training_checkpoint(self, round_: int | str, fold: int | None = None) -> Path:
-        """Return the checkpoint of a round of self-training, without a fold if one is given."""
-        of_fold = "" if fold is None else f"calibration-{fold}-"
-        return self.path / f"{of_fold}self-training-{round_}.safetensors"
+    def self_training_checkpoint(self, number: int, fold: int | None = None) -> Path:
+        """Return the checkpoint of a round of self-training.
+
+        Args:
+            number: of the round.
+            fold: of the calibration training that the round follows; None is the final training.
+        """
+        return self.path / f"{_rounds(fold)}{number}.safetensors"
 
     def forget_checkpoints(self, fold: int | None = None) -> None:
-        """Remove the checkpoints of the final training, or of the network without a fold."""
+        """Remove the checkpoints of the final training, or of a calibration training.
+
+        The first training's goes last: as long as it exists, the recipe cannot change.
+        """
         first = self.checkpoint if fold is None else self.calibration_checkpoint(fold)
-        rounds = self.path.glob(self.self_training_checkpoint("*", fold).name)
-        for path in (first, *rounds):
+        for path in (*self.path.glob(f"{_rounds(fold)}*.safetensors"), first):
             path.unlink(missing_ok=True)
 
     def calibration_checkpoints(self) -> list[Path]:
@@ -223,6 +229,11 @@ class RunFolder:
                 "back, or choose another folder"
             )
         return read_json(self.config)
+
+
+def _rounds(fold: int | None) -> str:
+    """Return how the names of checkpoints of self-training begin."""
+    return "self-training-" if fold is None else f"calibration-{fold}-self-training-"
 
 
 def _moved(config: RunConfig) -> RunConfig:

@@ -69,6 +69,7 @@ class Outcome:
             "calibration": self.metrics.get("calibration") if self.metrics else None,
             "smoothed": self.metrics.get("smoothed") if self.metrics else None,
             "smoothing": self.metrics.get("smoothing") if self.metrics else None,
+            "self_training": self.metrics.get("self_training") if self.metrics else None,
             "parity": self.metrics["parity"] if self.metrics else None,
             "folder": str(self.folder),
             "files": self.files,

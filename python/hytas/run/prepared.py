@@ -1,6 +1,7 @@
 """Prepare a scene or a set of images: split it, scale it, and read its samples."""
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +17,7 @@ from hytas.data import (
     make_split,
 )
 from hytas.data.images import fit_scaling_of
+from hytas.deploy.smoothing import Smoothing
 from hytas.errors import InputError
 from hytas.models import InputShape, check_band_group
 from hytas.run.config import RunConfig
@@ -51,6 +53,26 @@ class PreparedScene:
             InputError: the data are images.
         """
         return as_scene(self.scene, "maps")
+
+    @cached_property
+    def guide(self) -> Smoothing:
+        """The guide of the scene, fitted on its pixels without a look at labels."""
+        scene = self.pixel_scene
+        return Smoothing.fit(
+            scene.cube, self.preprocessing, scene.nodata, pixels=scene.learnt_pixels
+        )
+
+    @cached_property
+    def held(self) -> NDArray[np.bool_]:
+        """(H, W), the pixels that hold data in a band in use."""
+        return self.pixel_scene.holds_data(self.preprocessing.bands)
+
+    @cached_property
+    def usable(self) -> NDArray[np.bool_]:
+        """(H, W), those of them in scenes that may train, labelled or not."""
+        usable = np.zeros_like(self.held)
+        usable.flat[self.pixel_scene.learnt_pixels] = True
+        return usable & self.held
 
     def targets(self, pixels: Pixels) -> NDArray[np.int64]:
         """Return the class indices (n,), 0-based, of flat pixel indices (n,)."""

@@ -265,7 +265,7 @@ def _backward(
     of the subnets. Of several processes, each adds its part of both."""
     recipe = course.recipe
     patches, _ = course.training.batch(chosen, course.device)
-    targets = course.training.wanted(chosen, course.device)
+    targets = course.training.target_probabilities(chosen, course.device)
     patches = augment(patches, recipe, generator, course.dark)
     patches, targets = mix(patches, targets, recipe, generator)
     rows, part = course.processes.part(len(chosen))

@@ -24,7 +24,7 @@ class LabelledPixels:
         targets: class indices (N,), 0-based.
         classes: number of classes C.
         dark: scaled values (bands,) of a pixel without light; None means 0, the scaling's centre.
-        chances: soft labels (N, C), the probabilities that a training aims at instead of targets.
+        soft_labels: probabilities (N, C) that a training aims at instead of targets; or None.
     """
 
     patches: Callable[[NDArray[np.int64]], NDArray[np.float32]]
@@ -32,7 +32,7 @@ class LabelledPixels:
     targets: NDArray[np.int64]
     classes: int
     dark: NDArray[np.float32] | None = None
-    chances: NDArray[np.float32] | None = None
+    soft_labels: NDArray[np.float32] | None = None
 
     def __len__(self) -> int:
         return len(self.pixels)
@@ -46,10 +46,10 @@ class LabelledPixels:
         patches = torch.from_numpy(np.ascontiguousarray(self.patches(self.pixels[order])))
         return patches.to(device), torch.from_numpy(self.targets[order]).to(device)
 
-    def wanted(self, order: NDArray[np.int64], device: torch.device) -> Tensor:
+    def target_probabilities(self, order: NDArray[np.int64], device: torch.device) -> Tensor:
         """Return the probabilities (n, C) that a training aims at, at positions `order`."""
-        if self.chances is not None:
-            return torch.from_numpy(self.chances[order]).to(device)
+        if self.soft_labels is not None:
+            return torch.from_numpy(self.soft_labels[order]).to(device)
         classes = torch.from_numpy(self.targets[order]).to(device)
         return F.one_hot(classes, self.classes).float()
 
@@ -60,8 +60,8 @@ class LabelledPixels:
     def subset(self, pixels: NDArray[np.int64]) -> Self:
         """Return these flat pixel indices (n,) with their classes; `self.pixels` must ascend."""
         at = np.searchsorted(self.pixels, pixels)
-        chances = None if self.chances is None else self.chances[at]
-        return replace(self, pixels=pixels, targets=self.targets[at], chances=chances)
+        soft_labels = None if self.soft_labels is None else self.soft_labels[at]
+        return replace(self, pixels=pixels, targets=self.targets[at], soft_labels=soft_labels)
 
     @property
     def patch_bytes(self) -> int:

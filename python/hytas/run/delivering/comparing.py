@@ -87,7 +87,7 @@ def _fit(shared: Shared[LabelledData], split: Split, settings: ReferenceSettings
 def _validate(run: Run, fits: Fits) -> dict[str, Any]:
     """Return the accuracy of the winner and of each method on the same held-out pixels."""
     data, model = run.context.data, load_weights(run.folder.weights)
-    answers = held_out_answers(run, model.network)
+    answers = held_out_answers(run, model)
     pixels = sum(len(held_out) for _, held_out, _ in answers)
     facts: dict[str, Any] = {"pixels": pixels, "folds": len(answers), "OA": {}, "below": []}
     if not pixels:

@@ -30,7 +30,6 @@ from hytas.run.context import Run, RunContext
 from hytas.run.delivering.shown import classify_parts, shown_pixels
 from hytas.run.delivering.updating import changes
 from hytas.run.fitting.calibrating import Calibration
-from hytas.run.fitting.smoothing import held_pixels
 from hytas.run.folder import read_json, write_json
 from hytas.run.prepared import PreparedScene
 from hytas.run.progress import Report
@@ -130,7 +129,7 @@ def _smoothed(run: Run, model: TrainedModel) -> dict[str, Any]:
     deployed = DeployedModel.load(run.folder.onnx, "cpu")
     if (smoothing := deployed.smoothing) is None:
         return {"smoothed": None}
-    held = held_pixels(data)
+    held = data.held
     test = data.split.reported[held.flat[data.split.reported]]
     near = around(test, held, 2 * smoothing.radius)
     read = data.scene.reader(card.patch_size)

@@ -20,15 +20,16 @@ from hytas.run.context import Run, RunContext
 from hytas.run.damage import forget_damaged
 from hytas.run.fitting.self_training import (
     SelfTraining,
-    apart,
     choose_self_training,
-    go_on,
+    extrapolates,
     refusal,
+    train_further,
 )
 from hytas.run.fitting.smoothing import Judged, judge_smoothing
 from hytas.run.folder import RunFolder, read_json, write_json
 from hytas.run.prepared import Pixels, PreparedScene
-from hytas.train import Epoch, LabelledPixels, fit_temperature, logits_of, train
+from hytas.run.weights import SELF_TRAINING, TrainedModel
+from hytas.train import DivergedError, Epoch, LabelledPixels, fit_temperature, logits_of, train
 from hytas.train.temperature import LIMITS
 
 LEAST_PIXELS = 10
@@ -186,7 +187,7 @@ def calibrate_by_folds(run: Run, architecture: Mapping[str, Any]) -> Findings:
             write_json(run.folder.calibration, content)
         run.folder.forget_checkpoints(number)
     choice = _self_training(run.context, found)
-    shipped = [_shipped(fold, choice) for fold in found]
+    shipped = [_shipped(fold, choice.used) for fold in found]
     return Findings(
         _calibration([one.logits for one in shipped], [fold.targets for fold in found], len(folds)),
         Judged.joined([one.judged for one in shipped]),
@@ -199,14 +200,16 @@ def _self_training(context: RunContext, folds: Sequence[_Fold]) -> SelfTraining:
     if why := refusal(context):
         return SelfTraining(False, reason=why)
     both = [(fold.before.judged, fold.after.judged) for fold in folds if fold.after is not None]
+    if len(both) < len(folds):  # it diverged, or an older hytas trained some
+        return SelfTraining(False, reason="some networks were not trained further, to be judged")
     nothing = Judged.none(context.data.shape.classes)
     before, after = (Judged.joined([nothing, *(one[side] for one in both)]) for side in (0, 1))
-    return choose_self_training(context.config.smooth, apart(context), before, after)
+    return choose_self_training(context.config.smooth, extrapolates(context), before, after)
 
 
-def _shipped(fold: _Fold, choice: SelfTraining) -> Answers:
+def _shipped(fold: _Fold, self_trained: bool) -> Answers:
     """Return what a network says of a fold that is trained as the one that is shipped."""
-    return fold.after if choice.used and fold.after is not None else fold.before
+    return fold.after if self_trained and fold.after is not None else fold.before
 
 
 def mend_calibration(run: Run) -> None:
@@ -261,15 +264,13 @@ def _train_without(
 
     before, after = answers(), None
     if not refusal(context):
-        go_on(
-            run,
-            network,
-            learnt,
-            held_out[:0],
-            lambda epoch: _tell(run, "self-train", epoch, learnt),
-            fold=number,
-        )
-        after = answers()
+        try:
+            train_further(
+                run, network, learnt, lambda epoch: _tell(run, "self-train", epoch, learnt), number
+            )
+            after = answers()
+        except DivergedError as error:
+            run.report.line(f"self-training: {error}")
     return _Fold(judged.pixels, judged.targets, before, after)
 
 
@@ -278,13 +279,13 @@ def _tell(run: Run, work: str, epoch: Epoch, learnt: Pixels) -> None:
 
 
 def held_out_answers(
-    run: Run, network: nn.Module
+    run: Run, model: TrainedModel
 ) -> list[tuple[Pixels, Pixels, NDArray[np.int64]]]:
     """Return predictions for pixels that the predicting network was not trained on.
 
     Args:
         run: its final training must be done.
-        network: the one that was trained.
+        model: what it left.
 
     Returns:
         For each network: the pixels that it was trained on, the held-out pixels (n,), and their
@@ -294,12 +295,12 @@ def held_out_answers(
     if calibrates_own(context):
         learnt, watching = context.final_pixels
         pairs, kept = [(learnt, watching)], _some(data.labelled(watching))
-        found = [(kept.pixels, logits_of(network, kept, context.device))]
+        found = [(kept.pixels, logits_of(model.network, kept, context.device))]
     else:
         pairs = _folds(run)
         folds = _kept(run, pairs) or []
-        choice = _self_training(context, folds)
-        found = [(fold.pixels, _shipped(fold, choice).logits) for fold in folds]
+        used = bool((model.training.get(SELF_TRAINING) or {}).get("used"))
+        found = [(fold.pixels, _shipped(fold, used).logits) for fold in folds]
     if len(found) < len(pairs) or sum(len(pixels) for pixels, _ in found) < LEAST_PIXELS:
         return []
     return [

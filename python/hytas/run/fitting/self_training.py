@@ -27,8 +27,6 @@ from hytas.run.fitting.smoothing import (
     LEAST_JUDGED,
     Judged,
     choose_smoothing,
-    fit_guide,
-    held_pixels,
 )
 from hytas.run.prepared import Pixels, PreparedScene
 from hytas.train import Epoch, LabelledPixels, Recipe, TrainingResult, logits_of, train
@@ -65,7 +63,7 @@ class SelfTraining:
     reason: str = ""
 
     def to_dict(self) -> dict[str, Any]:
-        """The JSON form."""
+        """Return the JSON form."""
         return asdict(self)
 
     def describe(self) -> str:
@@ -88,10 +86,13 @@ def refusal(context: RunContext) -> str:
         return "images have no neighbours"
     if context.start is not None:
         return "the run begins with a trained model"
+    learnt, _ = context.final_pixels
+    if not np.setdiff1d(np.flatnonzero(context.data.usable), learnt).size:
+        return "every pixel of the scene is a training pixel"
     return ""
 
 
-def apart(context: RunContext) -> bool:
+def extrapolates(context: RunContext) -> bool:
     """Return whether the test pixels of a run lie apart from its labelled pixels."""
     return context.data.split.kind in AT_ONE_END
 
@@ -123,17 +124,16 @@ def choose_self_training(asked: str, apart: bool, before: Judged, after: Judged)
 
 
 def _right(asked: str, judged: Judged) -> NDArray[np.bool_]:
-    """Which pixels maps have right, smoothed or not as would be chosen."""
+    """Return which pixels maps have right, smoothed or not as would be chosen."""
     smoothed = choose_smoothing(asked, judged).method == "guided"
     answers = judged.smoothed if smoothed else judged.raw
     return np.asarray(answers.argmax(axis=1) == judged.targets)
 
 
-def go_on(
+def train_further(
     run: Run,
     network: nn.Module,
     learnt: Pixels,
-    watched: Pixels,
     progress: Callable[[Epoch], None],
     fold: int | None = None,
 ) -> list[TrainingResult]:
@@ -146,7 +146,6 @@ def go_on(
         run: its recipe is followed, with fewer steps.
         network: as its training on `learnt` left it.
         learnt: flat indices of labelled pixels.
-        watched: validation pixels that choose the best epoch of a round; may be empty.
         progress: called with each epoch.
         fold: number of the fold that the network was trained without, if any.
 
@@ -157,22 +156,24 @@ def go_on(
         DivergedError: the loss or the logits are not finite any more.
     """
     context, data = run.context, run.context.data
-    recipe, results = recipe_after(run.recipe[1], len(learnt)), []
+    recipe = round_recipe(run.recipe[1], len(learnt))
+    results: list[TrainingResult] = []
     for number in range(ROUNDS):
         checkpoint = run.folder.self_training_checkpoint(number, fold)
         forget_damaged(checkpoint, run.report.line)
         # Another seed in each round: other pixels, and other noise on the labelled ones.
         seed = int(np.random.SeedSequence([context.config.seed, number]).generate_state(1)[0])
-        pixels = with_soft_labels(network, data, learnt, seed, context.device)
+        most = recipe.steps * recipe.batch_size
+        pixels = with_soft_labels(network, data, learnt, most, seed, context.device)
         if not results:
             run.report.line(
-                f"self-training: {ROUNDS} rounds with {len(learnt)} labelled pixels and "
-                f"{len(pixels) - len(learnt)} without a label"
+                f"self-training: {ROUNDS} rounds of {len(pixels)} pixels, most of them without a "
+                "label"
             )
         result = train(
             network,
             pixels,
-            data.labelled(watched),
+            data.labelled(learnt[:0]),
             recipe,
             seed=seed,
             device=context.device,
@@ -184,7 +185,7 @@ def go_on(
     return results
 
 
-def recipe_after(recipe: Recipe, pixels: int) -> Recipe:
+def round_recipe(recipe: Recipe, pixels: int) -> Recipe:
     """Return the recipe of a round after a training with `recipe` on `pixels` pixels."""
     steps = recipe.epochs_for(pixels) * recipe.steps_per_epoch(pixels)
     return replace(
@@ -198,7 +199,12 @@ def recipe_after(recipe: Recipe, pixels: int) -> Recipe:
 
 
 def with_soft_labels(
-    network: nn.Module, data: PreparedScene, learnt: Pixels, seed: int, device: torch.device
+    network: nn.Module,
+    data: PreparedScene,
+    learnt: Pixels,
+    most: int,
+    seed: int,
+    device: torch.device,
 ) -> LabelledPixels:
     """Return labelled pixels, and others with the smoothed answers of a network as soft labels.
 
@@ -208,40 +214,34 @@ def with_soft_labels(
         network: trained on `learnt`.
         data: the scene; of several, those that are learnt from.
         learnt: flat indices (n,) of labelled pixels.
-        seed: draws the others.
+        most: pixels that a round can train on once. Where there are more, some are drawn.
+        seed: draws them.
         device: where to classify.
     """
-    learnt, generator = np.sort(learnt), np.random.default_rng(seed)
+    generator = np.random.default_rng(seed)
     read = _pixels_to_read(data, generator)
-    others = np.setdiff1d(read, learnt)
-    chosen = generator.permutation(others)[: UNLABELLED * len(learnt)]
-    own = data.labelled(learnt)
+    labelled, kept = np.sort(learnt), max(1, most // (1 + UNLABELLED))
+    if len(labelled) > kept:
+        labelled = np.sort(generator.permutation(labelled)[:kept])
+    others = generator.permutation(np.setdiff1d(read, learnt))[: UNLABELLED * len(labelled)]
+    own = data.labelled(labelled)
     blind = replace(own, pixels=read, targets=np.zeros(len(read), np.int64))
     logits = torch.from_numpy(logits_of(network, blind, device))
     smoothed = smooth_pixels(
-        fit_guide(data),
-        data.pixel_scene.cube,
-        data.preprocessing,
-        read,
-        probabilities(logits).numpy(),
+        data.guide, data.pixel_scene.cube, data.preprocessing, read, probabilities(logits).numpy()
     )
-    pixels = np.sort(np.concatenate([learnt, chosen]))
-    labelled = np.isin(pixels, learnt)
-    chances = np.zeros((len(pixels), own.classes), np.float32)
-    chances[labelled, own.targets] = 1
-    chances[~labelled] = smoothed[np.searchsorted(read, pixels[~labelled])]
-    return replace(own, pixels=pixels, targets=chances.argmax(axis=1), chances=chances)
+    pixels = np.sort(np.concatenate([labelled, others]))
+    is_own = np.isin(pixels, labelled)
+    soft_labels = np.zeros((len(pixels), own.classes), np.float32)
+    soft_labels[is_own, own.targets] = 1
+    soft_labels[~is_own] = smoothed[np.searchsorted(read, pixels[~is_own])]
+    targets = soft_labels.argmax(axis=1)
+    return replace(own, pixels=pixels, targets=targets, soft_labels=soft_labels)
 
 
 def _pixels_to_read(data: PreparedScene, generator: np.random.Generator) -> NDArray[np.int64]:
-    """Flat indices, ascending, of the pixels with data that are read: all, or those of tiles.
-
-    Of several scenes only those are read that are learnt from.
-    """
-    held = held_pixels(data)
-    usable = np.zeros_like(held)
-    usable.flat[data.pixel_scene.learnt_pixels] = True
-    usable &= held
+    """Return flat indices, ascending, of all usable pixels; of a large scene those of tiles."""
+    usable = data.usable
     if np.count_nonzero(usable) <= MOST_READ:
         return np.flatnonzero(usable)
     height, width = usable.shape

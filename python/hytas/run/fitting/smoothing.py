@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from hytas.deploy.smoothing import Smoothing, around, as_probabilities, smooth_pixels
+from hytas.deploy.smoothing import around, as_probabilities, smooth_pixels
 from hytas.metrics import calibration
 from hytas.models.layers import probabilities
 from hytas.run.prepared import Pixels, PreparedScene
@@ -162,17 +162,6 @@ def _better(judged: Judged) -> tuple[str, str]:
     return ("guided" if after < before else "none"), f"as many are right either way; {found}"
 
 
-def fit_guide(data: PreparedScene) -> Smoothing:
-    """The guide of a prepared scene, fitted on its pixels without a look at labels."""
-    scene = data.pixel_scene
-    return Smoothing.fit(scene.cube, data.preprocessing, scene.nodata, pixels=scene.learnt_pixels)
-
-
-def held_pixels(data: PreparedScene) -> NDArray[np.bool_]:
-    """(H, W), the pixels that hold data in a band in use."""
-    return data.pixel_scene.holds_data(data.preprocessing.bands)
-
-
 def judge_smoothing(
     data: PreparedScene,
     held_out: Pixels,
@@ -190,7 +179,7 @@ def judge_smoothing(
     """
     if not data.scene.has_map:
         return Judged.none(data.shape.classes)
-    smoothing, held = fit_guide(data), held_pixels(data)
+    smoothing, held = data.guide, data.held
     judged = held_out[held.flat[held_out]]
     near = around(judged, held, 2 * smoothing.radius)
     while len(near) > MOST_NEIGHBOURS and len(judged) > LEAST_JUDGED:

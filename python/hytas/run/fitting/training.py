@@ -26,13 +26,13 @@ from hytas.run.fitting.calibrating import (
 )
 from hytas.run.fitting.self_training import (
     SelfTraining,
-    apart,
     choose_self_training,
-    go_on,
+    extrapolates,
     refusal,
+    train_further,
 )
 from hytas.run.fitting.side_by_side import train_side_by_side
-from hytas.run.fitting.smoothing import SmoothingChoice, choose_smoothing, fit_guide
+from hytas.run.fitting.smoothing import SmoothingChoice, choose_smoothing
 from hytas.run.folder import read_json, write_json
 from hytas.run.prepared import Pixels
 from hytas.run.weights import CALIBRATION, SELF_TRAINING, SMOOTHING, TrainedModel, save_weights
@@ -70,7 +70,7 @@ def train_stage(run: Run) -> None:
             keep=True,  # a stop after it does not repeat it
             progress=run.report.epoch,
         )
-        found, rounds = _go_on(run, network, found)
+        found, rounds = _train_further(run, network, found)
     except DivergedError:
         folder.forget_checkpoints()  # now the recipe may change
         forget_calibration(folder)
@@ -96,7 +96,7 @@ def train_stage(run: Run) -> None:
     folder.forget_checkpoints()
 
 
-def _go_on(
+def _train_further(
     run: Run, network: nn.Module, found: Findings | None
 ) -> tuple[Findings, list[TrainingResult]]:
     """Train further with unlabelled pixels, in place, if held-out pixels speak for it.
@@ -106,18 +106,18 @@ def _go_on(
     """
     context, data = run.context, run.context.data
     learnt, watching = context.final_pixels
-    go = partial(go_on, run, network, learnt, watching, run.report.epoch)
+    further = partial(train_further, run, network, learnt, run.report.epoch)
     if found is not None:
         if data.scene.has_map:
             run.report.line(found.self_training.describe())
-        return found, go() if found.self_training.used else []
+        return found, further() if found.self_training.used else []
     judged = judge_own_smoothing(network, data, watching, context.device)
     choice, rounds = SelfTraining(False, reason=refusal(context)), []
     if not choice.reason:
         kept = deepcopy(network.state_dict())
-        rounds = go()
+        rounds = further()
         after = judge_own_smoothing(network, data, watching, context.device)
-        choice = choose_self_training(context.config.smooth, apart(context), judged, after)
+        choice = choose_self_training(context.config.smooth, extrapolates(context), judged, after)
         if choice.used:
             judged = after
         else:
@@ -140,7 +140,7 @@ def _card(
     scenes = learnt_scenes(data.scene, learnt)
     guide = None
     if smooth is not None:
-        guide = replace(fit_guide(data), method=smooth.method, temperature=smooth.temperature)
+        guide = replace(data.guide, method=smooth.method, temperature=smooth.temperature)
     if context.start is not None and smooth is not None:
         unknown = calibration.reason != ""
         temperature = context.start.card.temperature if unknown else calibration.temperature

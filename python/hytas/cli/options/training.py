@@ -70,8 +70,8 @@ training_options = together(
         type=click.Choice(["auto", "none"]),
         default="auto",
         show_default=True,
-        help="Train the winner further with pixels of the scene that have no label, if validation "
-        "pixels gain by it (auto); or not (none). No label of a test pixel is read.",
+        help="Train the winner further with pixels of the scene that have no label, as validation "
+        "pixels decide (auto); or not (none). No label of a test pixel is read.",
     ),
 )
 

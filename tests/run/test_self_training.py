@@ -285,7 +285,8 @@ def test_what_is_decided_is_done_and_written(
     assert outcome.metrics is not None
     found = outcome.metrics["self_training"]
     assert (found["used"], found["OA_after"]) == (True, 0.8)
-    assert [len(one["history"]) for one in found["rounds"]] == [1, 1]
+    rounds = outcome.metrics["training"]["self_training_rounds"]
+    assert [len(one["history"]) for one in rounds] == [1, 1]
     assert len(outcome.metrics["training"]["history"]) == 2
     weights = load_weights(tmp_path / "run" / "weights.safetensors").network.state_dict()
     assert any(not torch.equal(weights[k], v) for k, v in without.network.state_dict().items())
@@ -320,7 +321,7 @@ def test_a_network_with_validation_pixels_of_its_own_is_judged_itself(
     weights, others = found.network.state_dict(), load_weights(plain.weights).network.state_dict()
     same = all(torch.equal(weights[name], others[name]) for name in weights)
     assert same is not chosen
-    assert len(found.training["self_training"]["rounds"]) == (2 if chosen else 0)
+    assert len(found.training["self_training_rounds"]) == (2 if chosen else 0)
 
 
 def test_what_is_asked_is_checked() -> None:

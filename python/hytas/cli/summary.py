@@ -107,8 +107,7 @@ def _print_smoothing(metrics: dict[str, Any]) -> None:
 def _print_self_training(found: dict[str, Any] | None) -> None:
     """Print whether the model learnt from unlabelled pixels, where validation pixels judged it."""
     if found and found["pixels"]:
-        choice = {name: value for name, value in found.items() if name != "rounds"}
-        echo(SelfTraining(**choice).describe())
+        echo(SelfTraining(**found).describe())
 
 
 def _print_calibration(found: dict[str, Any] | None) -> None:

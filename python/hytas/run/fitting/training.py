@@ -87,10 +87,8 @@ def train_stage(run: Run) -> None:
         "preset": preset,
         CALIBRATION: found.calibration.to_dict(),
         SMOOTHING: None if smooth is None else smooth.to_dict(),
-        SELF_TRAINING: {
-            **found.self_training.to_dict(),
-            "rounds": [each.to_dict() for each in rounds],
-        },
+        SELF_TRAINING: found.self_training.to_dict(),
+        "self_training_rounds": [each.to_dict() for each in rounds],
     }
     save_weights(folder.weights, TrainedModel(network, card, training))
     folder.forget_checkpoints()

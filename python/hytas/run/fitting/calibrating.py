@@ -1,10 +1,8 @@
 """Calibrate a model: fit its temperature on pixels that its network was not trained on."""
 
-import hashlib
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 import torch
@@ -18,6 +16,7 @@ from hytas.models.layers import probabilities
 from hytas.race import ENOUGH_PIXELS
 from hytas.run.context import Run, RunContext
 from hytas.run.damage import forget_damaged
+from hytas.run.fitting.answers import Answers, Fold, digest
 from hytas.run.fitting.self_training import (
     SelfTraining,
     choose_self_training,
@@ -69,63 +68,6 @@ class Calibration:
             f"confidence calibrated on {self.pixels} validation pixels: temperature "
             f"{self.temperature:g}, ECE there {self.ECE_before:.3f} before and "
             f"{self.ECE_after:.3f} after"
-        )
-
-
-@dataclass(frozen=True, eq=False)
-class Answers:
-    """What a network says of n pixels that it was not trained on.
-
-    Attributes:
-        logits: (n, C).
-        judged: probabilities of some of them, with and without smoothing.
-    """
-
-    logits: NDArray[np.float32]
-    judged: Judged
-
-    def to_dict(self) -> dict[str, Any]:
-        judged = {name: each.tolist() for name, each in vars(self.judged).items()}
-        return {"logits": self.logits.tolist(), "judged": judged}
-
-    @classmethod
-    def from_dict(cls, values: Mapping[str, Any], classes: int) -> Self:
-        judged = values["judged"]
-        return cls(
-            np.array(values["logits"], np.float32).reshape(-1, classes),
-            Judged(
-                np.array(judged["targets"], np.int64),
-                np.array(judged["raw"], np.float32).reshape(-1, classes),
-                np.array(judged["smoothed"], np.float32).reshape(-1, classes),
-            ),
-        )
-
-
-@dataclass(frozen=True, eq=False)
-class _Fold:
-    """Held-out pixels, their true classes, and what the network of a fold says of them.
-
-    `after` is what it says once it went on with unlabelled pixels; None if it did not.
-    """
-
-    pixels: Pixels
-    targets: NDArray[np.int64]
-    before: Answers
-    after: Answers | None
-
-    def to_dict(self) -> dict[str, Any]:
-        own = {name: getattr(self, name).tolist() for name in ("pixels", "targets")}
-        after = None if self.after is None else self.after.to_dict()
-        return {**own, **self.before.to_dict(), "after": after}
-
-    @classmethod
-    def from_dict(cls, values: Mapping[str, Any], classes: int) -> Self:
-        after = values.get("after")  # older files have none
-        return cls(
-            np.array(values["pixels"], np.int64),
-            np.array(values["targets"], np.int64),
-            Answers.from_dict(values, classes),
-            None if after is None else Answers.from_dict(after, classes),
         )
 
 
@@ -183,7 +125,7 @@ def calibrate_by_folds(run: Run, architecture: Mapping[str, Any]) -> Findings:
         if number >= len(found):
             found.append(_train_without(run, architecture, learnt, held_out, number))
             folds_found = [fold.to_dict() for fold in found]
-            content = {"sha256": _digest(folds_found), "folds": folds_found}
+            content = {"sha256": digest(folds_found), "folds": folds_found}
             write_json(run.folder.calibration, content)
         run.folder.forget_checkpoints(number)
     choice = _self_training(run.context, found)
@@ -195,7 +137,7 @@ def calibrate_by_folds(run: Run, architecture: Mapping[str, Any]) -> Findings:
     )
 
 
-def _self_training(context: RunContext, folds: Sequence[_Fold]) -> SelfTraining:
+def _self_training(context: RunContext, folds: Sequence[Fold]) -> SelfTraining:
     """Return whether networks like those of the folds go on with unlabelled pixels."""
     if why := refusal(context):
         return SelfTraining(False, reason=why)
@@ -207,7 +149,7 @@ def _self_training(context: RunContext, folds: Sequence[_Fold]) -> SelfTraining:
     return choose_self_training(context.config.smooth, extrapolates(context), before, after)
 
 
-def _shipped(fold: _Fold, self_trained: bool) -> Answers:
+def _shipped(fold: Fold, self_trained: bool) -> Answers:
     """Return what a network says of a fold that is trained as the one that is shipped."""
     return fold.after if self_trained and fold.after is not None else fold.before
 
@@ -236,7 +178,7 @@ def _folds(run: Run) -> list[tuple[Pixels, Pixels]]:
 
 def _train_without(
     run: Run, architecture: Mapping[str, Any], learnt: Pixels, held_out: Pixels, number: int
-) -> _Fold:
+) -> Fold:
     context, data = run.context, run.context.data
     judged = _some(data.labelled(held_out))
     run.report.line(
@@ -271,7 +213,7 @@ def _train_without(
             after = answers()
         except DivergedError as error:
             run.report.line(f"self-training: {error}")
-    return _Fold(judged.pixels, judged.targets, before, after)
+    return Fold(judged.pixels, judged.targets, before, after)
 
 
 def _tell(run: Run, work: str, epoch: Epoch, learnt: Pixels) -> None:
@@ -358,7 +300,7 @@ def _error(logits: NDArray[np.float32], targets: NDArray[np.int64], temperature:
     return float(calibration(targets, logits.argmax(axis=1), chances)["ECE"])
 
 
-def _kept(run: Run, folds: list[tuple[Pixels, Pixels]]) -> list[_Fold] | None:
+def _kept(run: Run, folds: list[tuple[Pixels, Pixels]]) -> list[Fold] | None:
     """Return the answers of the first folds that the folder holds; None if they are damaged."""
     path, data = run.folder.calibration, run.context.data
     if not path.exists():
@@ -367,36 +309,12 @@ def _kept(run: Run, folds: list[tuple[Pixels, Pixels]]) -> list[_Fold] | None:
     try:
         content = read_json(path)
         held = content["folds"]
-        if content.get("sha256", _digest(held)) != _digest(held):  # older files have none
+        if content.get("sha256", digest(held)) != digest(held):  # older files have none
             raise ValueError("damaged")
-        found = [_Fold.from_dict(fold, data.shape.classes) for fold in held]
+        found = [Fold.from_dict(fold, data.shape.classes) for fold in held]
         pairs = zip(found, wanted, strict=False)
-        if len(found) <= len(wanted) and all(_same(*pair) for pair in pairs):
+        if len(found) <= len(wanted) and all(fold.is_of(held_out) for fold, held_out in pairs):
             return found
     except (AttributeError, InputError, LookupError, OverflowError, TypeError, ValueError):
         pass
     return None
-
-
-def _digest(folds: list[dict[str, Any]]) -> str:
-    return hashlib.sha256(json.dumps(folds, sort_keys=True).encode()).hexdigest()
-
-
-def _same(found: _Fold, held_out: LabelledPixels) -> bool:
-    said = [found.before, *([] if found.after is None else [found.after])]
-    return (
-        np.array_equal(found.pixels, held_out.pixels)
-        and np.array_equal(found.targets, held_out.targets)
-        and all(_whole(one, (len(held_out), held_out.classes)) for one in said)
-    )
-
-
-def _whole(said: Answers, shape: tuple[int, int]) -> bool:
-    judged = said.judged
-    return (
-        said.logits.shape == shape
-        and len(judged.targets) == len(judged.raw) == len(judged.smoothed)
-        and all(
-            bool(np.isfinite(values).all()) for values in (said.logits, judged.raw, judged.smoothed)
-        )
-    )

@@ -54,11 +54,42 @@ def cluster(client_port: int) -> Iterator[Any]:
         made.shutdown()
 
 
+class Machines:
+    """The machines of a cluster besides its head; the first is the one that came first."""
+
+    def __init__(self, cluster: Any) -> None:
+        self._cluster = cluster
+        self._there: list[Any] = []
+
+    def join(self, count: int = 1, **settings: Any) -> None:
+        """Let machines of one processor join; the head knows them when this returns."""
+        for _ in range(count):
+            self._there.append(self._cluster.add_node(num_cpus=1, **settings))
+
+    def first_leaves(self, allow_graceful: bool = True) -> None:
+        """End a machine; the head, which may take seconds, knows it when this returns."""
+        self._cluster.remove_node(self._there.pop(0), allow_graceful)
+        self._cluster.wait_for_nodes()
+
+    def all_leave(self) -> None:
+        while self._there:
+            self.first_leaves()
+
+
+@pytest.fixture
+def machines(cluster: Any) -> Iterator[Machines]:
+    made = Machines(cluster)
+    yield made
+    made.all_leave()
+
+
 def opened(cluster: Any) -> Any:
     return open_workers(f"ray:{cluster.address}")
 
 
-def test_a_search_is_the_same_while_machines_join_and_leave(cluster: Any, tmp_path: Path) -> None:
+def test_a_search_is_the_same_while_machines_join_and_leave(
+    cluster: Any, machines: Machines, tmp_path: Path
+) -> None:
     feasible = Feasible(
         SearchSpace.builtin("hytas", SHAPE.variables()), Budget.parse("20K..300K-params")
     )
@@ -70,24 +101,22 @@ def test_a_search_is_the_same_while_machines_join_and_leave(cluster: Any, tmp_pa
             search(feasible, scorer, fitness, settings, store, progress=progress)
             return [without_time(item) for item in store.evaluations()]
 
-    machines = [cluster.add_node(num_cpus=1)]
+    machines.join()
     counts: list[int] = []
 
     def change(progress: SearchProgress) -> None:
         """Two machines join after the first batch, and the first one leaves later."""
         counts.append(progress.workers)
         if len(counts) == 1:
-            machines.extend(cluster.add_node(num_cpus=1) for _ in range(2))
+            machines.join(2)
         elif len(counts) == 4:
-            cluster.remove_node(machines.pop(0), allow_graceful=False)
+            machines.first_leaves(allow_graceful=False)
 
     with opened(cluster) as workers, spread_over(evaluator, workers) as scorer:
         spread = found("cluster.sqlite", scorer, change)
         left = workers.count
     assert spread == found("alone.sqlite", evaluator)
     assert (counts[0], max(counts), left) == (1, 3, 2)
-    for machine in machines:
-        cluster.remove_node(machine)
 
 
 def fitness(items: Any) -> list[float]:
@@ -99,38 +128,38 @@ def without_time(item: Evaluation) -> dict[str, Any]:
 
 
 def test_a_machine_of_another_version_is_refused_by_name_also_if_it_joins_later(
-    cluster: Any, tmp_path: Path
+    cluster: Any, machines: Machines, tmp_path: Path
 ) -> None:
     card = tmp_path / "hytas-9.9.dist-info" / "METADATA"
     card.parent.mkdir()
     card.write_text("Metadata-Version: 2.1\nName: hytas\nVersion: 9.9\n")
     other = {"PYTHONPATH": f"{tmp_path}{os.pathsep}{PATHS}"}
     refusal = r"workers ray: \S+ has hytas 9\.9, and the machine of the command has "
-    good = cluster.add_node(num_cpus=1)
+    machines.join()
     with opened(cluster) as workers:
         assert run(workers) == [0, 1]
-        bad = cluster.add_node(num_cpus=1, env_vars=other)
-        cluster.remove_node(good)
+        machines.join(env_vars=other)
+        machines.first_leaves()
         with pytest.raises(InputError, match=refusal):
             run(workers)
     with pytest.raises(InputError, match=refusal), opened(cluster):
         pass
-    cluster.remove_node(bad)
 
 
 def run(workers: Workers) -> list[int]:
     return list(workers.run(slow_first, ((n,) for n in range(2)), 2))
 
 
-def test_workers_are_reached_through_the_client_of_ray(cluster: Any, client_port: int) -> None:
+def test_workers_are_reached_through_the_client_of_ray(
+    machines: Machines, client_port: int
+) -> None:
     pytest.importorskip("grpc", reason="needs Ray's client: pip install 'hytas[ray]'")
-    machine = cluster.add_node(num_cpus=1)
+    machines.join()
     with open_workers(f"ray://127.0.0.1:{client_port}") as workers:
         assert run(workers) == [0, 1]
         shared = workers.share([1, 2, 3])
         assert list(workers.run(length_of, [(shared, 1)], 1)) == [4]
         assert not workers.sees_files
-    cluster.remove_node(machine)
 
 
 def test_a_cluster_without_a_processor_is_refused(cluster: Any) -> None:

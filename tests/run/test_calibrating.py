@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from one_candidate import CONFIG
 
 from hytas.data import Scene, make_split, scene_from_arrays
 from hytas.deploy import DeployedModel
@@ -18,20 +19,6 @@ from hytas.run.fitting import calibrating, training
 from hytas.run.progress import Silent
 from hytas.run.stages import CHOOSING, TRAIN, run_stages
 from hytas.run.weights import TrainedModel, load_weights
-from hytas.train import Recipe
-
-CONFIG = RunConfig(
-    budget="30K..60K-params",
-    space="hytas",
-    proxy="params",
-    population=2,
-    generations=1,
-    finalists=1,
-    patch_size=3,
-    split="random",
-    train_per_class=10,
-    recipe=Recipe(epochs=2, batch_size=8),
-)
 
 
 @pytest.fixture(scope="module")

@@ -6,27 +6,15 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from one_candidate import CONFIG
 
 from hytas.data import Scene, make_split
 from hytas.deploy import DeployedModel, classify_scene
 from hytas.errors import InputError
-from hytas.run import RunConfig, run_pipeline
+from hytas.run import run_pipeline
 from hytas.run.fitting.smoothing import Judged, choose_smoothing, judge_smoothing
 from hytas.run.prepared import prepare_scene
-from hytas.train import LabelledPixels, Recipe
-
-CONFIG = RunConfig(
-    budget="30K..60K-params",
-    space="hytas",
-    proxy="params",
-    population=2,
-    generations=1,
-    finalists=1,
-    patch_size=3,
-    split="random",
-    train_per_class=10,
-    recipe=Recipe(epochs=2, batch_size=8),
-)
+from hytas.train import LabelledPixels
 
 
 def sure(pixels: int, right: int, chance: float) -> np.ndarray:

@@ -7,31 +7,21 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import one_candidate
 import pytest
 
 from hytas.cli.summary import print_outcome
 from hytas.data import Scene, make_split, scene_from_arrays
 from hytas.errors import InputError
 from hytas.references import METHODS, ReferenceSettings, Results, bounded_split, run_references
-from hytas.run import RunConfig, export_run, run_pipeline
+from hytas.run import export_run, run_pipeline
 from hytas.run.context import open_run
 from hytas.run.delivering import comparing
 from hytas.run.progress import SILENT, Silent
 from hytas.train import Recipe
 
-CONFIG = RunConfig(
-    budget="30K..60K-params",
-    space="hytas",
-    proxy="params",
-    population=2,
-    generations=1,
-    finalists=1,
-    patch_size=3,
-    self_training="none",  # so that the winner stays below the SVM
-    split="random",
-    train_per_class=10,
-    recipe=Recipe(epochs=1, batch_size=8),
-)
+# Without self-training and with one epoch the winner stays below the SVM.
+CONFIG = replace(one_candidate.CONFIG, self_training="none", recipe=Recipe(epochs=1, batch_size=8))
 
 
 class Told(Silent):

@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from one_candidate import CONFIG
 from three_scenes import config as of_three
 
 from hytas.data import Scene, scene_from_arrays
@@ -30,18 +31,6 @@ from hytas.run.stages import CHOOSING, TRAIN, run_stages
 from hytas.run.weights import load_weights
 from hytas.train import DivergedError, LabelledPixels, Recipe, fit_temperature, loop, train
 
-CONFIG = RunConfig(
-    budget="30K..60K-params",
-    space="hytas",
-    proxy="params",
-    population=2,
-    generations=1,
-    finalists=1,
-    patch_size=3,
-    split="random",
-    train_per_class=10,
-    recipe=Recipe(epochs=2, batch_size=8),
-)
 CPU = torch.device("cpu")
 MOST = 10**6
 

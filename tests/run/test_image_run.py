@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import onnx
 import pytest
+import tifffile
 from onnx import numpy_helper
 from PIL import Image
 
@@ -239,6 +240,21 @@ def test_any_name_of_a_file_can_be_classified(
         rows = list(csv.DictReader(file))
     assert [row["file"] for row in rows] == ["a\nb\x1b[31m.png", "\\udcff.png"]
     assert rows[0]["class"] == rows[1]["class"]
+
+
+def test_images_of_another_type_are_noted(
+    finished: Outcome, folder: Path, tmp_path, capsys
+) -> None:
+    for number, path in enumerate(sorted(folder.glob("*/*.png"))[:3]):
+        with Image.open(path) as image:
+            values = np.asarray(image).astype(np.uint16 if number else np.uint8)
+        tifffile.imwrite(tmp_path / f"{number}.tif", values)
+    model, out = finished.folder / "model.onnx", tmp_path / "classes.csv"
+    code, text, _ = hytas(capsys, "classify", model, tmp_path, "--out", out)
+    assert code == 0
+    assert "2 of 3 images hold uint16 values, and the model was trained on uint8" in text
+    code, text, _ = hytas(capsys, "classify", model, folder, "--out", out)
+    assert (code, "trained on" in text) == (0, False)
 
 
 @pytest.mark.parametrize("method", ["uniform", "sandwich"])

@@ -105,7 +105,8 @@ def _images(
     check_images(model, str(source), (found.side, found.side, found.channels))
     labels = [found.class_names[target - 1] for target in found.labels]
     known = set(labels) <= set(model.card.class_names)
-    return Images(found.read, found.files, labels if known else None, found.notes)
+    notes = [*found.notes, *_type_notes(model, [str(found.dtype)] * len(found.files))]
+    return Images(found.read, found.files, labels if known else None, notes)
 
 
 def _folder(model: "DeployedModel", folder: Path, resize: int | None, skip: bool) -> Images:
@@ -119,15 +120,16 @@ def _folder(model: "DeployedModel", folder: Path, resize: int | None, skip: bool
     if not paths:
         raise InputError(f"scene: {folder} holds no images ({', '.join(SUFFIXES)})")
     reader = FromFiles(paths, resize, model.card.bands == 3)
-    kept, reasons = [], {}
+    kept, types, reasons = [], [], {}
     for path in paths:
         try:
-            shape = reader.one(path).shape
+            image = reader.one(path)
         except (InputError, OSError) as error:
             reasons[path.relative_to(folder).as_posix()] = one_line(error)
             continue
-        check_images(model, str(path), shape)
+        check_images(model, str(path), image.shape)
         kept.append(path)
+        types.append(str(image.dtype))
     if reasons and (not skip or not kept):
         others = list(reasons)[1:]
         more = f"; also {listed(others, len(others))}" if others else ""
@@ -146,5 +148,21 @@ def _folder(model: "DeployedModel", folder: Path, resize: int | None, skip: bool
         FromFiles(kept, resize, model.card.bands == 3),
         [path.relative_to(folder).as_posix() for path in kept],
         parents if known else None,
-        [left_out] if reasons else [],
+        [*([left_out] if reasons else []), *_type_notes(model, types)],
     )
+
+
+def _type_notes(model: "DeployedModel", types: Sequence[str]) -> list[str]:
+    """Say how many images are of another type than those that the model was trained on.
+
+    Raw values of another type are usually of another scale: 8-bit images end at 255.
+    """
+    others = Counter(types)
+    del others[model.card.dtype]
+    if not others:
+        return []
+    return [
+        f"{others.total()} of {len(types)} images hold {' and '.join(sorted(others))} values, and "
+        f"the model was trained on {model.card.dtype}: if their scale is another one too, their "
+        "classes are wrong"
+    ]

@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from hytas.analysis.sections import SECTIONS
-from hytas.cli.analysis_sections import report, section_command
+from hytas.cli.analysis_sections import parse_shape, report, section_command
 from hytas.cli.options import json_option
 from hytas.cli.progress import echo
 from hytas.cli.tables import aligned
@@ -114,27 +114,6 @@ def _sizes(text: str) -> list[int]:
     if min(sizes) < 2:
         raise InputError(f"predictor sizes {text!r}: each must be 2 or more, such as 20,50")
     return sizes
-
-
-def parse_shape(text: str) -> Any:
-    """Return the shape in a text such as "200,16" or "200,16,7,3".
-
-    Raises:
-        InputError: the text is not one.
-    """
-    from hytas.spaces.shape import InputShape
-
-    try:
-        numbers = [int(part) for part in text.split(",")]
-    except ValueError:
-        numbers = []
-    odd = all(number % 2 for number in numbers[2:])
-    if len(numbers) not in (2, 4) or min(numbers) < 1 or numbers[1] < 2 or not odd:
-        raise InputError(
-            f"shape {text!r}: must be BANDS,CLASSES or BANDS,CLASSES,PATCH,GROUP, such as "
-            "200,16,7,3, with 2 classes or more, and PATCH and GROUP odd"
-        )
-    return InputShape(*numbers)
 
 
 def _check_members(tables: Sequence[Any], means: Sequence[Sequence[str]]) -> None:

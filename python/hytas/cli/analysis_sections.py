@@ -80,7 +80,6 @@ def _opened(options: dict[str, Any]) -> tuple[list[Any], Any]:
     """Return the tables that were asked for, and the settings."""
     from hytas.analysis import read_tables
     from hytas.analysis.settings import AnalysisSettings
-    from hytas.cli.analyse import parse_shape
 
     try:
         sizes = tuple(int(part) for part in options["sizes"].split(","))
@@ -99,6 +98,27 @@ def _opened(options: dict[str, Any]) -> tuple[list[Any], Any]:
         ignored_columns=options["ignore_column"],
     )
     return tables, settings
+
+
+def parse_shape(text: str) -> Any:
+    """Return the shape in a text such as "200,16" or "200,16,7,3".
+
+    Raises:
+        InputError: the text is not one.
+    """
+    from hytas.spaces.shape import InputShape
+
+    try:
+        numbers = [int(part) for part in text.split(",")]
+    except ValueError:
+        numbers = []
+    odd = all(number % 2 for number in numbers[2:])
+    if len(numbers) not in (2, 4) or min(numbers) < 1 or numbers[1] < 2 or not odd:
+        raise InputError(
+            f"shape {text!r}: must be BANDS,CLASSES or BANDS,CLASSES,PATCH,GROUP, such as "
+            "200,16,7,3, with 2 classes or more, and PATCH and GROUP odd"
+        )
+    return InputShape(*numbers)
 
 
 def _tell(text: str) -> None:

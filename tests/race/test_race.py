@@ -18,13 +18,14 @@ from small_race import (
 from torch import Tensor, nn
 
 from hytas.errors import InputError
-from hytas.race import RANKINGS, USUAL_RANKING, RaceTask, race
+from hytas.race import RANKINGS, USUAL_RANKING, RaceTask, race, task
 from hytas.search import Evaluation, EvaluationStore, Training
 
 FIVE = {"finalists": 5, "steps": 3, "workers": 1}
 
 
 USUAL = RANKINGS[USUAL_RANKING]
+HELD = len(race_task().folds[0][1])
 
 
 @pytest.mark.parametrize("folds", [1, 3])
@@ -81,7 +82,7 @@ def keep(store: EvaluationStore, reached: dict[int, tuple[float, ...]]) -> None:
     """As if the finalists had been trained before: steps -> accuracy of each."""
     for steps, values in reached.items():
         for finalist, value in zip(ranked(len(values)), values, strict=True):
-            store.add_training(Training(finalist.id, "plain", steps, 0, 29, figures(value), 0.0))
+            store.add_training(Training(finalist.id, "plain", steps, 0, HELD, figures(value), 0.0))
 
 
 def trains_nothing(folds: int = 1) -> RaceTask:
@@ -106,9 +107,51 @@ def test_a_ranking_is_a_function_and_a_line(
 
 def test_a_training_without_a_figure_to_rank_by_is_done_again(store: EvaluationStore) -> None:
     for finalist in ranked(2):
-        store.add_training(Training(finalist.id, "plain", 3, 0, 29, {"accuracy": 0.5}, 0.0))
+        store.add_training(Training(finalist.id, "plain", 3, 0, HELD, {"accuracy": 0.5}, 0.0))
     race(race_task(), ranked(2), store, finalists=2, steps=3, workers=1)
     assert all(item.figures.keys() == figures(0.0).keys() for item in store.trainings())
+
+
+def test_a_training_on_other_pixels_is_done_again(store: EvaluationStore) -> None:
+    """An older hytas may have chosen other pixels to judge on."""
+    assert race(race_task(), ranked(2), store, finalists=2, steps=3, workers=1)
+    (best, worst) = store.trainings()
+    false = dict.fromkeys(worst.figures, 1.0)
+    store.add_training(replace(worst, pixels=worst.pixels - 1, figures=false))
+    race(race_task(), ranked(2), store, finalists=2, steps=3, workers=1)
+    assert [item.figures for item in store.trainings()] == [best.figures, worst.figures]
+
+
+def test_rungs_of_many_finalists_take_as_few_folds_as_they_need(
+    store: EvaluationStore, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(task, "FEW_FINALISTS", 3)
+    folds = race_task(4).folds
+    held = [len(held_out) for _, held_out in folds]
+    for enough, count in ((1, 1), (held[0], 1), (held[0] + 1, 2), (sum(held), 4), (10**6, 4)):
+        monkeypatch.setattr(task, "ENOUGH_PIXELS", enough)
+        assert race_task(4).folds_of(4) == count
+        assert race_task(4).folds_of(3) == 4
+    monkeypatch.setattr(task, "ENOUGH_PIXELS", held[0] + 1)
+    told: list[str] = []
+    folder = tmp_path / "race"
+    race(race_task(4, epochs=2, folder=folder), ranked(7), store, tell=told.append, **FIVE)
+    trained = {(item.steps, item.fold) for item in store.trainings()}
+    early, *late = sorted({steps for steps, _ in trained})
+    assert trained == {(early, fold) for fold in range(2)} | {
+        (steps, fold) for steps in late for fold in range(4)
+    }
+    assert "5 finalists, 3 steps each, on 2 folds" in told[0]
+    assert any("3 finalists, 6 steps each, on 4 folds" in line for line in told)
+    # A fold that comes in late is trained from the start, to the result of one that was there.
+    with EvaluationStore(tmp_path / "all.sqlite") as other:
+        monkeypatch.setattr(task, "ENOUGH_PIXELS", 10**6)
+        race(race_task(4, epochs=2), ranked(7), other, **FIVE)
+        whole = {(t.id, t.steps, t.fold): t.figures for t in other.trainings()}
+    shared = [item for item in store.trainings() if (item.id, item.steps, item.fold) in whole]
+    assert any(item.fold > 1 for item in shared)
+    for item in shared:
+        assert item.figures == whole[item.id, item.steps, item.fold]
 
 
 @pytest.mark.parametrize(("folds", "stop"), [(1, 3), (3, 4)])  # the second between two folds

@@ -127,6 +127,31 @@ def test_few_pixels_are_validated_in_folds() -> None:
     assert not set(split.test) & set(task.labelled.pixels)
 
 
+def test_where_test_pixels_lie_apart_a_race_judges_on_pixels_that_lie_apart() -> None:
+    settings = replace(RACE, split="blocks", train_per_class=60, patch_size=3)
+    context = prepare(settings, wide_scene(), torch.device("cpu"))
+    folds, split, width = race_task(context).folds, context.data.split, context.data.scene.width
+    assert len(folds) > 1
+    held = np.concatenate([held_out for _, held_out in folds])
+    assert len(set(held)) == len(held) >= ENOUGH_PIXELS
+    assert not set(split.test) & {*held, *np.concatenate([learnt for learnt, _ in folds])}
+    for learnt, held_out in folds:
+        rows, columns = np.abs(
+            np.subtract.outer(np.divmod(learnt, width), np.divmod(held_out, width))[
+                [0, 1], :, [0, 1]
+            ]
+        )
+        assert np.maximum(rows, columns).min() > 1  # no patch of one holds one of the others
+
+
+def wide_scene() -> Scene:
+    """Three classes in small fields all over the scene."""
+    generator = np.random.default_rng(3)
+    labels = np.kron(generator.integers(1, 4, (12, 12)), np.ones((5, 5), np.int64))
+    cube = generator.normal(labels[..., None], 0.8, (60, 60, 9)).astype(np.float32)
+    return scene_from_arrays(cube, labels, name="fields")
+
+
 def test_pixels_of_a_race_are_those_of_the_run() -> None:
     context = prepare(FEW, fixed_scene(), torch.device("cpu"))
     task = race_task(context)

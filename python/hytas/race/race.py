@@ -33,12 +33,12 @@ def race(
     """Return the winner of successive halving among diverse finalists, and its recipe.
 
     In the first rung each finalist is trained by each recipe of the task, and keeps the one that
-    does best. Each rung goes on where the one before ended (`hytas.race.plan_rungs`). Where
-    validation pixels are few, each finalist is trained once a fold, so that other pixels validate
-    in turn. Finalists are ranked by the mean over their rungs so far, each of which counts by its
-    length: early rungs favour networks that learn fast, and on an easy scene the late ones no
-    longer tell good networks apart (Ru et al., Speedy Performance Estimation for Neural
-    Architecture Search, NeurIPS 2021). No test pixel is read.
+    does best. Each rung goes on where the one before ended (`hytas.race.plan_rungs`). A finalist is
+    trained once a fold, so that other pixels validate in turn; early rungs, of many finalists, take
+    only as many folds as they need (`RaceTask.folds_of`). Finalists are ranked by the mean over
+    their rungs so far, each of which counts by its length: early rungs favour networks that learn
+    fast, and on an easy scene the late ones no longer tell good networks apart (Ru et al., Speedy
+    Performance Estimation for Neural Architecture Search, NeurIPS 2021). No test pixel is read.
 
     If all finalists of a rung fail, the next best take their place. Every training is kept in the
     store, so a race that was stopped trains nothing twice.
@@ -119,9 +119,9 @@ class _Trainer:
 
     def train(self, racers: Sequence[Racer], rung: Rung) -> list[RungResult]:
         """Return what each of `racers` reaches in a rung, in their order."""
-        folds = len(self.task.folds)
-        self.tell(self._announce(racers, rung.steps))
-        done = self._known(racers, rung.steps)
+        folds = self.task.folds_of(rung.finalists)
+        self.tell(self._announce(racers, rung.steps, folds))
+        done = self._known(racers, rung.steps, folds)
         by_key = {racer.key: racer for racer in racers}
         for result in rung_results(done):
             if result.folds == folds:
@@ -143,15 +143,14 @@ class _Trainer:
         if trials:
             yield from run_trials(self.task, trials, rung, self.workers, self.pixels)
 
-    def _announce(self, racers: Sequence[Racer], steps: int) -> str:
+    def _announce(self, racers: Sequence[Racer], steps: int, folds: int) -> str:
         recipes = list(dict.fromkeys(racer.recipe for racer in racers))
         finalists = len({racer.finalist.id for racer in racers})
         by = f", by the recipes {' and '.join(recipes)}" if len(racers) > finalists else ""
-        folds = len(self.task.folds)
         each = f", on {folds} folds" if folds > 1 else ""
         return f"race: {finalists} finalists, {steps} steps each{by}{each}"
 
-    def _known(self, racers: Iterable[Racer], steps: int) -> list[Training]:
+    def _known(self, racers: Iterable[Racer], steps: int, folds: int) -> list[Training]:
         """The trainings of this rung that the store holds."""
         keys = {racer.key for racer in racers}
         return [
@@ -159,12 +158,14 @@ class _Trainer:
             for item in self.store.trainings()
             if item.steps == steps
             and key_of(item) in keys
-            and item.fold < len(self.task.folds)
+            and item.fold < folds
             and self._counts(item)
         ]
 
     def _counts(self, training: Training) -> bool:
         """Whether a training is not to be done again."""
+        if training.pixels != len(self.task.folds[training.fold][1]):  # an older hytas chose others
+            return False
         if training.reason:  # where memory was short, there may be enough now
             return not is_out_of_memory(training.reason)
         try:

@@ -17,6 +17,8 @@ Pixels = NDArray[np.int64]
 
 ENOUGH_PIXELS = 60
 """Validation pixels, of all folds together, on which a race can rank. Each fold costs as much."""
+FEW_FINALISTS = 6
+"""A rung of at most so many finalists is judged on all folds."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,6 +29,7 @@ class RaceTask:
         build: architecture and recipe -> its untrained network.
         labelled: all pixels that the race may read, in ascending order.
         folds: flat indices of training and of validation pixels, for each fold; at least one.
+            Early rungs, of many finalists, take the first ones (`folds_of`).
         recipes: name -> recipe of the final training. A rung trains by it, but for its own number
             of steps.
         seed: of every training.
@@ -54,6 +57,13 @@ class RaceTask:
             recipe.epochs_for(pixels) * recipe.steps_per_epoch(pixels)
             for recipe in self.recipes.values()
         )
+
+    def folds_of(self, finalists: int) -> int:
+        """Return how many folds judge a rung of so many finalists: all of them, or as few as do."""
+        if finalists <= FEW_FINALISTS:
+            return len(self.folds)
+        sums = np.cumsum([len(held_out) for _, held_out in self.folds])
+        return min(int(np.searchsorted(sums, ENOUGH_PIXELS)) + 1, len(self.folds))
 
     def checkpoint(self, racer: Key, fold: int) -> Path | None:
         """Return the file that keeps where the training of a racer stands, on a fold."""

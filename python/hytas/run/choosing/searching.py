@@ -142,7 +142,7 @@ def race_task(context: RunContext, folder: Path | None = None) -> RaceTask:
     return RaceTask(
         context.network,
         data.labelled(data.split.learnable),
-        data.split.folds(data.scene, ENOUGH_PIXELS),
+        data.split.folds_like_test(data.scene, config.split.block, ENOUGH_PIXELS),
         config.recipes,
         config.seed,
         context.device,

@@ -41,7 +41,7 @@ RANKINGS: dict[str, Ranking] = {
     "probability": probability,
     "mean": mean,
 }
-USUAL_RANKING = "augmented-accuracy"
+USUAL_RANKING = "mean"
 
 
 def find_ranking(name: str) -> Ranking:

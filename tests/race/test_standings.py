@@ -32,8 +32,14 @@ def test_the_figures_of_a_rung_weigh_folds_by_their_pixels() -> None:
     )
     assert (second.key, second.folds, second.seconds) == ((7, "plain"), 2, 5.0)
     assert second.figures["accuracy"] == pytest.approx(0.7)
-    assert second.merit(USUAL) == pytest.approx(0.7 + 1e-3 * 0.6)
+    assert second.merit(RANKINGS["accuracy"]) == pytest.approx(0.7 + 1e-3 * 0.6)
     assert rung_results([one, two]) == rung_results([two, one])
+
+
+def test_what_lacks_a_figure_is_worth_nothing() -> None:
+    old = RungResult((7, "plain"), 100, 1, {"accuracy": 0.9, "probability": 0.9}, 2.0, "")
+    assert old.merit(USUAL) == -math.inf
+    assert old.merit(RANKINGS["accuracy"]) > 0.9
 
 
 def test_what_failed_in_one_fold_or_rung_is_last() -> None:

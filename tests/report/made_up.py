@@ -112,7 +112,12 @@ def candidates(count: int = 40) -> Candidates:
 
 def finalists() -> list[Finalist]:
     def figures(value: float) -> dict[str, float]:
-        return {"accuracy": value, "augmented_accuracy": value - 0.1, "probability": value}
+        return {
+            "accuracy": value,
+            "augmented_accuracy": value - 0.1,
+            "probability": value,
+            "merit": value,
+        }
 
     return [
         Finalist(7, "usual", True, {100: figures(0.8), 200: figures(0.9)}, 0.8, 12.5, ""),

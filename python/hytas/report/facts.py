@@ -40,7 +40,8 @@ class Finalist:
         place: among the candidates.
         recipe: name of the recipe.
         won: whether it won the race.
-        rungs: steps -> figures on validation pixels; none in a rung whose training failed.
+        rungs: steps -> figures on validation pixels, and "merit", which the race ranks by; none in
+            a rung whose training failed.
         standing: what the race ranked it by at its end; None if it failed.
         seconds: of all its trainings.
         reason: why it failed; empty if it did not.

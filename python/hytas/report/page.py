@@ -189,7 +189,7 @@ def _view(run: RunFacts, key: str, blobs: Blobs) -> View:
         errors=errors,
         spectra=chart,
         panels=_panels(run, drawn),
-        race=charts.race_lines(run.finalists, "augmented_accuracy"),
+        race=charts.race_lines(run.finalists, "merit"),
         reliability=charts.reliability(calibration) if calibration else None,
         drawn=len(drawn),
         most={

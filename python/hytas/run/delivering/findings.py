@@ -18,6 +18,7 @@ from hytas.models.counting import counted_layers
 from hytas.pictures import draw_learning_curve
 from hytas.proxies import fitness, parse_proxies
 from hytas.race import RANKINGS, USUAL_RANKING, RungResult, rung_results, standing
+from hytas.race.rankings import Ranking
 from hytas.report import Candidates, Finalist, Layer, Pixels, RunFacts, Samples
 from hytas.run.config import RunConfig
 from hytas.run.folder import WHERE, RunFolder, read_json
@@ -140,13 +141,17 @@ def _finalists(
         racers.setdefault(result.key, []).append(result)
     found = []
     for (number, recipe), results in racers.items():
-        merit = standing(results, RANKINGS[USUAL_RANKING])
+        ranking = RANKINGS[USUAL_RANKING]
+        merit = standing(results, ranking)
         found.append(
             Finalist(
                 places[number],
                 recipe,
                 places[number] == winner and recipe == (preset or recipe),
-                {result.steps: result.figures for result in results},
+                {
+                    result.steps: {} if result.reason else _with_merit(result, ranking)
+                    for result in results
+                },
                 merit if np.isfinite(merit) else None,
                 sum(result.seconds for result in results),
                 next((result.reason for result in results if result.reason), ""),
@@ -158,6 +163,11 @@ def _finalists(
         return item.standing is None, -max(item.rungs), -merit, item.place
 
     return sorted(found, key=order)
+
+
+def _with_merit(result: RungResult, ranking: Ranking) -> dict[str, float]:
+    merit = result.merit(ranking)
+    return {**result.figures, **({"merit": merit} if np.isfinite(merit) else {})}
 
 
 def _layers(

@@ -85,7 +85,8 @@ class RunConfig:
         race_epochs: epochs of the race's first rung, instead of steps.
         seed: of the split, the search, the proxies and the final training.
         split: which pixels train, validate and test. The race ranks on the validation pixels. If
-            these are few, it also ranks on other training pixels, in folds.
+            these are few, it also ranks on other training pixels, in folds. Where test pixels lie
+            in blocks or polygons of their own, the pixels of each fold do so, too.
         final_training_on: "all" trains the winner on training and validation pixels, for all its
             steps. "train" trains on training pixels, and validation pixels choose the best epoch.
         seeds: number of final trainings with different seeds, to report the spread. The first one

@@ -37,6 +37,20 @@ def test_no_test_pixel_calibrates(scene: Scene, finished: Path) -> None:
     assert set(pixels) <= set(split.learnable.tolist())
 
 
+def test_folds_are_judged_at_the_temperature_that_ships(finished: Path) -> None:
+    """With few pixels in a fold, its own temperature would be another one."""
+    model = load_weights(finished / "weights.safetensors")
+    folds = json.loads((finished / "calibration.json").read_text())["folds"]
+    used = model.training["self_training"]["used"]
+    assert model.card.temperature not in (1, None)
+    for fold in folds:
+        said = fold["after"] if used else fold
+        values = np.array(said["logits"]) / model.card.temperature
+        chances = np.exp(values - values.max(axis=1, keepdims=True))
+        chances /= chances.sum(axis=1, keepdims=True)
+        np.testing.assert_allclose(said["judged"]["raw"], chances, atol=1e-6)
+
+
 def test_every_file_says_the_temperature(finished: Path) -> None:
     metrics = json.loads((finished / "metrics.json").read_text())
     found = metrics["calibration"]
@@ -112,27 +126,35 @@ def trained_only(config: RunConfig, scene: Scene, out: Path) -> TrainedModel:
     return load_weights(out / "weights.safetensors")
 
 
-@pytest.mark.parametrize("at", [1, 3])
+@pytest.mark.parametrize("at", [1, 3, 6])
 def test_a_kill_leaves_the_same_temperature(
     at: int, scene: Scene, finished: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    trained: list[int] = []
+    trained, epochs = [], []
 
     def stopping(*positional: object, **named: object) -> object:
         trained.append(1)
-        if len(trained) == at:
+        if len(trained) == at < 6:
             raise KeyboardInterrupt
+        named["progress"] = epochs.append
         return train(*positional, **named)
 
-    train = calibrating.train
+    def interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    train, judged = calibrating.train, calibrating._judged
     monkeypatch.setattr(calibrating, "train", stopping)
+    if at > 5:  # when all networks are trained, and none is judged
+        monkeypatch.setattr(calibrating, "_judged", interrupt)
     with pytest.raises(KeyboardInterrupt):
         trained_only(CONFIG, scene, tmp_path / "run")
+    if at > 5:
+        monkeypatch.setattr(calibrating, "_judged", judged)
     if at > 1:  # what was trained for the temperature fixes the recipe
         with pytest.raises(InputError, match="another configuration: recipe"):
             trained_only(CONFIG.with_epochs(1), scene, tmp_path / "run")
     found = trained_only(CONFIG, scene, tmp_path / "run")
-    assert len(trained) == 5 + 1
+    assert len(epochs) == 5 * CONFIG.recipe.epochs  # checkpoints give those of the folds before
     assert found.card.temperature == load_weights(finished / "weights.safetensors").card.temperature
 
 

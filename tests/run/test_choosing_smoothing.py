@@ -55,6 +55,39 @@ def test_where_as_many_are_right_the_likelihood_decides(better: str) -> None:
     assert "as many are right either way; negative log likelihood" in choice.describe()
 
 
+@pytest.mark.parametrize(
+    ("gained", "lost", "likelier", "method"),
+    [
+        (2, 1, "smoothed", "guided"),
+        (2, 1, "raw", "none"),  # a lead of one pixel may be chance
+        (9, 1, "raw", "guided"),  # and this one is none
+        (1, 2, "smoothed", "none"),
+        (0, 9, "smoothed", "none"),
+    ],
+)
+def test_a_lead_within_chance_needs_the_likelihood(
+    gained: int, lost: int, likelier: str, method: str
+) -> None:
+    right = np.ones((2, 50), bool)  # raw, smoothed
+    right[0, :gained] = right[1, gained : gained + lost] = False
+    pair = []
+    for name, each in zip(("raw", "smoothed"), right, strict=True):
+        chances = np.where(each, 0.9, 0.45) if name == likelier else np.where(each, 0.9, 0.001)
+        pair.append(np.stack([1 - chances, chances], 1).astype(np.float32))
+    choice = choose_smoothing("auto", Judged(np.ones(50, int), *pair))
+    assert choice.method == method
+    assert ("the lead is within chance" in choice.reason) == (gained - lost == 1)
+
+
+def test_smoothed_probabilities_that_tell_nothing_have_no_temperature() -> None:
+    targets = np.arange(40) % 2
+    against = np.full((40, 2), 0.9, np.float32)
+    against[np.arange(40), targets] = 0.1
+    judged = Judged(targets, against, against)
+    assert judged.calibrated()[0] == 1
+    assert judged.losses()[1] == pytest.approx(-np.log(0.1), abs=1e-6)
+
+
 def test_another_method_is_refused() -> None:
     with pytest.raises(InputError, match="smooth 'median': must be auto, guided or none"):
         replace(CONFIG, smooth="median")
@@ -81,7 +114,7 @@ def test_speckle_of_a_network_is_counted_and_no_label_around_is_read(scene: Scen
         return answers[pixels.pixels]
 
     held_out = np.union1d(held_out, data.split.train)  # more of them: the test is of the counting
-    judged = judge_smoothing(data, held_out, logits)
+    judged = judge_smoothing(data, held_out, logits, 1.0)
     assert np.array_equal(judged.raw.argmax(axis=1), answers.argmax(axis=1)[held_out])
     assert np.array_equal(judged.targets, scene.labels.ravel()[held_out] - 1)
     assert judged.accuracies is not None
@@ -90,7 +123,7 @@ def test_speckle_of_a_network_is_counted_and_no_label_around_is_read(scene: Scen
     test = np.setdiff1d(np.arange(scene.labels.size), held_out)
     poisoned.flat[test] = 1 + poisoned.flat[test] % 3
     other = prepare_scene(CONFIG, replace(scene, labels=poisoned), data.split)
-    again = judge_smoothing(other, held_out, logits)
+    again = judge_smoothing(other, held_out, logits, 1.0)
     assert np.array_equal(again.raw, judged.raw)
     assert np.array_equal(again.smoothed, judged.smoothed)
     # Only what smoothing reads around the judged pixels is classified.
@@ -106,7 +139,7 @@ def test_many_pixels_are_judged_on_some(scene: Scene, monkeypatch: pytest.Monkey
     monkeypatch.setattr("hytas.run.fitting.smoothing.MOST_NEIGHBOURS", 200)
     data = prepare_scene(CONFIG, scene)
     answers = speckled(scene, 0.3)
-    judged = judge_smoothing(data, data.split.test, lambda given: answers[given.pixels])
+    judged = judge_smoothing(data, data.split.test, lambda given: answers[given.pixels], 1.0)
     assert 0 < len(judged.targets) <= 20
 
 

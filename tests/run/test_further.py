@@ -48,9 +48,13 @@ def test_classes_scaling_and_budget_are_kept(run_of_three: Path, small: Path) ->
     before, after = (
         DeployedModel.load(folder / "model.onnx", "cpu").card for folder in (run_of_three, small)
     )
-    free = {"temperature", "learnt_from"}
+    free = {"temperature", "learnt_from", "smoothing"}
     for name in before.__dataclass_fields__.keys() - free:
         assert getattr(after, name) == getattr(before, name), name
+    said = json.loads((small / "metrics.json").read_text())["smoothing"]
+    assert said["temperature"] != before.smoothing["temperature"]
+    changed = {name: said[name] for name in ("method", "temperature")}
+    assert after.smoothing == before.smoothing | changed
     assert [one["name"] for one in after.learnt_from] == ["a", "b", "d"]
     config = json.loads((small / "config.json").read_text())["config"]
     assert config["budget"] == "60K-params"

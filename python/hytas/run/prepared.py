@@ -38,12 +38,14 @@ class PreparedScene:
         split: its training, validation and test pixels, or images.
         preprocessing: bands and scaling, fitted on the training pixels.
         shape: shape of a network's input.
+        kept_guide: the guide of the model that the run begins with; None fits one.
     """
 
     scene: LabelledData
     split: Split
     preprocessing: Preprocessing
     shape: Shape
+    kept_guide: Smoothing | None = None
 
     @property
     def pixel_scene(self) -> Scene:
@@ -56,7 +58,9 @@ class PreparedScene:
 
     @cached_property
     def guide(self) -> Smoothing:
-        """The guide of the scene, fitted on its pixels without a look at labels."""
+        """The kept guide, or one that is fitted on the scene without a look at labels."""
+        if self.kept_guide is not None:
+            return self.kept_guide
         scene = self.pixel_scene
         return Smoothing.fit(
             scene.cube, self.preprocessing, scene.nodata, pixels=scene.learnt_pixels
@@ -115,7 +119,7 @@ def prepare_scene(
     scene = scene if start is None else start.adapted(scene)
     split = split or make_split(scene, config.split, seed=config.seed, patch_size=config.patch_size)
     if start is not None:
-        return PreparedScene(scene, split, start.preprocessing, start.shape)
+        return PreparedScene(scene, split, start.preprocessing, start.shape, start.guide)
     preprocessing = Preprocessing.fit_scene(
         scene, split.train, method=config.scaling, bands=config.bands
     )

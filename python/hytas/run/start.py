@@ -9,6 +9,7 @@ import numpy as np
 from torch import nn
 
 from hytas.data import Preprocessing, Scene, check_same_bands, with_classes
+from hytas.deploy.smoothing import Smoothing
 from hytas.errors import InputError
 from hytas.model_card import ModelCard
 from hytas.models import InputShape, small_parameters
@@ -98,17 +99,29 @@ class Start:
                 parameter.requires_grad_(name in moving)
 
     @property
+    def guide(self) -> Smoothing | None:
+        """Return how it smooths, or None if it has no guide."""
+        kept = self.card.smoothing
+        return None if kept is None else Smoothing.from_dict(kept, self.shape.bands)
+
+    @property
     def smoothing(self) -> str | None:
         """Return how the model's maps are smoothed, or None if it has no guide."""
         return None if self.card.smoothing is None else str(self.card.smoothing["method"])
 
     def card_after(
-        self, temperature: float, smoothing: str, learnt: Sequence[Mapping[str, Any]]
+        self, temperature: float, smoothing: Mapping[str, Any], learnt: Sequence[Mapping[str, Any]]
     ) -> ModelCard:
-        """Return the card of the changed model: its guide stays, and `learnt` scenes are added."""
+        """Return the card of the changed model: its guide stays, and `learnt` scenes are added.
+
+        Args:
+            temperature: of the logits.
+            smoothing: what changes of how maps are smoothed, as in the card.
+            learnt: scenes.
+        """
         kept = self.card.smoothing
         if kept is not None:
-            kept = {**kept, "method": smoothing}
+            kept = {**kept, **smoothing}
         known = (*self.card.learnt_from, *learnt)
         return replace(self.card, temperature=temperature, smoothing=kept, learnt_from=known)
 

@@ -20,23 +20,28 @@ class Answers:
 
     Attributes:
         logits: (n, C).
-        judged: probabilities of some of them, with and without smoothing.
+        judged: probabilities of some of them, with and without smoothing; None until the
+            temperature is known, which takes the logits of all networks.
     """
 
     logits: NDArray[np.float32]
-    judged: Judged
+    judged: Judged | None
 
     def to_dict(self) -> dict[str, Any]:
         """Return the JSON form."""
-        judged = {name: each.tolist() for name, each in vars(self.judged).items()}
+        judged = None
+        if self.judged is not None:
+            judged = {name: each.tolist() for name, each in vars(self.judged).items()}
         return {"logits": self.logits.tolist(), "judged": judged}
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any], classes: int) -> Self:
         """Rebuild from the JSON form; C is `classes`."""
-        judged = values["judged"]
+        logits = np.array(values["logits"], np.float32).reshape(-1, classes)
+        if (judged := values["judged"]) is None:
+            return cls(logits, None)
         return cls(
-            np.array(values["logits"], np.float32).reshape(-1, classes),
+            logits,
             Judged(
                 np.array(judged["targets"], np.int64),
                 np.array(judged["raw"], np.float32).reshape(-1, classes),
@@ -57,6 +62,16 @@ class Fold:
     before: Answers
     after: Answers | None
 
+    @property
+    def said(self) -> list[Answers]:
+        """What it says before, and after if it went on."""
+        return [self.before, *([] if self.after is None else [self.after])]
+
+    @property
+    def is_judged(self) -> bool:
+        """Whether all of its answers are judged."""
+        return all(one.judged is not None for one in self.said)
+
     def to_dict(self) -> dict[str, Any]:
         """Return the JSON form."""
         own = {name: getattr(self, name).tolist() for name in ("pixels", "targets")}
@@ -76,11 +91,10 @@ class Fold:
 
     def is_of(self, held_out: LabelledPixels) -> bool:
         """Return whether these are whole answers for the held-out pixels."""
-        said = [self.before, *([] if self.after is None else [self.after])]
         return (
             np.array_equal(self.pixels, held_out.pixels)
             and np.array_equal(self.targets, held_out.targets)
-            and all(_whole(one, (len(held_out), held_out.classes)) for one in said)
+            and all(_whole(one, (len(held_out), held_out.classes)) for one in self.said)
         )
 
 
@@ -90,7 +104,7 @@ def digest(folds: Sequence[dict[str, Any]]) -> str:
 
 
 def _whole(said: Answers, shape: tuple[int, int]) -> bool:
-    judged = said.judged
+    judged = Judged.none(shape[1]) if said.judged is None else said.judged
     return (
         said.logits.shape == shape
         and len(judged.targets) == len(judged.raw) == len(judged.smoothed)

@@ -1,8 +1,9 @@
 """Calibrate a model: fit its temperature on pixels that its network was not trained on."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
-from typing import Any
+from copy import deepcopy
+from dataclasses import asdict, dataclass, replace
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -87,10 +88,16 @@ class Findings:
 
 
 def judge_own_smoothing(
-    network: nn.Module, data: PreparedScene, held_out: Pixels, device: torch.device
+    network: nn.Module,
+    data: PreparedScene,
+    held_out: Pixels,
+    device: torch.device,
+    temperature: float,
 ) -> Judged:
     """Return what a trained network says of smoothing, on pixels that it was not trained on."""
-    return judge_smoothing(data, held_out, lambda pixels: logits_of(network, pixels, device))
+    return judge_smoothing(
+        data, held_out, lambda pixels: logits_of(network, pixels, device), temperature
+    )
 
 
 def calibrate_own(
@@ -121,18 +128,25 @@ def calibrate_by_folds(run: Run, architecture: Mapping[str, Any]) -> Findings:
     if (total := sum(len(held_out) for _, held_out in folds)) < LEAST_PIXELS:
         nothing = Judged.none(run.context.data.shape.classes)
         return Findings(_too_few(total), nothing, _self_training(run.context, []))
+    networks: dict[int, _Networks] = {}
+    for number in range(len(found), len(folds)):
+        networks[number] = _train_without(run, architecture, folds[number][0], number)
+        found.append(_answers(run, networks[number], folds[number][1]))
+        _keep(run, found)
     for number, (learnt, held_out) in enumerate(folds):
-        if number >= len(found):
-            found.append(_train_without(run, architecture, learnt, held_out, number))
-            folds_found = [fold.to_dict() for fold in found]
-            content = {"sha256": digest(folds_found), "folds": folds_found}
-            write_json(run.folder.calibration, content)
+        if not found[number].is_judged:
+            trained = networks.pop(number, None)
+            if trained is None:  # after a stop: read from its checkpoints
+                trained = _train_without(run, architecture, learnt, number)
+            found[number] = _judged(run, trained, held_out, found, number)
+            _keep(run, found)
         run.folder.forget_checkpoints(number)
     choice = _self_training(run.context, found)
     shipped = [_shipped(fold, choice.used) for fold in found]
+    nothing = Judged.none(run.context.data.shape.classes)
     return Findings(
         _calibration([one.logits for one in shipped], [fold.targets for fold in found], len(folds)),
-        Judged.joined([one.judged for one in shipped]),
+        Judged.joined([one.judged or nothing for one in shipped]),
         choice,
     )
 
@@ -141,11 +155,13 @@ def _self_training(context: RunContext, folds: Sequence[Fold]) -> SelfTraining:
     """Return whether networks like those of the folds go on with unlabelled pixels."""
     if why := refusal(context):
         return SelfTraining(False, reason=why)
-    both = [(fold.before.judged, fold.after.judged) for fold in folds if fold.after is not None]
+    both = [fold.said for fold in folds if fold.after is not None]
     if len(both) < len(folds):  # it diverged, or an older hytas trained some
         return SelfTraining(False, reason="some networks were not trained further, to be judged")
     nothing = Judged.none(context.data.shape.classes)
-    before, after = (Judged.joined([nothing, *(one[side] for one in both)]) for side in (0, 1))
+    before, after = (
+        Judged.joined([nothing, *(one[side].judged or nothing for one in both)]) for side in (0, 1)
+    )
     return choose_self_training(context.config.smooth, extrapolates(context), before, after)
 
 
@@ -176,11 +192,17 @@ def _folds(run: Run) -> list[tuple[Pixels, Pixels]]:
     return data.split.folds_like_test(data.scene, run.context.config.split.block, ENOUGH_PIXELS)
 
 
+class _Networks(NamedTuple):
+    """A network that was trained without a fold, and once it went on with unlabelled pixels."""
+
+    before: nn.Module
+    after: nn.Module | None
+
+
 def _train_without(
-    run: Run, architecture: Mapping[str, Any], learnt: Pixels, held_out: Pixels, number: int
-) -> Fold:
+    run: Run, architecture: Mapping[str, Any], learnt: Pixels, number: int
+) -> _Networks:
     context, data = run.context, run.context.data
-    judged = _some(data.labelled(held_out))
     run.report.line(
         f"calibration: training on {len(learnt)} pixels, to measure confidence on others"
     )
@@ -191,7 +213,7 @@ def _train_without(
     train(
         network,
         data.labelled(learnt),
-        data.labelled(held_out[:0]),
+        data.labelled(learnt[:0]),
         recipe,
         seed=context.config.seed,
         device=context.device,
@@ -200,20 +222,55 @@ def _train_without(
         progress=lambda epoch: _tell(run, "calibrate", epoch, learnt),
     )
 
-    def answers() -> Answers:
-        logits = logits_of(network, judged, context.device)
-        return Answers(logits, judge_own_smoothing(network, data, held_out, context.device))
+    if refusal(context):
+        return _Networks(network, None)
+    before = deepcopy(network)
+    try:
+        train_further(
+            run, network, learnt, lambda epoch: _tell(run, "self-train", epoch, learnt), number
+        )
+    except DivergedError as error:
+        run.report.line(f"self-training: {error}")
+        return _Networks(before, None)
+    return _Networks(before, network)
 
-    before, after = answers(), None
-    if not refusal(context):
-        try:
-            train_further(
-                run, network, learnt, lambda epoch: _tell(run, "self-train", epoch, learnt), number
-            )
-            after = answers()
-        except DivergedError as error:
-            run.report.line(f"self-training: {error}")
-    return Fold(judged.pixels, judged.targets, before, after)
+
+def _answers(run: Run, networks: _Networks, held_out: Pixels) -> Fold:
+    """Return what networks say of the pixels of their fold, not judged yet."""
+    pixels, device = _some(run.context.data.labelled(held_out)), run.context.device
+    before, after = (
+        None if one is None else Answers(logits_of(one, pixels, device), None) for one in networks
+    )
+    assert before is not None
+    return Fold(pixels.pixels, pixels.targets, before, after)
+
+
+def _judged(
+    run: Run, networks: _Networks, held_out: Pixels, folds: Sequence[Fold], number: int
+) -> Fold:
+    """Return a fold with its answers judged, at the temperature that all folds ask for."""
+    data, device, fold = run.context.data, run.context.device, folds[number]
+
+    def judged(network: nn.Module, side: int) -> Answers:
+        known = [(each.said[side].logits, each.targets) for each in folds if len(each.said) > side]
+        logits, targets = map(list, zip(*known, strict=True))
+        temperature = _calibration(logits, targets, len(folds)).temperature
+        return replace(
+            fold.said[side],
+            judged=judge_own_smoothing(network, data, held_out, device, temperature),
+        )
+
+    before, after = networks
+    return replace(
+        fold,
+        before=judged(before, 0),
+        after=None if after is None or fold.after is None else judged(after, 1),
+    )
+
+
+def _keep(run: Run, folds: Sequence[Fold]) -> None:
+    found = [fold.to_dict() for fold in folds]
+    write_json(run.folder.calibration, {"sha256": digest(found), "folds": found})
 
 
 def _tell(run: Run, work: str, epoch: Epoch, learnt: Pixels) -> None:

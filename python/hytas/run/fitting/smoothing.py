@@ -1,5 +1,6 @@
 """Whether a model's maps are smoothed: what validation pixels say, and what it does to the test."""
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from typing import Any, Self
@@ -13,6 +14,7 @@ from hytas.metrics import calibration
 from hytas.models.layers import probabilities
 from hytas.run.prepared import Pixels, PreparedScene
 from hytas.train import LabelledPixels, fit_temperature
+from hytas.train.temperature import LIMITS
 
 LEAST_JUDGED = 10
 """Validation pixels that a choice needs."""
@@ -28,7 +30,7 @@ class Judged:
 
     Attributes:
         targets: (n,) true classes.
-        raw: (n, C) their probabilities, calibrated.
+        raw: (n, C) their probabilities, at the temperature of the model.
         smoothed: (n, C) their smoothed probabilities.
     """
 
@@ -72,10 +74,13 @@ class Judged:
         """Fit the temperature of smoothed probabilities.
 
         Returns:
-            The temperature, and the expected calibration error without and with it.
+            The temperature, 1 if they are not above chance; and the expected calibration error
+            without and with it.
         """
         values = np.log(np.maximum(self.smoothed.astype(np.float64), LEAST_PROBABILITY))
         temperature = fit_temperature(values, self.targets)
+        if temperature >= LIMITS[1]:
+            temperature = 1.0
         predicted = self.smoothed.argmax(axis=1)
         before, after = (
             calibration(self.targets, predicted, as_probabilities(self.smoothed.T, number).T)
@@ -150,32 +155,39 @@ def choose_smoothing(asked: str, judged: Judged, kept: str | None = None) -> Smo
 
 
 def _better(judged: Judged) -> tuple[str, str]:
-    """Return the method that more pixels speak for, and a reason where as many are right.
+    """Return the method that pixels speak for, and a reason where it is not their number alone.
 
-    Few pixels often tie. Then their likelihood decides, which all of them have a part in.
+    Smoothing must not have fewer pixels right. A lead counts by itself if it is larger than its
+    standard deviation: the square root of the number of pixels that one alone has right (McNemar,
+    Psychometrika 12, 1947). Few pixels often tell no more than chance. Then their likelihood, which
+    all of them have a part in, must speak for smoothing as well.
     """
-    raw, smoothed = judged.accuracies or (0.0, 0.0)
-    if raw != smoothed:
-        return ("guided" if smoothed > raw else "none"), ""
+    raw, smoothed = (one.argmax(axis=1) == judged.targets for one in (judged.raw, judged.smoothed))
+    gained, lost = int(np.sum(smoothed & ~raw)), int(np.sum(raw & ~smoothed))
+    if gained < lost or gained - lost > math.sqrt(gained + lost):
+        return ("guided" if gained > lost else "none"), ""
     before, after = judged.losses()
-    found = f"negative log likelihood {before:.3f} raw and {after:.3f} smoothed"
-    return ("guided" if after < before else "none"), f"as many are right either way; {found}"
+    equal = "as many are right either way" if gained == lost else "the lead is within chance"
+    why = f"{equal}; negative log likelihood {before:.3f} raw and {after:.3f} smoothed"
+    return ("guided" if after < before else "none"), why
 
 
 def judge_smoothing(
     data: PreparedScene,
     held_out: Pixels,
     logits: Callable[[LabelledPixels], NDArray[np.float32]],
+    temperature: float,
 ) -> Judged:
     """Compare raw and smoothed answers of a network on pixels that it was not trained on.
 
     The network classifies all pixels that smoothing reads around them. Of those the labels are not
-    looked at. Probabilities are at the temperature that the judged pixels ask for.
+    looked at.
 
     Args:
         data: the scene.
         held_out: flat indices of labelled pixels that the network did not learn.
         logits: from pixels (n,) to the network's logits (n, C).
+        temperature: of the model, which its maps smooth probabilities at.
     """
     if not data.scene.has_map:
         return Judged.none(data.shape.classes)
@@ -191,7 +203,6 @@ def judge_smoothing(
         data.labelled(near).patches, near, np.zeros(len(near), np.int64), data.shape.classes
     )
     found, at, truth = logits(blind), np.searchsorted(near, judged), data.targets(judged)
-    temperature = fit_temperature(found[at], truth) if len(judged) >= LEAST_JUDGED else 1.0
     chances = probabilities(torch.from_numpy(found), temperature).numpy()
     smoothed = smooth_pixels(smoothing, data.pixel_scene.cube, data.preprocessing, near, chances)
     return Judged(truth, chances[at], smoothed[at])

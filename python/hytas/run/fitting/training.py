@@ -32,7 +32,7 @@ from hytas.run.fitting.self_training import (
     train_further,
 )
 from hytas.run.fitting.side_by_side import train_side_by_side
-from hytas.run.fitting.smoothing import SmoothingChoice, choose_smoothing
+from hytas.run.fitting.smoothing import Judged, SmoothingChoice, choose_smoothing
 from hytas.run.folder import read_json, write_json
 from hytas.run.prepared import Pixels
 from hytas.run.weights import CALIBRATION, SELF_TRAINING, SMOOTHING, TrainedModel, save_weights
@@ -109,21 +109,27 @@ def _train_further(
         if data.scene.has_map:
             run.report.line(found.self_training.describe())
         return found, further() if found.self_training.used else []
-    judged = judge_own_smoothing(network, data, watching, context.device)
+
+    def look() -> tuple[Calibration, Judged]:
+        found = calibrate_own(network, data.labelled(watching), context.device)
+        return found, judge_own_smoothing(
+            network, data, watching, context.device, found.temperature
+        )
+
+    calibration, judged = look()
     choice, rounds = SelfTraining(False, reason=refusal(context)), []
     if not choice.reason:
         kept = deepcopy(network.state_dict())
         rounds = further()
-        after = judge_own_smoothing(network, data, watching, context.device)
+        calibrated_after, after = look()
         choice = choose_self_training(context.config.smooth, extrapolates(context), judged, after)
         if choice.used:
-            judged = after
+            calibration, judged = calibrated_after, after
         else:
             network.load_state_dict(kept)
             rounds = []
     if data.scene.has_map:
         run.report.line(choice.describe())
-    calibration = calibrate_own(network, data.labelled(watching), context.device)
     return Findings(calibration, judged, choice), rounds
 
 
@@ -142,7 +148,10 @@ def _card(
     if context.start is not None and smooth is not None:
         unknown = calibration.reason != ""
         temperature = context.start.card.temperature if unknown else calibration.temperature
-        return context.start.card_after(temperature, smooth.method, scenes)
+        changed: dict[str, Any] = {"method": smooth.method}
+        if smooth.ECE_after is not None:  # pixels were enough to fit it
+            changed["temperature"] = smooth.temperature
+        return context.start.card_after(temperature, changed, scenes)
     return describe(
         data.scene,
         data.preprocessing,

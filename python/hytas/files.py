@@ -75,6 +75,13 @@ def _is_blank(row: dict[Any, Any]) -> bool:
     return not first.strip() and all(other is None for other in others)
 
 
+def is_same_file(one: Path, other: Path) -> bool:
+    """Return whether two paths lead to one file, also where it does not exist yet."""
+    if one.exists() and other.exists():
+        return one.samefile(other)
+    return one.resolve() == other.resolve()
+
+
 def check_folder(path: Path, argument: str) -> None:
     """Refuse, before the work, a file that could not be written afterwards.
 

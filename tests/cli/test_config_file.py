@@ -142,6 +142,11 @@ def test_values_are_checked_as_options_are(tmp_path: Path, configured: Any) -> N
         configured("--config", tmp_path / "none.toml")
     with pytest.raises(InputError, match=r"--write-config .*: the folder .* does not exist"):
         configured("--budget", "1M-params", "--write-config", tmp_path / "a" / "b.toml")
+    scene = tmp_path / "scene.mat"
+    scene.write_bytes(b"a cube")
+    with pytest.raises(InputError, match=r"--write-config .*scene\.mat: must end in \.toml"):
+        configured("--budget", "1M-params", "--write-config", scene)
+    assert scene.read_bytes() == b"a cube"
 
 
 def test_completion_is_offered() -> None:

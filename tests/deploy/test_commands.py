@@ -98,6 +98,26 @@ def test_classify_refuses_in_one_line(
         assert not out.exists()
 
 
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (("--resize", 5), "resize 5: is for images, not for scenes"),
+        (("--skip-unreadable",), "skip unreadable True: is for images"),
+        (("--class-field", "crop"), "class field crop: needs the ground truth; name it with"),
+        (("--unlabelled", 5), "unlabelled 5: needs the ground truth"),
+        (("--zero-is-a-class",), "zero is a class True: needs the ground truth"),
+    ],
+)
+def test_options_that_cannot_apply_are_refused(
+    options: tuple[object, ...], words: str, exported: Exported, scene: Path, tmp_path, hytas: Run
+) -> None:
+    out = tmp_path / "map.npy"
+    done = hytas("classify", exported.onnx, scene, "--out", out, *options)
+    assert (done.returncode, out.exists()) == (2, False)
+    assert words in done.stderr
+    assert len(done.stderr.splitlines()) == 1
+
+
 def test_labels_without_data_cost_only_the_accuracy(
     exported: Exported, scene: Path, tmp_path: Path, hytas: Run
 ) -> None:
@@ -130,6 +150,13 @@ def test_inspect_a_model_a_scene_and_a_folder(
     bare = hytas("inspect", scene)
     assert "--labels" in bare.stdout
     assert bare.returncode == 0
+    # Options of the cube alone do not need labels, and are checked.
+    marked = hytas("inspect", scene, "--nodata", 7)
+    assert (marked.returncode, "17 x 23 pixels" in marked.stdout) == (0, True)
+    wrong = hytas("inspect", scene, "--nodata", 70000)
+    assert wrong.returncode == 2
+    assert "70000" in wrong.stderr
+    assert "label map" not in wrong.stderr
     empty = hytas("inspect", tmp_path)
     assert empty.returncode == 2
     assert "is not a run folder" in empty.stderr

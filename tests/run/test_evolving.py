@@ -116,3 +116,17 @@ def test_bad_requests_are_refused(
     with pytest.raises(InputError, match=message):
         evolve_space(config, scene, tmp_path / name, rounds=rounds, settings=THRESHOLDS)
     assert not (tmp_path / "space.rounds").exists()
+
+
+def test_the_space_that_evolves_is_not_overwritten(
+    config: RunConfig, scene: Scene, tmp_path: Path
+) -> None:
+    own = tmp_path / "own.json"
+    own.write_bytes(Path(config.space).read_bytes())
+    before = own.read_bytes()
+    itself = tmp_path / "link.json"
+    itself.symlink_to(own)
+    for out in (own, itself):
+        with pytest.raises(InputError, match="is the space that evolves; choose another name"):
+            evolve_space(replace(config, space=str(own)), scene, out, rounds=1, settings=THRESHOLDS)
+    assert own.read_bytes() == before

@@ -111,6 +111,7 @@ def classify(
 
     if _takes_images(model):
         return _classify_images(model, scene, provider, threads, as_json, further)
+    _check_options(labels)
     outputs = _check_outputs(out, confidence, confusion, labels, labels_key)
     deployed = DeployedModel.load(model, provider, threads=threads)
     smooth = "none" if chosen_smoothing(deployed, smooth) is None else "guided"
@@ -142,6 +143,18 @@ def classify(
             write_confidence(confidence, result, deployed.card, source.geo, lookup)
             report["confidence"] = str(confidence)
     echo(json.dumps(report, indent=2) if as_json else _text(report))
+
+
+def _check_options(labels: Path | None) -> None:
+    """Refuse options that are for images, and options of labels where there are none."""
+    context = click.get_current_context()
+    usual = click.core.ParameterSource.DEFAULT
+    for name in ("resize", "skip_unreadable", *(MARKS if labels is None else ())):
+        if context.get_parameter_source(name) is not usual:
+            argument = f"{name.replace('_', ' ')} {context.params[name]}"
+            if name in MARKS:
+                raise InputError(f"{argument}: needs the ground truth; name it with --labels")
+            raise InputError(f"{argument}: is for images, not for scenes")
 
 
 def _takes_images(model: Path) -> bool:

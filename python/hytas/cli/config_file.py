@@ -199,9 +199,11 @@ def write_config(path: Path, config: "RunConfig", **further: str | None) -> None
         further: other options of the command; None leaves one out.
 
     Raises:
-        InputError: its folder is not there.
+        InputError: its folder is not there, or it does not end in .toml: it might be a scene.
         OSError: it cannot be written.
     """
+    if path.suffix.lower() != ".toml":
+        raise InputError(f"--write-config {path}: must end in .toml")
     check_folder(path, f"--write-config {path}")
     values = {**config.to_dict(), **further}
     if values.get("race_epochs") is not None:

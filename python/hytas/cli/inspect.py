@@ -111,7 +111,7 @@ def _scene(path: Path, given: Mapping[str, Any]) -> Finding:
         scene = load_scene(path, **given)
     except InputError as error:
         if given:
-            raise  # the options are at fault, not the file
+            _blame(path, given, str(error))
         return found | _unlabelled(path, str(error))
     found |= {
         "size": f"{scene.height} x {scene.width} pixels",
@@ -145,6 +145,21 @@ def _product(contents: "Contents") -> Finding:
         place = f"sensor geometry, latitudes and longitudes{table}"
     found = {"place": place, "bad bands": format_bands(np.asarray(bad)) if bad else None}
     return {key: value for key, value in found.items() if value is not None}
+
+
+def _blame(path: Path, given: Mapping[str, Any], reason: str) -> None:
+    """Raise InputError where the options are at fault, not the file alone."""
+    from hytas.data import check_mark, load_cube, load_scene
+
+    try:
+        load_scene(path)
+    except InputError as error:
+        if str(error) != reason:
+            raise InputError(reason) from None
+        if given.get("nodata") is not None:
+            check_mark(given["nodata"], load_cube(path).cube.dtype)
+    else:
+        raise InputError(reason)
 
 
 def _unlabelled(path: Path, reason: str) -> Finding:

@@ -12,7 +12,7 @@ from hytas.data import Geo, Lookup, Orthorectified, Rows
 from hytas.deploy.rasters import names_file, write_envi, write_geotiff
 from hytas.deploy.scene import MapRows, row_blocks
 from hytas.errors import InputError
-from hytas.files import atomic_write, check_folder
+from hytas.files import atomic_write, check_folder, is_same_file
 from hytas.model_card import ModelCard
 from hytas.pictures import PICTURES, Legend, draw_map
 
@@ -140,17 +140,11 @@ def check_apart(outputs: Mapping[str, Path], inputs: Mapping[str, Sequence[Path]
         files = files_of(path, argument)
         for file in files:
             for what, other in taken:
-                if _same_file(file, other):
+                if is_same_file(file, other):
                     raise InputError(
                         f"{argument}: {file} is also a file of {what}; name another file"
                     )
         taken += [(f"--{argument}", file) for file in files]
-
-
-def _same_file(one: Path, other: Path) -> bool:
-    if one.exists() and other.exists():
-        return one.samefile(other)
-    return one.resolve() == other.resolve()
 
 
 def write_map(

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from hytas._engine import Feasible, SearchSpace
 from hytas.data import LabelledData
 from hytas.errors import InputError
-from hytas.files import write_text
+from hytas.files import is_same_file, write_text
 from hytas.run.config import RunConfig
 from hytas.run.context import Run, open_run
 from hytas.run.folder import read_json, write_json
@@ -94,6 +94,8 @@ def evolve_space(
         raise InputError(f"--out {out}: is a space file; its name must end in .json")
     if rounds < 1:
         raise InputError(f"steps {rounds}: must be 1 or more")
+    if is_same_file(out, Path(config.space)):
+        raise InputError(f"out {out}: is the space that evolves; choose another name")
     with open_run(out.with_suffix(".rounds"), config, scene, device, report, check_supernet) as run:
         _same_settings(run, rounds, settings)
         space, steps, errors = config.space, [], []

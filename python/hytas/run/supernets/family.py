@@ -151,6 +151,8 @@ def export_family(
         ExportError: an exported file computes something else than torch.
         OSError: `out` cannot be written.
     """
+    if config.proxy != "inherited" and not RunFolder(Path(out)).supernet.exists():
+        raise InputError(f"{out}: is no folder of hytas supernet train, which makes supernets")
     searching = replace(
         config,
         population=population or config.population,

@@ -98,11 +98,10 @@ def test_a_ranking_is_a_function_and_a_line(
     monkeypatch.setitem(RANKINGS, "wildest", lambda figures: -figures["accuracy"])
     keep(store, {3: (0.5, 0.9, 0.8, 0.2, 0.1), 6: (0.5, 0.9, 0.8, 0.2, 0.1)})
     assert race(trains_nothing(), ranked(5), store, **FIVE).finalist == ranked(5)[1]
-    assert (
-        race(trains_nothing(), ranked(5), store, ranking="wildest", **FIVE).finalist == ranked(5)[4]
-    )
+    by_wildest = replace(trains_nothing(), ranking="wildest")
+    assert race(by_wildest, ranked(5), store, **FIVE).finalist == ranked(5)[4]
     with pytest.raises(InputError, match=r"ranking .best.: must be one of .*, wild"):
-        race(trains_nothing(), ranked(5), store, ranking="best", **FIVE)
+        race(replace(trains_nothing(), ranking="best"), ranked(5), store, **FIVE)
 
 
 def test_a_training_without_a_figure_to_rank_by_is_done_again(store: EvaluationStore) -> None:

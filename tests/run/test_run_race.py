@@ -43,6 +43,7 @@ RACE = RunConfig(
     recipe=Recipe(epochs=0, batch_size=16),
 )
 
+CPU = torch.device("cpu")
 FEW = replace(RACE, validation_fraction=0.2)
 
 
@@ -116,7 +117,7 @@ def test_a_run_ends_with_the_winner_of_its_race_also_if_stopped(tmp_path: Path) 
 
 
 def test_few_pixels_are_validated_in_folds() -> None:
-    context = prepare(FEW, fixed_scene(), torch.device("cpu"))
+    context = prepare(FEW, fixed_scene(), CPU)
     task = race_task(context)
     split = context.data.split
     assert 1 < len(task.folds) == math.ceil(ENOUGH_PIXELS / len(split.validation)) < 5
@@ -129,7 +130,9 @@ def test_few_pixels_are_validated_in_folds() -> None:
 
 def test_where_test_pixels_lie_apart_a_race_judges_on_pixels_that_lie_apart() -> None:
     settings = replace(RACE, split="blocks", train_per_class=60, patch_size=3)
-    context = prepare(settings, wide_scene(), torch.device("cpu"))
+    context = prepare(settings, wide_scene(), CPU)
+    assert race_task(context).ranking == "mean"
+    assert race_task(prepare(FEW, fixed_scene(), CPU)).ranking == USUAL_RANKING
     folds, split, width = race_task(context).folds, context.data.split, context.data.scene.width
     assert len(folds) > 1
     held = np.concatenate([held_out for _, held_out in folds])
@@ -153,7 +156,7 @@ def wide_scene() -> Scene:
 
 
 def test_pixels_of_a_race_are_those_of_the_run() -> None:
-    context = prepare(FEW, fixed_scene(), torch.device("cpu"))
+    context = prepare(FEW, fixed_scene(), CPU)
     task = race_task(context)
     chosen = task.folds[-1][1]
     expected, given = context.data.labelled(chosen), task.labelled.subset(chosen)
@@ -188,7 +191,7 @@ def test_labels_of_test_pixels_change_nothing(tmp_path: Path) -> None:
 
 
 def test_how_long_a_race_is() -> None:
-    scene, cpu = fixed_scene(), torch.device("cpu")
+    scene, cpu = fixed_scene(), CPU
     assert first_steps(prepare(FEW, scene, cpu)) == 3
     # 144 training pixels, a fifth of each class kept to choose on; batches of 16.
     assert first_steps(prepare(replace(FEW, race_epochs=2), scene, cpu)) == 2 * 8

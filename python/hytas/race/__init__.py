@@ -3,7 +3,7 @@
 from hytas.race.finalists import diverse
 from hytas.race.race import race
 from hytas.race.racers import Racer
-from hytas.race.rankings import RANKINGS, USUAL_RANKING
+from hytas.race.rankings import RANKINGS, USUAL_RANKING, usual_ranking
 from hytas.race.rungs import LEAST_FINALISTS, REDUCTION_FACTOR, Rung, plan_rungs
 from hytas.race.standings import RungResult, best_first, rung_results, standing
 from hytas.race.task import ENOUGH_PIXELS, RaceTask
@@ -24,4 +24,5 @@ __all__ = [
     "race",
     "rung_results",
     "standing",
+    "usual_ranking",
 ]

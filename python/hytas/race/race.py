@@ -7,7 +7,7 @@ from functools import cached_property
 from hytas.errors import InputError, is_out_of_memory
 from hytas.race.finalists import describe_genes, diverse
 from hytas.race.racers import Key, Racer, key_of, one_each, racers_of
-from hytas.race.rankings import USUAL_RANKING, Ranking, find_ranking
+from hytas.race.rankings import Ranking, find_ranking
 from hytas.race.rungs import Rung, plan_rungs
 from hytas.race.standings import RungResult, best_first, rung_results
 from hytas.race.task import RaceTask
@@ -26,7 +26,6 @@ def race(
     *,
     finalists: int,
     steps: int,
-    ranking: str = USUAL_RANKING,
     workers: Named = None,
     tell: Tell = lambda _: None,
 ) -> Racer:
@@ -51,7 +50,6 @@ def race(
         store: keeps the trainings.
         finalists: of the first rung; all of `ranked` if there are fewer.
         steps: optimiser steps of the first rung.
-        ranking: name of one of `hytas.race.RANKINGS`.
         workers: where finalists train side by side (`hytas.workers.open_workers`); a number of
             processes, a text of --workers, or an executor. None takes one process a core.
         tell: receives a line for each rung and each finalist.
@@ -60,7 +58,7 @@ def race(
         InputError: the training of every finalist failed, or an unknown ranking.
         OSError: a worker that trained was lost.
     """
-    merit = find_ranking(ranking)
+    merit = find_ranking(task.ranking)
     chosen = diverse(ranked, finalists)
     waiting = racers_of(chosen, task.recipes)
     found: dict[Key, list[RungResult]] = {}

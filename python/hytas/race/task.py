@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from torch import nn
 
 from hytas.race.racers import Key
+from hytas.race.rankings import USUAL_RANKING
 from hytas.train import LabelledPixels, Recipe
 
 Pixels = NDArray[np.int64]
@@ -36,6 +37,7 @@ class RaceTask:
         device: where to train.
         folder: keeps where the trainings stand between rungs, and is removed at the end; None
             trains each rung from the start, to the same result.
+        ranking: name of one of `hytas.race.RANKINGS`.
         augmented: its noise, illumination and brightness are those of the augmented accuracy,
             whatever recipe a racer is trained by.
     """
@@ -47,6 +49,7 @@ class RaceTask:
     seed: int
     device: torch.device
     folder: Path | None = None
+    ranking: str = USUAL_RANKING
     augmented: Recipe = field(default_factory=Recipe)
 
     @property

@@ -87,6 +87,7 @@ class RunFacts:
         candidates: of the search.
         finalists: of the race, the best first.
         preset: name of the recipe of the final training, or "".
+        ranking: name of what the race ranks by (`hytas.race.RANKINGS`).
         layers: of the winner.
         pixels: of the classified scene.
         samples: of the test images, in a run on images.
@@ -111,6 +112,7 @@ class RunFacts:
     candidates: Candidates | None = None
     finalists: Sequence[Finalist] = ()
     preset: str = ""
+    ranking: str = "augmented-accuracy"
     layers: Sequence[Layer] = ()
     pixels: Pixels | None = None
     samples: Samples | None = None

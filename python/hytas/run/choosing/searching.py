@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from hytas.data import AT_ONE_END
 from hytas.errors import InputError
 from hytas.proxies import (
     Evaluator,
@@ -17,7 +18,7 @@ from hytas.proxies import (
     proxy_batch,
     spread_over,
 )
-from hytas.race import ENOUGH_PIXELS, Racer, RaceTask, race
+from hytas.race import ENOUGH_PIXELS, Racer, RaceTask, race, usual_ranking
 from hytas.run.choosing.front import write_front
 from hytas.run.config import SUPERNET_STRATEGY
 from hytas.run.context import Run, RunContext
@@ -147,6 +148,7 @@ def race_task(context: RunContext, folder: Path | None = None) -> RaceTask:
         config.seed,
         context.device,
         folder,
+        usual_ranking(data.split.kind in AT_ONE_END),
         Recipe() if data.scene.has_map else Recipe(**PRESETS["images"]),
     )
 

@@ -10,14 +10,14 @@ from typing import Any
 import numpy as np
 
 from hytas._engine import Budget
-from hytas.data import Split
+from hytas.data import AT_ONE_END, Split
 from hytas.deploy.model import read_card
 from hytas.deploy.model_file import examine, read_model
 from hytas.errors import InputError, one_line
 from hytas.models.counting import counted_layers
 from hytas.pictures import draw_learning_curve
 from hytas.proxies import fitness, parse_proxies
-from hytas.race import RANKINGS, USUAL_RANKING, RungResult, rung_results, standing
+from hytas.race import RANKINGS, RungResult, rung_results, standing, usual_ranking
 from hytas.race.rankings import Ranking
 from hytas.report import Candidates, Finalist, Layer, Pixels, RunFacts, Samples
 from hytas.run.config import RunConfig
@@ -57,6 +57,7 @@ def run_facts(
     shape = shape or (_shape(folder.onnx) if folder.onnx.exists() and architecture else None)
     layers, unknown = _layers(architecture, shape)
     preset = str(read_json(folder.recipe).get("preset", "")) if folder.recipe.exists() else ""
+    ranking = _ranking(folder)
     seeds = (metrics or {}).get("seeds", {}).get("of", [])[1:]
     return RunFacts(
         name=folder.path.resolve().name,
@@ -69,7 +70,8 @@ def run_facts(
         units=_units(config),
         bounds=list(Budget.parse(config.budget).bounds) if config.budget else [],
         candidates=candidates,
-        finalists=_finalists(evaluations, trainings, winner, preset),
+        finalists=_finalists(evaluations, trainings, winner, preset, RANKINGS[ranking]),
+        ranking=ranking,
         preset=preset,
         layers=layers,
         pixels=Pixels.load(folder.pixels) if folder.pixels.exists() else None,
@@ -133,6 +135,7 @@ def _finalists(
     trainings: Sequence[Training],
     winner: int | None,
     preset: str,
+    ranking: Ranking,
 ) -> list[Finalist]:
     """Those that trained, in the order of the race: who came farther, then who stands better."""
     places = {item.id: at for at, item in enumerate(evaluations)}
@@ -141,7 +144,6 @@ def _finalists(
         racers.setdefault(result.key, []).append(result)
     found = []
     for (number, recipe), results in racers.items():
-        ranking = RANKINGS[USUAL_RANKING]
         merit = standing(results, ranking)
         found.append(
             Finalist(
@@ -163,6 +165,11 @@ def _finalists(
         return item.standing is None, -max(item.rungs), -merit, item.place
 
     return sorted(found, key=order)
+
+
+def _ranking(folder: RunFolder) -> str:
+    kind = Split.load(folder.split).kind if folder.split.exists() else ""
+    return usual_ranking(kind in AT_ONE_END)
 
 
 def _with_merit(result: RungResult, ranking: Ranking) -> dict[str, float]:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from hytas.errors import InputError
-from hytas.files import atomic_write, read_csv, write_text
+from hytas.files import atomic_write, check_folder, read_csv, write_text
 
 
 def stop_halfway(file: Path) -> None:
@@ -30,6 +30,9 @@ def test_a_missing_folder_and_a_folder_are_named(tmp_path: Path) -> None:
         write_text(tmp_path / "nowhere" / "a.txt", "text")
     with pytest.raises(IsADirectoryError, match="is a folder; the name of a file is needed"):
         write_text(tmp_path, "text")
+    with pytest.raises(InputError, match=r"out: .* is a folder; the name of a file is needed"):
+        check_folder(tmp_path, "out")
+    check_folder(tmp_path / "a.txt", "out")
 
 
 def test_an_error_names_the_file_and_not_the_temporary_one(tmp_path: Path) -> None:

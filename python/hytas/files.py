@@ -86,8 +86,10 @@ def check_folder(path: Path, argument: str) -> None:
     """Refuse, before the work, a file that could not be written afterwards.
 
     Raises:
-        InputError: its folder does not exist, or cannot be written.
+        InputError: its folder does not exist, or cannot be written; or it is a folder itself.
     """
+    if path.is_dir():
+        raise InputError(f"{argument}: {path} is a folder; the name of a file is needed")
     if not path.parent.is_dir():
         raise InputError(f"{argument}: the folder {path.parent} does not exist")
     if not os.access(path.parent, os.W_OK):

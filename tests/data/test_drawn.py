@@ -256,6 +256,7 @@ LINE = {"type": "LineString", "coordinates": box(1, 1, 3, 3)}
         ([(FIELDS[0][0], {"class": 1.5})], {}, "class is 1.5: a class is a text or a whole"),
         ([(FIELDS[0][0], {"class": -4})], {}, "class is -4: a class is 0"),
         ([(FIELDS[0][0], {"a": 1, "b": 2})], {}, "the fields are a, b: name the one of classes"),
+        ([(FIELDS[0][0], {})], {}, "no field beside the places: name the one of classes"),
         ([(FIELDS[0][0], {"a": 1})], {"class_field": "crop"}, "class field: no field 'crop'"),
         (
             [(polygon([[1, 1], [2, 2], [1, 1]]), {"a": 1})],

@@ -165,6 +165,18 @@ def test_what_is_cheap_is_made_again_to_the_byte(
         assert (run / file).read_bytes() == (whole / file).read_bytes()
 
 
+def test_a_stop_right_after_the_final_training_leaves_no_checkpoint_for_good(
+    scene: Scene, run: Path, whole: Path
+) -> None:
+    for name in ("checkpoint.safetensors", "self-training-0.safetensors"):
+        shutil.copy(whole / "weights.safetensors", run / name)
+    again(scene, run)
+    assert not list(run.glob("checkpoint*")) + list(run.glob("self-training*"))
+    assert (run / "weights.safetensors").read_bytes() == (
+        whole / "weights.safetensors"
+    ).read_bytes()
+
+
 def test_damaged_weights_and_checkpoints_are_trained_again_with_all_that_came_of_them(
     scene: Scene, run: Path, whole: Path
 ) -> None:

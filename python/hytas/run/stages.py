@@ -113,6 +113,8 @@ def mend(run: Run, *, needs_store: bool = True) -> None:
             path = getattr(folder, name)
             tell(f"{path.name}: {faults.pop(name)}: made again from {folder.weights.name}")
     drop(folder, faults, tell)
+    if TRAIN.is_done(folder):  # a stop right after it leaves its checkpoints
+        folder.forget_checkpoints()
     if {"front", "front_picture"} & set(faults) and SEARCH.is_done(folder):
         do_stage(SEARCH, run)  # all candidates are scored already, so it only draws the front
 

@@ -126,6 +126,8 @@ def find_field(shapes: Sequence[Shape], wanted: str | None) -> str:
 
 
 def _holds(names: Sequence[str]) -> str:
+    if not names:
+        return "there is no field beside the places"
     return f"the fields are {listed((shown(name) for name in names), len(names))}"
 
 

@@ -221,7 +221,6 @@ def _train_without(
         keep=True,  # a stop after it does not repeat it
         progress=lambda epoch: _tell(run, "calibrate", epoch, learnt),
     )
-
     if refusal(context):
         return _Networks(network, None)
     before = deepcopy(network)

@@ -103,9 +103,9 @@ def test_classify_refuses_in_one_line(
     [
         (("--resize", 5), "resize 5: is for images, not for scenes"),
         (("--skip-unreadable",), "skip unreadable True: is for images"),
-        (("--class-field", "crop"), "class field crop: needs the ground truth; name it with"),
-        (("--unlabelled", 5), "unlabelled 5: needs the ground truth"),
-        (("--zero-is-a-class",), "zero is a class True: needs the ground truth"),
+        (("--class-field", "crop"), "class field: crop needs the ground truth; name it with"),
+        (("--unlabelled", 5), "unlabelled: 5 needs the ground truth"),
+        (("--zero-is-a-class",), "zero is a class: True needs the ground truth"),
     ],
 )
 def test_options_that_cannot_apply_are_refused(
@@ -150,13 +150,21 @@ def test_inspect_a_model_a_scene_and_a_folder(
     bare = hytas("inspect", scene)
     assert "--labels" in bare.stdout
     assert bare.returncode == 0
+    embedded = json.loads(hytas("inspect", "synthetic", "--json").stdout)
+    assert embedded["labelled pixels"] > 0
+    assert "problems" not in embedded
     # Options of the cube alone do not need labels, and are checked.
     marked = hytas("inspect", scene, "--nodata", 7)
     assert (marked.returncode, "17 x 23 pixels" in marked.stdout) == (0, True)
-    wrong = hytas("inspect", scene, "--nodata", 70000)
-    assert wrong.returncode == 2
-    assert "70000" in wrong.stderr
-    assert "label map" not in wrong.stderr
+    assert hytas("inspect", scene, "--bands", "2-5").returncode == 0
+    for option, value, words in (
+        ("--nodata", 70000, "nodata 70000"),
+        ("--bands", "500-600", "bands"),
+        ("--unlabelled", 5, "holds no label map"),
+    ):
+        wrong = hytas("inspect", scene, option, value)
+        assert (wrong.returncode, len(wrong.stderr.splitlines())) == (2, 1)
+        assert words in wrong.stderr
     empty = hytas("inspect", tmp_path)
     assert empty.returncode == 2
     assert "is not a run folder" in empty.stderr

@@ -110,8 +110,8 @@ def _scene(path: Path, given: Mapping[str, Any]) -> Finding:
     try:
         scene = load_scene(path, **given)
     except InputError as error:
-        if given:
-            _blame(path, given, str(error))
+        if given and not _lacks_labels_alone(path, given):
+            raise
         return found | _unlabelled(path, str(error))
     found |= {
         "size": f"{scene.height} x {scene.width} pixels",
@@ -147,19 +147,26 @@ def _product(contents: "Contents") -> Finding:
     return {key: value for key, value in found.items() if value is not None}
 
 
-def _blame(path: Path, given: Mapping[str, Any], reason: str) -> None:
-    """Raise InputError where the options are at fault, not the file alone."""
-    from hytas.data import check_mark, load_cube, load_scene
+def _lacks_labels_alone(path: Path, given: Mapping[str, Any]) -> bool:
+    """Return whether a scene that cannot be read lacks labels, and the options are not at fault.
 
+    Raises:
+        InputError: an option is wrong for the cube.
+    """
+    from hytas.data import check_mark, load_cube, load_scene, parse_bands
+
+    if given.keys() - {"bands", "nodata"}:  # the others say how to read labels
+        return False
     try:
         load_scene(path)
-    except InputError as error:
-        if str(error) != reason:
-            raise InputError(reason) from None
-        if given.get("nodata") is not None:
-            check_mark(given["nodata"], load_cube(path).cube.dtype)
-    else:
-        raise InputError(reason)
+    except InputError:
+        cube = load_cube(path).cube
+        if "bands" in given:
+            parse_bands(given["bands"], cube.shape[2])
+        if "nodata" in given:
+            check_mark(given["nodata"], cube.dtype)
+        return True
+    return False
 
 
 def _unlabelled(path: Path, reason: str) -> Finding:

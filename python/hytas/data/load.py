@@ -114,7 +114,7 @@ def load_scene(
     given |= {"class field": class_field, "labels crs": labels_crs}
     zero = {"zero is a class": zero_is_a_class or None}
     _refuse_companions(str(data), {**given, "unlabelled": unlabelled, **zero})
-    if data != "synthetic":
+    if str(data) != "synthetic":
         return _named(str(data), data_dir, use)
     if nodata is not None:
         raise InputError(f"nodata: {nodata:g} given, but the synthetic scene has data everywhere")

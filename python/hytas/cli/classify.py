@@ -102,6 +102,7 @@ def classify(
     **further: Any,
 ) -> None:
     """Classify every pixel of SCENE, or a folder of images, with MODEL, an exported .onnx file."""
+    from hytas.cli.classify_images import OF_IMAGES, classify_as_asked
     from hytas.data import check_mark
     from hytas.deploy import DeployedModel
     from hytas.deploy.accuracy import check_truth
@@ -110,9 +111,10 @@ def classify(
     from hytas.deploy.scene import chosen_smoothing
 
     if _takes_images(model):
-        return _classify_images(model, scene, provider, threads, as_json, further)
-    _check_options(labels)
-    outputs = _check_outputs(out, confidence, confusion, labels, labels_key)
+        return classify_as_asked(model, scene, out, provider, threads, as_json, further)
+    options.refuse_given(OF_IMAGES, "is for images, not for scenes")
+    marks = {name: further[name] for name in MARKS}
+    outputs = _check_outputs(out, confidence, confusion, labels, labels_key, marks)
     deployed = DeployedModel.load(model, provider, threads=threads)
     smooth = "none" if chosen_smoothing(deployed, smooth) is None else "guided"
     source = open_source(scene, cube_key, None if resample else deployed.card.bands)
@@ -121,7 +123,6 @@ def classify(
         source, nodata = resampled(source, deployed, str(scene), nodata), None
     height, width, bands = source.cube.shape
     deployed.check_scene(bands, source.wavelengths, str(scene), size=(height, width))
-    marks = {name: further[name] for name in MARKS}
     truth = None if labels is None else read_truth(labels, labels_key, source, deployed, **marks)
     if truth is not None:
         check_truth(truth.scored, deployed.card)
@@ -145,54 +146,12 @@ def classify(
     echo(json.dumps(report, indent=2) if as_json else _text(report))
 
 
-def _check_options(labels: Path | None) -> None:
-    """Refuse options that are for images, and options of labels where there are none."""
-    context = click.get_current_context()
-    usual = click.core.ParameterSource.DEFAULT
-    for name in ("resize", "skip_unreadable", *(MARKS if labels is None else ())):
-        if context.get_parameter_source(name) is not usual:
-            argument = f"{name.replace('_', ' ')} {context.params[name]}"
-            if name in MARKS:
-                raise InputError(f"{argument}: needs the ground truth; name it with --labels")
-            raise InputError(f"{argument}: is for images, not for scenes")
-
-
 def _takes_images(model: Path) -> bool:
     """Whether the card of a model says that it takes images."""
     from hytas.deploy.model import read_card
     from hytas.deploy.model_file import examine, read_model
 
     return read_card(examine(read_model(model), model), model).of_images
-
-
-def _classify_images(
-    model: Path,
-    images: Path,
-    provider: str,
-    threads: int,
-    as_json: bool,
-    further: Mapping[str, Any],
-) -> None:
-    """Classify images; refuse options that are for scenes."""
-    from hytas.cli.classify_images import classify_folder, text_of
-    from hytas.deploy import DeployedModel
-
-    context = click.get_current_context()
-    ours = ("model", "scene", "out", "provider", "threads", "resize", "skip_unreadable", "as_json")
-    usual = click.core.ParameterSource.DEFAULT
-    for name, value in context.params.items():
-        if name not in ours and context.get_parameter_source(name) is not usual:
-            raise InputError(f"{name.replace('_', ' ')} {value}: is for scenes, not for images")
-    given = context.get_parameter_source("out") is not usual
-    report = classify_folder(
-        DeployedModel.load(model, provider, threads=threads),
-        images,
-        context.params["out"] if given else Path("predictions.csv"),
-        resize=further["resize"],
-        skip_unreadable=further["skip_unreadable"],
-        hidden=as_json,
-    )
-    echo(json.dumps(report, indent=2) if as_json else text_of(report))
 
 
 def _notes(deployed: "DeployedModel", source: Source, outputs: Mapping[str, Path]) -> list[str]:
@@ -227,6 +186,7 @@ def _check_outputs(
     confusion: Path | None,
     labels: Path | None,
     labels_key: str | None,
+    marks: Mapping[str, Any],
 ) -> dict[str, Path]:
     """Return the requested outputs; refuse now what could not be written after the work."""
     from hytas.deploy.outputs import check_output
@@ -235,8 +195,9 @@ def _check_outputs(
     outputs = {argument: path for argument, path in given.items() if path is not None}
     for argument, path in outputs.items():
         check_output(path, argument)
-    for argument, value in (("confusion", confusion), ("labels key", labels_key)):
-        if value is not None and labels is None:
+    for name, value in {"confusion": confusion, "labels_key": labels_key, **marks}.items():
+        if value not in (None, False) and labels is None:
+            argument = name.replace("_", " ")
             raise InputError(f"{argument}: {value} needs the ground truth; name it with --labels")
     return outputs
 

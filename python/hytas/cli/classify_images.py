@@ -1,11 +1,15 @@
 """`hytas classify MODEL FOLDER`: the classes of images, as a table."""
 
+import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from hytas.cli.progress import bar
+import click
+
+from hytas.cli.options import is_given, refuse_given
+from hytas.cli.progress import bar, echo
 from hytas.errors import InputError, one_line
 
 if TYPE_CHECKING:
@@ -13,6 +17,10 @@ if TYPE_CHECKING:
     from hytas.deploy import DeployedModel
 
 SUFFIX = ".csv"
+OF_IMAGES = ("resize", "skip_unreadable")
+"""Options that are for images alone."""
+OURS = (*OF_IMAGES, "model", "scene", "out", "provider", "threads", "as_json")
+"""Parameters that are for images, too."""
 
 
 class Images(NamedTuple):
@@ -29,6 +37,43 @@ class Images(NamedTuple):
     files: Sequence[str]
     labels: Sequence[str] | None
     notes: Sequence[str]
+
+
+def classify_as_asked(
+    model: Path,
+    images: Path,
+    out: Path,
+    provider: str,
+    threads: int,
+    as_json: bool,
+    further: Mapping[str, Any],
+) -> None:
+    """Do what `hytas classify` was asked for, with a model of images.
+
+    Args:
+        model: its file.
+        images: as `source` of `classify_folder`.
+        out: as given; its usual value is that of a map.
+        provider, threads: of onnxruntime.
+        as_json: print the figures as JSON.
+        further: values of the other options, by name.
+
+    Raises:
+        InputError: an option that is for scenes was given, or as `classify_folder`.
+        OSError: a file cannot be read or written.
+    """
+    from hytas.deploy import DeployedModel
+
+    names = click.get_current_context().params
+    refuse_given([name for name in names if name not in OURS], "is for scenes, not for images")
+    report = classify_folder(
+        DeployedModel.load(model, provider, threads=threads),
+        images,
+        out if is_given("out") else Path("predictions.csv"),
+        hidden=as_json,
+        **{name: further[name] for name in OF_IMAGES},
+    )
+    echo(json.dumps(report, indent=2) if as_json else text_of(report))
 
 
 def classify_folder(

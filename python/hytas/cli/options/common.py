@@ -1,7 +1,7 @@
 """Options of many commands, and their types."""
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import click
@@ -118,6 +118,24 @@ def space_option(help_text: str, of_data: bool = True) -> Callable[[Command], Co
     return click.option("--space", default=DEFAULT_SPACE, help=about)
 
 
+def is_given(name: str) -> bool:
+    """Return whether a parameter of the running command was given."""
+    source = click.get_current_context().get_parameter_source(name)
+    return source is not click.core.ParameterSource.DEFAULT
+
+
+def refuse_given(names: Iterable[str], why: str) -> None:
+    """Refuse parameters of the running command that were given.
+
+    Raises:
+        InputError: one was; it ends with `why`.
+    """
+    for name in names:
+        if is_given(name):
+            value = click.get_current_context().params[name]
+            raise InputError(f"{name.replace('_', ' ')} {value}: {why}")
+
+
 def use_image_space(settings: dict[str, Any]) -> bool:
     """Take the usual space of images, if the data are images and --space was not given.
 
@@ -128,8 +146,7 @@ def use_image_space(settings: dict[str, Any]) -> bool:
 
     if images_of(settings["data"]) is None:
         return False
-    source = click.get_current_context().get_parameter_source("space")
-    if source is click.core.ParameterSource.DEFAULT:
+    if not is_given("space"):
         settings["space"] = IMAGE_SPACE
     return True
 

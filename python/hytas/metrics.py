@@ -1,5 +1,6 @@
 """Accuracy and calibration figures from true and predicted classes."""
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -99,6 +100,24 @@ def calibration(
         "confidence": _means(sure, count),
         "accuracy": _means(right, count),
     }
+
+
+def compare_answers(before: NDArray[np.bool_], after: NDArray[np.bool_]) -> tuple[int, int, bool]:
+    """Compare two sets of answers to the same questions.
+
+    Source: McNemar, Note on the sampling error of the difference between correlated proportions,
+    Psychometrika 12, 1947.
+
+    Args:
+        before, after: (n,) which are right.
+
+    Returns:
+        How many the second one alone has right, how many the first one alone has right, and whether
+        the lead of the second one is larger than its standard deviation by chance, the square root
+        of the sum of both.
+    """
+    gained, lost = int(np.sum(after & ~before)), int(np.sum(before & ~after))
+    return gained, lost, gained - lost > math.sqrt(gained + lost)
 
 
 def _confidence(predicted: NDArray[Any], probabilities: NDArray[np.float64]) -> NDArray[np.float64]:

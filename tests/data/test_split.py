@@ -509,3 +509,12 @@ def test_a_class_with_a_split_takes_its_parts_by_name():
         Asked(block=0)
     with pytest.raises(TypeError, match="'blok'"):
         Asked(blok=8)
+
+
+@pytest.mark.parametrize(
+    ("kind", "expected"),
+    [("fixed", False), ("random", False), ("blocks", True), ("folds", True), ("polygons", True)],
+)
+def test_which_splits_test_apart(kind: str, expected: bool) -> None:
+    none = np.zeros(0, np.int64)
+    assert Split(none, none, none, kind, 0, 3, 0.0).extrapolates is expected

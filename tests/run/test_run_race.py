@@ -139,10 +139,9 @@ def test_where_test_pixels_lie_apart_a_race_judges_on_pixels_that_lie_apart() ->
     assert len(set(held)) == len(held) >= ENOUGH_PIXELS
     assert not set(split.test) & {*held, *np.concatenate([learnt for learnt, _ in folds])}
     for learnt, held_out in folds:
-        rows, columns = np.abs(
-            np.subtract.outer(np.divmod(learnt, width), np.divmod(held_out, width))[
-                [0, 1], :, [0, 1]
-            ]
+        rows, columns = (
+            np.abs(np.subtract.outer(*places))
+            for places in zip(np.divmod(learnt, width), np.divmod(held_out, width), strict=True)
         )
         assert np.maximum(rows, columns).min() > 1  # no patch of one holds one of the others
 

@@ -19,7 +19,6 @@ from hytas.run.fitting import calibrating, self_training, training
 from hytas.run.fitting.self_training import (
     SelfTraining,
     choose_self_training,
-    extrapolates,
     refusal,
     round_recipe,
     with_soft_labels,
@@ -238,13 +237,6 @@ def test_what_forbids_it(scene: Scene) -> None:
     everything = replace(context.data.split, train=np.arange(scene.labels.size))
     labelled = replace(context, data=replace(context.data, split=everything))
     assert refusal(labelled) == "every pixel of the scene is a training pixel"
-
-
-@pytest.mark.parametrize(("kind", "expected"), [("random", False), ("blocks", True)])
-def test_which_splits_test_apart(kind: str, expected: bool, scene: Scene) -> None:
-    context = prepare(CONFIG, scene, CPU)
-    split = replace(context.data.split, kind=kind)
-    assert extrapolates(replace(context, data=replace(context.data, split=split))) is expected
 
 
 def test_a_training_that_diverges_is_not_used(

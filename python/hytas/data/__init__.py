@@ -29,7 +29,6 @@ from hytas.data.resample import Resampling
 from hytas.data.scene import Scene, scene_from_arrays
 from hytas.data.several import load_scenes
 from hytas.data.splits import (
-    AT_ONE_END,
     BlockSplit,
     CubePixels,
     Split,
@@ -59,7 +58,6 @@ def as_scene(data: LabelledData, purpose: str) -> Scene:
 
 
 __all__ = [
-    "AT_ONE_END",
     "FORMATS",
     "SCENES",
     "UNLABELLED_COLOUR",

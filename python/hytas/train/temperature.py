@@ -56,6 +56,11 @@ def fit_temperature(logits: ArrayLike, targets: ArrayLike) -> float:
     return float(f"{math.exp(-(low + high) / 2):.{DIGITS}g}")
 
 
+def is_chance(temperature: float) -> bool:
+    """Return whether the likelihood asked for no confidence at all: the answers are like chance."""
+    return temperature >= LIMITS[1]
+
+
 def _shares(classes: NDArray[np.int64], count: int, total: int) -> NDArray[np.float64]:
     """Return the smoothed targets (n, C)."""
     doubt = 0.5 / (count + 1)

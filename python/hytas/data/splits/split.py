@@ -54,6 +54,11 @@ class Split:
         return np.union1d(self.test, self.apart)
 
     @property
+    def extrapolates(self) -> bool:
+        """Whether the test pixels lie apart from labelled ones, beyond a guard band."""
+        return self.kind in AT_ONE_END
+
+    @property
     def learnable(self) -> Pixels:
         """Return training and validation pixels together, ascending."""
         return np.union1d(self.train, self.validation)
@@ -68,7 +73,7 @@ class Split:
         """
         pair = self.train, self.validation
         generator = np.random.default_rng([self.seed, FOLDS_STREAM])
-        return [pair, *further_folds(scene, *pair, enough, self.kind in AT_ONE_END, generator)]
+        return [pair, *further_folds(scene, *pair, enough, self.extrapolates, generator)]
 
     def folds_like_test(
         self, scene: Labelled, block: int, enough: int
@@ -86,7 +91,7 @@ class Split:
         """
         if not self.validation.size:
             return []
-        if self.kind in AT_ONE_END:
+        if self.extrapolates:
             assert isinstance(scene, Scene)  # images have no places
             guard = self.patch_size // 2
             polygons = self.kind == "polygons"

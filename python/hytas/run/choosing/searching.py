@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hytas.data import AT_ONE_END
 from hytas.errors import InputError
 from hytas.proxies import (
     Evaluator,
@@ -148,7 +147,7 @@ def race_task(context: RunContext, folder: Path | None = None) -> RaceTask:
         config.seed,
         context.device,
         folder,
-        usual_ranking(data.split.kind in AT_ONE_END),
+        usual_ranking(data.split.extrapolates),
         Recipe() if data.scene.has_map else Recipe(**PRESETS["images"]),
     )
 

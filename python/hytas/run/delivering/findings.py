@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from hytas._engine import Budget
-from hytas.data import AT_ONE_END, Split
+from hytas.data import Split
 from hytas.deploy.model import read_card
 from hytas.deploy.model_file import examine, read_model
 from hytas.errors import InputError, one_line
@@ -57,7 +57,8 @@ def run_facts(
     shape = shape or (_shape(folder.onnx) if folder.onnx.exists() and architecture else None)
     layers, unknown = _layers(architecture, shape)
     preset = str(read_json(folder.recipe).get("preset", "")) if folder.recipe.exists() else ""
-    ranking = _ranking(folder)
+    split = Split.load(folder.split) if folder.split.exists() else None
+    ranking = usual_ranking(split is not None and split.extrapolates)
     seeds = (metrics or {}).get("seeds", {}).get("of", [])[1:]
     return RunFacts(
         name=folder.path.resolve().name,
@@ -80,7 +81,7 @@ def run_facts(
         curves={seed: _curve(folder, seed) for seed in seeds[:MOST_CURVES]},
         times=_times(folder, seeds),
         model=_model(folder.onnx) if folder.onnx.exists() else None,
-        split=_split_digest(folder),
+        split="" if split is None else _split_digest(split),
         differences=[] if first is None else config.differences(first, WHERE),
         notes=[*notes, *unknown],
     )
@@ -167,11 +168,6 @@ def _finalists(
     return sorted(found, key=order)
 
 
-def _ranking(folder: RunFolder) -> str:
-    kind = Split.load(folder.split).kind if folder.split.exists() else ""
-    return usual_ranking(kind in AT_ONE_END)
-
-
 def _with_merit(result: RungResult, ranking: Ranking) -> dict[str, float]:
     merit = result.merit(ranking)
     return {**result.figures, **({"merit": merit} if np.isfinite(merit) else {})}
@@ -237,10 +233,8 @@ def _model(path: Path) -> dict[str, Any]:
     return {"name": path.name, "bytes": len(content), "sha256": digest}
 
 
-def _split_digest(folder: RunFolder) -> str:
-    if not folder.split.exists():
-        return ""
-    split, digest = Split.load(folder.split), hashlib.sha256()
+def _split_digest(split: Split) -> str:
+    digest = hashlib.sha256()
     for pixels in (split.train, split.validation, split.reported):
         digest.update(np.asarray(pixels, np.int64).tobytes() + b"/")
     return digest.hexdigest()

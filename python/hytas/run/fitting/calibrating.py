@@ -10,7 +10,6 @@ import torch
 from numpy.typing import NDArray
 from torch import nn
 
-from hytas.data import AT_ONE_END
 from hytas.errors import InputError
 from hytas.metrics import calibration
 from hytas.models.layers import probabilities
@@ -21,7 +20,6 @@ from hytas.run.fitting.answers import Answers, Fold, digest
 from hytas.run.fitting.self_training import (
     SelfTraining,
     choose_self_training,
-    extrapolates,
     refusal,
     train_further,
 )
@@ -30,7 +28,7 @@ from hytas.run.folder import RunFolder, read_json, write_json
 from hytas.run.prepared import Pixels, PreparedScene
 from hytas.run.weights import SELF_TRAINING, TrainedModel
 from hytas.train import DivergedError, Epoch, LabelledPixels, fit_temperature, logits_of, train
-from hytas.train.temperature import LIMITS
+from hytas.train.temperature import is_chance
 
 LEAST_PIXELS = 10
 """Validation pixels that a temperature needs. With few pixels, confidence stays lower."""
@@ -162,7 +160,8 @@ def _self_training(context: RunContext, folds: Sequence[Fold]) -> SelfTraining:
     before, after = (
         Judged.joined([nothing, *(one[side].judged or nothing for one in both)]) for side in (0, 1)
     )
-    return choose_self_training(context.config.smooth, extrapolates(context), before, after)
+    apart = context.data.split.extrapolates
+    return choose_self_training(context.config.smooth, apart, before, after)
 
 
 def _shipped(fold: Fold, self_trained: bool) -> Answers:
@@ -237,11 +236,12 @@ def _train_without(
 def _answers(run: Run, networks: _Networks, held_out: Pixels) -> Fold:
     """Return what networks say of the pixels of their fold, not judged yet."""
     pixels, device = _some(run.context.data.labelled(held_out)), run.context.device
-    before, after = (
-        None if one is None else Answers(logits_of(one, pixels, device), None) for one in networks
-    )
-    assert before is not None
-    return Fold(pixels.pixels, pixels.targets, before, after)
+
+    def said(network: nn.Module) -> Answers:
+        return Answers(logits_of(network, pixels, device), None)
+
+    after = None if networks.after is None else said(networks.after)
+    return Fold(pixels.pixels, pixels.targets, said(networks.before), after)
 
 
 def _judged(
@@ -310,7 +310,7 @@ def held_out_answers(
 def calibrates_own(context: RunContext) -> bool:
     """Return whether the final training leaves out validation pixels that lie like test pixels."""
     _, watching = context.final_pixels
-    return len(watching) > 0 and context.data.split.kind not in AT_ONE_END
+    return len(watching) > 0 and not context.data.split.extrapolates
 
 
 def forget_calibration(folder: RunFolder) -> None:
@@ -337,7 +337,7 @@ def _calibration(
     if len(targets) < LEAST_PIXELS:
         return _too_few(len(targets))
     temperature = fit_temperature(logits, targets)
-    if temperature >= LIMITS[1]:
+    if is_chance(temperature):
         why = "after this short training, accuracy on held-out pixels is not above chance"
         return Calibration(pixels=len(targets), folds=trained, reason=why)
     before, after = (_error(logits, targets, number) for number in (1.0, temperature))

@@ -8,7 +8,6 @@ Sources: Lee, Pseudo-Label, ICML 2013 workshop; Xie et al., Noisy Student, CVPR 
 and noise while the student learns); Kang et al., IEEE TGRS 52, 2014 (the filter).
 """
 
-import math
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
 from typing import Any
@@ -18,8 +17,8 @@ import torch
 from numpy.typing import NDArray
 from torch import nn
 
-from hytas.data import AT_ONE_END
 from hytas.deploy.smoothing import smooth_pixels
+from hytas.metrics import compare_answers
 from hytas.models.layers import probabilities
 from hytas.run.context import Run, RunContext
 from hytas.run.damage import forget_damaged
@@ -92,18 +91,12 @@ def refusal(context: RunContext) -> str:
     return ""
 
 
-def extrapolates(context: RunContext) -> bool:
-    """Return whether the test pixels of a run lie apart from its labelled pixels."""
-    return context.data.split.kind in AT_ONE_END
-
-
 def choose_self_training(asked: str, apart: bool, before: Judged, after: Judged) -> SelfTraining:
     """Choose by what networks say of held-out pixels, without and with self-training.
 
     Where test pixels lie apart from labelled ones, it is used unless it loses a pixel. Where they
     lie among labelled ones, as in a random split, little is left to learn from neighbours. There it
-    must gain more pixels than chance would: of pixels that one alone has right, as many as their
-    standard deviation (McNemar, Psychometrika 12, 1947).
+    must gain more pixels than chance would (`hytas.metrics.compare_answers`).
 
     Args:
         asked: how maps are smoothed, "auto", "guided" or "none"; such maps are compared.
@@ -115,8 +108,8 @@ def choose_self_training(asked: str, apart: bool, before: Judged, after: Judged)
         few = f"{pixels or 'no'} validation pixels"
         return SelfTraining(False, reason=f"{few} to judge by; at least {LEAST_JUDGED} are needed")
     old, new = _right(asked, before), _right(asked, after)
-    gained, lost = int(np.sum(new & ~old)), int(np.sum(old & ~new))
-    used = gained >= lost if apart else gained - lost > math.sqrt(gained + lost)
+    gained, lost, beyond_chance = compare_answers(old, new)
+    used = gained >= lost if apart else beyond_chance
     reason = ""
     if gained >= lost and not used:
         reason = "no more than chance would give, and test pixels lie among labelled ones"

@@ -1,6 +1,5 @@
 """Whether a model's maps are smoothed: what validation pixels say, and what it does to the test."""
 
-import math
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from typing import Any, Self
@@ -10,11 +9,11 @@ import torch
 from numpy.typing import NDArray
 
 from hytas.deploy.smoothing import around, as_probabilities, smooth_pixels
-from hytas.metrics import calibration
+from hytas.metrics import calibration, compare_answers
 from hytas.models.layers import probabilities
 from hytas.run.prepared import Pixels, PreparedScene
 from hytas.train import LabelledPixels, fit_temperature
-from hytas.train.temperature import LIMITS
+from hytas.train.temperature import is_chance
 
 LEAST_JUDGED = 10
 """Validation pixels that a choice needs."""
@@ -79,7 +78,7 @@ class Judged:
         """
         values = np.log(np.maximum(self.smoothed.astype(np.float64), LEAST_PROBABILITY))
         temperature = fit_temperature(values, self.targets)
-        if temperature >= LIMITS[1]:
+        if is_chance(temperature):
             temperature = 1.0
         predicted = self.smoothed.argmax(axis=1)
         before, after = (
@@ -157,14 +156,13 @@ def choose_smoothing(asked: str, judged: Judged, kept: str | None = None) -> Smo
 def _better(judged: Judged) -> tuple[str, str]:
     """Return the method that pixels speak for, and a reason where it is not their number alone.
 
-    Smoothing must not have fewer pixels right. A lead counts by itself if it is larger than its
-    standard deviation: the square root of the number of pixels that one alone has right (McNemar,
-    Psychometrika 12, 1947). Few pixels often tell no more than chance. Then their likelihood, which
-    all of them have a part in, must speak for smoothing as well.
+    Smoothing must not have fewer pixels right. A lead beyond chance counts by itself
+    (`hytas.metrics.compare_answers`). Few pixels often tell no more than chance. Then their
+    likelihood, which all of them have a part in, must speak for smoothing as well.
     """
     raw, smoothed = (one.argmax(axis=1) == judged.targets for one in (judged.raw, judged.smoothed))
-    gained, lost = int(np.sum(smoothed & ~raw)), int(np.sum(raw & ~smoothed))
-    if gained < lost or gained - lost > math.sqrt(gained + lost):
+    gained, lost, beyond_chance = compare_answers(raw, smoothed)
+    if gained < lost or beyond_chance:
         return ("guided" if gained > lost else "none"), ""
     before, after = judged.losses()
     equal = "as many are right either way" if gained == lost else "the lead is within chance"

@@ -27,7 +27,6 @@ from hytas.run.fitting.calibrating import (
 from hytas.run.fitting.self_training import (
     SelfTraining,
     choose_self_training,
-    extrapolates,
     refusal,
     train_further,
 )
@@ -122,7 +121,8 @@ def _train_further(
         kept = deepcopy(network.state_dict())
         rounds = further()
         calibrated_after, after = look()
-        choice = choose_self_training(context.config.smooth, extrapolates(context), judged, after)
+        apart = data.split.extrapolates
+        choice = choose_self_training(context.config.smooth, apart, judged, after)
         if choice.used:
             calibration, judged = calibrated_after, after
         else:

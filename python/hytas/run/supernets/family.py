@@ -152,7 +152,7 @@ def export_family(
         OSError: `out` cannot be written.
     """
     if config.proxy != "inherited" and not RunFolder(Path(out)).supernet.exists():
-        raise InputError(f"{out}: is no folder of hytas supernet train, which makes supernets")
+        raise InputError(f"folder {out}: holds no supernet; hytas supernet train makes one")
     searching = replace(
         config,
         population=population or config.population,

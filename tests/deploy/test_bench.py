@@ -5,6 +5,7 @@ import json
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +26,7 @@ from hytas.export.latency_parts import Bench, WholeLayer, layer_parts, trace_par
 from hytas.export.latency_rows import Rows, anchors, between_widths, row
 from hytas.export.onnx_file import set_card
 from hytas.model_card import ModelCard
-from hytas.models.blocks import Layers, layer_of
+from hytas.models.blocks import KERNELS, MIXERS, Layers, layer_of
 from hytas.models.network import as_network
 from hytas.spaces import open_space
 
@@ -255,18 +256,22 @@ def test_parts_are_those_of_the_network(exported: Exported) -> None:
 
 
 def test_a_whole_layer_is_that_of_the_network(exported: Exported) -> None:
+    """Of every kind that a table measures, as it asks for it: with a grid for convolutions only."""
     here = Bench(exported.card, threads=1, batch=3, seconds=0.01)
-    keys = [WholeLayer("conv3", True, 2, 2, (3, 3), last) for last in (False, True)]
+    keys = [
+        WholeLayer(mixer, gate, 2, 2, (3, 3) if mixer in KERNELS else (), last)
+        for mixer, gate, last in product(MIXERS, (False, True), (False, True))
+    ]
     torch.manual_seed(0)
     graphs = here.whole_layers(16, keys)
     torch.manual_seed(0)
     tokens = torch.randn(3, 9, 16, generator=torch.Generator().manual_seed(1))
     for key in keys:
-        layer = layer_of(Layers([2], [2], "conv3", True), 0, 16, (3, 3)).eval()
+        layer = layer_of(Layers([2], [2], key.mixer, key.gate), 0, 16, key.grid).eval()
         with torch.no_grad():
             expected = layer(tokens, slice(0, 1) if key.last else None).numpy()
-        assert np.allclose(answer_of(graphs[key], tokens.numpy()), expected, atol=1e-5)
-    assert here.chained(graphs[keys[0]]) > 0
+        assert np.allclose(answer_of(graphs[key], tokens.numpy()), expected, atol=1e-5), key
+    assert here.chained(graphs[keys[0]], T=9) > 0
 
 
 def test_costs_between_measured_widths() -> None:

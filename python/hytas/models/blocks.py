@@ -221,13 +221,14 @@ def layer_of(
         layers: of the stream.
         index: of the layer, from 0.
         embed_dim: width E of a token.
-        grid: sizes of the grid that the tokens lie on.
+        grid: sizes of the grid that the tokens lie on; () where neither a convolution nor a
+            relative position reads it.
         drop: what training drops in the last layer.
     """
     drop = of_layer(drop, index, len(layers.heads))
     heads, ratio = layers.heads[index], layers.mlp[index]
     if layers.attends and not layers.gate:
-        side, dim = grid[0], layers.head_dim or embed_dim // heads
-        places = RelativePositions(side, layers.reach, dim) if layers.reach else None
+        dim = layers.head_dim or embed_dim // heads
+        places = RelativePositions(grid[0], layers.reach, dim) if layers.reach else None
         return Block(embed_dim, Attention(embed_dim, heads, layers.head_dim, places), ratio, drop)
     return MixerBlock(embed_dim, layers.mixer, layers.gate, heads, ratio, grid, drop)

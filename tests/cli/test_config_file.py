@@ -1,6 +1,7 @@
 """--config and --write-config of `hytas search`."""
 
 import json
+import re
 import tomllib
 from pathlib import Path
 from typing import Any
@@ -132,10 +133,10 @@ def test_what_is_wrong_is_named(tmp_path: Path, configured: Any, text: str, word
 
 def test_values_are_checked_as_options_are(tmp_path: Path, configured: Any) -> None:
     path = tmp_path / "run.toml"
-    path.write_text('budget = "1M-params"\nseed = "many"\n')
+    path.write_text('budget = "1M-params"\nsmooth = "much"\n')
     result = configured("--config", path)
     assert result.exit_code == 2
-    assert "Invalid value for '--seed'" in result.output
+    assert "Invalid value for '--smooth'" in result.output
     path.write_text("seed = 1\n")
     assert "Missing option '--budget'" in configured("--config", path).output
     with pytest.raises(InputError, match="no such file"):
@@ -147,6 +148,28 @@ def test_values_are_checked_as_options_are(tmp_path: Path, configured: Any) -> N
     with pytest.raises(InputError, match=r"--write-config .*scene\.mat: must end in \.toml"):
         configured("--budget", "1M-params", "--write-config", scene)
     assert scene.read_bytes() == b"a cube"
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("budget = 5", "budget 5: must be text"),
+        ('budget = ["5K-params", 4]', "budget 4: must be text"),
+        ("resample = 1", "resample 1: must be true or false"),
+        ("seed = 1.5", "seed 1.5: must be a whole number"),
+        ("finalists = true", "finalists True: must be a whole number"),
+        ("nodata = true", "nodata True: must be a whole number or a number"),
+        ("data = 5", "data 5: must be text"),
+        ("labels = [5]", "labels 5: must be text"),
+    ],
+)
+def test_a_value_of_another_type_is_not_turned_into_one(
+    tmp_path: Path, configured: Any, line: str, message: str
+) -> None:
+    path = tmp_path / "run.toml"
+    path.write_text(f"{line}\n")
+    with pytest.raises(InputError, match=re.escape(f"config: {path}: {message}")):
+        configured("--config", path)
 
 
 def test_completion_is_offered() -> None:

@@ -29,6 +29,7 @@ def refused(command: Any, *arguments: object) -> str:
             ["--from", "RUN", "--data", "d", "--out", "x", "--patch-size", "5", "--bands", "1-9"],
             "--patch-size, --bands: cannot be given with --from, whose model decides it",
         ),
+        (["RUN", "--from", "RUN"], "--from: cannot be given with RUN, which has its own settings"),
         (["--from", "RUN", "--data", "d", "--out", "x"], "from: RUN is not a run, or a model"),
         (["--arch", "a.json", "--out", "x", "--tune", "small"], "tune small: is for --from"),
     ],

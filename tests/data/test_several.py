@@ -1,5 +1,6 @@
 """Several scenes read as one: parts, classes, bands, scaling, and nothing that leaks."""
 
+import shutil
 from dataclasses import replace
 from pathlib import Path
 
@@ -227,6 +228,10 @@ def test_scenes_of_files_are_read_as_one(tmp_path: Path) -> None:
         np.testing.assert_allclose(values.std(axis=(0, 1)), 1, atol=1e-5)
     with pytest.raises(InputError, match="test data: a is also among the scenes to learn from"):
         load_scenes([(files[0], None)], [(files[0], None)])
+    copied = shutil.copy(files[0], tmp_path / "copy.npz")
+    for again in (files[0], str(copied)):
+        with pytest.raises(InputError, match=r"data: \w+ is given twice"):
+            load_scenes([(files[0], None), (files[1], None), (again, None)])
 
 
 def test_scenes_of_other_bands_are_resampled_on_request(tmp_path: Path) -> None:

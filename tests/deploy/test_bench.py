@@ -18,6 +18,7 @@ from click.testing import CliRunner, Result
 from small_model import Exported, wide_architecture
 
 from hytas._engine import Feasible, SearchSpace
+from hytas.cli.bench import _text
 from hytas.cli.bench import bench as command
 from hytas.deploy.bench import ROUNDS, Setting, _reason, bench, repeat, settings_of
 from hytas.errors import InputError
@@ -338,6 +339,16 @@ def test_the_table_of_figures_is_readable(
     settings = [line.split()[2:4] for line in lines[2:]]
     assert settings == [["1", "1"], ["1", "8"], ["2", "1"], ["2", "8"]]
     assert lines[2].split()[4:] == ["0.112", "0.090..12.3", "0.100", "8901", "68"]
+
+
+@pytest.mark.parametrize("graph", ["scene", "smooth-scene"])
+def test_scene_graphs_are_measured_in_rows(graph: str) -> None:
+    runs = [made_up_run(Setting("m.onnx", "hytas.deploy.bench", "cpu", 1, 4, 0.1))]
+    runs[0]["provider"] = "cpu"
+    text = _text({"model": "m.onnx", "graph": graph, "precision": "float32", "runs": runs})
+    first, head = text.splitlines()[:2]
+    assert first == f"m.onnx: {graph} graph, float32, in tiles 64 pixels wide"
+    assert "rows" in head.split()
 
 
 def test_a_table_written_before_is_set_beside_the_model(

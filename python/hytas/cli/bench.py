@@ -204,7 +204,7 @@ def _compare(model: "DeployedModel", table: dict[str, Any], path: Path) -> dict[
 
 
 def _text(found: dict[str, Any]) -> str:
-    scene = found["graph"] == "scene"
+    scene = found["graph"] in ("scene", "smooth-scene")
     head = ["runtime", "device", "threads", "rows" if scene else "batch"]
     head += ["ms", "p10..p90", "CPU ms", "pixels/s", "MB"]
     rows = [head]

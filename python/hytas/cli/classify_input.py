@@ -102,4 +102,4 @@ def read_truth(
     if len(maps) == 2:
         both = np.where(maps[1] > 0, maps[1], maps[0])
         return Truth(both, maps[1], "pixels of the test map", files)
-    return Truth(maps[0], maps[0], "labelled pixels, training pixels included", files)
+    return Truth(maps[0], maps[0], "labelled pixels, with any that the model learnt from", files)

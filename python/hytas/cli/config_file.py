@@ -4,7 +4,7 @@ import difflib
 import json
 import math
 import tomllib
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -103,6 +103,7 @@ def _read(ctx: click.Context, param: click.Parameter, path: Path | None) -> None
             raise InputError(f"config: {path}: {key} must be one value, not {value!r}")
         else:
             defaults[name] = value
+    _check_types(ctx.command.params, defaults, path)
     if "budget" in defaults:
         budget = defaults.pop("budget")
         defaults["budgets"] = budget if isinstance(budget, list) else [budget]
@@ -110,6 +111,29 @@ def _read(ctx: click.Context, param: click.Parameter, path: Path | None) -> None
         defaults.pop("race_steps", None)
     ctx.default_map = {**(ctx.default_map or {}), **defaults}
     ctx.meta[_META] = meta
+
+
+_TYPES: dict[type[click.ParamType[Any]], tuple[type, ...]] = {
+    click.types.BoolParamType: (bool,),
+    click.types.IntParamType: (int,),
+    click.types.FloatParamType: (int, float),
+}
+"""Type of an option -> types of its value in a file. Other options take text."""
+
+
+def _check_types(options: Iterable[click.Parameter], values: Mapping[str, Any], path: Path) -> None:
+    """Refuse values that click would turn into others, such as the seed 1.5 into 1."""
+    for option in options:
+        found = next((t for kind, t in _TYPES.items() if isinstance(option.type, kind)), (str,))
+        name = "budget" if option.name == "budgets" else option.name
+        given = values.get(str(name), [])
+        for value in given if isinstance(given, list) else [given]:
+            if not isinstance(value, found) or (isinstance(value, bool) and bool not in found):
+                kinds = " or ".join(_WORDS[kind] for kind in found)
+                raise InputError(f"config: {path}: {name} {value!r}: must be {kinds}")
+
+
+_WORDS = {bool: "true or false", int: "a whole number", float: "a number", str: "text"}
 
 
 def _values(path: Path) -> dict[str, Any]:

@@ -80,7 +80,8 @@ def _refuse_with_run(ctx: click.Context, arch: str | None) -> None:
         and parameter not in ("run", "epochs", "recipe", "device", "as_json")
     ]
     if given:
-        names = ", ".join(f"--{name.replace('_', '-')}" for name in given)
+        options = {parameter.name: parameter.opts[0] for parameter in ctx.command.params}
+        names = ", ".join(options[name] for name in given)
         raise InputError(
             f"{names}: cannot be given with RUN, which has its own settings; leave out one"
         )

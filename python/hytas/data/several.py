@@ -3,6 +3,7 @@
 import hashlib
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import combinations, product
 from typing import Any
 
 import numpy as np
@@ -54,15 +55,24 @@ def load_scenes(
 
 
 def _refuse_leak(learnt: Sequence[Scene], tested: Sequence[Scene]) -> None:
-    """Refuse a scene that is to be learnt from and to be tested on."""
-    for scene in tested:
-        for other in learnt:
-            same = scene.fingerprint == other.fingerprint
-            if same or scene.sources[:1] == other.sources[:1] != ():
-                raise InputError(
-                    f"test data: {scene.name} is also among the scenes to learn from; a split, or "
-                    "a training and a test map, keeps pixels of one scene apart"
-                )
+    """Refuse a scene that is given twice: its pixels would be learnt from and tested on."""
+    for scene, other in combinations(learnt, 2):
+        if _is_same(scene, other):
+            raise InputError(
+                f"data: {scene.name} is given twice, so pixels of it would be learnt from and "
+                "tested on; give it once"
+            )
+    for scene, other in product(tested, learnt):
+        if _is_same(scene, other):
+            raise InputError(
+                f"test data: {scene.name} is also among the scenes to learn from; a split, or "
+                "a training and a test map, keeps pixels of one scene apart"
+            )
+
+
+def _is_same(scene: Scene, other: Scene) -> bool:
+    same_file = scene.sources[:1] == other.sources[:1] != ()
+    return same_file or scene.fingerprint == other.fingerprint
 
 
 def scaled_by_itself(scene: Scene) -> Scene:

@@ -37,8 +37,8 @@ training_options = together(
         "epochs",
         cls=Renamed,
         type=int,
-        help="Epochs of the final training; 0 stops after the search.  [default: 1500 steps, "
-        "and at most 200 epochs]",
+        help="Epochs of the final training; for a search, 0 stops before it.  [default: "
+        "1500 steps, and at most 200 epochs]",
     ),
     click.option(
         "--final-training-on",

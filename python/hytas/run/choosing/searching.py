@@ -89,7 +89,11 @@ def search_with(run: Run, inherited: Callable[[Mapping[str, Any]], float] | None
     if result.exhausted:
         report.line(f"every architecture that fits was scored: {result.evaluated}")
     if result.failed:
-        report.line(f"{result.failed} of {result.evaluated} architectures got no score")
+        reasons = (why for item in store.evaluations() for why in item.reasons.values())
+        report.line(
+            f"{result.failed} of {result.evaluated} architectures got no score; the first reason: "
+            f"{next(reasons, 'not known')}"
+        )
     if config.minimised:
         front, picture = run.folder.front, run.folder.front_picture
         write_front(front, picture, result.front, config.minimised)

@@ -11,6 +11,7 @@ import pytest
 import torch
 
 from hytas._engine import SearchSpace, builtin_space_text
+from hytas.cli.score import _inherited
 from hytas.data import Scene, scene_from_arrays
 from hytas.errors import InputError
 from hytas.run import (
@@ -24,6 +25,7 @@ from hytas.run import (
     train_supernet,
 )
 from hytas.run.folder import read_json
+from hytas.run.prepared import prepare_scene
 from hytas.run.supernets.subnet_ranks import RIVALS
 from hytas.run.weights import load_weights
 from hytas.search import EvaluationStore
@@ -137,6 +139,12 @@ def test_the_same_export_again_does_nothing_twice(
     assert read_json(again.folder / "alone" / "architecture.json") == again.architecture
     assert replace(again, alone=None) == family[0]
     assert {path: path.stat().st_mtime_ns for path in before} == before
+    # The files of the family keep the subnet that was not asked for again.
+    table = (trained / "family.csv").read_text().splitlines()
+    assert [line.split(",")[0] for line in table[1:]] == ["20K-params", "60K-params"]
+    slices = json.loads((trained / "slices.json").read_text())
+    assert list(slices["subnets"]) == ["20K-params", "60K-params"]
+    assert slices["subnets"]["60K-params"]["architecture"] == family[1].architecture
 
 
 def test_a_search_scores_by_inherited_weights(
@@ -167,6 +175,18 @@ def test_a_search_scores_by_inherited_weights(
     with pytest.raises(InputError, match=r"supernet\.safetensors: damaged or changed: its check"):
         run_pipeline(replace(searching, supernet=str(copied)), scene, tmp_path / "b", device="cpu")
     assert not (tmp_path / "b").exists()
+
+
+def test_architectures_of_a_space_file_are_scored_by_its_supernet(
+    config: RunConfig, scene: Scene, trained: Path, family: list[Member]
+) -> None:
+    """As `hytas score --space FILE --supernet` does."""
+    scoring = replace(config, supernet=str(trained / "supernet.safetensors"))
+    data, device = prepare_scene(config, scene), torch.device("cpu")
+    found = _inherited(scoring, data, device, config.space)
+    assert found.figures(family[0].architecture)["probability"] == family[0].probability
+    with pytest.raises(InputError, match="was trained in another space"):
+        _inherited(scoring, data, device, family[0].architecture["space"])
 
 
 @pytest.mark.parametrize(

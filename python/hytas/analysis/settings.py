@@ -35,4 +35,7 @@ class AnalysisSettings:
             if getattr(self, name) < 1:
                 raise InputError(f"{name} {getattr(self, name)}: must be 1 or more")
         if any(size < 2 for size in self.sizes):
-            raise InputError(f"sizes {self.sizes}: each must be 2 or more")
+            sizes = ", ".join(map(str, self.sizes))
+            raise InputError(f"sizes {sizes}: each must be 2 or more")
+        if self.seed < 0:
+            raise InputError(f"seed {self.seed}: must be 0 or more")

@@ -206,7 +206,8 @@ def _compare(model: "DeployedModel", table: dict[str, Any], path: Path) -> dict[
 def _text(found: dict[str, Any]) -> str:
     scene = found["graph"] in ("scene", "smooth-scene")
     head = ["runtime", "device", "threads", "rows" if scene else "batch"]
-    head += ["ms", "p10..p90", "CPU ms", "pixels/s", "MB"]
+    counted = "images/s" if found["graph"] == "image" else "pixels/s"
+    head += ["ms", "p10..p90", "CPU ms", counted, "MB"]
     rows = [head]
     for run in found["runs"]:
         rows.append(

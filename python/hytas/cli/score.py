@@ -69,6 +69,7 @@ def score(
     from hytas.run.choosing.searching import patches_for_proxies
     from hytas.run.context import choose_device
     from hytas.run.prepared import prepare_scene
+    from hytas.spaces import space_of
     from hytas.spaces.architectures import read_architectures
 
     specs = parse_proxies(proxy)
@@ -79,7 +80,7 @@ def score(
     chosen, data = choose_device(device), prepare_scene(config, scene)
     _check_genes(archs, architectures, data.shape, space)
     batch = patches_for_proxies(data, specs, config.seed)
-    inherited = _inherited(config, data, chosen, architectures)
+    inherited = _inherited(config, data, chosen, space or space_of(architectures[0]))
     evaluator = Evaluator(
         proxy,
         data.shape,
@@ -108,18 +109,16 @@ def score(
     click.echo(f"{len(architectures)} architectures scored, {failed} with a failed score: {out}")
 
 
-def _inherited(
-    config: Any, data: Any, device: Any, architectures: list[dict[str, Any]]
-) -> Any | None:
+def _inherited(config: Any, data: Any, device: Any, space: str) -> Any | None:
     """The score of --supernet, which must have been trained for the same scene and split."""
     if config.supernet is None:
         return None
     from hytas.run.context import RunContext
     from hytas.run.supernets.sharing import inherited_score
-    from hytas.spaces import open_space, space_of
+    from hytas.spaces import open_space
 
-    space, _ = open_space(space_of(architectures[0]), offered=data.shape.variables())
-    context = RunContext(config, data, space, None, device)
+    opened, _ = open_space(space, offered=data.shape.variables())
+    context = RunContext(config, data, opened, None, device)
     return inherited_score(context, config.supernet)
 
 

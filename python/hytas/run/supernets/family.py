@@ -133,7 +133,8 @@ def export_family(
     """Write the best subnet of each budget as an ordinary model in a folder of its own.
 
     Each is the best of `config.generations` of evolution by its inherited weights on validation
-    pixels. Table, chart, one file of weights for all and its slices lie in `out`.
+    pixels. Table, chart, one file of weights for all and its slices lie in `out`; they have the
+    subnets of earlier calls, too.
 
     Args:
         config: of the folder's run.
@@ -155,8 +156,8 @@ def export_family(
         raise InputError(f"folder {out}: holds no supernet; hytas supernet train makes one")
     searching = replace(
         config,
-        population=population or config.population,
-        generations=generations or config.generations,
+        population=config.population if population is None else population,
+        generations=config.generations if generations is None else generations,
     )
     configs = [_member_config(searching, budget) for budget in budgets]
     with open_run(out, config, scene, device, report) as run:
@@ -164,7 +165,7 @@ def export_family(
         score = score_with(run.context, supernet)
         inner = [run.inside(name, of) for of, name in zip(configs, _names(budgets), strict=True)]
         members = [_member(each, supernet, score, alone) for each in inner]
-        _write_family(run, supernet, members)
+        _write_family(run, supernet, [*_earlier(run, members), *members])
         return members
 
 
@@ -260,6 +261,39 @@ def _train_alone(run: Run) -> None:
     checkpoint.unlink(missing_ok=True)
 
 
+def _earlier(run: Run, members: Sequence[Member]) -> list[Member]:
+    """Return the members of earlier calls, without those that are members anew.
+
+    Raises:
+        InputError: the table in the folder is not one of a family.
+    """
+    path = run.folder.family
+    if not path.exists() or run.folder.manifest.fault(path):
+        return []
+    names = {each.name for each in members}
+    try:
+        with path.open(newline="", encoding="utf-8") as file:
+            rows = [row for row in csv.DictReader(file) if row["budget"] not in names]
+        return [_member_of(run, row) for row in rows]
+    except (KeyError, TypeError, ValueError) as error:
+        raise InputError(f"{path}: not the table of a family ({error}); delete it") from None
+
+
+def _member_of(run: Run, row: dict[str, str]) -> Member:
+    """Return a member from its row of the table."""
+    architecture = json.loads(row["architecture"])
+    return Member(
+        row["budget"],
+        architecture,
+        run.context.space.cost(architecture),
+        float(row["probability"]),
+        float(row["validation_OA"]),
+        float(row["test_OA"]),
+        float(row["alone_test_OA"]) if row["alone_test_OA"] else None,
+        run.folder.path / row["budget"],
+    )
+
+
 def _write_family(run: Run, supernet: Supernet, members: Sequence[Member]) -> None:
     """Write the table, the chart, the weights and the slices of a family."""
     folder = run.folder
@@ -271,6 +305,7 @@ def _write_family(run: Run, supernet: Supernet, members: Sequence[Member]) -> No
     ]
     folder.manifest.forget(files)
     cost = run.context.space.cost_names[0]
+    members = sorted(members, key=lambda each: each.costs[cost])
     rows = [
         [
             each.name,

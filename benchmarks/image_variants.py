@@ -81,6 +81,8 @@ def main(table: Path | None, out: Path | None, space_file: Path | None) -> None:
     if space_file is not None:
         write_space(space_file)
     if table is None or out is None:
+        if space_file is None:
+            raise click.UsageError("give --table and --out, or --space-file")
         return
     card = json.loads((table / "benchmark.json").read_text())
     benchmark = Benchmark.load(str(table))

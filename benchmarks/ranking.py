@@ -37,7 +37,10 @@ def races(folder: RunFolder) -> dict[Key, list[RungResult]]:
     """The first two rungs of each finalist that ran in the second one."""
     with EvaluationStore(folder.evaluations, read_only=True) as store:
         results = rung_results(store.trainings())
-    first, second = sorted({result.steps for result in results})[:2]
+    rungs = sorted({result.steps for result in results})
+    if len(rungs) < 2:
+        raise click.UsageError(f"{folder.path}: its race has {len(rungs)} rungs; 2 are needed")
+    first, second = rungs[:2]
     found = {r.key: [r] for r in results if r.steps == first and not r.reason}
     for result in results:
         if result.steps == second and not result.reason and result.key in found:

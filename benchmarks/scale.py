@@ -291,4 +291,6 @@ PARTS: dict[str, Callable[[], None]] = {
 
 if __name__ == "__main__":
     for name in sys.argv[1:] or PARTS:
+        if name not in PARTS:
+            sys.exit(f"{name}: must be one of {', '.join(PARTS)}")
         PARTS[name]()

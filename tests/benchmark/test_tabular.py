@@ -10,6 +10,7 @@ from small_benchmark import make
 
 import hytas
 from hytas.analysis.favourites import expected_best
+from hytas.analysis.simulation import Simulation
 from hytas.benchmark import PUBLISHED
 from hytas.errors import InputError
 
@@ -49,8 +50,13 @@ def test_wrong_questions_are_refused(made: hytas.Benchmark) -> None:
         hytas.Benchmark.load("nowhere")
     with pytest.raises(InputError, match="strategy 'best': must be one of"):
         made.simulate("best", 2, seeds=1)
-    with pytest.raises(InputError, match="budget 0"):
-        made.simulate("random", 0, seeds=1)
+    for budget in (0, 2.5):
+        with pytest.raises(InputError, match=f"budget {budget}: must be a whole number"):
+            made.simulate("random", budget, seeds=1)
+    with pytest.raises(InputError, match="architecture 'abc': must be genes, or a number"):
+        made.query("abc")
+    with pytest.raises(InputError, match="evaluations 0: must be 1 or more"):
+        made.simulate("random", 2, seeds=1).at(0)
 
 
 def test_the_nearest_network_of_one_in_the_table_is_itself(made: hytas.Benchmark) -> None:
@@ -80,6 +86,12 @@ def test_random_search_finds_the_best_of_so_many(indian: hytas.Benchmark) -> Non
 
 def test_a_search_of_all_networks_finds_the_best(indian: hytas.Benchmark) -> None:
     assert indian.simulate("random", 10**6, seeds=2).regret[:, -1].tolist() == [0, 0]
+
+
+def test_no_regret_is_below_zero() -> None:
+    found = Simulation(np.array([[0.5], [0.9]]), best=0.9)
+    error = np.std([0.4, 0.0], ddof=1) / 2**0.5
+    assert found.at(1) == pytest.approx((0.2, 0.0, 0.2 + 1.96 * error))
 
 
 def test_evolution_beats_chance(indian: hytas.Benchmark) -> None:

@@ -58,6 +58,7 @@ def test_scenes_that_do_not_fit_write_nothing(
         (["--data", "few.npz", "--resample"], "few has no wavelengths, which --resample needs"),
         (["--data", "few.npz", "--labels", "a.npz"], "labels: 1 given for 2 scenes"),
         (["--data", "gone.npz"], "gone.npz"),
+        (["--resample"], "resample: takes other scenes to the bands of the first, and only a.npz"),
     ):
         assert words in refused(search, *search_for, *further)
     assert not Path("run").exists()

@@ -236,6 +236,10 @@ def test_arguments_out_of_rule(tmp_path):
             r"not hold ksc: looked for KSC\.mat and KSC_gt\.mat",
         ),
         (lambda: load_scene("x.mat", data_dir=tmp_path), "only for the scenes indian_pines"),
+        (
+            lambda: load_scene("synthetic", data_dir=tmp_path),
+            "data dir: .* given, but the scene 'synthetic' has its own",
+        ),
         (lambda: load_scene("synthetic", "gt.mat"), "the scene 'synthetic' has its own"),
     ):
         with pytest.raises(InputError, match=message):

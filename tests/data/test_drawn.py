@@ -296,6 +296,18 @@ def test_systems_that_do_not_fit(tmp_path: Path, mat, cube) -> None:
         load_scene(header, path)
 
 
+def test_a_system_that_the_user_names(tmp_path: Path) -> None:
+    header = scene(tmp_path)
+    path = geojson(tmp_path / "f.geojson", FIELDS)  # in EPSG:32632, as the scene
+    own = load_scene(header, path, class_field="crop", labels_crs="EPSG:32632")
+    assert not any("--labels-crs" in note for note in own.notes)
+    wrong = geojson(tmp_path / "g.geojson", FIELDS, 4326)
+    told = load_scene(header, wrong, class_field="crop", labels_crs="EPSG:32632")
+    np.testing.assert_array_equal(told.labels, fields_map())
+    said = "g.geojson: read as EPSG:32632, as --labels-crs says; the file is in EPSG:4326"
+    assert said in told.notes
+
+
 def test_an_unknown_system(tmp_path: Path) -> None:
     pytest.importorskip("rasterio", reason="needs rasterio")
     header = scene(tmp_path)

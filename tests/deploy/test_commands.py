@@ -184,6 +184,35 @@ def test_doctor_always_answers(hytas: Run) -> None:
     assert hytas("doctor").returncode == 0
 
 
+def test_doctor_asks_for_one_runtime_of_two(monkeypatch: pytest.MonkeyPatch) -> None:
+    from click.testing import CliRunner
+
+    from hytas.cli import doctor
+
+    here = {"onnxruntime-gpu": None}
+    monkeypatch.setattr(doctor, "_version", lambda name: here.get(name, "1.0"))
+    absent = next(
+        line for line in CliRunner().invoke(doctor.doctor).stdout.splitlines() if "absent" in line
+    )
+    assert absent.split() == ["absent", "none"]
+
+
+def test_doctor_tells_of_workers_that_do_not_work(monkeypatch: pytest.MonkeyPatch) -> None:
+    from click.testing import CliRunner
+
+    from hytas import workers
+    from hytas.cli import doctor
+
+    found = {"local": "works, 2 cores", "ray": "pip install 'hytas[ray]'", "slurm": "no sbatch"}
+    installed = {"local": "2 cores", "ray": "pip install 'hytas[ray]'", "slurm": "installed"}
+    monkeypatch.setattr(workers, "probe_engines", lambda: found)
+    monkeypatch.setattr(workers, "available_engines", lambda: installed)
+    told = CliRunner().invoke(doctor.doctor, ["--probe-workers"]).stdout
+    assert "problem      workers slurm do not work" in told
+    assert "workers ray do not" not in told
+    assert "all is well" not in told
+
+
 def test_doctor_tells_of_two_runtimes(monkeypatch: pytest.MonkeyPatch) -> None:
     from click.testing import CliRunner
 

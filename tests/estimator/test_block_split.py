@@ -74,7 +74,9 @@ def test_messages_name_arguments_of_the_estimator() -> None:
         small().fit(cube, labels)
 
 
-@pytest.mark.parametrize("wrong", [{"folds": 1}, {"block": 0}, {"patch_size": 2.5}, {"seed": -1}])
+@pytest.mark.parametrize(
+    "wrong", [{"folds": 1}, {"block": 0}, {"patch_size": 2.5}, {"patch_size": 4}, {"seed": -1}]
+)
 def test_numbers_out_of_range_are_refused(wrong: dict[str, float]) -> None:
     with pytest.raises(InputError, match=next(iter(wrong))):
         hytas.BlockSplit(**wrong)

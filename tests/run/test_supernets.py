@@ -26,6 +26,7 @@ from hytas.run import (
 )
 from hytas.run.folder import read_json
 from hytas.run.prepared import prepare_scene
+from hytas.run.supernets.family import folder_names
 from hytas.run.supernets.subnet_ranks import RIVALS
 from hytas.run.weights import load_weights
 from hytas.search import EvaluationStore
@@ -225,6 +226,15 @@ def test_a_supernet_of_another_scene_is_refused(
     searching = replace(config, supernet=file, supernet_settings=None)
     with pytest.raises(InputError, match="was trained with another scene"):
         run_pipeline(searching, other, tmp_path / "run", device="cpu")
+
+
+def test_folders_of_subnets_name_latency_tables_without_their_place() -> None:
+    assert folder_names(["3ms-latency@/tmp/a/t.json", "50K-params,2M-macs"]) == [
+        "3ms-latency@t.json",
+        "50K-params-2M-macs",
+    ]
+    same = folder_names(["3ms-latency@/a/t.json", "3ms-latency@/b/t.json"])
+    assert same == ["3ms-latency@-a-t.json", "3ms-latency@-b-t.json"]
 
 
 def test_what_no_subnet_meets_and_what_is_damaged_is_refused(

@@ -60,6 +60,8 @@ def test_workers_that_are_not_there_are_named(text: str) -> None:
             "ray://",
             "workers ray: 'ray://': must be ray, ray:auto, ray:HOST:PORT or ray://HOST:PORT",
         ),
+        ("ray:", "workers ray:: an address or settings needed after the colon"),
+        ("slurm:", "workers slurm:: an address or settings needed after the colon"),
         ("ray:head", "workers ray: 'head': must be "),
         ("ray:head:99999", "workers ray: 'head:99999': must be "),
         ("ray://head:0", "workers ray: 'ray://head:0': must be "),

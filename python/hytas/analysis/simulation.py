@@ -137,11 +137,19 @@ class Simulation:
         return self.best - self.chosen
 
     def at(self, evaluations: int) -> tuple[float, float, float]:
-        """Return the mean regret after so many evaluations, and its 95 % interval over seeds."""
+        """Return the mean regret after so many evaluations, and its 95 % interval over seeds.
+
+        No regret is below 0, so the interval begins at 0 or above.
+
+        Raises:
+            InputError: fewer than 1 evaluation.
+        """
+        if evaluations < 1:
+            raise InputError(f"evaluations {evaluations}: must be 1 or more")
         values = self.regret[:, min(evaluations, self.regret.shape[1]) - 1]
         mean = float(values.mean())
         error = float(values.std(ddof=1)) / len(values) ** 0.5 if len(values) > 1 else math.nan
-        return mean, mean - 1.96 * error, mean + 1.96 * error
+        return mean, max(0.0, mean - 1.96 * error), mean + 1.96 * error
 
 
 def simulate(
@@ -168,8 +176,8 @@ def simulate(
     Raises:
         InputError: there is no seed, or the budget is below 1.
     """
-    if budget < 1:
-        raise InputError(f"budget {budget}: must be 1 evaluation or more")
+    if not isinstance(budget, int | np.integer) or budget < 1:
+        raise InputError(f"budget {budget}: must be a whole number of evaluations, 1 or more")
     if not len(seeds):
         raise InputError("seeds: there are none; at least one is needed")
     length = min(budget, len(accuracy))

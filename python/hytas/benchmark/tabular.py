@@ -167,6 +167,10 @@ class Benchmark:
             if not 0 <= architecture < len(self):
                 raise InputError(f"architecture {architecture}: must be 0 to {len(self) - 1}")
             return int(architecture)
+        if not isinstance(architecture, Mapping):
+            raise InputError(
+                f"architecture {architecture!r}: must be genes, or a number of `architectures()`"
+            )
         key = architecture_key(genes_only(architecture))
         if key not in self._numbers:
             raise InputError(

@@ -112,7 +112,10 @@ def _sizes(text: str) -> list[int]:
     if sizes == [0]:
         return []
     if min(sizes) < 2:
-        raise InputError(f"predictor sizes {text!r}: each must be 2 or more, such as 20,50")
+        raise InputError(
+            f"predictor sizes {text!r}: each must be a whole number of 2 or more, "
+            "such as 20,50; 0 alone fits no predictor"
+        )
     return sizes
 
 

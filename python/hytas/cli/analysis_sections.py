@@ -139,6 +139,8 @@ def section_command(name: str) -> click.Command:
     def command(as_json: bool, figures: Path | None, **options: Any) -> None:
         from hytas.analysis.sections import measure_section, show_section
 
+        if figures is not None and figures.exists() and not figures.is_dir():
+            raise InputError(f"figures: {figures} is a file; a folder is needed")
         tables, settings = _opened(options)
         found = measure_section(name, tables, settings, _tell)
         section = show_section(name, found)

@@ -145,8 +145,8 @@ def _check_profiled(model: "DeployedModel") -> None:
     kind = (model.card.graph, model.card.precision)
     if kind != ("patch", "float32"):
         raise InputError(
-            f"latency table: {model.path} is a {kind[0]} graph in {kind[1]}; a table needs a patch "
-            "graph in float32, such as the run's model.onnx"
+            f"latency table: {model.path}: graph {kind[0]}, precision {kind[1]}; a table needs "
+            "a patch graph in float32, such as the run's model.onnx"
         )
 
 

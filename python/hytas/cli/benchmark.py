@@ -61,7 +61,7 @@ def make(
     """
     from hytas.benchmark.make import all_proxies, make_benchmark
     from hytas.cli.console import Console
-    from hytas.proxies import parse_proxies
+    from hytas.proxies import base_proxies, parse_proxies
     from hytas.run import RunConfig
     from hytas.run.config import usual_presets
     from hytas.train import Recipe
@@ -72,6 +72,11 @@ def make(
     if chosen.epochs == 0:
         raise InputError("recipe epochs=0: must be 1 or more; with 0 nothing would be trained")
     specs = parse_proxies(all_proxies() if proxy.strip() == "all" else proxy)
+    if any(spec.proxy.needs_supernet for spec in base_proxies(specs)):
+        raise InputError(
+            f"proxies {proxy}: inherited needs a supernet, which a table of networks that are "
+            "each trained alone does not have; `hytas score --supernet` scores with one"
+        )
     config = RunConfig(
         proxy=",".join(map(str, specs)),
         recipe=chosen,

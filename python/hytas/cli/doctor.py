@@ -15,16 +15,9 @@ REQUIRED = (
     *("hytas", "torch", "numpy", "scipy", "scikit-learn", "h5py", "onnx", "onnxscript"),
     *("safetensors", "matplotlib", "click", "rich"),
 )
-OPTIONAL = (
-    "onnxruntime",
-    "onnxruntime-gpu",
-    "spectral",
-    "tifffile",
-    "rasterio",
-    "netCDF4",
-    "ray",
-    "submitit",
-)
+RUNTIMES = ("onnxruntime", "onnxruntime-gpu")
+"""Packages of one module: one of them is needed, and both together break each other."""
+OPTIONAL = (*RUNTIMES, "spectral", "tifffile", "rasterio", "netCDF4", "ray", "submitit")
 
 
 @click.command()
@@ -41,7 +34,7 @@ def doctor(probe: bool, as_json: bool) -> None:
     }
     found |= {"cores": _cores(), "engine": _engine(), "cuda": _cuda(), "onnxruntime": _runtime()}
     found["workers"] = _workers(probe)
-    found["problems"] = _problems(found)
+    found["problems"] = _problems(found) + (_broken(found["workers"]) if probe else [])
     click.echo(json.dumps(found, indent=2) if as_json else _text(found))
 
 
@@ -98,6 +91,18 @@ def _workers(probe: bool) -> dict[str, str]:
         return {"local": f"{type(error).__name__}: {error}"}
 
 
+def _broken(workers: dict[str, str]) -> list[str]:
+    """Return the probed workers that are installed and do not work."""
+    from hytas.workers import available_engines
+
+    here = {name for name, text in available_engines().items() if not text.startswith("pip ")}
+    return [
+        f"workers {name} do not work"
+        for name, text in workers.items()
+        if name in here and not text.startswith("works")
+    ]
+
+
 def _problems(found: dict[str, Any]) -> list[str]:
     packages, problems = found["packages"], []
     if packages["onnxruntime"] and packages["onnxruntime-gpu"]:
@@ -119,6 +124,8 @@ def _problems(found: dict[str, Any]) -> list[str]:
 def _text(found: dict[str, Any]) -> str:
     installed = [f"{name} {text}" for name, text in found["packages"].items() if text]
     absent = [name for name, text in found["packages"].items() if not text]
+    if not set(RUNTIMES) <= set(absent):  # one of them is enough
+        absent = [name for name in absent if name not in RUNTIMES]
     cuda, runtime = found["cuda"], found["onnxruntime"]
     devices = ", ".join(cuda["devices"]) or "no device"
     lines = [

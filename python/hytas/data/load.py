@@ -112,6 +112,8 @@ def load_scene(
         return _read(data, others, (cube_key, labels_key), use)
     given = {"labels": labels, "cube key": cube_key, "labels key": labels_key}
     given |= {"class field": class_field, "labels crs": labels_crs}
+    if str(data) == "synthetic":
+        given["data dir"] = data_dir
     zero = {"zero is a class": zero_is_a_class or None}
     _refuse_companions(str(data), {**given, "unlabelled": unlabelled, **zero})
     if str(data) != "synthetic":

@@ -164,6 +164,8 @@ class RunConfig:
         if retrain_on is not None:
             object.__setattr__(self, "final_training_on", retrain_on)
         plain_numbers(self)
+        if self.budget is not None and not isinstance(self.budget, str):
+            raise InputError(f"budget {self.budget!r}: must be a text, such as '2M-params'")
         self._check_files()
         for name in (
             "population",

@@ -207,6 +207,8 @@ class RunFolder:
         Raises:
             InputError: it is missing or not readable.
         """
+        if not self.path.exists():
+            raise InputError(f"run {self.path}: no such folder")
         if self.path.is_dir() and not self.config.exists():
             raise InputError(f"{self.path}: is not a run folder: it holds no config.json")
         values = self._whole_config()

@@ -21,8 +21,9 @@ def paired(data: Listed, labels: Listed, kind: str = "") -> list[Files]:
     """
     scenes, maps = listed(data), listed(labels)
     if maps and len(maps) != len(scenes):
+        number = "1 scene" if len(scenes) == 1 else f"{len(scenes)} scenes"
         raise InputError(
-            f"{kind}labels: {len(maps)} given for {len(scenes)} scenes: give one for each "
+            f"{kind}labels: {len(maps)} given for {number}: give one for each "
             f"--{kind}data, in the same order"
         )
     return list(zip(scenes, maps or (None,) * len(scenes), strict=True))

@@ -71,6 +71,11 @@ def scene_options(required: bool) -> Callable[[Command], Command]:
         def gathered(*positional: Any, **values: Any) -> Any:
             for name in ("data", "labels"):
                 values[name] = plain_if_one(values[name])
+            if values["resample"] and isinstance(values["data"], str) and not values["test_data"]:
+                raise InputError(
+                    "resample: takes other scenes to the bands of the first, and only "
+                    f"{values['data']} is given"
+                )
             return command(*positional, **values)
 
         return options(gathered)

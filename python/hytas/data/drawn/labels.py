@@ -72,10 +72,12 @@ def drawn_labels(
             a polygon that crosses itself, or no shape in the scene.
     """
     drawing = read_drawing(path, reading, argument)
+    own = drawing.crs
     try:
         drawing = _in_the_scene(drawing, reading, grid)
         classes = _classes(drawing.shapes, reading, unlabelled, zero_is_a_class, known)
         labels, polygons, notes = _burn(drawing, classes, grid)
+        notes = [*_overruled(own, reading), *notes]
     except InputError as error:
         raise InputError(f"{argument}: {path}: {error}") from None
     variable = Variable("classes", labels.shape, "int32", "number", lambda: labels)
@@ -96,6 +98,8 @@ def _in_the_scene(drawing: Drawing, reading: Reading, grid: Grid) -> Drawing:
             f"{grid.height} x {grid.width}"
         )
     if drawing.in_pixels:
+        if reading.crs is not None:
+            raise InputError(f"it counts in pixels, so --labels-crs {reading.crs} means nothing")
         return drawing
     if not grid.is_placed:
         raise InputError(
@@ -111,6 +115,13 @@ def _in_the_scene(drawing: Drawing, reading: Reading, grid: Grid) -> Drawing:
     if grid.crs is None:
         raise InputError(f"it is in {shown(source)}, and the scene names no coordinate system")
     return reprojected(drawing, source, grid.crs)
+
+
+def _overruled(own: str | None, reading: Reading) -> list[str]:
+    """Return a note if --labels-crs names another system than the file itself."""
+    if not own or reading.crs is None or own.upper() == reading.crs.upper():
+        return []
+    return [f"read as {shown(reading.crs)}, as --labels-crs says; the file is in {shown(own)}"]
 
 
 def _classes(

@@ -64,7 +64,7 @@ class BlockSplit:
     Args:
         folds: number of parts that blocks are dealt to; each part tests once.
         block: side of a block, in pixels.
-        patch_size: side of the classifier's patch, or larger.
+        patch_size: side of the classifier's patch, or larger; an odd number.
         seed: of the random deal of blocks.
 
     Raises:
@@ -82,6 +82,8 @@ class BlockSplit:
         ):
             if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
                 raise InputError(f"{name}: {value!r} must be a whole number of {least} or more")
+        if patch_size % 2 == 0:
+            raise InputError(f"patch_size: {patch_size} must be odd")
         self.folds, self.block, self.patch_size, self.seed = folds, block, patch_size, seed
 
     @staticmethod

@@ -54,6 +54,7 @@ def make_split(
     apart, scene = scene.apart, scene.without_apart()
     asked = replace(settings or SplitSettings(), **changed)
     settings, notes = _usual(scene, asked, patch_size, seed)
+    notes = (*notes, *_idle(settings))
     counts = _counts(scene, settings)
     generator = np.random.default_rng(seed)
     if settings.kind == "fixed":
@@ -103,6 +104,16 @@ def _usual(
     if chosen == block:
         return found, ()
     return found, (f"blocks of {chosen} pixels: blocks of {block} separate fewer classes",)
+
+
+def _idle(settings: SplitSettings) -> tuple[str, ...]:
+    """Return a note on each number of the settings that their kind of split does not use."""
+    used = {"block": ("blocks", "folds"), "folds": ("folds",)}
+    return tuple(
+        f"{name} {getattr(settings, name)} is not used: the split is {settings.kind}"
+        for name, kinds in used.items()
+        if settings.kind not in kinds and getattr(settings, name) != getattr(SplitSettings, name)
+    )
 
 
 def _counts(scene: Scene, settings: SplitSettings) -> tuple[int, ...]:

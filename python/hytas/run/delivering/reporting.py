@@ -42,7 +42,8 @@ def report_runs(
         report: receives the progress.
 
     Raises:
-        InputError: no run is given, a folder holds none, or a file in it is broken.
+        InputError: no run is given, a folder holds none, or a file in it is broken; or `moved`
+            names scenes that no run needs.
         OSError: a file cannot be read or written.
     """
     if not runs:
@@ -73,13 +74,19 @@ def _report(
 ) -> None:
     folders = [RunFolder(path) for path in runs]
     first, _ = folders[0].read_config()
-    facts = []
+    facts, idle = [], any(moved.values())
     for folder in folders:
         found = run_facts(folder, first=None if folder is folders[0] else first)
         if found.pixels is None and found.samples is None and found.model is not None:
             config = folder.read_config()[0].moved(**moved)
-            found = _with_pixels(found, folder, config, report)
+            found, idle = _with_pixels(found, folder, config, report), False
         facts.append(found)
+    if idle:
+        name = next(name for name, paths in moved.items() if paths)
+        raise InputError(
+            f"{name.replace('_', ' ')} {' '.join(moved[name])}: no run here needs its scene; "
+            "leave out the option"
+        )
     for folder in folders:
         if Path(out).resolve() == folder.report.resolve():
             _write_into(folder, facts)

@@ -29,6 +29,7 @@ from hytas.run.supernets.sharing import (
     supernet_stage,
     write_network,
 )
+from hytas.spaces import with_files
 from hytas.supernet import InheritedScore, Supernet
 from hytas.supernet.family import family_weights, save_family_weights, slice_table
 from hytas.train import LostProcessError, Processes, open_processes
@@ -163,7 +164,9 @@ def export_family(
     with open_run(out, config, scene, device, report) as run:
         supernet = _whole_supernet(run)
         score = score_with(run.context, supernet)
-        inner = [run.inside(name, of) for of, name in zip(configs, _names(budgets), strict=True)]
+        inner = [
+            run.inside(name, of) for of, name in zip(configs, folder_names(budgets), strict=True)
+        ]
         members = [_member(each, supernet, score, alone) for each in inner]
         _write_family(run, supernet, [*_earlier(run, members), *members])
         return members
@@ -201,9 +204,12 @@ def _member_config(config: RunConfig, budget: str) -> RunConfig:
     )
 
 
-def _names(budgets: Sequence[str]) -> list[str]:
-    """Names of folders; each is a budget's."""
-    return [budget.replace(",", "-").replace("/", "-") for budget in budgets]
+def folder_names(budgets: Sequence[str]) -> list[str]:
+    """Names of folders: each is a budget's, with latency tables by the names of their files."""
+    named = [str(with_files("", budget, lambda path: Path(path).name)[1]) for budget in budgets]
+    if len(set(named)) < len(named):  # tables of one name in several folders
+        named = list(budgets)
+    return [name.replace(",", "-").replace("/", "-") for name in named]
 
 
 def _member(run: Run, supernet: Supernet, score: InheritedScore, alone: bool) -> Member:

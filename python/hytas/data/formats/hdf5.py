@@ -29,7 +29,7 @@ def matches(head: bytes, path: Path) -> bool:
 
 def read(path: Path) -> Contents:
     """List the datasets of a file; the band axis comes last if names or wavelengths show it."""
-    check_first(path, "hdf5")
+    check_first(path, read_here)
     return read_here(path)
 
 

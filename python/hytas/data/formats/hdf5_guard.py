@@ -32,19 +32,22 @@ _CHILD = (
 _seen: set[tuple[str, int, int, int, int]] = set()
 
 
-def check_first(path: Path, reader: str) -> None:
+Reader = Callable[[Path], Any]
+
+
+def check_first(path: Path, read: Reader) -> None:
     """Let a child process read the file, once for each process and state of the file.
 
     Args:
         path: the file.
-        reader: a name of READERS.
+        read: what the child calls: a function of a module, without a check of its own.
 
     Raises:
         InputError: the child refused the file.
         OSError: the child got an error of the system.
         ValueError: the child crashed, took too much time or memory, or found the file broken.
     """
-    state = path.stat()
+    state, reader = path.stat(), f"{read.__module__}:{read.__name__}"
     key = (reader, state.st_dev, state.st_ino, state.st_size, state.st_mtime_ns)
     if key in _seen:
         return
@@ -118,11 +121,12 @@ def look(path: str, reader: str) -> None:
     os._exit(0)  # skip cleaning up, as memory may be damaged
 
 
-def _reader(name: str) -> Callable[[Path], Any]:
+def _reader(text: str) -> Reader:
+    """Return the function that `module:name` stands for."""
     import_module("h5py")  # before the limits, because its own memory does not count
-    from hytas.data.formats import hdf5, matlab
-
-    return {"hdf5": hdf5.read_here, "matlab": matlab.read_v73_here}[name]
+    module, _, name = text.partition(":")
+    read: Reader = getattr(import_module(module), name)
+    return read
 
 
 def _limit() -> None:

@@ -53,7 +53,7 @@ def read_v73(path: Path) -> Contents:
 
     MATLAB's arrays are column-major and HDF5's are row-major, so (H, W, B) is stored as (B, W, H).
     """
-    check_first(path, "matlab")
+    check_first(path, read_v73_here)
     return read_v73_here(path)
 
 

@@ -72,6 +72,8 @@ def trained(path: Path, out: Path) -> Iterator[tuple[list[RungResult], float]]:
     """Each finalist of a run's second rung, and its accuracy."""
     folder = RunFolder(path)
     config, _ = folder.read_config()
+    if config.recipe.epochs == 0:  # the search stopped after its race
+        config = config.with_epochs(None)
     context = prepare(config, config.load_scene(), torch.device("cpu"), Split.load(folder.split))
     with EvaluationStore(folder.evaluations, read_only=True) as store:
         architectures = {item.id: item.architecture for item in store.evaluations()}

@@ -47,7 +47,7 @@ def check_workers(text: str | None) -> None:
         return
     engine, rest = _parts(text)
     if text.endswith(":"):
-        raise InputError(f"workers {text}: an address or settings needed after the colon")
+        raise InputError(f"workers {text!r}: an address or settings needed after the colon")
     if engine not in ENGINES and not (text.isdecimal() and 1 <= int(text) <= MOST_PROCESSES):
         raise InputError(
             f"workers {text}: must be local, a number of processes up to {MOST_PROCESSES}, "

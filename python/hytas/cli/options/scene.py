@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from hytas.cli.options.common import Command, together
+from hytas.cli.options.common import Command, is_given, together
 from hytas.errors import InputError
 from hytas.settings import plain_if_one
 
@@ -71,7 +71,8 @@ def scene_options(required: bool) -> Callable[[Command], Command]:
         def gathered(*positional: Any, **values: Any) -> Any:
             for name in ("data", "labels"):
                 values[name] = plain_if_one(values[name])
-            if values["resample"] and isinstance(values["data"], str) and not values["test_data"]:
+            alone = isinstance(values["data"], str) and not values["test_data"]
+            if values["resample"] and alone and is_given("data"):
                 raise InputError(
                     "resample: takes other scenes to the bands of the first, and only "
                     f"{values['data']} is given"

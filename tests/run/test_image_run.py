@@ -291,4 +291,4 @@ def test_spaces_and_data_that_do_not_fit_are_refused(images: ImageSet, tmp_path:
     with pytest.raises(InputError, match="resize: is for images, and synthetic is a scene"):
         RunConfig(resize=32).load_scene()
     assert RunConfig(data="digits").presets == "images-light,images"
-    assert RunConfig().presets == "full,plain"
+    assert RunConfig().presets == "full,plain,unwhitened"

@@ -1,5 +1,7 @@
 """Presets of augmentation."""
 
+from dataclasses import replace
+
 import pytest
 
 from hytas.errors import InputError
@@ -14,6 +16,8 @@ def test_a_preset_changes_what_was_not_asked_for() -> None:
     assert not recipes["plain"].flips
     assert recipes["light"].flips
     assert recipes["full"] == asked
+    assert replace(recipes["unwhitened"], whitened=True) == recipes["plain"]
+    assert not recipes["unwhitened"].whitened
 
 
 def test_equal_presets_race_once() -> None:
@@ -21,6 +25,8 @@ def test_equal_presets_race_once() -> None:
     asked = Recipe(**pinned, flips=False, mixup=0.3, drop_path=0.2, dropout=0.3)
     assert list(recipes_of(asked, "plain,full")) == ["plain"]
     assert list(recipes_of(Recipe(), "full")) == ["full"]
+    kept = recipes_of(Recipe(whitened=False), ",".join(USUAL_PRESETS))
+    assert list(kept) == ["full", "plain"], "a model that is trained further is not whitened anyway"
 
 
 def test_a_setting_among_the_presets_holds_in_all_though_it_is_the_usual_one() -> None:
@@ -35,7 +41,7 @@ def test_names() -> None:
     assert read_presets(",".join(USUAL_PRESETS)) == (list(USUAL_PRESETS), [])
     assert read_presets(" light , full, band-noise=0.1") == (["light", "full"], ["band-noise=0.1"])
     for text, rule in (
-        ("plane", "must be one of plain, light, full"),
+        ("plane", "must be one of plain, unwhitened, light, full"),
         ("full,full", "twice"),
         ("full,gentleness=1", "gentleness"),
     ):

@@ -144,7 +144,8 @@ class _Trainer:
     def _announce(self, racers: Sequence[Racer], steps: int, folds: int) -> str:
         recipes = list(dict.fromkeys(racer.recipe for racer in racers))
         finalists = len({racer.finalist.id for racer in racers})
-        by = f", by the recipes {' and '.join(recipes)}" if len(racers) > finalists else ""
+        names = " and ".join([", ".join(recipes[:-1]), recipes[-1]])
+        by = f", by the recipes {names}" if len(racers) > finalists else ""
         each = f", on {folds} folds" if folds > 1 else ""
         return f"race: {finalists} finalists, {steps} steps each{by}{each}"
 

@@ -30,13 +30,14 @@ IMAGES: dict[str, Any] = PLAIN | {
 # Name -> settings that differ from `Recipe()`.
 PRESETS: dict[str, dict[str, Any]] = {
     "plain": PLAIN,
+    "unwhitened": PLAIN | {"whitened": False},
     "light": PLAIN | {"flips": True, "mixup": 0.2},
     "full": {},
     "images": IMAGES,
     "images-light": IMAGES
     | {"learning_rate": 3e-3, "label_smoothing": 0.0, "mixup": 0.2, "cutmix": 0.0},
 }
-USUAL_PRESETS = ("full", "plain")
+USUAL_PRESETS = ("full", "plain", "unwhitened")
 """Those that race. Without a race it is the first, which attention needs more than others do."""
 USUAL_IMAGE_PRESETS = ("images-light", "images")
 """The same, for images."""

@@ -60,9 +60,10 @@ training_options = together(
     ),
     recipe_option(
         "Setting of the race and the final training, such as mixup=0.4 or class_weights=1; "
-        "or a preset of augmentation: plain, light, full, images or images-light. Repeatable: of "
-        "several presets, the race finds the best.  [default: full and plain; for images "
-        "images-light and images; without a race, the first]"
+        "or a preset of augmentation: plain, unwhitened (plain, with pixels not whitened), "
+        "light, full, images or images-light. Repeatable: of several presets, the race finds "
+        "the best.  [default: full, plain and unwhitened; for images images-light and images; "
+        "without a race, the first]"
     ),
     smooth_option(("auto", "guided", "none"), "by validation pixels", "auto"),
     click.option(

@@ -391,7 +391,7 @@ def test_a_table_written_before_is_set_beside_the_model(
     path.write_text("[1]")
     assert "is not a latency table" in str(compare().exception)
     write(dataclasses.replace(card, precision="int8"))
-    assert "is a patch graph in int8; a table needs" in str(compare().exception)
+    assert "graph patch, precision int8; a table needs" in str(compare().exception)
 
 
 def test_a_written_table_says_how_to_take_it(

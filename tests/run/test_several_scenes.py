@@ -83,7 +83,7 @@ def test_a_model_of_scenes_scaled_by_themselves_scales_the_next(
 def test_lists_of_files_must_fit() -> None:
     with pytest.raises(InputError, match="labels: 1 given for 2 scenes: give one for each --data"):
         RunConfig(data=["a", "b"], labels=["a"])
-    with pytest.raises(InputError, match="test-labels: 2 given for 1 scenes: give one for each --"):
+    with pytest.raises(InputError, match="test-labels: 2 given for 1 scene: give one for each --"):
         RunConfig(test_data=["a"], test_labels=["a", "b"])
     with pytest.raises(InputError, match="scale by 'sun': must be one of training, scene"):
         RunConfig(scale_by="sun")

@@ -208,7 +208,7 @@ def test_doctor_tells_of_workers_that_do_not_work(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(workers, "probe_engines", lambda: found)
     monkeypatch.setattr(workers, "available_engines", lambda: installed)
     told = CliRunner().invoke(doctor.doctor, ["--probe-workers"]).stdout
-    assert "problem      workers slurm do not work" in told
+    assert "problem      workers slurm do not work: no sbatch" in told
     assert "workers ray do not" not in told
     assert "all is well" not in told
 

@@ -18,8 +18,10 @@ from small_race import (
 from torch import Tensor, nn
 
 from hytas.errors import InputError
+from hytas.models import Network
 from hytas.race import RANKINGS, USUAL_RANKING, RaceTask, race, task
 from hytas.search import Evaluation, EvaluationStore, Training
+from hytas.train import Recipe, recipes_of
 
 FIVE = {"finalists": 5, "steps": 3, "workers": 1}
 
@@ -283,6 +285,25 @@ def test_each_finalist_keeps_the_recipe_that_does_best(store: EvaluationStore) -
     assert all(best[number] == recipe for number, recipe in late)
     assert winner.key in late
     assert {recipe.flips for recipe in task.recipes.values()} == {True, False}
+
+
+class Projecting(Network):
+    """A network that may have a projection of pixels."""
+
+    def __init__(self, projects: bool) -> None:
+        super().__init__()
+        self.project = nn.Linear(4, 4) if projects else None
+
+    @property
+    def pixel_projection(self) -> nn.Linear | None:
+        return self.project
+
+
+def test_a_recipe_that_makes_no_difference_to_a_network_does_not_race() -> None:
+    recipes = recipes_of(Recipe(), "full,plain,unwhitened")
+    for projects, names in ((True, ["full", "plain", "unwhitened"]), (False, ["full", "plain"])):
+        task = replace(race_task(build=lambda *_, p=projects: Projecting(p)), recipes=recipes)
+        assert task.recipes_for({}) == names
 
 
 def test_a_rung_goes_on_where_the_one_before_ended(store: EvaluationStore, tmp_path: Path) -> None:

@@ -130,8 +130,7 @@ def classify(
     check_apart(outputs, {"the model": [model], **read})
     nodata = source.nodata if nodata is None else check_mark(nodata, source.cube.dtype)
     source = source._replace(nodata=nodata)
-    further = {"smooth": smooth, **({"resample": True} if resample else {})}
-    identity = {**_identity(model, deployed, source, cube_key), **further}
+    identity = _identity(model, deployed, source, cube_key, smooth, resample)
     report: dict[str, Any] = {"model": str(model), "scene": str(scene), "out": str(out)}
     report["notes"] = _notes(deployed, source, outputs)
     with open_journal(out, identity, (height, width)) as journal:
@@ -165,7 +164,12 @@ def _notes(deployed: "DeployedModel", source: Source, outputs: Mapping[str, Path
 
 
 def _identity(
-    model: Path, deployed: "DeployedModel", source: Source, cube_key: str | None
+    model: Path,
+    deployed: "DeployedModel",
+    source: Source,
+    cube_key: str | None,
+    smooth: str,
+    resample: bool,
 ) -> dict[str, Any]:
     """Describe the inputs; an unfinished map is continued only if they are the same."""
     from hytas.deploy.journal import file_identity
@@ -177,6 +181,8 @@ def _identity(
         "cube": cube_key,
         "provider": deployed.provider,
         "version": deployed.card.version,
+        "smooth": smooth,
+        **({"resample": True} if resample else {}),
     }
 
 

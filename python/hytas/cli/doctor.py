@@ -97,7 +97,7 @@ def _broken(workers: dict[str, str]) -> list[str]:
 
     here = {name for name, text in available_engines().items() if not text.startswith("pip ")}
     return [
-        f"workers {name} do not work"
+        f"workers {name} do not work: {text}"
         for name, text in workers.items()
         if name in here and not text.startswith("works")
     ]

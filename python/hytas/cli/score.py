@@ -90,16 +90,7 @@ def score(
         inherited=inherited,
         **scoring,
     )
-    decisive = {
-        "seed": config.seed,
-        "device": chosen.type,
-        "scene": scene.fingerprint,
-        "shape": data.shape.variables(),
-        "labelled patches": None if batch is None else _fingerprint(batch),
-        "scaling": [config.scaling, config.bands],
-        **scoring,
-        **({} if inherited is None else {"supernet": inherited.supernet.digest}),
-    }
+    decisive = {**_decisive(config, data, batch, inherited), "device": chosen.type, **scoring}
     combinations = [spec for spec in specs if spec.members]
     with ScoreTable(out, evaluator.names, architectures, decisive, combinations) as table:
         if config.data == "synthetic":
@@ -120,6 +111,18 @@ def _inherited(config: Any, data: Any, device: Any, space: str) -> Any | None:
     opened, _ = open_space(space, offered=data.shape.variables())
     context = RunContext(config, data, opened, None, device)
     return inherited_score(context, config.supernet)
+
+
+def _decisive(config: Any, data: Any, batch: Any, inherited: Any) -> dict[str, Any]:
+    """Return what of the scene and of the settings decides the scores."""
+    return {
+        "seed": config.seed,
+        "scene": data.scene.fingerprint,
+        "shape": data.shape.variables(),
+        "labelled patches": None if batch is None else _fingerprint(batch),
+        "scaling": [config.scaling, config.bands],
+        **({} if inherited is None else {"supernet": inherited.supernet.digest}),
+    }
 
 
 def _fingerprint(arrays: Any) -> str:

@@ -6,7 +6,7 @@ from functools import cached_property
 
 from hytas.errors import InputError, is_out_of_memory
 from hytas.race.finalists import describe_genes, diverse
-from hytas.race.racers import Key, Racer, key_of, one_each, racers_of
+from hytas.race.racers import Key, Racer, key_of, one_each
 from hytas.race.rankings import Ranking, find_ranking
 from hytas.race.rungs import Rung, plan_rungs
 from hytas.race.standings import RungResult, best_first, rung_results
@@ -31,13 +31,14 @@ def race(
 ) -> Racer:
     """Return the winner of successive halving among diverse finalists, and its recipe.
 
-    In the first rung each finalist is trained by each recipe of the task, and keeps the one that
-    does best. Each rung goes on where the one before ended (`hytas.race.plan_rungs`). A finalist is
-    trained once a fold, so that other pixels validate in turn; early rungs, of many finalists, take
-    only as many folds as they need (`RaceTask.folds_of`). Finalists are ranked by the mean over
-    their rungs so far, each of which counts by its length: early rungs favour networks that learn
-    fast, and on an easy scene the late ones no longer tell good networks apart (Ru et al., Speedy
-    Performance Estimation for Neural Architecture Search, NeurIPS 2021). No test pixel is read.
+    In the first rung each finalist is trained by each recipe that makes a difference to it
+    (`RaceTask.recipes_for`), and keeps the one that does best. Each rung goes on where the one
+    before ended (`hytas.race.plan_rungs`). A finalist is trained once a fold, so that other pixels
+    validate in turn; early rungs, of many finalists, take only as many folds as they need
+    (`RaceTask.folds_of`). Finalists are ranked by the mean over their rungs so far, each of which
+    counts by its length: early rungs favour networks that learn fast, and on an easy scene the late
+    ones no longer tell good networks apart (Ru et al., Speedy Performance Estimation for Neural
+    Architecture Search, NeurIPS 2021). No test pixel is read.
 
     If all finalists of a rung fail, the next best take their place. Every training is kept in the
     store, so a race that was stopped trains nothing twice.
@@ -60,7 +61,7 @@ def race(
     """
     merit = find_ranking(task.ranking)
     chosen = diverse(ranked, finalists)
-    waiting = racers_of(chosen, task.recipes)
+    waiting = [Racer(one, name) for one in chosen for name in task.recipes_for(one.architecture)]
     found: dict[Key, list[RungResult]] = {}
     on_cpu, sent = task.device.type == "cpu", task.labelled.patch_bytes
     with open_workers(workers, on_cpu=on_cpu, sent_bytes=sent) as pool:

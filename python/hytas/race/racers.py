@@ -1,6 +1,6 @@
 """What races: an architecture and the recipe that it is trained by."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import NamedTuple
 
 from hytas.search import Evaluation, Training
@@ -24,11 +24,6 @@ class Racer(NamedTuple):
     def key(self) -> Key:
         """What its trainings are known by."""
         return self.finalist.id, self.recipe
-
-
-def racers_of(finalists: Iterable[Evaluation], recipes: Mapping[str, object]) -> list[Racer]:
-    """Return each finalist with each recipe."""
-    return [Racer(finalist, name) for finalist in finalists for name in recipes]
 
 
 def one_each(racers: Iterable[Racer]) -> list[Racer]:

@@ -1,7 +1,7 @@
 """What a race needs to train a finalist."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -10,9 +10,10 @@ import torch
 from numpy.typing import NDArray
 from torch import nn
 
+from hytas.models import as_network
 from hytas.race.racers import Key
 from hytas.race.rankings import USUAL_RANKING
-from hytas.train import LabelledPixels, Recipe
+from hytas.train import LabelledPixels, Recipe, distinct
 
 Pixels = NDArray[np.int64]
 
@@ -60,6 +61,18 @@ class RaceTask:
             recipe.epochs_for(pixels) * recipe.steps_per_epoch(pixels)
             for recipe in self.recipes.values()
         )
+
+    def recipes_for(self, architecture: Mapping[str, Any]) -> list[str]:
+        """Return the recipes that train a network in different ways; of equal ones the first.
+
+        Whitening sets the projection of pixels. A network without one is trained alike either way.
+        """
+        recipes = self.recipes
+        if len({recipe.whitened for recipe in recipes.values()}) > 1:
+            network = self.build(architecture, next(iter(recipes.values())))
+            if as_network(network, "recipe whitened").pixel_projection is None:
+                recipes = {n: replace(recipe, whitened=False) for n, recipe in recipes.items()}
+        return list(distinct(recipes))
 
     def folds_of(self, finalists: int) -> int:
         """Return how many folds judge a rung of so many finalists: all of them, or as few as do."""

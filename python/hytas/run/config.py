@@ -209,6 +209,10 @@ class RunConfig:
             raise InputError(
                 f"self training {self.self_training!r}: must be {' or '.join(SELF_TRAINING)}"
             )
+        self._check_pareto()
+
+    def _check_pareto(self) -> None:
+        """Refuse axes that are no front, and a strategy that finds none."""
         axes = [] if self.pareto is None else [name.strip() for name in self.pareto.split(",")]
         if self.pareto is not None and (axes.count("score") != 1 or len(axes) < 2):
             raise InputError(f"pareto {self.pareto}: must name score and a cost: params,score")

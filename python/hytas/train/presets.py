@@ -1,6 +1,6 @@
 """Named recipes that differ in augmentation: the race finds out which one a scene needs."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import fields, replace
 from typing import Any
 
@@ -77,12 +77,16 @@ def recipes_of(recipe: Recipe, text: str) -> dict[str, Recipe]:
     usual = Recipe()
     fixed = {setting_name(setting) for setting in settings}
     fixed |= {item.name for item in fields(usual) if not _equal(recipe, usual, item.name)}
+    free = {name: {k: v for k, v in PRESETS[name].items() if k not in fixed} for name in names}
+    return distinct({name: replace(recipe, **changes) for name, changes in free.items()})
+
+
+def distinct(recipes: Mapping[str, Recipe]) -> dict[str, Recipe]:
+    """Return recipes by name; of equal ones, the first."""
     found: dict[str, Recipe] = {}
-    for name in names:
-        free = {k: v for k, v in PRESETS[name].items() if k not in fixed}
-        preset = replace(recipe, **free)
-        if preset not in found.values():
-            found[name] = preset
+    for name, recipe in recipes.items():
+        if recipe not in found.values():
+            found[name] = recipe
     return found
 
 

@@ -105,7 +105,6 @@ def classify(
     from hytas.cli.classify_images import OF_IMAGES, classify_as_asked
     from hytas.data import check_mark
     from hytas.deploy import DeployedModel
-    from hytas.deploy.accuracy import check_truth
     from hytas.deploy.journal import open_journal
     from hytas.deploy.outputs import check_apart, write_confidence
     from hytas.deploy.scene import chosen_smoothing
@@ -124,8 +123,6 @@ def classify(
     height, width, bands = source.cube.shape
     deployed.check_scene(bands, source.wavelengths, str(scene), size=(height, width))
     truth = None if labels is None else read_truth(labels, labels_key, source, deployed, **marks)
-    if truth is not None:
-        check_truth(truth.scored, deployed.card)
     read = {"the scene": source.files, "the labels": () if truth is None else truth.files}
     check_apart(outputs, {"the model": [model], **read})
     nodata = source.nodata if nodata is None else check_mark(nodata, source.cube.dtype)

@@ -85,7 +85,21 @@ def resampled(source: Source, model: "DeployedModel", name: str, nodata: float |
 def read_truth(
     path: Path, key: str | None, source: Source, model: "DeployedModel", **marks: Any
 ) -> Truth:
-    """Read the ground truth on the pixels of a source; `marks` say how labels are meant."""
+    """Read the ground truth on the pixels of a source; `marks` say how labels are meant.
+
+    Raises:
+        InputError: the file holds no such labels, or none of a class that the model knows.
+    """
+    from hytas.deploy.accuracy import check_truth
+
+    truth = _read_truth(path, key, source, model, **marks)
+    check_truth(truth.scored, model.card)
+    return truth
+
+
+def _read_truth(
+    path: Path, key: str | None, source: Source, model: "DeployedModel", **marks: Any
+) -> Truth:
     import numpy as np
 
     from hytas.data import Grid, label_files, load_maps, synthetic_scene

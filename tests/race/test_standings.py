@@ -11,6 +11,7 @@ from hytas.race import (
     Racer,
     RungResult,
     best_first,
+    placings,
     rung_results,
     standing,
 )
@@ -58,4 +59,4 @@ def test_the_order_is_that_of_the_standing_then_that_given() -> None:
         (n, "plain"): [RungResult((n, "plain"), 10, 1, figures(merit), 1.0, "")]
         for n, merit in merits.items()
     }
-    assert [item.finalist.id for item in best_first(items, rungs, USUAL)] == [2, 9, 4]
+    assert [item.finalist.id for item in best_first(items, placings(rungs, USUAL))] == [2, 9, 4]

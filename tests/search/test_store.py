@@ -135,6 +135,35 @@ def test_a_training_keeps_whatever_figures_it_has(tmp_path: Path) -> None:
     assert math.isnan(found.figures["accuracy"])
 
 
+def test_answers_come_back_and_a_change_in_them_is_noticed(tmp_path: Path) -> None:
+    training = Training(0, "plain", 100, 0, 9, {"accuracy": 0.5}, 1.0, answers=b"\1\0\2\0")
+    with EvaluationStore(tmp_path / "store.sqlite") as store:
+        store.add_training(training)
+        store.add_training(replace(training, fold=1, answers=b""))
+        assert store.trainings() == [training, replace(training, fold=1, answers=b"")]
+    with sqlite3.connect(tmp_path / "store.sqlite") as connection:
+        connection.execute("UPDATE answers SET classes = x'0100'")
+    with (
+        EvaluationStore(tmp_path / "store.sqlite") as store,
+        pytest.raises(InputError, match="damaged, in answers"),
+    ):
+        store.trainings()
+
+
+def test_a_store_that_was_made_before_there_were_answers_gets_them(tmp_path: Path) -> None:
+    path = tmp_path / "store.sqlite"
+    training = Training(0, "plain", 100, 0, 9, {"accuracy": 0.5}, 1.0)
+    with EvaluationStore(path) as store:
+        store.add_training(training)
+    with sqlite3.connect(path) as connection:
+        connection.execute("DROP TABLE answers")
+    with EvaluationStore(path, read_only=True) as store:
+        assert store.trainings() == [training]
+    with EvaluationStore(path) as store:
+        store.add_training(replace(training, answers=b"\1\0"))
+        assert store.trainings() == [replace(training, answers=b"\1\0")]
+
+
 def test_missing_folder_is_an_os_error(tmp_path: Path) -> None:
     with pytest.raises(OSError, match="none"):
         EvaluationStore(tmp_path / "none" / "store.sqlite")

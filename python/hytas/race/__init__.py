@@ -5,7 +5,14 @@ from hytas.race.race import race
 from hytas.race.racers import Racer
 from hytas.race.rankings import RANKINGS, USUAL_RANKING, usual_ranking
 from hytas.race.rungs import LEAST_FINALISTS, REDUCTION_FACTOR, Rung, plan_rungs
-from hytas.race.standings import RungResult, best_first, rung_results, standing
+from hytas.race.standings import (
+    Placing,
+    RungResult,
+    best_first,
+    placings,
+    rung_results,
+    standing,
+)
 from hytas.race.task import ENOUGH_PIXELS, RaceTask
 
 __all__ = [
@@ -14,12 +21,14 @@ __all__ = [
     "RANKINGS",
     "REDUCTION_FACTOR",
     "USUAL_RANKING",
+    "Placing",
     "RaceTask",
     "Racer",
     "Rung",
     "RungResult",
     "best_first",
     "diverse",
+    "placings",
     "plan_rungs",
     "race",
     "rung_results",

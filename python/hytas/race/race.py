@@ -9,11 +9,10 @@ from hytas.race.finalists import describe_genes, diverse
 from hytas.race.racers import Key, Racer, key_of, one_each
 from hytas.race.rankings import Ranking, find_ranking
 from hytas.race.rungs import Rung, plan_rungs
-from hytas.race.standings import RungResult, best_first, rung_results
+from hytas.race.standings import RungResult, best_first, placings, rung_results
 from hytas.race.task import RaceTask
-from hytas.race.trials import Trial, run_trials, share_pixels
+from hytas.race.trials import RacePixels, Trial, run_trials, share_pixels
 from hytas.search import Evaluation, EvaluationStore, Training
-from hytas.train import LabelledPixels
 from hytas.workers import Named, Shared, Workers, open_workers
 
 Tell = Callable[[str], None]
@@ -35,10 +34,11 @@ def race(
     (`RaceTask.recipes_for`), and keeps the one that does best. Each rung goes on where the one
     before ended (`hytas.race.plan_rungs`). A finalist is trained once a fold, so that other pixels
     validate in turn; early rungs, of many finalists, take only as many folds as they need
-    (`RaceTask.folds_of`). Finalists are ranked by the mean over their rungs so far, each of which
-    counts by its length: early rungs favour networks that learn fast, and on an easy scene the late
-    ones no longer tell good networks apart (Ru et al., Speedy Performance Estimation for Neural
-    Architecture Search, NeurIPS 2021). No test pixel is read.
+    (`RaceTask.folds_of`). Their standing is the mean over their rungs so far, each of which counts
+    by its length: early rungs favour networks that learn fast, and on an easy scene the late ones
+    no longer tell good networks apart (Ru et al., Speedy Performance Estimation for Neural
+    Architecture Search, NeurIPS 2021). Those of the best standing vote on pixels without a label,
+    and who agrees most with that vote is ahead (`hytas.race.consensus`). No test label is read.
 
     If all finalists of a rung fail, the next best take their place. Every training is kept in the
     store, so a race that was stopped trains nothing twice.
@@ -63,7 +63,7 @@ def race(
     chosen = diverse(ranked, finalists)
     waiting = [Racer(one, name) for one in chosen for name in task.recipes_for(one.architecture)]
     found: dict[Key, list[RungResult]] = {}
-    on_cpu, sent = task.device.type == "cpu", task.labelled.patch_bytes
+    on_cpu, sent = task.device.type == "cpu", task.patch_bytes
     with open_workers(workers, on_cpu=on_cpu, sent_bytes=sent) as pool:
         trainer = _Trainer(task, store, pool, merit, tell)
         for number, rung in enumerate(plan_rungs(len(chosen), steps, task.final_steps)):
@@ -87,8 +87,8 @@ class _Trainer:
     tell: Tell
 
     @cached_property
-    def pixels(self) -> Shared[LabelledPixels]:
-        """The pixels of all folds, which travel to each worker once."""
+    def pixels(self) -> Shared[RacePixels]:
+        """The pixels of the race, which travel to each worker once."""
         return share_pixels(self.task, self.workers)
 
     def survivors(
@@ -113,7 +113,14 @@ class _Trainer:
             running, waiting = waiting[:count], waiting[count:]
             for result in self.train(running, rung):
                 found.setdefault(result.key, []).append(result)
-            left = one_each(best_first(running, found, self.ranking))
+            placed = placings(found, self.ranking)
+            left = one_each(best_first(running, placed))
+        if left and self.task.unlabelled is not None:
+            first = left[0]
+            self.tell(
+                f"  ahead: {placed[first.key].agreement:.3f} of {len(self.task.unlabelled)} pixels "
+                f"without a label as most votes say ({self._name(first)})"
+            )
         return left
 
     def train(self, racers: Sequence[Racer], rung: Rung) -> list[RungResult]:
@@ -168,6 +175,8 @@ class _Trainer:
             return False
         if training.reason:  # where memory was short, there may be enough now
             return not is_out_of_memory(training.reason)
+        if self.task.unlabelled is not None and not training.answers:  # an older hytas asked none
+            return False
         try:
             self.ranking(training.figures)
         except KeyError:  # kept before this figure was measured
@@ -175,11 +184,14 @@ class _Trainer:
         return True
 
     def _describe(self, racer: Racer, result: RungResult) -> str:
-        genes = describe_genes(racer.finalist.architecture)
-        by = f"{racer.recipe} recipe, " if len(self.task.recipes) > 1 else ""
+        name = self._name(racer)
         if result.reason:
-            return f"  {result.steps} steps: failed: {result.reason} ({by}{genes})"
+            return f"  {result.steps} steps: failed: {result.reason} ({name})"
         figures = ", ".join(
             f"{name.replace('_', ' ')} {value:.3f}" for name, value in result.figures.items()
         )
-        return f"  {result.steps} steps: {figures} ({by}{genes})"
+        return f"  {result.steps} steps: {figures} ({name})"
+
+    def _name(self, racer: Racer) -> str:
+        by = f"{racer.recipe} recipe, " if len(self.task.recipes) > 1 else ""
+        return by + describe_genes(racer.finalist.architecture)

@@ -4,7 +4,9 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean
+from typing import NamedTuple
 
+from hytas.race.consensus import agreements
 from hytas.race.racers import Key, Racer, key_of
 from hytas.race.rankings import Ranking
 from hytas.search import Training
@@ -21,6 +23,8 @@ class RungResult:
         figures: name -> mean over the validation pixels of all folds; empty where a fold failed.
         seconds: spent on all folds.
         reason: why the first fold that failed did so; empty where none failed.
+        answers: on pixels without a label, for each fold (`hytas.search.unpack_classes`); empty
+            where some have none.
     """
 
     key: Key
@@ -29,6 +33,7 @@ class RungResult:
     figures: Mapping[str, float]
     seconds: float
     reason: str
+    answers: tuple[bytes, ...] = ()
 
     def merit(self, ranking: Ranking) -> float:
         """Return what `ranking` makes of the figures.
@@ -55,6 +60,7 @@ def _over_folds(trainings: Sequence[Training]) -> RungResult:
     weights = [item.pixels for item in trainings]
     reason = next((item.reason for item in trainings if item.reason), "")
     names = () if reason else trainings[0].figures
+    answers = tuple(item.answers for item in trainings)
     return RungResult(
         key_of(trainings[0]),
         trainings[0].steps,
@@ -62,6 +68,7 @@ def _over_folds(trainings: Sequence[Training]) -> RungResult:
         {name: fmean([item.figures[name] for item in trainings], weights) for name in names},
         sum(item.seconds for item in trainings),
         reason,
+        answers if all(answers) else (),
     )
 
 
@@ -73,18 +80,34 @@ def standing(results: Sequence[RungResult], ranking: Ranking) -> float:
     return fmean([item.merit(ranking) for item in results], [item.steps for item in results])
 
 
-def best_first(
-    racers: Sequence[Racer], results: Mapping[Key, Sequence[RungResult]], ranking: Ranking
-) -> list[Racer]:
-    """Order racers by their standing, without those that failed.
+class Placing(NamedTuple):
+    """What decides the place of a racer; the larger one is ahead.
 
-    Of equals, the one that comes first in `racers` stays first.
+    Attributes:
+        agreement: with the consensus of all that raced, in 0..1; 0 where none was asked.
+        standing: decides between racers of equal agreement.
+    """
+
+    agreement: float
+    standing: float
+
+
+def placings(
+    results: Mapping[Key, Sequence[RungResult]], ranking: Ranking
+) -> dict[Key, Placing]:
+    """Return the placing of each racer that did not fail.
 
     Args:
-        racers: to be ordered.
-        results: key -> results of the rungs so far.
+        results: key -> results of the rungs so far, of all that raced.
         ranking: of `hytas.race.RANKINGS`.
     """
-    standings = {racer.key: standing(results[racer.key], ranking) for racer in racers}
-    trained = [racer for racer in racers if standings[racer.key] > -math.inf]
-    return sorted(trained, key=lambda racer: -standings[racer.key])
+    standings = {key: standing(found, ranking) for key, found in results.items()}
+    trained = {key: value for key, value in standings.items() if value > -math.inf}
+    agreed = agreements({key: results[key][-1].answers for key in trained}, trained)
+    return {key: Placing(agreed.get(key, 0.0), value) for key, value in trained.items()}
+
+
+def best_first(racers: Iterable[Racer], placed: Mapping[Key, Placing]) -> list[Racer]:
+    """Order racers by their placing, without those that failed; equals keep their order."""
+    left = [racer for racer in racers if racer.key in placed]
+    return sorted(left, key=lambda racer: placed[racer.key], reverse=True)

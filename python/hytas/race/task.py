@@ -41,6 +41,8 @@ class RaceTask:
         ranking: name of one of `hytas.race.RANKINGS`.
         augmented: its noise, illumination and brightness are those of the augmented accuracy,
             whatever recipe a racer is trained by.
+        unlabelled: pixels whose targets mean nothing; racers are ranked by their agreement on them
+            (`hytas.race.consensus`). None ranks by the validation pixels alone.
     """
 
     build: Callable[[Mapping[str, Any], Recipe], nn.Module]
@@ -52,6 +54,12 @@ class RaceTask:
     folder: Path | None = None
     ranking: str = USUAL_RANKING
     augmented: Recipe = field(default_factory=Recipe)
+    unlabelled: LabelledPixels | None = None
+
+    @property
+    def patch_bytes(self) -> int:
+        """Bytes of the patches that each worker needs."""
+        return sum(part.patch_bytes for part in (self.labelled, self.unlabelled) if part)
 
     @property
     def final_steps(self) -> int:

@@ -5,6 +5,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -16,13 +17,14 @@ from hytas.machine import one_thread
 from hytas.race.racers import Racer
 from hytas.race.rungs import Rung
 from hytas.race.task import RaceTask
-from hytas.search import Training
+from hytas.search import Training, pack_classes
 from hytas.tensors import read_tensors
 from hytas.train import (
     LabelledPixels,
     Recipe,
     Schedule,
     augmented_accuracy,
+    logits_of,
     train,
 )
 from hytas.workers import Shared, Workers
@@ -36,18 +38,25 @@ class Trial:
     fold: int
 
 
+class RacePixels(NamedTuple):
+    """The pixels that travel to each worker once: see `RaceTask`."""
+
+    labelled: LabelledPixels
+    unlabelled: LabelledPixels | None
+
+
 @dataclass(frozen=True)
 class _Fold:
     """What a racer is trained and judged on, and how.
 
     Attributes:
-        labelled: pixels of all folds.
+        pixels: of all folds, and those without a label.
         learnt: those that train, as flat indices (n,).
         held_out: those that judge, as flat indices (m,).
         checkpoint: where its training stands after the rungs before; None starts anew.
     """
 
-    labelled: Shared[LabelledPixels]
+    pixels: Shared[RacePixels]
     learnt: NDArray[np.int64]
     held_out: NDArray[np.int64]
     recipe: Recipe
@@ -58,9 +67,13 @@ class _Fold:
     augmented: Recipe
 
 
-def share_pixels(task: RaceTask, workers: Workers) -> Shared[LabelledPixels]:
-    """Return the pixels of all folds, for the arguments of trainings."""
-    return workers.share(task.labelled.in_memory() if workers.elsewhere else task.labelled)
+def share_pixels(task: RaceTask, workers: Workers) -> Shared[RacePixels]:
+    """Return the pixels of a race, for the arguments of trainings."""
+    labelled, unlabelled = task.labelled, task.unlabelled
+    if workers.elsewhere:
+        labelled = labelled.in_memory()
+        unlabelled = None if unlabelled is None else unlabelled.in_memory()
+    return workers.share(RacePixels(labelled, unlabelled))
 
 
 def run_trials(
@@ -68,7 +81,7 @@ def run_trials(
     trials: Sequence[Trial],
     rung: Rung,
     workers: Workers,
-    labelled: Shared[LabelledPixels],
+    pixels: Shared[RacePixels],
 ) -> Iterator[Training]:
     """Train each racer to the length of a rung; yield trainings in the order of the trials.
 
@@ -80,7 +93,7 @@ def run_trials(
         trials: what to train.
         rung: how long.
         workers: that train.
-        labelled: pixels of all folds (`share_pixels`).
+        pixels: of the race (`share_pixels`).
 
     Raises:
         OSError: a worker that trained was lost.
@@ -92,7 +105,7 @@ def run_trials(
         schedule = rung_schedule(rung, recipe, len(learnt))
         # No epoch is the last for want of progress: another rung may follow.
         fold = _Fold(
-            labelled,
+            pixels,
             learnt,
             held_out,
             replace(recipe, patience=1.0),
@@ -130,10 +143,11 @@ def rung_schedule(rung: Rung, recipe: Recipe, pixels: int) -> Schedule:
 
 
 def _train_racer(trial: Trial, network: nn.Module, steps: int, fold: _Fold) -> Training:
-    started, reason = time.monotonic(), ""
+    started, reason, answers = time.monotonic(), "", b""
     figures: dict[str, float] = {}
     try:
-        figures = _figures(network, fold)
+        with one_thread() if fold.device.type == "cpu" else nullcontext():
+            figures, answers = _figures(network, fold), _answers(network, fold)
     except (InputError, MemoryError, RuntimeError) as error:
         reason = one_line(error)
         if not isinstance(error, InputError) and not is_out_of_memory(reason):
@@ -148,28 +162,28 @@ def _train_racer(trial: Trial, network: nn.Module, steps: int, fold: _Fold) -> T
         figures,
         time.monotonic() - started,
         reason,
+        answers,
     )
 
 
 def _figures(network: nn.Module, fold: _Fold) -> dict[str, float]:
     """Train the network and measure, on validation pixels, all that a ranking may use."""
     _forget_useless(fold)
-    training, validation = map(fold.labelled.get().subset, (fold.learnt, fold.held_out))
-    with one_thread() if fold.device.type == "cpu" else nullcontext():
-        result = train(
-            network,
-            training,
-            validation,
-            fold.recipe,
-            seed=fold.seed,
-            device=fold.device,
-            schedule=fold.schedule,
-            checkpoint=fold.checkpoint,
-            keep=True,
-        )
-        augmented = augmented_accuracy(
-            network.eval(), validation, fold.augmented, seed=fold.seed, device=fold.device
-        )
+    training, validation = map(fold.pixels.get().labelled.subset, (fold.learnt, fold.held_out))
+    result = train(
+        network,
+        training,
+        validation,
+        fold.recipe,
+        seed=fold.seed,
+        device=fold.device,
+        schedule=fold.schedule,
+        checkpoint=fold.checkpoint,
+        keep=True,
+    )
+    augmented = augmented_accuracy(
+        network.eval(), validation, fold.augmented, seed=fold.seed, device=fold.device
+    )
     best = result.history[result.best_epoch - 1]
     assert best.validation_probability is not None
     assert best.validation_oa is not None
@@ -178,6 +192,14 @@ def _figures(network: nn.Module, fold: _Fold) -> dict[str, float]:
         "augmented_accuracy": augmented,
         "probability": best.validation_probability,
     }
+
+
+def _answers(network: nn.Module, fold: _Fold) -> bytes:
+    """Return the classes that a trained network gives pixels without a label, packed."""
+    unlabelled = fold.pixels.get().unlabelled
+    if unlabelled is None:
+        return b""
+    return pack_classes(logits_of(network, unlabelled, fold.device).argmax(axis=1))
 
 
 def _forget_useless(fold: _Fold) -> None:

@@ -42,7 +42,9 @@ class Finalist:
         won: whether it won the race.
         rungs: steps -> figures on validation pixels, and "merit", which the race ranks by; none in
             a rung whose training failed.
-        standing: what the race ranked it by at its end; None if it failed.
+        standing: the mean of its merits at the end of the race; None if it failed.
+        agreement: with the vote of the best standing, on pixels without a label, which the race
+            ranks by; None if it failed or none was asked.
         seconds: of all its trainings.
         reason: why it failed; empty if it did not.
     """
@@ -52,6 +54,7 @@ class Finalist:
     won: bool
     rungs: Mapping[int, Mapping[str, float]]
     standing: float | None
+    agreement: float | None
     seconds: float
     reason: str
 

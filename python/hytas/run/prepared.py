@@ -1,6 +1,6 @@
 """Prepare a scene or a set of images: split it, scale it, and read its samples."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -27,6 +27,10 @@ from hytas.spaces.shape import ImageShape, Shape
 from hytas.train import LabelledPixels
 
 Pixels = NDArray[np.int64]
+
+ASKED = 1000
+"""Pixels without a label that each racer of a race classifies; twice as many rank as well."""
+LEAST_ASKED = 100
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,6 +95,23 @@ class PreparedScene:
 
         targets, dark = self.targets(pixels), self.preprocessing.dark
         return LabelledPixels(patches, pixels, targets, self.shape.classes, dark)
+
+    def unlabelled(self, pixels: Pixels) -> LabelledPixels:
+        """Return pixels as `labelled` does, with targets that mean nothing: no label is read."""
+        empty = self.labelled(pixels[:0])
+        return replace(empty, pixels=pixels, targets=np.zeros(len(pixels), np.int64))
+
+    def some_unlabelled(self, seed: int) -> LabelledPixels | None:
+        """Return at most `ASKED` usable pixels whose label no training may read, drawn by a seed.
+
+        Test pixels are among them, as those without a label are. None if there are less than
+        `LEAST_ASKED`.
+        """
+        others = np.setdiff1d(np.flatnonzero(self.usable), self.split.learnable)
+        if len(others) < LEAST_ASKED:
+            return None
+        drawn = np.random.default_rng(seed).permutation(others)[:ASKED]
+        return self.unlabelled(np.sort(drawn))
 
 
 def prepare_scene(

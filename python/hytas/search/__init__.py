@@ -13,6 +13,8 @@ from hytas.search.store import (
     EvaluationStore,
     FinalTraining,
     Training,
+    pack_classes,
+    unpack_classes,
 )
 
 __all__ = [
@@ -24,6 +26,8 @@ __all__ = [
     "SearchResult",
     "SearchSettings",
     "Training",
+    "pack_classes",
     "score_parts",
     "search",
+    "unpack_classes",
 ]

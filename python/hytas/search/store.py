@@ -6,9 +6,12 @@ import math
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import astuple, dataclass
+from dataclasses import astuple, dataclass, replace
 from pathlib import Path
 from typing import Any, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
 
 from hytas.errors import InputError
 from hytas.files import legible, parse_json
@@ -18,10 +21,11 @@ Row = TypeVar("Row")
 # SQLite's messages quote damaged bytes, which Python cannot always read as text.
 _UNREADABLE = (sqlite3.DatabaseError, UnicodeDecodeError)
 SCHEMA_VERSION = 7
-_SUMMED = ("evaluations", "trainings")
+_SUMMED = ("evaluations", "trainings", "answers")
 """Tables whose rows choose the winner: `state` holds a checksum of each, by its name."""
 _SUM_BYTES = 32
 _SUMS = 1 << (8 * _SUM_BYTES)
+_OF_TRAINING = ("id", "recipe", "steps", "fold")
 SCHEMA = """
 CREATE TABLE IF NOT EXISTS evaluations (
     id INTEGER PRIMARY KEY,        -- the engine's number of the architecture, in asking order
@@ -41,6 +45,14 @@ CREATE TABLE IF NOT EXISTS trainings (
     figures TEXT NOT NULL,         -- JSON: name -> what it reached; none where it failed
     seconds REAL NOT NULL,
     reason TEXT NOT NULL,          -- why it failed; empty where it did not
+    PRIMARY KEY (id, recipe, steps, fold)
+);
+CREATE TABLE IF NOT EXISTS answers (  -- of trainings, on pixels whose label no training reads
+    id INTEGER NOT NULL,
+    recipe TEXT NOT NULL,
+    steps INTEGER NOT NULL,
+    fold INTEGER NOT NULL,
+    classes BLOB NOT NULL,         -- class indices, unsigned, two bytes each, the lower one first
     PRIMARY KEY (id, recipe, steps, fold)
 );
 CREATE TABLE IF NOT EXISTS final_trainings (
@@ -86,6 +98,7 @@ class Training:
         figures: name -> figure on these pixels; empty if the training failed.
         seconds: duration.
         reason: why it failed; empty if it did not.
+        answers: the classes that it gives pixels without a label (`pack_classes`); may be empty.
     """
 
     id: int
@@ -96,6 +109,7 @@ class Training:
     figures: dict[str, float]
     seconds: float
     reason: str = ""
+    answers: bytes = b""
 
 
 @dataclass(frozen=True)
@@ -157,7 +171,8 @@ class EvaluationStore:
             if not read_only:
                 self._connection.execute("PRAGMA journal_mode=WAL")
                 self._connection.execute("PRAGMA synchronous=NORMAL")
-                if version == 0:  # a store that is only read keeps its bytes
+                # A store that is only read keeps its bytes. One of before has no answers.
+                if version == 0 or not self._holds("answers"):
                     self._connection.executescript(
                         f"BEGIN; {SCHEMA} PRAGMA user_version={SCHEMA_VERSION}; COMMIT"
                     )
@@ -186,6 +201,10 @@ class EvaluationStore:
             if isinstance(error, _UNREADABLE):
                 raise _translate(error, self.path) from None
             raise
+
+    def _holds(self, table: str) -> bool:
+        named = "SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = ?"
+        return self._connection.execute(named, (table,)).fetchone() is not None
 
     def _read(self, table: str, order: str, make: Callable[[tuple[Any, ...]], Row]) -> list[Row]:
         """Return `make` of each row of a table; a damaged file and a failing disk differ."""
@@ -262,11 +281,17 @@ class EvaluationStore:
             training.seconds,
             training.reason,
         )
-        self._put("trainings", ("id", "recipe", "steps", "fold"), [row])
+        if training.answers:  # first: a training without them is done again
+            self._put("answers", _OF_TRAINING, [(*_key(training), training.answers)])
+        self._put("trainings", _OF_TRAINING, [row])
 
     def trainings(self) -> list[Training]:
         """All trainings, the shortest first."""
-        return self._read("trainings", "steps, id, recipe, fold", _training)
+        answers: dict[tuple[Any, ...], bytes] = {}
+        if self._holds("answers"):
+            answers = dict(self._read("answers", "id", lambda row: (row[:4], bytes(row[4]))))
+        found = self._read("trainings", "steps, id, recipe, fold", _training)
+        return [replace(one, answers=answers.get(_key(one), b"")) for one in found]
 
     def add_final_training(self, training: FinalTraining) -> None:
         """Add a final training; it replaces one with the same architecture and seed."""
@@ -347,6 +372,20 @@ def _training(row: tuple[Any, ...]) -> Training:
         if not isinstance(value, str):
             raise TypeError(f"{name} is {value!r}, a text needed")
     return Training(number, row[1], steps, fold, pixels, figures, seconds, row[7])
+
+
+def _key(training: Training) -> tuple[int, str, int, int]:
+    return training.id, training.recipe, training.steps, training.fold
+
+
+def pack_classes(classes: NDArray[np.int64]) -> bytes:
+    """Return class indices (n,) as a store keeps them."""
+    return classes.astype("<u2").tobytes()
+
+
+def unpack_classes(packed: bytes) -> NDArray[np.int64]:
+    """Return the class indices (n,) that `pack_classes` packed."""
+    return np.frombuffer(packed, "<u2").astype(np.int64)
 
 
 def _object(text: Any) -> dict[str, Any]:

@@ -153,6 +153,7 @@ def race_task(context: RunContext, folder: Path | None = None) -> RaceTask:
         folder,
         usual_ranking(data.split.extrapolates),
         Recipe() if data.scene.has_map else Recipe(**PRESETS["images"]),
+        data.some_unlabelled(config.seed) if data.scene.has_map else None,
     )
 
 

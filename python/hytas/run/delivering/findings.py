@@ -17,7 +17,7 @@ from hytas.errors import InputError, one_line
 from hytas.models.counting import counted_layers
 from hytas.pictures import draw_learning_curve
 from hytas.proxies import fitness, parse_proxies
-from hytas.race import RANKINGS, RungResult, rung_results, standing, usual_ranking
+from hytas.race import RANKINGS, RungResult, placings, rung_results, usual_ranking
 from hytas.race.rankings import Ranking
 from hytas.report import Candidates, Finalist, Layer, Pixels, RunFacts, Samples
 from hytas.run.config import RunConfig
@@ -143,27 +143,30 @@ def _finalists(
     racers: dict[tuple[int, str], list[RungResult]] = {}
     for result in rung_results(item for item in trainings if item.id in places):
         racers.setdefault(result.key, []).append(result)
+    placed = placings(racers, ranking)
     found = []
-    for (number, recipe), results in racers.items():
-        merit = standing(results, ranking)
+    for key, results in racers.items():
+        place, recipe = places[key[0]], key[1]
+        placing = placed.get(key)
         found.append(
             Finalist(
-                places[number],
+                place,
                 recipe,
-                places[number] == winner and recipe == (preset or recipe),
+                place == winner and recipe == (preset or recipe),
                 {
                     result.steps: {} if result.reason else _with_merit(result, ranking)
                     for result in results
                 },
-                merit if np.isfinite(merit) else None,
+                placing and placing.standing,
+                (placing and placing.agreement) or None,
                 sum(result.seconds for result in results),
                 next((result.reason for result in results if result.reason), ""),
             )
         )
 
-    def order(item: Finalist) -> tuple[bool, int, float, int]:
-        merit = -np.inf if item.standing is None else item.standing
-        return item.standing is None, -max(item.rungs), -merit, item.place
+    def order(item: Finalist) -> tuple[bool, int, float, float, int]:
+        standing, agreement = item.standing or 0.0, item.agreement or 0.0
+        return item.standing is None, -max(item.rungs), -agreement, -standing, item.place
 
     return sorted(found, key=order)
 

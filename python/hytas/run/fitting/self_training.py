@@ -218,8 +218,7 @@ def with_soft_labels(
         labelled = np.sort(generator.permutation(labelled)[:kept])
     others = generator.permutation(np.setdiff1d(read, learnt))[: UNLABELLED * len(labelled)]
     own = data.labelled(labelled)
-    blind = replace(own, pixels=read, targets=np.zeros(len(read), np.int64))
-    logits = torch.from_numpy(logits_of(network, blind, device))
+    logits = torch.from_numpy(logits_of(network, data.unlabelled(read), device))
     smoothed = smooth_pixels(
         data.guide, data.pixel_scene.cube, data.preprocessing, read, probabilities(logits).numpy()
     )

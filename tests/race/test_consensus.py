@@ -1,0 +1,150 @@
+"""The vote of a race on pixels without a label, and who agrees with it."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from small_race import PIXELS, figures, race_task, ranked, without_time
+
+from hytas.race import (
+    RANKINGS,
+    USUAL_RANKING,
+    Placing,
+    RaceTask,
+    Racer,
+    RungResult,
+    best_first,
+    consensus,
+    placings,
+    race,
+)
+from hytas.race.consensus import agreements, count_votes, weights_of
+from hytas.search import EvaluationStore, pack_classes, unpack_classes
+from hytas.train import LabelledPixels
+
+USUAL = RANKINGS[USUAL_RANKING]
+A, B, C, D = ((number, "plain") for number in range(4))
+
+
+def packed(*classes: int) -> bytes:
+    """Answers as the store keeps them."""
+    return pack_classes(np.array(classes))
+
+
+def test_classes_come_back_as_they_were() -> None:
+    classes = np.array([0, 3, 255, 256, 65535])
+    assert unpack_classes(pack_classes(classes)).tolist() == classes.tolist()
+    assert len(pack_classes(classes)) == 10
+
+
+def test_each_racer_votes_with_its_weight_whatever_its_folds() -> None:
+    votes = count_votes([(3.0, [packed(0, 1)]), (1.0, [packed(1, 1), packed(2, 0)])])
+    assert votes == pytest.approx(np.array([[0.75, 0.125, 0.125], [0.125, 0.875, 0.0]]))
+
+
+def test_weights_are_ranks_and_only_the_best_vote(monkeypatch: pytest.MonkeyPatch) -> None:
+    standings = {A: 0.2, B: 0.9, C: 0.5, D: 0.7}
+    assert weights_of(standings) == {B: 4.0, D: 3.0, C: 2.0, A: 1.0}
+    monkeypatch.setattr(consensus, "VOTERS", 2)
+    assert weights_of(standings) == {B: 2.0, D: 1.0}
+
+
+def test_agreement_is_the_share_of_pixels_over_all_folds() -> None:
+    answers = {
+        A: [packed(0, 0, 1, 1)],
+        B: [packed(0, 0, 1, 2)],
+        C: [packed(1, 0, 2, 1), packed(0, 0, 1, 1)],
+    }
+    # The vote: 0 0 1 1; the last pixel goes 3 + 2 to 1.
+    assert agreements(answers, {A: 0.9, B: 0.4, C: 0.5}) == {A: 1.0, B: 0.75, C: 0.75}
+    # Weighted otherwise, B decides nothing against A and C.
+    assert agreements(answers, {A: 0.4, B: 0.9, C: 0.5})[A] == 1.0
+
+
+def test_where_one_has_no_answers_there_is_no_vote() -> None:
+    assert agreements({A: [packed(0)], B: []}, {A: 1.0, B: 0.5}) == {}
+    assert agreements({}, {}) == {}
+
+
+def result(number: int, merit: float, *classes: int, steps: int = 10) -> RungResult:
+    """What a racer reached on one fold."""
+    answers = (packed(*classes),) if classes else ()
+    return RungResult((number, "plain"), steps, 1, figures(merit), 1.0, "", answers)
+
+
+def test_agreement_is_before_standing_and_those_left_behind_vote_too() -> None:
+    rungs = {
+        A: [result(0, 0.9, 1, 1, 1, 1)],
+        B: [result(1, 0.8, 0, 0, 0, 1)],
+        C: [result(2, 0.7, 0, 0, 0, 0)],
+        D: [result(3, 0.6, 0, 0, 0, 0)],
+    }
+    placed = placings(rungs, USUAL)
+    assert {key[0]: round(placed[key].agreement, 3) for key in rungs} == {
+        0: 0.25,
+        1: 1.0,
+        2: 0.75,
+        3: 0.75,
+    }
+    racers = [Racer(one, "plain") for one in (replace(ranked(1)[0], id=n) for n in (3, 0, 1, 2))]
+    assert [one.finalist.id for one in best_first(racers, placed)] == [1, 2, 3, 0]
+    # In a rung of two, the two that stayed behind still count.
+    rungs[A].append(result(0, 0.99, 1, 1, 1, 1, steps=20))
+    rungs[B].append(result(1, 0.80, 0, 0, 0, 0, steps=20))
+    placed = placings(rungs, USUAL)
+    assert best_first(racers[1:3], placed)[0].finalist.id == 1
+
+
+def test_who_failed_neither_votes_nor_is_placed() -> None:
+    failed = RungResult(B, 10, 1, {}, 1.0, "too wild")
+    placed = placings({A: [result(0, 0.5, 0, 1)], B: [failed]}, USUAL)
+    assert placed == {A: Placing(1.0, USUAL(figures(0.5)))}
+
+
+def test_without_answers_the_standing_decides() -> None:
+    placed = placings({A: [result(0, 0.5)], B: [result(1, 0.7)]}, USUAL)
+    assert placed[A] < placed[B]
+    assert placed[B].agreement == 0.0
+
+
+def voting(targets: int = 0, count: int = PIXELS) -> RaceTask:
+    """A race whose racers also classify its pixels as if they had no label."""
+    task = race_task()
+    labelled = task.labelled
+    return replace(
+        task,
+        unlabelled=LabelledPixels(
+            labelled.patches, np.arange(count), np.full(count, targets), labelled.classes
+        ),
+    )
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_a_race_keeps_the_answers_and_tells_who_is_ahead(
+    store: EvaluationStore, workers: int
+) -> None:
+    told: list[str] = []
+    race(voting(), ranked(4), store, finalists=4, steps=3, workers=workers, tell=told.append)
+    answers = [unpack_classes(item.answers) for item in store.trainings()]
+    assert all(len(each) == PIXELS and each.max() < 3 for each in answers)
+    assert len({each.tobytes() for each in answers}) > 1
+    ahead = [line for line in told if line.startswith("  ahead: ")]
+    assert len(ahead) == len({item.steps for item in store.trainings()})
+    assert f"of {PIXELS} pixels without a label" in ahead[0]
+
+
+def test_the_targets_of_pixels_without_a_label_decide_nothing(store: EvaluationStore) -> None:
+    winners = []
+    for targets in (0, 2):
+        with EvaluationStore(store.path.with_name(f"{targets}.sqlite")) as own:
+            winners.append(race(voting(targets), ranked(4), own, finalists=4, steps=3, workers=1))
+            winners.append(without_time(own))
+    assert winners[:2] == winners[2:]
+
+
+def test_a_training_without_answers_is_done_again(store: EvaluationStore) -> None:
+    race(race_task(), ranked(3), store, finalists=3, steps=3, workers=1)
+    assert not any(item.answers for item in store.trainings())
+    told: list[str] = []
+    race(voting(), ranked(3), store, finalists=3, steps=3, workers=1, tell=told.append)
+    assert all(item.answers for item in store.trainings())

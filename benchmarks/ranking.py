@@ -5,8 +5,9 @@
 RUN is the folder of a finished `hytas search`. The finalists of its second rung are trained to the
 end, each by the recipe that it has there, on all labelled pixels that are not for testing. Their
 accuracy on test pixels is the truth. It is compared with what each rule (`hytas.race.RANKINGS`)
-says of the second rung, and of the first two by the mean that the race uses. Nothing chooses by
-these test pixels; they show what the choice was worth. Trainings are kept in --out.
+says of the second rung, of the first two by the mean that the race uses, and with the agreement
+with a vote on pixels without a label (`hytas.race.consensus`). Nothing chooses by these test
+pixels; they show what the choice was worth. Trainings are kept in --out.
 """
 
 import json
@@ -22,7 +23,7 @@ from scipy.stats import spearmanr
 
 from hytas.data import Split
 from hytas.machine import one_thread
-from hytas.race import RANKINGS
+from hytas.race import RANKINGS, placings, usual_ranking
 from hytas.race.racers import Key
 from hytas.race.standings import RungResult, rung_results, standing
 from hytas.run.context import RunContext, prepare
@@ -34,18 +35,17 @@ MOST_TEST_PIXELS = 4000
 
 
 def races(folder: RunFolder) -> dict[Key, list[RungResult]]:
-    """The first two rungs of each finalist that ran in the second one."""
+    """The first two rungs of each finalist; of those that ran in the second one, both."""
     with EvaluationStore(folder.evaluations, read_only=True) as store:
-        results = rung_results(store.trainings())
+        results = [result for result in rung_results(store.trainings()) if not result.reason]
     rungs = sorted({result.steps for result in results})
     if len(rungs) < 2:
         raise click.UsageError(f"{folder.path}: its race has {len(rungs)} rungs; 2 are needed")
-    first, second = rungs[:2]
-    found = {r.key: [r] for r in results if r.steps == first and not r.reason}
+    found: dict[Key, list[RungResult]] = {}
     for result in results:
-        if result.steps == second and not result.reason and result.key in found:
-            found[result.key].append(result)
-    return {key: rungs for key, rungs in found.items() if len(rungs) > 1}
+        if result.steps in rungs[:2]:
+            found.setdefault(result.key, []).append(result)
+    return found
 
 
 def truth(context: RunContext, architecture: Mapping[str, Any], preset: str) -> float:
@@ -68,8 +68,8 @@ def truth(context: RunContext, architecture: Mapping[str, Any], preset: str) -> 
     return float((answers.argmax(axis=1) == asked.targets).mean())
 
 
-def trained(path: Path, out: Path) -> Iterator[tuple[list[RungResult], float]]:
-    """Each finalist of a run's second rung, and its accuracy."""
+def trained(path: Path, out: Path) -> Iterator[tuple[dict[str, float], float]]:
+    """What each rule says of a finalist of a run's second rung, and its accuracy."""
     folder = RunFolder(path)
     config, _ = folder.read_config()
     if config.recipe.epochs == 0:  # the search stopped after its race
@@ -79,13 +79,21 @@ def trained(path: Path, out: Path) -> Iterator[tuple[list[RungResult], float]]:
         architectures = {item.id: item.architecture for item in store.evaluations()}
     lines = out.read_text().splitlines() if out.exists() else []
     known = {tuple(json.loads(line)["of"]): json.loads(line)["OA"] for line in lines}
-    for key, rungs in races(folder).items():
+    raced = races(folder)
+    placed = placings(raced, RANKINGS[usual_ranking(context.data.split.extrapolates)])
+    for key, rungs in raced.items():
+        if len(rungs) < 2:
+            continue
         of = (str(path), *key)
         if of not in known:
             known[of] = truth(context, architectures[key[0]], key[1])
             with out.open("a") as file:
                 file.write(json.dumps({"of": of, "OA": known[of]}) + "\n")
-        yield rungs, known[of]
+        said = {f"{name}, second rung": rungs[-1].merit(rule) for name, rule in RANKINGS.items()}
+        said |= {f"{name}, both rungs": standing(rungs, rule) for name, rule in RANKINGS.items()}
+        if rungs[-1].answers:
+            said["agreement with the vote"] = placed[key].agreement
+        yield said, known[of]
 
 
 @click.command()
@@ -99,18 +107,16 @@ def main(runs: tuple[Path, ...], out: Path) -> None:
         accuracies = [accuracy for _, accuracy in found]
         click.echo(f"{path.name}: {len(found)} networks, OA {min(accuracies):.4f} to ", nl=False)
         click.echo(f"{max(accuracies):.4f}")
-        for name, rule in RANKINGS.items():
-            for label, merit in (
-                ("second rung", lambda rungs, rule=rule: rungs[-1].merit(rule)),
-                ("both rungs", lambda rungs, rule=rule: standing(rungs, rule)),
-            ):
-                merits = [merit(rungs) for rungs, _ in found]
-                rho = float(spearmanr(merits, accuracies).statistic)
-                lost = max(accuracies) - accuracies[int(np.argmax(merits))]
-                rows.setdefault(f"{name}, {label}", []).append((rho, lost))
+        for name in found[0][0]:
+            merits = [said[name] for said, _ in found]
+            rho = float(spearmanr(merits, accuracies).statistic)
+            lost = max(accuracies) - accuracies[int(np.argmax(merits))]
+            rows.setdefault(name, []).append((rho, lost))
     head = " | ".join(path.name for path in runs)
     click.echo(f"\n| rule: Spearman (OA lost) | {head} | mean |\n|{'---|' * (len(runs) + 2)}")
     for name, values in rows.items():
+        if len(values) < len(runs):  # racers of an older run did not vote
+            continue
         each = " | ".join(f"{rho:.2f} ({lost:.4f})" for rho, lost in values)
         rho, lost = (fmean(part) for part in zip(*values, strict=True))
         click.echo(f"| {name} | {each} | {rho:.2f} ({lost:.4f}) |")

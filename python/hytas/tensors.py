@@ -76,6 +76,26 @@ def read_tensors(path: Path) -> tuple[dict[str, Any], dict[str, Any]]:
     return facts, tensors
 
 
+def read_facts(path: Path) -> dict[str, Any]:
+    """Return the facts of a file that `write_tensors` wrote, without a look at its tensors.
+
+    Raises:
+        InputError: it has no such facts.
+        OSError: it cannot be read.
+    """
+    with path.open("rb") as file:
+        start = file.read(8)
+        content = start + file.read(int.from_bytes(start, "little") if len(start) == 8 else 0)
+    try:
+        header = parse_json(content[8:], "its header")
+        facts = parse_json(header["__metadata__"][_ENTRY], "its header")
+    except (KeyError, TypeError, ValueError) as error:
+        raise InputError(f"{path}: not a complete safetensors file ({one_line(error)})") from None
+    if not isinstance(facts, dict):
+        raise InputError(f"{path}: its metadata must be a JSON object")
+    return facts
+
+
 def _header_bytes(content: bytes) -> int:
     return min(int.from_bytes(content[:8], "little"), len(content))
 

@@ -36,13 +36,16 @@ def count_votes(answers: Sequence[tuple[float, Sequence[bytes]]]) -> Votes:
         answers: weight of a racer, and its answers: the weight is divided among them.
     """
     ballots = [
-        (weight / len(packed), unpack_classes(each)) for weight, packed in answers for each in packed
+        (weight / len(packed), unpack_classes(each))
+        for weight, packed in answers
+        for each in packed
     ]
     pixels = len(ballots[0][1])
     votes = np.zeros((pixels, 1 + max(int(classes.max()) for _, classes in ballots)))
     for weight, classes in ballots:
         votes[np.arange(pixels), classes] += weight
-    return votes / votes.sum(axis=1, keepdims=True)
+    shares: Votes = votes / votes.sum(axis=1, keepdims=True)
+    return shares
 
 
 def agreements(

@@ -92,9 +92,7 @@ class Placing(NamedTuple):
     standing: float
 
 
-def placings(
-    results: Mapping[Key, Sequence[RungResult]], ranking: Ranking
-) -> dict[Key, Placing]:
+def placings(results: Mapping[Key, Sequence[RungResult]], ranking: Ranking) -> dict[Key, Placing]:
     """Return the placing of each racer that did not fail.
 
     Args:

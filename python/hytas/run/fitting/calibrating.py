@@ -23,6 +23,7 @@ from hytas.run.fitting.self_training import (
     refusal,
     train_further,
 )
+from hytas.run.fitting.side_by_side import FinalJob, train_side_by_side
 from hytas.run.fitting.smoothing import Judged, judge_smoothing
 from hytas.run.folder import RunFolder, read_json, write_json
 from hytas.run.prepared import Pixels, PreparedScene
@@ -149,6 +150,19 @@ def calibrate_by_folds(run: Run, architecture: Mapping[str, Any]) -> Findings:
     )
 
 
+def fold_jobs(run: Run) -> list[FinalJob]:
+    """Return the trainings that `calibrate_by_folds` needs, as far as the folder lacks them."""
+    folds = _folds(run)
+    if sum(len(held_out) for _, held_out in folds) < LEAST_PIXELS:
+        return []
+    found = _kept(run, folds) or []
+    return [
+        FinalJob(run, run.folder.calibration_checkpoint(number), learnt, learnt[:0])
+        for number, (learnt, _) in enumerate(folds)
+        if number >= len(found) or not found[number].is_judged
+    ]
+
+
 def _self_training(context: RunContext, folds: Sequence[Fold]) -> SelfTraining:
     """Return whether networks like those of the folds go on with unlabelled pixels."""
     if why := refusal(context):
@@ -181,6 +195,7 @@ def mend_calibration(run: Run) -> None:
     run.report.line(f"{path.name}: {fault}: made again")
     if _kept(run, _folds(run)) is None:
         path.unlink()
+    train_side_by_side(run, fold_jobs(run), "trainings of the winner")
     calibrate_by_folds(run, read_json(run.folder.architecture))
     manifest.record([path])
 

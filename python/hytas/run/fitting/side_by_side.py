@@ -1,72 +1,170 @@
-"""Final trainings of further seeds, on the workers that a run names."""
+"""Final trainings that do not wait for each other, side by side on the workers of a run."""
 
-from collections.abc import Sequence
-from contextlib import nullcontext
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import torch
 from torch import nn
 
+from hytas.errors import InputError
 from hytas.files import atomic_write
 from hytas.machine import one_thread
 from hytas.run.config import SUPERNET_STRATEGY
 from hytas.run.context import Run
+from hytas.run.damage import forget_damaged
 from hytas.run.folder import read_json
+from hytas.run.prepared import Pixels
+from hytas.tensors import read_facts
 from hytas.train import LabelledPixels, Recipe, train
 from hytas.workers import Shared, open_workers
 
-Parts = tuple[LabelledPixels, LabelledPixels]
+PROGRESS_SECONDS = 5.0
+"""So often a checkpoint is written, so often it is looked at."""
 
 
-def train_side_by_side(run: Run, further: Sequence[Run]) -> None:
-    """Train the winner once a seed, where workers are named; each folder gets a checkpoint.
+@dataclass(frozen=True, eq=False)
+class FinalJob:
+    """A training of the winner by the recipe of a run.
 
-    It is one of a training that has ended, so the stage of the final training only reads it. A
-    training has one thread of a CPU, so that it is the same on any workers.
+    Attributes:
+        run: its seed, weights and folder.
+        checkpoint: where the training stands, and what it leaves.
+        learnt: flat indices (n,) of the pixels that it trains on.
+        watched: of those that choose its best epoch; may be empty.
+    """
+
+    run: Run
+    checkpoint: Path
+    learnt: Pixels
+    watched: Pixels
+
+    def work(self, recipe: Recipe) -> tuple[int, int]:
+        """Return how many pixels the training went through, and those of all its epochs."""
+        epochs = recipe.schedule(len(self.learnt)).epochs
+        try:
+            done = len(read_facts(self.checkpoint)["history"])
+        except (OSError, InputError, KeyError, TypeError):
+            done = 0
+        return done * len(self.learnt), epochs * len(self.learnt)
+
+
+def train_side_by_side(run: Run, jobs: Sequence[FinalJob], what: str) -> None:
+    """Bring the checkpoints of trainings to their end on workers; without workers, leave them.
+
+    A stage that finds the checkpoint of a training that has ended only reads it. A training has one
+    thread of a CPU, so that it is the same on any workers. Images train in this process unless
+    workers are named: their larger networks use all its threads.
 
     Args:
-        run: its winner is trained.
-        further: the same run with other seeds; those whose training began are left out.
+        run: its winner is trained, on its workers.
+        jobs: trainings that do not need each other.
+        what: they are, for a message.
 
     Raises:
         DivergedError: the loss or the logits of a training are not finite any more.
         OSError: a worker was lost.
     """
     context = run.context
-    missing = [inner for inner in further if not inner.folder.checkpoint.exists()]
-    if run.workers is None or not missing or context.config.strategy == SUPERNET_STRATEGY:
+    usual = run.workers is None
+    if not jobs or context.config.strategy == SUPERNET_STRATEGY:
         return
-    architecture, (_, recipe) = read_json(run.folder.architecture), run.recipe
-    learnt, watched = map(context.data.labelled, context.final_pixels)
-    sent = sum(part.patch_bytes for part in (learnt, watched) if len(part))
+    if usual and not context.data.scene.has_map:
+        return
+    labelled = context.data.labelled(context.data.split.learnable)
     on_cpu = context.device.type == "cpu"
-    with open_workers(run.workers, on_cpu=on_cpu, sent_bytes=sent) as pool:
-        if pool.elsewhere:
-            learnt, watched = learnt.in_memory(), watched.in_memory()
-        pixels = pool.share((learnt, watched))
-        seeds = ", ".join(str(inner.context.config.seed) for inner in missing)
-        run.report.line(f"final training with seeds {seeds} side by side: {pool.name}")
-        jobs = (
-            (
-                pixels,
-                inner.context.network(architecture, recipe),
-                recipe,
-                inner.context.config.seed,
-                context.device,
-            )
-            for inner in missing
+    with open_workers(run.workers, on_cpu=on_cpu, sent_bytes=labelled.patch_bytes) as pool:
+        if usual and not pool.elsewhere:
+            return
+        run.report.line(f"{what} side by side: {pool.name}")
+        for job in jobs:
+            forget_damaged(job.checkpoint, run.report.line)
+        pixels = pool.share(labelled.in_memory() if pool.elsewhere else labelled)
+        architecture, (_, recipe) = read_json(run.folder.architecture), run.recipe
+        calls = (
+            _call(job, architecture, recipe, pixels, context.device, pool.sees_files)
+            for job in jobs
         )
-        for inner, content in zip(missing, pool.run(_train, jobs, len(missing)), strict=True):
-            with atomic_write(inner.folder.checkpoint) as path:
-                path.write_bytes(content)
+        with _progress(run, jobs):
+            for job, content in zip(jobs, pool.run(_train, calls, len(jobs)), strict=True):
+                if content is not None:
+                    with atomic_write(job.checkpoint) as path:
+                        path.write_bytes(content)
+
+
+_Call = tuple[
+    Shared[LabelledPixels], Pixels, Pixels, nn.Module, Recipe, int, torch.device, Path | None
+]
+
+
+def _call(
+    job: FinalJob,
+    architecture: Mapping[str, object],
+    recipe: Recipe,
+    pixels: Shared[LabelledPixels],
+    device: torch.device,
+    sees_files: bool,
+) -> _Call:
+    context = job.run.context
+    network = context.network(architecture, recipe)
+    checkpoint = job.checkpoint.absolute() if sees_files else None
+    return (
+        pixels,
+        job.learnt,
+        job.watched,
+        network,
+        recipe,
+        context.config.seed,
+        device,
+        checkpoint,
+    )
 
 
 def _train(
-    pixels: Shared[Parts], network: nn.Module, recipe: Recipe, seed: int, device: torch.device
-) -> bytes:
-    """Train a network; return the file of the checkpoint at the end."""
+    pixels: Shared[LabelledPixels],
+    learnt: Pixels,
+    watched: Pixels,
+    network: nn.Module,
+    recipe: Recipe,
+    seed: int,
+    device: torch.device,
+    checkpoint: Path | None,
+) -> bytes | None:
+    """Train a network; without a checkpoint to write, return the bytes of one."""
+    subset = pixels.get().subset
     with TemporaryDirectory() as folder, one_thread() if device.type == "cpu" else nullcontext():
-        path = Path(folder) / "checkpoint.safetensors"
-        train(network, *pixels.get(), recipe, seed=seed, device=device, checkpoint=path, keep=True)
-        return path.read_bytes()
+        path = checkpoint or Path(folder) / "checkpoint.safetensors"
+        train(
+            network,
+            subset(learnt),
+            subset(watched),
+            recipe,
+            seed=seed,
+            device=device,
+            checkpoint=path,
+            keep=True,
+        )
+        return None if checkpoint else path.read_bytes()
+
+
+@contextmanager
+def _progress(run: Run, jobs: Sequence[FinalJob]) -> Iterator[None]:
+    """Tell now and then how far all trainings are, by their checkpoints."""
+    ended = threading.Event()
+    _, recipe = run.recipe
+
+    def tell() -> None:
+        while not ended.wait(PROGRESS_SECONDS):
+            done, total = map(sum, zip(*(job.work(recipe) for job in jobs), strict=True))
+            run.report.pixels("train", done, total)
+
+    teller = threading.Thread(target=tell, daemon=True)
+    teller.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        teller.join()

@@ -21,6 +21,7 @@ from hytas.run.fitting.calibrating import (
     calibrate_by_folds,
     calibrate_own,
     calibrates_own,
+    fold_jobs,
     forget_calibration,
     judge_own_smoothing,
 )
@@ -30,7 +31,7 @@ from hytas.run.fitting.self_training import (
     refusal,
     train_further,
 )
-from hytas.run.fitting.side_by_side import train_side_by_side
+from hytas.run.fitting.side_by_side import FinalJob, train_side_by_side
 from hytas.run.fitting.smoothing import Judged, SmoothingChoice, choose_smoothing
 from hytas.run.folder import read_json, write_json
 from hytas.run.prepared import Pixels
@@ -57,7 +58,11 @@ def train_stage(run: Run) -> None:
     forget_damaged(folder.checkpoint, run.report.line)
     learnt, watching = context.final_pixels
     try:
-        found = None if calibrates_own(context) else calibrate_by_folds(run, architecture)
+        found = None
+        if not calibrates_own(context):
+            own = FinalJob(run, folder.checkpoint, learnt, watching)
+            train_side_by_side(run, [*fold_jobs(run), own], "trainings of the winner")
+            found = calibrate_by_folds(run, architecture)
         result = train(
             network,
             data.labelled(learnt),
@@ -202,7 +207,18 @@ def seeds_stage(run: Run, train_and_check: Callable[[Run, Run], None]) -> None:
         return
     reports = [first]
     further = [run.of_seed(seed) for seed in wanted[1:]]
-    train_side_by_side(run, [inner for inner in further if not inner.folder.weights.exists()])
+    # Alone, a seed that calibrates itself trains with all threads, and so it does here.
+    if run.workers is not None or not calibrates_own(run.context):
+        missing = [inner for inner in further if not inner.folder.weights.exists()]
+        named = ", ".join(str(inner.context.config.seed) for inner in missing)
+        train_side_by_side(
+            run,
+            [
+                FinalJob(inner, inner.folder.checkpoint, *inner.context.final_pixels)
+                for inner in missing
+            ],
+            f"final training with seeds {named}",
+        )
     for inner in further:
         seed = inner.context.config.seed
         if not inner.folder.metrics.exists():

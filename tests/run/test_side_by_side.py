@@ -1,0 +1,123 @@
+"""The winner's trainings side by side: the final one, and those that measure confidence."""
+
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
+from pathlib import Path
+
+import pytest
+from one_candidate import CONFIG
+
+from hytas.data import Scene
+from hytas.errors import InputError
+from hytas.run import run_pipeline
+from hytas.run.fitting import side_by_side, training
+from hytas.run.progress import Silent
+from hytas.tensors import read_facts, write_tensors
+from hytas.train import DivergedError
+from hytas.workers import ExecutorWorkers, Named
+
+KEPT = ("weights.safetensors", "calibration.json", "model.onnx")
+SAID = "trainings of the winner side by side: processes of this machine"
+
+
+class Told(Silent):
+    """A report that keeps its lines, and how far the trainings were."""
+
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+        self.shares: list[float] = []
+
+    def line(self, text: str) -> None:
+        self.lines.append(text)
+
+    def pixels(self, work: str, done: int, total: int) -> None:
+        if work == "train":
+            self.shares.append(done / total)
+
+
+def files(scene: Scene, out: Path, workers: Named, report: Told | None = None) -> list[bytes]:
+    """The files that the trainings of a run decide."""
+    run_pipeline(
+        CONFIG,
+        scene,
+        out,
+        device="cpu",
+        references=False,
+        workers=workers,
+        report=report or Told(),
+    )
+    return [(out / name).read_bytes() for name in KEPT]
+
+
+@pytest.fixture(scope="module")
+def alone(scene: Scene, tmp_path_factory: pytest.TempPathFactory) -> list[bytes]:
+    """Those of a run in this process, of one thread."""
+    with side_by_side.one_thread():
+        return files(scene, tmp_path_factory.mktemp("runs") / "alone", None)
+
+
+def test_they_are_the_same_side_by_side_and_tell_how_far_they_are(
+    scene: Scene, alone: list[bytes], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(side_by_side, "PROGRESS_SECONDS", 0.01)
+    told = Told()
+    assert files(scene, tmp_path / "run", 2, told) == alone
+    assert SAID in told.lines
+    assert told.shares == sorted(told.shares)
+    assert told.shares[-1] > 0
+    assert not list((tmp_path / "run").glob("*checkpoint*"))
+    assert not list((tmp_path / "run").glob("calibration-*"))
+
+
+def test_workers_that_see_no_files_send_their_checkpoints(
+    scene: Scene, alone: list[bytes], tmp_path: Path
+) -> None:
+    with ProcessPoolExecutor(1, get_context("forkserver")) as executor:
+        workers = ExecutorWorkers(executor, 1, "far away", sees_files=False)
+        assert files(scene, tmp_path / "run", workers) == alone
+
+
+def test_a_damaged_checkpoint_is_told_and_its_training_begins_again(
+    scene: Scene, alone: list[bytes], tmp_path: Path
+) -> None:
+    out = tmp_path / "run"
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(training, "calibrate_by_folds", _interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            files(scene, out, 2)
+    checkpoints = sorted(out.glob("*.safetensors"))
+    assert [path.name for path in checkpoints] == [
+        *(f"calibration-{fold}.safetensors" for fold in range(5)),
+        "checkpoint.safetensors",
+    ]
+    content = bytearray(checkpoints[1].read_bytes())
+    content[-5] ^= 1
+    checkpoints[1].write_bytes(content)
+    told = Told()
+    assert files(scene, out, 2, told) == alone
+    assert [line for line in told.lines if "the training begins again" in line]
+
+
+def test_a_training_that_diverges_is_told_in_one_line(
+    scene: Scene, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(side_by_side, "train", _diverged)
+    with pytest.raises(InputError, match="too wild"):
+        files(scene, tmp_path / "run", 1)
+
+
+def test_facts_are_read_without_the_tensors(tmp_path: Path) -> None:
+    path = tmp_path / "file.safetensors"
+    write_tensors(path, {}, {"history": [1, 2]})
+    assert read_facts(path)["history"] == [1, 2]
+    path.write_bytes(path.read_bytes()[:20])
+    with pytest.raises(InputError, match="not a complete safetensors file"):
+        read_facts(path)
+
+
+def _interrupted(*_: object) -> None:
+    raise KeyboardInterrupt
+
+
+def _diverged(*_: object, **__: object) -> None:
+    raise DivergedError("too wild")

@@ -177,6 +177,7 @@ def test_labels_of_test_pixels_change_nothing(tmp_path: Path) -> None:
         with open_run(folder, asked, fixed_scene(poison), "cpu", SILENT) as run:
             run_stages((*CHOOSING, TRAIN), run)
         evaluations, trainings = kept(folder)
+        assert all(item.answers for item in trainings)  # racers voted
         scores = [item.scores for item in evaluations]
         assert all(set(row) == {"snip", "naswot", "params"} for row in scores)
         model, data = load_weights(run.folder.weights), run.context.data

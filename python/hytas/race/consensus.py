@@ -6,7 +6,7 @@ validation pixels are tens, and far from them as well. No label is read.
 
 Sources: Madani, Pennock and Flake, Co-Validation: Using Model Disagreement on Unlabeled Data to
 Validate Classification Algorithms, NIPS 2004; Jiang et al., Assessing Generalization of SGD via
-Disagreement, ICLR 2022. Measured in docs/accuracy.md.
+Disagreement, ICLR 2022. Measurements: docs/log.md.
 """
 
 from collections.abc import Mapping, Sequence

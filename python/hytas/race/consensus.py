@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from hytas.race.racers import Key
 from hytas.search import unpack_classes
 
-VOTERS = 12
+VOTERS = 6
 """So many racers vote: those of the best standing."""
 
 Votes = NDArray[np.float64]

@@ -91,8 +91,9 @@ def trained(path: Path, out: Path) -> Iterator[tuple[dict[str, float], float]]:
                 file.write(json.dumps({"of": of, "OA": known[of]}) + "\n")
         said = {f"{name}, second rung": rungs[-1].merit(rule) for name, rule in RANKINGS.items()}
         said |= {f"{name}, both rungs": standing(rungs, rule) for name, rule in RANKINGS.items()}
-        if rungs[-1].answers:
-            said["agreement with the vote"] = placed[key].agreement
+        if (agreement := placed[key].agreement) is not None:
+            said["agreement with the vote"] = agreement
+            said["the race: mean of it and the standing"] = placed[key].value
         yield said, known[of]
 
 

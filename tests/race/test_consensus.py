@@ -72,7 +72,7 @@ def result(number: int, merit: float, *classes: int, steps: int = 10) -> RungRes
     return RungResult((number, "plain"), steps, 1, figures(merit), 1.0, "", answers)
 
 
-def test_agreement_is_before_standing_and_those_left_behind_vote_too() -> None:
+def test_agreement_counts_as_much_as_standing_and_those_left_behind_vote_too() -> None:
     rungs = {
         A: [result(0, 0.9, 1, 1, 1, 1)],
         B: [result(1, 0.8, 0, 0, 0, 1)],
@@ -80,13 +80,12 @@ def test_agreement_is_before_standing_and_those_left_behind_vote_too() -> None:
         D: [result(3, 0.6, 0, 0, 0, 0)],
     }
     placed = placings(rungs, USUAL)
-    assert {key[0]: round(placed[key].agreement, 3) for key in rungs} == {
-        0: 0.25,
-        1: 1.0,
-        2: 0.75,
-        3: 0.75,
-    }
-    racers = [Racer(one, "plain") for one in (replace(ranked(1)[0], id=n) for n in (3, 0, 1, 2))]
+    agreed = [placed[key].agreement for key in rungs]
+    assert agreed == pytest.approx([0.25, 1.0, 0.75, 0.75])
+    assert [placed[key].value for key in rungs] == pytest.approx(
+        [0.575, 0.9, 0.725, 0.675], abs=1e-3
+    )
+    racers = [Racer(replace(ranked(1)[0], id=number), "plain") for number in (3, 0, 1, 2)]
     assert [one.finalist.id for one in best_first(racers, placed)] == [1, 2, 3, 0]
     # In a rung of two, the two that stayed behind still count.
     rungs[A].append(result(0, 0.99, 1, 1, 1, 1, steps=20))
@@ -98,13 +97,14 @@ def test_agreement_is_before_standing_and_those_left_behind_vote_too() -> None:
 def test_who_failed_neither_votes_nor_is_placed() -> None:
     failed = RungResult(B, 10, 1, {}, 1.0, "too wild")
     placed = placings({A: [result(0, 0.5, 0, 1)], B: [failed]}, USUAL)
-    assert placed == {A: Placing(1.0, USUAL(figures(0.5)))}
+    merit = USUAL(figures(0.5))
+    assert placed == {A: Placing((merit + 1) / 2, merit, 1.0)}
 
 
 def test_without_answers_the_standing_decides() -> None:
     placed = placings({A: [result(0, 0.5)], B: [result(1, 0.7)]}, USUAL)
-    assert placed[A] < placed[B]
-    assert placed[B].agreement == 0.0
+    assert [placed[key].value for key in (A, B)] == [USUAL(figures(value)) for value in (0.5, 0.7)]
+    assert placed[B].agreement is None
 
 
 def voting(targets: int = 0, count: int = PIXELS) -> RaceTask:
@@ -130,7 +130,7 @@ def test_a_race_keeps_the_answers_and_tells_who_is_ahead(
     assert len({each.tobytes() for each in answers}) > 1
     ahead = [line for line in told if line.startswith("  ahead: ")]
     assert len(ahead) == len({item.steps for item in store.trainings()})
-    assert f"of {PIXELS} pixels without a label" in ahead[0]
+    assert "the class with most votes" in ahead[0]
 
 
 def test_the_targets_of_pixels_without_a_label_decide_nothing(store: EvaluationStore) -> None:

@@ -22,9 +22,10 @@ from hytas.race import (
     placings,
     rung_results,
 )
-from hytas.run import SILENT, RunConfig, run_pipeline
+from hytas.run import SILENT, RunConfig, prepared, run_pipeline
 from hytas.run.choosing.searching import finalist_count, first_steps, race_task
 from hytas.run.context import open_run, prepare
+from hytas.run.prepared import ASKED
 from hytas.run.progress import Silent
 from hytas.run.stages import CHOOSING, TRAIN, run_stages
 from hytas.run.weights import load_weights
@@ -177,7 +178,6 @@ def test_labels_of_test_pixels_change_nothing(tmp_path: Path) -> None:
         with open_run(folder, asked, fixed_scene(poison), "cpu", SILENT) as run:
             run_stages((*CHOOSING, TRAIN), run)
         evaluations, trainings = kept(folder)
-        assert all(item.answers for item in trainings)  # racers voted
         scores = [item.scores for item in evaluations]
         assert all(set(row) == {"snip", "naswot", "params"} for row in scores)
         model, data = load_weights(run.folder.weights), run.context.data
@@ -189,6 +189,29 @@ def test_labels_of_test_pixels_change_nothing(tmp_path: Path) -> None:
         truth.append(data.targets(data.split.test))
     assert found[0] == found[1]
     assert (truth[0] != truth[1]).all()
+
+
+def test_racers_vote_on_pixels_whose_labels_nobody_reads(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked, scene = replace(RACE, split="blocks", train_per_class=60), wide_scene()
+    split = prepare(asked, scene, CPU).data.split
+    poisoned = scene.labels.copy()
+    poisoned.flat[np.setdiff1d(np.arange(poisoned.size), split.learnable)] = 1
+    first, second = (
+        race_task(prepare(asked, replace(scene, labels=labels), CPU, split)).unlabelled
+        for labels in (scene.labels, poisoned)
+    )
+    assert first is not None
+    assert second is not None
+    assert len(first) == ASKED
+    assert np.isin(split.test, first.pixels).any()
+    assert not np.isin(split.learnable, first.pixels).any()
+    assert first.pixels.tolist() == second.pixels.tolist()
+    assert not first.targets.any()
+    assert not second.targets.any()
+    # Nobody is asked where test pixels lie among labelled ones, or few pixels are left.
+    assert race_task(prepare(RACE, fixed_scene(), CPU)).unlabelled is None
+    monkeypatch.setattr(prepared, "LEAST_ASKED", 10**6)
+    assert race_task(prepare(asked, scene, CPU)).unlabelled is None
 
 
 def test_how_long_a_race_is() -> None:

@@ -2,7 +2,9 @@
 
 Networks of different kinds err in different places, so their vote is right more often than most of
 them. A racer that agrees with it is probably right elsewhere, too: on thousands of pixels, where
-validation pixels are tens, and far from them as well. No label is read.
+validation pixels are tens, and far from them as well. But a vote prefers what is in the middle: of
+racers with patches of 3, 5 and 7 pixels, those with 5 agree most. So agreement does not decide
+alone. No label is read.
 
 Sources: Madani, Pennock and Flake, Co-Validation: Using Model Disagreement on Unlabeled Data to
 Validate Classification Algorithms, NIPS 2004; Jiang et al., Assessing Generalization of SGD via

@@ -37,8 +37,9 @@ def race(
     (`RaceTask.folds_of`). Their standing is the mean over their rungs so far, each of which counts
     by its length: early rungs favour networks that learn fast, and on an easy scene the late ones
     no longer tell good networks apart (Ru et al., Speedy Performance Estimation for Neural
-    Architecture Search, NeurIPS 2021). Those of the best standing vote on pixels without a label,
-    and who agrees most with that vote is ahead (`hytas.race.consensus`). No test label is read.
+    Architecture Search, NeurIPS 2021). Where the task has pixels without a label, those of the best
+    standing vote on them, and agreement with the vote counts as much as the standing
+    (`hytas.race.consensus`). No test label is read.
 
     If all finalists of a rung fail, the next best take their place. Every training is kept in the
     store, so a race that was stopped trains nothing twice.
@@ -115,11 +116,10 @@ class _Trainer:
                 found.setdefault(result.key, []).append(result)
             placed = placings(found, self.ranking)
             left = one_each(best_first(running, placed))
-        if left and self.task.unlabelled is not None:
-            first = left[0]
+        if left and (agreement := placed[left[0].key].agreement) is not None:
             self.tell(
-                f"  ahead: {placed[first.key].agreement:.3f} of {len(self.task.unlabelled)} pixels "
-                f"without a label as most votes say ({self._name(first)})"
+                f"  ahead: {self._name(left[0])}; at {agreement:.1%} of the pixels without a label "
+                "it gives the class with most votes"
             )
         return left
 

@@ -81,15 +81,17 @@ def standing(results: Sequence[RungResult], ranking: Ranking) -> float:
 
 
 class Placing(NamedTuple):
-    """What decides the place of a racer; the larger one is ahead.
+    """What a racer is ranked by: the larger `value` is ahead.
 
     Attributes:
-        agreement: with the consensus of all that raced, in 0..1; 0 where none was asked.
-        standing: decides between racers of equal agreement.
+        value: the mean of standing and agreement; the standing where no agreement is known.
+        standing: of the racer, by validation pixels.
+        agreement: with the vote of the best standings on pixels without a label, in 0..1, or None.
     """
 
-    agreement: float
+    value: float
     standing: float
+    agreement: float | None = None
 
 
 def placings(results: Mapping[Key, Sequence[RungResult]], ranking: Ranking) -> dict[Key, Placing]:
@@ -102,10 +104,15 @@ def placings(results: Mapping[Key, Sequence[RungResult]], ranking: Ranking) -> d
     standings = {key: standing(found, ranking) for key, found in results.items()}
     trained = {key: value for key, value in standings.items() if value > -math.inf}
     agreed = agreements({key: results[key][-1].answers for key in trained}, trained)
-    return {key: Placing(agreed.get(key, 0.0), value) for key, value in trained.items()}
+    if not agreed:
+        return {key: Placing(value, value) for key, value in trained.items()}
+    return {
+        key: Placing((value + agreed[key]) / 2, value, agreed[key])
+        for key, value in trained.items()
+    }
 
 
 def best_first(racers: Iterable[Racer], placed: Mapping[Key, Placing]) -> list[Racer]:
     """Order racers by their placing, without those that failed; equals keep their order."""
     left = [racer for racer in racers if racer.key in placed]
-    return sorted(left, key=lambda racer: placed[racer.key], reverse=True)
+    return sorted(left, key=lambda racer: -placed[racer.key].value)

@@ -2,13 +2,16 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hytas.report.pixels import Pixels
 from hytas.report.samples import Samples
+
+if TYPE_CHECKING:
+    from hytas.race import Placing
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,9 +45,7 @@ class Finalist:
         won: whether it won the race.
         rungs: steps -> figures on validation pixels, and "merit", which the race ranks by; none in
             a rung whose training failed.
-        standing: the mean of its merits at the end of the race; None if it failed.
-        agreement: with the vote of the best standing, on pixels without a label, which the race
-            ranks by; None if it failed or none was asked.
+        placing: what the race ranked it by at its end; None if it failed.
         seconds: of all its trainings.
         reason: why it failed; empty if it did not.
     """
@@ -53,8 +54,7 @@ class Finalist:
     recipe: str
     won: bool
     rungs: Mapping[int, Mapping[str, float]]
-    standing: float | None
-    agreement: float | None
+    placing: "Placing | None"
     seconds: float
     reason: str
 

@@ -153,7 +153,8 @@ def race_task(context: RunContext, folder: Path | None = None) -> RaceTask:
         folder,
         usual_ranking(data.split.extrapolates),
         Recipe() if data.scene.has_map else Recipe(**PRESETS["images"]),
-        data.some_unlabelled(config.seed) if data.scene.has_map else None,
+        # Among labelled pixels, validation pixels are like test pixels, and need no help.
+        data.some_unlabelled(config.seed) if data.split.extrapolates else None,
     )
 
 

@@ -147,7 +147,6 @@ def _finalists(
     found = []
     for key, results in racers.items():
         place, recipe = places[key[0]], key[1]
-        placing = placed.get(key)
         found.append(
             Finalist(
                 place,
@@ -157,16 +156,15 @@ def _finalists(
                     result.steps: {} if result.reason else _with_merit(result, ranking)
                     for result in results
                 },
-                placing and placing.standing,
-                (placing and placing.agreement) or None,
+                placed.get(key),
                 sum(result.seconds for result in results),
                 next((result.reason for result in results if result.reason), ""),
             )
         )
 
-    def order(item: Finalist) -> tuple[bool, int, float, float, int]:
-        standing, agreement = item.standing or 0.0, item.agreement or 0.0
-        return item.standing is None, -max(item.rungs), -agreement, -standing, item.place
+    def order(item: Finalist) -> tuple[bool, int, float, int]:
+        value = -np.inf if item.placing is None else item.placing.value
+        return item.placing is None, -max(item.rungs), -value, item.place
 
     return sorted(found, key=order)
 

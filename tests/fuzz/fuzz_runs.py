@@ -20,8 +20,7 @@ from hytas.run import RunConfig, RunFolder
 from hytas.run.damage import find_faults
 from hytas.run.folder import read_json, write_json
 from hytas.run.weights import TrainedModel, load_weights, save_weights
-from hytas.search import Evaluation, EvaluationStore, FinalTraining
-from hytas.search.store import Training
+from hytas.search import Evaluation, EvaluationStore, FinalTraining, Training
 
 _GENES = {"space": "hytas", "depth": 2, "embed_dim": 32, "num_heads": [3, 4], "mlp_ratio": [1, 2]}
 _TEST = {"OA": 0.9, "AA": 0.8, "kappa": 0.7, "pixels": 10}

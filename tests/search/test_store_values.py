@@ -6,8 +6,7 @@ from pathlib import Path
 import pytest
 
 from hytas.errors import InputError
-from hytas.search import Evaluation, EvaluationStore, FinalTraining
-from hytas.search.store import Training
+from hytas.search import Evaluation, EvaluationStore, FinalTraining, Training
 
 
 @pytest.fixture

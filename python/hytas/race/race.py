@@ -12,7 +12,7 @@ from hytas.race.rungs import Rung, plan_rungs
 from hytas.race.standings import RungResult, best_first, placings, rung_results
 from hytas.race.task import RaceTask
 from hytas.race.trials import RacePixels, Trial, run_trials, share_pixels
-from hytas.search import Evaluation, EvaluationStore, Training
+from hytas.search import Evaluation, EvaluationStore, Training, unpack_classes
 from hytas.workers import Named, Shared, Workers, open_workers
 
 Tell = Callable[[str], None]
@@ -175,8 +175,9 @@ class _Trainer:
             return False
         if training.reason:  # where memory was short, there may be enough now
             return not is_out_of_memory(training.reason)
-        if self.task.unlabelled is not None and not training.answers:  # an older hytas asked none
-            return False
+        asked = self.task.unlabelled
+        if asked is not None and len(unpack_classes(training.answers)) != len(asked):
+            return False  # an older hytas asked none, or others
         try:
             self.ranking(training.figures)
         except KeyError:  # kept before this figure was measured

@@ -8,14 +8,14 @@ from hytas.search.driver import (
     score_parts,
     search,
 )
-from hytas.search.store import (
+from hytas.search.records import (
     Evaluation,
-    EvaluationStore,
     FinalTraining,
     Training,
     pack_classes,
     unpack_classes,
 )
+from hytas.search.store import EvaluationStore
 
 __all__ = [
     "Evaluation",

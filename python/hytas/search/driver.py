@@ -11,7 +11,8 @@ import numpy.typing as npt
 
 from hytas._engine import Evolution, Feasible
 from hytas.errors import InputError
-from hytas.search.store import Evaluation, EvaluationStore
+from hytas.search.records import Evaluation
+from hytas.search.store import EvaluationStore
 
 Architecture = dict[str, Any]
 ENOUGH_FAILED = 20

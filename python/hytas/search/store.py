@@ -2,19 +2,25 @@
 
 import hashlib
 import json
-import math
 import sqlite3
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import astuple, dataclass, replace
+from dataclasses import astuple, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
-import numpy as np
-from numpy.typing import NDArray
-
 from hytas.errors import InputError
-from hytas.files import legible, parse_json
+from hytas.files import legible
+from hytas.search.records import (
+    Evaluation,
+    FinalTraining,
+    Training,
+    finite_or_null,
+    key_of_training,
+    read_evaluation,
+    read_final_training,
+    read_training,
+)
 
 Row = TypeVar("Row")
 
@@ -70,67 +76,6 @@ CREATE TABLE IF NOT EXISTS state (
     value BLOB NOT NULL
 );
 """
-
-
-@dataclass(frozen=True)
-class Evaluation:
-    """A scored candidate; a failed score is NaN, with its reason."""
-
-    id: int
-    generation: int
-    architecture: dict[str, Any]
-    costs: dict[str, int]
-    scores: dict[str, float]
-    reasons: dict[str, str]
-    seconds: float
-
-
-@dataclass(frozen=True)
-class Training:
-    """One training of a finalist, in a rung of the race.
-
-    Attributes:
-        id: of its evaluation.
-        recipe: name of the recipe that it was trained by.
-        steps: optimiser steps, those of earlier rungs among them.
-        fold: number of the fold that it was validated on.
-        pixels: number of validation pixels of that fold.
-        figures: name -> figure on these pixels; empty if the training failed.
-        seconds: duration.
-        reason: why it failed; empty if it did not.
-        answers: the classes that it gives pixels without a label (`pack_classes`); may be empty.
-    """
-
-    id: int
-    recipe: str
-    steps: int
-    fold: int
-    pixels: int
-    figures: dict[str, float]
-    seconds: float
-    reason: str = ""
-    answers: bytes = b""
-
-
-@dataclass(frozen=True)
-class FinalTraining:
-    """The final training of the winner or a given architecture, and its ONNX file's accuracy.
-
-    Attributes:
-        architecture: its genes; an architecture that the user gave was never a candidate.
-        seed: of weights and training.
-        epochs: passes over the training pixels.
-        pixels: training pixels.
-        test_oa, test_aa, test_kappa: on the test pixels; no choice depends on them.
-    """
-
-    architecture: dict[str, Any]
-    seed: int
-    epochs: int
-    pixels: int
-    test_oa: float
-    test_aa: float
-    test_kappa: float
 
 
 class EvaluationStore:
@@ -257,7 +202,7 @@ class EvaluationStore:
                 item.generation,
                 json.dumps(item.architecture),
                 json.dumps(item.costs),
-                json.dumps(_finite_or_null(item.scores)),
+                json.dumps(finite_or_null(item.scores)),
                 json.dumps(item.reasons),
                 item.seconds,
             )
@@ -267,7 +212,7 @@ class EvaluationStore:
 
     def evaluations(self) -> list[Evaluation]:
         """Return all candidates, in the order in which the engine proposed them."""
-        return self._read("evaluations", "id", _evaluation)
+        return self._read("evaluations", "id", read_evaluation)
 
     def add_training(self, training: Training) -> None:
         """Add a training; one of the same architecture, recipe, length and fold is replaced."""
@@ -277,12 +222,12 @@ class EvaluationStore:
             training.steps,
             training.fold,
             training.pixels,
-            json.dumps(_finite_or_null(training.figures)),
+            json.dumps(finite_or_null(training.figures)),
             training.seconds,
             training.reason,
         )
         if training.answers:  # first: a training without them is done again
-            self._put("answers", _OF_TRAINING, [(*_key(training), training.answers)])
+            self._put("answers", _OF_TRAINING, [(*key_of_training(training), training.answers)])
         self._put("trainings", _OF_TRAINING, [row])
 
     def trainings(self) -> list[Training]:
@@ -290,8 +235,8 @@ class EvaluationStore:
         answers: dict[tuple[Any, ...], bytes] = {}
         if self._holds("answers"):
             answers = dict(self._read("answers", "id", lambda row: (row[:4], bytes(row[4]))))
-        found = self._read("trainings", "steps, id, recipe, fold", _training)
-        return [replace(one, answers=answers.get(_key(one), b"")) for one in found]
+        found = self._read("trainings", "steps, id, recipe, fold", read_training)
+        return [replace(one, answers=answers.get(key_of_training(one), b"")) for one in found]
 
     def add_final_training(self, training: FinalTraining) -> None:
         """Add a final training; it replaces one with the same architecture and seed."""
@@ -304,7 +249,7 @@ class EvaluationStore:
 
     def final_trainings(self) -> list[FinalTraining]:
         """Return all final trainings, by seed."""
-        return self._read("final_trainings", "seed, architecture", _final_training)
+        return self._read("final_trainings", "seed, architecture", read_final_training)
 
     def save_state(self, state: bytes) -> None:
         """Keep the engine's state."""
@@ -342,82 +287,6 @@ def _digest(rows: Iterable[tuple[Any, ...]]) -> int:
     texts = (repr(row).encode(errors="surrogatepass") for row in rows)
     digests = (int.from_bytes(hashlib.sha256(text).digest(), "big") for text in texts)
     return sum(digests) % _SUMS
-
-
-def _evaluation(row: tuple[Any, ...]) -> Evaluation:
-    """Return a row of `evaluations` as a candidate."""
-    architecture, costs, scores, reasons = map(_object, row[2:6])
-    for name, cost in costs.items():
-        _whole(cost, name)
-    number, generation = _whole(row[0], "id"), _whole(row[1], "generation")
-    seconds = _number(row[6], "seconds")
-    return Evaluation(number, generation, architecture, costs, _numbers(scores), reasons, seconds)
-
-
-def _final_training(row: tuple[Any, ...]) -> FinalTraining:
-    names = ("seed", "epochs", "pixels", "test_oa", "test_aa", "test_kappa")
-    counts = [_whole(value, name) for name, value in zip(names, row[1:4], strict=False)]
-    figures = [_number(value, name) for name, value in zip(names[3:], row[4:7], strict=True)]
-    return FinalTraining(_object(row[0]), counts[0], counts[1], counts[2], *figures)
-
-
-def _training(row: tuple[Any, ...]) -> Training:
-    """Return a row of `trainings` as a training."""
-    names = ("id", "steps", "fold", "pixels")
-    number, steps, fold, pixels = (
-        _whole(value, name) for name, value in zip(names, (row[0], *row[2:5]), strict=True)
-    )
-    figures, seconds = _numbers(_object(row[5])), _number(row[6], "seconds")
-    for name, value in (("recipe", row[1]), ("reason", row[7])):
-        if not isinstance(value, str):
-            raise TypeError(f"{name} is {value!r}, a text needed")
-    return Training(number, row[1], steps, fold, pixels, figures, seconds, row[7])
-
-
-def _key(training: Training) -> tuple[int, str, int, int]:
-    return training.id, training.recipe, training.steps, training.fold
-
-
-def pack_classes(classes: NDArray[np.int64]) -> bytes:
-    """Return class indices (n,) as a store keeps them."""
-    return classes.astype("<u2").tobytes()
-
-
-def unpack_classes(packed: bytes) -> NDArray[np.int64]:
-    """Return the class indices (n,) that `pack_classes` packed."""
-    return np.frombuffer(packed, "<u2").astype(np.int64)
-
-
-def _object(text: Any) -> dict[str, Any]:
-    """Return the JSON object in a column of text."""
-    values = parse_json(text, "a column") if isinstance(text, str) else text
-    if not isinstance(values, dict):
-        raise TypeError(f"{str(values)[:40]!r} is not a JSON object")
-    return values
-
-
-def _whole(value: Any, name: str) -> int:
-    if not isinstance(value, int) or isinstance(value, bool):
-        raise TypeError(f"{name} is {str(value)[:40]!r}; a whole number is needed")
-    return value
-
-
-def _number(value: Any, name: str) -> float:
-    if not isinstance(value, int | float) or isinstance(value, bool):
-        raise TypeError(f"{name} is {str(value)[:40]!r}; a number is needed")
-    return value
-
-
-def _finite_or_null(values: Mapping[str, float]) -> dict[str, float | None]:
-    """Replace NaN and infinity by null, as JSON does not have them."""
-    return {name: value if math.isfinite(value) else None for name, value in values.items()}
-
-
-def _numbers(values: Mapping[str, float | None]) -> dict[str, float]:
-    """Return the numbers that `_finite_or_null` wrote; null becomes NaN."""
-    return {
-        name: math.nan if value is None else _number(value, name) for name, value in values.items()
-    }
 
 
 def _translate(error: Exception, path: Path) -> Exception:

@@ -1,7 +1,7 @@
 """Final trainings that do not wait for each other, side by side on the workers of a run."""
 
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
@@ -85,7 +85,16 @@ def train_side_by_side(run: Run, jobs: Sequence[FinalJob], what: str) -> None:
         pixels = pool.share(labelled.in_memory() if pool.elsewhere else labelled)
         architecture, (_, recipe) = read_json(run.folder.architecture), run.recipe
         calls = (
-            _call(job, architecture, recipe, pixels, context.device, pool.sees_files)
+            (
+                pixels,
+                job.learnt,
+                job.watched,
+                job.run.context.network(architecture, recipe),
+                recipe,
+                job.run.context.config.seed,
+                context.device,
+                job.checkpoint.absolute() if pool.sees_files else None,
+            )
             for job in jobs
         )
         with _progress(run, jobs):
@@ -93,34 +102,6 @@ def train_side_by_side(run: Run, jobs: Sequence[FinalJob], what: str) -> None:
                 if content is not None:
                     with atomic_write(job.checkpoint) as path:
                         path.write_bytes(content)
-
-
-_Call = tuple[
-    Shared[LabelledPixels], Pixels, Pixels, nn.Module, Recipe, int, torch.device, Path | None
-]
-
-
-def _call(
-    job: FinalJob,
-    architecture: Mapping[str, object],
-    recipe: Recipe,
-    pixels: Shared[LabelledPixels],
-    device: torch.device,
-    sees_files: bool,
-) -> _Call:
-    context = job.run.context
-    network = context.network(architecture, recipe)
-    checkpoint = job.checkpoint.absolute() if sees_files else None
-    return (
-        pixels,
-        job.learnt,
-        job.watched,
-        network,
-        recipe,
-        context.config.seed,
-        device,
-        checkpoint,
-    )
 
 
 def _train(

@@ -1,0 +1,153 @@
+"""The records of a run's store, and how a row of its tables becomes one.
+
+A row that is not what was written raises ValueError, TypeError or LookupError.
+"""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hytas.files import parse_json
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """A scored candidate; a failed score is NaN, with its reason."""
+
+    id: int
+    generation: int
+    architecture: dict[str, Any]
+    costs: dict[str, int]
+    scores: dict[str, float]
+    reasons: dict[str, str]
+    seconds: float
+
+
+@dataclass(frozen=True)
+class Training:
+    """One training of a finalist, in a rung of the race.
+
+    Attributes:
+        id: of its evaluation.
+        recipe: name of the recipe that it was trained by.
+        steps: optimiser steps, those of earlier rungs among them.
+        fold: number of the fold that it was validated on.
+        pixels: number of validation pixels of that fold.
+        figures: name -> figure on these pixels; empty if the training failed.
+        seconds: duration.
+        reason: why it failed; empty if it did not.
+        answers: the classes that it gives pixels without a label (`pack_classes`); may be empty.
+    """
+
+    id: int
+    recipe: str
+    steps: int
+    fold: int
+    pixels: int
+    figures: dict[str, float]
+    seconds: float
+    reason: str = ""
+    answers: bytes = b""
+
+
+@dataclass(frozen=True)
+class FinalTraining:
+    """The final training of the winner or a given architecture, and its ONNX file's accuracy.
+
+    Attributes:
+        architecture: its genes; an architecture that the user gave was never a candidate.
+        seed: of weights and training.
+        epochs: passes over the training pixels.
+        pixels: training pixels.
+        test_oa, test_aa, test_kappa: on the test pixels; no choice depends on them.
+    """
+
+    architecture: dict[str, Any]
+    seed: int
+    epochs: int
+    pixels: int
+    test_oa: float
+    test_aa: float
+    test_kappa: float
+
+
+def read_evaluation(row: tuple[Any, ...]) -> Evaluation:
+    """Return a row of `evaluations` as a candidate."""
+    architecture, costs, scores, reasons = map(_object, row[2:6])
+    for name, cost in costs.items():
+        _whole(cost, name)
+    number, generation = _whole(row[0], "id"), _whole(row[1], "generation")
+    seconds = _number(row[6], "seconds")
+    return Evaluation(number, generation, architecture, costs, _numbers(scores), reasons, seconds)
+
+
+def read_final_training(row: tuple[Any, ...]) -> FinalTraining:
+    """Return a row of `final_trainings` as a final training."""
+    names = ("seed", "epochs", "pixels", "test_oa", "test_aa", "test_kappa")
+    counts = [_whole(value, name) for name, value in zip(names, row[1:4], strict=False)]
+    figures = [_number(value, name) for name, value in zip(names[3:], row[4:7], strict=True)]
+    return FinalTraining(_object(row[0]), counts[0], counts[1], counts[2], *figures)
+
+
+def read_training(row: tuple[Any, ...]) -> Training:
+    """Return a row of `trainings` as a training."""
+    names = ("id", "steps", "fold", "pixels")
+    number, steps, fold, pixels = (
+        _whole(value, name) for name, value in zip(names, (row[0], *row[2:5]), strict=True)
+    )
+    figures, seconds = _numbers(_object(row[5])), _number(row[6], "seconds")
+    for name, value in (("recipe", row[1]), ("reason", row[7])):
+        if not isinstance(value, str):
+            raise TypeError(f"{name} is {value!r}, a text needed")
+    return Training(number, row[1], steps, fold, pixels, figures, seconds, row[7])
+
+
+def key_of_training(training: Training) -> tuple[int, str, int, int]:
+    """Return what tells a training from others: evaluation, recipe, steps and fold."""
+    return training.id, training.recipe, training.steps, training.fold
+
+
+def pack_classes(classes: NDArray[np.int64]) -> bytes:
+    """Return class indices (n,) as a store keeps them."""
+    return classes.astype("<u2").tobytes()
+
+
+def unpack_classes(packed: bytes) -> NDArray[np.int64]:
+    """Return the class indices (n,) that `pack_classes` packed."""
+    return np.frombuffer(packed, "<u2").astype(np.int64)
+
+
+def _object(text: Any) -> dict[str, Any]:
+    """Return the JSON object in a column of text."""
+    values = parse_json(text, "a column") if isinstance(text, str) else text
+    if not isinstance(values, dict):
+        raise TypeError(f"{str(values)[:40]!r} is not a JSON object")
+    return values
+
+
+def _whole(value: Any, name: str) -> int:
+    if not isinstance(value, int) or isinstance(value, bool):
+        raise TypeError(f"{name} is {str(value)[:40]!r}; a whole number is needed")
+    return value
+
+
+def _number(value: Any, name: str) -> float:
+    if not isinstance(value, int | float) or isinstance(value, bool):
+        raise TypeError(f"{name} is {str(value)[:40]!r}; a number is needed")
+    return value
+
+
+def finite_or_null(values: Mapping[str, float]) -> dict[str, float | None]:
+    """Replace NaN and infinity by null, as JSON does not have them."""
+    return {name: value if math.isfinite(value) else None for name, value in values.items()}
+
+
+def _numbers(values: Mapping[str, float | None]) -> dict[str, float]:
+    """Return the numbers that `finite_or_null` wrote; null becomes NaN."""
+    return {
+        name: math.nan if value is None else _number(value, name) for name, value in values.items()
+    }

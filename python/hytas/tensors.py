@@ -85,7 +85,8 @@ def read_facts(path: Path) -> dict[str, Any]:
     """
     with path.open("rb") as file:
         start = file.read(8)
-        content = start + file.read(int.from_bytes(start, "little") if len(start) == 8 else 0)
+        rest = path.stat().st_size - len(start)
+        content = start + file.read(min(int.from_bytes(start, "little"), rest))
     try:
         header = parse_json(content[8:], "its header")
         facts = parse_json(header["__metadata__"][_ENTRY], "its header")

@@ -63,6 +63,7 @@ def test_agreement_is_the_share_of_pixels_over_all_folds() -> None:
 
 def test_where_one_has_no_answers_there_is_no_vote() -> None:
     assert agreements({A: [packed(0)], B: []}, {A: 1.0, B: 0.5}) == {}
+    assert agreements({A: [packed(0)], B: [packed(0, 1)]}, {A: 1.0, B: 0.5}) == {}
     assert agreements({}, {}) == {}
 
 

@@ -1,6 +1,7 @@
 """The winner's trainings side by side: the final one, and those that measure confidence."""
 
 from concurrent.futures import ProcessPoolExecutor
+from dataclasses import replace
 from multiprocessing import get_context
 from pathlib import Path
 
@@ -13,7 +14,6 @@ from hytas.run import run_pipeline
 from hytas.run.fitting import side_by_side, training
 from hytas.run.progress import Silent
 from hytas.tensors import read_facts, write_tensors
-from hytas.train import DivergedError
 from hytas.workers import ExecutorWorkers, Named
 
 KEPT = ("weights.safetensors", "calibration.json", "model.onnx")
@@ -51,9 +51,8 @@ def files(scene: Scene, out: Path, workers: Named, report: Told | None = None) -
 
 @pytest.fixture(scope="module")
 def alone(scene: Scene, tmp_path_factory: pytest.TempPathFactory) -> list[bytes]:
-    """Those of a run in this process, of one thread."""
-    with side_by_side.one_thread():
-        return files(scene, tmp_path_factory.mktemp("runs") / "alone", None)
+    """Those of a run in this process."""
+    return files(scene, tmp_path_factory.mktemp("runs") / "alone", 1)
 
 
 def test_they_are_the_same_side_by_side_and_tell_how_far_they_are(
@@ -98,26 +97,38 @@ def test_a_damaged_checkpoint_is_told_and_its_training_begins_again(
     assert [line for line in told.lines if "the training begins again" in line]
 
 
-def test_a_training_that_diverges_is_told_in_one_line(
-    scene: Scene, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_trainings_that_have_ended_are_not_done_again(
+    scene: Scene, alone: list[bytes], tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(side_by_side, "train", _diverged)
-    with pytest.raises(InputError, match="too wild"):
-        files(scene, tmp_path / "run", 1)
+    out = tmp_path / "run"
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(training, "calibrate_by_folds", _interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            files(scene, out, 2)
+    told = Told()
+    assert files(scene, out, 2, told) == alone
+    assert SAID not in told.lines
+
+
+def test_a_training_that_diverges_is_told_and_leaves_no_checkpoint(
+    scene: Scene, tmp_path: Path
+) -> None:
+    wild = replace(CONFIG, recipe=replace(CONFIG.recipe, learning_rate=1e6, epochs=6))
+    with pytest.raises(InputError, match="the training diverged in epoch"):
+        run_pipeline(wild, scene, tmp_path / "run", device="cpu", references=False, workers=2)
+    assert not list((tmp_path / "run").glob("*.safetensors"))
 
 
 def test_facts_are_read_without_the_tensors(tmp_path: Path) -> None:
     path = tmp_path / "file.safetensors"
     write_tensors(path, {}, {"history": [1, 2]})
     assert read_facts(path)["history"] == [1, 2]
-    path.write_bytes(path.read_bytes()[:20])
-    with pytest.raises(InputError, match="not a complete safetensors file"):
-        read_facts(path)
+    whole = path.read_bytes()
+    for broken in (whole[:20], b"", b"\xff" * 8 + b"{"):
+        path.write_bytes(broken)
+        with pytest.raises(InputError, match="not a complete safetensors file"):
+            read_facts(path)
 
 
 def _interrupted(*_: object) -> None:
     raise KeyboardInterrupt
-
-
-def _diverged(*_: object, **__: object) -> None:
-    raise DivergedError("too wild")

@@ -141,13 +141,14 @@ def test_answers_come_back_and_a_change_in_them_is_noticed(tmp_path: Path) -> No
         store.add_training(training)
         store.add_training(replace(training, fold=1, answers=b""))
         assert store.trainings() == [training, replace(training, fold=1, answers=b"")]
-    with sqlite3.connect(tmp_path / "store.sqlite") as connection:
-        connection.execute("UPDATE answers SET classes = x'0100'")
-    with (
-        EvaluationStore(tmp_path / "store.sqlite") as store,
-        pytest.raises(InputError, match="damaged, in answers"),
-    ):
-        store.trainings()
+    for value in ("x'0100'", "'text'", "4611686018427387904"):
+        with sqlite3.connect(tmp_path / "store.sqlite") as connection:
+            connection.execute(f"UPDATE answers SET classes = {value}")
+        with (
+            EvaluationStore(tmp_path / "store.sqlite") as store,
+            pytest.raises(InputError, match="damaged, in answers"),
+        ):
+            store.trainings()
 
 
 def test_a_store_that_was_made_before_there_were_answers_gets_them(tmp_path: Path) -> None:
@@ -155,10 +156,11 @@ def test_a_store_that_was_made_before_there_were_answers_gets_them(tmp_path: Pat
     training = Training(0, "plain", 100, 0, 9, {"accuracy": 0.5}, 1.0)
     with EvaluationStore(path) as store:
         store.add_training(training)
-    with sqlite3.connect(path) as connection:
-        connection.execute("DROP TABLE answers")
-    with EvaluationStore(path, read_only=True) as store:
-        assert store.trainings() == [training]
+    before = path.read_bytes()
+    for read_only in (True, False):
+        with EvaluationStore(path, read_only=read_only) as store:
+            assert store.trainings() == [training]
+    assert path.read_bytes() == before  # its checksum in the manifest stays right
     with EvaluationStore(path) as store:
         store.add_training(replace(training, answers=b"\1\0"))
         assert store.trainings() == [replace(training, answers=b"\1\0")]

@@ -20,7 +20,7 @@ from hytas.race.racers import Key
 from hytas.search import unpack_classes
 
 VOTERS = 6
-"""So many racers vote: those of the best standing."""
+"""So many racers vote: those of the best standing. Two may be one finalist by two recipes."""
 
 Votes = NDArray[np.float64]
 
@@ -61,9 +61,10 @@ def agreements(
 
     Returns:
         Key -> agreement in 0..1; of a racer with several folds the mean. Empty if some racer has no
-        answers.
+        answers, or was asked another number of pixels.
     """
-    if not answers or not all(answers.values()):
+    lengths = {len(each) for packed in answers.values() for each in packed}
+    if len(lengths) != 1 or not all(answers.values()):
         return {}
     weights = weights_of({key: standings[key] for key in answers})
     votes = count_votes([(weight, answers[key]) for key, weight in weights.items()])

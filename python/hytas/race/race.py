@@ -118,8 +118,8 @@ class _Trainer:
             left = one_each(best_first(running, placed))
         if left and (agreement := placed[left[0].key].agreement) is not None:
             self.tell(
-                f"  ahead: {self._name(left[0])}; at {agreement:.1%} of the pixels without a label "
-                "it gives the class with most votes"
+                f"  ahead: {self._name(left[0])}; at {agreement:.1%} of the pixels without a known "
+                "label it gives the class with most votes"
             )
         return left
 
@@ -177,7 +177,7 @@ class _Trainer:
             return not is_out_of_memory(training.reason)
         asked = self.task.unlabelled
         if asked is not None and len(unpack_classes(training.answers)) != len(asked):
-            return False  # an older hytas asked none, or others
+            return False  # an older hytas asked none, or another number
         try:
             self.ranking(training.figures)
         except KeyError:  # kept before this figure was measured

@@ -43,7 +43,7 @@ class Finalist:
         place: among the candidates.
         recipe: name of the recipe.
         won: whether it won the race.
-        rungs: steps -> figures on validation pixels, and "merit", which the race ranks by; none in
+        rungs: steps -> figures on validation pixels, and "merit", their summary; none in
             a rung whose training failed.
         placing: what the race ranked it by at its end; None if it failed.
         seconds: of all its trainings.

@@ -79,7 +79,8 @@ class Run:
         folder: its files; this process holds the lock.
         report: receives the progress.
         command: that does the work, for the record; empty from Python.
-        workers: where candidates are scored and finalists trained (`hytas.workers`).
+        workers: where candidates are scored, and finalists and the winner trained
+            (`hytas.workers`).
     """
 
     context: RunContext

@@ -111,6 +111,13 @@ def key_of_training(training: Training) -> tuple[int, str, int, int]:
     return training.id, training.recipe, training.steps, training.fold
 
 
+def read_answers(row: tuple[Any, ...]) -> tuple[tuple[Any, ...], bytes]:
+    """Return a row of `answers`: the key of its training, and the packed classes."""
+    if not isinstance(row[4], bytes):
+        raise TypeError(f"classes is {str(row[4])[:40]!r}; bytes are needed")
+    return row[:4], row[4]
+
+
 def pack_classes(classes: NDArray[np.int64]) -> bytes:
     """Return class indices (n,) as a store keeps them."""
     return classes.astype("<u2").tobytes()

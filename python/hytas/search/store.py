@@ -17,6 +17,7 @@ from hytas.search.records import (
     Training,
     finite_or_null,
     key_of_training,
+    read_answers,
     read_evaluation,
     read_final_training,
     read_training,
@@ -53,14 +54,6 @@ CREATE TABLE IF NOT EXISTS trainings (
     reason TEXT NOT NULL,          -- why it failed; empty where it did not
     PRIMARY KEY (id, recipe, steps, fold)
 );
-CREATE TABLE IF NOT EXISTS answers (  -- of trainings, on pixels whose label no training reads
-    id INTEGER NOT NULL,
-    recipe TEXT NOT NULL,
-    steps INTEGER NOT NULL,
-    fold INTEGER NOT NULL,
-    classes BLOB NOT NULL,         -- class indices, unsigned, two bytes each, the lower one first
-    PRIMARY KEY (id, recipe, steps, fold)
-);
 CREATE TABLE IF NOT EXISTS final_trainings (
     architecture TEXT NOT NULL,    -- JSON
     seed INTEGER NOT NULL,
@@ -74,6 +67,18 @@ CREATE TABLE IF NOT EXISTS final_trainings (
 CREATE TABLE IF NOT EXISTS state (
     name TEXT PRIMARY KEY,
     value BLOB NOT NULL
+);
+"""
+
+# Made with the first answers: a store is not changed by opening it, and older ones have none.
+ANSWERS = """
+CREATE TABLE IF NOT EXISTS answers (  -- of trainings, on pixels whose label nobody reads
+    id INTEGER NOT NULL,
+    recipe TEXT NOT NULL,
+    steps INTEGER NOT NULL,
+    fold INTEGER NOT NULL,
+    classes BLOB NOT NULL,         -- class indices, unsigned, two bytes each, the lower one first
+    PRIMARY KEY (id, recipe, steps, fold)
 );
 """
 
@@ -116,8 +121,7 @@ class EvaluationStore:
             if not read_only:
                 self._connection.execute("PRAGMA journal_mode=WAL")
                 self._connection.execute("PRAGMA synchronous=NORMAL")
-                # A store that is only read keeps its bytes. One of before has no answers.
-                if version == 0 or not self._holds("answers"):
+                if version == 0:  # a store that is only read keeps its bytes
                     self._connection.executescript(
                         f"BEGIN; {SCHEMA} PRAGMA user_version={SCHEMA_VERSION}; COMMIT"
                     )
@@ -149,7 +153,10 @@ class EvaluationStore:
 
     def _holds(self, table: str) -> bool:
         named = "SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = ?"
-        return self._connection.execute(named, (table,)).fetchone() is not None
+        try:
+            return self._connection.execute(named, (table,)).fetchone() is not None
+        except _UNREADABLE as error:
+            raise _translate(error, self.path) from None
 
     def _read(self, table: str, order: str, make: Callable[[tuple[Any, ...]], Row]) -> list[Row]:
         """Return `make` of each row of a table; a damaged file and a failing disk differ."""
@@ -227,6 +234,8 @@ class EvaluationStore:
             training.reason,
         )
         if training.answers:  # first: a training without them is done again
+            with self._transaction() as connection:
+                connection.execute(ANSWERS)
             self._put("answers", _OF_TRAINING, [(*key_of_training(training), training.answers)])
         self._put("trainings", _OF_TRAINING, [row])
 
@@ -234,7 +243,7 @@ class EvaluationStore:
         """All trainings, the shortest first."""
         answers: dict[tuple[Any, ...], bytes] = {}
         if self._holds("answers"):
-            answers = dict(self._read("answers", "id", lambda row: (row[:4], bytes(row[4]))))
+            answers = dict(self._read("answers", "id", read_answers))
         found = self._read("trainings", "steps, id, recipe, fold", read_training)
         return [replace(one, answers=answers.get(key_of_training(one), b"")) for one in found]
 

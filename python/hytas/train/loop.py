@@ -193,7 +193,7 @@ def _train(
     with course.processes.copy_of(checkpoint) as kept:
         if kept is not None:
             load_checkpoint(kept, state, learner)
-    patience = max(1, math.ceil(recipe.patience * epochs))
+    patience = recipe.patient_epochs(epochs)
     saved = time.monotonic()
     while (done := len(state.history)) < epochs and done - state.best_epoch < patience:
         started = time.monotonic()

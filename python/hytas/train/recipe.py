@@ -174,6 +174,10 @@ class Recipe:
         epochs = math.ceil(self.steps / self.steps_per_epoch(pixels))
         return epochs if self.most_epochs is None else min(epochs, self.most_epochs)
 
+    def patient_epochs(self, epochs: int) -> int:
+        """Return after how many epochs without a better one a training of `epochs` ends."""
+        return max(1, math.ceil(self.patience * epochs))
+
     def schedule(self, pixels: int) -> Schedule:
         """How long and at which rates to train on `pixels` training pixels."""
         epochs = self.epochs_for(pixels)

@@ -4,7 +4,7 @@ import os
 from abc import ABC, abstractmethod
 from collections import OrderedDict, deque
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import Executor, Future
+from concurrent.futures import Executor, Future, wait
 from dataclasses import dataclass, field
 from itertools import islice
 from types import TracebackType
@@ -160,6 +160,10 @@ class ExecutorWorkers(Workers):
                 result = ahead.popleft().result()
                 submit()
                 yield result
+        except Exception:
+            # What runs may write files, which whoever hears of the error may want to remove.
+            wait([future for future in ahead if not future.cancel()])
+            raise
         finally:
             for future in ahead:
                 future.cancel()

@@ -140,6 +140,11 @@ def _finalists(
 ) -> list[Finalist]:
     """Those that trained, in the order of the race: who came farther, then who stands better."""
     places = {item.id: at for at, item in enumerate(evaluations)}
+    # Where a race began before racers voted, some of its trainings were not done again.
+    voted = {item.steps for item in trainings if item.answers}
+    trainings = [
+        item for item in trainings if item.answers or item.reason or item.steps not in voted
+    ]
     racers: dict[tuple[int, str], list[RungResult]] = {}
     for result in rung_results(item for item in trainings if item.id in places):
         racers.setdefault(result.key, []).append(result)

@@ -23,7 +23,7 @@ from hytas.run.fitting.self_training import (
     refusal,
     train_further,
 )
-from hytas.run.fitting.side_by_side import FinalJob, train_side_by_side
+from hytas.run.fitting.side_by_side import FinalJob, threads_of, train_side_by_side
 from hytas.run.fitting.smoothing import Judged, judge_smoothing
 from hytas.run.folder import RunFolder, read_json, write_json
 from hytas.run.prepared import Pixels, PreparedScene
@@ -195,7 +195,8 @@ def mend_calibration(run: Run) -> None:
     run.report.line(f"{path.name}: {fault}: made again")
     if _kept(run, _folds(run)) is None:
         path.unlink()
-    train_side_by_side(run, fold_jobs(run), "trainings of the winner")
+    if run.context.data.scene.has_map:
+        train_side_by_side(run, fold_jobs(run), "trainings of the winner")
     calibrate_by_folds(run, read_json(run.folder.architecture))
     manifest.record([path])
 
@@ -224,17 +225,18 @@ def _train_without(
     network = context.network(architecture, recipe)
     checkpoint = run.folder.calibration_checkpoint(number)
     forget_damaged(checkpoint, run.report.line)
-    train(
-        network,
-        data.labelled(learnt),
-        data.labelled(learnt[:0]),
-        recipe,
-        seed=context.config.seed,
-        device=context.device,
-        checkpoint=checkpoint,
-        keep=True,  # a stop after it does not repeat it
-        progress=lambda epoch: _tell(run, "calibrate", epoch, learnt),
-    )
+    with threads_of(context):
+        train(
+            network,
+            data.labelled(learnt),
+            data.labelled(learnt[:0]),
+            recipe,
+            seed=context.config.seed,
+            device=context.device,
+            checkpoint=checkpoint,
+            keep=True,  # a stop after it does not repeat it
+            progress=lambda epoch: _tell(run, "calibrate", epoch, learnt),
+        )
     if refusal(context):
         return _Networks(network, None)
     before = deepcopy(network)

@@ -1,8 +1,9 @@
 """Final trainings that do not wait for each other, side by side on the workers of a run."""
 
+import operator
 import threading
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -14,16 +15,16 @@ from hytas.errors import InputError
 from hytas.files import atomic_write
 from hytas.machine import one_thread
 from hytas.run.config import SUPERNET_STRATEGY
-from hytas.run.context import Run
+from hytas.run.context import Run, RunContext
 from hytas.run.damage import forget_damaged
 from hytas.run.folder import read_json
 from hytas.run.prepared import Pixels
 from hytas.tensors import read_facts
 from hytas.train import LabelledPixels, Recipe, train
+from hytas.train.loop import CHECKPOINT_SECONDS
 from hytas.workers import Shared, open_workers
 
-PROGRESS_SECONDS = 5.0
-"""So often a checkpoint is written, so often it is looked at."""
+PROGRESS_SECONDS = CHECKPOINT_SECONDS
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,22 +43,36 @@ class FinalJob:
     learnt: Pixels
     watched: Pixels
 
-    def work(self, recipe: Recipe) -> tuple[int, int]:
-        """Return how many pixels the training went through, and those of all its epochs."""
+    def epochs(self, recipe: Recipe) -> tuple[int, int]:
+        """Return how many epochs the training is through, and how many it has at most.
+
+        A training that ended early is through all of them.
+        """
         epochs = recipe.schedule(len(self.learnt)).epochs
         try:
-            done = len(read_facts(self.checkpoint)["history"])
-        except (OSError, InputError, KeyError, TypeError):
-            done = 0
-        return done * len(self.learnt), epochs * len(self.learnt)
+            facts = read_facts(self.checkpoint)
+            done, best = len(facts["history"]), int(facts["best_epoch"])
+        except (OSError, InputError, KeyError, TypeError, ValueError):
+            return 0, epochs
+        return (epochs if done - best >= recipe.patient_epochs(epochs) else done), epochs
+
+
+def threads_of(context: RunContext) -> AbstractContextManager[None]:
+    """Return what limits a final training to the threads that it has.
+
+    On a CPU it is one for pixels, on workers and in this process, so that the result is the same.
+    The larger networks of images train in this process, with all its threads.
+    """
+    alone = context.device.type == "cpu" and context.data.scene.has_map
+    return one_thread() if alone else nullcontext()
 
 
 def train_side_by_side(run: Run, jobs: Sequence[FinalJob], what: str) -> None:
     """Bring the checkpoints of trainings to their end on workers; without workers, leave them.
 
-    A stage that finds the checkpoint of a training that has ended only reads it. A training has one
-    thread of a CPU, so that it is the same on any workers. Images train in this process unless
-    workers are named: their larger networks use all its threads.
+    A stage that finds the checkpoint of a training that has ended only reads it. Those that have
+    ended before are left out. A training has one thread of a CPU (`threads_of`), so that it is the
+    same on any workers.
 
     Args:
         run: its winner is trained, on its workers.
@@ -69,21 +84,22 @@ def train_side_by_side(run: Run, jobs: Sequence[FinalJob], what: str) -> None:
         OSError: a worker was lost.
     """
     context = run.context
-    usual = run.workers is None
-    if not jobs or context.config.strategy == SUPERNET_STRATEGY:
+    if context.config.strategy == SUPERNET_STRATEGY:
         return
-    if usual and not context.data.scene.has_map:
+    for job in jobs:
+        forget_damaged(job.checkpoint, run.report.line)
+    _, recipe = run.recipe
+    jobs = [job for job in jobs if operator.lt(*job.epochs(recipe))]
+    if not jobs:
         return
     labelled = context.data.labelled(context.data.split.learnable)
     on_cpu = context.device.type == "cpu"
     with open_workers(run.workers, on_cpu=on_cpu, sent_bytes=labelled.patch_bytes) as pool:
-        if usual and not pool.elsewhere:
+        if not pool.elsewhere:
             return
         run.report.line(f"{what} side by side: {pool.name}")
-        for job in jobs:
-            forget_damaged(job.checkpoint, run.report.line)
-        pixels = pool.share(labelled.in_memory() if pool.elsewhere else labelled)
-        architecture, (_, recipe) = read_json(run.folder.architecture), run.recipe
+        pixels = pool.share(labelled.in_memory())
+        architecture = read_json(run.folder.architecture)
         calls = (
             (
                 pixels,
@@ -97,7 +113,7 @@ def train_side_by_side(run: Run, jobs: Sequence[FinalJob], what: str) -> None:
             )
             for job in jobs
         )
-        with _progress(run, jobs):
+        with _progress(run, jobs) if pool.sees_files else nullcontext():
             for job, content in zip(jobs, pool.run(_train, calls, len(jobs)), strict=True):
                 if content is not None:
                     with atomic_write(job.checkpoint) as path:
@@ -139,7 +155,10 @@ def _progress(run: Run, jobs: Sequence[FinalJob]) -> Iterator[None]:
 
     def tell() -> None:
         while not ended.wait(PROGRESS_SECONDS):
-            done, total = map(sum, zip(*(job.work(recipe) for job in jobs), strict=True))
+            done = total = 0
+            for job in jobs:
+                epochs, all_epochs = job.epochs(recipe)
+                done, total = done + epochs * len(job.learnt), total + all_epochs * len(job.learnt)
             run.report.pixels("train", done, total)
 
     teller = threading.Thread(target=tell, daemon=True)

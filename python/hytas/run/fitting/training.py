@@ -31,7 +31,7 @@ from hytas.run.fitting.self_training import (
     refusal,
     train_further,
 )
-from hytas.run.fitting.side_by_side import FinalJob, train_side_by_side
+from hytas.run.fitting.side_by_side import FinalJob, threads_of, train_side_by_side
 from hytas.run.fitting.smoothing import Judged, SmoothingChoice, choose_smoothing
 from hytas.run.folder import read_json, write_json
 from hytas.run.prepared import Pixels
@@ -60,20 +60,22 @@ def train_stage(run: Run) -> None:
     try:
         found = None
         if not calibrates_own(context):
-            own = FinalJob(run, folder.checkpoint, learnt, watching)
-            train_side_by_side(run, [*fold_jobs(run), own], "trainings of the winner")
+            if data.scene.has_map:
+                own = FinalJob(run, folder.checkpoint, learnt, watching)
+                train_side_by_side(run, [*fold_jobs(run), own], "trainings of the winner")
             found = calibrate_by_folds(run, architecture)
-        result = train(
-            network,
-            data.labelled(learnt),
-            data.labelled(watching),
-            recipe,
-            seed=context.config.seed,
-            device=context.device,
-            checkpoint=folder.checkpoint,
-            keep=True,  # a stop after it does not repeat it
-            progress=run.report.epoch,
-        )
+        with threads_of(context):
+            result = train(
+                network,
+                data.labelled(learnt),
+                data.labelled(watching),
+                recipe,
+                seed=context.config.seed,
+                device=context.device,
+                checkpoint=folder.checkpoint,
+                keep=True,  # a stop after it does not repeat it
+                progress=run.report.epoch,
+            )
         found, rounds = _train_further(run, network, found)
     except DivergedError:
         folder.forget_checkpoints()  # now the recipe may change
@@ -207,8 +209,7 @@ def seeds_stage(run: Run, train_and_check: Callable[[Run, Run], None]) -> None:
         return
     reports = [first]
     further = [run.of_seed(seed) for seed in wanted[1:]]
-    # Alone, a seed that calibrates itself trains with all threads, and so it does here.
-    if run.workers is not None or not calibrates_own(run.context):
+    if run.workers is not None or run.context.data.scene.has_map:
         missing = [inner for inner in further if not inner.folder.weights.exists()]
         named = ", ".join(str(inner.context.config.seed) for inner in missing)
         train_side_by_side(

@@ -86,8 +86,6 @@ def train_side_by_side(run: Run, jobs: Sequence[FinalJob], what: str) -> None:
     context = run.context
     if context.config.strategy == SUPERNET_STRATEGY:
         return
-    for job in jobs:
-        forget_damaged(job.checkpoint, run.report.line)
     _, recipe = run.recipe
     jobs = [job for job in jobs if operator.lt(*job.epochs(recipe))]
     if not jobs:
@@ -98,6 +96,8 @@ def train_side_by_side(run: Run, jobs: Sequence[FinalJob], what: str) -> None:
         if not pool.elsewhere:
             return
         run.report.line(f"{what} side by side: {pool.name}")
+        for job in jobs:
+            forget_damaged(job.checkpoint, run.report.line)
         pixels = pool.share(labelled.in_memory())
         architecture = read_json(run.folder.architecture)
         calls = (

@@ -2,16 +2,13 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hytas.report.pixels import Pixels
 from hytas.report.samples import Samples
-
-if TYPE_CHECKING:
-    from hytas.race import Placing
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,7 +42,8 @@ class Finalist:
         won: whether it won the race.
         rungs: steps -> figures on validation pixels, and "merit", their summary; none in
             a rung whose training failed.
-        placing: what the race ranked it by at its end; None if it failed.
+        ranked_by: what the race ranked it by at its end; None if it failed.
+        agreement: with the vote on pixels without a known label; None if there was none.
         seconds: of all its trainings.
         reason: why it failed; empty if it did not.
     """
@@ -54,7 +52,8 @@ class Finalist:
     recipe: str
     won: bool
     rungs: Mapping[int, Mapping[str, float]]
-    placing: "Placing | None"
+    ranked_by: float | None
+    agreement: float | None
     seconds: float
     reason: str
 

@@ -151,7 +151,7 @@ def _finalists(
     placed = placings(racers, ranking)
     found = []
     for key, results in racers.items():
-        place, recipe = places[key[0]], key[1]
+        place, recipe, placing = places[key[0]], key[1], placed.get(key)
         found.append(
             Finalist(
                 place,
@@ -161,15 +161,16 @@ def _finalists(
                     result.steps: {} if result.reason else _with_merit(result, ranking)
                     for result in results
                 },
-                placed.get(key),
+                placing and placing.value,
+                placing and placing.agreement,
                 sum(result.seconds for result in results),
                 next((result.reason for result in results if result.reason), ""),
             )
         )
 
     def order(item: Finalist) -> tuple[bool, int, float, int]:
-        value = -np.inf if item.placing is None else item.placing.value
-        return item.placing is None, -max(item.rungs), -value, item.place
+        value = -np.inf if item.ranked_by is None else item.ranked_by
+        return item.ranked_by is None, -max(item.rungs), -value, item.place
 
     return sorted(found, key=order)
 

@@ -63,14 +63,11 @@ def read_tensors(path: Path) -> tuple[dict[str, Any], dict[str, Any]]:
         plain = content[:place] + _EMPTY.encode() + content[place + len(_EMPTY) :]
         if hashlib.sha256(plain).hexdigest().encode() != told:
             raise InputError(f"{path}: damaged or changed: its checksum is not that of its content")
+    facts = _facts(path, content)
     try:
-        header = parse_json(content[8 : 8 + _header_bytes(content)], "its header")
-        facts = parse_json(header["__metadata__"][_ENTRY], "its header")
         tensors = load(content)
     except (SafetensorError, KeyError, TypeError, ValueError) as error:
-        raise InputError(f"{path}: not a complete safetensors file ({one_line(error)})") from None
-    if not isinstance(facts, dict):
-        raise InputError(f"{path}: its metadata must be a JSON object")
+        raise _incomplete(path, error) from None
     if CHECKSUM in facts and place is None:
         raise InputError(f"{path}: damaged or changed: it has lost its checksum")
     return facts, tensors
@@ -87,14 +84,23 @@ def read_facts(path: Path) -> dict[str, Any]:
         start = file.read(8)
         rest = path.stat().st_size - len(start)
         content = start + file.read(min(int.from_bytes(start, "little"), rest))
+    return _facts(path, content)
+
+
+def _facts(path: Path, content: bytes) -> dict[str, Any]:
+    """Return the facts in the header at the beginning of a file."""
     try:
-        header = parse_json(content[8:], "its header")
+        header = parse_json(content[8 : 8 + _header_bytes(content)], "its header")
         facts = parse_json(header["__metadata__"][_ENTRY], "its header")
     except (KeyError, TypeError, ValueError) as error:
-        raise InputError(f"{path}: not a complete safetensors file ({one_line(error)})") from None
+        raise _incomplete(path, error) from None
     if not isinstance(facts, dict):
         raise InputError(f"{path}: its metadata must be a JSON object")
     return facts
+
+
+def _incomplete(path: Path, error: Exception) -> InputError:
+    return InputError(f"{path}: not a complete safetensors file ({one_line(error)})")
 
 
 def _header_bytes(content: bytes) -> int:

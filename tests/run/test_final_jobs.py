@@ -80,10 +80,7 @@ def test_a_damaged_checkpoint_is_told_and_its_training_begins_again(
     scene: Scene, alone: list[bytes], tmp_path: Path
 ) -> None:
     out = tmp_path / "run"
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(training, "calibrate_by_folds", _interrupted)
-        with pytest.raises(KeyboardInterrupt):
-            files(scene, out, 2)
+    stop_after_training(scene, out)
     checkpoints = sorted(out.glob("*.safetensors"))
     assert [path.name for path in checkpoints] == [
         *(f"calibration-{fold}.safetensors" for fold in range(5)),
@@ -101,10 +98,7 @@ def test_trainings_that_have_ended_are_not_done_again(
     scene: Scene, alone: list[bytes], tmp_path: Path
 ) -> None:
     out = tmp_path / "run"
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(training, "calibrate_by_folds", _interrupted)
-        with pytest.raises(KeyboardInterrupt):
-            files(scene, out, 2)
+    stop_after_training(scene, out)
     told = Told()
     assert files(scene, out, 2, told) == alone
     assert SAID not in told.lines
@@ -130,5 +124,13 @@ def test_facts_are_read_without_the_tensors(tmp_path: Path) -> None:
             read_facts(path)
 
 
-def _interrupted(*_: object) -> None:
-    raise KeyboardInterrupt
+def stop_after_training(scene: Scene, out: Path) -> None:
+    """Run up to where all networks are trained, and none is judged."""
+
+    def interrupted(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(training, "calibrate_by_folds", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            files(scene, out, 2)

@@ -5,6 +5,7 @@ import hashlib
 import json
 import re
 import zlib
+from dataclasses import replace
 from html.parser import HTMLParser
 from importlib.resources import files
 from pathlib import Path
@@ -270,3 +271,15 @@ def test_the_columns_of_candidates_are_those_of_the_search() -> None:
     assert [depth["texts"][at] for at in depth["of"]] == list(known.genes["depth"])
     assert columns["costs"]["params"] == known.costs["params"].tolist()
     assert columns["scores"]["dss"][3] is None
+
+
+def test_agreement_with_a_vote_is_shown_where_there_was_one() -> None:
+    whole = facts()
+    text = Reader(render([whole])).text
+    assert "agreement" in text
+    assert "0.9000" in text
+    assert "by a vote on pixels whose label is not read" in text
+    silent = [replace(item, agreement=None) for item in whole.finalists]
+    text = Reader(render([facts(finalists=silent)])).text
+    assert "agreement" not in text
+    assert "vote" not in text

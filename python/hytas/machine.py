@@ -1,7 +1,7 @@
 """Settings of torch on this machine: threads, precision and kernels."""
 
 from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any
 
 import torch
@@ -22,6 +22,11 @@ def one_thread() -> Iterator[None]:
         yield
     finally:
         torch.set_num_threads(before)
+
+
+def one_thread_on_cpu(device: torch.device | str) -> AbstractContextManager[None]:
+    """Use `one_thread` if the device is a CPU; a GPU needs no such care."""
+    return one_thread() if torch.device(device).type == "cpu" else nullcontext()
 
 
 @contextmanager

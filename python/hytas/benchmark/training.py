@@ -3,7 +3,6 @@
 import shutil
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -13,7 +12,7 @@ import torch
 from torch import nn
 
 from hytas.errors import InputError, is_out_of_memory, one_line
-from hytas.machine import one_thread
+from hytas.machine import one_thread_on_cpu
 from hytas.metrics import accuracy_report
 from hytas.run.context import Run
 from hytas.search import Training
@@ -102,7 +101,7 @@ def _train_one(job: _Job, shared: Shared[_Pixels]) -> Training:
     steps = job.recipe.epochs_for(len(pixels.learnt))
     steps *= job.recipe.steps_per_epoch(len(pixels.learnt))
     try:
-        with one_thread() if job.device.type == "cpu" else nullcontext():
+        with one_thread_on_cpu(job.device):
             figures = _figures(job, pixels)
     except (InputError, MemoryError, RuntimeError) as error:
         reason = one_line(error)

@@ -2,7 +2,6 @@
 
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import NamedTuple
@@ -13,7 +12,7 @@ from numpy.typing import NDArray
 from torch import nn
 
 from hytas.errors import InputError, is_out_of_memory, one_line
-from hytas.machine import one_thread
+from hytas.machine import one_thread_on_cpu
 from hytas.race.racers import Racer
 from hytas.race.rungs import Rung
 from hytas.race.task import RaceTask
@@ -146,7 +145,7 @@ def _train_racer(trial: Trial, network: nn.Module, steps: int, fold: _Fold) -> T
     started, reason, answers = time.monotonic(), "", b""
     figures: dict[str, float] = {}
     try:
-        with one_thread() if fold.device.type == "cpu" else nullcontext():
+        with one_thread_on_cpu(fold.device):
             figures, answers = _figures(network, fold), _answers(network, fold)
     except (InputError, MemoryError, RuntimeError) as error:
         reason = one_line(error)

@@ -2,7 +2,6 @@
 
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import nullcontext
 from dataclasses import dataclass, field, fields, replace
 from functools import partial
 from typing import Any, Self
@@ -145,9 +144,9 @@ def _fits(
 def _fit_apart(
     shared: Shared[Scene], settings: ReferenceSettings, method: str, split: Split, device: str
 ) -> dict[str, Any]:
-    from hytas.machine import one_thread  # torch
+    from hytas.machine import one_thread_on_cpu  # torch
 
-    with one_thread() if device == "cpu" else nullcontext():
+    with one_thread_on_cpu(device):
         return _fit_and_test(shared.get(), settings, method, split, device, lambda *_: None)
 
 

@@ -13,7 +13,7 @@ from torch import nn
 
 from hytas.errors import InputError
 from hytas.files import atomic_write
-from hytas.machine import one_thread
+from hytas.machine import one_thread_on_cpu
 from hytas.run.config import SUPERNET_STRATEGY
 from hytas.run.context import Run, RunContext
 from hytas.run.damage import forget_damaged
@@ -63,8 +63,7 @@ def threads_of(context: RunContext) -> AbstractContextManager[None]:
     On a CPU it is one for pixels, on workers and in this process, so that the result is the same.
     The larger networks of images train in this process, with all its threads.
     """
-    alone = context.device.type == "cpu" and context.data.scene.has_map
-    return one_thread() if alone else nullcontext()
+    return one_thread_on_cpu(context.device) if context.data.scene.has_map else nullcontext()
 
 
 def train_side_by_side(run: Run, jobs: Sequence[FinalJob], what: str) -> None:
@@ -132,7 +131,7 @@ def _train(
 ) -> bytes | None:
     """Train a network; without a checkpoint to write, return the bytes of one."""
     subset = pixels.get().subset
-    with TemporaryDirectory() as folder, one_thread() if device.type == "cpu" else nullcontext():
+    with TemporaryDirectory() as folder, one_thread_on_cpu(device):
         path = checkpoint or Path(folder) / "checkpoint.safetensors"
         train(
             network,

@@ -96,7 +96,7 @@ bench: install
 
 # With VENV= nothing is fetched: hytas is built with the packages that $(PYTHON) has, for it alone.
 HERE := build/here
-GPU_PYTHON = $(if $(strip $(VENV)),$(BIN)/python,PYTHONPATH="$(abspath $(HERE))" $(PYTHON))
+GPU_PYTHON = $(if $(strip $(VENV)),$(BIN)/python,PYTHONPATH="$(abspath $(HERE))$${PYTHONPATH:+:$$PYTHONPATH}" $(PYTHON))
 
 $(HERE)/built: $(SOURCES)
 	$(PYTHON) benchmarks/gpu.py --check --device $(DEVICE)

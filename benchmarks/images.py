@@ -82,7 +82,7 @@ def score(folder: Path, proxy: str, count: int) -> None:
     path = folder / f"{proxy}.jsonl"
     done = len(path.read_text().splitlines()) if path.exists() else 0
     every = published() + random_networks(max(count, 1))[:count]
-    evaluator = Evaluator(proxy, shape(), batch=batch(), workers=1)
+    evaluator = Evaluator(proxy, shape(), batch=batch())
     for number in range(done, len(every)):
         began = time.process_time()
         (found,) = evaluator.score([every[number]])
@@ -164,7 +164,7 @@ def beside_plain(count: int) -> None:
     networks, data = random_networks(count), batch()
     tensors = torch.from_numpy(data[0]), torch.from_numpy(data[1])
     for proxy, formula in PLAIN.items():
-        evaluator = Evaluator(proxy, shape(), batch=data, workers=1)
+        evaluator = Evaluator(proxy, shape(), batch=data)
         pool = Pool(0, torch.device("cpu"), torch.float32)
         ours, plain, apart = [], [], []
         for architecture in networks:
@@ -190,7 +190,7 @@ def memory(proxy: str) -> None:
     torch.set_num_threads(1)
     data = batch()
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    (found,) = Evaluator(proxy, shape(), batch=data, workers=1).score(published()[1:2])
+    (found,) = Evaluator(proxy, shape(), batch=data).score(published()[1:2])
     after = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     print(f"{proxy}: {before >> 10} MiB before, {after >> 10} MiB at the peak {found['reasons']}")
 

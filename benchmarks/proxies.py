@@ -1,11 +1,12 @@
 """Architectures a second for each proxy and for all together, and how far from the machine's limit.
 
-    python benchmarks/proxies.py [--quick] [--threads 1,2] [--batches 1,8,64,512]
+    python benchmarks/proxies.py [--quick] [--batches 1,8,64,512]
 
 Beside every figure stand, measured in the same run: the plain loop, which builds each network with
 torch.nn and scores it alone by the written-out formula (tests/proxies/oracle.py), and the CPU's own
-matrix rate. Seconds are CPU seconds (`--clock cpu`, the default for one thread) or wall seconds: on
-a machine with other work only the first mean anything. A GPU is measured by benchmarks/gpu.py.
+matrix rate. A network is scored on one thread; many are scored by a process a core. Seconds of one
+are CPU seconds (`--clock cpu`, the default) or wall seconds: on a machine with other work only the
+first mean anything. A GPU is measured by benchmarks/gpu.py.
 """
 
 import argparse
@@ -23,7 +24,7 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "proxies"))
 import oracle
 
 from hytas.models import InputShape
-from hytas.proxies import Evaluator
+from hytas.proxies import Evaluator, spread_over
 from hytas.proxies.no_pass import macs
 
 # The median of the published architectures by multiply-accumulates, on Indian Pines.
@@ -112,20 +113,18 @@ def plain(
     return oracle.ORACLES[name](network, batch)
 
 
-def one_by_one(arguments: argparse.Namespace, threads: int) -> None:
-    """Seconds of the median network, for each proxy and for all."""
+def one_by_one(arguments: argparse.Namespace) -> None:
+    """Seconds of the median network on one thread, for each proxy and for all."""
     batch = smooth_spectra(SHAPE)
-    alone = arguments.clock == "cpu" and threads == 1
-    clock = time.process_time if alone else time.perf_counter
-    torch.set_num_threads(threads)
+    clock = time.process_time if arguments.clock == "cpu" else time.perf_counter
+    torch.set_num_threads(1)
     rate = matrix_rate(clock)
-    print(f"\n{threads} thread(s), matrix rate {rate / 1e9:.0f} GFLOP/s")
+    print(f"\none thread, matrix rate {rate / 1e9:.0f} GFLOP/s")
     print("| proxy | seconds | plain loop | ratio | of the matrix rate |\n|---|---|---|---|---|")
     for name in [*oracle.ORACLES, "all"]:
         text = ALL if name == "all" else name.replace("logsynflow", "logsynflow:domain=symmetric")
-        evaluator = Evaluator(text, SHAPE, batch=batch, workers=threads)
-        some = [MEDIAN] * threads
-        seconds = best(lambda e=evaluator, s=some: e.score(s), clock, arguments.repeats) / threads
+        evaluator = Evaluator(text, SHAPE, batch=batch)
+        seconds = best(lambda e=evaluator: e.score([MEDIAN]), clock, arguments.repeats)
         names = oracle.ORACLES if name == "all" else [name]
         slow = sum(best(lambda n=n: plain(n, batch), clock, 1) for n in names)
         share = ""
@@ -151,9 +150,10 @@ def many_at_once(arguments: argparse.Namespace) -> None:
         )
         for size in sizes:
             text = ALL if name == "all" else name
-            evaluator = Evaluator(text, SHAPE, batch=batch)
             some = sample(size)
-            seconds = best(lambda e=evaluator, s=some: e.score(s), time.perf_counter, 1)
+            with spread_over(Evaluator(text, SHAPE, batch=batch), "local") as scorer:
+                scorer.score(sample(32, seed=2))  # starts the processes
+                seconds = best(lambda e=scorer, s=some: e.score(s), time.perf_counter, 1)
             rates.append(size / seconds)
         cells = [f"{rate:.2f}" for rate in (*rates, 1.0 / loop)]
         print(f"| {name} | {' | '.join(cells)} | {max(rates) * loop:.1f} |")
@@ -163,7 +163,7 @@ def peak_memory() -> None:
     """Peak of a process that scores the largest network with all proxies."""
     torch.set_num_threads(1)
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    Evaluator(ALL, SHAPE, batch=smooth_spectra(SHAPE), workers=1).score([LARGEST])
+    Evaluator(ALL, SHAPE, batch=smooth_spectra(SHAPE)).score([LARGEST])
     after = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     print(
         f"\npeak memory, largest network, all proxies: {after / 2**20:.2f} GiB "
@@ -189,17 +189,14 @@ def precision_ranks(arguments: argparse.Namespace) -> None:
 def main() -> None:
     """Run what was asked for."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--threads", default="1,2")
     parser.add_argument("--batches", default="1,8,64,512")
     parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--ranked", type=int, default=50)
     parser.add_argument("--clock", choices=["cpu", "wall"], default="cpu")
-    parser.add_argument("--quick", action="store_true", help="one thread, the median network only")
+    parser.add_argument("--quick", action="store_true", help="the median network only")
     arguments = parser.parse_args()
     peak_memory()  # first: the peak of a process never falls
-    threads = [1] if arguments.quick else [int(count) for count in arguments.threads.split(",")]
-    for count in threads:
-        one_by_one(arguments, count)
+    one_by_one(arguments)
     if not arguments.quick:
         many_at_once(arguments)
         precision_ranks(arguments)

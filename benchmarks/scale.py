@@ -56,7 +56,7 @@ def networks(count: int) -> list[dict[str, Any]]:
 def throughput() -> None:
     """Candidates a second, on the processes of this machine and on Ray, in turns."""
     asked, rows = networks(NETWORKS), {}
-    evaluator = Evaluator("dss", SHAPE, workers=1)
+    evaluator = Evaluator("dss", SHAPE)
     for name in ("2", "ray", "2", "ray"):
         with open_workers(name) as workers, spread_over(evaluator, workers) as scorer:
             scorer.score(asked[: 2 * BATCH])  # imports
@@ -80,7 +80,7 @@ def nothing(shared: Any, batch: Sequence[object]) -> list[dict[str, float]]:
 
 def overhead_of(workers: Workers) -> float:
     """Milliseconds of a task that computes nothing, with a batch of architectures."""
-    shared, batch = workers.share(Evaluator("dss", SHAPE, workers=1)), networks(BATCH)
+    shared, batch = workers.share(Evaluator("dss", SHAPE)), networks(BATCH)
     list(workers.run(nothing, [(shared, batch)] * 8, 8))
     started = time.perf_counter()
     list(workers.run(nothing, [(shared, batch)] * EMPTY_TASKS, EMPTY_TASKS))

@@ -22,6 +22,15 @@ def test_only_tf32_reduces_products_and_all_is_put_back(precision: str) -> None:
     assert torch.backends.cuda.flash_sdp_enabled()
 
 
+def test_networks_that_are_passed_once_are_not_planned() -> None:
+    for plans in (True, False):
+        with _on_gpu("float32", plans):
+            assert torch.backends.cudnn.enabled == plans
+            with _on_gpu("float32"):  # second derivatives inside
+                assert torch.backends.cudnn.enabled == plans
+    assert torch.backends.cudnn.enabled
+
+
 def fail_inside() -> None:
     with _on_gpu("float32"):
         raise KeyError

@@ -30,10 +30,20 @@ def one_thread_on_cpu(device: torch.device | str) -> AbstractContextManager[None
 
 
 @contextmanager
-def arithmetic(precision: str, device: torch.device | str) -> Iterator[None]:
-    """Return the context for a pass: exact float32 or float64, or reduced precision."""
+def arithmetic(
+    precision: str, device: torch.device | str, *, plans: bool = True
+) -> Iterator[None]:
+    """Return the context for a pass: exact float32 or float64, or reduced precision.
+
+    Args:
+        precision: one of `PRECISIONS`.
+        device: where the pass runs.
+        plans: whether cuDNN may plan convolutions on a GPU. A plan takes 0.1 s (measured on an
+            H200) for each new shape of a convolution, so it does not pay for a network that is
+            passed once.
+    """
     device = torch.device(device)
-    kernels = _on_gpu(precision) if device.type == "cuda" else nullcontext()
+    kernels = _on_gpu(precision, plans) if device.type == "cuda" else nullcontext()
     bf16 = torch.autocast(device.type, torch.bfloat16) if precision == "bf16" else nullcontext()
     with kernels, bf16:
         yield
@@ -47,13 +57,15 @@ def exactly(device: torch.device) -> Iterator[None]:
 
 
 @contextmanager
-def _on_gpu(precision: str) -> Iterator[None]:
+def _on_gpu(precision: str, plans: bool = True) -> Iterator[None]:
     """Use kernels that give the same numbers each time, in float32 unless tf32 is asked for.
 
     By default torch runs convolutions in tf32. Only the plain kernel of attention does not depend
     on the width of a head or on chance. Reduced precision may use any kernel.
     """
     settings = _exact_settings(reduced=precision == "tf32")
+    if not plans:
+        settings.append((torch.backends.cudnn, "enabled", False))
     before = [getattr(place, name) for place, name, _ in settings]
     fast = [SDPBackend.FLASH_ATTENTION, SDPBackend.EFFICIENT_ATTENTION]
     try:

@@ -62,8 +62,7 @@ def test_score_depends_on_neither_companions_nor_order(init, shape, batch) -> No
 
 
 def test_score_is_bitwise_the_same_whatever_the_threads(shape, batch) -> None:
-    expected = scored(SMALL, shape, batch, workers=1)
-    assert scored(SMALL, shape, batch, workers=3) == expected
+    expected = scored(SMALL, shape, batch)
     torch.set_num_threads(2)
     try:
         assert scored(SMALL, shape, batch) == expected
@@ -99,15 +98,10 @@ def test_params_of_genes_that_the_space_does_not_list(shape, embed: int, ratio: 
 
 def test_recomputed_activations_give_the_same_scores(shape, batch, monkeypatch) -> None:
     kept = scored(SMALL, shape, batch)
-    monkeypatch.setattr(evaluator, "activation_memory", lambda device, workers: 1)
+    monkeypatch.setattr(evaluator, "activation_memory", lambda device: 1)
     for one, other in zip(kept, scored(SMALL, shape, batch), strict=True):
         for name, value in one.items():
             assert other[name] == pytest.approx(value, rel=TOLERANCE.get(name, 1e-5)), name
-
-
-def test_several_workers_keep_half_as_much_each(shape, batch) -> None:
-    kept = [Evaluator("snip", shape, batch=batch, workers=n).setting.memory for n in (1, 2, 4)]
-    assert kept == [400 << 20, 200 << 20, 200 << 20]
 
 
 @pytest.mark.parametrize(
@@ -189,11 +183,6 @@ def test_malformed_architecture_is_recorded_beside_the_others(genes, reason, sha
     assert all(math.isnan(value) for value in first["scores"].values())
     assert reason in first["reasons"]["snip"]
     assert not second["reasons"]
-
-
-def test_workers_below_one_are_refused(shape, batch) -> None:
-    with pytest.raises(InputError, match="workers -1: must be 1 or more"):
-        Evaluator("snip", shape, batch=batch, workers=-1)
 
 
 def test_sign_acts_on_every_weight_or_on_those_outside_linear_layers(shape, batch) -> None:

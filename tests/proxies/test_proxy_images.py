@@ -35,14 +35,14 @@ def test_all_thirteen_proxies_score_a_network_of_images(space: str) -> None:
     shape = ImageShape.of(space, 2, 3, 16)
     generator = np.random.default_rng(0)
     batch = generator.normal(size=(3, 16, 16, 2)).astype(np.float32), np.arange(3)
-    evaluator = Evaluator(",".join(NAMES), shape, batch=batch, init="own", workers=1)
+    evaluator = Evaluator(",".join(NAMES), shape, batch=batch, init="own")
     genes = {"space": space, **SMALL[space]}
     (found,) = evaluator.score([genes])
     assert len(NAMES) == 13
     assert not found["reasons"]
     assert len(found["scores"]) == 13
     assert all(np.isfinite(value) for value in found["scores"].values())
-    alone = Evaluator("snip", shape, batch=batch, init="own", workers=1).score([genes])[0]
+    alone = Evaluator("snip", shape, batch=batch, init="own").score([genes])[0]
     assert alone["scores"]["snip"] == pytest.approx(found["scores"]["snip"], rel=1e-6)
 
 
@@ -59,7 +59,7 @@ genes |= {"num_heads": heads, "mlp_ratio": ratios}
 batch = np.zeros((6, 224, 224, 3), np.float32), np.arange(6)
 shape = ImageShape.of("autoformer-tiny", 3, 1000, 224)
 before = resident_mb()
-(found,) = Evaluator("snip", shape, batch=batch, workers=1).score([genes])
+(found,) = Evaluator("snip", shape, batch=batch).score([genes])
 assert not found["reasons"], found
 print(resident_mb() - before)
 """

@@ -82,7 +82,7 @@ def test_networks_share_what_they_have_in_common(wide_shape) -> None:
 
 @pytest.mark.parametrize("init", ["pool", "own"])
 def test_scoring_leaves_the_weights_as_they_were(init, wide_shape, wide_batch) -> None:
-    scorer = Evaluator(ALL, wide_shape, batch=wide_batch, init=init, workers=1)
+    scorer = Evaluator(ALL, wide_shape, batch=wide_batch, init=init)
 
     def values() -> dict[str, torch.Tensor]:
         return start_of(WIDE[3], wide_shape, scorer.setting.pool, init).values
@@ -129,7 +129,7 @@ def test_norms_of_shared_weights_are_taken_once(proxy, shape, monkeypatch) -> No
         return nuclear_norms(stacks)
 
     monkeypatch.setattr(linalg, "nuclear_norms", counting)
-    scorer = Evaluator([proxy, "dss:parts=msa"], shape, seed=5, workers=1)
+    scorer = Evaluator([proxy, "dss:parts=msa"], shape, seed=5)
     first = scorer.score(SMALL)
     layers = len(SMALL[0]["num_heads"])
     taken.clear()
@@ -165,7 +165,7 @@ class Stamped(Network):
 def test_weights_that_only_look_alike_have_norms_of_their_own(laws, shape, monkeypatch) -> None:
     made = lambda genes, shape, drop: Stamped(shape, genes["depth"], laws)  # noqa: E731
     monkeypatch.setitem(NETWORKS, "hytas", made)
-    together = Evaluator("dss:parts=msa", shape, workers=1).score(SMALL[:2])
+    together = Evaluator("dss:parts=msa", shape).score(SMALL[:2])
     for architecture, one in zip(SMALL, together, strict=False):
         (alone,) = Evaluator("dss:parts=msa", shape).score([architecture])
         assert not alone["reasons"]

@@ -22,6 +22,7 @@ from hytas.models import Network
 from hytas.race import RANKINGS, USUAL_RANKING, RaceTask, race, task
 from hytas.search import Evaluation, EvaluationStore, Training
 from hytas.train import Recipe, recipes_of
+from hytas.workers import OneByOne
 
 FIVE = {"finalists": 5, "steps": 3, "workers": 1}
 
@@ -248,6 +249,25 @@ def test_a_finalist_that_memory_is_short_for_is_out_and_may_try_again(
     race(race_task(build=again), ranked(5), store, **FIVE)
     assert again.widths[0] == 4
     assert not any(item.reason for item in store.trainings())
+
+
+class Beside(OneByOne):
+    """Workers that share the memory of this machine."""
+
+    beside = True
+
+
+def test_what_lacks_memory_beside_others_is_trained_again_alone(
+    store: EvaluationStore, tmp_path: Path
+) -> None:
+    short = Counting(
+        lambda built, width: ShortOfMemory(4) if width == 4 and built.times[width] == 1 else None
+    )
+    winner = race(race_task(build=short), ranked(5), store, **{**FIVE, "workers": Beside()})
+    assert not any(item.reason for item in store.trainings())
+    with EvaluationStore(tmp_path / "roomy.sqlite") as other:
+        assert race(race_task(), ranked(5), other, **FIVE) == winner
+        assert sorted(without_time(other), key=str) == sorted(without_time(store), key=str)
 
 
 def test_any_other_error_ends_the_race(store: EvaluationStore) -> None:

@@ -94,7 +94,7 @@ def test_a_search_is_the_same_while_machines_join_and_leave(
         SearchSpace.builtin("hytas", SHAPE.variables()), Budget.parse("20K..300K-params")
     )
     settings = SearchSettings(population=24, generations=5, seed=3, chunk=8)
-    evaluator = Evaluator("params", SHAPE, workers=1)
+    evaluator = Evaluator("params", SHAPE)
 
     def found(name: str, scorer: Any, progress: Any = lambda _: None) -> list[dict[str, Any]]:
         with EvaluationStore(tmp_path / name) as store:

@@ -1,5 +1,6 @@
 """The seam: results in their order, whatever runs the calls."""
 
+import pickle
 import re
 import socket
 import sys
@@ -15,6 +16,7 @@ import pytest
 from hytas._engine import Feasible
 from hytas.errors import InputError
 from hytas.proxies import Evaluator, spread_over
+from hytas.proxies.spread import ALONE, SpreadEvaluator
 from hytas.spaces import open_space
 from hytas.spaces.shape import InputShape
 from hytas.workers import ExecutorWorkers, Workers, open_workers, probe, probe_engines
@@ -97,7 +99,7 @@ def test_values_that_jobs_of_slurm_share_are_removed(tmp_path: Path) -> None:
 def test_scores_are_the_same_to_the_last_bit_on_any_engine(workers: Workers) -> None:
     if workers.name == "Slurm (local)":
         pytest.skip("each of its jobs starts Python and imports torch")
-    evaluator = Evaluator("dss,params", SHAPE, workers=1)
+    evaluator = Evaluator("dss,params", SHAPE)
     asked = architectures(5)
     expected = [one["scores"] for one in evaluator.score(asked)]
     with spread_over(evaluator, workers) as scorer:
@@ -178,3 +180,27 @@ def test_engines_are_probed(monkeypatch: pytest.MonkeyPatch) -> None:
     assert found["local"].startswith("works, ")
     assert found["ray"].endswith("pip install 'hytas[ray]'")
     assert found["slurm"].endswith("pip install 'hytas[slurm]'")
+
+
+def test_a_small_search_starts_no_process_and_a_large_one_does(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    evaluator, asked = Evaluator("dss,params", SHAPE), architectures(20)
+    expected = [one["scores"] for one in evaluator.score(asked)]
+    monkeypatch.setattr("hytas.workers.opening.worker_count", lambda on_cpu, sent_bytes: 2)
+    for seconds, count in ((1e9, 1), (1e-9, 2)):
+        monkeypatch.setattr("hytas.proxies.spread.START_SECONDS", seconds)
+        with spread_over(evaluator, None) as scorer:
+            assert isinstance(scorer, SpreadEvaluator)
+            assert scorer.workers == 1
+            parts = list(scorer.parts(asked))
+            assert scorer.workers == count
+            assert len(parts[0]) == ALONE
+        assert [one["scores"] for part in parts for one in part] == expected
+
+
+def test_what_travels_of_an_evaluator_is_small() -> None:
+    evaluator = Evaluator("dss,params", SHAPE)
+    before = len(pickle.dumps(evaluator))
+    evaluator.score(architectures(5))
+    assert len(pickle.dumps(evaluator)) == before

@@ -41,8 +41,11 @@ def test_how_many_work_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(torch, "get_num_threads", lambda: 64)
     monkeypatch.setattr(joblib, "cpu_count", lambda: 3)  # of a container on a large machine
     assert worker_count(True, 1000) == 3
-    assert worker_count(False, 1000) == 1
     assert worker_count(True, 2**30 + 1) == 1  # patches that are too large to be sent
+    for free, count in ((3, 1), (20, 2), (140, 3)):  # GiB of a GPU
+        free_bytes = free * 2**30
+        monkeypatch.setattr(torch.cuda, "mem_get_info", lambda free=free_bytes: (free, 2**40))
+        assert worker_count(False, 1000) == count
     monkeypatch.setattr(torch, "get_num_threads", lambda: 1)  # OMP_NUM_THREADS=1
     assert worker_count(True, 1000) == 1
 
@@ -88,5 +91,3 @@ def test_one_is_this_process_and_more_are_others() -> None:
         assert list(alone.run(abs, [(-1,), (2,)], 2)) == [1, 2]
     with open_workers("3") as several:
         assert (several.elsewhere, several.count) == (True, 3)
-    with open_workers("local", on_cpu=False) as usual:
-        assert not usual.elsewhere

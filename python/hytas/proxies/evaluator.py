@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import gc
 import math
-import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import Any
 
@@ -16,7 +14,7 @@ import torch
 from torch import Tensor
 
 from hytas.errors import InputError, is_out_of_memory, one_line
-from hytas.machine import PRECISIONS, arithmetic, one_thread
+from hytas.machine import PRECISIONS, arithmetic, one_thread_on_cpu
 from hytas.proxies.check import check_architecture
 from hytas.proxies.initial import INITS, Pool, start_of
 from hytas.proxies.memory import activation_memory
@@ -45,7 +43,6 @@ class Evaluator:
         batch: labelled patches, for the proxies that need data; see `proxy_batch`.
         device: "cpu" or a CUDA device.
         seed: of the initial weights.
-        workers: networks scored side by side on a CPU, one thread each; None takes torch's threads.
         precision: "float32"; "bf16"; "tf32" on a GPU; "float64", for checks.
         init: "pool", initial weights are slices of the seed's pool; "own", weights of its own for
             each architecture.
@@ -65,7 +62,6 @@ class Evaluator:
         batch: Batch | None = None,
         device: str = "cpu",
         seed: int = 0,
-        workers: int | None = None,
         precision: str = PRECISIONS[0],
         init: str = INITS[0],
         inherited: Inherited | None = None,
@@ -78,26 +74,17 @@ class Evaluator:
         self._inherited = inherited
         self.shape, self.seed, self.precision = shape, seed, precision
         self.device = torch.device(device)
-        on_cpu = self.device.type == "cpu"
-        if precision == "tf32" and on_cpu:
+        if precision == "tf32" and self.device.type == "cpu":
             raise InputError("precision 'tf32': needs a CUDA device; use float32 or bf16")
-        if workers is not None and workers < 1:
-            raise InputError(f"workers {workers}: must be 1 or more")
-        self.workers = (workers or torch.get_num_threads()) if on_cpu else 1
         self.init = init
         self._batch = batch
         dtype = torch.float64 if precision == "float64" else torch.float32
         self.setting = self._make_setting(dtype)
         self._exact: Setting | None = None
-        self._lock = threading.Lock()
 
     def __getstate__(self) -> dict[str, Any]:
-        """Return what travels to a worker, which scores one network at a time."""
-        state = {name: value for name, value in vars(self).items() if name != "_lock"}
-        return {**state, "workers": 1, "_exact": None}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        vars(self).update(state, _lock=threading.Lock())
+        """Return what travels to a worker."""
+        return {**vars(self), "_exact": None}
 
     @property
     def names(self) -> list[str]:
@@ -105,18 +92,13 @@ class Evaluator:
         return [str(spec) for spec in self.specs]
 
     def score(self, architectures: Sequence[Mapping[str, Any]]) -> list[Scores]:
-        """Score every architecture; the answer is in their order, and none is missing."""
-        architectures = [genes_only(architecture) for architecture in architectures]
-        if self.device.type != "cpu":
-            return [self._score_one(architecture) for architecture in architectures]
-        # One thread inside a network whatever the number of workers: sums are taken in the same
-        # order, so a score does not depend on the threads either, and two networks side by side
-        # are faster than one network on two threads.
-        with one_thread():
-            if self.workers == 1 or len(architectures) < 2:
-                return [self._score_one(architecture) for architecture in architectures]
-            with ThreadPoolExecutor(self.workers, initializer=_quiet_thread) as pool:
-                return list(pool.map(self._score_one, architectures))
+        """Score every architecture; the answer is in their order, and none is missing.
+
+        One after another, on one thread of a CPU: `hytas.proxies.spread_over` scores them side by
+        side.
+        """
+        with one_thread_on_cpu(self.device):
+            return [self._score_one(genes_only(architecture)) for architecture in architectures]
 
     def _make_setting(self, dtype: torch.dtype) -> Setting:
         shape = self.shape
@@ -126,7 +108,7 @@ class Evaluator:
             shape.classes,
             self._checked(self._batch, dtype),
             ones.to(self.device, dtype),
-            memory=activation_memory(self.device, self.workers),
+            memory=activation_memory(self.device),
         )
 
     def _score_one(self, architecture: Mapping[str, Any]) -> Scores:
@@ -208,7 +190,7 @@ class Evaluator:
         setting: Setting,
         precision: str,
     ) -> dict[str, float]:
-        with arithmetic(precision, self.device):
+        with arithmetic(precision, self.device, plans=False):
             start = start_of(architecture, self.shape, setting.pool, self.init)
             return score_network(start, specs, setting)
 
@@ -225,10 +207,9 @@ class Evaluator:
         return "float64" if spec.cancels and self.precision == PRECISIONS[0] else self.precision
 
     def _in_float64(self) -> Setting:
-        with self._lock:
-            if self._exact is None:
-                self._exact = self._make_setting(torch.float64)
-            return self._exact
+        if self._exact is None:
+            self._exact = self._make_setting(torch.float64)
+        return self._exact
 
     def _checked(self, batch: Batch | None, dtype: torch.dtype) -> tuple[Tensor, Tensor] | None:
         needing = [str(spec) for spec in self.specs if spec.proxy.needs_data]
@@ -261,10 +242,6 @@ def _check_choices(**values: str) -> None:
     for name, value in values.items():
         if value not in known[name]:
             raise InputError(f"{name} {value!r}: must be one of {', '.join(known[name])}")
-
-
-def _quiet_thread() -> None:
-    torch.set_num_threads(1)
 
 
 def _release(device: torch.device) -> None:

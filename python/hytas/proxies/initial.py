@@ -57,6 +57,10 @@ class Pool:
         self.norms: dict[Hashable, Tensor] = {}
         self._made: dict[Hashable, Tensor] = {}
 
+    def __getstate__(self) -> dict[str, Any]:
+        """Return what travels to a worker, which draws for itself."""
+        return {**vars(self), "norms": {}, "_made": {}}
+
     def draws(self, name: str, law: str, size: Sequence[int], parts: int = 1) -> Tensor:
         """Return the draws of a full-size parameter.
 

@@ -3,15 +3,14 @@
 import torch
 
 CPU_ACTIVATIONS = 400 << 20
-"""Bytes of activations kept on a CPU by the only worker, or by two together: the cap keeps the peak
-of a process under 1 GiB. More workers have as many each as two have."""
+"""Bytes of activations kept on a CPU: the cap keeps the peak of a process under 1 GiB."""
 GPU_SHARE = 0.5  # of the free memory, for activations; the rest is gradients and workspace
 
 
-def activation_memory(device: torch.device, workers: int = 1) -> int:
-    """Return the bytes of activations that a network may keep on `device`, beside other workers."""
+def activation_memory(device: torch.device) -> int:
+    """Return the bytes of activations that a network may keep on `device`."""
     if device.type != "cuda":
-        return CPU_ACTIVATIONS // min(workers, 2)
+        return CPU_ACTIVATIONS
     free, _ = torch.cuda.mem_get_info(device)
     kept = torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device)
     room = int((free + kept) * GPU_SHARE)  # what torch keeps for reuse is free too

@@ -14,6 +14,11 @@ LEAST_BATCH, MOST_BATCH = 32, 256
 """Architectures of a task, unless some workers would get none."""
 SECONDS = 10.0
 """A task takes about so long, which hides what it costs to hand it over."""
+START_SECONDS = 2.0
+"""Processes of this machine start when scoring has taken so long without them. It is about what
+their start costs, so that a small search does not wait for them and a large one loses little."""
+ALONE = 8
+"""Architectures that are scored together until then."""
 
 
 class SpreadEvaluator:
@@ -25,18 +30,21 @@ class SpreadEvaluator:
     Args:
         evaluator: travels to each worker once.
         workers: that score.
+        alone: seconds of scoring by this process before the workers are asked.
     """
 
-    def __init__(self, evaluator: Evaluator, workers: Workers) -> None:
+    def __init__(self, evaluator: Evaluator, workers: Workers, alone: float = 0.0) -> None:
         self.names = evaluator.names
+        self._evaluator = evaluator
         self._workers = workers
         self._shared = workers.share(evaluator)
+        self._alone = alone
         self._wanted = LEAST_BATCH
 
     @property
     def workers(self) -> int:
         """Tasks that run at once."""
-        return self._workers.count
+        return 1 if self._alone > 0 else self._workers.count
 
     def score(self, architectures: Sequence[Mapping[str, Any]]) -> list[Scores]:
         """Score every architecture; the answer is in their order, and none is missing."""
@@ -44,6 +52,11 @@ class SpreadEvaluator:
 
     def parts(self, architectures: Sequence[Mapping[str, Any]]) -> Iterator[list[Scores]]:
         """Score every architecture; yield what each task gives, in their order."""
+        while architectures and self._alone > 0:
+            part = self._evaluator.score(architectures[:ALONE])
+            self._alone -= sum(item["seconds"] for item in part)
+            architectures = architectures[ALONE:]
+            yield part
         jobs = ((self._shared, batch) for batch in self._batches(architectures))
         for part in self._workers.run(score_batch, jobs, len(architectures)):
             seconds = sum(item["seconds"] for item in part) / len(part)
@@ -68,22 +81,26 @@ class SpreadEvaluator:
 def spread_over(
     evaluator: Evaluator, workers: Named, tell: Callable[[str], None] = lambda _: None
 ) -> Iterator[Evaluator | SpreadEvaluator]:
-    """Yield what scores: the evaluator with its threads, or with workers where they are named.
+    """Yield what scores: the evaluator alone, or with workers.
 
     Args:
         evaluator: that scores.
-        workers: where to (`hytas.workers.open_workers`).
-        tell: receives a line about them.
+        workers: where to (`hytas.workers.open_workers`). None takes one process a core, once there
+            is enough to do (`START_SECONDS`); a GPU then scores from this process.
+        tell: receives a line about workers that are named.
     """
-    if workers is None:
+    on_cpu = evaluator.device.type == "cpu"
+    if workers is None and not on_cpu:
         yield evaluator
         return
-    with open_workers(workers, on_cpu=evaluator.device.type == "cpu") as opened:
+    with open_workers(workers, on_cpu=on_cpu) as opened:
         if not opened.elsewhere:
             yield evaluator
-            return
-        tell(f"workers: {opened.name}, {opened.count} at once")
-        yield SpreadEvaluator(evaluator, opened)
+        elif workers is None:
+            yield SpreadEvaluator(evaluator, opened, alone=START_SECONDS)
+        else:
+            tell(f"workers: {opened.name}, {opened.count} at once")
+            yield SpreadEvaluator(evaluator, opened)
 
 
 def score_batch(shared: Shared[Evaluator], batch: Sequence[Mapping[str, Any]]) -> list[Scores]:

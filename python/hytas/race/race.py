@@ -53,7 +53,8 @@ def race(
         finalists: of the first rung; all of `ranked` if there are fewer.
         steps: optimiser steps of the first rung.
         workers: where finalists train side by side (`hytas.workers.open_workers`); a number of
-            processes, a text of --workers, or an executor. None takes one process a core.
+            processes, a text of --workers, or an executor. None takes one process a core, or as
+            many as a GPU has room for.
         tell: receives a line for each rung and each finalist.
 
     Raises:

@@ -26,7 +26,7 @@ from hytas.train import (
     logits_of,
     train,
 )
-from hytas.workers import Shared, Workers
+from hytas.workers import OneByOne, Shared, Workers
 
 
 @dataclass(frozen=True)
@@ -82,10 +82,11 @@ def run_trials(
     workers: Workers,
     pixels: Shared[RacePixels],
 ) -> Iterator[Training]:
-    """Train each racer to the length of a rung; yield trainings in the order of the trials.
+    """Train each racer to the length of a rung; yield trainings as they end.
 
     A training that diverges, runs out of memory, or has a recipe that its network cannot follow
-    has no figures but a reason: it is one racer's failure, not the race's.
+    has no figures but a reason: it is one racer's failure, not the race's. One that lacks memory
+    beside others of this machine is done again alone.
 
     Args:
         task: of the race.
@@ -116,7 +117,15 @@ def run_trials(
         )
         return trial, task.build(trial.racer.finalist.architecture, recipe), rung.steps, fold
 
-    yield from workers.run(_train_racer, map(job, trials), len(trials))
+    alone = []
+    for trial, training in zip(
+        trials, workers.run(_train_racer, map(job, trials), len(trials)), strict=True
+    ):
+        if workers.beside and is_out_of_memory(training.reason):
+            alone.append(trial)
+        else:
+            yield training
+    yield from OneByOne().run(_train_racer, map(job, alone), len(alone))
 
 
 def rung_schedule(rung: Rung, recipe: Recipe, pixels: int) -> Schedule:
@@ -151,8 +160,8 @@ def _train_racer(trial: Trial, network: nn.Module, steps: int, fold: _Fold) -> T
         reason = one_line(error)
         if not isinstance(error, InputError) and not is_out_of_memory(reason):
             raise
-    if reason and fold.device.type == "cuda":
-        torch.cuda.empty_cache()  # for the next racer
+    if fold.device.type == "cuda":
+        torch.cuda.empty_cache()  # for the next racer, and for those beside
     return Training(
         *trial.racer.key,
         steps,

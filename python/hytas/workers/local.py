@@ -31,7 +31,7 @@ class Processes(Workers):
         count: processes.
     """
 
-    name = "processes of this machine"
+    name, beside = "processes of this machine", True
 
     def __init__(self, count: int) -> None:
         self._count = count

@@ -11,30 +11,36 @@ from hytas.workers.seam import ExecutorWorkers, OneByOne, Workers
 MOST_BYTES = 2**30
 """Of data that is sent to other processes; more is read as it is needed, by one process."""
 MOST_PROCESSES = 1024
+GPU_BYTES = 8 * 2**30
+"""Of a GPU's free memory for each process. A small network leaves most of a GPU idle: on an H200
+four processes trained 3.3 times as many steps a second as one, and twelve 5.3 times."""
 
 Named = str | int | Executor | Workers | None
 """What stands for workers: a text of --workers, a number of processes, an executor, or None for
-one process a core."""
+one process a core, or as many as a GPU has room for."""
 
 
 def worker_count(on_cpu: bool, sent_bytes: int) -> int:
     """Return how many processes of this machine work side by side; 1 stands for this one.
 
-    On a CPU there are as many as cores (OMP_NUM_THREADS, where it is set). A GPU trains one network
-    after another.
+    There are as many as cores (OMP_NUM_THREADS, where it is set), and on a GPU no more than its
+    free memory allows (`GPU_BYTES`).
 
     Args:
         on_cpu: whether the work is done on a CPU.
         sent_bytes: size of the data that each process needs.
     """
-    if not on_cpu or sent_bytes > MOST_BYTES:
+    if sent_bytes > MOST_BYTES:
         return 1
     import torch
     from joblib import cpu_count
 
     # torch counts the cores of the machine, joblib those that a container may use.
-    cores: int = cpu_count()
-    return min(torch.get_num_threads(), cores)
+    count: int = min(torch.get_num_threads(), cpu_count())
+    if on_cpu:
+        return count
+    free, _ = torch.cuda.mem_get_info()
+    return max(1, min(count, free // GPU_BYTES))
 
 
 def check_workers(text: str | None) -> None:

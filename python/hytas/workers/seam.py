@@ -69,12 +69,14 @@ class Workers(ABC):
         name: for messages.
         sees_files: whether workers read and write the files of this machine.
         elsewhere: whether calls leave this process.
+        beside: whether calls share the memory of this machine.
     """
 
     name: str
     _count: int = 1
     sees_files: bool = True
     elsewhere: bool = True
+    beside: bool = False
 
     def __enter__(self) -> Self:
         return self

@@ -40,6 +40,8 @@ ROOT = Path(__file__).parents[1]
 SCENE = "data/IndianPine.mat"
 SECONDS = 460.0
 """For all sections; with the building of hytas before it, `make gpu` stays under nine minutes."""
+CPU_UNTIL = 0.5
+"""Of a section's time, after which the device is measured alone: it has the first claim."""
 Row = dict[str, Any]
 
 
@@ -164,12 +166,17 @@ LARGEST = HYTAS | {"depth": 10, "embed_dim": 240, "num_heads": [6] * 10, "mlp_ra
 
 @dataclass
 class Bench:
-    """What a section is given, and where its rows go."""
+    """What a section is given, and where its rows go.
+
+    Attributes:
+        ends: of `time.monotonic`; after it nothing is measured on the CPU any more.
+    """
 
     device: str
     size: Size
     data: str
     rows: Path
+    ends: float = math.inf
 
     def put(
         self,
@@ -202,6 +209,8 @@ class Bench:
         """Measure on the device, then on the CPU alone, and keep both; the first comes back."""
         found = measure(self.device)
         self.put(what, found, unit)  # stays where the CPU takes too long
+        if time.monotonic() > self.ends:
+            return found
         other = found if self.device == "cpu" else measure("cpu")
         self.put(what, found, unit, self.cpu, other, better)
         return found
@@ -245,7 +254,7 @@ class Bench:
         import torch
 
         count = torch.get_num_threads()
-        return f"CPU, {count} thread{'s' if count > 1 else ''}"
+        return f"CPU, {count} core{'s' if count > 1 else ''}"
 
     @cached_property
     def networks(self) -> dict[str, dict[str, Any]]:
@@ -287,10 +296,12 @@ def median_seconds(call: Callable[[], object], device: str, seconds: float) -> f
     return statistics.median(times)
 
 
-def rate(score: Callable[[Sequence[Any]], object], items: Sequence[Any], seconds: float) -> float:
-    """Items a second, of as many together as take about `seconds`; the first call warms up."""
-    score(items[:1])
-    count = 1
+def rate(
+    score: Callable[[Sequence[Any]], object], items: Sequence[Any], seconds: float, first: int = 1
+) -> float:
+    """Items a second, of as many together as take about `seconds`; a call of `first` warms up."""
+    score(items[:first])
+    count = min(first, len(items))
     while True:
         start = time.perf_counter()
         score(items[:count])
@@ -422,9 +433,12 @@ def labelled_batch(size: Size) -> tuple[Any, Any]:
     return torch.randn(classes, side, side, bands, generator=generator), torch.arange(classes)
 
 
-def scorer(size: Size, names: str, device: str, precision: str = "float32") -> Scorer:
+def scorer(
+    size: Size, names: str, device: str, precision: str = "float32", workers: Any = None
+) -> Scorer:
     """What scores architectures with the named proxies; the first one's scores come back."""
     import hytas
+    from hytas.proxies.spread import SpreadEvaluator
 
     evaluator = hytas.Evaluator(
         names,
@@ -434,8 +448,10 @@ def scorer(size: Size, names: str, device: str, precision: str = "float32") -> S
         precision=precision,
     )
 
+    chosen = evaluator if workers is None else SpreadEvaluator(evaluator, workers)
+
     def score(architectures: Sequence[Mapping[str, Any]]) -> list[float]:
-        results = evaluator.score(architectures)
+        results = chosen.score(architectures)
         for result in results:
             for name, reason in result["reasons"].items():
                 raise RuntimeError(f"{name}: {reason}")
@@ -487,6 +503,15 @@ def plain_scorer(size: Size, name: str, device: str) -> Scorer:
 
 def proxies(bench: Bench) -> None:
     """Architectures a second, beside the plain loop on the device and the CPU's cores."""
+    from hytas.workers import open_workers
+
+    with open_workers("local") as cores:
+        proxies_beside(bench, cores)
+    reduced_precision(bench)
+
+
+def proxies_beside(bench: Bench, cores: Any) -> None:
+    """The same, with the workers that stand for the CPU's cores."""
     from hytas.proxies import PROXIES as KNOWN
 
     alone = [name for name, proxy in KNOWN.items() if not proxy.needs_supernet]
@@ -499,13 +524,15 @@ def proxies(bench: Bench) -> None:
             with bench.attempt(what):
 
                 def speed(device: str, name: str = name, drawn: Sequence[Any] = drawn) -> float:
+                    if device == "cpu":
+                        score = scorer(size, name, device, workers=cores)
+                        return rate(score, drawn, size.seconds, 2 * cores.count)
                     return rate(scorer(size, name, device), drawn, size.seconds)
 
                 found = bench.put_beside_cpu(what, speed, unit)
                 if name != every:
                     plain = rate(plain_scorer(size, name, bench.device), drawn, size.seconds)
                     bench.put(what, found, unit, PLAIN, plain)
-    reduced_precision(bench)
 
 
 def reduced_precision(bench: Bench) -> None:
@@ -591,6 +618,8 @@ def search(bench: Bench) -> None:
         bench.put(names.get(part, part), seconds, "s")
     if accuracy is not None:
         bench.put(accuracy_row, accuracy, "")
+    if time.monotonic() > bench.ends:
+        return
     with bench.attempt("the same on the CPU alone"):
         others, other = (parts, accuracy) if bench.device == "cpu" else run("cpu")
         for part, seconds in parts.items():
@@ -811,6 +840,7 @@ def run_section(name: str, options: argparse.Namespace, seconds: float, folder: 
     rows.touch()
     command = [sys.executable, __file__, "--device", options.device, "--size", options.size]
     command += ["--data", options.data, "--section", name, "--rows", str(rows)]
+    command += ["--seconds", str(seconds)]
     # Threads that wait for each other soon sleep, as in the commands of hytas.
     environment = {"GOMP_SPINCOUNT": "3000", "PYTHONUNBUFFERED": "1"} | os.environ
     with log.open("w", encoding="utf-8") as file:
@@ -1001,7 +1031,8 @@ def main() -> int:
         return 0
     if options.section is None:
         return run_all(options)
-    bench = Bench(options.device, SIZES[options.size], options.data, options.rows)
+    ends = time.monotonic() + CPU_UNTIL * options.seconds
+    bench = Bench(options.device, SIZES[options.size], options.data, options.rows, ends)
     SECTIONS[options.section].run(bench)
     return 0
 

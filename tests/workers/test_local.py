@@ -42,6 +42,9 @@ def test_how_many_work_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(joblib, "cpu_count", lambda: 3)  # of a container on a large machine
     assert worker_count(True, 1000) == 3
     assert worker_count(True, 2**30 + 1) == 1  # patches that are too large to be sent
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    assert worker_count(False, 1000) == 1
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
     for free, count in ((3, 1), (20, 2), (140, 3)):  # GiB of a GPU
         free_bytes = free * 2**30
         monkeypatch.setattr(torch.cuda, "mem_get_info", lambda free=free_bytes: (free, 2**40))

@@ -39,6 +39,8 @@ def worker_count(on_cpu: bool, sent_bytes: int) -> int:
     count: int = min(torch.get_num_threads(), cpu_count())
     if on_cpu:
         return count
+    if not torch.cuda.is_available():  # another device
+        return 1
     free, _ = torch.cuda.mem_get_info()
     return max(1, min(count, free // GPU_BYTES))
 

@@ -30,9 +30,7 @@ def one_thread_on_cpu(device: torch.device | str) -> AbstractContextManager[None
 
 
 @contextmanager
-def arithmetic(
-    precision: str, device: torch.device | str, *, plans: bool = True
-) -> Iterator[None]:
+def arithmetic(precision: str, device: torch.device | str, *, plans: bool = True) -> Iterator[None]:
     """Return the context for a pass: exact float32 or float64, or reduced precision.
 
     Args:

@@ -4,6 +4,7 @@ import dataclasses
 import json
 import os
 import re
+import time
 import warnings
 from pathlib import Path
 
@@ -44,6 +45,27 @@ def test_patches_in_any_number(exported: Exported) -> None:
     assert found.dtype == np.float32
     assert np.abs(found - exported.probabilities(patches)).max() < 1e-5
     assert deployed.predict_patches(patches[:0]).shape == (0, 4)
+
+
+def test_calls_side_by_side_answer_as_one_after_another(exported: Exported) -> None:
+    alone, beside = (DeployedModel.load(exported.onnx, "cpu", threads=n) for n in (1, 3))
+    assert (alone.abreast, beside.abreast) == (1, 3)
+    assert DeployedModel.load(exported.onnx, "cpu", threads=3, one_call=True).abreast == 1
+    patches = exported.patches(71)
+    np.testing.assert_array_equal(alone.predict_patches(patches), beside.predict_patches(patches))
+
+
+def test_a_failure_beside_others_is_told_and_ends_them(exported: Exported) -> None:
+    deployed, seen = DeployedModel.load(exported.onnx, "cpu", threads=2), list[int]()
+
+    def work(number: int) -> int:
+        seen.append(number)
+        time.sleep(0.01)
+        return 1 // (number - 1)
+
+    with pytest.raises(ZeroDivisionError):
+        list(deployed.side_by_side(work, range(1000)))
+    assert len(seen) < 100
 
 
 def test_files_that_are_no_model(exported: Exported, tmp_path: Path) -> None:

@@ -168,7 +168,9 @@ def example(model: DeployedModel, shape: tuple[int, ...]) -> Array:
 def main(argument: str) -> None:
     """Measure one setting in onnxruntime, and print the answer."""
     setting = Setting(**json.loads(argument))
-    model = DeployedModel.load(setting.model, setting.provider, threads=setting.threads)
+    model = DeployedModel.load(
+        setting.model, setting.provider, threads=setting.threads, one_call=True
+    )
     side, bands = model.card.patch_size, model.card.bands
     if model.card.graph not in ("patch", IMAGE):
         tile = example(model, (setting.batch + side - 1, 64 + side - 1, bands))

@@ -312,14 +312,17 @@ def _batches(
     model: DeployedModel, tile: Array, valid: npt.NDArray[np.bool_]
 ) -> Iterator[tuple[int, Array, Array]]:
     """Row, columns (n,) and probabilities (n, C) of each micro-batch."""
-    side = model.card.patch_size
+    side, step = model.card.patch_size, model.micro_batch
     windows = np.lib.stride_tricks.sliding_window_view(tile, (side, side), axis=(0, 1))
-    for row, valid_row in enumerate(valid):
+
+    def classify(row: int) -> list[tuple[int, Array, Array]]:
         patches = windows[row].transpose(0, 2, 3, 1)  # (W, P, P, bands), still a view
-        columns = np.flatnonzero(valid_row)
-        for at in range(0, len(columns), model.micro_batch):
-            batch = columns[at : at + model.micro_batch]
-            yield row, batch, model.run(patches[batch])
+        columns = np.flatnonzero(valid[row])
+        batches = [columns[at : at + step] for at in range(0, len(columns), step)]
+        return [(row, batch, model.run(patches[batch])) for batch in batches]
+
+    for found in model.side_by_side(classify, range(len(valid))):
+        yield from found
 
 
 def _run_tile(

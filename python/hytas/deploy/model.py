@@ -22,7 +22,8 @@ from hytas.model_card import IMAGE, ModelCard
 
 Probabilities = npt.NDArray[np.float32]
 Array = npt.NDArray[Any]
-Item, Result = TypeVar("Item"), TypeVar("Result")
+Item = TypeVar("Item")
+Result = TypeVar("Result")
 
 MICRO_BATCH = {"CPUExecutionProvider": 8, "CUDAExecutionProvider": 512}
 """Patches at a time. 32 patches do not fit a CPU's cache, and a pixel takes 1.4 times as long."""

@@ -54,7 +54,7 @@ def layer_scores(
     device = torch.device("cpu")
     pool = Pool(seed, device, torch.float32)
     ones = torch.ones(1, shape.patch_size, shape.patch_size, shape.bands)
-    setting = Setting(pool, shape.classes, None, ones, activation_memory(device, 1))
+    setting = Setting(pool, shape.classes, None, ones, activation_memory(device))
     start = start_of(genes_only(architecture), shape, pool, "pool")
     tally = _Recorded(spec)
     probe = Probe(start.network, shape.classes)

@@ -199,6 +199,20 @@ def test_a_small_search_starts_no_process_and_a_large_one_does(
         assert [one["scores"] for part in parts for one in part] == expected
 
 
+def test_a_supernet_that_is_too_large_to_be_sent_scores_here(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    weights = bytes(1000)
+    evaluator = Evaluator("inherited", SHAPE, inherited=lambda architecture: float(len(weights)))
+    monkeypatch.setattr("joblib.cpu_count", lambda: 2)
+    monkeypatch.setattr("torch.get_num_threads", lambda: 2)
+    for most, alone in ((500, True), (10**6, False)):
+        monkeypatch.setattr("hytas.workers.opening.MOST_BYTES", most)
+        with spread_over(evaluator, None) as scorer:
+            assert (scorer is evaluator) == alone
+            assert scorer.score(architectures(1))[0]["scores"] == {"inherited": 1000.0}
+
+
 def test_what_travels_of_an_evaluator_is_small() -> None:
     evaluator = Evaluator("dss,params", SHAPE)
     before = len(pickle.dumps(evaluator))

@@ -6,6 +6,8 @@ from contextlib import contextmanager
 from itertools import islice
 from typing import Any
 
+from joblib.externals.loky.backend.reduction import dumps
+
 from hytas.proxies.evaluator import Evaluator
 from hytas.proxies.results import Scores
 from hytas.workers import Named, Shared, Workers, open_workers
@@ -86,14 +88,16 @@ def spread_over(
     Args:
         evaluator: that scores.
         workers: where to (`hytas.workers.open_workers`). None takes one process a core, once there
-            is enough to do (`START_SECONDS`); a GPU then scores from this process.
+            is enough to do (`START_SECONDS`), unless a supernet is too large to be sent to them. A
+            GPU then scores from this process.
         tell: receives a line about workers that are named.
     """
     on_cpu = evaluator.device.type == "cpu"
     if workers is None and not on_cpu:
         yield evaluator
         return
-    with open_workers(workers, on_cpu=on_cpu) as opened:
+    sent = len(dumps(evaluator))
+    with open_workers(workers, on_cpu=on_cpu, sent_bytes=sent) as opened:
         if not opened.elsewhere:
             yield evaluator
         elif workers is None:

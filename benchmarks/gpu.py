@@ -796,7 +796,7 @@ def calls(bench: Bench, what: str, file: Path, model: Any, batch: int) -> None:
     seconds = bench.size.seconds
 
     def speed(provider: str) -> float:
-        opened = hytas.DeployedModel.load(file, provider)
+        opened = hytas.DeployedModel.load(file, provider, one_call=True)
         return batch / median_seconds(lambda: opened.run(raw), "cpu", seconds)
 
     found = onnxruntime_speed(bench, what, "patches/s", speed)

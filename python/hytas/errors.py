@@ -29,9 +29,12 @@ def check_unicode(argument: str, text: str) -> None:
 
 
 def is_out_of_memory(failure: str) -> bool:
-    """Return whether `one_line` of an error reports that Python, torch or a GPU lacks memory."""
-    words = ("MemoryError", "out of memory", "ALLOC_FAILED", "can't allocate memory")
-    return any(word in failure for word in words)
+    """Return whether `one_line` of an error reports that Python, torch or a GPU lacks memory.
+
+    Also whether a GPU lets no second process use it.
+    """
+    memory = ("MemoryError", "out of memory", "ALLOC_FAILED", "can't allocate memory")
+    return any(words in failure for words in (*memory, "busy or unavailable"))
 
 
 def one_line(error: BaseException) -> str:

@@ -16,7 +16,7 @@ import pytest
 from hytas._engine import Feasible
 from hytas.errors import InputError
 from hytas.proxies import Evaluator, spread_over
-from hytas.proxies.spread import ALONE, SpreadEvaluator
+from hytas.proxies.spread import SpreadEvaluator
 from hytas.spaces import open_space
 from hytas.spaces.shape import InputShape
 from hytas.workers import ExecutorWorkers, Workers, open_workers, probe, probe_engines
@@ -187,7 +187,7 @@ def test_a_small_search_starts_no_process_and_a_large_one_does(
 ) -> None:
     evaluator, asked = Evaluator("dss,params", SHAPE), architectures(20)
     expected = [one["scores"] for one in evaluator.score(asked)]
-    monkeypatch.setattr("hytas.workers.opening.worker_count", lambda on_cpu, sent_bytes: 2)
+    monkeypatch.setattr("hytas.workers.opening.worker_count", lambda *_: 2)
     for seconds, count in ((1e9, 1), (1e-9, 2)):
         monkeypatch.setattr("hytas.proxies.spread.START_SECONDS", seconds)
         with spread_over(evaluator, None) as scorer:
@@ -195,7 +195,7 @@ def test_a_small_search_starts_no_process_and_a_large_one_does(
             assert scorer.workers == 1
             parts = list(scorer.parts(asked))
             assert scorer.workers == count
-            assert len(parts[0]) == ALONE
+            assert len(parts[0]) == 1
         assert [one["scores"] for part in parts for one in part] == expected
 
 

@@ -42,13 +42,13 @@ def test_how_many_work_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(joblib, "cpu_count", lambda: 3)  # of a container on a large machine
     assert worker_count(True, 1000) == 3
     assert worker_count(True, 2**30 + 1) == 1  # patches that are too large to be sent
-    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
-    assert worker_count(False, 1000) == 1
-    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    assert worker_count(False, 1000) == worker_count(False, 1000, torch.device("cpu")) == 1
+    gpu = torch.device("cuda:1")
     for free, count in ((3, 1), (20, 2), (140, 3)):  # GiB of a GPU
-        free_bytes = free * 2**30
-        monkeypatch.setattr(torch.cuda, "mem_get_info", lambda free=free_bytes: (free, 2**40))
-        assert worker_count(False, 1000) == count
+        memory = {gpu: (free * 2**30, 2**40)}
+        monkeypatch.setattr(torch.cuda, "mem_get_info", memory.__getitem__)
+        assert worker_count(False, 1000, gpu) == count
+        assert worker_count(False, 1000) == 1
     monkeypatch.setattr(torch, "get_num_threads", lambda: 1)  # OMP_NUM_THREADS=1
     assert worker_count(True, 1000) == 1
 

@@ -23,7 +23,7 @@ from hytas.search import Evaluation, EvaluationStore, Scorer, score_parts
 from hytas.workers import Named
 
 CARD = "benchmark.json"
-CHUNK = 16  # networks scored between two writes; a kill can lose so many scores
+CHUNK = 16  # networks between two writes, where this process alone scores
 WRITE_SECONDS = 60.0
 """So often the table is written while networks train."""
 

@@ -9,7 +9,7 @@ import click
 from hytas.cli import options
 from hytas.errors import InputError
 
-CHUNK = 16  # architectures between two writes; a kill can lose this many scores
+CHUNK = 16  # architectures between two writes, where this process alone scores
 
 
 @click.command()

@@ -122,7 +122,10 @@ class DeployedModel:
         return smoothing_of(self.card)
 
     def run(self, patches: Array) -> Probabilities:
-        """One micro-batch: (N, P, P, bands) of the card's dtype -> (N, C) probabilities."""
+        """One micro-batch: (N, P, P, bands) of the card's dtype -> (N, C) probabilities.
+
+        It takes one thread of a CPU where others run abreast.
+        """
         (probabilities,) = self._answers(["probabilities"], {"patches": patches})
         self._check_answer(probabilities, (len(patches), len(self.card.class_ids)))
         return np.asarray(probabilities, dtype=np.float32)

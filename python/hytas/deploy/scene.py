@@ -16,6 +16,8 @@ from hytas.errors import InputError
 TILE_BYTES = 24 * 2**20
 TILE_PIXELS = 4096
 """Bytes of a tile. It takes seconds, so progress is seen, and a kill loses little."""
+TOGETHER = 8
+"""Micro-batches of a row that a thread classifies before it takes the next ones."""
 BLOCK_ROWS = 256
 """Rows of a finished map at a time."""
 
@@ -315,13 +317,19 @@ def _batches(
     side, step = model.card.patch_size, model.micro_batch
     windows = np.lib.stride_tricks.sliding_window_view(tile, (side, side), axis=(0, 1))
 
-    def classify(row: int) -> list[tuple[int, Array, Array]]:
+    def classify(part: tuple[int, Array]) -> list[tuple[int, Array, Array]]:
+        row, columns = part
         patches = windows[row].transpose(0, 2, 3, 1)  # (W, P, P, bands), still a view
-        columns = np.flatnonzero(valid[row])
         batches = [columns[at : at + step] for at in range(0, len(columns), step)]
         return [(row, batch, model.run(patches[batch])) for batch in batches]
 
-    for found in model.side_by_side(classify, range(len(valid))):
+    each = step * TOGETHER
+    parts = (
+        (row, columns[at : at + each])
+        for row, columns in enumerate(map(np.flatnonzero, valid))
+        for at in range(0, len(columns), each)
+    )
+    for found in model.side_by_side(classify, parts):
         yield from found
 
 

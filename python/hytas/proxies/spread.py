@@ -12,15 +12,15 @@ from hytas.proxies.evaluator import Evaluator
 from hytas.proxies.results import Scores
 from hytas.workers import Named, Shared, Workers, open_workers
 
-LEAST_BATCH, MOST_BATCH = 32, 256
+FIRST_BATCH, MOST_BATCH = 32, 256
 """Architectures of a task, unless some workers would get none."""
 SECONDS = 10.0
 """A task takes about so long, which hides what it costs to hand it over."""
 START_SECONDS = 2.0
-"""Processes of this machine start when scoring has taken so long without them. It is about what
-their start costs, so that a small search does not wait for them and a large one loses little."""
-ALONE = 8
-"""Architectures that are scored together until then."""
+"""Processes of this machine start when scoring has taken so long without them. Their start takes
+3 s on two cores and 13 s on sixteen: a small search does not wait for it."""
+ALONE_SECONDS = 0.5
+"""Of scoring between two results until then."""
 
 
 class SpreadEvaluator:
@@ -30,7 +30,7 @@ class SpreadEvaluator:
     workers.
 
     Args:
-        evaluator: travels to each worker once.
+        evaluator: as it is shared by the workers.
         workers: that score.
         alone: seconds of scoring by this process before the workers are asked.
     """
@@ -41,7 +41,7 @@ class SpreadEvaluator:
         self._workers = workers
         self._shared = workers.share(evaluator)
         self._alone = alone
-        self._wanted = LEAST_BATCH
+        self._wanted, self._wanted_alone = FIRST_BATCH, 1
 
     @property
     def workers(self) -> int:
@@ -55,16 +55,25 @@ class SpreadEvaluator:
     def parts(self, architectures: Sequence[Mapping[str, Any]]) -> Iterator[list[Scores]]:
         """Score every architecture; yield what each task gives, in their order."""
         while architectures and self._alone > 0:
-            part = self._evaluator.score(architectures[:ALONE])
+            part = self._evaluator.score(architectures[: self._wanted_alone])
+            architectures = architectures[len(part) :]
             self._alone -= sum(item["seconds"] for item in part)
-            architectures = architectures[ALONE:]
+            self._learn(part)
             yield part
+        if not architectures:
+            return
         jobs = ((self._shared, batch) for batch in self._batches(architectures))
         for part in self._workers.run(score_batch, jobs, len(architectures)):
-            seconds = sum(item["seconds"] for item in part) / len(part)
-            fit = SECONDS / seconds if seconds else MOST_BATCH
-            self._wanted = round(min(max(fit, LEAST_BATCH), MOST_BATCH))
+            self._learn(part)
             yield part
+
+    def _learn(self, part: Sequence[Scores]) -> None:
+        """Choose the size of the next tasks by the time that these scores took."""
+        seconds = sum(item["seconds"] for item in part) / len(part)
+        self._wanted, self._wanted_alone = (
+            round(min(max(wanted / max(seconds, 1e-9), 1), MOST_BATCH))
+            for wanted in (SECONDS, ALONE_SECONDS)
+        )
 
     def _batches(
         self, architectures: Sequence[Mapping[str, Any]]
@@ -96,7 +105,7 @@ def spread_over(
     if workers is None and not on_cpu:
         yield evaluator
         return
-    sent = len(dumps(evaluator))
+    sent = len(dumps(evaluator)) if workers is None else 0
     with open_workers(workers, on_cpu=on_cpu, sent_bytes=sent) as opened:
         if not opened.elsewhere:
             yield evaluator

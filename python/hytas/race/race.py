@@ -54,7 +54,7 @@ def race(
         steps: optimiser steps of the first rung.
         workers: where finalists train side by side (`hytas.workers.open_workers`); a number of
             processes, a text of --workers, or an executor. None takes one process a core, or as
-            many as a GPU has room for.
+            many as there is room for on a GPU.
         tell: receives a line for each rung and each finalist.
 
     Raises:
@@ -66,7 +66,7 @@ def race(
     waiting = [Racer(one, name) for one in chosen for name in task.recipes_for(one.architecture)]
     found: dict[Key, list[RungResult]] = {}
     on_cpu, sent = task.device.type == "cpu", task.patch_bytes
-    with open_workers(workers, on_cpu=on_cpu, sent_bytes=sent) as pool:
+    with open_workers(workers, on_cpu=on_cpu, sent_bytes=sent, shared_gpu=task.device) as pool:
         trainer = _Trainer(task, store, pool, merit, tell)
         for number, rung in enumerate(plan_rungs(len(chosen), steps, task.final_steps)):
             waiting = trainer.survivors(waiting, rung, found, everyone=number == 0)

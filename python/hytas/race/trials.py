@@ -82,11 +82,11 @@ def run_trials(
     workers: Workers,
     pixels: Shared[RacePixels],
 ) -> Iterator[Training]:
-    """Train each racer to the length of a rung; yield trainings as they end.
+    """Train each racer to the length of a rung; yield trainings in the order of the trials.
 
     A training that diverges, runs out of memory, or has a recipe that its network cannot follow
     has no figures but a reason: it is one racer's failure, not the race's. One that lacks memory
-    beside others of this machine is done again alone.
+    beside others of this machine is done again alone, after all others.
 
     Args:
         task: of the race.

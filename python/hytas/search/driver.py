@@ -60,7 +60,8 @@ class SearchSettings:
         generations: the search scores `generations` times `population` candidates. (Ageing
             evolution renews a part of its population at a time, so it has more generations.)
         seed: of all random numbers of the engine.
-        chunk: candidates scored between two writes to the store; a kill can lose this many.
+        chunk: candidates between two writes to the store, where one process scores. A kill loses
+            what was scored since the last write: workers write a batch each.
         minimised: costs that are further objectives beside the fitness, for a strategy with several
             scores.
     """

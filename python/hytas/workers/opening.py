@@ -1,47 +1,56 @@
 """From what a user names to workers."""
 
+from __future__ import annotations
+
 import os
 from collections.abc import Callable, Iterator
 from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
 from hytas.errors import InputError
 from hytas.workers.seam import ExecutorWorkers, OneByOne, Workers
+
+if TYPE_CHECKING:
+    import torch
 
 MOST_BYTES = 2**30
 """Of data that is sent to other processes; more is read as it is needed, by one process."""
 MOST_PROCESSES = 1024
 GPU_BYTES = 8 * 2**30
 """Of a GPU's free memory for each process. A small network leaves most of a GPU idle: on an H200
-four processes trained 3.3 times as many steps a second as one, and twelve 5.3 times."""
+four processes trained 3.3 times as many steps a second as one, and twelve 5.3 times
+(docs/benchmarks/gpu.md)."""
 
 Named = str | int | Executor | Workers | None
 """What stands for workers: a text of --workers, a number of processes, an executor, or None for
-one process a core, or as many as a GPU has room for."""
+one process a core."""
 
 
-def worker_count(on_cpu: bool, sent_bytes: int) -> int:
+def worker_count(on_cpu: bool, sent_bytes: int, shared_gpu: torch.device | None = None) -> int:
     """Return how many processes of this machine work side by side; 1 stands for this one.
 
-    There are as many as cores (OMP_NUM_THREADS, where it is set), and on a GPU no more than its
-    free memory allows (`GPU_BYTES`).
+    There are as many as cores (OMP_NUM_THREADS, where it is set). A GPU does one call after
+    another, unless calls may share it: then there is a process for every `GPU_BYTES` of its free
+    memory, but no more than cores.
 
     Args:
         on_cpu: whether the work is done on a CPU.
         sent_bytes: size of the data that each process needs.
+        shared_gpu: where calls may lack memory beside others.
     """
-    if sent_bytes > MOST_BYTES:
+    gpu = shared_gpu is not None and shared_gpu.type == "cuda"
+    if not (on_cpu or gpu) or sent_bytes > MOST_BYTES:
         return 1
     import torch
     from joblib import cpu_count
 
     # torch counts the cores of the machine, joblib those that a container may use.
     count: int = min(torch.get_num_threads(), cpu_count())
-    if on_cpu:
+    if not gpu:
         return count
-    if not torch.cuda.is_available():  # another device
-        return 1
-    free, _ = torch.cuda.mem_get_info()
+    torch.cuda.empty_cache()  # what this process keeps for later is free for others
+    free, _ = torch.cuda.mem_get_info(shared_gpu)
     return max(1, min(count, free // GPU_BYTES))
 
 
@@ -78,13 +87,20 @@ def _parts(text: str) -> tuple[str, str]:
 
 
 @contextmanager
-def open_workers(named: Named, *, on_cpu: bool = True, sent_bytes: int = 0) -> Iterator[Workers]:
+def open_workers(
+    named: Named,
+    *,
+    on_cpu: bool = True,
+    sent_bytes: int = 0,
+    shared_gpu: torch.device | None = None,
+) -> Iterator[Workers]:
     """Open workers, and end what was started; workers and executors that are given stay open.
 
     Args:
         named: what stands for them.
         on_cpu: whether the work is done on a CPU; if not, calls on a cluster ask for a GPU each.
         sent_bytes: size of the data that each local process needs.
+        shared_gpu: that several local processes may use, where None stands for the workers.
 
     Raises:
         InputError: no such workers, or they are not there, or have another version.
@@ -92,11 +108,16 @@ def open_workers(named: Named, *, on_cpu: bool = True, sent_bytes: int = 0) -> I
     if isinstance(named, Workers):
         yield named
         return
-    with _opened(named, on_cpu, sent_bytes) as workers:
+    with _opened(named, on_cpu, sent_bytes, shared_gpu) as workers:
         yield workers
 
 
-def _opened(named: str | int | Executor | None, on_cpu: bool, sent_bytes: int) -> Workers:
+def _opened(
+    named: str | int | Executor | None,
+    on_cpu: bool,
+    sent_bytes: int,
+    shared_gpu: torch.device | None,
+) -> Workers:
     if isinstance(named, ThreadPoolExecutor):
         raise InputError("workers: threads share torch's random numbers; give processes")
     if isinstance(named, Executor):
@@ -106,7 +127,7 @@ def _opened(named: str | int | Executor | None, on_cpu: bool, sent_bytes: int) -
         engine, rest = _parts(named)
         return ENGINES[engine](rest, 0 if on_cpu else 1)
     usual = named is None or named in ("local", "")
-    count = worker_count(on_cpu, sent_bytes) if usual else int(named or 0)
+    count = worker_count(on_cpu, sent_bytes, shared_gpu) if usual else int(named or 0)
     if count <= 1:
         return OneByOne()
     from hytas.workers.local import Processes

@@ -13,6 +13,7 @@ from hytas.run.folder import RunFolder
 from hytas.run.prepared import Pixels
 
 MOST_PIXELS = 20_000
+READ_PIXELS = 1024  # at a time
 """Test pixels of a scene that are compared; of more, so many evenly spread ones."""
 
 
@@ -54,10 +55,8 @@ def _compare(
     read, truth = scene.reader(models[0].card.patch_size), scene.targets(pixels)
     reports = []
     for model in models:
-        parts = np.array_split(pixels, max(1, len(pixels) // model.micro_batch))
-        chances = np.concatenate(
-            [model.run(model.fit_dtype(read(part))) for part in parts if len(part)]
-        )
+        parts = np.array_split(pixels, max(1, len(pixels) // READ_PIXELS))
+        chances = np.concatenate([model.predict_patches(read(part)) for part in parts])
         names = model.card.class_names
         reports.append(accuracy_report(truth, chances.argmax(axis=1), names, chances))
     return {"name": scene.name, "role": role, "before": reports[0], "after": reports[1]}

@@ -204,10 +204,11 @@ def test_a_supernet_that_is_too_large_to_be_sent_scores_here(
 ) -> None:
     weights = bytes(1000)
     evaluator = Evaluator("inherited", SHAPE, inherited=lambda architecture: float(len(weights)))
-    monkeypatch.setattr("joblib.cpu_count", lambda: 2)
-    monkeypatch.setattr("torch.get_num_threads", lambda: 2)
     for most, alone in ((500, True), (10**6, False)):
-        monkeypatch.setattr("hytas.workers.opening.MOST_BYTES", most)
+        monkeypatch.setattr(
+            "hytas.workers.opening.worker_count",
+            lambda _, sent, __, most=most: 1 if sent > most else 2,
+        )
         with spread_over(evaluator, None) as scorer:
             assert (scorer is evaluator) == alone
             assert scorer.score(architectures(1))[0]["scores"] == {"inherited": 1000.0}

@@ -10,7 +10,7 @@ from fuzz_mutator import Sample
 from onnx import AttributeProto, GraphProto, ModelProto, TensorProto, helper, numpy_helper, parser
 
 from hytas.deploy import DeployedModel
-from hytas.deploy.model import read_card
+from hytas.deploy.card import read_card
 from hytas.deploy.model_file import checksum_of, examine, read_model
 from hytas.deploy.operators import OPERATORS
 from hytas.export.onnx_file import finish, seal

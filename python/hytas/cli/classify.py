@@ -144,7 +144,7 @@ def classify(
 
 def _takes_images(model: Path) -> bool:
     """Whether the card of a model says that it takes images."""
-    from hytas.deploy.model import read_card
+    from hytas.deploy.card import read_card
     from hytas.deploy.model_file import examine, read_model
 
     return read_card(examine(read_model(model), model), model).of_images

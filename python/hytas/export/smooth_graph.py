@@ -15,7 +15,7 @@ import torch
 from onnx import TensorProto, helper, numpy_helper
 from torch import Tensor, nn
 
-from hytas.deploy.model import smoothing_of
+from hytas.deploy.card import smoothing_of
 from hytas.deploy.smoothing import GUIDES, Smoothing, as_probabilities, local_model
 from hytas.errors import InputError
 from hytas.export.onnx_file import OPSET, finish, inference_copy, trace

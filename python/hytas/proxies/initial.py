@@ -7,7 +7,6 @@ they share starts equal. The HyTAS paper does the same: it slices the initial we
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
@@ -33,8 +32,6 @@ NOISE = 0.05  # size of CRoZe's perturbation over that of what it perturbs
 
 Values = dict[str, Tensor]
 """Name of a parameter -> its tensor."""
-
-_BUILDING = threading.Lock()  # networks are built from the one global generator of torch
 
 
 class Pool:
@@ -241,8 +238,7 @@ def _without_numbers(space: str, architecture: Mapping[str, Any], shape: Shape) 
 def _self_initialised(architecture: Mapping[str, Any], shape: Shape, pool: Pool) -> Start:
     """Build a network that draws its own weights, from the pool's seed and the architecture."""
     seed = stable_hash(pool.seed, architecture_key(architecture)) >> 1
-    with _BUILDING:
-        network = build_network(architecture, shape, seed=seed)
+    network = build_network(architecture, shape, seed=seed)
     network = network.eval().requires_grad_(False).to(pool.device, pool.dtype)
     values = {name: parameter.detach() for name, parameter in network.named_parameters()}
     return Start(network, values, Source(pool, {}), {})

@@ -30,7 +30,7 @@ class SpreadEvaluator:
     workers.
 
     Args:
-        evaluator: as it is shared by the workers.
+        evaluator: that scores; every worker has a copy.
         workers: that score.
         alone: seconds of scoring by this process before the workers are asked.
     """

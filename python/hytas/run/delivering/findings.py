@@ -11,7 +11,7 @@ import numpy as np
 
 from hytas._engine import Budget
 from hytas.data import Split
-from hytas.deploy.model import read_card
+from hytas.deploy.card import read_card
 from hytas.deploy.model_file import examine, read_model
 from hytas.errors import InputError, one_line
 from hytas.models.counting import counted_layers

@@ -1,0 +1,119 @@
+"""The card in a model file: what it must say, and the graph that must fit it."""
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from hytas.deploy.graph import Ends
+from hytas.deploy.model_file import ModelFile
+from hytas.deploy.smoothing import Smoothing
+from hytas.errors import InputError
+from hytas.files import legible
+from hytas.model_card import IMAGE, ModelCard
+
+_ELEMENTS = {1: "float", 2: "uint8", 3: "int8", 4: "uint16", 5: "int16", 6: "int32", 7: "int64"}
+_ELEMENTS |= {9: "bool"}
+_ELEMENTS |= {10: "float16", 11: "double", 12: "uint32", 13: "uint64"}
+"""ONNX's names of element types, by its numbers."""
+_ONNX_NAMES = {"float32": "float", "float64": "double"}
+"""Element types whose name in ONNX differs from numpy's."""
+
+
+def read_card(file: ModelFile, path: Path) -> ModelCard:
+    """Return the card of a file, after a check of its preprocessing and no-data value.
+
+    Raises:
+        InputError: it is not the card of a model of hytas, or a value is impossible.
+    """
+    card = ModelCard.from_properties(file.properties, source=str(path))
+    _check_preprocessing(card, path)
+    try:
+        smoothing = smoothing_of(card)
+    except InputError as error:
+        raise InputError(f"model: {path} has broken metadata: {error}") from None
+    if smoothing is None and card.graph == "smooth-scene":
+        raise InputError(f"model: {path} has broken metadata: smoothing: none in a {card.graph}")
+    mark, dtype = card.nodata, card.numpy_dtype
+    if mark is not None and not _holds(dtype, mark):
+        raise InputError(
+            f"model: {path} has broken metadata: preprocessing: nodata is {mark:g}, which no value "
+            f"of type {dtype} can be"
+        )
+    return card
+
+
+def smoothing_of(card: ModelCard) -> Smoothing | None:
+    """How a card says that maps are smoothed; None where it says nothing.
+
+    Raises:
+        InputError: it says what cannot be.
+    """
+    if card.smoothing is None:
+        return None
+    return Smoothing.from_dict(card.smoothing, len(card.kept_bands))
+
+
+def _check_preprocessing(card: ModelCard, path: Path) -> None:
+    """Refuse preprocessing that cannot be read, or that names bands the sensor does not have."""
+    try:
+        kept, empty = card.kept_bands, card.empty_values
+    except (KeyError, TypeError, ValueError, OverflowError) as error:
+        reason = f"{type(error).__name__}: {error}"
+        raise InputError(f"model: {path} has broken metadata: preprocessing ({reason})") from None
+    if not kept or not all(0 <= band < card.bands for band in kept) or len(empty) != card.bands:
+        raise InputError(
+            f"model: {path} has broken metadata: preprocessing: bands must be some of 0 to "
+            f"{card.bands - 1}"
+        )
+
+
+def _holds(dtype: np.dtype[Any], value: float) -> bool:
+    if dtype.kind == "f":
+        return abs(value) <= float(np.finfo(dtype).max)
+    limits = np.iinfo(dtype)
+    return value.is_integer() and int(limits.min) <= value <= int(limits.max)
+
+
+def check_signature(ends: Ends, card: ModelCard, path: Path) -> None:
+    """Refuse a graph whose inputs and outputs are not those of its metadata.
+
+    Raises:
+        InputError: naming both.
+    """
+    side, bands, classes = card.patch_size, card.bands, len(card.class_ids)
+    taken = f"tensor({_ONNX_NAMES.get(card.dtype, card.dtype)})"
+    tile = ("tile", taken, [None, None, bands])
+    maps = [
+        ("classes", "tensor(int32)", [None, None]),
+        ("confidence", "tensor(float)", [None, None]),
+    ]
+    # An older hytas wrote scene graphs without probabilities, and nothing to smooth them by.
+    more = [("probabilities", "tensor(float)", [None, None, classes])]
+    patches = [
+        ("patches", taken, [None, side, side, bands]),
+        ("probabilities", "tensor(float)", [None, classes]),
+    ]
+    wanted = {
+        "patch": patches,
+        IMAGE: patches,
+        "scene": [tile, *maps, *(more if card.smoothing is not None else ())],
+        "smooth-scene": [tile, ("valid", "tensor(bool)", [None, None]), *maps],
+    }[card.graph]
+    found = [
+        (end.name, f"tensor({_ELEMENTS.get(end.element, end.element)})", list(end.sizes))
+        for end in (*ends.inputs, *ends.outputs)
+    ]
+    if found != wanted:
+        raise InputError(f"model: {path} has the ends {found}; its metadata say {wanted}"[:600])
+
+
+def printable(card: ModelCard) -> ModelCard:
+    """Return the card with free texts on one line, without control characters."""
+    return replace(
+        card,
+        class_names=tuple(map(legible, card.class_names)),
+        version=legible(card.version),
+        precision=legible(card.precision),
+    )

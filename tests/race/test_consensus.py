@@ -18,8 +18,8 @@ from hytas.race import (
     placings,
     race,
 )
-from hytas.race.consensus import agreements, count_votes, weights_of
-from hytas.search import EvaluationStore, pack_classes, unpack_classes
+from hytas.race.consensus import admitted, agreements, count_votes, weights_of
+from hytas.search import Ballot, EvaluationStore, pack_classes, unpack_classes
 from hytas.train import LabelledPixels
 
 USUAL = RANKINGS[USUAL_RANKING]
@@ -106,6 +106,68 @@ def test_without_answers_the_standing_decides() -> None:
     placed = placings({A: [result(0, 0.5)], B: [result(1, 0.7)]}, USUAL)
     assert [placed[key].value for key in (A, B)] == [USUAL(figures(value)) for value in (0.5, 0.7)]
     assert placed[B].agreement is None
+
+
+def ballot(method: str, right: int, *classes: int, fold: int = 0, pixels: int = 20) -> Ballot:
+    """What a method that does not race says."""
+    return Ballot(method, fold, pixels, right, packed(*classes))
+
+
+def test_a_method_that_does_not_race_has_half_the_weight_of_those_that_vote() -> None:
+    answers = {A: [packed(0, 0, 0)], B: [packed(0, 0, 0)], C: [packed(1, 1, 0)]}
+    known, even = {A: 0.9, B: 0.8, C: 0.7}, dict.fromkeys((A, B, C), 0.5)
+    # Of 3 + 2 + 1 votes, the first class has 5.
+    assert agreements(answers, known)[A] == 1.0
+    # 3 from one method are not enough: 5 against 4. With another one it is 5 against 7.
+    one, other = ballot("svm", 10, 1, 1, 0), ballot("rf", 10, 1, 0, 0)
+    assert agreements(answers, known, even, [one])[A] == 1.0
+    both = agreements(answers, known, even, [one, other])
+    assert both == {A: pytest.approx(2 / 3), B: pytest.approx(2 / 3), C: pytest.approx(2 / 3)}
+    twice = agreements(answers, known, even, [one, replace(one, method="rf")])
+    assert (twice[A], twice[C]) == (pytest.approx(1 / 3), 1.0)
+    # Its folds share its weight.
+    folds = [replace(one, fold=fold) for fold in (0, 1)]
+    assert agreements(answers, known, even, folds) == agreements(answers, known, even, [one])
+
+
+@pytest.mark.parametrize(
+    ("right", "accuracy", "votes"),
+    [
+        (18, 0.9, True),  # as many errors
+        (17, 0.95, True),  # 3 errors against 1: a lead of 2, as large as the root of 4
+        (16, 0.95, False),  # a lead of 3 is larger than the root of 5
+        (20, 1.0, True),
+        (19, 1.0, True),  # one error may be chance
+        (18, 1.0, False),  # two are more
+        (10, 0.95, False),
+        (20, 0.2, True),
+    ],
+)
+def test_a_method_votes_unless_racers_are_ahead_by_more_than_chance(
+    right: int, accuracy: float, votes: bool
+) -> None:
+    own = [ballot("svm", right, 0, 1)]
+    assert admitted(own, accuracy, len(own[0].answers)) == ([[own[0].answers]] if votes else [])
+
+
+def test_ballots_of_all_folds_are_counted_together_and_on_other_pixels_not_at_all() -> None:
+    good, bad = ballot("svm", 20, 0, 1), ballot("svm", 15, 1, 1, fold=1)
+    assert admitted([good, bad], 0.9, 4) == [[good.answers, bad.answers]]
+    assert admitted([bad], 1.0, 4) == []
+    assert admitted([good, bad], 0.9, 6) == []
+    assert admitted([], 0.9, 4) == []
+
+
+def test_the_best_racers_decide_whether_a_method_votes() -> None:
+    rungs = {
+        A: [result(0, 0.9, 0, 0)],
+        B: [result(1, 0.5, 1, 1)],
+        C: [result(2, 0.4, 1, 0)],
+    }
+    # The mean of all three is .6; of 20 pixels the method has 12 right, then 3.
+    for right, agreed in ((12, 0.5), (3, 1.0)):
+        ballots = [ballot(name, right, 1, 0) for name in ("svm", "rf")]
+        assert placings(rungs, USUAL, ballots)[A].agreement == agreed
 
 
 def voting(targets: int = 0, count: int = PIXELS) -> RaceTask:

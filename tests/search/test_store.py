@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from hytas.errors import InputError
-from hytas.search import Evaluation, EvaluationStore, Training
+from hytas.search import Ballot, Evaluation, EvaluationStore, Training
 
 
 def evaluation(number: int, score: float = 1.5) -> Evaluation:
@@ -164,6 +164,24 @@ def test_a_store_that_was_made_before_there_were_answers_gets_them(tmp_path: Pat
     with EvaluationStore(path) as store:
         store.add_training(replace(training, answers=b"\1\0"))
         assert store.trainings() == [replace(training, answers=b"\1\0")]
+
+
+def test_ballots_come_back_and_one_of_the_same_fold_is_replaced(tmp_path: Path) -> None:
+    path = tmp_path / "store.sqlite"
+    EvaluationStore(path).close()
+    before = path.read_bytes()
+    with EvaluationStore(path) as store:
+        assert store.ballots() == []
+    assert path.read_bytes() == before
+    first = Ballot("svm", 0, 9, 7, b"\1\0\2\0")
+    with EvaluationStore(path) as store:
+        store.add_ballots([replace(first, right=3), replace(first, method="rf")])
+        store.add_ballots([first, replace(first, fold=1)])
+        assert store.ballots() == [
+            replace(first, method="rf"),
+            first,
+            replace(first, fold=1),
+        ]
 
 
 def test_missing_folder_is_an_os_error(tmp_path: Path) -> None:

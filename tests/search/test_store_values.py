@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from hytas.errors import InputError
-from hytas.search import Evaluation, EvaluationStore, FinalTraining, Training
+from hytas.search import Ballot, Evaluation, EvaluationStore, FinalTraining, Training
 
 
 @pytest.fixture
@@ -15,6 +15,7 @@ def path(tmp_path: Path) -> Path:
     with EvaluationStore(path) as store:
         store.add([Evaluation(0, 1, {"space": "s"}, {"params": 7}, {"dss": 1.5}, {}, 0.5)])
         store.add_training(Training(0, "plain", 100, 0, 50, {"oa": 0.5}, 2.0))
+        store.add_ballots([Ballot("svm", 0, 9, 7, b"\1\0")])
         store.add_final_training(FinalTraining({"space": "s"}, 0, 3, 40, 0.9, 0.8, 0.7))
         store.save_state(b"state")
     return path
@@ -24,6 +25,7 @@ def read(path: Path) -> None:
     with EvaluationStore(path, read_only=True) as store:
         store.evaluations()
         store.trainings()
+        store.ballots()
         store.final_trainings()
         store.load_state()
 
@@ -47,12 +49,16 @@ def read(path: Path) -> None:
         ("trainings.figures", "null"),
         ("trainings.seconds", b"1"),
         ("trainings.reason", b"\xff"),
+        ("ballots.method", b"svm"),
+        ("ballots.right", "all"),
+        ("ballots.right", 8),
+        ("ballots.classes", "many"),
         ("final_trainings.seed", "x"),
         ("final_trainings.test_oa", "best"),
         ("final_trainings.architecture", "1"),
     ],
 )
-def test_text_where_numbers_were(path: Path, column: str, value: str | bytes) -> None:
+def test_text_where_numbers_were(path: Path, column: str, value: str | bytes | int) -> None:
     read(path)
     table, name = column.split(".")
     connection = sqlite3.connect(path)

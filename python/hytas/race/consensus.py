@@ -6,18 +6,23 @@ validation pixels are tens, and far from them as well. But a vote prefers what i
 racers with patches of 3, 5 and 7 pixels, those with 5 agree most. So agreement does not decide
 alone. No label is read.
 
+An SVM and a random forest see single spectra, and race no network. On some scenes they are better
+than most racers. So they vote, too, unless the racers that vote are ahead of them.
+
 Sources: Madani, Pennock and Flake, Co-Validation: Using Model Disagreement on Unlabeled Data to
 Validate Classification Algorithms, NIPS 2004; Jiang et al., Assessing Generalization of SGD via
 Disagreement, ICLR 2022. Measurements: docs/log.md.
 """
 
+import math
 from collections.abc import Mapping, Sequence
+from statistics import fmean
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hytas.race.racers import Key
-from hytas.search import unpack_classes
+from hytas.search import Ballot, unpack_classes
 
 VOTERS = 6
 """So many racers vote: those of the best standing. Two may be one finalist by two recipes."""
@@ -51,13 +56,19 @@ def count_votes(answers: Sequence[tuple[float, Sequence[bytes]]]) -> Votes:
 
 
 def agreements(
-    answers: Mapping[Key, Sequence[bytes]], standings: Mapping[Key, float]
+    answers: Mapping[Key, Sequence[bytes]],
+    standings: Mapping[Key, float],
+    accuracies: Mapping[Key, float] | None = None,
+    ballots: Sequence[Ballot] = (),
 ) -> dict[Key, float]:
     """Return the share of pixels at which each racer gives the class with most votes.
 
     Args:
         answers: key -> packed classes of each fold, of the longest rung that a racer ran.
         standings: of the same racers; larger is better.
+        accuracies: of the same racers on validation pixels, in 0..1; needed with ballots.
+        ballots: of methods that do not race. Each method has half the weight of all racers that
+            vote, unless these are ahead of it by more than chance.
 
     Returns:
         Key -> agreement in 0..1; of a racer with several folds the mean. Empty if some racer has no
@@ -67,9 +78,35 @@ def agreements(
     if len(lengths) != 1 or not all(answers.values()):
         return {}
     weights = weights_of({key: standings[key] for key in answers})
-    votes = count_votes([(weight, answers[key]) for key, weight in weights.items()])
-    consensus = votes.argmax(axis=1)
+    votes = [(weight, answers[key]) for key, weight in weights.items()]
+    if ballots and accuracies:
+        accuracy = fmean(accuracies[key] for key in weights)
+        half = sum(weights.values()) / 2
+        votes += [(half, packed) for packed in admitted(ballots, accuracy, lengths.pop())]
+    consensus = count_votes(votes).argmax(axis=1)
     return {
         key: float(np.mean([unpack_classes(each) == consensus for each in packed]))
         for key, packed in answers.items()
     }
+
+
+def admitted(ballots: Sequence[Ballot], accuracy: float, length: int) -> list[list[bytes]]:
+    """Return the answers of each method that racers are not ahead of, for each fold.
+
+    A lead counts if it is larger than its standard deviation by chance, the square root of the
+    errors of both (`hytas.metrics.compare_answers`).
+
+    Args:
+        ballots: of all methods.
+        accuracy: mean of the racers that vote.
+        length: of the answers of racers, in bytes; ballots on other pixels do not count.
+    """
+    found = []
+    for method in dict.fromkeys(one.method for one in ballots):
+        own = [one for one in ballots if one.method == method]
+        pixels = sum(one.pixels for one in own)
+        wrong, expected = pixels - sum(one.right for one in own), pixels * (1 - accuracy)
+        fits = all(len(one.answers) == length for one in own)
+        if fits and wrong - expected <= math.sqrt(wrong + max(expected, 0.0)):
+            found.append([one.answers for one in own])
+    return found

@@ -12,7 +12,7 @@ from hytas.race.rungs import Rung, plan_rungs
 from hytas.race.standings import RungResult, best_first, placings, rung_results
 from hytas.race.task import RaceTask
 from hytas.race.trials import RacePixels, Trial, run_trials, share_pixels
-from hytas.search import Evaluation, EvaluationStore, Training, unpack_classes
+from hytas.search import Ballot, Evaluation, EvaluationStore, Training, unpack_classes
 from hytas.workers import Named, Shared, Workers, open_workers
 
 Tell = Callable[[str], None]
@@ -38,8 +38,9 @@ def race(
     by its length: early rungs favour networks that learn fast, and on an easy scene the late ones
     no longer tell good networks apart (Ru et al., Speedy Performance Estimation for Neural
     Architecture Search, NeurIPS 2021). Where the task has pixels without a label, those of the best
-    standing vote on them, and agreement with the vote counts as much as the standing
-    (`hytas.race.consensus`). No test label is read.
+    standing vote on them, with methods that do not race, whose ballots the store may hold.
+    Agreement with the vote counts as much as the standing (`hytas.race.consensus`). No test label
+    is read.
 
     If all finalists of a rung fail, the next best take their place. Every training is kept in the
     store, so a race that was stopped trains nothing twice.
@@ -89,6 +90,11 @@ class _Trainer:
     tell: Tell
 
     @cached_property
+    def ballots(self) -> list[Ballot]:
+        """What methods that do not race say of the pixels that are voted on."""
+        return [ballot for ballot in self.store.ballots() if self.task.counts(ballot)]
+
+    @cached_property
     def pixels(self) -> Shared[RacePixels]:
         """The pixels of the race, which travel to each worker once."""
         return share_pixels(self.task, self.workers)
@@ -115,7 +121,7 @@ class _Trainer:
             running, waiting = waiting[:count], waiting[count:]
             for result in self.train(running, rung):
                 found.setdefault(result.key, []).append(result)
-            placed = placings(found, self.ranking)
+            placed = placings(found, self.ranking, self.ballots)
             left = one_each(best_first(running, placed))
         if left and (agreement := placed[left[0].key].agreement) is not None:
             self.tell(

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from hytas.race.consensus import agreements
 from hytas.race.racers import Key, Racer, key_of
 from hytas.race.rankings import Ranking
-from hytas.search import Training
+from hytas.search import Ballot, Training
 
 
 @dataclass(frozen=True)
@@ -94,16 +94,27 @@ class Placing(NamedTuple):
     agreement: float | None = None
 
 
-def placings(results: Mapping[Key, Sequence[RungResult]], ranking: Ranking) -> dict[Key, Placing]:
+def placings(
+    results: Mapping[Key, Sequence[RungResult]],
+    ranking: Ranking,
+    ballots: Sequence[Ballot] = (),
+) -> dict[Key, Placing]:
     """Return the placing of each racer that did not fail.
 
     Args:
         results: key -> results of the rungs so far, of all that raced.
         ranking: of `hytas.race.RANKINGS`.
+        ballots: of methods that do not race, on the same pixels without a label.
     """
     standings = {key: standing(found, ranking) for key, found in results.items()}
     trained = {key: value for key, value in standings.items() if value > -math.inf}
-    agreed = agreements({key: results[key][-1].answers for key in trained}, trained)
+    last = {key: results[key][-1] for key in trained}
+    agreed = agreements(
+        {key: result.answers for key, result in last.items()},
+        trained,
+        {key: result.figures["accuracy"] for key, result in last.items()} if ballots else {},
+        ballots,
+    )
     if not agreed:
         return {key: Placing(value, value) for key, value in trained.items()}
     return {

@@ -13,6 +13,7 @@ from torch import nn
 from hytas.models import as_network
 from hytas.race.racers import Key
 from hytas.race.rankings import USUAL_RANKING
+from hytas.search import Ballot, unpack_classes
 from hytas.train import LabelledPixels, Recipe, distinct
 
 Pixels = NDArray[np.int64]
@@ -88,6 +89,15 @@ class RaceTask:
             return len(self.folds)
         sums = np.cumsum([len(held_out) for _, held_out in self.folds])
         return min(int(np.searchsorted(sums, ENOUGH_PIXELS)) + 1, len(self.folds))
+
+    def counts(self, ballot: Ballot) -> bool:
+        """Return whether a ballot is of these folds and pixels; an older hytas chose others."""
+        return (
+            self.unlabelled is not None
+            and ballot.fold < len(self.folds)
+            and ballot.pixels == len(self.folds[ballot.fold][1])
+            and len(unpack_classes(ballot.answers)) == len(self.unlabelled)
+        )
 
     def checkpoint(self, racer: Key, fold: int) -> Path | None:
         """Return the file that keeps where the training of a racer stands, on a fold."""

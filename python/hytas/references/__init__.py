@@ -3,7 +3,13 @@
 from hytas.references.bounded import bounded_split
 from hytas.references.by_scene import figures_by_scene
 from hytas.references.results import Results
-from hytas.references.runner import ReferenceSettings, figures_of_test, fit_method, run_references
+from hytas.references.runner import (
+    ReferenceSettings,
+    figures_of_test,
+    fit_and_smooth,
+    fit_method,
+    run_references,
+)
 from hytas.references.table import METHODS, parse_methods, title_of
 from hytas.references.task import Fit, Task
 
@@ -16,6 +22,7 @@ __all__ = [
     "bounded_split",
     "figures_by_scene",
     "figures_of_test",
+    "fit_and_smooth",
     "fit_method",
     "parse_methods",
     "run_references",

@@ -160,7 +160,7 @@ def _fit_and_test(
 ) -> dict[str, Any]:
     started = time.perf_counter()
     split = replace(split, test=split.reported)
-    fit = fit_method(scene, split, settings, method, device=device, progress=progress)
+    fit = fit_and_smooth(scene, split, settings, method, device=device, progress=progress)
     seconds = time.perf_counter() - started
     figures = figures_of_test(scene, split, fit)
     return {
@@ -205,7 +205,30 @@ def fit_method(
     Raises:
         InputError: the training pixels have fewer than two classes, or the settings do not fit.
     """
-    task = Task.of(
+    return METHODS[method].load()(_task(scene, split, settings, device), progress)
+
+
+def fit_and_smooth(
+    scene: LabelledData,
+    split: Split,
+    settings: ReferenceSettings,
+    method: str,
+    *,
+    device: str = "cpu",
+    progress: Progress = lambda *_: None,
+) -> Fit:
+    """Do the same, and smooth what the method says of test pixels, unless these are images.
+
+    The arguments and errors are those of `fit_method`.
+    """
+    if not isinstance(scene, Scene):
+        return fit_method(scene, split, settings, method, device=device, progress=progress)
+    task = _with_neighbours(scene, split, _task(scene, split, settings, device))
+    return _of_test(scene, split, task, METHODS[method].load()(task, progress))
+
+
+def _task(scene: LabelledData, split: Split, settings: ReferenceSettings, device: str) -> Task:
+    return Task.of(
         scene,
         split,
         patch_size=settings.patch_size if isinstance(scene, Scene) else scene.side,
@@ -215,10 +238,6 @@ def fit_method(
         device=device,
         steps=settings.steps,
     )
-    if not isinstance(scene, Scene):
-        return METHODS[method].load()(task, progress)
-    task = _with_neighbours(scene, split, task)
-    return _of_test(scene, split, task, METHODS[method].load()(task, progress))
 
 
 def figures_of_test(scene: LabelledData, split: Split, fit: Fit) -> dict[str, Any]:

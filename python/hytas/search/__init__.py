@@ -9,6 +9,7 @@ from hytas.search.driver import (
     search,
 )
 from hytas.search.records import (
+    Ballot,
     Evaluation,
     FinalTraining,
     Training,
@@ -18,6 +19,7 @@ from hytas.search.records import (
 from hytas.search.store import EvaluationStore
 
 __all__ = [
+    "Ballot",
     "Evaluation",
     "EvaluationStore",
     "FinalTraining",

@@ -55,6 +55,25 @@ class Training:
 
 
 @dataclass(frozen=True)
+class Ballot:
+    """What a method that does not race says of the pixels that a race votes on.
+
+    Attributes:
+        method: its name.
+        fold: number of the fold that it was fitted without.
+        pixels: number of validation pixels of that fold.
+        right: how many of them it classifies right.
+        answers: the classes that it gives pixels without a label (`pack_classes`).
+    """
+
+    method: str
+    fold: int
+    pixels: int
+    right: int
+    answers: bytes
+
+
+@dataclass(frozen=True)
 class FinalTraining:
     """The final training of the winner or a given architecture, and its ONNX file's accuracy.
 
@@ -116,6 +135,16 @@ def read_answers(row: tuple[Any, ...]) -> tuple[tuple[Any, ...], bytes]:
     if not isinstance(row[4], bytes):
         raise TypeError(f"classes is {str(row[4])[:40]!r}; bytes are needed")
     return row[:4], row[4]
+
+
+def read_ballot(row: tuple[Any, ...]) -> Ballot:
+    """Return a row of `ballots` as a ballot."""
+    method, *numbers, answers = row
+    names = ("fold", "pixels", "right")
+    fold, pixels, right = (_whole(value, name) for name, value in zip(names, numbers, strict=True))
+    if not isinstance(method, str) or not isinstance(answers, bytes):
+        raise TypeError(f"method {str(method)[:40]!r}: a text, and classes in bytes, are needed")
+    return Ballot(method, fold, pixels, right, answers)
 
 
 def pack_classes(classes: NDArray[np.int64]) -> bytes:

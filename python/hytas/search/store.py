@@ -12,12 +12,14 @@ from typing import Any, TypeVar
 from hytas.errors import InputError
 from hytas.files import legible
 from hytas.search.records import (
+    Ballot,
     Evaluation,
     FinalTraining,
     Training,
     finite_or_null,
     key_of_training,
     read_answers,
+    read_ballot,
     read_evaluation,
     read_final_training,
     read_training,
@@ -28,7 +30,7 @@ Row = TypeVar("Row")
 # SQLite's messages quote damaged bytes, which Python cannot always read as text.
 _UNREADABLE = (sqlite3.DatabaseError, UnicodeDecodeError)
 SCHEMA_VERSION = 7
-_SUMMED = ("evaluations", "trainings", "answers")
+_SUMMED = ("evaluations", "trainings", "answers", "ballots")
 """Tables whose rows choose the winner: `state` holds a checksum of each, by its name."""
 _SUM_BYTES = 32
 _SUMS = 1 << (8 * _SUM_BYTES)
@@ -70,7 +72,7 @@ CREATE TABLE IF NOT EXISTS state (
 );
 """
 
-# Made with the first answers: a store is not changed by opening it, and older ones have none.
+# Made with the first row: a store is not changed by opening it, and older ones have none.
 ANSWERS = """
 CREATE TABLE IF NOT EXISTS answers (  -- of trainings, on pixels whose label nobody reads
     id INTEGER NOT NULL,
@@ -79,6 +81,16 @@ CREATE TABLE IF NOT EXISTS answers (  -- of trainings, on pixels whose label nob
     fold INTEGER NOT NULL,
     classes BLOB NOT NULL,         -- class indices, unsigned, two bytes each, the lower one first
     PRIMARY KEY (id, recipe, steps, fold)
+);
+"""
+BALLOTS = """
+CREATE TABLE IF NOT EXISTS ballots (  -- of methods that do not race, on the same pixels
+    method TEXT NOT NULL,
+    fold INTEGER NOT NULL,         -- of the validation pixels, from 0
+    pixels INTEGER NOT NULL,       -- validation pixels of the fold
+    right INTEGER NOT NULL,        -- of them, that the method classifies right
+    classes BLOB NOT NULL,         -- as in answers
+    PRIMARY KEY (method, fold)
 );
 """
 
@@ -246,6 +258,16 @@ class EvaluationStore:
             answers = dict(self._read("answers", "id", read_answers))
         found = self._read("trainings", "steps, id, recipe, fold", read_training)
         return [replace(one, answers=answers.get(key_of_training(one), b"")) for one in found]
+
+    def add_ballots(self, ballots: Iterable[Ballot]) -> None:
+        """Add ballots, all or none; one of the same method and fold is replaced."""
+        with self._transaction() as connection:
+            connection.execute(BALLOTS)
+        self._put("ballots", ("method", "fold"), [astuple(ballot) for ballot in ballots])
+
+    def ballots(self) -> list[Ballot]:
+        """All ballots, by method and fold."""
+        return self._read("ballots", "method, fold", read_ballot) if self._holds("ballots") else []
 
     def add_final_training(self, training: FinalTraining) -> None:
         """Add a final training; it replaces one with the same architecture and seed."""

@@ -19,6 +19,7 @@ from hytas.proxies import (
 )
 from hytas.race import ENOUGH_PIXELS, Racer, RaceTask, race, usual_ranking
 from hytas.run.choosing.front import write_front
+from hytas.run.choosing.polling import poll
 from hytas.run.config import SUPERNET_STRATEGY
 from hytas.run.context import Run, RunContext
 from hytas.run.folder import write_json
@@ -114,20 +115,37 @@ def race_stage(run: Run) -> None:
             "no race: the split has no validation pixels; the proxy's first choice wins"
         )
     with EvaluationStore(run.folder.evaluations) as store:
-        ranked = ranked_evaluations(context, store)
-        winner = Racer(ranked[0], next(iter(config.recipes)))
+        best, *_ = ranked_evaluations(context, store)
+        winner = Racer(best, next(iter(config.recipes)))
         if finalists > 1:
-            winner = race(
-                race_task(context, run.folder.race),
-                ranked,
-                store,
-                finalists=finalists,
-                steps=first_steps(context),
-                workers=run.workers,
-                tell=run.report.line,
-            )
+            task = race_task(context, run.folder.race)
+            winner = hold_race(run, task, store, finalists, first_steps(context))
     write_json(run.folder.recipe, {"preset": winner.recipe})
     write_json(run.folder.architecture, winner.finalist.architecture)
+
+
+def hold_race(
+    run: Run, task: RaceTask, store: EvaluationStore, finalists: int, steps: int
+) -> Racer:
+    """Return the winner of a race of the best candidates, after a poll of other methods.
+
+    Args:
+        run: whose workers train.
+        task: how finalists train.
+        store: of the run; it keeps trainings and ballots.
+        finalists: of the first rung.
+        steps: optimiser steps of the first rung.
+    """
+    poll(run, task, store)
+    return race(
+        task,
+        ranked_evaluations(run.context, store),
+        store,
+        finalists=finalists,
+        steps=steps,
+        workers=run.workers,
+        tell=run.report.line,
+    )
 
 
 def ranked_evaluations(context: RunContext, store: EvaluationStore) -> list[Evaluation]:

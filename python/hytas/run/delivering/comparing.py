@@ -4,36 +4,29 @@ Held-out pixels compare them: no network and no reference method was fitted on t
 is judged by here. The test pixels decide nothing; what the methods reach there is only reported.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from hytas.data import LabelledData, Scene, Split
 from hytas.errors import InputError
 from hytas.models.table import patch_size_of
-from hytas.references import (
-    Fit,
-    ReferenceSettings,
-    bounded_split,
-    figures_of_test,
-    fit_method,
-    title_of,
+from hytas.references import figures_of_test, fit_and_smooth, fit_method, title_of
+from hytas.run.classical import (
+    CLASSICAL,
+    Fits,
+    bounded,
+    check_size,
+    fold_of,
+    open_fits,
+    words,
 )
 from hytas.run.config import RunConfig
 from hytas.run.context import Run
 from hytas.run.fitting.calibrating import held_out_answers
 from hytas.run.folder import read_json, write_json
-from hytas.run.prepared import Pixels
 from hytas.run.weights import load_weights
-from hytas.workers import Shared, open_workers
 
-COMPARED = ("svm", "rf")
-MOST_TRAIN = 1500  # an SVM takes at most about half a minute, by the square of the pixels
 MOST_TEST = 50_000
-USUAL_BANDS = 200  # of a pixel; of images with more values, fewer are taken
-MOST_VALUES = 32 * 32 * 3
-"""Values of an image, at most, that an SVM and a forest are fitted on."""
 WINNER = "winner"
 
 
@@ -44,10 +37,10 @@ def references_stage(run: Run) -> None:
     winner is below, and then says what to try.
     """
     what = "spectra" if run.context.data.scene.has_map else "all values"
-    run.report.line(f"reference methods: SVM and random forest on {what} of the same {_words(run)}")
+    run.report.line(f"reference methods: SVM and random forest on {what} of the same {words(run)}")
     try:
-        _check_size(run)
-        with _opened(run) as fits:
+        check_size(run)
+        with open_fits(run) as fits:
             validation = _validate(run, fits)
             run.report.line(validation["verdict"])
             methods = _test(run, fits)
@@ -60,30 +53,6 @@ def references_stage(run: Run) -> None:
         write_json(run.folder.metrics, {**read_json(run.folder.metrics), "references": found})
 
 
-Fits = Callable[[Sequence[tuple[str, Split]]], Iterator[Fit]]
-"""Names of methods and splits -> what each predicts, in their order."""
-
-
-@contextmanager
-def _opened(run: Run) -> Iterator[Fits]:
-    """Open the workers of the run, if it names some, else this process; yield what fits there."""
-    scene, settings = run.context.data.scene, ReferenceSettings.of(run.context.config)
-    named = 1 if run.workers is None else run.workers
-    sent = scene.cube.nbytes if isinstance(scene, Scene) else 0
-    with open_workers(named, sent_bytes=sent) as pool:
-        shared = pool.share(scene)
-
-        def fits(wanted: Sequence[tuple[str, Split]]) -> Iterator[Fit]:
-            jobs = ((shared, split, settings, name) for name, split in wanted)
-            return pool.run(_fit, jobs, len(wanted))
-
-        yield fits
-
-
-def _fit(shared: Shared[LabelledData], split: Split, settings: ReferenceSettings, name: str) -> Fit:
-    return fit_method(shared.get(), split, settings, name)
-
-
 def _validate(run: Run, fits: Fits) -> dict[str, Any]:
     """Return the accuracy of the winner and of each method on the same held-out pixels."""
     data, model = run.context.data, load_weights(run.folder.weights)
@@ -92,63 +61,32 @@ def _validate(run: Run, fits: Fits) -> dict[str, Any]:
     facts: dict[str, Any] = {"pixels": pixels, "folds": len(answers), "OA": {}, "below": []}
     if not pixels:
         verdict = (
-            f"no held-out {_words(run)} compare the winner with reference methods before the test"
+            f"no held-out {words(run)} compare the winner with reference methods before the test"
         )
         return {**facts, "verdict": verdict}
-    right = {WINNER: 0, **dict.fromkeys(COMPARED, 0)}
+    right = {WINNER: 0, **dict.fromkeys(CLASSICAL, 0)}
     for _, held_out, predicted in answers:
         right[WINNER] += int((predicted == data.targets(held_out)).sum())
     asked = [
-        (name, _fold(run, learnt, held_out)) for learnt, held_out, _ in answers for name in COMPARED
+        (name, fold_of(run, learnt, held_out))
+        for learnt, held_out, _ in answers
+        for name in CLASSICAL
     ]
-    for (name, fold), fit in zip(asked, fits(asked), strict=True):
+    for (name, fold), fit in zip(asked, fits(fit_method, asked), strict=True):
         right[name] += int((fit.predicted == data.targets(fold.test)).sum())
     facts["OA"] = {name: count / pixels for name, count in right.items()}
-    facts["below"] = [name for name in COMPARED if right[name] > right[WINNER]]
+    facts["below"] = [name for name in CLASSICAL if right[name] > right[WINNER]]
     side = patch_size_of(model.card.architecture, data.shape) if data.scene.has_map else 1
-    titles = {name: title_of(name, data.scene) for name in COMPARED}
-    verdict = _verdict(facts, run.context.config, side, titles, _words(run))
+    titles = {name: title_of(name, data.scene) for name in CLASSICAL}
+    verdict = _verdict(facts, run.context.config, side, titles, words(run))
     return {**facts, "verdict": verdict}
-
-
-def _words(run: Run) -> str:
-    return "pixels" if run.context.data.scene.has_map else "images"
-
-
-def _check_size(run: Run) -> None:
-    """Refuse images that the methods take too long for."""
-    if (values := _values(run)) > MOST_VALUES:
-        side = run.context.data.shape.side
-        raise InputError(
-            f"images of {side} x {side} pixels have {values} values; SVM and random forest are "
-            f"fitted on {MOST_VALUES} at most"
-        )
-
-
-def _values(run: Run) -> int:
-    """Return the values of an image; 0 for a scene, whose pixels have few."""
-    data = run.context.data
-    return 0 if data.scene.has_map else data.shape.side**2 * data.shape.bands
-
-
-def _bounded(run: Run, split: Split, most_test: int) -> Split:
-    """Return the split with so few samples that a fit takes about half a minute."""
-    longer = max(1.0, _values(run) / USUAL_BANDS)
-    return bounded_split(run.context.data.scene, split, int(MOST_TRAIN / longer**0.5), most_test)
-
-
-def _fold(run: Run, learnt: Pixels, held_out: Pixels) -> Split:
-    """Return the split that fits a method without held-out pixels, and predicts these."""
-    split = run.context.data.split
-    fold = replace(split, train=learnt, validation=split.validation[:0], test=held_out)
-    return _bounded(run, fold, len(held_out))
 
 
 def _test(run: Run, fits: Fits) -> dict[str, Any]:
     """Return what each method reaches on test pixels, fitted on all labelled ones of the run."""
     scene, whole = run.context.data.scene, run.context.data.split
-    split = _bounded(run, replace(whole, test=whole.reported), MOST_TEST)
-    found = fits([(name, split) for name in COMPARED])
+    split = bounded(run, replace(whole, test=whole.reported), MOST_TEST)
+    found = fits(fit_and_smooth, [(name, split) for name in CLASSICAL])
     return {
         name: {
             "title": title_of(name, scene),
@@ -157,7 +95,7 @@ def _test(run: Run, fits: Fits) -> dict[str, Any]:
             **figures_of_test(scene, split, fit),
             "details": dict(fit.details),
         }
-        for name, fit in zip(COMPARED, found, strict=True)
+        for name, fit in zip(CLASSICAL, found, strict=True)
     }
 
 
@@ -166,12 +104,12 @@ def _verdict(
     config: RunConfig,
     side: int,
     titles: Mapping[str, str],
-    words: str = "pixels",
+    samples: str = "pixels",
 ) -> str:
     """Return the line that says what the held-out pixels, or images, say."""
     found = facts["OA"]
-    figures = ", ".join(f"{titles[name]} {found[name]:.4f}" for name in COMPARED)
-    line = f"OA on {facts['pixels']} held-out {words}: winner {found[WINNER]:.4f}, {figures}"
+    figures = ", ".join(f"{titles[name]} {found[name]:.4f}" for name in CLASSICAL)
+    line = f"OA on {facts['pixels']} held-out {samples}: winner {found[WINNER]:.4f}, {figures}"
     if not facts["below"]:
         return line
     names = " and ".join(titles[name] for name in facts["below"])

@@ -5,7 +5,7 @@ import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -24,7 +24,7 @@ from hytas.run.config import RunConfig
 from hytas.run.folder import WHERE, RunFolder, read_json
 from hytas.run.times import read_times
 from hytas.run.weights import shape_of
-from hytas.search import Evaluation, EvaluationStore, Training
+from hytas.search import Ballot, Evaluation, EvaluationStore, Training
 from hytas.spaces import open_space
 from hytas.spaces.shape import Shape
 
@@ -49,10 +49,10 @@ def run_facts(
     config, fingerprint = folder.read_config()
     architecture = read_json(folder.architecture) if folder.architecture.exists() else None
     metrics = read_json(folder.metrics) if folder.metrics.exists() else None
-    evaluations, trainings, notes = _stored(folder)
-    candidates = _candidates(evaluations, config, architecture)
+    stored = _stored(folder)
+    candidates = _candidates(stored.evaluations, config, architecture)
     winner = None if candidates is None else candidates.winner
-    costs = evaluations[winner].costs if winner is not None else {}
+    costs = stored.evaluations[winner].costs if winner is not None else {}
     # What the model holds beside its weights decides no layer; a run of old may have no such file.
     shape = shape or (_shape(folder.onnx) if folder.onnx.exists() and architecture else None)
     layers, unknown = _layers(architecture, shape)
@@ -71,7 +71,7 @@ def run_facts(
         units=_units(config),
         bounds=list(Budget.parse(config.budget).bounds) if config.budget else [],
         candidates=candidates,
-        finalists=_finalists(evaluations, trainings, winner, preset, RANKINGS[ranking]),
+        finalists=_finalists(stored, winner, preset, RANKINGS[ranking]),
         ranking=ranking,
         preset=preset,
         layers=layers,
@@ -83,18 +83,27 @@ def run_facts(
         model=_model(folder.onnx) if folder.onnx.exists() else None,
         split="" if split is None else _split_digest(split),
         differences=[] if first is None else config.differences(first, WHERE),
-        notes=[*notes, *unknown],
+        notes=[*stored.notes, *unknown],
     )
 
 
-def _stored(folder: RunFolder) -> tuple[list[Evaluation], list[Training], list[str]]:
+class _Stored(NamedTuple):
+    """What the store of a run holds, and notes for the reader."""
+
+    evaluations: Sequence[Evaluation] = ()
+    trainings: Sequence[Training] = ()
+    ballots: Sequence[Ballot] = ()
+    notes: Sequence[str] = ()
+
+
+def _stored(folder: RunFolder) -> _Stored:
     if not folder.evaluations.exists():
-        return [], [], []
+        return _Stored()
     try:
         with EvaluationStore(folder.evaluations, read_only=True) as store:
-            return store.evaluations(), store.trainings(), []
+            return _Stored(store.evaluations(), store.trainings(), store.ballots())
     except (InputError, OSError) as error:
-        return [], [], [f"The candidates are not shown: {one_line(error)}"]
+        return _Stored(notes=[f"The candidates are not shown: {one_line(error)}"])
 
 
 def _candidates(
@@ -132,23 +141,19 @@ def _text(value: Any) -> str:
 
 
 def _finalists(
-    evaluations: Sequence[Evaluation],
-    trainings: Sequence[Training],
-    winner: int | None,
-    preset: str,
-    ranking: Ranking,
+    stored: _Stored, winner: int | None, preset: str, ranking: Ranking
 ) -> list[Finalist]:
     """Those that trained, in the order of the race: who came farther, then who stands better."""
-    places = {item.id: at for at, item in enumerate(evaluations)}
+    places = {item.id: at for at, item in enumerate(stored.evaluations)}
     # Where a race began before racers voted, some of its trainings were not done again.
-    voted = {item.steps for item in trainings if item.answers}
+    voted = {item.steps for item in stored.trainings if item.answers}
     trainings = [
-        item for item in trainings if item.answers or item.reason or item.steps not in voted
+        item for item in stored.trainings if item.answers or item.reason or item.steps not in voted
     ]
     racers: dict[tuple[int, str], list[RungResult]] = {}
     for result in rung_results(item for item in trainings if item.id in places):
         racers.setdefault(result.key, []).append(result)
-    placed = placings(racers, ranking)
+    placed = placings(racers, ranking, stored.ballots)
     found = []
     for key, results in racers.items():
         place, recipe, placing = places[key[0]], key[1], placed.get(key)

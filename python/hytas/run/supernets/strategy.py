@@ -5,13 +5,12 @@ from dataclasses import replace
 from typing import Any
 
 from hytas.files import write_text
-from hytas.race import race
 from hytas.run.choosing.searching import (
     finalist_count,
     first_steps,
+    hold_race,
     race_stage,
     race_task,
-    ranked_evaluations,
     search_with,
 )
 from hytas.run.config import SUPERNET_STRATEGY
@@ -122,15 +121,8 @@ def _winning_kind(run: Run) -> tuple[dict[str, object], str]:
     }
     task = replace(task, recipes=recipes)
     with EvaluationStore(run.folder.evaluations) as store:
-        winner = race(
-            task,
-            ranked_evaluations(context, store),
-            store,
-            finalists=finalist_count(context),
-            steps=task.final_steps,  # whole epochs, so that no second rung follows
-            workers=run.workers,
-            tell=run.report.line,
-        )
+        # Whole epochs, so that no second rung follows.
+        winner = hold_race(run, task, store, finalist_count(context), task.final_steps)
     kind = kind_of(winner.finalist.architecture)
     run.report.line("kind: " + ", ".join(f"{name} {value}" for name, value in kind.items()))
     return kind, winner.recipe

@@ -25,7 +25,8 @@ from hytas.data import Split
 from hytas.machine import one_thread
 from hytas.race import RANKINGS, placings, usual_ranking
 from hytas.race.racers import Key
-from hytas.race.standings import RungResult, rung_results, standing
+from hytas.race.results import RungResult, rung_results
+from hytas.race.standings import standing
 from hytas.run.context import RunContext, prepare
 from hytas.run.folder import RunFolder
 from hytas.search import EvaluationStore

@@ -18,7 +18,7 @@ from hytas.race import (
     placings,
     race,
 )
-from hytas.race.consensus import admitted, agreements, count_votes, weights_of
+from hytas.race.consensus import agreements, count_votes, is_behind, weights_of
 from hytas.search import Ballot, EvaluationStore, pack_classes, unpack_classes
 from hytas.train import LabelledPixels
 
@@ -47,24 +47,6 @@ def test_weights_are_ranks_and_only_the_best_vote(monkeypatch: pytest.MonkeyPatc
     assert weights_of(standings) == {B: 4.0, D: 3.0, C: 2.0, A: 1.0}
     monkeypatch.setattr(consensus, "VOTERS", 2)
     assert weights_of(standings) == {B: 2.0, D: 1.0}
-
-
-def test_agreement_is_the_share_of_pixels_over_all_folds() -> None:
-    answers = {
-        A: [packed(0, 0, 1, 1)],
-        B: [packed(0, 0, 1, 2)],
-        C: [packed(1, 0, 2, 1), packed(0, 0, 1, 1)],
-    }
-    # The vote: 0 0 1 1; the last pixel goes 3 + 2 to 1.
-    assert agreements(answers, {A: 0.9, B: 0.4, C: 0.5}) == {A: 1.0, B: 0.75, C: 0.75}
-    # Weighted otherwise, B decides nothing against A and C.
-    assert agreements(answers, {A: 0.4, B: 0.9, C: 0.5})[A] == 1.0
-
-
-def test_where_one_has_no_answers_there_is_no_vote() -> None:
-    assert agreements({A: [packed(0)], B: []}, {A: 1.0, B: 0.5}) == {}
-    assert agreements({A: [packed(0)], B: [packed(0, 1)]}, {A: 1.0, B: 0.5}) == {}
-    assert agreements({}, {}) == {}
 
 
 def result(number: int, merit: float, *classes: int, steps: int = 10) -> RungResult:
@@ -108,54 +90,84 @@ def test_without_answers_the_standing_decides() -> None:
     assert placed[B].agreement is None
 
 
+def test_agreement_is_the_share_of_pixels_over_all_folds() -> None:
+    last = {
+        A: result(0, 0.5, 0, 0, 1, 1),
+        B: result(1, 0.5, 0, 0, 1, 2),
+        C: replace(result(2, 0.5), folds=2, answers=(packed(1, 0, 2, 1), packed(0, 0, 1, 1))),
+    }
+    # The vote: 0 0 1 1; the last pixel goes 3 + 2 to 1.
+    assert agreements(last, {A: 0.9, B: 0.4, C: 0.5}) == {A: 1.0, B: 0.75, C: 0.75}
+    # Weighted otherwise, B decides nothing against A and C.
+    assert agreements(last, {A: 0.4, B: 0.9, C: 0.5})[A] == 1.0
+
+
+def test_where_one_has_no_answers_there_is_no_vote() -> None:
+    standings = {A: 1.0, B: 0.5}
+    assert agreements({A: result(0, 0.5, 0), B: result(1, 0.5)}, standings) == {}
+    assert agreements({A: result(0, 0.5, 0), B: result(1, 0.5, 0, 1)}, standings) == {}
+    assert agreements({}, {}) == {}
+
+
 def ballot(method: str, right: int, *classes: int, fold: int = 0, pixels: int = 20) -> Ballot:
     """What a method that does not race says."""
     return Ballot(method, fold, pixels, right, packed(*classes))
 
 
-def test_a_method_that_does_not_race_has_half_the_weight_of_those_that_vote() -> None:
-    answers = {A: [packed(0, 0, 0)], B: [packed(0, 0, 0)], C: [packed(1, 1, 0)]}
-    known, even = {A: 0.9, B: 0.8, C: 0.7}, dict.fromkeys((A, B, C), 0.5)
+def test_a_method_that_does_not_race_has_almost_half_the_weight_of_those_that_vote() -> None:
+    last = {A: result(0, 0.5, 0, 0, 0), B: result(1, 0.5, 0, 0, 0), C: result(2, 0.5, 1, 1, 0)}
+    known = {A: 0.9, B: 0.8, C: 0.7}
     # Of 3 + 2 + 1 votes, the first class has 5.
-    assert agreements(answers, known)[A] == 1.0
-    # 3 from one method are not enough: 5 against 4. With another one it is 5 against 7.
+    assert agreements(last, known)[A] == 1.0
+    # 2.5 from one method are not enough: 5 against 3.5. With another one it is 5 against 6.
     one, other = ballot("svm", 10, 1, 1, 0), ballot("rf", 10, 1, 0, 0)
-    assert agreements(answers, known, even, [one])[A] == 1.0
-    both = agreements(answers, known, even, [one, other])
-    assert both == {A: pytest.approx(2 / 3), B: pytest.approx(2 / 3), C: pytest.approx(2 / 3)}
-    twice = agreements(answers, known, even, [one, replace(one, method="rf")])
+    assert agreements(last, known, [one])[A] == 1.0
+    both = agreements(last, known, [one, other])
+    assert both == dict.fromkeys((A, B, C), pytest.approx(2 / 3))
+    twice = agreements(last, known, [one, replace(one, method="rf")])
     assert (twice[A], twice[C]) == (pytest.approx(1 / 3), 1.0)
     # Its folds share its weight.
     folds = [replace(one, fold=fold) for fold in (0, 1)]
-    assert agreements(answers, known, even, folds) == agreements(answers, known, even, [one])
+    assert agreements(last, known, folds) == agreements(last, known, [one])
+    # Ballots on other pixels do not count.
+    longer = ballot("svm", 10, 1, 1, 0, 0)
+    assert agreements(last, known, [longer, replace(longer, method="rf")])[A] == 1.0
+
+
+@pytest.mark.parametrize("swapped", [False, True])
+def test_two_methods_do_not_outvote_racers_that_agree(swapped: bool) -> None:
+    said = (0, 1) if swapped else (1, 0)
+    last = {key: result(key[0], 0.5, *said) for key in (A, B, C)}
+    ballots = [ballot(method, 10, *reversed(said)) for method in ("svm", "rf")]
+    assert set(agreements(last, {A: 0.9, B: 0.8, C: 0.7}, ballots).values()) == {1.0}
 
 
 @pytest.mark.parametrize(
-    ("right", "accuracy", "votes"),
+    ("right", "accuracy", "behind"),
     [
-        (18, 0.9, True),  # as many errors
-        (17, 0.95, True),  # 3 errors against 1: a lead of 2, as large as the root of 4
-        (16, 0.95, False),  # a lead of 3 is larger than the root of 5
-        (20, 1.0, True),
-        (19, 1.0, True),  # one error may be chance
-        (18, 1.0, False),  # two are more
-        (10, 0.95, False),
-        (20, 0.2, True),
+        (18, 0.9, False),  # as many errors
+        (17, 0.95, False),  # 3 errors against 1: a lead of 2, as large as the root of 4
+        (16, 0.95, True),  # a lead of 3 is larger than the root of 5
+        (20, 1.0, False),
+        (19, 1.0, False),  # one error may be chance
+        (18, 1.0, True),  # two are more
+        (20, 0.2, False),
     ],
 )
-def test_a_method_votes_unless_racers_are_ahead_by_more_than_chance(
-    right: int, accuracy: float, votes: bool
+def test_a_method_is_behind_if_racers_lead_by_more_than_chance(
+    right: int, accuracy: float, behind: bool
 ) -> None:
-    own = [ballot("svm", right, 0, 1)]
-    assert admitted(own, accuracy, len(own[0].answers)) == ([[own[0].answers]] if votes else [])
+    assert is_behind([ballot("svm", right, 0)], [result(0, accuracy, 0)]) == behind
 
 
-def test_ballots_of_all_folds_are_counted_together_and_on_other_pixels_not_at_all() -> None:
-    good, bad = ballot("svm", 20, 0, 1), ballot("svm", 15, 1, 1, fold=1)
-    assert admitted([good, bad], 0.9, 4) == [[good.answers, bad.answers]]
-    assert admitted([bad], 1.0, 4) == []
-    assert admitted([good, bad], 0.9, 6) == []
-    assert admitted([], 0.9, 4) == []
+def test_racers_and_methods_are_compared_on_the_same_folds() -> None:
+    last = result(0, 0.9, 0)  # of the first fold
+    # As good there, and far behind on folds that the racer did not run.
+    later = [ballot("svm", 5, 0, fold=fold) for fold in (1, 2)]
+    assert not is_behind([ballot("svm", 18, 0), *later], [last])
+    assert is_behind([ballot("svm", 18, 0), *later], [replace(last, folds=3)])
+    # Far behind there, and good elsewhere.
+    assert is_behind([ballot("svm", 8, 0), replace(later[0], right=20)], [last])
 
 
 def test_the_best_racers_decide_whether_a_method_votes() -> None:
@@ -180,6 +192,18 @@ def voting(targets: int = 0, count: int = PIXELS) -> RaceTask:
             labelled.patches, np.arange(count), np.full(count, targets), labelled.classes
         ),
     )
+
+
+def test_ballots_in_the_store_change_what_is_ahead(store: EvaluationStore) -> None:
+    told: dict[int, list[str]] = {}
+    for first in (0, 1):
+        lines = told.setdefault(first, [])
+        with EvaluationStore(store.path.with_name(f"{first}.sqlite")) as own:
+            own.keep_ballots(
+                Ballot(method, 0, 30, 30, packed(*[first] * PIXELS)) for method in ("svm", "rf")
+            )
+            race(voting(), ranked(4), own, finalists=4, steps=3, workers=1, tell=lines.append)
+    assert told[0] != told[1]
 
 
 @pytest.mark.parametrize("workers", [1, 2])

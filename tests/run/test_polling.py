@@ -10,11 +10,13 @@ import pytest
 from hytas.data import Scene, scene_from_arrays
 from hytas.errors import InputError
 from hytas.race import RaceTask
+from hytas.references import fit_method
 from hytas.run import RunConfig
 from hytas.run.choosing import polling
 from hytas.run.choosing.polling import poll
 from hytas.run.choosing.searching import race_task
 from hytas.run.context import Run, open_run
+from hytas.run.delivering.findings import run_facts
 from hytas.run.progress import Silent
 from hytas.run.stages import CHOOSING, run_stages
 from hytas.search import Ballot, EvaluationStore, unpack_classes
@@ -79,7 +81,7 @@ def test_each_method_says_something_of_each_fold_and_of_the_pixels_of_the_vote(
         assert 0.8 * one.pixels < one.right <= one.pixels  # spectra tell these classes apart
         # In the order of the pixels that racers are asked.
         assert np.mean(unpack_classes(one.answers) == truth) > 0.8
-    (line,) = [line for line in told.lines if "they vote, too" in line]
+    (line,) = [line for line in told.lines if "each votes, unless" in line]
     pixels = sum(len(held_out) for _, held_out in task.folds)
     right = sum(one.right for one in ballots if one.method == "svm")
     assert line.startswith(
@@ -87,19 +89,33 @@ def test_each_method_says_something_of_each_fold_and_of_the_pixels_of_the_vote(
     )
 
 
-def test_no_label_that_a_race_must_not_read_is_read(tmp_path: Path) -> None:
+def test_a_ballot_reads_the_labels_of_its_fold_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen = []
+
+    def watching(given: Any, split: Any, *others: Any) -> Any:
+        seen.append((set(split.learnable.tolist()), split.test))
+        return fit_method(given, split, *others)
+
+    monkeypatch.setattr(polling, "fit_method", watching)
     scene = fields()
-    run, _, ballots = polled(tmp_path / "run", scene)
-    secret = np.setdiff1d(np.arange(scene.labels.size), run.context.data.split.learnable)
+    run, task, ballots = polled(tmp_path / "run", scene)
+    for (learnt, asked), (pixels, held_out) in zip(seen, 2 * list(task.folds), strict=True):
+        assert learnt == set(pixels.tolist())
+        assert not learnt & set(held_out.tolist())
+        assert set(held_out.tolist()) < set(asked.tolist())
+    # Without the labels of a fold, its ballot gives the same answers.
+    own, _ = task.folds[0]
+    secret = np.setdiff1d(np.arange(scene.labels.size), own)
     labels = scene.labels.copy()
     labels.flat[secret] = labels.flat[secret] % 3 + 1
-    context = replace(
-        run.context, data=replace(run.context.data, scene=replace(scene, labels=labels))
-    )
-    poisoned = replace(run, context=context)
-    with EvaluationStore(tmp_path / "other.sqlite") as store:
-        poll(poisoned, race_task(context), store)
-        assert store.ballots() == ballots
+    data = replace(run.context.data, scene=replace(scene, labels=labels))
+    poisoned = replace(run, context=replace(run.context, data=data))
+    for ballot in (one for one in ballots if one.fold == 0):
+        again = polling._ballot(poisoned, task, ballot.method, 0)
+        assert again.answers == ballot.answers
+        assert again.right < ballot.right / 2  # the labels that count have changed
 
 
 def test_what_was_asked_once_is_not_asked_again(
@@ -114,12 +130,16 @@ def test_what_was_asked_once_is_not_asked_again(
         with monkeypatch.context() as patch:
             patch.setattr(polling, "fit_method", refusing)
             poll(run, task, store)
-        # Ballots of other folds are cast anew, and those of folds that are gone do not count.
-        other = replace(ballots[0], pixels=ballots[0].pixels + 1)
-        gone = replace(ballots[0], fold=len(task.folds))
-        store.add_ballots([other, gone])
-        poll(run, task, store)
-        assert [one for one in store.ballots() if task.counts(one)] == ballots
+        assert store.ballots() == ballots
+        others = [
+            [replace(ballots[0], pixels=ballots[0].pixels + 1), *ballots[1:]],
+            [*ballots, replace(ballots[0], fold=len(task.folds))],
+            ballots[1:],
+        ]
+        for held in others:  # of another hytas, or damaged
+            store.keep_ballots(held)
+            poll(run, task, store)
+            assert store.ballots() == ballots
 
 
 def test_methods_that_cannot_be_fitted_do_not_end_the_race(
@@ -133,6 +153,28 @@ def test_methods_that_cannot_be_fitted_do_not_end_the_race(
     _, _, ballots = polled(tmp_path / "run", fields(), told)
     assert ballots == []
     assert told.lines[-1].startswith("SVM and random forest have no vote: training pixels: of one")
+
+
+def test_the_votes_are_part_of_the_agreement_that_a_report_shows(tmp_path: Path) -> None:
+    with open_run(tmp_path / "run", ASKED, fields(), "cpu", Silent()) as run:
+        run_stages(CHOOSING, run)
+    with EvaluationStore(run.folder.evaluations) as store:
+        shown = run_facts(run.folder)
+        store.keep_ballots([])
+        without = run_facts(run.folder)
+        # Nobody is ahead of methods that are always right, and both call every pixel the first.
+        task = race_task(run.context)
+        assert task.unlabelled is not None
+        store.keep_ballots(
+            Ballot(name, fold, len(held), len(held), bytes(2 * len(task.unlabelled)))
+            for name in ("svm", "rf")
+            for fold, (_, held) in enumerate(task.folds)
+        )
+        first = run_facts(run.folder)
+    assert shown.polled == ["random forest on spectra", "SVM (RBF) on spectra"]
+    assert without.polled == []
+    found = [{one.place: one.agreement for one in facts.finalists} for facts in (without, first)]
+    assert found[0] != found[1]
 
 
 def test_where_nobody_votes_nobody_is_asked(tmp_path: Path) -> None:
@@ -152,6 +194,6 @@ def test_the_race_of_a_run_asks_before_its_first_rung(tmp_path: Path) -> None:
             assert {one.method for one in store.ballots()} == {"svm", "rf"}
     asked, raced = (
         next(at for at, line in enumerate(told.lines) if text in line)
-        for text in ("they vote, too", "race: 3 finalists")
+        for text in ("each votes, unless", "race: 3 finalists")
     )
     assert asked < raced

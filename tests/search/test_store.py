@@ -166,7 +166,7 @@ def test_a_store_that_was_made_before_there_were_answers_gets_them(tmp_path: Pat
         assert store.trainings() == [replace(training, answers=b"\1\0")]
 
 
-def test_ballots_come_back_and_one_of_the_same_fold_is_replaced(tmp_path: Path) -> None:
+def test_ballots_come_back_and_others_take_their_place(tmp_path: Path) -> None:
     path = tmp_path / "store.sqlite"
     EvaluationStore(path).close()
     before = path.read_bytes()
@@ -175,13 +175,16 @@ def test_ballots_come_back_and_one_of_the_same_fold_is_replaced(tmp_path: Path) 
     assert path.read_bytes() == before
     first = Ballot("svm", 0, 9, 7, b"\1\0\2\0")
     with EvaluationStore(path) as store:
-        store.add_ballots([replace(first, right=3), replace(first, method="rf")])
-        store.add_ballots([first, replace(first, fold=1)])
+        store.keep_ballots([first, replace(first, method="rf"), replace(first, fold=1)])
         assert store.ballots() == [
             replace(first, method="rf"),
             first,
             replace(first, fold=1),
         ]
+        store.keep_ballots([replace(first, right=3)])
+        assert store.ballots() == [replace(first, right=3)]
+        store.keep_ballots([])
+        assert store.ballots() == []
 
 
 def test_missing_folder_is_an_os_error(tmp_path: Path) -> None:

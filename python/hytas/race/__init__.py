@@ -4,15 +4,9 @@ from hytas.race.finalists import diverse
 from hytas.race.race import race
 from hytas.race.racers import Racer
 from hytas.race.rankings import RANKINGS, USUAL_RANKING, usual_ranking
+from hytas.race.results import RungResult, rung_results
 from hytas.race.rungs import LEAST_FINALISTS, REDUCTION_FACTOR, Rung, plan_rungs
-from hytas.race.standings import (
-    Placing,
-    RungResult,
-    best_first,
-    placings,
-    rung_results,
-    standing,
-)
+from hytas.race.standings import Placing, best_first, placings, standing
 from hytas.race.task import ENOUGH_PIXELS, RaceTask
 
 __all__ = [

@@ -6,8 +6,9 @@ validation pixels are tens, and far from them as well. But a vote prefers what i
 racers with patches of 3, 5 and 7 pixels, those with 5 agree most. So agreement does not decide
 alone. No label is read.
 
-An SVM and a random forest see single spectra, and race no network. On some scenes they are better
-than most racers. So they vote, too, unless the racers that vote are ahead of them.
+Methods that do not race may vote, too: an SVM and a random forest, which see single spectra. On
+some scenes they are better than most racers, and on others far worse. So a method votes unless the
+racers that vote are ahead of it.
 
 Sources: Madani, Pennock and Flake, Co-Validation: Using Model Disagreement on Unlabeled Data to
 Validate Classification Algorithms, NIPS 2004; Jiang et al., Assessing Generalization of SGD via
@@ -22,6 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hytas.race.racers import Key
+from hytas.race.results import RungResult
 from hytas.search import Ballot, unpack_classes
 
 VOTERS = 6
@@ -56,57 +58,67 @@ def count_votes(answers: Sequence[tuple[float, Sequence[bytes]]]) -> Votes:
 
 
 def agreements(
-    answers: Mapping[Key, Sequence[bytes]],
+    last: Mapping[Key, RungResult],
     standings: Mapping[Key, float],
-    accuracies: Mapping[Key, float] | None = None,
     ballots: Sequence[Ballot] = (),
 ) -> dict[Key, float]:
     """Return the share of pixels at which each racer gives the class with most votes.
 
     Args:
-        answers: key -> packed classes of each fold, of the longest rung that a racer ran.
+        last: key -> what the racer said in the longest rung that it ran.
         standings: of the same racers; larger is better.
-        accuracies: of the same racers on validation pixels, in 0..1; needed with ballots.
-        ballots: of methods that do not race. Each method has half the weight of all racers that
-            vote, unless these are ahead of it by more than chance.
+        ballots: of methods that do not race. Each method has almost half the weight of all racers
+            that vote, unless these are ahead of it by more than chance.
 
     Returns:
         Key -> agreement in 0..1; of a racer with several folds the mean. Empty if some racer has no
         answers, or was asked another number of pixels.
     """
-    lengths = {len(each) for packed in answers.values() for each in packed}
-    if len(lengths) != 1 or not all(answers.values()):
+    lengths = {len(each) for said in last.values() for each in said.answers}
+    if len(lengths) != 1 or not all(said.answers for said in last.values()):
         return {}
-    weights = weights_of({key: standings[key] for key in answers})
-    votes = [(weight, answers[key]) for key, weight in weights.items()]
-    if ballots and accuracies:
-        accuracy = fmean(accuracies[key] for key in weights)
-        half = sum(weights.values()) / 2
-        votes += [(half, packed) for packed in admitted(ballots, accuracy, lengths.pop())]
+    weights = weights_of({key: standings[key] for key in last})
+    votes: list[tuple[float, Sequence[bytes]]] = [
+        (weight, last[key].answers) for key, weight in weights.items()
+    ]
+    almost_half = (sum(weights.values()) - 1) / 2  # two methods do not outvote all racers
+    for own in _by_method(ballots):
+        fits = all(len(one.answers) == min(lengths) for one in own)
+        if fits and not is_behind(own, [last[key] for key in weights]):
+            votes.append((almost_half, [one.answers for one in own]))
     consensus = count_votes(votes).argmax(axis=1)
     return {
-        key: float(np.mean([unpack_classes(each) == consensus for each in packed]))
-        for key, packed in answers.items()
+        key: float(np.mean([unpack_classes(each) == consensus for each in said.answers]))
+        for key, said in last.items()
     }
 
 
-def admitted(ballots: Sequence[Ballot], accuracy: float, length: int) -> list[list[bytes]]:
-    """Return the answers of each method that racers are not ahead of, for each fold.
+def _by_method(ballots: Sequence[Ballot]) -> list[list[Ballot]]:
+    """Return the ballots of each method, by fold."""
+    methods = dict.fromkeys(one.method for one in ballots)
+    return [
+        sorted((one for one in ballots if one.method == method), key=lambda one: one.fold)
+        for method in methods
+    ]
 
-    A lead counts if it is larger than its standard deviation by chance, the square root of the
-    errors of both (`hytas.metrics.compare_answers`).
+
+def is_behind(ballots: Sequence[Ballot], voters: Sequence[RungResult]) -> bool:
+    """Return whether racers are ahead of a method by more than chance.
+
+    Each racer is compared with the method on the validation pixels of the folds that it ran. Their
+    mean lead, in pixels, must be larger than the square root of the errors of both: a lead by
+    chance has at most this standard deviation.
 
     Args:
-        ballots: of all methods.
-        accuracy: mean of the racers that vote.
-        length: of the answers of racers, in bytes; ballots on other pixels do not count.
+        ballots: of the method, by fold.
+        voters: the racers that vote.
     """
-    found = []
-    for method in dict.fromkeys(one.method for one in ballots):
-        own = [one for one in ballots if one.method == method]
+    leads, errors = [], []
+    for racer in voters:
+        own = ballots[: racer.folds]
         pixels = sum(one.pixels for one in own)
-        wrong, expected = pixels - sum(one.right for one in own), pixels * (1 - accuracy)
-        fits = all(len(one.answers) == length for one in own)
-        if fits and wrong - expected <= math.sqrt(wrong + max(expected, 0.0)):
-            found.append([one.answers for one in own])
-    return found
+        wrong = pixels - sum(one.right for one in own)
+        expected = pixels * (1 - racer.figures["accuracy"])
+        leads.append(wrong - expected)
+        errors.append(wrong + expected)
+    return fmean(leads) > math.sqrt(max(fmean(errors), 0.0))

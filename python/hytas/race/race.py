@@ -8,8 +8,9 @@ from hytas.errors import InputError, is_out_of_memory
 from hytas.race.finalists import describe_genes, diverse
 from hytas.race.racers import Key, Racer, key_of, one_each
 from hytas.race.rankings import Ranking, find_ranking
+from hytas.race.results import RungResult, rung_results
 from hytas.race.rungs import Rung, plan_rungs
-from hytas.race.standings import RungResult, best_first, placings, rung_results
+from hytas.race.standings import best_first, placings
 from hytas.race.task import RaceTask
 from hytas.race.trials import RacePixels, Trial, run_trials, share_pixels
 from hytas.search import Ballot, Evaluation, EvaluationStore, Training, unpack_classes
@@ -92,7 +93,7 @@ class _Trainer:
     @cached_property
     def ballots(self) -> list[Ballot]:
         """What methods that do not race say of the pixels that are voted on."""
-        return [ballot for ballot in self.store.ballots() if self.task.counts(ballot)]
+        return self.store.ballots() if self.task.unlabelled is not None else []
 
     @cached_property
     def pixels(self) -> Shared[RacePixels]:

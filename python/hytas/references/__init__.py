@@ -10,10 +10,11 @@ from hytas.references.runner import (
     fit_method,
     run_references,
 )
-from hytas.references.table import METHODS, parse_methods, title_of
+from hytas.references.table import CLASSICAL, METHODS, parse_methods, title_of
 from hytas.references.task import Fit, Task
 
 __all__ = [
+    "CLASSICAL",
     "METHODS",
     "Fit",
     "ReferenceSettings",

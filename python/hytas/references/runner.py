@@ -217,7 +217,7 @@ def fit_and_smooth(
     device: str = "cpu",
     progress: Progress = lambda *_: None,
 ) -> Fit:
-    """Do the same, and smooth what the method says of test pixels, unless these are images.
+    """Fit a method as `fit_method` does, and smooth its map of a scene; images have no map.
 
     The arguments and errors are those of `fit_method`.
     """

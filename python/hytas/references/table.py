@@ -32,6 +32,8 @@ class Method(NamedTuple):
         return found
 
 
+CLASSICAL = ("svm", "rf")
+"""Methods on single spectra, which take seconds."""
 METHODS = {
     "svm": Method("classical", "svm", "SVM (RBF) on spectra"),
     "rf": Method("classical", "random_forest", "random forest on spectra"),

@@ -88,6 +88,7 @@ class RunFacts:
         bounds: (cost, lower, upper) of the budget.
         candidates: of the search.
         finalists: of the race, the best first.
+        polled: titles of methods that did not race and were asked for their vote.
         preset: name of the recipe of the final training, or "".
         ranking: name of what the race ranks by (`hytas.race.RANKINGS`).
         layers: of the winner.
@@ -113,6 +114,7 @@ class RunFacts:
     bounds: Sequence[tuple[str, int, int]] = ()
     candidates: Candidates | None = None
     finalists: Sequence[Finalist] = ()
+    polled: Sequence[str] = ()
     preset: str = ""
     ranking: str = "augmented-accuracy"
     layers: Sequence[Layer] = ()

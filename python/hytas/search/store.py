@@ -259,10 +259,12 @@ class EvaluationStore:
         found = self._read("trainings", "steps, id, recipe, fold", read_training)
         return [replace(one, answers=answers.get(key_of_training(one), b"")) for one in found]
 
-    def add_ballots(self, ballots: Iterable[Ballot]) -> None:
-        """Add ballots, all or none; one of the same method and fold is replaced."""
+    def keep_ballots(self, ballots: Iterable[Ballot]) -> None:
+        """Keep these ballots, in place of those that there are."""
         with self._transaction() as connection:
             connection.execute(BALLOTS)
+            connection.execute("DELETE FROM ballots")
+            connection.execute("DELETE FROM state WHERE name = 'ballots'")  # their sum
         self._put("ballots", ("method", "fold"), [astuple(ballot) for ballot in ballots])
 
     def ballots(self) -> list[Ballot]:

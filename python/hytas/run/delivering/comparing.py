@@ -4,29 +4,37 @@ Held-out pixels compare them: no network and no reference method was fitted on t
 is judged by here. The test pixels decide nothing; what the methods reach there is only reported.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
+from hytas.data import LabelledData, Scene, Split
 from hytas.errors import InputError
 from hytas.models.table import patch_size_of
-from hytas.references import figures_of_test, fit_and_smooth, fit_method, title_of
-from hytas.run.classical import (
+from hytas.references import (
     CLASSICAL,
-    Fits,
-    bounded,
-    check_size,
-    fold_of,
-    open_fits,
-    words,
+    Fit,
+    ReferenceSettings,
+    bounded_split,
+    figures_of_test,
+    fit_and_smooth,
+    fit_method,
+    title_of,
 )
 from hytas.run.config import RunConfig
 from hytas.run.context import Run
 from hytas.run.fitting.calibrating import held_out_answers
 from hytas.run.folder import read_json, write_json
+from hytas.run.prepared import Pixels
 from hytas.run.weights import load_weights
+from hytas.workers import Shared, open_workers
 
+MOST_TRAIN = 1500  # an SVM takes at most about half a minute, by the square of the pixels
 MOST_TEST = 50_000
+USUAL_BANDS = 200  # of a pixel; of images with more values, fewer are taken
+MOST_VALUES = 32 * 32 * 3
+"""Values of an image, at most, that an SVM and a forest are fitted on."""
 WINNER = "winner"
 
 
@@ -37,10 +45,10 @@ def references_stage(run: Run) -> None:
     winner is below, and then says what to try.
     """
     what = "spectra" if run.context.data.scene.has_map else "all values"
-    run.report.line(f"reference methods: SVM and random forest on {what} of the same {words(run)}")
+    run.report.line(f"reference methods: SVM and random forest on {what} of the same {_words(run)}")
     try:
-        check_size(run)
-        with open_fits(run) as fits:
+        _check_size(run)
+        with _opened(run) as fits:
             validation = _validate(run, fits)
             run.report.line(validation["verdict"])
             methods = _test(run, fits)
@@ -53,6 +61,34 @@ def references_stage(run: Run) -> None:
         write_json(run.folder.metrics, {**read_json(run.folder.metrics), "references": found})
 
 
+How = Callable[[LabelledData, Split, ReferenceSettings, str], Fit]
+"""`fit_method`, or `fit_and_smooth`."""
+Fits = Callable[[How, Sequence[tuple[str, Split]]], Iterator[Fit]]
+"""How, and names of methods and splits -> what each predicts, in their order."""
+
+
+@contextmanager
+def _opened(run: Run) -> Iterator[Fits]:
+    """Open the workers of the run, if it names some, else this process; yield what fits there."""
+    scene, settings = run.context.data.scene, ReferenceSettings.of(run.context.config)
+    named = 1 if run.workers is None else run.workers
+    sent = scene.cube.nbytes if isinstance(scene, Scene) else 0
+    with open_workers(named, sent_bytes=sent) as pool:
+        shared = pool.share(scene)
+
+        def fits(how: How, wanted: Sequence[tuple[str, Split]]) -> Iterator[Fit]:
+            jobs = ((how, shared, split, settings, name) for name, split in wanted)
+            return pool.run(_fit, jobs, len(wanted))
+
+        yield fits
+
+
+def _fit(
+    how: How, shared: Shared[LabelledData], split: Split, settings: ReferenceSettings, name: str
+) -> Fit:
+    return how(shared.get(), split, settings, name)
+
+
 def _validate(run: Run, fits: Fits) -> dict[str, Any]:
     """Return the accuracy of the winner and of each method on the same held-out pixels."""
     data, model = run.context.data, load_weights(run.folder.weights)
@@ -61,14 +97,14 @@ def _validate(run: Run, fits: Fits) -> dict[str, Any]:
     facts: dict[str, Any] = {"pixels": pixels, "folds": len(answers), "OA": {}, "below": []}
     if not pixels:
         verdict = (
-            f"no held-out {words(run)} compare the winner with reference methods before the test"
+            f"no held-out {_words(run)} compare the winner with reference methods before the test"
         )
         return {**facts, "verdict": verdict}
     right = {WINNER: 0, **dict.fromkeys(CLASSICAL, 0)}
     for _, held_out, predicted in answers:
         right[WINNER] += int((predicted == data.targets(held_out)).sum())
     asked = [
-        (name, fold_of(run, learnt, held_out))
+        (name, _fold(run, learnt, held_out))
         for learnt, held_out, _ in answers
         for name in CLASSICAL
     ]
@@ -78,14 +114,47 @@ def _validate(run: Run, fits: Fits) -> dict[str, Any]:
     facts["below"] = [name for name in CLASSICAL if right[name] > right[WINNER]]
     side = patch_size_of(model.card.architecture, data.shape) if data.scene.has_map else 1
     titles = {name: title_of(name, data.scene) for name in CLASSICAL}
-    verdict = _verdict(facts, run.context.config, side, titles, words(run))
+    verdict = _verdict(facts, run.context.config, side, titles, _words(run))
     return {**facts, "verdict": verdict}
+
+
+def _words(run: Run) -> str:
+    return "pixels" if run.context.data.scene.has_map else "images"
+
+
+def _check_size(run: Run) -> None:
+    """Refuse images that the methods take too long for."""
+    if (values := _values(run)) > MOST_VALUES:
+        side = run.context.data.shape.side
+        raise InputError(
+            f"images of {side} x {side} pixels have {values} values; SVM and random forest are "
+            f"fitted on {MOST_VALUES} at most"
+        )
+
+
+def _values(run: Run) -> int:
+    """Return the values of an image; 0 for a scene, whose pixels have few."""
+    data = run.context.data
+    return 0 if data.scene.has_map else data.shape.side**2 * data.shape.bands
+
+
+def _bounded(run: Run, split: Split, most_test: int) -> Split:
+    """Return the split with so few samples that a fit takes about half a minute."""
+    longer = max(1.0, _values(run) / USUAL_BANDS)
+    return bounded_split(run.context.data.scene, split, int(MOST_TRAIN / longer**0.5), most_test)
+
+
+def _fold(run: Run, learnt: Pixels, held_out: Pixels) -> Split:
+    """Return the split that fits a method without held-out pixels, and predicts these."""
+    split = run.context.data.split
+    fold = replace(split, train=learnt, validation=split.validation[:0], test=held_out)
+    return _bounded(run, fold, len(held_out))
 
 
 def _test(run: Run, fits: Fits) -> dict[str, Any]:
     """Return what each method reaches on test pixels, fitted on all labelled ones of the run."""
     scene, whole = run.context.data.scene, run.context.data.split
-    split = bounded(run, replace(whole, test=whole.reported), MOST_TEST)
+    split = _bounded(run, replace(whole, test=whole.reported), MOST_TEST)
     found = fits(fit_and_smooth, [(name, split) for name in CLASSICAL])
     return {
         name: {
@@ -104,12 +173,12 @@ def _verdict(
     config: RunConfig,
     side: int,
     titles: Mapping[str, str],
-    samples: str = "pixels",
+    words: str = "pixels",
 ) -> str:
     """Return the line that says what the held-out pixels, or images, say."""
     found = facts["OA"]
     figures = ", ".join(f"{titles[name]} {found[name]:.4f}" for name in CLASSICAL)
-    line = f"OA on {facts['pixels']} held-out {samples}: winner {found[WINNER]:.4f}, {figures}"
+    line = f"OA on {facts['pixels']} held-out {words}: winner {found[WINNER]:.4f}, {figures}"
     if not facts["below"]:
         return line
     names = " and ".join(titles[name] for name in facts["below"])

@@ -19,6 +19,7 @@ from hytas.pictures import draw_learning_curve
 from hytas.proxies import fitness, parse_proxies
 from hytas.race import RANKINGS, RungResult, placings, rung_results, usual_ranking
 from hytas.race.rankings import Ranking
+from hytas.references import METHODS
 from hytas.report import Candidates, Finalist, Layer, Pixels, RunFacts, Samples
 from hytas.run.config import RunConfig
 from hytas.run.folder import WHERE, RunFolder, read_json
@@ -72,6 +73,10 @@ def run_facts(
         bounds=list(Budget.parse(config.budget).bounds) if config.budget else [],
         candidates=candidates,
         finalists=_finalists(stored, winner, preset, RANKINGS[ranking]),
+        polled=[
+            METHODS[name].title if name in METHODS else name
+            for name in dict.fromkeys(one.method for one in stored.ballots)
+        ],
         ranking=ranking,
         preset=preset,
         layers=layers,

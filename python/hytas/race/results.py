@@ -1,0 +1,70 @@
+"""What racers reached in the rungs of a race."""
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from statistics import fmean
+
+from hytas.race.racers import Key, key_of
+from hytas.race.rankings import Ranking
+from hytas.search import Training
+
+
+@dataclass(frozen=True)
+class RungResult:
+    """What one racer reached in a rung, over all its folds.
+
+    Attributes:
+        key: of the racer.
+        steps: optimiser steps of the rung.
+        folds: how many it was trained on.
+        figures: name -> mean over the validation pixels of all folds; empty where a fold failed.
+        seconds: spent on all folds.
+        reason: why the first fold that failed did so; empty where none failed.
+        answers: on pixels without a label, for each fold (`hytas.search.unpack_classes`); empty
+            where some have none.
+    """
+
+    key: Key
+    steps: int
+    folds: int
+    figures: Mapping[str, float]
+    seconds: float
+    reason: str
+    answers: tuple[bytes, ...] = ()
+
+    def merit(self, ranking: Ranking) -> float:
+        """Return what `ranking` makes of the figures.
+
+        It is -inf where a fold failed, or where an older hytas did not measure one of them.
+        """
+        try:
+            merit = math.nan if self.reason else ranking(self.figures)
+        except KeyError:
+            merit = math.nan
+        return -math.inf if math.isnan(merit) else merit
+
+
+def rung_results(trainings: Iterable[Training]) -> list[RungResult]:
+    """Gather the folds of each racer and length; the shortest rung comes first."""
+    groups: dict[tuple[int, Key], list[Training]] = {}
+    # By fold: sums are then taken in one order, whichever training ended first.
+    for training in sorted(trainings, key=lambda item: item.fold):
+        groups.setdefault((training.steps, key_of(training)), []).append(training)
+    return [_over_folds(groups[key]) for key in sorted(groups)]
+
+
+def _over_folds(trainings: Sequence[Training]) -> RungResult:
+    weights = [item.pixels for item in trainings]
+    reason = next((item.reason for item in trainings if item.reason), "")
+    names = () if reason else trainings[0].figures
+    answers = tuple(item.answers for item in trainings)
+    return RungResult(
+        key_of(trainings[0]),
+        trainings[0].steps,
+        len(trainings),
+        {name: fmean([item.figures[name] for item in trainings], weights) for name in names},
+        sum(item.seconds for item in trainings),
+        reason,
+        answers if all(answers) else (),
+    )

@@ -19,6 +19,8 @@ from hytas.race import (
     race,
 )
 from hytas.race.consensus import agreements, count_votes, is_behind, weights_of
+from hytas.race.rungs import Rung
+from hytas.race.task import FEW_FINALISTS
 from hytas.search import Ballot, EvaluationStore, pack_classes, unpack_classes
 from hytas.train import LabelledPixels
 
@@ -204,6 +206,14 @@ def test_ballots_in_the_store_change_what_is_ahead(store: EvaluationStore) -> No
             )
             race(voting(), ranked(4), own, finalists=4, steps=3, workers=1, tell=lines.append)
     assert told[0] != told[1]
+
+
+def test_the_first_rung_of_a_race_with_a_vote_has_one_fold() -> None:
+    silent = replace(race_task(4), unlabelled=None)
+    asked = replace(silent, unlabelled=voting().unlabelled)
+    first, second, few = Rung(24, 60, 60), Rung(12, 120, 60), Rung(FEW_FINALISTS, 60, 60)
+    assert [silent.folds_of(rung) for rung in (first, second, few)] == [3, 3, 4]
+    assert [asked.folds_of(rung) for rung in (first, second, few)] == [1, 3, 4]
 
 
 @pytest.mark.parametrize("workers", [1, 2])

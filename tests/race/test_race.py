@@ -19,7 +19,7 @@ from torch import Tensor, nn
 
 from hytas.errors import InputError
 from hytas.models import Network
-from hytas.race import RANKINGS, USUAL_RANKING, RaceTask, race, task
+from hytas.race import RANKINGS, USUAL_RANKING, RaceTask, Rung, race, task
 from hytas.search import Evaluation, EvaluationStore, Training
 from hytas.train import Recipe, recipes_of
 from hytas.workers import OneByOne
@@ -132,8 +132,8 @@ def test_rungs_of_many_finalists_take_as_few_folds_as_they_need(
     held = [len(held_out) for _, held_out in folds]
     for enough, count in ((1, 1), (held[0], 1), (held[0] + 1, 2), (sum(held), 4), (10**6, 4)):
         monkeypatch.setattr(task, "ENOUGH_PIXELS", enough)
-        assert race_task(4).folds_of(4) == count
-        assert race_task(4).folds_of(3) == 4
+        assert race_task(4).folds_of(Rung(4, 3, 3)) == count
+        assert race_task(4).folds_of(Rung(3, 3, 3)) == 4
     monkeypatch.setattr(task, "ENOUGH_PIXELS", held[0] + 1)
     told: list[str] = []
     folder = tmp_path / "race"

@@ -133,7 +133,7 @@ class _Trainer:
 
     def train(self, racers: Sequence[Racer], rung: Rung) -> list[RungResult]:
         """Return what each of `racers` reaches in a rung, in their order."""
-        folds = self.task.folds_of(rung.finalists)
+        folds = self.task.folds_of(rung)
         self.tell(self._announce(racers, rung.steps, folds))
         done = self._known(racers, rung.steps, folds)
         by_key = {racer.key: racer for racer in racers}

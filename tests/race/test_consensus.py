@@ -92,16 +92,28 @@ def test_without_answers_the_standing_decides() -> None:
     assert placed[B].agreement is None
 
 
+def of_folds(number: int, *answers: bytes) -> RungResult:
+    """What a racer said on several folds."""
+    return replace(result(number, 0.5), folds=len(answers), answers=answers)
+
+
 def test_agreement_is_the_share_of_pixels_over_all_folds() -> None:
     last = {
-        A: result(0, 0.5, 0, 0, 1, 1),
-        B: result(1, 0.5, 0, 0, 1, 2),
-        C: replace(result(2, 0.5), folds=2, answers=(packed(1, 0, 2, 1), packed(0, 0, 1, 1))),
+        A: of_folds(0, packed(0, 0, 1, 1), packed(0, 0, 1, 1)),
+        B: of_folds(1, packed(0, 0, 1, 2), packed(0, 0, 1, 2)),
+        C: of_folds(2, packed(1, 0, 2, 1), packed(0, 0, 1, 1)),
     }
     # The vote: 0 0 1 1; the last pixel goes 3 + 2 to 1.
     assert agreements(last, {A: 0.9, B: 0.4, C: 0.5}) == {A: 1.0, B: 0.75, C: 0.75}
-    # Weighted otherwise, B decides nothing against A and C.
-    assert agreements(last, {A: 0.4, B: 0.9, C: 0.5})[A] == 1.0
+    # Of two, the better one decides.
+    only = {key: last[key] for key in (A, B)}
+    assert agreements(only, {A: 0.4, B: 0.9}) == {A: 0.75, B: 1.0}
+
+
+def test_those_that_ran_fewer_folds_do_not_vote() -> None:
+    one, two = packed(1, 1), packed(0, 0)
+    last = {A: of_folds(0, one), B: of_folds(1, one), C: of_folds(2, two, two)}
+    assert agreements(last, {A: 0.9, B: 0.8, C: 0.1}) == {A: 0.0, B: 0.0, C: 1.0}
 
 
 def test_where_one_has_no_answers_there_is_no_vote() -> None:
@@ -208,12 +220,14 @@ def test_ballots_in_the_store_change_what_is_ahead(store: EvaluationStore) -> No
     assert told[0] != told[1]
 
 
-def test_the_first_rung_of_a_race_with_a_vote_has_one_fold() -> None:
+def test_the_first_rung_of_a_race_with_a_vote_has_two_folds() -> None:
     silent = replace(race_task(4), unlabelled=None)
     asked = replace(silent, unlabelled=voting().unlabelled)
     first, second, few = Rung(24, 60, 60), Rung(12, 120, 60), Rung(FEW_FINALISTS, 60, 60)
     assert [silent.folds_of(rung) for rung in (first, second, few)] == [3, 3, 4]
-    assert [asked.folds_of(rung) for rung in (first, second, few)] == [1, 3, 4]
+    assert [asked.folds_of(rung) for rung in (first, second, few)] == [2, 3, 4]
+    one = replace(asked, folds=asked.folds[:1])
+    assert [one.folds_of(rung) for rung in (first, second, few)] == [1, 1, 1]
 
 
 @pytest.mark.parametrize("workers", [1, 2])

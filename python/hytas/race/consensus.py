@@ -77,7 +77,9 @@ def agreements(
     lengths = {len(each) for said in last.values() for each in said.answers}
     if len(lengths) != 1 or not all(said.answers for said in last.values()):
         return {}
-    weights = weights_of({key: standings[key] for key in last})
+    # Standings of fewer folds are of other pixels.
+    most = max(said.folds for said in last.values())
+    weights = weights_of({key: standings[key] for key in last if last[key].folds == most})
     votes: list[tuple[float, Sequence[bytes]]] = [
         (weight, last[key].answers) for key, weight in weights.items()
     ]

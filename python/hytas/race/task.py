@@ -23,6 +23,8 @@ ENOUGH_PIXELS = 60
 """Validation pixels, of all folds together, on which a race can rank. Each fold costs as much."""
 FEW_FINALISTS = 6
 """A rung of at most so many finalists is judged on all folds."""
+FOLDS_WITH_VOTE = 2
+"""Folds of a first rung, at most, where finalists vote. Measured: docs/log.md."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,14 +89,14 @@ class RaceTask:
     def folds_of(self, rung: Rung) -> int:
         """Return how many folds judge a rung: all, or as few as do if it has many finalists.
 
-        In the first rung the vote tells finalists apart, so one fold does. Measured: docs/log.md.
+        In the first rung the vote tells finalists apart, too, so `FOLDS_WITH_VOTE` do.
         """
         if rung.finalists <= FEW_FINALISTS:
             return len(self.folds)
-        if rung.steps == rung.first and self.unlabelled is not None:
-            return 1
         sums = np.cumsum([len(held_out) for _, held_out in self.folds])
-        return min(int(np.searchsorted(sums, ENOUGH_PIXELS)) + 1, len(self.folds))
+        enough = min(int(np.searchsorted(sums, ENOUGH_PIXELS)) + 1, len(self.folds))
+        voted = rung.steps == rung.first and self.unlabelled is not None
+        return min(enough, FOLDS_WITH_VOTE) if voted else enough
 
     def counts(self, ballot: Ballot) -> bool:
         """Return whether a ballot is of these folds and pixels; an older hytas chose others."""

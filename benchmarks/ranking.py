@@ -78,10 +78,11 @@ def trained(path: Path, out: Path) -> Iterator[tuple[dict[str, float], float]]:
     context = prepare(config, config.load_scene(), torch.device("cpu"), Split.load(folder.split))
     with EvaluationStore(folder.evaluations, read_only=True) as store:
         architectures = {item.id: item.architecture for item in store.evaluations()}
+        ballots = store.ballots()
     lines = out.read_text().splitlines() if out.exists() else []
     known = {tuple(json.loads(line)["of"]): json.loads(line)["OA"] for line in lines}
     raced = races(folder)
-    placed = placings(raced, RANKINGS[usual_ranking(context.data.split.extrapolates)])
+    placed = placings(raced, RANKINGS[usual_ranking(context.data.split.extrapolates)], ballots)
     for key, rungs in raced.items():
         if len(rungs) < 2:
             continue

@@ -64,6 +64,8 @@ def agreements(
 ) -> dict[Key, float]:
     """Return the share of pixels at which each racer gives the class with most votes.
 
+    The best of those that ran as many folds as any vote.
+
     Args:
         last: key -> what the racer said in the longest rung that it ran.
         standings: of the same racers; larger is better.

@@ -6,7 +6,6 @@ from hytas.references.results import Results
 from hytas.references.runner import (
     ReferenceSettings,
     figures_of_test,
-    fit_and_smooth,
     fit_method,
     run_references,
 )
@@ -23,7 +22,6 @@ __all__ = [
     "bounded_split",
     "figures_by_scene",
     "figures_of_test",
-    "fit_and_smooth",
     "fit_method",
     "parse_methods",
     "run_references",

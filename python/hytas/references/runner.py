@@ -160,7 +160,9 @@ def _fit_and_test(
 ) -> dict[str, Any]:
     started = time.perf_counter()
     split = replace(split, test=split.reported)
-    fit = fit_and_smooth(scene, split, settings, method, device=device, progress=progress)
+    fit = fit_method(
+        scene, split, settings, method, smoothed=True, device=device, progress=progress
+    )
     seconds = time.perf_counter() - started
     figures = figures_of_test(scene, split, fit)
     return {
@@ -189,6 +191,7 @@ def fit_method(
     settings: ReferenceSettings,
     method: str,
     *,
+    smoothed: bool = False,
     device: str = "cpu",
     progress: Progress = lambda *_: None,
 ) -> Fit:
@@ -199,36 +202,14 @@ def fit_method(
         split: whose seed is that of the fit.
         settings: options for scaling and patches; their split is not used.
         method: a name in `METHODS`.
+        smoothed: also smooth what it says of a scene's test pixels; images have no map.
         device: of networks.
         progress: called with the current work, how much of it is done, and the total.
 
     Raises:
         InputError: the training pixels have fewer than two classes, or the settings do not fit.
     """
-    return METHODS[method].load()(_task(scene, split, settings, device), progress)
-
-
-def fit_and_smooth(
-    scene: LabelledData,
-    split: Split,
-    settings: ReferenceSettings,
-    method: str,
-    *,
-    device: str = "cpu",
-    progress: Progress = lambda *_: None,
-) -> Fit:
-    """Fit a method as `fit_method` does, and smooth its map of a scene; images have no map.
-
-    The arguments and errors are those of `fit_method`.
-    """
-    if not isinstance(scene, Scene):
-        return fit_method(scene, split, settings, method, device=device, progress=progress)
-    task = _with_neighbours(scene, split, _task(scene, split, settings, device))
-    return _of_test(scene, split, task, METHODS[method].load()(task, progress))
-
-
-def _task(scene: LabelledData, split: Split, settings: ReferenceSettings, device: str) -> Task:
-    return Task.of(
+    task = Task.of(
         scene,
         split,
         patch_size=settings.patch_size if isinstance(scene, Scene) else scene.side,
@@ -238,6 +219,10 @@ def _task(scene: LabelledData, split: Split, settings: ReferenceSettings, device
         device=device,
         steps=settings.steps,
     )
+    if not (smoothed and isinstance(scene, Scene)):
+        return METHODS[method].load()(task, progress)
+    task = _with_neighbours(scene, split, task)
+    return _of_test(scene, split, task, METHODS[method].load()(task, progress))
 
 
 def figures_of_test(scene: LabelledData, split: Split, fit: Fit) -> dict[str, Any]:

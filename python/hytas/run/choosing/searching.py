@@ -115,11 +115,12 @@ def race_stage(run: Run) -> None:
             "no race: the split has no validation pixels; the proxy's first choice wins"
         )
     with EvaluationStore(run.folder.evaluations) as store:
-        best, *_ = ranked_evaluations(context, store)
-        winner = Racer(best, next(iter(config.recipes)))
         if finalists > 1:
             task = race_task(context, run.folder.race)
             winner = hold_race(run, task, store, finalists, first_steps(context))
+        else:
+            best, *_ = ranked_evaluations(context, store)
+            winner = Racer(best, next(iter(config.recipes)))
     write_json(run.folder.recipe, {"preset": winner.recipe})
     write_json(run.folder.architecture, winner.finalist.architecture)
 

@@ -18,7 +18,6 @@ from hytas.references import (
     ReferenceSettings,
     bounded_split,
     figures_of_test,
-    fit_and_smooth,
     fit_method,
     title_of,
 )
@@ -61,10 +60,8 @@ def references_stage(run: Run) -> None:
         write_json(run.folder.metrics, {**read_json(run.folder.metrics), "references": found})
 
 
-How = Callable[[LabelledData, Split, ReferenceSettings, str], Fit]
-"""`fit_method`, or `fit_and_smooth`."""
-Fits = Callable[[How, Sequence[tuple[str, Split]]], Iterator[Fit]]
-"""How, and names of methods and splits -> what each predicts, in their order."""
+Fits = Callable[[Sequence[tuple[str, Split]], bool], Iterator[Fit]]
+"""Names of methods and splits, and whether to smooth -> what each predicts, in their order."""
 
 
 @contextmanager
@@ -76,17 +73,21 @@ def _opened(run: Run) -> Iterator[Fits]:
     with open_workers(named, sent_bytes=sent) as pool:
         shared = pool.share(scene)
 
-        def fits(how: How, wanted: Sequence[tuple[str, Split]]) -> Iterator[Fit]:
-            jobs = ((how, shared, split, settings, name) for name, split in wanted)
+        def fits(wanted: Sequence[tuple[str, Split]], smoothed: bool) -> Iterator[Fit]:
+            jobs = ((shared, split, settings, name, smoothed) for name, split in wanted)
             return pool.run(_fit, jobs, len(wanted))
 
         yield fits
 
 
 def _fit(
-    how: How, shared: Shared[LabelledData], split: Split, settings: ReferenceSettings, name: str
+    shared: Shared[LabelledData],
+    split: Split,
+    settings: ReferenceSettings,
+    name: str,
+    smoothed: bool,
 ) -> Fit:
-    return how(shared.get(), split, settings, name)
+    return fit_method(shared.get(), split, settings, name, smoothed=smoothed)
 
 
 def _validate(run: Run, fits: Fits) -> dict[str, Any]:
@@ -108,7 +109,7 @@ def _validate(run: Run, fits: Fits) -> dict[str, Any]:
         for learnt, held_out, _ in answers
         for name in CLASSICAL
     ]
-    for (name, fold), fit in zip(asked, fits(fit_method, asked), strict=True):
+    for (name, fold), fit in zip(asked, fits(asked, False), strict=True):
         right[name] += int((fit.predicted == data.targets(fold.test)).sum())
     facts["OA"] = {name: count / pixels for name, count in right.items()}
     facts["below"] = [name for name in CLASSICAL if right[name] > right[WINNER]]
@@ -155,7 +156,7 @@ def _test(run: Run, fits: Fits) -> dict[str, Any]:
     """Return what each method reaches on test pixels, fitted on all labelled ones of the run."""
     scene, whole = run.context.data.scene, run.context.data.split
     split = _bounded(run, replace(whole, test=whole.reported), MOST_TEST)
-    found = fits(fit_and_smooth, [(name, split) for name in CLASSICAL])
+    found = fits([(name, split) for name in CLASSICAL], True)
     return {
         name: {
             "title": title_of(name, scene),

@@ -1,19 +1,63 @@
 """The exception for bad input, and functions that write an exception on one line."""
 
+import re
 import unicodedata
+from collections.abc import Callable
+from typing import Any
 
 _CONTROLS = {"Cc", "Cf", "Cs", "Zl", "Zp"}
+_UNSET: Any = object()
+# In a rule or a hint, a name in backticks is an argument: `labels_key`.
+_ARGUMENT = re.compile(r"`([a-z][a-z0-9_]*)`")
 
 
 class InputError(ValueError):
-    """Bad input from the user; its one-line message names the argument, its value and the rule.
+    """Bad input from the user: an argument, its value, the rule that it breaks, and what to do.
 
-    The command line prints it as `error: <message>` and exits with status 2, without a traceback.
-    Control characters, which names from files may hold, are escaped for the terminal.
+    The text of the exception names arguments as Python does: `budget='2M': must ...`. The command
+    line renders the same fields with its options (`render`), prints them as `error: <message>` and
+    exits with status 2, without a traceback. Control characters, which names from files may hold,
+    are escaped for the terminal.
+
+    Attributes:
+        argument: the argument's name in Python, such as "labels_key"; or, if nothing else is
+            given, the whole message.
+        value: what was given; None if the message does not show it.
+        rule: what a valid value is, or what is wrong with this one.
+        hint: what to do, or "". Rule and hint name other arguments in backticks:
+            "name one with `cube_key`".
     """
 
-    def __init__(self, message: object = "") -> None:
-        super().__init__(escaped(str(message)))
+    def __init__(
+        self, argument: object = "", value: Any = _UNSET, rule: str = "", hint: str = ""
+    ) -> None:
+        self.argument, self.rule, self.hint = str(argument), rule, hint
+        self.value = None if value is _UNSET else value
+        self._has_value = value is not _UNSET
+        super().__init__(escaped(self._text(_python_subject, str)))
+
+    def render(self, option: Callable[[str], str]) -> str:
+        """Return the message with `option(name)` in place of each argument's name."""
+
+        def subject(argument: str, value: Any, has_value: bool) -> str:
+            return f"{option(argument)} {value}" if has_value else option(argument)
+
+        return escaped(self._text(subject, option))
+
+    def _text(
+        self, subject: Callable[[str, Any, bool], str], name: Callable[[str], str]
+    ) -> str:
+        if not self.rule:
+            return self.argument
+        said = "; ".join(part for part in (self.rule, self.hint) if part)
+        said = _ARGUMENT.sub(lambda match: name(match[1]), said)
+        return f"{subject(self.argument, self.value, self._has_value)}: {said}"
+
+
+def _python_subject(argument: str, value: Any, has_value: bool) -> str:
+    if not has_value:
+        return argument
+    return f"{argument}={value if isinstance(value, (int, float)) else repr(str(value))}"
 
 
 def check_unicode(argument: str, text: str) -> None:

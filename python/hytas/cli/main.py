@@ -137,7 +137,12 @@ def _spoken(error: Exception) -> str:
         return f"{error.filename}: {error.strerror}"
     if isinstance(error, OSError) and error.strerror:
         return f"{'standard output: ' if _is_output_lost(error) else ''}{error.strerror}"
-    return str(error)
+    return error.render(_option) if isinstance(error, InputError) else str(error)
+
+
+def _option(argument: str) -> str:
+    """Return the command-line option of an argument; a subject of several words stays."""
+    return f"--{argument.replace('_', '-')}" if argument.isidentifier() else argument
 
 
 def _is_output_lost(error: OSError) -> bool:

@@ -1,0 +1,233 @@
+"""The pixels of a scene or a label map, and where they lie on the earth."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from hytas.data.libraries import library
+
+if TYPE_CHECKING:
+    from hytas.data.location import Location
+
+Transform = tuple[float, float, float, float, float, float]
+Coordinates = npt.NDArray[np.float64]
+
+SAME_PIXELS = 0.01
+"""Grids whose corners differ by less than this part of a pixel are the same."""
+
+
+@dataclass(frozen=True)
+class Grid:
+    """The pixels of a raster, and where they lie.
+
+    Attributes:
+        transform: (a, b, c, d, e, f) in the order of the package affine: the upper left corner of
+            the pixel in row `row` and column `col` lies at x = a col + b row + c and
+            y = d col + e row + f. None where nothing says it.
+        crs: coordinate system as well-known text, or None.
+        height, width: in pixels.
+        location: latitude and longitude of each pixel, for a scene in sensor geometry; or None.
+    """
+
+    transform: Transform | None
+    crs: str | None
+    height: int
+    width: int
+    location: "Location | None" = None
+
+    @cached_property
+    def epsg(self) -> int | None:
+        """Return the EPSG code of the coordinate system, if it has one."""
+        system = self.system
+        return None if system is None else epsg_of(system)
+
+    @cached_property
+    def system(self) -> Any:
+        """Return the coordinate system as rasterio's CRS; None where it is not known or unusable.
+
+        Raises:
+            InputError: rasterio is not installed.
+        """
+        return None if self.crs is None else crs_of(self.crs)
+
+    @property
+    def is_placed(self) -> bool:
+        """Whether a transform tells where the pixels lie, and they have an area."""
+        return self.transform is not None and self._determinant != 0
+
+    @property
+    def is_rotated(self) -> bool:
+        """Whether rows or columns are not parallel to the axes of the coordinate system."""
+        return self.transform is not None and (self.transform[1] != 0 or self.transform[3] != 0)
+
+    @property
+    def is_sheared(self) -> bool:
+        """Whether rows and columns are not at right angles."""
+        if self.transform is None:
+            return False
+        a, b, _, d, e, _ = self.transform
+        return abs(a * b + d * e) > 1e-6 * math.hypot(a, d) * math.hypot(b, e)
+
+    @property
+    def is_south_up(self) -> bool:
+        """Whether y grows with the row, as in a raster whose first row is the southernmost."""
+        return self.transform is not None and not self.is_rotated and self.transform[4] > 0
+
+    @property
+    def is_north_up(self) -> bool:
+        """Whether x grows with the column and y falls with the row, without a rotation."""
+        if self.transform is None or self.is_rotated:
+            return False
+        return self.transform[0] > 0 > self.transform[4]
+
+    @property
+    def pixel_size(self) -> tuple[float, float] | None:
+        """Return width and height of a pixel, in units of the coordinate system."""
+        if self.transform is None:
+            return None
+        a, b, _, d, e, _ = self.transform
+        return math.hypot(a, d), math.hypot(b, e)
+
+    @property
+    def bounds(self) -> tuple[float, float, float, float] | None:
+        """Return the least x and y and the largest x and y of the corners."""
+        if self.transform is None:
+            return None
+        x, y = self.coordinates(*self._corners)
+        return float(x.min()), float(y.min()), float(x.max()), float(y.max())
+
+    def coordinates(
+        self, columns: Sequence[float] | Coordinates, rows: Sequence[float] | Coordinates
+    ) -> tuple[Coordinates, Coordinates]:
+        """Return x and y of places in pixels; (0, 0) is the upper left corner of the first."""
+        assert self.transform is not None  # checked by the caller
+        a, b, c, d, e, f = self.transform
+        column, row = np.asarray(columns, np.float64), np.asarray(rows, np.float64)
+        return a * column + b * row + c, d * column + e * row + f
+
+    def pixels(
+        self, x: Sequence[float] | Coordinates, y: Sequence[float] | Coordinates
+    ) -> tuple[Coordinates, Coordinates]:
+        """Return columns and rows, with fractions, of coordinates: the inverse of `coordinates`."""
+        assert self.transform is not None  # checked by the caller
+        a, b, c, d, e, f = self.transform
+        east, north = np.asarray(x, np.float64) - c, np.asarray(y, np.float64) - f
+        scale = self._determinant
+        return (e * east - b * north) / scale, (a * north - d * east) / scale
+
+    def is_same_system(self, other: "Grid") -> bool:
+        """Whether coordinates mean the same in both; a grid that names no system fits any."""
+        if self.crs is None or other.crs is None or self.crs == other.crs:
+            return True
+        return bool(self.system == other.system)
+
+    def is_same(self, other: "Grid") -> bool:
+        """Whether both have the same pixels: size, place, and coordinate system."""
+        if (self.height, self.width) != (other.height, other.width):
+            return False
+        if self.transform is None or other.transform is None:
+            return self.transform is other.transform
+        return self.is_same_system(other) and self._is_aligned(other)
+
+    def overlaps(self, other: "Grid") -> bool:
+        """Whether the areas of two placed grids have a pixel in common, in any systems."""
+        columns, rows = self._places_in(other)
+        column, row = np.asarray(columns), np.asarray(rows)
+        known = np.isfinite(column) & np.isfinite(row)
+        if not known.any():
+            return False
+        column, row = column[known], row[known]
+        return bool(
+            column.min() < self.width
+            and column.max() > 0
+            and row.min() < self.height
+            and row.max() > 0
+        )
+
+    def _places_in(self, other: "Grid") -> tuple[Coordinates, Coordinates]:
+        """Return where the border of the other grid lies, in columns and rows of this one."""
+        edge = np.linspace(0, 1, 9)
+        nought, one = np.zeros_like(edge), np.ones_like(edge)
+        columns = np.concatenate([edge, one, edge, nought]) * other.width
+        rows = np.concatenate([nought, edge, one, edge]) * other.height
+        x, y = other.coordinates(columns, rows)
+        if not self.is_same_system(other):
+            warp = library("rasterio.warp", "grid", "another coordinate system")
+            with gdal():
+                try:
+                    moved = warp.transform(other.system, self.system, x.tolist(), y.tolist())
+                except Exception:  # rasterio has no base class for the errors of PROJ
+                    return np.full(1, np.nan), np.full(1, np.nan)
+            x, y = (np.asarray(each, np.float64) for each in moved)
+        return self.pixels(x, y)
+
+    def _is_aligned(self, other: "Grid") -> bool:
+        assert other.transform is not None
+        if not self.is_placed or not other.is_placed:
+            return self.transform == other.transform
+        columns, rows = self.pixels(*other.coordinates(*self._corners))
+        wanted = np.asarray(self._corners, np.float64)
+        return bool(np.abs(np.stack([columns, rows]) - wanted).max() < SAME_PIXELS)
+
+    @property
+    def _corners(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        return (0, self.width, 0, self.width), (0, 0, self.height, self.height)
+
+    @property
+    def _determinant(self) -> float:
+        assert self.transform is not None
+        a, b, _, d, e, _ = self.transform
+        return a * e - b * d
+
+
+def gdal(**options: Any) -> Any:
+    """Return a context in which GDAL lists no folder and uses no network.
+
+    Messages of GDAL and PROJ stay off standard error in it.
+    """
+    import logging
+
+    rasterio = library("rasterio", "grid", "a place on the earth")
+    logging.getLogger("rasterio").setLevel(logging.CRITICAL)
+    safe = {
+        "GDAL_DISABLE_READDIR_ON_OPEN": "EMPTY_DIR",
+        "GDAL_PAM_ENABLED": "NO",
+        "CPL_VSIL_CURL_ALLOWED_EXTENSIONS": "{none}",
+        "PROJ_NETWORK": "OFF",
+    }
+    return rasterio.Env(**{**safe, **options})
+
+
+def crs_of(text: str) -> Any:
+    """Return rasterio's CRS of well-known text or "EPSG:..."; None for what is none.
+
+    Raises:
+        InputError: rasterio is not installed.
+    """
+    crs = library("rasterio.crs", "grid", "a coordinate system")
+    with gdal():
+        try:
+            return crs.CRS.from_user_input(text)
+        except ValueError:  # rasterio's CRSError is a ValueError
+            return None
+
+
+def epsg_of(system: Any) -> int | None:
+    """Return the EPSG code of a CRS of rasterio, if PROJ is sure of it."""
+    with gdal():
+        try:
+            code = system.to_epsg(confidence_threshold=70)
+        except ValueError:
+            return None
+    return None if code is None else int(code)
+
+
+def wkt_of_epsg(code: int) -> str | None:
+    """Return the well-known text of an EPSG code, or None if PROJ does not know it."""
+    system = crs_of(f"EPSG:{code}")
+    return None if system is None else str(system.to_wkt())

@@ -44,9 +44,7 @@ class InputError(ValueError):
 
         return escaped(self._text(subject, option))
 
-    def _text(
-        self, subject: Callable[[str, Any, bool], str], name: Callable[[str], str]
-    ) -> str:
+    def _text(self, subject: Callable[[str, Any, bool], str], name: Callable[[str], str]) -> str:
         if not self.rule:
             return self.argument
         said = "; ".join(part for part in (self.rule, self.hint) if part)

@@ -110,6 +110,9 @@ def run(arguments: Sequence[str] | None = None) -> None:
     except click.exceptions.Abort:
         click.echo(INTERRUPTED, err=True)
         sys.exit(130)
+    except click.exceptions.NoArgsIsHelpError as error:
+        error.show()  # the help of a group, of several lines
+        sys.exit(error.exit_code)
     except click.ClickException as error:
         error.message = _short(error.message)  # type: ignore[misc] # before it is shown
         error.show()

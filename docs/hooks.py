@@ -67,7 +67,9 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
     """Make links that hold in the repository hold in the site."""
     markdown = markdown.replace(f"]({NOTEBOOK})", "](quickstart.md)")
-    return markdown if "/" in page.file.src_uri else markdown.replace("](../", "](")
+    if "/" not in page.file.src_uri:
+        markdown = markdown.replace("](../", "](")
+    return markdown.replace("](README.md", "](index.md").replace("](../README.md", "](../index.md")
 
 
 def on_post_page(output: str, page: Page, config: MkDocsConfig) -> str:

@@ -136,6 +136,16 @@ def test_what_to_try_depends_on_the_run(changed: dict[str, Any], side: int, trie
     assert "warning" not in comparing._verdict({**facts, "below": []}, CONFIG, side, titles)
 
 
+@pytest.mark.parametrize(("lead", "below"), [(1, []), (2, ["svm"])])
+def test_a_lead_by_chance_is_no_lead(lead: int, below: list[str]) -> None:
+    svm = np.arange(86) < 80
+    winner = svm.copy()
+    winner[:lead] = False
+    found = comparing.accuracies_of({"winner": winner, "svm": svm, "rf": winner})
+    assert found["below"] == below
+    assert found["OA"]["winner"] == (80 - lead) / 86
+
+
 def test_a_run_and_the_command_give_the_same_figures(scene: Scene, finished: Path) -> None:
     settings = ReferenceSettings(split=CONFIG.split, patch_size=3)
     found = run_references(scene, settings, ["svm", "rf"], [0], Results(None, {}))["methods"]

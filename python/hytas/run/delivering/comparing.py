@@ -9,8 +9,12 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
+
 from hytas.data import LabelledData, Scene, Split
 from hytas.errors import InputError
+from hytas.metrics import compare_answers
 from hytas.models.table import patch_size_of
 from hytas.references import (
     CLASSICAL,
@@ -29,6 +33,7 @@ from hytas.run.prepared import Pixels
 from hytas.run.weights import load_weights
 from hytas.workers import Shared, open_workers
 
+Array = npt.NDArray[np.bool_]
 MOST_TRAIN = 1500  # an SVM takes at most about half a minute, by the square of the pixels
 MOST_TEST = 50_000
 USUAL_BANDS = 200  # of a pixel; of images with more values, fewer are taken
@@ -41,7 +46,7 @@ def references_stage(run: Run) -> None:
     """Fit the reference methods, compare the winner with them, and keep all figures.
 
     A line says what the held-out pixels say, before the methods are tested. It is a warning if the
-    winner is below, and then says what to try.
+    winner is below by more than chance, and then says what to try.
     """
     what = "spectra" if run.context.data.scene.has_map else "all values"
     run.report.line(f"reference methods: SVM and random forest on {what} of the same {_words(run)}")
@@ -101,22 +106,34 @@ def _validate(run: Run, fits: Fits) -> dict[str, Any]:
             f"no held-out {_words(run)} compare the winner with reference methods before the test"
         )
         return {**facts, "verdict": verdict}
-    right = {WINNER: 0, **dict.fromkeys(CLASSICAL, 0)}
+    right: dict[str, list[Array]] = {name: [] for name in (WINNER, *CLASSICAL)}
     for _, held_out, predicted in answers:
-        right[WINNER] += int((predicted == data.targets(held_out)).sum())
+        right[WINNER].append(predicted == data.targets(held_out))
     asked = [
         (name, _fold(run, learnt, held_out))
         for learnt, held_out, _ in answers
         for name in CLASSICAL
     ]
     for (name, fold), fit in zip(asked, fits(asked, False), strict=True):
-        right[name] += int((fit.predicted == data.targets(fold.test)).sum())
-    facts["OA"] = {name: count / pixels for name, count in right.items()}
-    facts["below"] = [name for name in CLASSICAL if right[name] > right[WINNER]]
+        right[name].append(fit.predicted == data.targets(fold.test))
+    facts |= accuracies_of({name: np.concatenate(parts) for name, parts in right.items()})
     side = patch_size_of(model.card.architecture, data.shape) if data.scene.has_map else 1
     titles = {name: title_of(name, data.scene) for name in CLASSICAL}
     verdict = _verdict(facts, run.context.config, side, titles, _words(run))
     return {**facts, "verdict": verdict}
+
+
+def accuracies_of(right: Mapping[str, Array]) -> dict[str, Any]:
+    """Return each method's accuracy, and the methods that are ahead of the winner.
+
+    Args:
+        right: method -> (n,) which pixels it has right; all methods on the same pixels.
+
+    Returns:
+        "OA" by method, and in "below" the methods that lead by more than chance (McNemar).
+    """
+    ahead = [n for n in CLASSICAL if compare_answers(right[WINNER], right[n])[2]]
+    return {"OA": {name: float(hits.mean()) for name, hits in right.items()}, "below": ahead}
 
 
 def _words(run: Run) -> str:

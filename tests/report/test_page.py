@@ -121,7 +121,7 @@ def test_what_the_page_says() -> None:
         assert f"{found['per_class'][name]:.4f}" in text
     assert "90 pixels train, 20 validate and 300 test." in text
     assert "0 of the 300 test pixels (0 %) lie within the model's patch" in text
-    assert "So the test pixels are new to the model." in text
+    assert "No test pixel lies in a patch that the model was trained on." in text
     assert "hytas search --budget 10K-params" in text
     assert "1 min 15 s" in text
     assert "0" * 64 in text

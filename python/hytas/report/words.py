@@ -46,16 +46,14 @@ def about_split(split: Mapping[str, Any], words: str = "pixels") -> list[str]:
                 "scene."
             )
         elif overlap == 0:
-            sentences.append("So the test pixels are new to the model.")
+            sentences.append("No test pixel lies in a patch that the model was trained on.")
     return sentences
 
 
 def verdict(metrics: Mapping[str, Any], words: str = "pixels") -> str:
     """Say in one sentence how good the model is."""
     test = metrics["test"]
-    return (
-        f"The model gives {share(test['OA'])} of {test['pixels']:,} test {words} their right class."
-    )
+    return f"The model classifies {share(test['OA'])} of {test['pixels']:,} test {words} correctly."
 
 
 def about_smoothing(metrics: Mapping[str, Any]) -> list[str]:

@@ -211,7 +211,7 @@ def test_interrupt_is_one_line(finished: Path, scene: Path, tmp_path: Path) -> N
         time.sleep(0.1)
     time.sleep(0.5)
     process.send_signal(signal.SIGINT)
-    _, errors = process.communicate(timeout=60)
+    _, errors = process.communicate(timeout=1800)
     assert process.returncode == 130
     assert "interrupted: run the same command again" in errors
     assert "Traceback" not in errors

@@ -51,7 +51,7 @@ def onboard(tmp_path_factory: pytest.TempPathFactory) -> Run:
         if measured:  # by a parent that is small itself, as a child starts as its copy
             command = [sys.executable, "-S", "-c", MEASURE, *command]
         return subprocess.run(
-            list(map(str, command)), capture_output=True, text=True, check=False, timeout=120
+            list(map(str, command)), capture_output=True, text=True, check=False, timeout=1800
         )
 
     return run

@@ -133,7 +133,7 @@ def limited(size: int, *arguments: object) -> subprocess.CompletedProcess[str]:
 
     command = [sys.executable, "-B", "-c", RUN, *map(str, arguments)]
     return subprocess.run(
-        command, capture_output=True, text=True, check=False, timeout=250, preexec_fn=limit
+        command, capture_output=True, text=True, check=False, timeout=1800, preexec_fn=limit
     )
 
 

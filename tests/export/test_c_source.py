@@ -19,7 +19,7 @@ from hytas.export.parity import ExportError
 from hytas.models import InputShape
 from hytas.spaces import open_space
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(3600)]
 EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "classify_pixel.c"
 
 

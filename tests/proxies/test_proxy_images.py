@@ -67,7 +67,7 @@ print(resident_mb() - before)
 
 def test_a_pass_at_224_pixels_takes_bounded_memory() -> None:
     done = subprocess.run(
-        [sys.executable, "-c", MEMORY], capture_output=True, text=True, timeout=200
+        [sys.executable, "-c", MEMORY], capture_output=True, text=True, timeout=1800
     )
     assert done.returncode == 0, done.stderr
     # SNIP of TF-TAS-T (6.2M parameters) on six images; 665 MiB were measured.

@@ -292,7 +292,7 @@ def test_two_processes_keep_their_fits_in_one_file(tmp_path: Path) -> None:
     for worker in workers:
         worker.start()
     for worker in workers:
-        worker.join(timeout=120)
+        worker.join(timeout=1800)
         assert worker.exitcode == 0
     kept = Results(path, {"scene": "one"})
     assert sorted(run["seed"] for run in kept.runs) == list(range(40))

@@ -206,7 +206,7 @@ def test_kill_loses_nothing_that_was_added(tmp_path: Path) -> None:
     writer = context.Process(target=_write_until_killed, args=(path, written))
     writer.start()
     for number in range(50):
-        assert written.get(timeout=60) == number
+        assert written.get(timeout=1800) == number
     assert writer.pid is not None
     os.kill(writer.pid, signal.SIGKILL)
     writer.join()

@@ -33,7 +33,7 @@ def test_workers_end_with_their_parent_however_it_ends(how) -> None:
         assert len({parent.stdout.readline() for _ in range(2)}) == 2
         parent.send_signal(how)
         # The output ends when the last process that holds it has.
-        parent.communicate(timeout=30)
+        parent.communicate(timeout=1800)
         assert parent.returncode == -how
 
 

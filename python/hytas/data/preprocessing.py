@@ -1,8 +1,8 @@
 """Select bands and scale them, fitted on training pixels only."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, Self
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -17,6 +17,23 @@ LEAST_REACH = 10.0
 """Smallest reach, in scaled units. Values beyond twice the largest of the training pixels are
 clipped, so that a hot pixel or an undeclared no-data value does not dominate its neighbours'
 patches."""
+MOST_SAMPLED = 4096
+"""Training pixels that the value range is measured on, evenly spread."""
+
+
+class ValueRange(NamedTuple):
+    """Where the values of some pixels lie.
+
+    Attributes:
+        z: absolute scaled value, unclipped: the mean over the bands of a pixel, and of these the
+            median over the pixels. A cloud, or a few pixels with an undeclared no-data value, does
+            not change it.
+        low, high: first and last percentile of the raw values.
+    """
+
+    z: float
+    low: float
+    high: float
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,6 +51,7 @@ class Preprocessing:
         nodata: the no-data value, or None; it scales to 0, as NaN does.
         reach: the largest scaled value: twice that of the training pixels, and at least 10. None
             means no clipping.
+        usual: value range of the training pixels; None if it was not measured.
     """
 
     bands: npt.NDArray[np.int64]
@@ -43,6 +61,7 @@ class Preprocessing:
     sensor_bands: int
     nodata: float | None = None
     reach: float | None = None
+    usual: ValueRange | None = None
 
     @classmethod
     def fit(
@@ -93,7 +112,7 @@ class Preprocessing:
         alive = _tells_apart(offset, scale)
         _refuse_few(alive, high > low, least)
         farthest = np.maximum(offset - low, high - offset)[alive] / scale[alive]
-        return cls(
+        scaling = cls(
             chosen[alive],
             offset[alive].astype(np.float32),
             scale[alive].astype(np.float32),
@@ -102,6 +121,8 @@ class Preprocessing:
             nodata,
             max(LEAST_REACH, 2.0 * float(farthest.max())),
         )
+        sample = spectra[:: -(-len(spectra) // MOST_SAMPLED)]
+        return replace(scaling, usual=scaling.value_range(sample, nodata))
 
     @classmethod
     def fit_scene(
@@ -146,6 +167,19 @@ class Preprocessing:
             np.clip(values, -self.reach, self.reach, out=values)
         return values
 
+    def value_range(self, spectra: Array, nodata: float | None) -> ValueRange | None:
+        """Return the value range of raw spectra (N, B), or None if none of them holds data."""
+        raw = spectra[:, self.bands]
+        values = np.where(finite(raw), raw, np.nan).astype(np.float64)
+        if nodata is not None:
+            values[raw == nodata] = np.nan
+        values = values[~np.isnan(values).all(axis=1)]
+        if not len(values):
+            return None
+        z = np.nanmean(np.abs((values - self.offset) / self.scale), axis=1)
+        low, high = np.quantile(values[~np.isnan(values)], (0.01, 0.99))
+        return ValueRange(float(np.median(z)), float(low), float(high))
+
     @property
     def dark(self) -> npt.NDArray[np.float32]:
         """Return the scaled values (b,) of a pixel with zero counts, limited to -10..10.
@@ -166,6 +200,7 @@ class Preprocessing:
             "scale": self.scale.tolist(),
             "nodata": self.nodata,
             "reach": self.reach,
+            "usual": None if self.usual is None else self.usual._asdict(),
         }
 
     @classmethod
@@ -186,6 +221,7 @@ class Preprocessing:
                     None if values.get(name) is None else float(values[name])
                     for name in ("nodata", "reach")
                 ),
+                _usual_of(values.get("usual")),
             )
         except (KeyError, TypeError, ValueError) as error:
             raise InputError(f"preprocessing: not readable ({error!r})") from error
@@ -199,6 +235,15 @@ class Preprocessing:
         if result.reach is not None and not result.reach > 0:
             raise InputError(f"preprocessing: reach {result.reach:g} must be positive")
         return result
+
+
+def _usual_of(values: Any) -> ValueRange | None:
+    if values is None:
+        return None
+    usual = ValueRange(*(float(values[name]) for name in ValueRange._fields))
+    if not (np.isfinite(usual).all() and usual.z >= 0 and usual.low <= usual.high):
+        raise ValueError(f"usual: {usual} must be finite, z not negative, low at most high")
+    return usual
 
 
 def _tells_apart(offset: Array, scale: Array) -> npt.NDArray[np.bool_]:

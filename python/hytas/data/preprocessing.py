@@ -1,5 +1,6 @@
 """Select bands and scale them, fitted on training pixels only."""
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, Self
@@ -217,10 +218,8 @@ class Preprocessing:
                 np.asarray(values["scale"], dtype=np.float32),
                 str(values["method"]),
                 int(values["sensor_bands"]),
-                *(
-                    None if values.get(name) is None else float(values[name])
-                    for name in ("nodata", "reach")
-                ),
+                _number_of(values.get("nodata")),
+                _number_of(values.get("reach")),
                 _usual_of(values.get("usual")),
             )
         except (KeyError, TypeError, ValueError) as error:
@@ -237,11 +236,15 @@ class Preprocessing:
         return result
 
 
+def _number_of(value: Any) -> float | None:
+    return None if value is None else float(value)
+
+
 def _usual_of(values: Any) -> ValueRange | None:
     if values is None:
         return None
     usual = ValueRange(*(float(values[name]) for name in ValueRange._fields))
-    if not (np.isfinite(usual).all() and usual.z >= 0 and usual.low <= usual.high):
+    if not (all(map(math.isfinite, usual)) and usual.z >= 0 and usual.low <= usual.high):
         raise ValueError(f"usual: {usual} must be finite, z not negative, low at most high")
     return usual
 

@@ -1,0 +1,272 @@
+"""Read the cube of an `xarray.DataArray`, and put maps on its pixels.
+
+The conventions are those of CF and rioxarray: one dimension each for rows, columns and bands,
+known by name; coordinates of pixel centres; a scalar coordinate `spatial_ref` with the attributes
+`crs_wkt` and `GeoTransform`; `_FillValue` for the no-data value. Only who has an array has imported
+xarray, so nothing here imports it before.
+"""
+
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from hytas.data.contents import nanometres
+from hytas.data.grid import Grid, Transform
+from hytas.errors import InputError
+
+Array = npt.NDArray[Any]
+Axes = tuple[str, str, str]
+
+ROWS = ("y", "lat", "latitude", "northing", "row", "rows", "line", "lines", "downtrack", "height")
+COLUMNS: tuple[str, ...] = ("x", "lon", "longitude", "easting", "column", "columns", "col", "cols")
+COLUMNS = (*COLUMNS, "sample", "samples", "crosstrack", "width")
+BANDS = ("band", "bands", "wavelength", "wavelengths", "wl", "channel", "channels", "spectral")
+"""Names of dimensions, in lower case."""
+_WAVES = ("wavelength", "wavelengths", "wl", "center_wavelength", "wave")
+_GOOD = ("good", "good_wavelengths", "bbl")
+_NANOMETRES = {"nm": 1.0, "um": 1e3, "µm": 1e3, "μm": 1e3, "micron": 1e3, "microns": 1e3}
+_NANOMETRES |= {"m": 1e9, "angstrom": 0.1, "å": 0.1}
+_NANOMETRES |= {f"nanomet{end}": 1.0 for end in ("er", "ers", "re", "res")}
+_NANOMETRES |= {f"micromet{end}": 1e3 for end in ("er", "ers", "re", "res")}
+_UNEVEN = 1e-3
+"""Part of a pixel by which a coordinate of an even grid may be off."""
+
+
+@dataclass(frozen=True, eq=False)
+class ArrayCube:
+    """A cube (H, W, B) in a `DataArray`. Rows are computed when they are read, also with dask.
+
+    Attributes:
+        array: the `DataArray` with the dimensions rows, columns, bands.
+        grid: where the pixels lie.
+        wavelengths, fwhm: (B,) in nm, or None.
+        bad_bands: indices of the bands that a coordinate marks as bad.
+        nodata: the no-data value, or None.
+    """
+
+    array: Any
+    grid: Grid
+    wavelengths: npt.NDArray[np.float64] | None
+    fwhm: npt.NDArray[np.float64] | None
+    bad_bands: tuple[int, ...]
+    nodata: float | None
+
+    @property
+    def shape(self) -> tuple[int, int, int]:
+        """Height, width, bands."""
+        height, width, bands = self.array.shape
+        return height, width, bands
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """Element type."""
+        dtype: np.dtype[Any] = np.dtype(self.array.dtype)
+        return dtype
+
+    def __getitem__(self, rows: slice, /) -> Array:
+        """Return rows (h, W, B)."""
+        return np.ascontiguousarray(self.array[rows].values)
+
+    def whole(self) -> Array:
+        """Return all rows (H, W, B)."""
+        return self[:]
+
+    def of_pixels(
+        self,
+        values: Array,
+        name: str,
+        attributes: Mapping[str, Any],
+        classes: Array | None = None,
+    ) -> Any:
+        """Return values (H, W) or (H, W, C) as a `DataArray` on the pixels of the cube.
+
+        Coordinates that do not vary with the band are kept. The place in `spatial_ref` is the
+        grid's, also where pixels were cut out of a larger array.
+
+        Args:
+            values: of the pixels.
+            name: of the array.
+            attributes: of the array.
+            classes: (C,) coordinate of a third dimension "class".
+        """
+        xarray = sys.modules["xarray"]
+        rows, columns, bands = self.array.dims
+        kept = {
+            key: coordinate.variable.copy(deep=False)
+            for key, coordinate in self.array.coords.items()
+            if bands not in coordinate.dims and key != bands
+        }
+        reference = _reference(self.array)
+        if reference in kept and self.grid.transform is not None:
+            a, b, c, d, e, f = self.grid.transform
+            kept[reference].attrs["GeoTransform"] = " ".join(map(repr, (c, a, b, f, d, e)))
+        dims = [rows, columns] if classes is None else [rows, columns, "class"]
+        if classes is not None:
+            kept["class"] = ("class", classes)
+        result = xarray.DataArray(values, kept, dims, name, dict(attributes))
+        if reference in kept:
+            result.encoding["grid_mapping"] = reference
+        return result
+
+
+def is_data_array(value: object) -> bool:
+    """Return whether `value` is an `xarray.DataArray`, without importing xarray."""
+    xarray = sys.modules.get("xarray")
+    return xarray is not None and isinstance(value, xarray.DataArray)
+
+
+def cube_of(array: Any, argument: str = "cube") -> ArrayCube:
+    """Return the cube of a `DataArray`, whose dimensions may have any order.
+
+    Args:
+        array: with a dimension each of rows, columns and bands, and others of length 1.
+        argument: its name, for messages.
+
+    Raises:
+        InputError: the names of the dimensions do not say which is which.
+    """
+    axes = _axes(array, argument)
+    others = {dim: 0 for dim in array.dims if dim not in axes}
+    cube = array.isel(others).transpose(*axes)
+    bands = cube.sizes[axes[2]]
+    waves = _by_name(cube, axes[2], _WAVES)
+    wavelengths, factor = (None, 1.0) if waves is None else _in_nm(waves, bands)
+    widths = _by_name(cube, axes[2], ("fwhm",))
+    good = _by_name(cube, axes[2], _GOOD)
+    return ArrayCube(
+        cube,
+        grid_of(cube, axes[0], axes[1]),
+        wavelengths,
+        None if widths is None else np.asarray(widths.values, np.float64) * _factor(widths, factor),
+        () if good is None else tuple(map(int, np.flatnonzero(np.asarray(good.values) == 0))),
+        nodata_of(array),
+    )
+
+
+def map_of(array: Any, argument: str = "labels") -> tuple[Array, Grid]:
+    """Return the values (H, W) of a label map in a `DataArray`, and where its pixels lie.
+
+    Raises:
+        InputError: it has not two dimensions of rows and columns.
+    """
+    rows, columns = _find(array.dims, ROWS), _find(array.dims, COLUMNS)
+    rest = [dim for dim in array.dims if array.sizes[dim] > 1 and dim not in (rows, columns)]
+    if rows is None or columns is None or rest:
+        raise InputError(
+            argument,
+            rule=f"a label map with the dimensions {_listed(array.dims)}: must be y and x",
+            hint="rename them with `array.rename`",
+        )
+    flat = array.isel({dim: 0 for dim in array.dims if dim not in (rows, columns)})
+    flat = flat.transpose(rows, columns)
+    return np.asarray(flat.values), grid_of(flat, rows, columns)
+
+
+def grid_of(array: Any, rows: str, columns: str) -> Grid:
+    """Return where the pixels of a `DataArray` lie, by its coordinates and `spatial_ref`."""
+    reference = array.coords.get(_reference(array))
+    facts = {} if reference is None else reference.attrs
+    crs = next((str(facts[key]) for key in ("crs_wkt", "spatial_ref") if facts.get(key)), None)
+    stored = _stored_transform(facts.get("GeoTransform"))
+    size = (None, None) if stored is None else (stored[0], stored[4])
+    x, y = _even(array, columns, size[0]), _even(array, rows, size[1])
+    turned = stored is not None and (stored[1] != 0 or stored[3] != 0)
+    transform = stored
+    # An array that was cut keeps the text of the whole one, so coordinates come first.
+    if x is not None and y is not None and not turned:
+        transform = (x[1], 0.0, x[0], 0.0, y[1], y[0])
+    return Grid(transform, crs, array.sizes[rows], array.sizes[columns])
+
+
+def nodata_of(array: Any) -> float | None:
+    """Return the no-data value of a `DataArray`, as rioxarray finds it."""
+    for facts, key in (
+        *((array.attrs, key) for key in ("_FillValue", "missing_value", "nodata")),
+        *((array.encoding, key) for key in ("_FillValue", "missing_value")),
+    ):
+        value = np.asarray(facts.get(key, np.nan)).ravel()
+        if value.size == 1 and value.dtype.kind in "iuf" and np.isfinite(value[0]):
+            return float(value[0])
+    return None
+
+
+def _axes(array: Any, argument: str) -> Axes:
+    named = [_find(array.dims, names) for names in (ROWS, COLUMNS, BANDS)]
+    rest = [dim for dim in array.dims if dim not in named and array.sizes[dim] > 1]
+    if named.count(None) == 1 == len(rest):
+        named[named.index(None)] = rest.pop()
+    rows, columns, bands = named
+    if rows is None or columns is None or bands is None or rest:
+        raise InputError(
+            argument,
+            rule=f"a DataArray with the dimensions {_listed(array.dims)}: must be y, x and band",
+            hint="rename them with `array.rename`",
+        )
+    return rows, columns, bands
+
+
+def _find(dims: Sequence[Any], names: Sequence[str]) -> Any:
+    return next((dim for name in names for dim in dims if str(dim).lower() == name), None)
+
+
+def _listed(dims: Sequence[Any]) -> str:
+    return ", ".join(map(str, dims))
+
+
+def _reference(array: Any) -> str:
+    named = array.encoding.get("grid_mapping", array.attrs.get("grid_mapping"))
+    return str(named) if named is not None and named in array.coords else "spatial_ref"
+
+
+def _by_name(cube: Any, band: str, names: Sequence[str]) -> Any:
+    """Return the first coordinate of the bands with one of these names."""
+    lists = {str(key).lower(): c for key, c in cube.coords.items() if c.dims == (band,)}
+    return next((lists[name] for name in names if name in lists), None)
+
+
+def _in_nm(coordinate: Any, bands: int) -> tuple[npt.NDArray[np.float64] | None, float]:
+    """Return wavelengths in nm, and what their values were multiplied with."""
+    values = np.asarray(coordinate.values)
+    if values.dtype.kind not in "iuf":
+        return None, 1.0
+    if str(coordinate.attrs.get("units", "")).strip():
+        factor = _factor(coordinate, np.nan)
+        found = np.asarray(values, np.float64) * factor
+        right = np.isfinite(found).all() and found.min() > 0
+        return (found, factor) if right else (None, 1.0)
+    guessed = nanometres(values, bands)
+    return guessed, 1.0 if guessed is None else float(guessed[0] / values[0])
+
+
+def _factor(coordinate: Any, otherwise: float) -> float:
+    """Return how many nm the unit of a coordinate is."""
+    unit = str(coordinate.attrs.get("units", "")).strip().lower()
+    return _NANOMETRES.get(unit, otherwise)
+
+
+def _stored_transform(text: Any) -> Transform | None:
+    """Return the transform in GDAL's order of numbers: c, a, b, f, d, e."""
+    try:
+        c, a, b, f, d, e = map(float, str(text).split())
+    except ValueError:
+        return None
+    return (a, b, c, d, e, f) if np.isfinite((a, b, c, d, e, f)).all() else None
+
+
+def _even(array: Any, dim: str, size: float | None) -> tuple[float, float] | None:
+    """Return the outer edge of the first pixel and the step of a coordinate, if it is even."""
+    coordinate = array.coords.get(dim)
+    if coordinate is None or coordinate.dims != (dim,) or coordinate.dtype.kind not in "iuf":
+        return None
+    centres = np.asarray(coordinate.values, np.float64)
+    if len(centres) == 1:
+        return None if size is None else (float(centres[0]) - size / 2, size)
+    step = float(centres[-1] - centres[0]) / (len(centres) - 1)
+    even = centres[0] + step * np.arange(len(centres))
+    if step == 0 or not np.abs(centres - even).max() < _UNEVEN * abs(step):
+        return None
+    return float(centres[0]) - step / 2, step

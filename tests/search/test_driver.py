@@ -11,9 +11,9 @@ import pytest
 from numpy.typing import NDArray
 from scipy.stats import rankdata
 
-from hytas._engine import Budget, Feasible, SearchSpace
+from hytas._engine import Budget, Evolution, Feasible, SearchSpace
 from hytas.errors import InputError
-from hytas.search import Evaluation, EvaluationStore, SearchSettings, search
+from hytas.search import Evaluation, EvaluationStore, SearchSettings, driver, search
 
 VARIABLES = {"bands": 20, "classes": 4, "patch_size": 3, "band_group": 1}
 SETTINGS = SearchSettings(population=12, generations=4, seed=3, chunk=5)
@@ -188,3 +188,39 @@ def test_progress_counts_up(tmp_path: Path) -> None:
     assert seen[-1].evaluated == seen[-1].evaluations == 48
     assert seen[-1].remaining == 0
     assert all(item.rate > 0 for item in seen)
+
+
+def test_a_fitness_is_not_computed_for_every_chunk(tmp_path: Path) -> None:
+    sizes: list[int] = []
+
+    def counting(items: Sequence[Evaluation]) -> list[float]:
+        sizes.append(len(items))
+        return fitness(items)
+
+    settings = SearchSettings(population=48, generations=1, chunk=1)
+    with EvaluationStore(tmp_path / "store.sqlite") as store:
+        search(feasible(), Scorer(), counting, settings, store)
+    assert sizes == [1, 2, 4, 8, 16, 32, 48, 48, 48]  # progress, then the engine, then the winner
+
+
+def test_a_candidate_that_failed_is_not_told_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told_again: list[int] = []
+
+    class Watched:
+        def __init__(self, *positional: Any, **named: Any) -> None:
+            self.inner = Evolution(*positional, **named)
+
+        def __getattr__(self, name: str) -> Any:
+            return getattr(self.inner, name)
+
+        def rescore(self, ids: NDArray[np.int64], scores: NDArray[np.float64]) -> None:
+            told_again.extend(ids.tolist())
+            self.inner.rescore(ids, scores)
+
+    monkeypatch.setattr(driver, "Evolution", Watched)
+    with EvaluationStore(tmp_path / "store.sqlite") as store:
+        result = search(feasible(), Scorer(), fitness, SETTINGS, store)
+    assert result.failed > 0
+    assert told_again == []  # no fitness here depends on other candidates

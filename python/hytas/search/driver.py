@@ -171,7 +171,11 @@ def search(
             if len(values) >= ENOUGH_FAILED and all(math.isnan(v) for v in values.values()):
                 break  # the others would have no score either
             # A fitness may depend on all candidates, as a mean of ranks does.
-            moved = [n for n in range(evolution.evaluated) if values[n] != told.get(n)]
+            moved = [
+                number
+                for number in range(evolution.evaluated)
+                if number not in told or _differ(values[number], told[number])
+            ]
             evolution.tell(ids, _rows(ids.tolist(), values, done, settings))
             if moved:
                 evolution.rescore(np.array(moved), _rows(moved, values, done, settings))
@@ -179,6 +183,11 @@ def search(
             store.save_state(evolution.state())
     front = [done[number] for number in evolution.front()[0].tolist()]
     return _result(done, fitness, front, exhausted)
+
+
+def _differ(one: float, other: float) -> bool:
+    """Return whether two fitnesses differ; two failed ones do not."""
+    return one != other and not (math.isnan(one) and math.isnan(other))
 
 
 def _rows(
@@ -264,12 +273,17 @@ def _result(
 
 
 class _Clock:
-    """Count the candidates of this process, without those of an earlier process."""
+    """Count the candidates of this process, without those of an earlier process.
+
+    A fitness takes all candidates, so the best one is looked for again at the end of a generation,
+    and whenever the candidates have doubled: not after every chunk.
+    """
 
     def __init__(self, settings: SearchSettings, resumed: int) -> None:
         self.settings = settings
         self.resumed = resumed
         self.started = time.monotonic()
+        self.best, self.valued = math.nan, 0
 
     def progress(
         self, generation: int, done: Mapping[int, Evaluation], fitness: Fitness, workers: int
@@ -277,12 +291,15 @@ class _Clock:
         total = self.settings.evaluations
         elapsed = max(time.monotonic() - self.started, 1e-9)
         rate = (len(done) - self.resumed) / elapsed
-        values = [value for value in fitness(list(done.values())) if not math.isnan(value)]
+        ends = len(done) % self.settings.population == 0 or len(done) >= total
+        if ends or len(done) >= 2 * self.valued:
+            values = [value for value in fitness(list(done.values())) if not math.isnan(value)]
+            self.best, self.valued = max(values, default=math.nan), len(done)
         return SearchProgress(
             generation + 1,
             len(done),
             total,
-            max(values, default=math.nan),
+            self.best,
             rate,
             max(0, total - len(done)) / rate,
             workers,

@@ -13,8 +13,8 @@ from hytas.run.folder import RunFolder
 from hytas.run.prepared import Pixels
 
 MOST_PIXELS = 20_000
+"""Test pixels of a scene that are compared; of more, as many, evenly spread."""
 READ_PIXELS = 1024  # at a time
-"""Test pixels of a scene that are compared; of more, so many evenly spread ones."""
 
 
 def changes(run: Run) -> dict[str, Any] | None:

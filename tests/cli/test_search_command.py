@@ -36,6 +36,7 @@ FILES = [
     "recipe.json",
     "references.json",
     "report.html",
+    "run.log",
     "split.npz",
     "times.json",
     "weights.safetensors",

@@ -1,6 +1,7 @@
 """The race: rungs, folds, failures, and what is there already."""
 
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -19,7 +20,16 @@ from torch import Tensor, nn
 
 from hytas.errors import InputError
 from hytas.models import Network
-from hytas.race import RANKINGS, USUAL_RANKING, RaceTask, Rung, race, task
+from hytas.race import (
+    RANKINGS,
+    USUAL_RANKING,
+    RaceProgress,
+    RaceTask,
+    Rung,
+    RungEnd,
+    race,
+    task,
+)
 from hytas.search import Evaluation, EvaluationStore, Training
 from hytas.train import Recipe, recipes_of
 from hytas.workers import OneByOne
@@ -353,3 +363,19 @@ def test_a_recipe_that_a_network_cannot_follow_is_its_own_failure(store: Evaluat
     with pytest.raises(InputError, match="every finalist failed; the first: recipe alignment"):
         race(replace(task, recipes=aligned), ranked(3), store, finalists=3, steps=3, workers=1)
     assert all("recipe alignment" in item.reason for item in store.trainings())
+
+
+def test_a_race_reports_its_trainings_and_the_end_of_each_rung(store: EvaluationStore) -> None:
+    progress: list[RaceProgress] = []
+    rungs: list[RungEnd] = []
+    winner = race(
+        race_task(), ranked(7), store, on_training=progress.append, on_rung=rungs.append, **FIVE
+    )
+    assert [one.rung for one in rungs] == list(range(1, rungs[0].rungs + 1))
+    assert [one.steps for one in progress] == sorted(one.steps for one in progress)
+    assert progress[-1].steps == progress[-1].all_steps
+    assert progress[-1].trained == progress[-1].trainings
+    assert rungs[-1].rows[0].racer == winner
+    for before, after in pairwise(rungs):
+        kept = {row.racer.finalist.id for row in before.rows if row.kept}
+        assert kept == {row.racer.finalist.id for row in after.rows}

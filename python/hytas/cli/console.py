@@ -1,11 +1,12 @@
 """The progress of a run, on a terminal or in a log."""
 
 from hytas.cli.progress import Live
+from hytas.run.progress import Report
 from hytas.search import SearchProgress
 from hytas.train import Epoch
 
 
-class Console(Live):
+class Console(Live, Report):
     """A `Report` that writes to standard error."""
 
     def search(self, progress: SearchProgress) -> None:

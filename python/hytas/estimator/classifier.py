@@ -26,7 +26,7 @@ from hytas.estimator.messages import python_arguments
 from hytas.estimator.persistence import format_of, keep, run_folder, write_format, write_onnx
 from hytas.proxies import parse_proxies
 from hytas.run import RunConfig, run_pipeline
-from hytas.run.progress import Lines, Report, Silent
+from hytas.run.progress import SILENT, Lines
 from hytas.spaces import DEFAULT_SPACE, parse_budget
 from hytas.train import Recipe
 
@@ -154,7 +154,7 @@ class HSIClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         with python_arguments():
             config = self._config(seed)
         folder, forget = run_folder(self, self.work_dir, config, scene)
-        report: Report = Lines() if self.verbose else Silent()
+        report = Lines() if self.verbose else SILENT
         try:
             with python_arguments(rows=True):
                 # All labelled pixels are trained on, so there is nothing to compare on.

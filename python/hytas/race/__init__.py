@@ -1,5 +1,6 @@
 """The race: successive halving of finalists on validation pixels."""
 
+from hytas.race.events import RaceProgress, RungEnd, RungRow
 from hytas.race.finalists import diverse
 from hytas.race.race import race
 from hytas.race.racers import Racer
@@ -16,10 +17,13 @@ __all__ = [
     "REDUCTION_FACTOR",
     "USUAL_RANKING",
     "Placing",
+    "RaceProgress",
     "RaceTask",
     "Racer",
     "Rung",
+    "RungEnd",
     "RungResult",
+    "RungRow",
     "best_first",
     "diverse",
     "placings",

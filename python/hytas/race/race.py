@@ -1,16 +1,17 @@
 """The end of a search: finalists are trained briefly and ranked on validation pixels."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
 from hytas.errors import InputError, is_out_of_memory
+from hytas.race.events import RaceProgress, RungEnd, RungRow
 from hytas.race.finalists import describe_genes, diverse
 from hytas.race.racers import Key, Racer, key_of, one_each
 from hytas.race.rankings import Ranking, find_ranking
 from hytas.race.results import RungResult, rung_results
 from hytas.race.rungs import Rung, plan_rungs
-from hytas.race.standings import best_first, placings
+from hytas.race.standings import Placing, best_first, placings
 from hytas.race.task import RaceTask
 from hytas.race.trials import RacePixels, Trial, run_trials, share_pixels
 from hytas.search import Ballot, Evaluation, EvaluationStore, Training, unpack_classes
@@ -28,6 +29,8 @@ def race(
     steps: int,
     workers: Named = None,
     tell: Tell = lambda _: None,
+    on_training: Callable[[RaceProgress], None] = lambda _: None,
+    on_rung: Callable[[RungEnd], None] = lambda _: None,
 ) -> Racer:
     """Return the winner of successive halving among diverse finalists, and its recipe.
 
@@ -58,6 +61,8 @@ def race(
             processes, a text of --workers, or an executor. None takes one process a core, or as
             many as there is room for on a GPU.
         tell: receives a line for each rung and each finalist.
+        on_training: is called after each training.
+        on_rung: is called after each rung.
 
     Raises:
         InputError: the training of every finalist failed, or an unknown ranking.
@@ -69,8 +74,10 @@ def race(
     found: dict[Key, list[RungResult]] = {}
     on_cpu, sent = task.device.type == "cpu", task.patch_bytes
     with open_workers(workers, on_cpu=on_cpu, sent_bytes=sent, shared_gpu=task.device) as pool:
-        trainer = _Trainer(task, store, pool, merit, tell)
-        for number, rung in enumerate(plan_rungs(len(chosen), steps, task.final_steps)):
+        rungs = plan_rungs(len(chosen), steps, task.final_steps)
+        events = _Events(task, rungs, len(waiting), on_training, on_rung)
+        trainer = _Trainer(task, store, pool, merit, tell, events)
+        for number, rung in enumerate(rungs):
             waiting = trainer.survivors(waiting, rung, found, everyone=number == 0)
             task.keep_checkpoints(racer.key for racer in waiting)
     task.keep_checkpoints(())
@@ -78,6 +85,87 @@ def race(
         reason = next(last.reason for *_, last in found.values() if last.reason)
         raise InputError(f"race: the training of every finalist failed; the first: {reason}")
     return waiting[0]
+
+
+class _Events:
+    """Sends the events of a race, and counts how far it is."""
+
+    def __init__(
+        self,
+        task: RaceTask,
+        rungs: Sequence[Rung],
+        racers: int,
+        on_training: Callable[[RaceProgress], None],
+        on_rung: Callable[[RungEnd], None],
+    ) -> None:
+        """Plan the steps of each rung; `racers` train in the first one, each with one recipe."""
+        self._on_training, self._on_rung = on_training, on_rung
+        self._rungs, self._number = rungs, 0
+        self._steps: list[int] = []
+        self._best: tuple[Racer, float] | None = None
+        self._trained = self._trainings = 0
+        folds_before = steps_before = 0
+        for number, rung in enumerate(rungs):
+            folds = task.folds_of(rung)
+            known = min(folds, folds_before)  # these go on from their checkpoints
+            each = folds * rung.steps - known * steps_before
+            self._steps.append((rung.finalists if number else racers) * each)
+            folds_before, steps_before = folds, rung.steps
+
+    def begin(self, rung: Rung, trainings: int, trained: int) -> None:
+        """Begin a rung of which some trainings are known already."""
+        self._number = self._rungs.index(rung)
+        self._trainings, self._trained, self._best = trainings, trained, None
+        self._send()
+
+    def trained(self, result: tuple[Racer, RungResult] | None) -> None:
+        """Count a training; `result` is there where it was the last one of its racer."""
+        self._trained += 1
+        self.result(result)
+        self._send()
+
+    def result(self, result: tuple[Racer, RungResult] | None) -> None:
+        """Keep the best accuracy of the rung."""
+        accuracy = None if result is None else result[1].figures.get("accuracy")
+        if accuracy is not None and (self._best is None or accuracy > self._best[1]):
+            assert result is not None
+            self._best = result[0], accuracy
+
+    def end(
+        self,
+        ranked: Sequence[Racer],
+        found: Mapping[Key, Sequence[RungResult]],
+        placed: Mapping[Key, Placing],
+    ) -> None:
+        """Tell how the finalists of a rung are ranked; those that failed are left out."""
+        last = self._number + 1 == len(self._rungs)
+        kept = 1 if last else self._rungs[self._number + 1].finalists
+        rows = (
+            RungRow(
+                racer,
+                found[racer.key][-1].figures.get("accuracy"),
+                placed[racer.key].agreement,
+                place < kept,
+            )
+            for place, racer in enumerate(ranked)
+        )
+        rung = self._rungs[self._number]
+        self._on_rung(RungEnd(self._number + 1, len(self._rungs), rung.steps, tuple(rows)))
+
+    def _send(self) -> None:
+        before, this = sum(self._steps[: self._number]), self._steps[self._number]
+        steps = before + round(this * self._trained / max(1, self._trainings))
+        self._on_training(
+            RaceProgress(
+                self._number + 1,
+                len(self._rungs),
+                self._trained,
+                self._trainings,
+                steps,
+                sum(self._steps),
+                self._best,
+            )
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,6 +177,7 @@ class _Trainer:
     workers: Workers
     ranking: Ranking
     tell: Tell
+    events: _Events
 
     @cached_property
     def ballots(self) -> list[Ballot]:
@@ -124,6 +213,8 @@ class _Trainer:
                 found.setdefault(result.key, []).append(result)
             placed = placings(found, self.ranking, self.ballots)
             left = one_each(best_first(running, placed))
+        if left:
+            self.events.end(left, found, placed)
         if left and (agreement := placed[left[0].key].agreement) is not None:
             self.tell(
                 f"  ahead: {self._name(left[0])}; at {agreement:.1%} of the pixels without a known "
@@ -137,8 +228,10 @@ class _Trainer:
         self.tell(self._announce(racers, rung.steps, folds))
         done = self._known(racers, rung.steps, folds)
         by_key = {racer.key: racer for racer in racers}
+        self.events.begin(rung, len(racers) * folds, len(done))
         for result in rung_results(done):
             if result.folds == folds:
+                self.events.result((by_key[result.key], result))
                 self.tell(self._describe(by_key[result.key], result))
         known = {(key_of(item), item.fold) for item in done}
         trials = [Trial(racer, fold) for racer in racers for fold in range(folds)]
@@ -147,8 +240,11 @@ class _Trainer:
             self.store.add_training(training)
             done.append(training)
             own = [item for item in done if key_of(item) == key_of(training)]
-            if len(own) == folds:
-                self.tell(self._describe(by_key[key_of(training)], *rung_results(own)))
+            racer, finished = by_key[key_of(training)], len(own) == folds
+            (result,) = rung_results(own)
+            self.events.trained((racer, result) if finished else None)
+            if finished:
+                self.tell(self._describe(racer, result))
         results = {result.key: result for result in rung_results(done)}
         return [results[racer.key] for racer in racers]
 

@@ -17,7 +17,7 @@ from hytas.models.table import check_data
 from hytas.run.config import RunConfig
 from hytas.run.folder import RunFolder, read_json
 from hytas.run.prepared import Pixels, PreparedScene, prepare_scene
-from hytas.run.progress import Report
+from hytas.run.progress import Report, logged
 from hytas.run.start import Start
 from hytas.spaces import open_space
 from hytas.spaces.shape import Shape
@@ -249,5 +249,6 @@ def open_run(
     check(context)
     with RunFolder(out) as folder:
         folder.claim(config, scene)
-        _keep_split(folder, context.data.split, report)
-        yield Run(context, folder, report, command, workers)
+        with logged(report, folder.log) as log:
+            _keep_split(folder, context.data.split, log)
+            yield Run(context, folder, log, command, workers)

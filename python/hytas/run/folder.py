@@ -60,6 +60,7 @@ class RunFolder:
         self.pixels = self.path / "pixels.npz"
         self.samples = self.path / "samples.npz"
         self.report = self.path / "report.html"
+        self.log = self.path / "run.log"
         self.times = self.path / "times.json"
         self.front = self.path / "pareto.csv"
         self.front_picture = self.path / "pareto.png"

@@ -1,20 +1,56 @@
-"""Receivers of a run's progress; the command line shows it, a library call may ignore it."""
+"""The events of a run, and who receives them."""
 
 import sys
-from typing import Protocol
+import time
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, TextIO
 
+from hytas.errors import escaped
+from hytas.race import RaceProgress, RungEnd
 from hytas.search import SearchProgress
 from hytas.train import Epoch
 
 
-class Report(Protocol):
-    """Receives the progress of a run."""
+class Report:
+    """Receives the events of a run; a subclass overrides the methods of the events that it shows.
+
+    | event | when |
+    |---|---|
+    | `stage` | a stage of the run begins |
+    | `line` | a detail, for `run.log` |
+    | `notice` | a fact that a user should see: a warning, a repaired file |
+    | `reference` | a reference method was fitted, before the search |
+    | `search` | candidates were scored, at least once a generation |
+    | `training` | a training of the race ended |
+    | `rung` | a rung of the race ended |
+    | `epoch` | an epoch of the final training ended |
+    | `pixels` | some of the pixels went through the model, or through other long work |
+    """
+
+    def stage(self, name: str) -> None:
+        """Show that a stage begins."""
 
     def line(self, text: str) -> None:
-        """Show a fact on a line of its own."""
+        """Show a detail."""
+
+    def notice(self, text: str) -> None:
+        """Show a fact that a user should see; by default as a line."""
+        self.line(text)
+
+    def reference(self, title: str, accuracy: float, pixels: int) -> None:
+        """Show the accuracy of a reference method on `pixels` validation pixels."""
 
     def search(self, progress: SearchProgress) -> None:
         """Show how far the search is."""
+
+    def training(self, progress: RaceProgress) -> None:
+        """Show that a training of the race ended."""
+
+    def rung(self, rung: RungEnd) -> None:
+        """Show the finalists of a rung that ended."""
 
     def epoch(self, epoch: Epoch) -> None:
         """Show a finished epoch of the final training."""
@@ -23,33 +59,65 @@ class Report(Protocol):
         """Show that `done` of `total` pixels went through `work`."""
 
 
-class Silent:
+class Silent(Report):
     """A report that ignores everything."""
-
-    def line(self, text: str) -> None:
-        """Ignore."""
-
-    def search(self, progress: SearchProgress) -> None:
-        """Ignore."""
-
-    def epoch(self, epoch: Epoch) -> None:
-        """Ignore."""
-
-    def pixels(self, work: str, done: int, total: int) -> None:
-        """Ignore."""
 
 
 SILENT = Silent()
 
 
-class Lines(Silent):
+class Lines(Report):
     """A report that prints its facts to standard error."""
 
     def line(self, text: str) -> None:
         """Print a fact."""
         print(text, file=sys.stderr)
 
-    def epoch(self, epoch: Epoch) -> None:
-        """Print every tenth epoch, and the last."""
-        if epoch.epoch % 10 == 0 or epoch.epoch == epoch.epochs:
-            self.line(f"train: epoch {epoch.epoch}/{epoch.epochs}, loss {epoch.loss:.3f}")
+
+class Logged(Report):
+    """Writes details and notices to a log file, and passes all events on."""
+
+    def __init__(self, report: Report, log: TextIO) -> None:
+        self._report, self._log = report, log
+        for name in ("reference", "search", "training", "rung", "epoch", "pixels"):
+            setattr(self, name, getattr(report, name))
+
+    def stage(self, name: str) -> None:
+        """Write and pass on."""
+        self._write(f"stage: {name}")
+        self._report.stage(name)
+
+    def line(self, text: str) -> None:
+        """Write and pass on."""
+        self._write(text)
+        self._report.line(text)
+
+    def notice(self, text: str) -> None:
+        """Write and pass on."""
+        self._write(text)
+        self._report.notice(text)
+
+    def _write(self, text: str) -> None:
+        now = time.strftime("%Y-%m-%d %H:%M:%S")
+        self._log.write(f"{now}  {escaped(text)}\n")
+
+    def warning(self, message: Any, category: type[Warning], *_: Any, **__: Any) -> None:
+        """Write a warning of a library; takes the place of `warnings.showwarning`."""
+        self._write(f"{category.__name__}: {message}")
+
+
+@contextmanager
+def logged(report: Report, path: Path) -> Iterator[Report]:
+    """Yield a report that also appends to the log at `path`, where warnings of libraries go too.
+
+    Raises:
+        OSError: the log cannot be written.
+    """
+    usual = warnings.showwarning
+    with path.open("a", encoding="utf-8", buffering=1) as file:
+        log = Logged(report, file)
+        warnings.showwarning = log.warning
+        try:
+            yield log
+        finally:
+            warnings.showwarning = usual

@@ -81,6 +81,7 @@ def do_stage(stage: Stage, run: Run) -> None:
     if not looks_itself:
         files.append(run.folder.times)
     run.folder.manifest.forget(files)
+    run.report.stage(stage.name)
     start = time.perf_counter()
     stage.work(run)
     if not looks_itself:

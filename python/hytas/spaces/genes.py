@@ -30,6 +30,35 @@ def active(architecture: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
+_TOKENS = {
+    "band": "bands",
+    "pixel": "pixels",
+    "series": "bands then pixels",
+    "parallel": "bands and pixels",
+}
+
+
+def describe_kind(architecture: Mapping[str, Any]) -> str:
+    """Return the kind and depth of a network in a few words: "pixels 5x5, gated conv3, 2 layers".
+
+    Spaces without a gene `tokens` have one kind, so it says depth and width: "4 layers, width 64".
+    """
+    genes = active(architecture)
+    depths = [value for name, value in genes.items() if is_depth(name)]
+    counts = [
+        count for value in depths for count in (value if isinstance(value, list) else [value])
+    ]
+    layers = f"{'+'.join(map(str, counts))} layer{'s' if sum(counts) != 1 else ''}"
+    if "tokens" not in genes:
+        return f"{layers}, width {genes.get('embed_dim', genes.get('base_dim', '?'))}"
+    stream = "band" if genes["tokens"] == "band" else "pixel"
+    mixer = genes[f"{stream}_mixer"]
+    gate = "gated " if genes[f"{stream}_gate"] == "yes" else ""
+    mixing = f"{gate}{'MLP' if mixer == 'none' else mixer}"
+    side = genes["patch"]
+    return f"{_TOKENS.get(genes['tokens'], genes['tokens'])} {side}x{side}, {mixing}, {layers}"
+
+
 def mlp_width(embed_dim: int, mlp_ratio: float) -> int:
     """Return the hidden units of an MLP, floor(embed_dim * mlp_ratio), as the engine counts them.
 

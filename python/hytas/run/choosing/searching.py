@@ -146,6 +146,8 @@ def hold_race(
         steps=steps,
         workers=run.workers,
         tell=run.report.line,
+        on_training=run.report.training,
+        on_rung=run.report.rung,
     )
 
 

@@ -1,0 +1,60 @@
+"""Events of a race, for whoever shows its progress."""
+
+from typing import NamedTuple
+
+from hytas.race.racers import Racer
+
+
+class RaceProgress(NamedTuple):
+    """A training of the race has ended.
+
+    Attributes:
+        rung: number of the rung, from 1.
+        rungs: of the race.
+        trained: trainings of this rung that have ended.
+        trainings: of this rung.
+        steps: optimiser steps of all trainings of the race so far.
+        all_steps: optimiser steps of the whole race.
+        best: racer with the highest accuracy in this rung, and its accuracy on validation pixels;
+            None where no racer has been trained on all folds.
+    """
+
+    rung: int
+    rungs: int
+    trained: int
+    trainings: int
+    steps: int
+    all_steps: int
+    best: tuple[Racer, float] | None
+
+
+class RungRow(NamedTuple):
+    """A finalist at the end of a rung.
+
+    Attributes:
+        racer: the finalist, with the recipe that suits it best.
+        accuracy: on validation pixels, None if its training failed.
+        agreement: share of unlabelled pixels at which it predicts the majority's class, or None.
+        kept: whether it goes on to the next rung; in the last rung, whether it wins.
+    """
+
+    racer: Racer
+    accuracy: float | None
+    agreement: float | None
+    kept: bool
+
+
+class RungEnd(NamedTuple):
+    """A rung has ended.
+
+    Attributes:
+        rung: number of the rung, from 1.
+        rungs: of the race.
+        steps: optimiser steps of a training up to here.
+        rows: finalists of the rung, the best first.
+    """
+
+    rung: int
+    rungs: int
+    steps: int
+    rows: tuple[RungRow, ...]

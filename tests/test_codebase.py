@@ -23,6 +23,7 @@ RANK = {
     "settings": 0,
     "_engine": 0,
     "metrics": 1,
+    "results": 1,
     "spaces": 1,
     "model_card": 1,
     "pictures": 1,

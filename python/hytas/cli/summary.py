@@ -6,9 +6,8 @@ from typing import Any
 
 from hytas.cli.progress import echo
 from hytas.pictures import font_note
+from hytas.results import SelfTraining, SmoothingChoice
 from hytas.run import Outcome, describe_architecture
-from hytas.run.fitting.self_training import SelfTraining
-from hytas.run.fitting.smoothing import SmoothingChoice
 
 
 def print_outcome(outcome: Outcome, data: str) -> None:

@@ -7,6 +7,7 @@ from typing import Any
 
 from hytas.data import LabelledData
 from hytas.errors import InputError
+from hytas.results import RESULTS, Results
 from hytas.run.choosing.searching import check_search
 from hytas.run.config import RunConfig
 from hytas.run.context import Run, RunContext, open_run
@@ -56,21 +57,19 @@ class Outcome:
     files: dict[str, int]
     folder: Path
 
+    @property
+    def results(self) -> Results | None:
+        """Return the results of the final training; None if the run stopped after the search."""
+        return None if self.metrics is None else Results.of(self.metrics)
+
     def to_dict(self) -> dict[str, Any]:
         """Return the JSON form."""
-        test = self.metrics["test"] if self.metrics else None
+        results = dict.fromkeys(RESULTS) if self.results is None else self.results.to_dict()
         return {
             "architecture": self.architecture,
             "costs": self.costs,
             "budget": self.budget,
-            "test": test,
-            "seeds": self.metrics.get("seeds") if self.metrics else None,
-            "references": self.metrics.get("references") if self.metrics else None,
-            "calibration": self.metrics.get("calibration") if self.metrics else None,
-            "smoothed": self.metrics.get("smoothed") if self.metrics else None,
-            "smoothing": self.metrics.get("smoothing") if self.metrics else None,
-            "self_training": self.metrics.get("self_training") if self.metrics else None,
-            "parity": self.metrics["parity"] if self.metrics else None,
+            **results,
             "folder": str(self.folder),
             "files": self.files,
         }

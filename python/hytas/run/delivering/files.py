@@ -26,10 +26,10 @@ from hytas.models.table import patch_size_of
 from hytas.pictures import draw_confusion, draw_learning_curve
 from hytas.references import figures_by_scene
 from hytas.report import choose_samples
+from hytas.results import Calibration
 from hytas.run.context import Run, RunContext
 from hytas.run.delivering.shown import classify_parts, shown_pixels
 from hytas.run.delivering.updating import changes
-from hytas.run.fitting.calibrating import Calibration
 from hytas.run.folder import read_json, write_json
 from hytas.run.prepared import PreparedScene
 from hytas.run.progress import Report
@@ -89,6 +89,7 @@ def _metrics(context: RunContext, model: TrainedModel, parity: Parity) -> dict[s
     training = dict(model.training)
     learnt, _ = context.final_pixels
     return {
+        "unit": "pixels" if context.data.scene.has_map else "images",
         "test": {**test, "ECE_before": before},
         "scenes": figures_by_scene(
             context.data.scene, split.reported, parity.predicted, parity.confidence

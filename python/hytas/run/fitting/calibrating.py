@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from copy import deepcopy
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,11 +14,11 @@ from hytas.errors import InputError
 from hytas.metrics import calibration
 from hytas.models.layers import probabilities
 from hytas.race import ENOUGH_PIXELS
+from hytas.results import Calibration, SelfTraining
 from hytas.run.context import Run, RunContext
 from hytas.run.damage import forget_damaged
 from hytas.run.fitting.answers import Answers, Fold, digest
 from hytas.run.fitting.self_training import (
-    SelfTraining,
     choose_self_training,
     refusal,
     train_further,
@@ -34,41 +34,6 @@ from hytas.train.temperature import is_chance
 LEAST_PIXELS = 10
 """Validation pixels that a temperature needs. With few pixels, confidence stays lower."""
 MOST_PIXELS = 5000  # of a fold; one number needs no more
-
-
-@dataclass(frozen=True)
-class Calibration:
-    """The temperature of a model, and how it was found.
-
-    Attributes:
-        temperature: divisor of the logits; 1 if the model was not calibrated.
-        pixels: number of pixels that it was fitted on.
-        folds: number of networks trained for it, each without its validation pixels; 0 if the model
-            itself was trained without validation pixels.
-        ECE_before, ECE_after: expected calibration error on these pixels, without and with it.
-        reason: why the model was not calibrated; empty if it was.
-    """
-
-    temperature: float = 1.0
-    pixels: int = 0
-    folds: int = 0
-    ECE_before: float | None = None
-    ECE_after: float | None = None
-    reason: str = ""
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the JSON form."""
-        return asdict(self)
-
-    def describe(self) -> str:
-        """Return one line for the user."""
-        if self.reason:
-            return f"the confidence is not calibrated: {self.reason}"
-        return (
-            f"confidence calibrated on {self.pixels} validation pixels: temperature "
-            f"{self.temperature:g}, ECE there {self.ECE_before:.3f} before and "
-            f"{self.ECE_after:.3f} after"
-        )
 
 
 @dataclass(frozen=True, eq=False)

@@ -9,8 +9,7 @@ and noise while the student learns); Kang et al., IEEE TGRS 52, 2014 (the filter
 """
 
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, replace
-from typing import Any
+from dataclasses import replace
 
 import numpy as np
 import torch
@@ -20,6 +19,7 @@ from torch import nn
 from hytas.deploy.smoothing import smooth_pixels
 from hytas.metrics import compare_answers
 from hytas.models.layers import probabilities
+from hytas.results import SelfTraining
 from hytas.run.context import Run, RunContext
 from hytas.run.damage import forget_damaged
 from hytas.run.fitting.smoothing import (
@@ -42,39 +42,6 @@ MOST_READ = 2**15
 """Pixels that the network classifies for their soft labels; the filter needs all neighbours."""
 TILE = 32
 """Side of the tiles that are read of a larger scene, in pixels."""
-
-
-@dataclass(frozen=True)
-class SelfTraining:
-    """Whether a model goes on with unlabelled pixels, and what held-out pixels say of it.
-
-    Attributes:
-        used: whether it does.
-        pixels: held-out pixels that were judged; their labels were not learnt.
-        OA_before, OA_after: accuracy on them without and with it, of maps as the run makes them.
-        reason: why not, if their accuracy alone does not say it; else empty.
-    """
-
-    used: bool
-    pixels: int = 0
-    OA_before: float | None = None
-    OA_after: float | None = None
-    reason: str = ""
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the JSON form."""
-        return asdict(self)
-
-    def describe(self) -> str:
-        """Return one line to print."""
-        found = ""
-        if self.OA_before is not None and self.OA_after is not None:
-            found = (
-                f"OA on {self.pixels} validation pixels {self.OA_before:.4f} without and "
-                f"{self.OA_after:.4f} with it"
-            )
-        why = "; ".join(part for part in (found, self.reason) if part)
-        return f"self-training is {'used' if self.used else 'not used'}: {why}"
 
 
 def refusal(context: RunContext) -> str:

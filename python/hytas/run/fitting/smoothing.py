@@ -1,8 +1,8 @@
 """Whether a model's maps are smoothed: what validation pixels say, and what it does to the test."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, fields, replace
-from typing import Any, Self
+from dataclasses import dataclass, fields, replace
+from typing import Self
 
 import numpy as np
 import torch
@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from hytas.deploy.smoothing import around, as_probabilities, smooth_pixels
 from hytas.metrics import calibration, compare_answers
 from hytas.models.layers import probabilities
+from hytas.results import SmoothingChoice
 from hytas.run.prepared import Pixels, PreparedScene
 from hytas.train import LabelledPixels, fit_temperature
 from hytas.train.temperature import is_chance
@@ -86,45 +87,6 @@ class Judged:
             for number in (1.0, temperature)
         )
         return temperature, before["ECE"], after["ECE"]
-
-
-@dataclass(frozen=True)
-class SmoothingChoice:
-    """How maps are smoothed, and why.
-
-    Attributes:
-        method: "guided" or "none".
-        pixels: validation pixels that were judged.
-        OA_raw, OA_smoothed: accuracy on them of networks that were not trained on them.
-        reason: where it was not these pixels that decided; else empty.
-        temperature: of smoothed probabilities; 1 with too few pixels.
-        ECE_before, ECE_after: expected calibration error of smoothed probabilities on these pixels,
-            without and with the temperature; None with too few pixels.
-    """
-
-    method: str
-    pixels: int = 0
-    OA_raw: float | None = None
-    OA_smoothed: float | None = None
-    reason: str = ""
-    temperature: float = 1.0
-    ECE_before: float | None = None
-    ECE_after: float | None = None
-
-    def to_dict(self) -> dict[str, Any]:
-        """The JSON form."""
-        return asdict(self)
-
-    def describe(self) -> str:
-        """Return one line to print."""
-        found = ""
-        if self.OA_raw is not None and self.OA_smoothed is not None:
-            found = (
-                f"OA on {self.pixels} validation pixels {self.OA_raw:.4f} raw and "
-                f"{self.OA_smoothed:.4f} smoothed"
-            )
-        why = "; ".join(part for part in (self.reason, found) if part)
-        return f"maps are {'smoothed' if self.method == 'guided' else 'not smoothed'}: {why}"
 
 
 def choose_smoothing(asked: str, judged: Judged, kept: str | None = None) -> SmoothingChoice:

@@ -13,10 +13,10 @@ from hytas.data import LabelledData, Scene
 from hytas.export import describe
 from hytas.metrics import summarise
 from hytas.model_card import ModelCard
+from hytas.results import Calibration, SelfTraining, SmoothingChoice
 from hytas.run.context import Run
 from hytas.run.damage import forget_damaged
 from hytas.run.fitting.calibrating import (
-    Calibration,
     Findings,
     calibrate_by_folds,
     calibrate_own,
@@ -26,13 +26,12 @@ from hytas.run.fitting.calibrating import (
     judge_own_smoothing,
 )
 from hytas.run.fitting.self_training import (
-    SelfTraining,
     choose_self_training,
     refusal,
     train_further,
 )
 from hytas.run.fitting.side_by_side import FinalJob, threads_of, train_side_by_side
-from hytas.run.fitting.smoothing import Judged, SmoothingChoice, choose_smoothing
+from hytas.run.fitting.smoothing import Judged, choose_smoothing
 from hytas.run.folder import read_json, write_json
 from hytas.run.prepared import Pixels
 from hytas.run.weights import CALIBRATION, SELF_TRAINING, SMOOTHING, TrainedModel, save_weights

@@ -1,0 +1,291 @@
+"""The results of a run in one view, which the console, the page and the JSON form show.
+
+A run writes them as `metrics.json`. Whoever shows them reads a `Results`, so that no reader looks
+for keys of its own.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any, Self
+
+from hytas.errors import InputError, one_line
+
+Report = Mapping[str, Any]
+"""An accuracy report of `hytas.metrics.accuracy_report`."""
+WINNER = "winner"
+RESULTS = (
+    *("test", "seeds", "references", "calibration", "smoothed", "smoothing", "self_training"),
+    "parity",
+)
+"""Parts of `metrics.json` that the JSON form of an outcome repeats."""
+
+
+@dataclass(frozen=True)
+class Calibration:
+    """The temperature of a model, and how it was fitted.
+
+    Attributes:
+        temperature: divisor of the logits; 1 if the model is not calibrated.
+        pixels: held-out pixels that it was fitted on.
+        folds: networks that were trained for it, each without its held-out pixels; 0 if the model
+            itself was trained without validation pixels.
+        ECE_before, ECE_after: expected calibration error on these pixels, without and with it.
+        reason: why the model is not calibrated; empty if it is.
+    """
+
+    temperature: float = 1.0
+    pixels: int = 0
+    folds: int = 0
+    ECE_before: float | None = None
+    ECE_after: float | None = None
+    reason: str = ""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the JSON form."""
+        return asdict(self)
+
+    def describe(self) -> str:
+        """Return one line for the user."""
+        if self.reason:
+            return f"the confidence is not calibrated: {self.reason}"
+        return (
+            f"confidence calibrated on {self.pixels} validation pixels: temperature "
+            f"{self.temperature:g}, ECE there {self.ECE_before:.3f} before and "
+            f"{self.ECE_after:.3f} after"
+        )
+
+
+@dataclass(frozen=True)
+class SmoothingChoice:
+    """How maps are smoothed, and why.
+
+    Attributes:
+        method: "guided" or "none".
+        pixels: held-out pixels that were compared.
+        OA_raw, OA_smoothed: accuracy on them of networks that were not trained on them.
+        reason: what decided if the accuracies alone did not; else empty.
+        temperature: of smoothed probabilities; 1 with too few pixels.
+        ECE_before, ECE_after: expected calibration error of smoothed probabilities on these pixels,
+            without and with the temperature; None with too few pixels.
+    """
+
+    method: str
+    pixels: int = 0
+    OA_raw: float | None = None
+    OA_smoothed: float | None = None
+    reason: str = ""
+    temperature: float = 1.0
+    ECE_before: float | None = None
+    ECE_after: float | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the JSON form."""
+        return asdict(self)
+
+    def describe(self) -> str:
+        """Return one line for the user."""
+        accuracies = ""
+        if self.OA_raw is not None and self.OA_smoothed is not None:
+            accuracies = (
+                f"OA on {self.pixels} validation pixels {self.OA_raw:.4f} raw and "
+                f"{self.OA_smoothed:.4f} smoothed"
+            )
+        why = "; ".join(part for part in (self.reason, accuracies) if part)
+        return f"maps are {'smoothed' if self.method == 'guided' else 'not smoothed'}: {why}"
+
+
+@dataclass(frozen=True)
+class SelfTraining:
+    """Whether a model is trained further with unlabelled pixels, and why.
+
+    Attributes:
+        used: whether it is.
+        pixels: held-out pixels that were compared.
+        OA_before, OA_after: accuracy on them without and with it, of maps as the run makes them.
+        reason: why not, if the accuracies alone do not say it; else empty.
+    """
+
+    used: bool
+    pixels: int = 0
+    OA_before: float | None = None
+    OA_after: float | None = None
+    reason: str = ""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the JSON form."""
+        return asdict(self)
+
+    def describe(self) -> str:
+        """Return one line for the user."""
+        accuracies = ""
+        if self.OA_before is not None and self.OA_after is not None:
+            accuracies = (
+                f"OA on {self.pixels} validation pixels {self.OA_before:.4f} without and "
+                f"{self.OA_after:.4f} with it"
+            )
+        why = "; ".join(part for part in (accuracies, self.reason) if part)
+        return f"self-training is {'used' if self.used else 'not used'}: {why}"
+
+
+@dataclass(frozen=True, eq=False)
+class MethodResult:
+    """The winner, or a reference method, on the same pixels.
+
+    Attributes:
+        name: of the method, or `WINNER`.
+        title: for people.
+        held_out: accuracy on held-out pixels; None if there are none.
+        test: accuracy report on the test pixels.
+        smoothed: the same with smoothing, or None.
+        scenes: of each scene "name", "learnt", and "test", its accuracy report or None.
+        pixels, of_pixels: pixels that it was fitted on, of those that it could be fitted on; None
+            for the winner.
+    """
+
+    name: str
+    title: str
+    held_out: float | None
+    test: Report
+    smoothed: Report | None
+    scenes: Sequence[Mapping[str, Any]] = ()
+    pixels: int | None = None
+    of_pixels: int | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Comparison:
+    """The winner next to the reference methods.
+
+    Attributes:
+        reason: why there are no reference methods; else empty.
+        rows: the winner first; empty without reference methods.
+        pixels: held-out pixels that all were compared on.
+        below: titles of the methods that lead on held-out pixels by more than chance.
+        verdict: one line on the held-out pixels.
+    """
+
+    reason: str = ""
+    rows: Sequence[MethodResult] = ()
+    pixels: int = 0
+    below: Sequence[str] = ()
+    verdict: str = ""
+
+
+@dataclass(frozen=True, eq=False)
+class Results:
+    """What a finished run reached; every figure that its readers show.
+
+    Attributes:
+        unit: what is classified: "pixels" or "images".
+        test: accuracy report of `model.onnx` on the test pixels, with "ECE_before".
+        smoothed: the same with smoothed probabilities, whether maps are smoothed or not; None for
+            images.
+        scenes, scenes_smoothed: of each scene "name", "learnt", and "test", its accuracy report.
+        seeds: of several final trainings "of", the seeds, and for each figure "mean", "std" and
+            "values"; also in "smoothed" and "per_class". Empty for one training.
+        calibration, smoothing, self_training: the decisions of the final training.
+        update: for a run that began with a model "from", "scenes" (each with "before" and "after")
+            and "reason"; else None.
+        comparison: with the reference methods; None if the run fitted none.
+        largest_difference: of the exported files from torch, on all test pixels.
+        split: counts and overlap of training and test pixels.
+        training: history of the final training.
+        values: the JSON form.
+    """
+
+    unit: str
+    test: Report
+    smoothed: Report | None
+    scenes: Sequence[Mapping[str, Any]]
+    scenes_smoothed: Sequence[Mapping[str, Any]]
+    seeds: Mapping[str, Any]
+    calibration: Calibration
+    smoothing: SmoothingChoice | None
+    self_training: SelfTraining | None
+    update: Mapping[str, Any] | None
+    comparison: Comparison | None
+    largest_difference: float
+    split: Mapping[str, Any]
+    training: Mapping[str, Any]
+    values: Mapping[str, Any] = field(repr=False)
+
+    @classmethod
+    def of(cls, metrics: Mapping[str, Any]) -> Self:
+        """Read the content of `metrics.json`.
+
+        Raises:
+            InputError: it is not the metrics of a run.
+        """
+        try:
+            parity = metrics["parity"]["formats"].values()
+            smoothing, self_training = metrics.get("smoothing"), metrics.get("self_training")
+            return cls(
+                metrics.get("unit", "pixels"),
+                metrics["test"],
+                metrics.get("smoothed"),
+                metrics.get("scenes") or [],
+                metrics.get("scenes_smoothed") or [],
+                metrics.get("seeds") or {},
+                Calibration(**metrics.get("calibration", {})),
+                None if smoothing is None else SmoothingChoice(**smoothing),
+                None if self_training is None else SelfTraining(**self_training),
+                metrics.get("further"),
+                _comparison(metrics),
+                max((one["max_difference"] for one in parity), default=0.0),
+                metrics.get("split", {}),
+                metrics["training"],
+                metrics,
+            )
+        except (AttributeError, LookupError, TypeError) as error:
+            raise InputError(
+                f"metrics.json: not the metrics of a run ({one_line(error)})"
+            ) from None
+
+    def decisions(self) -> list[str]:
+        """Return one line for each decision of the final training that pixels were compared for."""
+        lines = [] if self.smoothing is None else [self.smoothing.describe()]
+        if self.self_training is not None and self.self_training.pixels:
+            lines.append(self.self_training.describe())
+        return [*lines, self.calibration.describe()]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return what the JSON form of an outcome tells of the results."""
+        return {name: self.values.get(name) for name in RESULTS}
+
+
+def _comparison(metrics: Mapping[str, Any]) -> Comparison | None:
+    references = metrics.get("references")
+    if references is None:
+        return None
+    validation = references["validation"]
+    if not references["methods"] or validation is None:
+        return Comparison(references["reason"])
+    held_out, methods = validation["OA"], references["methods"]
+    winner = MethodResult(
+        WINNER,
+        WINNER,
+        held_out.get(WINNER),
+        metrics["test"],
+        metrics.get("smoothed"),
+        metrics.get("scenes") or [],
+    )
+    rows = [
+        MethodResult(
+            name,
+            one["title"],
+            held_out.get(name),
+            one["test"],
+            one.get("smoothed"),
+            one.get("scenes") or [],
+            one["pixels"],
+            one["of_pixels"],
+        )
+        for name, one in methods.items()
+    ]
+    return Comparison(
+        references["reason"],
+        [winner, *rows],
+        validation["pixels"],
+        [methods[name]["title"] for name in validation["below"]],
+        validation["verdict"],
+    )

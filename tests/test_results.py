@@ -1,0 +1,75 @@
+"""The view of a run's results: what its readers show, and what is no result."""
+
+from typing import Any
+
+import pytest
+
+from hytas.errors import InputError
+from hytas.results import RESULTS, Results
+
+REPORT = {"OA": 0.9, "AA": 0.8, "kappa": 0.7, "ECE": 0.1, "pixels": 40}
+
+
+def metrics(**changed: Any) -> dict[str, Any]:
+    return {
+        "unit": "pixels",
+        "test": REPORT,
+        "parity": {"formats": {"onnx": {"max_difference": 2e-7}, "pt": {"max_difference": 0.0}}},
+        "training": {"history": []},
+        "calibration": {"temperature": 0.5, "pixels": 60, "ECE_before": 0.2, "ECE_after": 0.1},
+        "smoothing": {"method": "guided", "pixels": 60, "OA_raw": 0.5, "OA_smoothed": 0.75},
+        "self_training": {"used": False, "reason": "images have no neighbours"},
+        **changed,
+    }
+
+
+def test_every_decision_is_one_line() -> None:
+    smoothing, calibration = Results.of(metrics()).decisions()
+    assert (
+        smoothing == "maps are smoothed: OA on 60 validation pixels 0.5000 raw and 0.7500 smoothed"
+    )
+    assert calibration == (
+        "confidence calibrated on 60 validation pixels: temperature 0.5, ECE there 0.200 before "
+        "and 0.100 after"
+    )
+
+
+def test_the_largest_difference_is_of_all_formats() -> None:
+    assert Results.of(metrics()).largest_difference == 2e-7
+
+
+def test_the_winner_leads_the_comparison() -> None:
+    method = {"title": "SVM", "test": REPORT, "pixels": 30, "of_pixels": 60}
+    validation = {
+        "pixels": 60,
+        "OA": {"winner": 0.5, "svm": 0.75},
+        "below": ["svm"],
+        "verdict": "v",
+    }
+    found = {"reason": "", "validation": validation, "methods": {"svm": method}}
+    comparison = Results.of(metrics(references=found)).comparison
+    assert comparison is not None
+    assert [(row.name, row.held_out) for row in comparison.rows] == [("winner", 0.5), ("svm", 0.75)]
+    assert comparison.below == ["SVM"]
+    refused = {"reason": "of one class only", "validation": None, "methods": {}}
+    comparison = Results.of(metrics(references=refused)).comparison
+    assert comparison is not None
+    assert (comparison.reason, comparison.rows) == ("of one class only", ())
+
+
+def test_a_run_without_reference_methods_has_no_comparison() -> None:
+    assert Results.of(metrics()).comparison is None
+
+
+def test_the_json_form_repeats_what_metrics_say() -> None:
+    found = Results.of(metrics()).to_dict()
+    assert tuple(found) == RESULTS
+    assert (found["test"], found["seeds"]) == (REPORT, None)
+
+
+@pytest.mark.parametrize(
+    "broken", [{}, {"test": {}}, metrics(smoothing={"colour": 1}), metrics(parity=3)]
+)
+def test_what_are_no_results_is_refused(broken: dict[str, Any]) -> None:
+    with pytest.raises(InputError, match="not the metrics of a run"):
+        Results.of(broken)

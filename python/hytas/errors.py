@@ -2,8 +2,8 @@
 
 import re
 import unicodedata
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import Any, Self
 
 _CONTROLS = {"Cc", "Cf", "Cs", "Zl", "Zp"}
 _UNSET: Any = object()
@@ -35,6 +35,20 @@ class InputError(ValueError):
         self.value = None if value is _UNSET else value
         self._has_value = value is not _UNSET
         super().__init__(escaped(self._text(_python_subject, str)))
+
+    def renamed(self, names: Mapping[str, str]) -> Self:
+        """Return the error with other names for the arguments that `names` has."""
+
+        def name(match: re.Match[str]) -> str:
+            return f"`{names.get(match[1], match[1])}`"
+
+        if not self.rule:
+            return self
+        argument = names.get(self.argument, self.argument)
+        value = self.value if self._has_value else _UNSET
+        return type(self)(
+            argument, value, _ARGUMENT.sub(name, self.rule), _ARGUMENT.sub(name, self.hint)
+        )
 
     def render(self, option: Callable[[str], str]) -> str:
         """Return the message with `option(name)` in place of each argument's name."""

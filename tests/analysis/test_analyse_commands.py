@@ -54,8 +54,8 @@ def test_every_section_has_a_command() -> None:
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["correlations", "--resamples", "0"], "resamples 0: must be 1 or more"),
-        (["correlations", "--seed", "-1"], "seed -1: must be 0 or more"),
+        (["correlations", "--resamples", "0"], "resamples=0: must be 1 or more"),
+        (["correlations", "--seed", "-1"], "seed=-1: must be 0 or more"),
         (["predictors", "--sizes", "a"], "sizes 'a': must be whole numbers"),
         (["predictors", "--sizes", "1"], "each must be 2 or more"),
         (["report", "--out", "page.txt"], "must end in .html"),

@@ -10,6 +10,7 @@ from hytas.analysis.predictor import ArchitecturePredictor, cross_validated_rank
 from hytas.errors import InputError
 from hytas.search.correlation import kendall, spearman
 from hytas.spaces.features import MOST, FeatureTable, gene_features
+from refusals import refuses
 
 
 def random_architectures(count: int, seed: int = 0) -> list[dict[str, Any]]:
@@ -181,17 +182,17 @@ def test_few_and_constant_rows() -> None:
 def test_refusals_name_the_argument_and_the_rule() -> None:
     architectures = random_architectures(3)
     predictor = ArchitecturePredictor()
-    with pytest.raises(InputError, match="predictor: must be fitted before it predicts"):
+    with refuses("predictor", rule="must be fitted before it predicts"):
         predictor.predict(architectures, [{}] * 3)
-    with pytest.raises(InputError, match="targets: 2 for 3 architectures"):
+    with refuses("targets", rule="2 for 3 architectures"):
         predictor.fit(architectures, [{}] * 3, [1, 2])
-    with pytest.raises(InputError, match="proxy scores: 1 rows for 3 architectures"):
+    with refuses("proxy_scores", rule="1 rows for 3 architectures"):
         predictor.fit(architectures, [{}], [1, 2, 3])
-    with pytest.raises(InputError, match="targets: must all be finite"):
+    with refuses("targets", rule="must all be finite"):
         predictor.fit(architectures, [{}] * 3, [1, 2, math.nan])
     with pytest.raises(InputError, match="at least 2"):
         predictor.fit(architectures[:1], [{}], [1])
-    with pytest.raises(InputError, match="predictor 'svm': must be one of"):
+    with refuses("predictor", "svm", "must be one of"):
         ArchitecturePredictor(model="svm")
     with pytest.raises(InputError, match="gene tokens"):
         gene_features({"tokens": {"a": 1}})

@@ -16,8 +16,8 @@ from hytas.analysis.ranking import BANDS
 from hytas.analysis.sections import SECTIONS, measure_section, show_section
 from hytas.analysis.sections.correlations import bands_of, says_nothing
 from hytas.analysis.settings import AnalysisSettings
-from hytas.errors import InputError
 from hytas.report import render_sections
+from refusals import refuses
 
 QUICK = AnalysisSettings(resamples=60, searches=10, budget=40, fits=2, sizes=(20, 100))
 
@@ -87,7 +87,7 @@ def test_any_score_can_lead(noise: RankingTable) -> None:
         assert "accuracy" in regret
         assert "mlp_ratio" in regret
         assert len(regret) > wanted
-    with pytest.raises(InputError, match="lead 'speed': must be all or one of balance"):
+    with refuses("lead", "speed", "must be all or one of balance"):
         measure_section("searches", [noise], replace(few, leads=("speed",)), quiet)
 
 
@@ -167,7 +167,7 @@ def test_too_few_networks_are_said_so(tmp_path: Path) -> None:
 
 
 def test_an_unknown_section_is_refused(noise: RankingTable) -> None:
-    with pytest.raises(InputError, match="section 'depth': must be one of correlations"):
+    with refuses("section", "depth", "must be one of correlations"):
         measure_section("depth", [noise], QUICK, quiet)
 
 

@@ -412,7 +412,7 @@ def test_whole_polygons_go_to_one_side(tmp_path: Path) -> None:
         assert split.overlap == 0
     assert make_split(loaded, seed=1).kind == "polygons"
     few = load_scene(header, geojson(tmp_path / "few.geojson", FIELDS[:2]), class_field="crop")
-    with pytest.raises(InputError, match="'polygons' leaves fewer than 2 classes of scene"):
+    with pytest.raises(InputError, match="'polygons': leaves fewer than 2 classes of scene"):
         make_split(few, kind="polygons")
 
 

@@ -105,12 +105,12 @@ def test_mixed_sizes_and_channels_are_named(folder: Path) -> None:
     text = refused(folder)
     assert "several sizes: 8 of 6 x 6 pixels; 1 of 5 x 5 pixels, the first" in text
     assert "odd.png" in text
-    assert "--resize 5" in text
+    assert "resize 5" in text
     assert load_images(folder, resize=4).side == 4
     save(folder / "grass" / "odd.png", image(1, channels=1))
     text = refused(folder)
     assert "differ in channels: 8 of 3 channels; 1 of 1 channels, the first" in text
-    assert "--resize gives all of them three" in text
+    assert "resize gives all of them three" in text
     found = load_images(folder, resize=6)
     assert found.channels == 3
     assert "images of one channel were given three, as the others have" in found.notes
@@ -123,7 +123,7 @@ def test_unreadable_images_are_named_and_counted(folder: Path) -> None:
     text = refused(folder)
     assert text.startswith(f"data: 2 of 9 images of {folder} cannot be read: ")
     assert "0.png is truncated or corrupt" in text
-    assert text.endswith("--skip-unreadable leaves such files out")
+    assert text.endswith("skip_unreadable leaves such files out")
     found = load_images(folder, skip_unreadable=True)
     assert found.class_counts() == {"grass": 3, "water": 4}
     note = "2 of 9 images cannot be read and are left out: grass/0.png, water/9.jpg"
@@ -141,8 +141,8 @@ def test_what_is_no_set_of_images_is_refused(folder: Path, tmp_path: Path) -> No
     wide = tmp_path / "wide"
     for kind in "ab":
         save(wide / kind / "1.png", image(1)[:4])
-    assert "are 4 x 6 pixels: networks take squares; --resize 4" in refused(wide)
-    assert "resize 0: must be 1 to" in refused(folder, resize=0)
+    assert "are 4 x 6 pixels: networks take squares; resize 4" in refused(wide)
+    assert "resize=0: must be 1 to" in refused(folder, resize=0)
     assert "digits has images of one size" in refused("digits", resize=4)
 
 
@@ -153,7 +153,7 @@ def test_links_and_pipes_are_not_followed(folder: Path) -> None:
     assert f"{folder / 'all'} is a link to a folder that it lies in" in refused(folder)
     (folder / "all").unlink()
     os.mkfifo(folder / "grass" / "pipe.png")
-    assert "pipe.png is not a file; --skip-unreadable" in refused(folder)
+    assert "pipe.png is not a file; skip_unreadable" in refused(folder)
 
 
 def test_a_png_is_read_with_all_its_bits_or_not_at_all(tmp_path: Path) -> None:
@@ -280,7 +280,7 @@ def test_random_splits_are_stratified() -> None:
     assert split.notes == ("c2 has one image, which is a training image: the class is not tested",)
     few = make_image_split(images, SplitSettings(train_per_class=5, validation_fraction=0.0))
     assert np.bincount(images.labels[few.train]).tolist() == [0, 5, 5, 1]
-    with pytest.raises(InputError, match="'blocks' is for scenes; images are split by"):
+    with pytest.raises(InputError, match="split='blocks': is for scenes; images are split by"):
         make_image_split(images, SplitSettings("blocks"))
     with pytest.raises(InputError, match="every class of set has one image"):
         make_image_split(numbered([1, 1]), SplitSettings())

@@ -131,12 +131,12 @@ def test_save_and_load(tmp_path, labels):
 def test_arguments_out_of_rule(labels):
     scene = scene_of(labels)
     for keywords, message in (
-        ({"kind": "half"}, "'half' is not one of auto, fixed, random, blocks, folds"),
+        ({"kind": "half"}, "split='half': is not one of auto, fixed, random, blocks, folds"),
         ({"kind": "fixed"}, "'fixed' needs a training and a test map"),
-        ({"train_per_class": 0}, "train per class: 0 must be at least 1"),
-        ({"validation_fraction": 1.0}, r"validation fraction: 1.0 must be in \[0, 1\)"),
-        ({"validation_fraction": float("nan")}, "validation fraction: nan"),
-        ({"seed": -1}, "seed: -1 must be 0 to 4294967295"),
+        ({"train_per_class": 0}, "train_per_class=0: must be at least 1"),
+        ({"validation_fraction": 1.0}, r"validation_fraction=1.0: must be in \[0, 1\)"),
+        ({"validation_fraction": float("nan")}, "validation_fraction=nan"),
+        ({"seed": -1}, "seed=-1: must be 0 to 4294967295"),
         ({"patch_size": 4}, "patch size: 4 must be odd"),
         ({"patch_size": 0}, "patch size: 0 must be odd"),
         ({"patch_size": -3}, "patch size: -3 must be odd"),
@@ -269,16 +269,16 @@ def test_a_class_inside_the_guard_band_is_named_for_what_it_is():
 def test_block_arguments(labels):
     scene = scene_of(striped(20, 20, 3))
     for keywords, message in (
-        ({"kind": "blocks", "block": 0}, "block: 0 must be at least 1"),
-        ({"kind": "blocks", "block": 10**6}, "block: 1000000 leaves fewer than 2 classes"),
-        ({"kind": "blocks", "block": 10**20}, "block: 1.* must be at most 2147483647"),
-        ({"kind": "random", "block": -1}, "block: -1 must be at least 1"),
-        ({"kind": "folds", "folds": 1}, "folds: 1 must be at least 2"),
-        ({"kind": "folds", "folds": 10**10}, "folds: 1.* must be at most 400, the labelled"),
-        ({"kind": "folds", "folds": 300}, "folds: 300 of blocks of 16 leaves fewer than 2 cl"),
-        ({"kind": "folds", "folds": 3, "fold": 3}, "fold: 3 must be 0 to 2"),
-        ({"kind": "blocks", "fold": 1}, "fold 1: is only for the split 'folds', not 'blocks'"),
-        ({"train_fraction": 1.5}, r"train fraction: 1.5 must be in \(0, 1\)"),
+        ({"kind": "blocks", "block": 0}, "block=0: must be at least 1"),
+        ({"kind": "blocks", "block": 10**6}, "block=1000000: leaves fewer than 2 classes"),
+        ({"kind": "blocks", "block": 10**20}, "block=1.*: must be at most 2147483647"),
+        ({"kind": "random", "block": -1}, "block=-1: must be at least 1"),
+        ({"kind": "folds", "folds": 1}, "folds=1: must be at least 2"),
+        ({"kind": "folds", "folds": 10**10}, "folds=1.*: must be at most 400, the labelled"),
+        ({"kind": "folds", "folds": 300}, "folds=300: leaves fewer than 2 cl"),
+        ({"kind": "folds", "folds": 3, "fold": 3}, "fold=3: must be 0 to 2"),
+        ({"kind": "blocks", "fold": 1}, "fold=1: is only for the split 'folds', not 'blocks'"),
+        ({"train_fraction": 1.5}, r"train_fraction=1.5: must be in \(0, 1\)"),
         ({"train_fraction": 0.5, "train_per_class": 3}, "exclude each other"),
     ):
         with pytest.raises(InputError, match=message):
@@ -328,7 +328,7 @@ def test_auto_takes_smaller_blocks_and_else_random_pixels(cube, labels):
     split = make_split(scene_of(tiny), patch_size=7)
     assert split.kind == "random"
     assert "no blocks separate training" in split.notes[0]
-    with pytest.raises(InputError, match="block: 0 must be at least 1"):
+    with pytest.raises(InputError, match="block=0: must be at least 1"):
         make_split(scene, block=0, patch_size=3)
 
 
@@ -506,7 +506,7 @@ def test_a_class_with_a_split_takes_its_parts_by_name():
         "blocks", block=8, train_per_class=9
     )
     assert replace(blocks, seed=5).split == blocks.split
-    with pytest.raises(InputError, match="block: 0 must be at least 1"):
+    with pytest.raises(InputError, match="block=0: must be at least 1"):
         Asked(block=0)
     with pytest.raises(TypeError, match="'blok'"):
         Asked(blok=8)

@@ -4,9 +4,9 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from hytas.errors import InputError
 from hytas.models import InputShape, build_network, count_parameters
 from hytas.models.blocks import MIXERS, Drop, Layers, MixerBlock, layer_of
+from refusals import refuses
 
 SIDE, WIDTH = 5, 16
 GATED = {
@@ -94,7 +94,7 @@ def test_attention_without_a_gate_is_the_transformers_layer() -> None:
 
 
 def test_an_unknown_mixer_is_refused() -> None:
-    with pytest.raises(InputError, match="mixer 'conv7': must be one of attention, conv3, conv5, "):
+    with refuses("mixer", "conv7", "must be one of attention, conv3, conv5, "):
         block("conv7", True)
 
 

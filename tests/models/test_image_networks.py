@@ -18,6 +18,7 @@ from hytas.models.slices import full_sizes, slice_of
 from hytas.models.table import NETWORKS
 from hytas.spaces import open_space
 from hytas.spaces.shape import DATA_OF, IMAGES, ImageShape
+from refusals import refuses
 
 SPACES = [name for name, data in DATA_OF.items() if data == IMAGES]
 IMAGENET = 224, 3, 1000
@@ -388,10 +389,10 @@ def test_patches_follow_the_size_of_images() -> None:
 def test_networks_take_the_data_that_they_are_for() -> None:
     assert DATA_OF.keys() == NETWORKS.keys()
     images = vit("autoformer-mini", 48, "2 2", "1 1")
-    with pytest.raises(InputError, match="autoformer-mini: its networks take images, and the data"):
+    with refuses("space", "autoformer-mini", "its networks take images, and the data"):
         build_network(images, InputShape(bands=12, classes=4))
     genes = {"space": "hytas", "embed_dim": 32, "num_heads": [2], "mlp_ratio": [2]}
-    with pytest.raises(InputError, match="space hytas: its networks take scenes, and the data are"):
+    with refuses("space", "hytas", "its networks take scenes, and the data are"):
         build_network(genes, shape_of("hytas", 32, 3, 10))
     with pytest.raises(InputError, match="images of 3 x 3 pixels: must be at least as large as"):
         ImageShape(3, 10, 3, 4)

@@ -39,7 +39,7 @@ def make_regressor(model: str, seed: int, trees: int = TREES) -> Any:
     from sklearn.ensemble import ExtraTreesRegressor, RandomForestRegressor
 
     if model not in MODELS:
-        raise InputError(f"predictor {model!r}: must be one of {', '.join(MODELS)}")
+        raise InputError("predictor", model, f"must be one of {', '.join(MODELS)}")
     # Each split of a tree sees a third of the columns. Most columns depend on the network's size,
     # so with all columns the trees would be too similar.
     kind = ExtraTreesRegressor if model == "extra-trees" else RandomForestRegressor
@@ -98,7 +98,7 @@ class ArchitecturePredictor:
             InputError: lengths differ, or `fit` was not called.
         """
         if self._table is None:
-            raise InputError("predictor: must be fitted before it predicts")
+            raise InputError("predictor", rule="must be fitted before it predicts")
         if len(architectures) == 0:
             return Prediction(np.zeros(0), np.zeros(0))
         rows = self._table.rows(architectures, proxy_scores).astype(np.float32)
@@ -192,12 +192,16 @@ def _check_targets(
     values = np.asarray(targets, dtype=np.float64)
     if values.shape != (len(architectures),):
         raise InputError(
-            f"targets: {values.size} for {len(architectures)} architectures; one each is needed"
+            "targets",
+            rule=f"{values.size} for {len(architectures)} architectures",
+            hint="one each is needed",
         )
     if values.size < 2:
-        raise InputError(f"targets: {values.size} trained architectures; at least 2 are needed")
+        raise InputError(
+            "targets", rule=f"{values.size} trained architectures", hint="at least 2 are needed"
+        )
     if not np.isfinite(values).all():
-        raise InputError("targets: must all be finite numbers")
+        raise InputError("targets", rule="must all be finite numbers")
     return values
 
 

@@ -73,7 +73,7 @@ def parse_rank_means(texts: Sequence[str]) -> list[tuple[str, ...]]:
         inside = text.strip().removeprefix("rank-mean(").removesuffix(")")
         names = tuple(part.strip() for part in inside.split(",") if part.strip())
         if len(names) < 2:
-            raise InputError(f"rank mean {text!r}: must name two scores or more, such as snip,dss")
+            raise InputError("rank_mean", text, "must name two scores or more, such as snip,dss")
         parsed.append(names)
     return parsed
 

@@ -33,9 +33,9 @@ class AnalysisSettings:
     def __post_init__(self) -> None:
         for name in ("resamples", "searches", "budget", "fits"):
             if getattr(self, name) < 1:
-                raise InputError(f"{name} {getattr(self, name)}: must be 1 or more")
+                raise InputError(name, getattr(self, name), "must be 1 or more")
         if any(size < 2 for size in self.sizes):
             sizes = ", ".join(map(str, self.sizes))
-            raise InputError(f"sizes {sizes}: each must be 2 or more")
+            raise InputError("sizes", sizes, "each must be 2 or more")
         if self.seed < 0:
-            raise InputError(f"seed {self.seed}: must be 0 or more")
+            raise InputError("seed", self.seed, "must be 0 or more")

@@ -84,7 +84,7 @@ def engine_strategy(name: str, space: str, budget: int) -> Callable[[int], AskTe
         InputError: an unknown strategy or space.
     """
     if name not in SIMULATED:
-        raise InputError(f"strategy {name!r}: must be one of {', '.join(SIMULATED)}")
+        raise InputError("strategy", name, f"must be one of {', '.join(SIMULATED)}")
     try:
         feasible = Feasible(SearchSpace.builtin(space, {}))
     except ValueError as error:
@@ -109,7 +109,7 @@ class _Engine:
         if not self._waiting:
             ids, genomes = self._evolution.ask()
             if not len(ids):
-                raise InputError("strategy: all architectures of the space were proposed")
+                raise InputError("strategy", rule="all architectures of the space were proposed")
             drawn = self._evolution.feasible.space.unpack(genomes)
             self._waiting.extend(reversed(list(zip(ids.tolist(), drawn, strict=True))))
         self._asked, architecture = self._waiting.pop()
@@ -145,7 +145,7 @@ class Simulation:
             InputError: fewer than 1 evaluation.
         """
         if evaluations < 1:
-            raise InputError(f"evaluations {evaluations}: must be 1 or more")
+            raise InputError("evaluations", evaluations, "must be 1 or more")
         values = self.regret[:, min(evaluations, self.regret.shape[1]) - 1]
         mean = float(values.mean())
         error = float(values.std(ddof=1)) / len(values) ** 0.5 if len(values) > 1 else math.nan
@@ -177,9 +177,9 @@ def simulate(
         InputError: there is no seed, or the budget is below 1.
     """
     if not isinstance(budget, int | np.integer) or budget < 1:
-        raise InputError(f"budget {budget}: must be a whole number of evaluations, 1 or more")
+        raise InputError("budget", budget, "must be a whole number of evaluations, 1 or more")
     if not len(seeds):
-        raise InputError("seeds: there are none; at least one is needed")
+        raise InputError("seeds", rule="there are none", hint="at least one is needed")
     length = min(budget, len(accuracy))
     chosen = np.empty((len(seeds), length))
     for row, seed in enumerate(seeds):
@@ -217,5 +217,7 @@ def space_of_all(architectures: Sequence[Architecture]) -> str:
     """
     spaces = sorted({space_of(item) for item in architectures})
     if len(spaces) != 1:
-        raise InputError(f"tables: networks of the spaces {', '.join(spaces)}; must be of one")
+        raise InputError(
+            "tables", rule=f"networks of the spaces {', '.join(spaces)}", hint="must be of one"
+        )
     return spaces[0]

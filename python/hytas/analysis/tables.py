@@ -107,18 +107,20 @@ def read_tables(paths: Sequence[str | Path], **options: Any) -> list[RankingTabl
     for path in map(Path, paths):
         found = sorted(path.glob("*.csv")) if path.is_dir() else [path]
         if not found:
-            raise InputError(f"tables {path}: the folder holds no .csv file")
+            raise InputError("tables", path, "the folder holds no .csv file")
         files += found
     if not files:
-        raise InputError("tables: missing; give a folder or CSV files")
+        raise InputError("tables", rule="missing", hint="give a folder or CSV files")
     files = list({file.resolve(): file for file in files}.values())
     named: dict[str, Path] = {}
     for file in files:
         name = table_name(file)
         if name in named:
             raise InputError(
-                f"tables {file}: has the same name as {named[name]}, and tables are told apart "
-                "by their names; rename one"
+                "tables",
+                file,
+                f"has the same name as {named[name]}, and tables are told apart by their names",
+                hint="rename one",
             )
         named[name] = file
     headers = {file: set(_header(file)) for file in files}
@@ -224,7 +226,9 @@ def _without_repeats(
         )
     if len(once) < 3:
         why = f" ({'; '.join(notes)})" if notes else ""
-        raise InputError(f"{path}: {len(once)} trained networks{why}; at least 3 are needed")
+        raise InputError(
+            path, rule=f"{len(once)} trained networks{why}", hint="at least 3 are needed"
+        )
     return tuple(one for one, _ in once.values()), [row for _, row in once.values()]
 
 
@@ -238,9 +242,9 @@ def _fractions(path: Path, accuracy: Floats, notes: list[str]) -> Floats:
         notes.append(f"{TARGET} is in percent")
         return accuracy / 100.0
     raise InputError(
-        f"{path}: {TARGET} goes from {accuracy.min():g} to {accuracy.max():g}; must "
-        "all be fractions "
-        "(0 to 1), or all percent (0 to 100)"
+        path,
+        rule=f"{TARGET} goes from {accuracy.min():g} to {accuracy.max():g}",
+        hint="must all be fractions (0 to 1), or all percent (0 to 100)",
     )
 
 
@@ -261,14 +265,14 @@ def _read_rows(
     try:
         text = path.read_text(encoding="utf-8-sig")
     except FileNotFoundError:
-        raise InputError(f"tables {path}: no such file or folder") from None
+        raise InputError("tables", path, "no such file or folder") from None
     except UnicodeDecodeError:
-        raise InputError(f"{path}: is not a CSV table: it is not UTF-8 text") from None
+        raise InputError(path, rule="is not a CSV table: it is not UTF-8 text") from None
     columns_of_file, rows = read_csv(path, text)
     header = [name for name in columns_of_file if name]
     for number, row in rows:
         if None in row or None in row.values():
-            raise InputError(f"{path}, line {number}: must have as many fields as columns")
+            raise InputError(f"{path}, line {number}", rule="must have as many fields as columns")
     genes = _genes_of(rows)
     texts = [
         name
@@ -284,10 +288,12 @@ def _read_rows(
         if ours is None:
             continue
         if ours in columns:
-            raise InputError(f"{path}: columns {columns[ours]} and {name} are both {ours}")
+            raise InputError(path, rule=f"columns {columns[ours]} and {name} are both {ours}")
         columns[ours] = name
     for name in sorted((scores | ignored) - set(header)):
-        raise InputError(f"{path}: no column {name!r}; its columns are {', '.join(header)}")
+        raise InputError(
+            path, rule=f"no column {name!r}", hint=f"its columns are {', '.join(header)}"
+        )
     _check_needed(path, header, columns, genes)
     return rows, columns, [name for name in texts if name != SPACE]
 
@@ -310,7 +316,9 @@ def _check_needed(
         if name not in columns:
             found = ", ".join(header) or "none"
             hint = "; add the accuracy of each network once it is trained" if name == TARGET else ""
-            raise InputError(f"{path}: the column {name} is missing; its columns are {found}{hint}")
+            raise InputError(
+                path, rule=f"the column {name} is missing", hint=f"its columns are {found}{hint}"
+            )
 
 
 def _is_number(text: str) -> bool:
@@ -343,8 +351,10 @@ def _our_name(path: Path, name: str, ignored: set[str]) -> str | None:
     near = difflib.get_close_matches(name.strip().lower(), names, 1, 0.6)
     hint = f"did you mean {near[0]}?" if near else "see `hytas proxies` for the names of scores"
     raise InputError(
-        f"{path}: unknown column {name!r}; {hint} (--score-column {name!r} ranks it as a score, "
-        f"--ignore-column {name!r} leaves it out)"
+        path,
+        rule=f"unknown column {name!r}",
+        hint=f"{hint} (`score_column` {name!r} ranks it as a score, `ignore_column` {name!r} "
+        "leaves it out)",
     )
 
 
@@ -359,7 +369,7 @@ def _number(
         value = float(text) if text else math.nan
     except ValueError:
         raise InputError(
-            f"{path}, line {row[0]}: {columns[name]} {text!r} is not a number"
+            f"{path}, line {row[0]}", rule=f"{columns[name]} {text!r} is not a number"
         ) from None
     return value if math.isfinite(value) else None
 
@@ -375,7 +385,7 @@ def _architecture(
         )
         check_genes(genes)
     except (InputError, TypeError, ValueError) as error:
-        raise InputError(f"{path}, line {row[0]}: {error}") from None
+        raise InputError(f"{path}, line {row[0]}", rule=f"{error}") from None
     return {"space": PAPER_SPACE, **genes}
 
 
@@ -383,7 +393,7 @@ def _of_space(space: str, row: Mapping[str, str], columns: Mapping[str, str]) ->
     """Return the architecture of a row of `hytas score`: values are JSON, except plain text."""
     names = gene_names(space)
     if not names:
-        raise InputError(f"space {space!r}: is not known to hytas")
+        raise InputError("space", space, "is not known to hytas")
     genes: dict[str, Any] = {}
     for name in names:
         text = row[columns[name]].strip()

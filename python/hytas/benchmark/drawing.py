@@ -24,9 +24,9 @@ def draw(feasible: Feasible, number: int, seed: int, uniform: str) -> list[dict[
         InputError: there are not so many.
     """
     if uniform not in UNIFORM:
-        raise InputError(f"uniform {uniform!r}: must be one of {', '.join(UNIFORM)}")
+        raise InputError("uniform", uniform, f"must be one of {', '.join(UNIFORM)}")
     if number < 1:
-        raise InputError(f"networks {number}: must be 1 or more")
+        raise InputError("networks", number, "must be 1 or more")
     draws = number
     while draws <= MOST_DRAWS * number:
         genomes = feasible.sample(draws, seed, uniform)
@@ -35,6 +35,8 @@ def draw(feasible: Feasible, number: int, seed: int, uniform: str) -> list[dict[
             return feasible.space.unpack(genomes[sorted(first.values())[:number]])
         draws *= 2
     raise InputError(
-        f"networks {number}: the budget has no more than about {len(first)} architectures; ask "
-        "for fewer, or for a larger budget"
+        "networks",
+        number,
+        f"the budget has no more than about {len(first)} architectures",
+        hint="ask for fewer, or for a larger budget",
     )

@@ -70,7 +70,7 @@ def make_benchmark(
     """
     if len(config.recipes) != 1:
         raise InputError(
-            f"recipe {','.join(config.recipes)}: a benchmark trains all networks by one recipe"
+            "recipe", ",".join(config.recipes), "a benchmark trains all networks by one recipe"
         )
     drawn: list[dict[str, Any]] = []
 
@@ -101,7 +101,10 @@ def _check_card(run: Run, uniform: str) -> None:
     for name, wanted in (("uniform", uniform), ("preset", preset), ("recipe", recipe.to_dict())):
         if card.get(name) != wanted:
             raise InputError(
-                f"--out {run.folder.path}: belongs to another {name}; choose another folder"
+                "out",
+                run.folder.path,
+                f"belongs to another {name}",
+                hint="choose another folder",
             )
 
 
@@ -114,7 +117,7 @@ def _score(run: Run, drawn: Sequence[dict[str, Any]], store: EvaluationStore) ->
     context, config = run.context, run.context.config
     done = store.evaluations()
     if any(item.architecture != drawn[item.id] for item in done if item.id < len(drawn)):
-        raise InputError(f"{store.path}: holds other networks; choose another folder")
+        raise InputError(store.path, rule="holds other networks", hint="choose another folder")
     specs = parse_proxies(config.proxy)
     evaluator = Evaluator(
         list(map(str, base_proxies(specs))),

@@ -78,8 +78,10 @@ class Benchmark:
             path = published_table(str(source))
         if not path.exists():
             raise InputError(
-                f"benchmark {str(source)!r}: must be a folder of `hytas benchmark make`, a CSV "
-                f"table, or one of {', '.join(PUBLISHED)}"
+                "benchmark",
+                str(source),
+                "must be a folder of `hytas benchmark make`, a CSV table, or one of "
+                f"{', '.join(PUBLISHED)}",
             )
         return cls(read_table(path))
 
@@ -165,26 +167,29 @@ class Benchmark:
     def _number(self, architecture: Architecture | int) -> int:
         if isinstance(architecture, int | np.integer):
             if not 0 <= architecture < len(self):
-                raise InputError(f"architecture {architecture}: must be 0 to {len(self) - 1}")
+                raise InputError("architecture", architecture, f"must be 0 to {len(self) - 1}")
             return int(architecture)
         if not isinstance(architecture, Mapping):
             raise InputError(
-                f"architecture {architecture!r}: must be genes, or a number of `architectures()`"
+                "architecture", architecture, "must be genes, or a number of `architectures()`"
             )
         key = architecture_key(genes_only(architecture))
         if key not in self._numbers:
             raise InputError(
-                f"architecture {key}: is not in the table {self.name}; `nearest` finds one that is"
+                "architecture",
+                key,
+                f"is not in the table {self.name}",
+                hint="`nearest` finds one that is",
             )
         return self._numbers[key]
 
     def _column(self, metric: str, seed: int | None) -> Floats:
         name = metric.lower()
         if name not in self._figures or OF_SEED in name:
-            raise InputError(f"metric {metric!r}: must be one of {', '.join(self.metrics)}")
+            raise InputError("metric", metric, f"must be one of {', '.join(self.metrics)}")
         if seed is None:
             return self._figures[name]
         if (of_seed := f"{name}{OF_SEED}{seed}") not in self._figures:
             known = ", ".join(map(str, self.seeds)) or "none, the table has only means"
-            raise InputError(f"seed {seed}: {metric} is known for the seeds {known}")
+            raise InputError("seed", seed, f"{metric} is known for the seeds {known}")
         return self._figures[of_seed]

@@ -4,7 +4,7 @@ import importlib
 import os
 import shlex
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from traceback import walk_tb
 
@@ -100,12 +100,13 @@ def hytas() -> None:
 def run(arguments: Sequence[str] | None = None) -> None:
     """Run `hytas`. Bad input and errors of files become one line and exit status 2."""
     _share_cores()
+    given = list(sys.argv[1:] if arguments is None else arguments)
     try:
         status = hytas.main(
-            list(sys.argv[1:] if arguments is None else arguments),
+            given,
             prog_name="hytas",
             standalone_mode=False,
-            obj=shlex.join(["hytas", *(sys.argv[1:] if arguments is None else arguments)]),
+            obj=shlex.join(["hytas", *given]),
         )
     except click.exceptions.Abort:
         click.echo(INTERRUPTED, err=True)
@@ -121,7 +122,7 @@ def run(arguments: Sequence[str] | None = None) -> None:
         click.echo(INTERRUPTED, err=True)
         sys.exit(130)
     except (InputError, OSError) as error:
-        _complain(f"error: {_spoken(error)}")
+        _complain(f"error: {_spoken(error, given)}")
         sys.exit(2)
     except (MemoryError, RuntimeError) as error:
         if not is_out_of_memory(one_line(error)):
@@ -134,18 +135,39 @@ def run(arguments: Sequence[str] | None = None) -> None:
     sys.exit(status if isinstance(status, int) else 0)
 
 
-def _spoken(error: Exception) -> str:
+def _spoken(error: Exception, arguments: Sequence[str]) -> str:
     """Return the error's text; errors of the operating system come without their numbers."""
     if isinstance(error, OSError) and error.filename is not None and error.strerror:
         return f"{error.filename}: {error.strerror}"
     if isinstance(error, OSError) and error.strerror:
         return f"{'standard output: ' if _is_output_lost(error) else ''}{error.strerror}"
-    return error.render(_option) if isinstance(error, InputError) else str(error)
+    return error.render(_options_of(arguments)) if isinstance(error, InputError) else str(error)
 
 
-def _option(argument: str) -> str:
-    """Return the command-line option of an argument; a subject of several words stays."""
-    return f"--{argument.replace('_', '-')}" if argument.isidentifier() else argument
+def _options_of(arguments: Sequence[str]) -> Callable[[str], str]:
+    """Return the function from an argument's name in Python to the command's option.
+
+    A name that is no option of the command that `arguments` call becomes words.
+    """
+    command: click.Command | None = hytas
+    context = click.Context(hytas)
+    for word in arguments:
+        if not isinstance(command, click.Group):
+            break
+        command = command.get_command(context, word) or command
+    parameters = command.params if command is not None else []
+    options = {
+        name: max(parameter.opts, key=len)
+        for parameter in parameters
+        if isinstance(parameter, click.Option)
+        for name in (parameter.name, max(parameter.opts, key=len)[2:].replace("-", "_"))
+    }
+
+    def option(argument: str) -> str:
+        words = argument.replace("_", " ") if argument.isidentifier() else argument
+        return options.get(argument, words)
+
+    return option
 
 
 def _is_output_lost(error: OSError) -> bool:

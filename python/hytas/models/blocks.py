@@ -175,7 +175,7 @@ class MixerBlock(Layer):
     ) -> None:
         super().__init__(drop)
         if mixer not in MIXERS:
-            raise InputError(f"mixer {mixer!r}: must be one of {', '.join(MIXERS)}")
+            raise InputError("mixer", mixer, f"must be one of {', '.join(MIXERS)}")
         inner = mlp_width(embed_dim, expansion)
         self.grid = tuple(grid)
         self.norm1 = nn.LayerNorm(embed_dim)

@@ -60,8 +60,9 @@ class Network(nn.Module):
             InputError: the network shares nothing between the patches of a scene.
         """
         raise InputError(
-            f"scene graph: a {type(self).__name__} has no embedding that is shared by the "
-            "patches of a tile; export the patch graph"
+            "scene_graph",
+            rule=f"a {type(self).__name__} has no embedding that the patches of a tile share",
+            hint="export the patch graph",
         )
 
 
@@ -86,7 +87,8 @@ def as_network(network: nn.Module, purpose: str) -> Network:
     """
     if not isinstance(network, Network):
         raise InputError(
-            f"{purpose}: a {type(network).__name__} does not say what it can do; networks of a "
-            "search space derive from hytas.models.Network"
+            purpose,
+            rule=f"a {type(network).__name__} does not say what it can do",
+            hint="networks of a search space derive from hytas.models.Network",
         )
     return network

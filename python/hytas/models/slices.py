@@ -57,7 +57,7 @@ def slice_of(name: str, full: Tensor, wanted: Sequence[int]) -> Tensor:
             if cut.shape[axis] != wanted[axis]:
                 cut = _cut(cut, axis, wanted[axis], rule)
     if cut.shape != torch.Size(wanted):
-        raise InputError(f"{name}: {tuple(wanted)} is no slice of {tuple(full.shape)}")
+        raise InputError(name, rule=f"{tuple(wanted)} is no slice of {tuple(full.shape)}")
     return cut
 
 

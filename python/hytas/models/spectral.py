@@ -72,9 +72,9 @@ class SpectralTransformer(Network):
         super().__init__()
         for gene, value, known in (("tokens", tokens, TOKENS), ("pooling", pooling, POOLINGS)):
             if value not in known:
-                raise InputError(f"{gene} {value!r}: must be one of {', '.join(known)}")
+                raise InputError(gene, value, f"must be one of {', '.join(known)}")
         if patch_size % 2 == 0:
-            raise InputError(f"patch {patch_size}: must be odd, for a patch has a centre")
+            raise InputError("patch", patch_size, "must be odd, for a patch has a centre")
         self.tokens, self.patch_size, self.pooling = tokens, patch_size, pooling
         if tokens != PIXEL:
             self.band_embed = SpectralEmbedding(patch_size, band_width, embed_dim, band_stride)

@@ -60,7 +60,7 @@ def _layers(architecture: Architecture, stream: str) -> Layers:
 
 def _switch(gene: str, value: Any) -> bool:
     if value not in ("yes", "no"):
-        raise InputError(f"{gene} {value!r}: must be yes or no")
+        raise InputError(gene, value, "must be yes or no")
     return bool(value == "yes")
 
 
@@ -137,11 +137,11 @@ def check_data(space: str, shape: Shape) -> None:
         InputError: as said.
     """
     if space not in NETWORKS:
-        raise InputError(f"architecture space {space!r}: not one of {', '.join(NETWORKS)}")
+        raise InputError("space", space, f"not one of {', '.join(NETWORKS)}")
     wanted = DATA_OF.get(space)
     if wanted is not None and (wanted == IMAGES) != isinstance(shape, ImageShape):
         given = "a set of images" if isinstance(shape, ImageShape) else "a scene"
-        raise InputError(f"space {space}: its networks take {wanted}, and the data are {given}")
+        raise InputError("space", space, f"its networks take {wanted}, and the data are {given}")
 
 
 def build_network(
@@ -169,12 +169,15 @@ def build_network(
     """
     space = architecture.get("space")
     if space not in list(NETWORKS):  # a list, because the space of a file may be no text
-        raise InputError(f"architecture space {space!r}: not one of {', '.join(NETWORKS)}")
+        raise InputError("space", space, f"not one of {', '.join(NETWORKS)}")
     check_data(str(space), shape)
     for gene, value in architecture.items():
         if isinstance(value, list) and len(value) > MOST_LAYERS:
             raise InputError(
-                f"architecture {gene}: {len(value)} layers; a network has at most {MOST_LAYERS}"
+                "architecture",
+                gene,
+                f"{len(value)} layers",
+                hint=f"a network has at most {MOST_LAYERS}",
             )
     with torch.random.fork_rng(devices=[]):
         torch.default_generator.manual_seed(seed)  # torch.manual_seed would reseed GPUs, too

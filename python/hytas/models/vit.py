@@ -63,7 +63,7 @@ class VisionTransformer(Network):
     ) -> None:
         super().__init__()
         if pooling not in POOLINGS:
-            raise InputError(f"pooling {pooling!r}: must be one of {', '.join(POOLINGS)}")
+            raise InputError("pooling", pooling, f"must be one of {', '.join(POOLINGS)}")
         side = shape.grid
         read = slice(0, 1) if pooling == CLASS else slice(1, None)
         self.patch_embed = PatchEmbedding(

@@ -61,7 +61,10 @@ class Results:
                 run["method"], run["seed"], run["test"]["OA"]
         except (KeyError, TypeError, ValueError):
             raise InputError(
-                f"--out {path}: holds no results of reference methods; name another file"
+                "out",
+                path,
+                "holds no results of reference methods",
+                hint="name another file",
             ) from None
         differing = [
             f"{name.replace('_', ' ')} {self.setting.get(name)} (there {setting.get(name)})"
@@ -70,7 +73,9 @@ class Results:
         ]
         if differing:
             raise InputError(
-                f"--out {path}: belongs to another setting: {'; '.join(differing)}; "
-                "name another file or repeat its settings"
+                "out",
+                path,
+                f"belongs to another setting: {'; '.join(differing)}",
+                hint="name another file or repeat its settings",
             )
         return runs

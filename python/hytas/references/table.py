@@ -62,5 +62,5 @@ def parse_methods(text: str) -> list[str]:
     unknown = [name for name in names if name not in METHODS]
     if unknown or not names:
         shown = unknown[0] if unknown else text
-        raise InputError(f"methods {shown!r}: choose from {', '.join(METHODS)}")
+        raise InputError("methods", shown, f"choose from {', '.join(METHODS)}")
     return names

@@ -75,7 +75,9 @@ class Task:
         train = split.learnable
         targets = scene.targets(train)
         if len(np.unique(targets)) < 2:
-            raise InputError(f"training pixels: of one class only in {scene.name}; two are needed")
+            raise InputError(
+                "training_pixels", rule=f"of one class only in {scene.name}", hint="two are needed"
+            )
 
         def fit_scaling(method: str | None) -> Preprocessing:
             method = method or scaling

@@ -28,11 +28,11 @@ def read_architectures(path: str | Path) -> list[dict[str, Any]]:
     try:
         text = path.read_text(encoding="utf-8-sig")
     except UnicodeDecodeError:
-        raise InputError(f"{path}: is neither CSV nor JSON lines: it is not UTF-8 text") from None
+        raise InputError(path, rule="is neither CSV nor JSON lines: it is not UTF-8 text") from None
     is_json = text.lstrip().startswith(("{", "[")) or path.suffix.lower() in JSON_SUFFIXES
     rows = _json_rows(path, text) if is_json else _csv_rows(path, text)
     if not rows:
-        raise InputError(f"{path}: holds no architecture")
+        raise InputError(path, rule="holds no architecture")
     return rows
 
 
@@ -41,7 +41,7 @@ def _json_rows(path: Path, text: str) -> list[dict[str, Any]]:
     try:
         whole = json.loads(text)
     except RecursionError:
-        raise InputError(f"{path}: is nested too deeply for architectures") from None
+        raise InputError(path, rule="is nested too deeply for architectures") from None
     except ValueError:
         lines = enumerate(text.split("\n"), start=1)  # other ends of lines may stand in a text
         return [
@@ -63,12 +63,13 @@ def _csv_rows(path: Path, text: str) -> list[dict[str, Any]]:
     missing = [name for name in needed if name not in columns]
     if missing:
         raise InputError(
-            f"{path}: has no column {missing[0]}; needed are {', '.join(needed)}, with commas "
-            "between them"
+            path,
+            rule=f"has no column {missing[0]}",
+            hint=f"needed are {', '.join(needed)}, with commas between them",
         )
     twice = [name for name in PAPER_GENES if columns.count(name) > 1]
     if twice:
-        raise InputError(f"{path}: has more than one column {twice[0]}")
+        raise InputError(path, rule=f"has more than one column {twice[0]}")
     rows = []
     for number, row in lines:
 
@@ -77,7 +78,7 @@ def _csv_rows(path: Path, text: str) -> list[dict[str, Any]]:
                 raise InputError("must have as many fields as columns")
             if space_of(row) != PAPER_SPACE:
                 raise InputError(
-                    f"space {row['space']}: a CSV file holds architectures of {PAPER_SPACE}"
+                    "space", row["space"], f"a CSV file holds architectures of {PAPER_SPACE}"
                 )
             return one_width(
                 {name: read_gene(name, row[name]) for name in PAPER_GENES if row.get(name)}
@@ -96,7 +97,7 @@ def read_gene(name: str, text: str) -> Any:
     try:
         return json.loads(text)
     except ValueError:
-        raise InputError(f"{name} {text!r}: must be a number, or a list of numbers") from None
+        raise InputError(name, text, "must be a number, or a list of numbers") from None
 
 
 def one_width(genes: dict[str, Any]) -> dict[str, Any]:
@@ -109,7 +110,7 @@ def one_width(genes: dict[str, Any]) -> dict[str, Any]:
     if not isinstance(width, list):
         return genes
     if len({str(item) for item in width}) != 1:
-        raise InputError(f"embed_dim {width}: must be one width for all layers")
+        raise InputError("embed_dim", width, "must be one width for all layers")
     return {**genes, "embed_dim": width[0]}
 
 
@@ -121,5 +122,5 @@ def _checked(where: str, read: Any) -> dict[str, Any]:
         genes = genes_only(row)
         check_genes(genes)
     except (InputError, TypeError, ValueError, RecursionError) as error:
-        raise InputError(f"{where}: {error}") from None
+        raise InputError(where, rule=f"{error}") from None
     return genes

@@ -44,7 +44,7 @@ def check_listed(
     if space is None:
         return
     if space.name != of:
-        raise InputError(f"architecture of the space {of}: must be of {space.name}")
+        raise InputError("architecture", rule=f"of the space {of}: must be of {space.name}")
     try:
         space.pack([dict(architecture)])
     except (TypeError, ValueError) as error:
@@ -75,11 +75,11 @@ def _check_kinds(architecture: Mapping[str, Any]) -> None:
         if name not in architecture and name == "depth":
             continue
         if name not in architecture:
-            raise InputError(f"architecture: it has no {name}")
+            raise InputError("architecture", rule=f"it has no {name}")
         value = architecture[name]
         listed = "list" in rule
         if isinstance(value, list) != listed or not all(map(kind, value if listed else [value])):
-            raise InputError(f"{name} {value}: must be {rule}")
+            raise InputError(name, value, f"must be {rule}")
 
 
 def _check_hytas(architecture: Mapping[str, Any]) -> None:
@@ -88,22 +88,25 @@ def _check_hytas(architecture: Mapping[str, Any]) -> None:
     ratios, depth = list(architecture["mlp_ratio"]), architecture.get("depth", len(heads))
     if not depth == len(heads) == len(ratios) or depth < 1:
         raise InputError(
-            f"architecture of depth {depth}: {len(heads)} num_heads and {len(ratios)} mlp_ratio; "
-            "each must have one value a layer"
+            "architecture",
+            rule=f"of depth {depth}: {len(heads)} num_heads and {len(ratios)} mlp_ratio",
+            hint="each must have one value a layer",
         )
     if not 1 <= embed <= MOST_WEIGHTS:
-        raise InputError(f"embed_dim {embed}: must be 1 to {MOST_WEIGHTS:.0e}")
+        raise InputError("embed_dim", embed, f"must be 1 to {MOST_WEIGHTS:.0e}")
     if not all(1 <= head <= embed for head in heads):
-        raise InputError(f"num_heads {heads}: each must lie in 1..{embed}, the embed_dim")
+        raise InputError("num_heads", heads, f"each must lie in 1..{embed}, the embed_dim")
     if not all(1 <= embed * ratio <= MOST_WEIGHTS for ratio in ratios):
         raise InputError(
-            f"mlp_ratio {ratios}: each must give a layer of 1 to {MOST_WEIGHTS:.0e} units"
+            "mlp_ratio", ratios, f"each must give a layer of 1 to {MOST_WEIGHTS:.0e} units"
         )
     weights = sum(4 * embed**2 + 2 * embed * mlp_width(embed, ratio) for ratio in ratios)
     if weights > MOST_WEIGHTS:
         raise InputError(
-            f"embed_dim {embed}: a network of {weights:.2g} weights; at most {MOST_WEIGHTS:.0e} "
-            "are scored"
+            "embed_dim",
+            embed,
+            f"a network of {weights:.2g} weights",
+            hint=f"at most {MOST_WEIGHTS:.0e} are scored",
         )
 
 

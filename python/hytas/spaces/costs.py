@@ -39,7 +39,7 @@ def cost(
     space = builtin_space(of, variables)
     if space is None:
         if count is None:
-            raise InputError(f"architecture space {of!r}: must be built in for its {name}")
+            raise InputError("space", of, f"must be built in for its {name}")
         return count(architecture, shape, name)
     try:
         try:
@@ -48,7 +48,7 @@ def cost(
             values = _unlisted(space, architecture)
             costs = _with_values(of, variables, values).cost(dict(architecture))
     except (TypeError, ValueError) as error:
-        raise InputError(f"architecture: {error}") from None
+        raise InputError("architecture", rule=f"{error}") from None
     return float(costs[name])
 
 

@@ -48,7 +48,9 @@ def _one_gene(gene: str, value: Any) -> dict[str, float]:
     if _is_number(value):
         return {gene: float(value)}
     if not isinstance(value, Sequence | np.ndarray):
-        raise InputError(f"gene {gene} {value!r}: must be a number, a label or a list of them")
+        raise InputError(
+            f"gene {gene} {value!r}", rule="must be a number, a label or a list of them"
+        )
     if len(value) == 0:
         return {f"{gene}:count": 0.0}
     if all(isinstance(item, str) for item in value):
@@ -56,7 +58,7 @@ def _one_gene(gene: str, value: Any) -> dict[str, float]:
         shares = {f"{gene}={item}": labels.count(item) / len(labels) for item in set(labels)}
         return {f"{gene}:count": float(len(labels)), **shares}
     if not all(_is_number(item) for item in value):
-        raise InputError(f"gene {gene} {value!r}: must hold numbers only, or labels only")
+        raise InputError(f"gene {gene} {value!r}", rule="must hold numbers only, or labels only")
     numbers = [float(item) for item in value]
     figures = (
         sum(numbers),
@@ -137,8 +139,9 @@ def check_lengths(
     """
     if len(architectures) != len(proxy_scores):
         raise InputError(
-            f"proxy scores: {len(proxy_scores)} rows for {len(architectures)} architectures; "
-            "must be one an architecture"
+            "proxy_scores",
+            rule=f"{len(proxy_scores)} rows for {len(architectures)} architectures",
+            hint="must be one an architecture",
         )
 
 

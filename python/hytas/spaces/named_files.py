@@ -52,6 +52,6 @@ def read_text(path: str, what: str) -> str:
     try:
         return Path(path).read_text(encoding="utf-8")
     except FileNotFoundError:
-        raise InputError(f"{what}: no such file: {path}") from None
+        raise InputError(what, rule=f"no such file: {path}") from None
     except UnicodeDecodeError:
-        raise InputError(f"{path}: is not a text file: it is not UTF-8") from None
+        raise InputError(path, rule="is not a text file: it is not UTF-8") from None

@@ -26,7 +26,7 @@ def with_values(space: str, values: Mapping[str, Sequence[Any]], about: str = ""
     genes = {gene["name"]: gene for gene in found["genes"]}
     for name, wanted in values.items():
         if name not in genes:
-            raise InputError(f"space {space}: has no gene {name!r}")
+            raise InputError("space", space, f"has no gene {name!r}")
         gene = genes[name]
         weights = dict(zip(map(json.dumps, gene["values"]), gene.pop("weights", []), strict=False))
         kept = [weights.get(json.dumps(value)) for value in wanted]

@@ -14,7 +14,7 @@ def check_band_group(band_group: int, bands: int) -> None:
     """
     if band_group > bands:
         raise InputError(
-            f"band group {band_group}: must be odd and at most {bands}, the scene's usable bands"
+            "band_group", band_group, f"must be odd and at most {bands}, the scene's usable bands"
         )
 
 
@@ -82,8 +82,8 @@ class ImageShape:
     def __post_init__(self) -> None:
         if self.patch_size > self.image_size:
             raise InputError(
-                f"images of {self.image_size} x {self.image_size} pixels: must be at least as "
-                f"large as a patch, {self.patch_size} x {self.patch_size}"
+                f"images of {self.image_size} x {self.image_size} pixels",
+                rule=f"must be at least as large as a patch, {self.patch_size} x {self.patch_size}",
             )
 
     @classmethod

@@ -48,5 +48,5 @@ def show_section(name: str, found: Mapping[str, Any]) -> "Section":
 
 def _module(name: str) -> Any:
     if name not in SECTIONS:
-        raise InputError(f"section {name!r}: must be one of {', '.join(SECTIONS)}")
+        raise InputError("section", name, f"must be one of {', '.join(SECTIONS)}")
     return import_module(f"hytas.analysis.sections.{name}")

@@ -76,7 +76,7 @@ def _check_leads(tables: Sequence[RankingTable], settings: AnalysisSettings) -> 
     known = {name for table in tables for name in training_free_scores(table, ())}
     for name in settings.leads:
         if name != ALL_SCORES and name not in known:
-            raise InputError(f"lead {name!r}: must be all or one of {', '.join(sorted(known))}")
+            raise InputError("lead", name, f"must be all or one of {', '.join(sorted(known))}")
 
 
 def _points(result: Simulation, budget: int) -> dict[str, list[float | None]]:

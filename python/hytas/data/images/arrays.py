@@ -51,8 +51,9 @@ def load_arrays(path: Path, resize: int | None) -> ImageSet:
     if not pairs:
         names = listed(contents.variables, len(contents.variables))
         raise InputError(
-            f"data: {path} holds {names}: images (N, H, W, channels) need one array of N whole "
-            "numbers beside them, their labels"
+            "data",
+            rule=f"{path} holds {names}: images (N, H, W, channels) need one array of N whole "
+            "numbers beside them, their labels",
         )
     kept = [part for part in (*PARTS, "") if part in pairs]
     if "" in kept and len(kept) > 1:
@@ -60,7 +61,9 @@ def load_arrays(path: Path, resize: int | None) -> ImageSet:
     images = [_images(contents, pairs[part][0], resize) for part in kept]
     if len({(each.shape[1:], each.dtype) for each in images}) > 1:
         shapes = ", ".join(f"{each.shape[1:]} {each.dtype}" for each in images)
-        raise InputError(f"data: {path} holds images that differ: {shapes}; all must be alike")
+        raise InputError(
+            "data", rule=f"{path} holds images that differ: {shapes}", hint="all must be alike"
+        )
     labels = [load(pairs[part][1], contents, "data").astype(np.int64).ravel() for part in kept]
     tested = np.concatenate(
         [np.full(len(each), part == kept[-1]) for part, each in zip(kept, labels, strict=True)]
@@ -79,9 +82,11 @@ def load_arrays(path: Path, resize: int | None) -> ImageSet:
 def _images(contents: Contents, variable: Variable, resize: int | None) -> Array:
     values, path = load(variable, contents, "data"), contents.path
     if values.dtype.kind not in "iufb" or 0 in values.shape:
-        raise InputError(f"data: {path}: {variable}: real numbers are needed, of one image or more")
+        raise InputError(
+            "data", rule=f"{path}: {variable}: real numbers are needed, of one image or more"
+        )
     if not np.isfinite(values).all():
-        raise InputError(f"data: {path}: {variable}: holds NaN or infinite values")
+        raise InputError("data", rule=f"{path}: {variable}: holds NaN or infinite values")
     values = values.astype(np.uint8) if values.dtype.kind == "b" else values
     values = values[..., None] if values.ndim == 3 else values
     return values if resize is None else np.stack([resized(image, resize) for image in values])

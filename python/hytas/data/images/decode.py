@@ -33,7 +33,7 @@ def read_image(path: Path) -> Array:
         OSError: as the system gives it.
     """
     if not S_ISREG(path.stat().st_mode):  # a pipe would be waited for
-        raise InputError(f"data: {path} is not a file")
+        raise InputError("data", rule=f"{path} is not a file")
     if path.suffix.lower() in TIFF:
         return _tiff(path)
     with reading("data", path, "image"):
@@ -47,13 +47,14 @@ def _plain(path: Path) -> Array:
         width, height = opened.size
         if width * height > MOST_PIXELS:
             raise InputError(
-                f"{path}: has {width} x {height} pixels; at most {MOST_PIXELS} are read"
+                path, rule=f"has {width} x {height} pixels", hint=f"at most {MOST_PIXELS} are read"
             )
         mode = _KEPT.get(opened.mode, "RGB")
         if opened.format == "PNG" and mode != "I;16" and _sixteen_bits(opened):
             raise InputError(
-                f"{path}: has 16 bits and several channels, of which Pillow keeps 8 bits; write "
-                "it as TIFF"
+                path,
+                rule="has 16 bits and several channels, of which Pillow keeps 8 bits",
+                hint="write it as TIFF",
             )
         found = opened if opened.mode == mode else opened.convert(mode)
         values = np.asarray(found)
@@ -69,13 +70,19 @@ def _tiff(path: Path) -> Array:
     contents = open_file(path, "data")
     variable = contents.variables[0]
     if np.prod(variable.shape, dtype=np.float64) > MOST_VALUES:
-        raise InputError(f"data: {path}: has more than {MOST_VALUES} values, the most that is read")
+        raise InputError(
+            "data", rule=f"{path}: has more than {MOST_VALUES} values, the most that is read"
+        )
     with reading("data", path, "TIFF"):
         values = variable.values()
     if values.dtype.kind not in "iuf":
-        raise InputError(f"data: {path}: is of type {values.dtype}; real numbers are needed")
+        raise InputError(
+            "data", rule=f"{path}: is of type {values.dtype}", hint="real numbers are needed"
+        )
     if not np.isfinite(values).all():
-        raise InputError(f"data: {path}: holds NaN or infinite values; all must be finite")
+        raise InputError(
+            "data", rule=f"{path}: holds NaN or infinite values", hint="all must be finite"
+        )
     native = values.astype(values.dtype.newbyteorder("="), copy=False)
     return np.ascontiguousarray(native[..., None] if native.ndim == 2 else native)
 
@@ -87,7 +94,7 @@ def check_side(side: int | None) -> None:
         InputError: it is not None, and not 1 to `MOST_SIDE` pixels.
     """
     if side is not None and not 1 <= side <= MOST_SIDE:
-        raise InputError(f"resize {side}: must be 1 to {MOST_SIDE} pixels")
+        raise InputError("resize", side, f"must be 1 to {MOST_SIDE} pixels")
 
 
 def resized(image: Array, side: int) -> Array:

@@ -108,7 +108,7 @@ def images_of(folder: Path) -> list[Path]:
         folders.sort()
         found += [Path(place, file) for file in files if file.lower().endswith(SUFFIXES)]
         if len(found) > MOST_IMAGES:
-            raise InputError(f"data: {folder} holds more than {MOST_IMAGES} images")
+            raise InputError("data", rule=f"{folder} holds more than {MOST_IMAGES} images")
     return sorted(path for path in found if not path.name.startswith("."))
 
 
@@ -126,16 +126,17 @@ def _listed(
         last = parted and root is roots[-1] and len(roots) > 1
         for each in sorted(path for path in root.iterdir() if _is_class(path)):
             if folder.resolve().is_relative_to(each.resolve()):
-                raise InputError(f"data: {each} is a link to a folder that it lies in")
+                raise InputError("data", rule=f"{each} is a link to a folder that it lies in")
             if each.name not in names:
-                raise InputError(f"data: {each} is a class that {roots[0]} does not have")
+                raise InputError("data", rule=f"{each} is a class that {roots[0]} does not have")
             images = images_of(each)
             found += [(path, names.index(each.name) + 1) for path in images]
             tested += [last] * len(images)
     if not found:
         raise InputError(
-            f"data: {folder} holds no images in folders, one for each class; suffixes that are "
-            f"read: {', '.join(SUFFIXES)}"
+            "data",
+            rule=f"{folder} holds no images in folders, one for each class",
+            hint=f"suffixes that are read: {', '.join(SUFFIXES)}",
         )
     notes = [f"{VALIDATION}/ joins {TRAIN}/, and {TEST}/ tests"] if len(parts) == 3 else []
     return found, names, np.array(tested) if any(tested) else None, notes if parted else []
@@ -176,8 +177,9 @@ def _readable(
         others = [paths[number].relative_to(folder).as_posix() for number in bad[1:]]
         more = f"; also {listed(others, len(others))}" if others else ""
         raise InputError(
-            f"data: {len(bad)} of {len(paths)} images of {folder} cannot be read: {reason}{more}; "
-            "--skip-unreadable leaves such files out"
+            "data",
+            rule=f"{len(bad)} of {len(paths)} images of {folder} cannot be read: {reason}{more}",
+            hint="`skip_unreadable` leaves such files out",
         )
     names = listed((paths[number].relative_to(folder).as_posix() for number in bad), len(bad))
     return good, [f"{len(bad)} of {len(paths)} images cannot be read and are left out: {names}"]
@@ -191,22 +193,24 @@ def _check_alike(
     if len(sizes) > 1 and resize is None:
         side = min(min(each.shape[:2]) for each in facts)
         raise InputError(
-            f"data: images of {folder} have several sizes: {'; '.join(sizes)}; all must be alike: "
-            f"--resize {side} makes them so"
+            "data",
+            rule=f"images of {folder} have several sizes: {'; '.join(sizes)}",
+            hint=f"all must be alike: `resize` {side} makes them so",
         )
     types = _kinds(paths, [str(each.dtype) for each in facts])
     if len(types) > 1:
-        raise InputError(f"data: images of {folder} have several types: {'; '.join(types)}")
+        raise InputError("data", rule=f"images of {folder} have several types: {'; '.join(types)}")
     channels = _kinds(paths, [f"{each.shape[2]} channels" for each in facts])
     if len(channels) == 1:
         return False
     plain = {each.shape[2] for each in facts} == {1, 3} and facts[0].dtype == np.uint8
     if plain and resize is not None:
         return True
-    more = ": --resize gives all of them three" if plain else ""
+    more = ": `resize` gives all of them three" if plain else ""
     raise InputError(
-        f"data: images of {folder} differ in channels: {'; '.join(channels)}; all must have as "
-        f"many{more}"
+        "data",
+        rule=f"images of {folder} differ in channels: {'; '.join(channels)}",
+        hint=f"all must have as many{more}",
     )
 
 
@@ -226,4 +230,6 @@ def _kinds(paths: Sequence[Path], values: Sequence[str]) -> list[str]:
 def _check_classes(folder: Path, labels: npt.NDArray[np.int32], names: Sequence[str]) -> None:
     empty = [name for number, name in enumerate(names, 1) if not (labels == number).any()]
     if empty:
-        raise InputError(f"data: class {empty[0]} of {folder} holds no image that can be read")
+        raise InputError(
+            "data", rule=f"class {empty[0]} of {folder} holds no image that can be read"
+        )

@@ -88,7 +88,9 @@ class ImageSet:
             InputError: the images have another side.
         """
         if side != self.side:
-            raise InputError(f"images of {self.side} x {self.side} pixels: {side} x {side} asked")
+            raise InputError(
+                f"images of {self.side} x {self.side} pixels", rule=f"{side} x {side} asked"
+            )
         return self.read
 
     def targets(self, pixels: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
@@ -144,12 +146,13 @@ def image_set(
     """
     if len(class_names) < 2:
         what = f"one class ({class_names[0]})" if class_names else "no class"
-        raise InputError(f"data: {source} holds images of {what}: at least two are needed")
+        raise InputError("data", rule=f"{source} holds images of {what}: at least two are needed")
     height, width, channels = example.shape
     if height != width:
         raise InputError(
-            f"data: images of {source} are {height} x {width} pixels: networks take squares; "
-            f"--resize {min(height, width)} makes them so"
+            "data",
+            rule=f"images of {source} are {height} x {width} pixels: networks take squares",
+            hint=f"`resize` {min(height, width)} makes them so",
         )
     facts = [digest, tuple(class_names), labels.tolist(), None if parts is None else parts.tolist()]
     return ImageSet(

@@ -53,7 +53,7 @@ def load_images(
     check_side(resize)
     if str(data) in IMAGE_SETS:
         if resize is not None:
-            raise InputError(f"resize {resize}: {data} has images of one size")
+            raise InputError("resize", resize, f"{data} has images of one size")
         return IMAGE_SETS[str(data)]()
     path = Path(data)
     return (

@@ -32,7 +32,7 @@ def make_image_split(images: ImageSet, settings: SplitSettings, *, seed: int = 0
     check_seed(seed)
     if settings.kind not in KINDS:
         raise InputError(
-            f"split: {settings.kind!r} is for scenes; images are split by {', '.join(KINDS)}"
+            "split", settings.kind, "is for scenes", hint=f"images are split by {', '.join(KINDS)}"
         )
     kind = settings.kind
     if kind == "auto":
@@ -68,8 +68,9 @@ def _at_random(
     totals = class_totals(images, images.labels)
     if max(totals) < 2:
         raise InputError(
-            f"data: every class of {images.name} has one image: at least one class needs 2, one to "
-            "train on and one to test on"
+            "data",
+            rule=f"every class of {images.name} has one image: at least one class needs 2, one to "
+            "train on and one to test on",
         )
     counts = _counts(totals, settings, TRAINED, 1)
     everything = replace(images, train=images.labels, test=images.labels)

@@ -43,7 +43,7 @@ class CubePixels:
         values = np.asarray(targets)
         if values.shape != self.pixels.shape:
             raise InputError(
-                f"labels of shape {values.shape}: there must be one for each of {len(self)} pixels"
+                "labels_of_shape", values.shape, f"there must be one for each of {len(self)} pixels"
             )
         labels = np.zeros(self.cube.shape[:2], values.dtype)
         labels.ravel()[self.pixels] = values
@@ -81,9 +81,9 @@ class BlockSplit:
             ("seed", seed, 0),
         ):
             if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
-                raise InputError(f"{name}: {value!r} must be a whole number of {least} or more")
+                raise InputError(name, value, f"must be a whole number of {least} or more")
         if patch_size % 2 == 0:
-            raise InputError(f"patch_size: {patch_size} must be odd")
+            raise InputError("patch_size", patch_size, "must be odd")
         self.folds, self.block, self.patch_size, self.seed = folds, block, patch_size, seed
 
     @staticmethod
@@ -96,12 +96,12 @@ class BlockSplit:
         cube, labels = np.asarray(cube), np.asarray(labels)
         if cube.ndim != 3 or labels.shape != cube.shape[:2]:
             raise InputError(
-                f"labels of shape {labels.shape}, cube of shape {cube.shape}: must be (H, W) and "
-                "(H, W, bands)"
+                f"labels of shape {labels.shape}, cube of shape {cube.shape}",
+                rule="must be (H, W) and (H, W, bands)",
             )
         pixels = np.flatnonzero(labels)
         if not pixels.size:
-            raise InputError("labels: no pixel is labelled: all values are 0")
+            raise InputError("labels", rule="no pixel is labelled: all values are 0")
         return CubePixels(cube, pixels), labels.ravel()[pixels]
 
     def get_n_splits(self, x: Any = None, y: Any = None, groups: Any = None) -> int:
@@ -118,8 +118,10 @@ class BlockSplit:
         """
         if not isinstance(x, CubePixels):
             raise InputError(
-                "BlockSplit: a cube cannot be cut into rows; give pixels, targets = "
-                "BlockSplit.samples(cube, labels) instead of the cube and its labels"
+                "BlockSplit",
+                rule="a cube cannot be cut into rows",
+                hint="give pixels, targets = BlockSplit.samples(cube, labels) instead of the cube "
+                "and its labels",
             )
         _, classes = np.unique(np.asarray(y), return_inverse=True)
         labels: LabelMap = x.label_map(classes + 1)
@@ -131,7 +133,9 @@ class BlockSplit:
             test = sides.test[sides.trained[labels.ravel()[sides.test] - 1]]
             if sides.trained.sum() < 2 or not test.size:
                 raise InputError(
-                    f"BlockSplit: fold {part} of blocks of {self.block} leaves fewer than 2 "
-                    "classes to train, or none to test; choose fewer folds or another block"
+                    "BlockSplit",
+                    rule=f"fold {part} of blocks of {self.block} leaves fewer than 2 classes to "
+                    "train, or none to test",
+                    hint="choose fewer folds or another block",
                 )
             yield place[sides.candidates], place[test]

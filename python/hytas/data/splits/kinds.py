@@ -27,18 +27,21 @@ def from_maps(
     """
     if scene.train is None or scene.test is None:
         raise InputError(
-            f"split: 'fixed' needs a training and a test map; {scene.name} has one label map"
+            "split",
+            rule="'fixed' needs a training and a test map",
+            hint=f"{scene.name} has one label map",
         )
     trained, tested = (class_totals(scene, part) for part in (scene.train, scene.test))
     found = class_totals(scene, scene.labels)  # a class of another scene has no pixel
     untrained = [at for at in range(scene.classes) if found[at] and not trained[at]]
     if untrained:
         raise InputError(
-            f"labels: class {scene.class_ids[untrained[0]]} has no pixel to train on: "
-            "every class needs at least one"
+            "labels",
+            rule=f"class {scene.class_ids[untrained[0]]} has no pixel to train on: every class "
+            "needs at least one",
         )
     if not any(tested):
-        raise InputError(f"labels: the test map of {scene.name} holds no pixel to test on")
+        raise InputError("labels", rule=f"the test map of {scene.name} holds no pixel to test on")
     notes = tuple(
         f"{name} is in the training map only: it is not tested"
         for name, seen, count in zip(scene.class_names, trained, tested, strict=True)
@@ -65,8 +68,9 @@ def at_random(
     totals = class_totals(scene, scene.labels)
     if max(totals) < 2:
         raise InputError(
-            f"labels: every class of {scene.name} has one labelled pixel: at least one class needs "
-            "2, one to train on and one to test on"
+            "labels",
+            rule=f"every class of {scene.name} has one labelled pixel: at least one class needs 2, "
+            "one to train on and one to test on",
         )
     most = tuple(
         max(1, min(count, total - 1 if published else total // 2))
@@ -97,7 +101,7 @@ def by_blocks(
     parts, part = (2, 0) if two else (settings.folds, settings.fold)
     pixels = int((scene.labels > 0).sum())
     if parts > pixels:
-        raise InputError(f"folds: {parts} must be at most {pixels}, the labelled pixels")
+        raise InputError("folds", parts, f"must be at most {pixels}, the labelled pixels")
     guard = patch_size // 2
     if settings.kind == "polygons":
         units = _polygons_of(scene)
@@ -105,13 +109,19 @@ def by_blocks(
     else:
         sides = split_blocks(scene.labels, block, guard, parts, part, seed, draws)
     if (sides.trained & sides.tested).sum() < 2:
-        dealt = f"block: {block}" if two else f"folds: {parts} of blocks of {block}"
-        remedy = f"use {'fewer, or ' if parts > 2 else ''}another size"
+        value: int | str = block
+        argument, hint = "block", "use another size"
+        if settings.kind == "folds":
+            argument, value, hint = ("folds", parts, "use fewer, or another `block`")
         if settings.kind == "polygons":
-            dealt, remedy = "split: 'polygons'", "draw more polygons of each class, or use blocks"
+            argument, value = "split", "polygons"
+            hint = "draw more polygons of each class, or use blocks"
         raise InputError(
-            f"{dealt} leaves fewer than 2 classes of {scene.name} both to train and to test on, "
-            f"with a guard band of {guard}: {remedy}"
+            argument,
+            value,
+            f"leaves fewer than 2 classes of {scene.name} both to train and to test on, with a "
+            f"guard band of {guard}",
+            hint,
         )
     labels = scene.labels.ravel()
     notes = []
@@ -146,8 +156,9 @@ def by_blocks(
 def _polygons_of(scene: Scene) -> Units:
     if scene.polygons is None:
         raise InputError(
-            "split: 'polygons' needs labels drawn as polygons or points (GeoJSON, GeoPackage, "
-            f"Shapefile), {scene.name} has a label map"
+            "split",
+            rule="'polygons' needs labels drawn as polygons or points (GeoJSON, GeoPackage, "
+            f"Shapefile), {scene.name} has a label map",
         )
     return scene.polygons
 

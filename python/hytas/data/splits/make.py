@@ -24,7 +24,7 @@ def check_seed(seed: int) -> None:
         InputError: not in 0 to 2^32 - 1, the range of scikit-learn.
     """
     if not 0 <= seed < 2**32:
-        raise InputError(f"seed: {seed} must be 0 to {2**32 - 1}")
+        raise InputError("seed", seed, f"must be 0 to {2**32 - 1}")
 
 
 def make_split(

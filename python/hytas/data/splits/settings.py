@@ -61,28 +61,29 @@ class SplitSettings:
     def __post_init__(self) -> None:
         plain_numbers(self)
         if self.kind not in KINDS:
-            raise InputError(f"split: {self.kind!r} is not one of {', '.join(KINDS)}")
+            raise InputError("split", self.kind, f"is not one of {', '.join(KINDS)}")
         if self.train_per_class is not None and self.train_per_class < 1:
-            raise InputError(f"train per class: {self.train_per_class} must be at least 1")
+            raise InputError("train_per_class", self.train_per_class, "must be at least 1")
         if self.train_fraction is not None and not 0 < self.train_fraction < 1:
-            raise InputError(f"train fraction: {self.train_fraction} must be in (0, 1)")
+            raise InputError("train_fraction", self.train_fraction, "must be in (0, 1)")
         if self.train_fraction is not None and self.train_per_class is not None:
             raise InputError(
-                f"train fraction: {self.train_fraction} and {self.train_per_class} per class "
-                "exclude each other"
+                "train_fraction",
+                self.train_fraction,
+                f"and `train_per_class` {self.train_per_class} exclude each other",
             )
         if not 0 <= self.validation_fraction < 1:
-            raise InputError(f"validation fraction: {self.validation_fraction} must be in [0, 1)")
+            raise InputError("validation_fraction", self.validation_fraction, "must be in [0, 1)")
         if self.block < 1:
-            raise InputError(f"block: {self.block} must be at least 1")
+            raise InputError("block", self.block, "must be at least 1")
         if self.block > MOST_BLOCK:
-            raise InputError(f"block: {self.block} must be at most {MOST_BLOCK}")
+            raise InputError("block", self.block, f"must be at most {MOST_BLOCK}")
         if self.folds < 2:
-            raise InputError(f"folds: {self.folds} must be at least 2")
+            raise InputError("folds", self.folds, "must be at least 2")
         if self.fold != 0 and self.kind != "folds":
-            raise InputError(f"fold {self.fold}: is only for the split 'folds', not {self.kind!r}")
+            raise InputError("fold", self.fold, f"is only for the split 'folds', not {self.kind!r}")
         if not 0 <= self.fold < self.folds:
-            raise InputError(f"fold: {self.fold} must be 0 to {self.folds - 1}")
+            raise InputError("fold", self.fold, f"must be 0 to {self.folds - 1}")
 
     def options(self) -> dict[str, Any]:
         """Return the settings by the names of their options; `kind` has the name `split`."""

@@ -140,7 +140,7 @@ class Split:
         """
         path = Path(path)
         if not path.exists():
-            raise InputError(f"split: no such file: {path}")
+            raise InputError("split", rule=f"no such file: {path}")
         with (
             reading("split", path, "split"),
             path.open("rb") as stream,

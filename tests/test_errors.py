@@ -1,0 +1,65 @@
+"""How a refusal is worded: for Python, and for the command line."""
+
+import pickle
+
+import pytest
+
+from hytas.cli.main import run
+from hytas.errors import InputError
+
+
+def option(name: str) -> str:
+    return f"--{name.replace('_', '-')}"
+
+
+@pytest.mark.parametrize(
+    ("error", "python", "command"),
+    [
+        (
+            InputError("budget", "2M", "needs a unit", "such as 2M-params"),
+            "budget='2M': needs a unit; such as 2M-params",
+            "--budget 2M: needs a unit; such as 2M-params",
+        ),
+        (
+            InputError("data", rule="holds several cubes", hint="name one with `cube_key`"),
+            "data: holds several cubes; name one with cube_key",
+            "--data: holds several cubes; name one with --cube-key",
+        ),
+        (
+            InputError("fold", 3, "must be less than `folds`"),
+            "fold=3: must be less than folds",
+            "--fold 3: must be less than --folds",
+        ),
+        (InputError("no field at all"), "no field at all", "no field at all"),
+    ],
+)
+def test_the_caller_renders_the_fields(error: InputError, python: str, command: str) -> None:
+    assert str(error) == python
+    assert error.render(option) == command
+    copied = pickle.loads(pickle.dumps(error))
+    assert (copied.argument, copied.value, copied.render(option)) == (
+        error.argument,
+        error.value,
+        command,
+    )
+
+
+def test_arguments_get_other_names() -> None:
+    error = InputError("data", "a.mat", "holds no labels", "give `labels`")
+    renamed = error.renamed({"data": "cube", "labels": "y"})
+    assert str(renamed) == "cube='a.mat': holds no labels; give y"
+    assert str(InputError("plain").renamed({"plain": "other"})) == "plain"
+
+
+def test_control_characters_are_escaped() -> None:
+    assert str(InputError("data", "a\x1b[2J\n", "is missing")) == "data='a\\x1b[2J\\n': is missing"
+    assert "\x1b" not in InputError("data", "a\x1b", "is missing").render(option)
+
+
+def test_the_command_line_names_options_of_the_command_only(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    with pytest.raises(SystemExit) as ended:
+        run(["analyse", "correlations", "--tables", "none.csv", "--resamples", "0"])
+    assert ended.value.code == 2
+    assert capsys.readouterr().err.strip() == "error: --resamples 0: must be 1 or more"

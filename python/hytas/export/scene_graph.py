@@ -3,12 +3,15 @@
 Work that is the same in all patches of a pixel is done once: scaling and, for pixel tokens, the
 projection of the bands. The group-wise spectral embedding is a linear map of a P x P x c
 neighbourhood. On a strip of P rows it is a convolution over (column, band) with the rows as
-channels, which gives the tokens of a row of pixels directly. A loop inside the graph runs over
-pieces of rows, so that the memory of attention does not grow with the tile.
+channels, which gives the tokens of a row of pixels directly.
+
+Two nested loops bound the memory. The outer loop computes the features of a chunk of columns. The
+inner loop classifies a chunk piece by piece: some neighbouring pixels of a row.
 """
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import onnx
@@ -16,6 +19,7 @@ import onnx.compose
 import torch
 from onnx import TensorProto, helper, numpy_helper
 from torch import Tensor, nn
+from torch.utils._python_dispatch import TorchDispatchMode
 
 from hytas.export.onnx_file import (
     OPSET,
@@ -31,8 +35,15 @@ from hytas.models import SensorModel, as_network
 from hytas.models.layers import probabilities
 
 OUTPUTS = ("classes", "confidence", "probabilities")
-PIECE = 8
-"""Pixels of a row at a time; more do not fit the CPU's cache (attention is T x T for each)."""
+CHUNK = 256
+"""Columns of a tile whose features are computed at once."""
+PIECES = (8, 256)
+"""Fewest and most pixels of a piece."""
+CACHE_BYTES = 2**19
+"""Size of the largest tensor of a piece, if it has more than the fewest pixels."""
+
+Step = tuple[str, Sequence[str], str]
+"""A node: its operator, inputs and output."""
 
 
 class TileModel(nn.Module):
@@ -72,8 +83,8 @@ def export_scene(
 ) -> Path:
     """Write `model` as an ONNX file: tile (H + P - 1, W + P - 1, bands) -> maps (H, W).
 
-    The outputs are `classes` (class ids, int32) and `confidence` (float32), and the `probabilities`
-    (H, W, C) that a map is smoothed from, where the card tells how.
+    The outputs are `classes` (class ids, int32) and `confidence` (float32). If the card has a
+    smoothing guide, the `probabilities` (H, W, C) that a map is smoothed from are another output.
 
     Raises:
         InputError: the network has no such form, the operator set is unknown, or the card is wrong.
@@ -85,161 +96,250 @@ def export_scene(
     return Path(path)
 
 
-def to_scene_onnx(model: SensorModel, card: ModelCard, *, opset: int = OPSET) -> onnx.ModelProto:
-    """Return the ONNX model that `export_scene` writes."""
-    outputs = OUTPUTS if card.smoothing is not None else OUTPUTS[:2]
-    return finish(_scene_graph(model, card, outputs, opset), card, "scene")
-
-
-def probabilities_graph(
-    model: SensorModel, card: ModelCard, *, opset: int = OPSET
-) -> tuple[onnx.ModelProto, str]:
-    """Return a graph of the output `probabilities`, and the name of the float32 tile in it."""
-    graph = _scene_graph(model, card, OUTPUTS[2:], opset)
-    cast = [node.output[0] for node in graph.graph.node if node.input[:1] == ["tile"]]
-    return graph, "tile" if card.dtype == "float32" else cast[0]
-
-
-def _scene_graph(
-    model: SensorModel, card: ModelCard, outputs: Sequence[str], opset: int
+def to_scene_onnx(
+    model: SensorModel, card: ModelCard, *, opset: int = OPSET, piece: int | None = None
 ) -> onnx.ModelProto:
+    """Return the ONNX model that `export_scene` writes.
+
+    Args:
+        model: the model.
+        card: its metadata.
+        opset: ONNX operator set.
+        piece: pixels of a piece; None chooses by the size of the network. The time depends on it,
+            and the map does not.
+    """
+    outputs = OUTPUTS if card.smoothing is not None else OUTPUTS[:2]
+    return finish(scene_graph(model, card, outputs, opset, piece), card, "scene")
+
+
+def scene_graph(
+    model: SensorModel,
+    card: ModelCard,
+    outputs: Sequence[str],
+    opset: int = OPSET,
+    piece: int | None = None,
+) -> onnx.ModelProto:
+    """Return a graph with some of `OUTPUTS` and without a card; see `to_scene_onnx`."""
     example_patches(model, card)  # refuses a card of another model
     plain = inference_copy(model, card)
-    strip = StripModel(plain, card).eval()
-    tile = TileModel(plain).eval()
-    body = _trace_strip(strip, tile, card, opset)
-    free = {axis: torch.export.Dim(f"tile_{name}", min=2) for axis, name in enumerate("yx")}
-    example = torch.zeros(card.patch_size + 3, card.patch_size + 5, card.bands)
-    whole = trace(tile, example, free, (["tile"], ["features"]), opset)
-    take_dtype(whole, card.dtype)
-    inner = onnx.compose.add_prefix_graph(
-        body.graph, "strip_", rename_inputs=False, rename_outputs=False
-    )
-    classes = len(card.class_ids)
-    whole.graph.node.extend(_around(_body(inner, classes), outputs))
-    whole.graph.initializer.extend(_constants(card.patch_size, classes))
-    del whole.graph.input[:], whole.graph.output[:]
-    whole.graph.input.extend(_inputs(card))
-    whole.graph.output.extend(_outputs(classes, outputs))
+    tile, strip = TileModel(plain).eval(), StripModel(plain, card).eval()
+    whole = _trace_tile(tile, card, opset)
+    inner = _piece_body(_trace_strip(strip, tile, card, opset), outputs, card)
+    outer = _chunk_body(whole.graph, inner, outputs, card)
+    whole.graph.CopyFrom(_around(outer, outputs, card))
+    whole.graph.initializer.extend(_constants(card, piece or piece_of(tile, strip, card)))
     return whole
+
+
+def piece_of(tile: TileModel, strip: StripModel, card: ModelCard) -> int:
+    """Return how many pixels of a row to classify at a time.
+
+    Many pixels share the overhead of a step, as long as their largest tensor fits the CPU's cache.
+    """
+    fewest, most = PIECES
+    seen = _LargestTensor()
+    with torch.no_grad(), seen:
+        strip(tile(torch.zeros(card.patch_size, fewest + card.patch_size - 1, card.bands)))
+    fitting = CACHE_BYTES // (4 * seen.values)
+    return min(max(fitting, 1) * fewest, most)
+
+
+class _LargestTensor(TorchDispatchMode):  # type: ignore[no-untyped-call]
+    """Record the number of values of the largest tensor that an operation returns."""
+
+    def __init__(self) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self.values = 1
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        """Run an operation, and look at its result."""
+        result = func(*args, **(kwargs or {}))
+        if isinstance(result, Tensor):
+            self.values = max(self.values, result.numel())
+        return result
+
+
+def _trace_tile(tile: TileModel, card: ModelCard, opset: int) -> onnx.ModelProto:
+    """Return the model of a chunk's pixels in ONNX."""
+    free = {axis: torch.export.Dim(f"chunk_{name}", min=2) for axis, name in enumerate("yx")}
+    example = torch.zeros(card.patch_size + 3, card.patch_size + 5, card.bands)
+    traced = trace(tile, example, free, (["chunk"], ["features"]), opset)
+    take_dtype(traced, card.dtype)
+    return traced
 
 
 def _trace_strip(
     strip: StripModel, tile: TileModel, card: ModelCard, opset: int
-) -> onnx.ModelProto:
+) -> onnx.GraphProto:
     """Return the model of a strip in ONNX, for strips of any width."""
     side = card.patch_size
     with torch.no_grad():
         example = tile(torch.zeros(side, side + 8, card.bands))
     width = torch.export.Dim("columns", min=side + 1)
     names = (["strip"], [f"piece_{kind}" for kind in OUTPUTS])
-    return trace(strip, example, {1: width}, names, opset)
-
-
-def _inputs(card: ModelCard) -> list[onnx.ValueInfoProto]:
-    element = helper.np_dtype_to_tensor_dtype(card.numpy_dtype)
-    shape: list[str | int | None] = ["tile_rows", "tile_columns", card.bands]
-    return [helper.make_tensor_value_info("tile", element, shape)]
-
-
-def _outputs(classes: int, names: Sequence[str]) -> list[onnx.ValueInfoProto]:
-    known = (
-        helper.make_tensor_value_info("classes", TensorProto.INT32, ["H", "W"]),
-        helper.make_tensor_value_info("confidence", TensorProto.FLOAT, ["H", "W"]),
-        helper.make_tensor_value_info("probabilities", TensorProto.FLOAT, ["H", "W", classes]),
+    traced = trace(strip, example, {1: width}, names, opset)
+    return onnx.compose.add_prefix_graph(
+        traced.graph, "strip_", rename_inputs=False, rename_outputs=False
     )
-    return [value for value in known if value.name in names]
 
 
-def _constants(side: int, classes: int) -> list[onnx.TensorProto]:
-    values = {
+def _constants(card: ModelCard, piece: int) -> list[onnx.TensorProto]:
+    side = card.patch_size
+    values: dict[str, Any] = {
         "zero": [0],
         "one": [1],
         "two": [2],
         "minus_one": [-1],
-        "axis_row": [0],
         "axis_column": [1],
         "side": [side],
-        "depth": [classes],
+        "depth": [len(card.class_ids)],
         "margins": [side - 1],
-        "piece": [PIECE],
-        "piece_less_one": [PIECE - 1],
+        "piece": [piece],
+        "pieces_of_chunk": [max(CHUNK // piece, 1)],
+        "scalar_one": 1,
     }
-    tensors = [numpy_helper.from_array(np.array(v, np.int64), k) for k, v in values.items()]
-    return [*tensors, numpy_helper.from_array(np.array(1, np.int64), "scalar_one")]
+    return [numpy_helper.from_array(np.array(v, np.int64), k) for k, v in values.items()]
 
 
-def _around(body: onnx.GraphProto, kinds: Sequence[str]) -> list[onnx.NodeProto]:
-    """Return the nodes around the loop, which compute the number of pieces and join them."""
-    steps = [
-        ("Shape", ["tile"], "tile_shape"),
-        ("Slice", ["tile_shape", "zero", "one"], "rows_in"),
-        ("Slice", ["tile_shape", "one", "two"], "columns_in"),
-        ("Sub", ["rows_in", "margins"], "height"),
-        ("Sub", ["columns_in", "margins"], "width"),
-        # The smallest number of pieces with at most PIECE columns, all of the same width.
-        ("Add", ["width", "piece_less_one"], "width_up"),
-        ("Div", ["width_up", "piece"], "pieces"),
-        ("Add", ["width", "pieces"], "width_pieces"),
-        ("Sub", ["width_pieces", "one"], "width_pieces_up"),
-        ("Div", ["width_pieces_up", "pieces"], "piece_width"),
-        ("Sub", ["columns_in", "one"], "last_column"),
-        ("Mul", ["height", "pieces"], "count"),
-        ("Squeeze", ["count"], "trips"),
+def _nodes(steps: Sequence[Step]) -> list[onnx.NodeProto]:
+    axes: dict[str, dict[str, Any]] = {"Concat": {"axis": 0}}
+    return [
+        helper.make_node(op, list(ins), [out], name=out, **axes.get(op, {}))
+        for op, ins, out in steps
     ]
-    nodes = [helper.make_node(op, ins, [out], name=out) for op, ins, out in steps]
-    outputs = [f"all_{kind}" for kind in OUTPUTS]
-    nodes.append(helper.make_node("Loop", ["trips", ""], outputs, name="loop", body=body))
-    nodes.append(helper.make_node("Concat", ["height", "minus_one"], ["grid"], name="grid", axis=0))
-    nodes.append(helper.make_node("Concat", ["grid", "depth"], ["grid_of_all"], axis=0))
+
+
+def _rounded_up(quotient: str, dividend: str, divisor: str) -> list[Step]:
+    return [
+        ("Add", [dividend, divisor], f"{quotient}_sum"),
+        ("Sub", [f"{quotient}_sum", "one"], f"{quotient}_up"),
+        ("Div", [f"{quotient}_up", divisor], quotient),
+    ]
+
+
+def _map(name: str, kind: str, shape: Sequence[str], card: ModelCard) -> onnx.ValueInfoProto:
+    element = TensorProto.INT32 if kind == "classes" else TensorProto.FLOAT
+    sizes: list[str | int | None] = [*shape]
+    if kind == "probabilities":
+        sizes.append(len(card.class_ids))
+    return helper.make_tensor_value_info(name, element, sizes)
+
+
+def _around(outer: onnx.GraphProto, kinds: Sequence[str], card: ModelCard) -> onnx.GraphProto:
+    """Return the graph around the loops: it computes their sizes, and joins what they give.
+
+    There are as few chunks and pieces as possible, all of the same width. Columns beyond the tile
+    repeat its last one, and are cut off at the end.
+    """
+    nodes = _nodes(
+        [
+            ("Shape", ["tile"], "tile_shape"),
+            ("Slice", ["tile_shape", "zero", "one"], "rows_in"),
+            ("Slice", ["tile_shape", "one", "two"], "columns_in"),
+            ("Sub", ["rows_in", "margins"], "height"),
+            ("Sub", ["columns_in", "margins"], "width"),
+            ("Sub", ["columns_in", "one"], "last_column"),
+            *_rounded_up("fewest_pieces", "width", "piece"),
+            *_rounded_up("chunks", "fewest_pieces", "pieces_of_chunk"),
+            *_rounded_up("pieces", "fewest_pieces", "chunks"),
+            ("Mul", ["chunks", "pieces"], "all_pieces"),
+            *_rounded_up("piece_width", "width", "all_pieces"),
+            ("Add", ["piece_width", "margins"], "strip_width"),
+            ("Concat", ["side", "strip_width"], "strip_size"),
+            ("Mul", ["pieces", "piece_width"], "chunk_width"),
+            ("Add", ["chunk_width", "margins"], "chunk_columns"),
+            ("Concat", ["height", "minus_one"], "grid"),
+            ("Concat", ["height", "minus_one", "depth"], "grid_of_all"),
+            ("Mul", ["height", "pieces"], "steps"),
+            ("Squeeze", ["steps"], "inner_trips"),
+            ("Squeeze", ["chunks"], "outer_trips"),
+        ]
+    )
+    maps = [f"chunks_{kind}" for kind in kinds]
+    nodes.append(helper.make_node("Loop", ["outer_trips", ""], maps, name="loop", body=outer))
     for kind in kinds:
-        grid = "grid_of_all" if kind == "probabilities" else "grid"
-        nodes.append(helper.make_node("Reshape", [f"all_{kind}", grid], [f"wide_{kind}"]))
+        deep = kind == "probabilities"
         nodes.append(
             helper.make_node(
-                "Slice", [f"wide_{kind}", "zero", "width", "axis_column"], [kind], name=kind
+                "Transpose",
+                [f"chunks_{kind}"],
+                [f"rows_{kind}"],
+                perm=[1, 0, 2, 3] if deep else [1, 0, 2],
             )
         )
-    return nodes
-
-
-def _body(traced: onnx.GraphProto, classes: int) -> onnx.GraphProto:
-    """Return the loop's body: cut a piece out of the tile, and run the traced model on it.
-
-    A piece that goes beyond the tile repeats its last column; these results are cut off.
-    """
-    steps = [
-        ("Reshape", ["trip", "one"], "at"),
-        ("Div", ["at", "pieces"], "row"),
-        ("Mul", ["row", "pieces"], "row_start"),
-        ("Sub", ["at", "row_start"], "piece_index"),
-        ("Add", ["row", "side"], "row_end"),
-        ("Slice", ["features", "row", "row_end", "axis_row"], "rows"),
-        ("Mul", ["piece_index", "piece_width"], "left"),
-        ("Add", ["left", "piece_width"], "right_inner"),
-        ("Add", ["right_inner", "margins"], "right"),
-        ("Squeeze", ["left"], "left_scalar"),
-        ("Squeeze", ["right"], "right_scalar"),
-        ("Range", ["left_scalar", "right_scalar", "scalar_one"], "columns_free"),
-        ("Min", ["columns_free", "last_column"], "columns"),
-    ]
-    nodes = [helper.make_node(op, ins, [out], name=f"body_{out}") for op, ins, out in steps]
-    nodes.append(
-        helper.make_node("Gather", ["rows", "columns"], ["strip"], name="body_strip", axis=1)
+        nodes += _nodes(
+            [
+                ("Reshape", [f"rows_{kind}", "grid_of_all" if deep else "grid"], f"wide_{kind}"),
+                ("Slice", [f"wide_{kind}", "zero", "width", "axis_column"], kind),
+            ]
+        )
+    element = helper.np_dtype_to_tensor_dtype(card.numpy_dtype)
+    tile = helper.make_tensor_value_info("tile", element, ["tile_rows", "tile_columns", card.bands])
+    return helper.make_graph(
+        nodes, "scene", [tile], [_map(kind, kind, ["H", "W"], card) for kind in kinds]
     )
-    nodes.append(helper.make_node("Identity", ["keep_going"], ["keep_on"], name="body_keep_on"))
-    outputs = [helper.make_tensor_value_info("keep_on", TensorProto.BOOL, [])]
-    outputs += [
-        helper.make_tensor_value_info("piece_classes", TensorProto.INT32, ["piece_columns"]),
-        helper.make_tensor_value_info("piece_confidence", TensorProto.FLOAT, ["piece_columns"]),
-        helper.make_tensor_value_info(
-            "piece_probabilities", TensorProto.FLOAT, ["piece_columns", classes]
-        ),
+
+
+def _chunk_body(
+    traced: onnx.GraphProto, inner: onnx.GraphProto, kinds: Sequence[str], card: ModelCard
+) -> onnx.GraphProto:
+    """Return the outer loop's body: take a chunk out of the tile, and classify its pieces."""
+    before: list[Step] = [
+        ("Reshape", ["chunk_number", "one"], "chunk_at"),
+        ("Mul", ["chunk_at", "chunk_width"], "chunk_left"),
+        ("Add", ["chunk_left", "chunk_columns"], "chunk_right"),
+        ("Squeeze", ["chunk_left"], "chunk_first"),
+        ("Squeeze", ["chunk_right"], "chunk_last"),
+        ("Range", ["chunk_first", "chunk_last", "scalar_one"], "chunk_free"),
+        ("Min", ["chunk_free", "last_column"], "chunk_taken"),
     ]
-    inputs = [
-        helper.make_tensor_value_info("trip", TensorProto.INT64, []),
-        helper.make_tensor_value_info("keep_going", TensorProto.BOOL, []),
+    nodes = [
+        *_nodes(before),
+        helper.make_node("Gather", ["tile", "chunk_taken"], ["chunk"], name="chunk", axis=1),
+        *traced.node,
+    ]
+    pieces = [f"pieces_{kind}" for kind in kinds]
+    nodes.append(helper.make_node("Loop", ["inner_trips", ""], pieces, name="pieces", body=inner))
+    grids = {kind: "grid_of_all" if kind == "probabilities" else "grid" for kind in kinds}
+    nodes += _nodes(
+        [("Reshape", [f"pieces_{kind}", grids[kind]], f"chunk_{kind}") for kind in kinds]
+    )
+    return _loop_body("chunk", nodes, ["rows", "columns"], kinds, card, traced)
+
+
+def _piece_body(traced: onnx.GraphProto, kinds: Sequence[str], card: ModelCard) -> onnx.GraphProto:
+    """Return the inner loop's body: cut a strip out of a chunk's features, and classify it."""
+    steps: list[Step] = [
+        ("Reshape", ["piece_number", "one"], "piece_at"),
+        ("Div", ["piece_at", "pieces"], "piece_row"),
+        ("Mod", ["piece_at", "pieces"], "piece_column"),
+        ("Mul", ["piece_column", "piece_width"], "piece_left"),
+        ("Concat", ["piece_row", "piece_left"], "strip_start"),
+        ("Add", ["strip_start", "strip_size"], "strip_end"),
+        ("Slice", ["features", "strip_start", "strip_end"], "strip"),
+    ]
+    nodes = [*_nodes(steps), *traced.node]
+    return _loop_body("piece", nodes, ["columns"], kinds, card, traced)
+
+
+def _loop_body(
+    name: str,
+    nodes: Sequence[onnx.NodeProto],
+    shape: Sequence[str],
+    kinds: Sequence[str],
+    card: ModelCard,
+    traced: onnx.GraphProto,
+) -> onnx.GraphProto:
+    """Return a loop's body with the maps of one step as outputs, and the weights of `traced`."""
+    number = helper.make_tensor_value_info(f"{name}_number", TensorProto.INT64, [])
+    going, on = (
+        helper.make_tensor_value_info(f"{name}_{word}", TensorProto.BOOL, [])
+        for word in ("keep_going", "goes_on")
+    )
+    onward = helper.make_node("Identity", [going.name], [on.name], name=on.name)
+    maps = [
+        _map(f"{name}_{kind}", kind, [f"{name}_{size}" for size in shape], card) for kind in kinds
     ]
     return helper.make_graph(
-        [*nodes, *traced.node], "piece", inputs, outputs, initializer=list(traced.initializer)
+        [*nodes, onward], name, [number, going], [on, *maps], initializer=list(traced.initializer)
     )

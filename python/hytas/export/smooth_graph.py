@@ -19,7 +19,7 @@ from hytas.deploy.card import smoothing_of
 from hytas.deploy.smoothing import GUIDES, Smoothing, as_probabilities, local_model
 from hytas.errors import InputError
 from hytas.export.onnx_file import OPSET, finish, inference_copy, trace
-from hytas.export.scene_graph import probabilities_graph
+from hytas.export.scene_graph import scene_graph
 from hytas.files import atomic_write
 from hytas.model_card import ModelCard
 from hytas.models import SensorModel
@@ -101,7 +101,7 @@ def export_smooth_scene(
 def _smooth_graph(
     model: SensorModel, card: ModelCard, smoothing: Smoothing, opset: int
 ) -> onnx.ModelProto:
-    whole, pixels = probabilities_graph(model, card, opset=opset)
+    whole = scene_graph(model, card, ["probabilities"], opset)
     smoother = SmoothModel(inference_copy(model, card), card, smoothing).eval()
     height, width = (torch.export.Dim(f"inner_{name}", min=2) for name in "yx")
     free = {0: height, 1: width}
@@ -112,7 +112,7 @@ def _smooth_graph(
     graph = onnx.compose.add_prefix_graph(
         traced.graph, "smooth_", rename_inputs=False, rename_outputs=False
     )
-    whole.graph.node.extend([*_inner(pixels, card.margin), *graph.node])
+    whole.graph.node.extend([*_inner(card.margin), *graph.node])
     whole.graph.initializer.extend([*_ends(card.margin), *graph.initializer])
     whole.graph.input.append(helper.make_tensor_value_info("valid", TensorProto.BOOL, ["H", "W"]))
     del whole.graph.output[:]
@@ -125,13 +125,15 @@ def _smooth_graph(
     return finish(whole, card, "smooth-scene")
 
 
-def _inner(pixels: str, margin: int) -> list[onnx.NodeProto]:
-    """Cut the margin off the tile `pixels`, and make numbers of the mask."""
-    cast = helper.make_node("Cast", ["valid"], ["held"], to=TensorProto.FLOAT)
-    if margin == 0:
-        return [helper.make_node("Identity", [pixels], ["inner"]), cast]
+def _inner(margin: int) -> list[onnx.NodeProto]:
+    """Return the nodes that cut the margin off the tile, and make float32 of pixels and mask."""
     ends = ["inner_first", "inner_last", "inner_axes"]
-    return [helper.make_node("Slice", [pixels, *ends], ["inner"]), cast]
+    cut = [helper.make_node("Slice", ["tile", *ends], ["inner_raw"])] if margin else []
+    casts = [("inner_raw" if margin else "tile", "inner"), ("valid", "held")]
+    return [
+        *cut,
+        *(helper.make_node("Cast", [raw], [made], to=TensorProto.FLOAT) for raw, made in casts),
+    ]
 
 
 def _ends(margin: int) -> list[onnx.TensorProto]:

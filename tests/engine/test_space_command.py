@@ -265,3 +265,16 @@ def test_bytes_that_are_no_text_are_refused(capsys, arguments) -> None:
     assert status == 2
     assert "must be Unicode, without lone surrogates" in error
     assert error.count("\n") == 1
+
+
+def test_a_published_network_is_printed_by_its_name(capsys: pytest.CaptureFixture[str]) -> None:
+    _, out, err = hytas(capsys, "show", "autoformer-tiny", "--network", "TF-TAS-Ti")
+    assert json.loads(out)["depth"] == 13
+    assert "6,200,776 parameters" in err
+    code, _, err = hytas(capsys, "show", "autoformer-tiny", "--network", "s3-t")
+    assert code == 2
+    assert "--network s3-t: is of the space s3, not of autoformer-tiny" in err
+    assert (
+        "--network vit: must be one of autoformer-t, "
+        in hytas(capsys, "show", "s3", "--network", "vit")[2]
+    )

@@ -17,6 +17,7 @@ from hytas.models.places import RelativePositions, WindowAttention
 from hytas.models.slices import full_sizes, slice_of
 from hytas.models.table import NETWORKS
 from hytas.spaces import open_space
+from hytas.spaces.published import PUBLISHED
 from hytas.spaces.shape import DATA_OF, IMAGES, ImageShape
 from refusals import refuses
 
@@ -54,85 +55,25 @@ def vit(space: str, embed: int, heads: str, ratios: str) -> dict[str, Any]:
     }
 
 
-def s3(third: int, windows: tuple[int, ...] = (7, 7, 14, 7)) -> dict[str, Any]:
-    genes: dict[str, Any] = {"space": "s3", "embed_dim": 96, "window": list(windows)}
-    for stage, (depth, heads) in enumerate([(2, 3), (2, 6), (third, 12), (2, 24)], start=1):
-        genes |= {f"depth_{stage}": depth, f"num_heads_{stage}": [heads] * depth}
-        genes[f"mlp_ratio_{stage}"] = [4] * depth
-    return genes
-
-
-@pytest.mark.parametrize(
-    ("architecture", "published"),
-    [
-        (
-            vit(
-                "autoformer",
-                192,
-                "3 3 3 3 3 3 3 3 3 3 4 3 3",
-                "3.5 3.5 3 3.5 3 3 4 4 3.5 4 3.5 4 3.5",
-            ),
-            5_867_944,
-        ),
-        (
-            vit("autoformer", 384, "6 6 5 7 5 5 5 6 6 7 7 6 7", "3 3.5 3 3.5 4 4 4 4 4 4 4 3.5 4"),
-            22_891_432,
-        ),
-        (
-            vit(
-                "autoformer",
-                576,
-                "9 9 9 9 9 10 9 9 10 9 10 9 9 10",
-                "3.5 3.5 4 3.5 4 3.5 3.5 3 4 4 3 4 3 3.5",
-            ),
-            53_691_688,
-        ),
-        (
-            vit(
-                "autoformer-tiny",
-                192,
-                "4 3 3 3 3 4 4 3 3 3 4 3 3",
-                "3.5 4 3.5 3.5 4 3.5 3.5 3.5 4 4 4 4 3.5",
-            ),
-            6_200_776,
-        ),
-        (
-            # The table of the supplementary prints the eighth ratio as 4.
-            vit(
-                "autoformer-tiny",
-                192,
-                "4 3 3 3 3 4 4 3 3 3 4 3 3",
-                "3.5 4 3.5 3.5 4 3.5 3.5 4 4 4 4 4 3.5",
-            ),
-            6_237_736,
-        ),
-        (
-            vit(
-                "autoformer-small",
-                384,
-                "6 6 6 6 7 6 5 7 5 5 5 7 6 7",
-                "4 4 4 3 4 3 3 3.5 4 3.5 3.5 4 3 3.5",
-            ),
-            23_935_336,
-        ),
-        (
-            {
-                "space": "pit-tiny",
-                "base_dim": 40,
-                "depth": [2, 4, 4],
-                "num_heads": [2, 4, 8],
-                "mlp_ratio": 2,
-            },
-            4_732_120,
-        ),
-        (s3(6), 28_328_674),
-        (s3(18, (14, 14, 14, 7)), 49_737_298),
-        (s3(30), 71_125_762),
-    ],
-)
-def test_published_networks_have_their_parameters(architecture, published) -> None:
+@pytest.mark.parametrize("name", PUBLISHED)
+def test_published_networks_have_their_parameters(name: str) -> None:
+    architecture, published, _ = PUBLISHED[name]
     shape = shape_of(architecture["space"], *IMAGENET)
     assert count_parameters(on_meta(architecture, shape)) == published
+    space = SearchSpace.builtin(architecture["space"])
+    genes = {gene: value for gene, value in architecture.items() if gene != "space"}
+    assert space.cost(genes)["params"] == published
+
+
+def test_counts_of_the_papers() -> None:
+    counts = {name: network.params for name, network in PUBLISHED.items()}
+    assert counts["autoformer-t"] == 5_867_944
+    assert counts["autoformer-s"] == 22_891_432
+    assert counts["autoformer-b"] == 53_691_688
+    assert counts["tf-tas-ti"] == 6_200_776
+    assert counts["tf-tas-s"] == 23_935_336
+    assert counts["tf-tas-pit-ti"] == 4_732_120
+    assert [counts[f"s3-{size}"] for size in "tsb"] == [28_328_674, 49_737_298, 71_125_762]
 
 
 @pytest.mark.parametrize("space", SPACES)

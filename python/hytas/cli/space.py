@@ -104,13 +104,22 @@ def list_spaces(as_json: bool) -> None:
 
 @space.command()
 @click.argument("name")
-def show(name: str) -> None:
+@click.option("--network", help="Print a published network of the space instead.")
+def show(name: str, network: str | None) -> None:
     """Print the file of a built-in space, to be changed and given as --space FILE.
 
+    \b
     hytas space show hytas-wide > mine.json
+    hytas space show autoformer-tiny --network tf-tas-ti > network.json
     """
     from hytas._engine import builtin_space_text
+    from hytas.spaces.published import published_network
 
+    if network is not None:
+        found = published_network(network, name)
+        click.echo(json.dumps(found.architecture))
+        click.echo(f"{found.params:,} parameters; {found.source}", err=True)
+        return
     try:
         click.echo(builtin_space_text(name), nl=False)
     except ValueError as error:

@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import shutil
 import subprocess
 import sys
 import warnings
@@ -11,13 +12,16 @@ import matplotlib
 import numpy as np
 import onnx
 import pytest
+import rasterio
 from click.testing import CliRunner
 from matplotlib.font_manager import fontManager
 from scipy.io import savemat
 from small_model import Exported
+from test_rasters import opened, write_cube
 
 from commands import Run
 from hytas.cli.classify import classify
+from hytas.errors import InputError
 from hytas.export.onnx_file import set_card
 
 
@@ -103,9 +107,12 @@ def test_classify_refuses_in_one_line(
     [
         (("--resize", 5), "resize 5: is for images, not for scenes"),
         (("--skip-unreadable",), "skip unreadable True: is for images"),
-        (("--class-field", "crop"), "class field: crop needs the ground truth; name it with"),
-        (("--unlabelled", 5), "unlabelled: 5 needs the ground truth"),
-        (("--zero-is-a-class",), "zero is a class: True needs the ground truth"),
+        (
+            ("--class-field", "crop"),
+            "--class-field crop: needs the ground truth; name it with --labels",
+        ),
+        (("--unlabelled", 5), "--unlabelled 5: needs the ground truth"),
+        (("--zero-is-a-class",), "--zero-is-a-class: needs the ground truth"),
     ],
 )
 def test_options_that_cannot_apply_are_refused(
@@ -277,8 +284,6 @@ def emit_like(exported: Exported, path: Path) -> tuple[np.ndarray, np.ndarray]:
 
 
 def test_classify_on_the_map_grid_of_a_product(exported: Exported, tmp_path: Path) -> None:
-    import tifffile
-
     rows, columns = emit_like(exported, tmp_path / "emit.nc")
     model = tmp_path / "model.onnx"
     graph = onnx.load(exported.onnx)
@@ -291,14 +296,55 @@ def test_classify_on_the_map_grid_of_a_product(exported: Exported, tmp_path: Pat
         done = runner.invoke(classify, [*command, str(tmp_path / out), *sure, *extra])
         assert done.exit_code == 0, done.output
     for name in ("", "sure-"):
-        plain = tifffile.imread(tmp_path / f"{name}plain.tif")
-        np.testing.assert_array_equal(
-            tifffile.imread(tmp_path / f"{name}ortho.tif"), plain[rows, columns]
-        )
-    with tifffile.TiffFile(tmp_path / "ortho.tif") as file:
-        tags = file.pages[0].tags
-        assert tags["ModelPixelScaleTag"].value[:2] == (0.1, 0.1)
-        assert tags["ModelTiepointTag"].value[3:5] == (20.0, 40.0)
+        with opened(tmp_path / f"{name}plain.tif") as plain:
+            expected = plain.read(1)[rows, columns]
+        with rasterio.open(tmp_path / f"{name}ortho.tif") as ortho:
+            np.testing.assert_array_equal(ortho.read(1), expected)
+            assert ortho.transform == rasterio.Affine(0.1, 0.0, 20.0, 0.0, -0.1, 40.0)
+
+
+def changed(exported: Exported, path: Path, change: str) -> Path:
+    """The scene with other values, as ENVI; with wavelengths unless the change is that."""
+    cube = exported.scene.cube
+    values = {"ten": cube * 10, "zeros": cube * 0, "plain": cube, "no wavelengths": cube}[change]
+    waves = "" if change == "no wavelengths" else ", ".join(map(str, exported.card.wavelengths))
+    header = write_cube(path, values, "bil", "<")
+    if waves:
+        text = header.read_text()
+        header.write_text(f"{text}wavelength units = nm\nwavelength = {{{waves}}}\n")
+    return header
+
+
+@pytest.mark.parametrize("change", ["plain", "ten", "zeros", "no wavelengths"])
+def test_values_unlike_the_training_s_are_told_and_refused_if_strict(
+    exported: Exported, tmp_path: Path, change: str
+) -> None:
+    scene, out = changed(exported, tmp_path / "scene", change), tmp_path / "map.npy"
+    given = [str(exported.onnx), str(scene), "--out", str(out)]
+    runner = CliRunner()
+    done = runner.invoke(classify, [*given, "--json"])
+    assert done.exit_code == 0, done.output
+    usual = exported.card.preprocessing["usual"]
+    told = f"and {usual['low']:.6g} to {usual['high']:.6g} in training"
+    assert (told in done.output) == (change in ("ten", "zeros"))
+    out.unlink()
+    strict = runner.invoke(classify, [*given, "--strict"])
+    assert (strict.exit_code == 0, out.exists()) == ((change == "plain"),) * 2
+    if change != "plain":
+        assert isinstance(strict.exception, InputError)
+        assert strict.exception.argument == "strict"
+        words = "no wavelengths" if change == "no wavelengths" else told
+        assert words in strict.exception.rule
+
+
+def test_a_run_s_folder_is_a_model(exported: Exported, scene: Path, tmp_path: Path) -> None:
+    (tmp_path / "run").mkdir()
+    given = [str(tmp_path / "run"), str(scene), "--out", str(tmp_path / "map.npy")]
+    missing = CliRunner().invoke(classify, given)
+    assert "run/model.onnx" in str(missing.exception)
+    shutil.copy(exported.onnx, tmp_path / "run" / "model.onnx")
+    done = CliRunner().invoke(classify, [*given, "--json"])
+    assert json.loads(done.output)["model"] == str(tmp_path / "run" / "model.onnx")
 
 
 @pytest.mark.parametrize(

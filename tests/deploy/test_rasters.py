@@ -8,23 +8,26 @@ import subprocess
 import sys
 import time
 import tracemalloc
+import warnings
 from collections.abc import Iterator
+from dataclasses import replace
 from io import FileIO
 from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree
 
 import numpy as np
 import pytest
-import tifffile
+import rasterio
 from click.testing import CliRunner
 from small_model import Exported, small_scene
 
 from commands import Run
 from hytas.cli.classify import classify
-from hytas.data import Geo
+from hytas.data.grid import Grid, wkt_of_epsg
 from hytas.deploy import ClassMap, DeployedModel, classify_scene
 from hytas.deploy.journal import open_journal
-from hytas.deploy.outputs import Extras, write_confidence, write_map
+from hytas.deploy.outputs import Extras, check_place, write_confidence, write_map
 from hytas.deploy.rasters import category_names, write_envi
 from hytas.deploy.scene import Strip, row_blocks
 from hytas.errors import InputError
@@ -75,39 +78,106 @@ def test_envi_cubes_of_every_layout(
     assert not list(tmp_path.glob(".*"))
 
 
-def test_geotiff_keeps_place_names_colours_and_no_data(
-    exported: Exported, expected: Any, tmp_path: Path
+def utm(*transform: float) -> Grid:
+    return Grid(transform, wkt_of_epsg(32633), 17, 23)  # type: ignore[arg-type]
+
+
+NORTH_UP = (30.0, 0.0, 500000.0, 0.0, -30.0, 4100000.0)
+PLACES = {
+    "north up": NORTH_UP,
+    "south up": (30.0, 0.0, 500000.0, 0.0, 30.0, 4000000.0),
+    "oblong": (30.0, 0.0, 500000.0, 0.0, -20.0, 4100000.0),
+    "rotated": (24.0, 18.0, 500000.0, 18.0, -24.0, 4100000.0),
+    "rotated and oblong": (24.0, 9.0, 500000.0, 18.0, -12.0, 4100000.0),
+    "sheared": (30.0, 5.0, 500000.0, 0.0, -30.0, 4100000.0),
+    "mirrored": (-30.0, 0.0, 500000.0, 0.0, -30.0, 4100000.0),
+    "turned by half": (-30.0, 0.0, 500000.0, 0.0, 30.0, 4100000.0),
+}
+NOT_IN_ENVI = {"rotated and oblong", "sheared", "mirrored", "turned by half"}
+
+
+@pytest.mark.parametrize("suffix", [".tif", ".hdr"])
+@pytest.mark.parametrize("place", PLACES)
+def test_a_map_lies_where_its_scene_lies_or_is_refused(
+    exported: Exported, expected: Any, tmp_path: Path, place: str, suffix: str
 ) -> None:
-    geo = Geo.from_envi({"map info": MAP_INFO})
-    assert geo is not None
-    path = write_map(tmp_path / "map.tif", expected, exported.card, Extras(geo=geo))
-    write_confidence(tmp_path / "sure.tif", expected, exported.card, geo)
-    with tifffile.TiffFile(path) as file:
-        page = file.pages[0]
-        assert np.array_equal(page.asarray(), expected.labels)
-        assert page.dtype == np.uint8
-        assert page.tags[33550].value == (30.0, 30.0, 0.0)
-        assert page.tags[33922].value[3:5] == (500000.0, 4100000.0)
-        assert page.geotiff_tags["ProjectedCSTypeGeoKey"] == 32633
-        assert page.tags[42113].value == "0"
-        colours = np.array(page.colormap)[:, [0, 3, 200]].T // 257
-        assert colours.tolist() == [
-            [0, 0, 0],
-            list(exported.card.palette[0]),
-            list(exported.card.palette[3]),
-        ]
-    names = (tmp_path / "map.tif.aux.xml").read_text()
-    assert names.count("<Category>") == 201
-    assert "<Category>water</Category>\n    </CategoryNames>" in names
-    assert np.array_equal(tifffile.imread(tmp_path / "sure.tif"), expected.confidence)
+    extras, path = Extras(grid=utm(*PLACES[place])), tmp_path / f"map{suffix}"
+    if suffix == ".hdr" and place in NOT_IN_ENVI:
+        with pytest.raises(InputError) as error:
+            check_place(path, extras)
+        assert (error.value.argument, error.value.value) == ("out", path)
+        with pytest.raises(InputError, match="an ENVI header cannot tell"):
+            write_map(path, expected, exported.card, extras)
+        assert not list(tmp_path.iterdir())
+        return
+    check_place(path, extras)
+    write_map(path, expected, exported.card, extras)
+    write_confidence(tmp_path / f"sure{suffix}", expected, exported.card, extras)
+    for name, values in (("map", expected.labels), ("sure", expected.confidence)):
+        with rasterio.open(tmp_path / f"{name}{'.img' if suffix == '.hdr' else suffix}") as file:
+            assert file.transform.almost_equals(rasterio.Affine(*PLACES[place]), 1e-6)
+            assert file.crs.to_epsg() == 32633
+            assert file.nodata == 0
+            assert np.array_equal(file.read(1), values)
+
+
+@pytest.mark.parametrize("suffix", [".tif", ".hdr"])
+def test_a_map_of_no_known_place(
+    exported: Exported, expected: Any, tmp_path: Path, suffix: str
+) -> None:
+    write_map(tmp_path / f"map{suffix}", expected, exported.card)
+    with opened(tmp_path / f"map{'.img' if suffix == '.hdr' else suffix}") as file:
+        assert (file.crs, file.transform) == (None, rasterio.Affine.identity())
+        assert np.array_equal(file.read(1), expected.labels)
+
+
+def opened(path: Path) -> Any:
+    """Open a raster that has no place."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", rasterio.errors.NotGeoreferencedWarning)
+        return rasterio.open(path)
+
+
+def style(path: Path) -> dict[int, tuple[str, str]]:
+    """Values, labels and colours of a style of QGIS."""
+    entries = ElementTree.parse(path).iter("paletteEntry")
+    return {int(e.attrib["value"]): (e.attrib["label"], e.attrib["color"]) for e in entries}
+
+
+def test_geotiff_has_names_and_colours(exported: Exported, expected: Any, tmp_path: Path) -> None:
+    card = exported.card
+    path = write_map(tmp_path / "map.tif", expected, card, Extras(grid=utm(*NORTH_UP)))
+    with rasterio.open(path) as file:
+        assert file.dtypes == ("uint8",)
+        colours = file.colormap(1)
+    assert [colours[number][:3] for number in (0, 3, 200)] == [
+        (0, 0, 0),
+        card.palette[0],
+        card.palette[3],
+    ]
+    names = ElementTree.parse(tmp_path / "map.tif.aux.xml").iter("Category")
+    assert [name.text for name in names][198:] == ["unused 198", "unused 199", "water"]
+    shown = style(tmp_path / "map.qml")
+    assert list(shown) == [3, 4, 9, 200]
+    assert shown[200] == ("water", "#" + bytes(card.palette[3]).hex())
+
+
+def test_ids_beyond_a_byte_keep_their_colours(exported: Exported, tmp_path: Path) -> None:
+    card = replace(exported.card, class_ids=(3, 4, 9, 700), class_names=("a", "b", "c<&>", '"d"'))
+    labels = np.full((17, 23), 700, np.int32)
+    write_map(tmp_path / "map.tif", ClassMap(labels, labels.astype(np.float32)), card)
+    entries = list(ElementTree.parse(tmp_path / "map.tif.aux.xml").iter("Entry"))
+    assert [int(entries[700].attrib[f"c{n}"]) for n in (1, 2, 3)] == list(card.palette[3])
+    assert style(tmp_path / "map.qml")[9][0] == "c<&>"
+    with opened(tmp_path / "map.tif") as file:
+        assert file.colormap(1)[700][:3] == card.palette[3]
 
 
 def test_envi_classification_as_spectral_reads_it(
     exported: Exported, expected: Any, tmp_path: Path
 ) -> None:
     envi = pytest.importorskip("spectral.io.envi")
-    geo = Geo.from_envi({"map info": MAP_INFO})
-    write_map(tmp_path / "map.hdr", expected, exported.card, Extras(geo=geo))
+    write_map(tmp_path / "map.hdr", expected, exported.card, Extras(grid=utm(*NORTH_UP)))
     image = envi.open(tmp_path / "map.hdr")
     assert np.array_equal(np.squeeze(image.read_band(0)), expected.labels)
     assert image.metadata["file type"] == "ENVI Classification"
@@ -118,7 +188,8 @@ def test_envi_classification_as_spectral_reads_it(
     assert len(names) == int(image.metadata["classes"]) == 201
     lookup = np.array(image.metadata["class lookup"], int).reshape(-1, 3)
     assert lookup[9].tolist() == list(exported.card.palette[2])
-    assert ", ".join(image.metadata["map info"]) == MAP_INFO
+    assert image.metadata["map info"][:5] == ["UTM", "1", "1", "500000", "4100000"]
+    assert str(tmp_path) not in (tmp_path / "map.hdr").read_text()
 
 
 def test_from_envi_to_geotiff_on_the_command_line(
@@ -131,10 +202,21 @@ def test_from_envi_to_geotiff_on_the_command_line(
     report = json.loads(done.stdout)
     assert report["no_data"] == 4
     assert report["confidence"] == str(sure)
-    with tifffile.TiffFile(out) as file:
-        assert file.pages[0].geotiff_tags["ProjectedCSTypeGeoKey"] == 32633
+    with rasterio.open(scene.with_suffix(".img")) as cube, rasterio.open(out) as file:
+        assert (file.crs, file.transform) == (cube.crs, cube.transform)
     found = np.fromfile(tmp_path / "sure.img", "<f4").reshape(17, 23)
     assert np.array_equal(found, expected.confidence)
+
+
+def test_rasters_need_rasterio_and_arrays_do_not(
+    exported: Exported, expected: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "rasterio", None)
+    with pytest.raises(InputError) as error:
+        write_map(tmp_path / "map.tif", expected, exported.card)
+    assert error.value.argument == "out"
+    assert "package rasterio" in error.value.rule
+    write_map(tmp_path / "map.npy", expected, exported.card)
 
 
 def test_unused_numbers_get_names_of_their_own(exported: Exported) -> None:
@@ -142,8 +224,9 @@ def test_unused_numbers_get_names_of_their_own(exported: Exported) -> None:
     assert names[:6] == ["none", "unused 1", "unused 2", "grass", "gravel", "unused 5"]
 
 
+@pytest.mark.parametrize("ended", [signal.SIGKILL, signal.SIGTERM])
 def test_a_killed_run_goes_on_and_ends_the_same(
-    exported: Exported, tmp_path: Path, hytas: Run
+    exported: Exported, tmp_path: Path, hytas: Run, ended: signal.Signals
 ) -> None:
     cube = small_scene("uint16", height=400, width=40).cube
     scene = write_cube(tmp_path / "scene", cube, "bip", "<")
@@ -158,8 +241,8 @@ def test_a_killed_run_goes_on_and_ends_the_same(
         assert time.monotonic() < deadline
         assert child.poll() is None, "it ended before it could be killed"
         time.sleep(0.01)
-    child.send_signal(signal.SIGKILL)
-    child.wait()
+    child.send_signal(ended)
+    assert child.wait() == (130 if ended == signal.SIGTERM else -ended)
     assert not out.exists()
     with journal.open("r+b") as file:  # as if the kill had come in the middle of a row
         file.seek(0, 2)
@@ -246,12 +329,12 @@ def test_an_earlier_map_s_header_never_speaks_of_new_data(
     out = write_map(tmp_path / "map.hdr", expected, exported.card)
     before = (tmp_path / "map.img").read_bytes()
 
-    replace = Path.replace
+    rename = Path.replace
 
     def stop(self: Path, target: Path) -> Path:
         if target.suffix == ".hdr":
             raise OSError(28, "No space left on device")
-        return replace(self, target)
+        return rename(self, target)
 
     monkeypatch.setattr(Path, "replace", stop)
     small = ClassMap(expected.labels[:6] * 0, expected.confidence[:6])
@@ -299,13 +382,13 @@ def test_an_output_never_overwrites_an_input_or_another_output(
     (tmp_path / "d.tif").mkdir()
     runner, free = CliRunner(), tmp_path / "free.tif"
     for options, message in (
-        (["--out", tmp_path / "s.hdr"], "out: .*s.hdr is also a file of the scene"),
-        (["--out", tmp_path / "s.img"], "out: .*s.hdr is also a file of the scene"),
-        (["--out", labels, "--labels", labels], "out: .*gt.npy is also a file of the labels"),
-        (["--out", free, "--confidence", free], "confidence: .*free.tif is also a file of --out"),
+        (["--out", tmp_path / "s.hdr"], "out=.*s.hdr.*: is also a file of the scene"),
+        (["--out", tmp_path / "s.img"], "out=.*s.hdr.*: is also a file of the scene"),
+        (["--out", labels, "--labels", labels], "out=.*gt.npy.*: is also a file of the labels"),
+        (["--out", free, "--confidence", free], "confidence=.*free.tif.*: is also a file of out"),
         (
             ["--out", tmp_path / "y.hdr", "--confidence", tmp_path / "y.img"],
-            "confidence: .*y.hdr is also a file of --out",
+            "confidence=.*y.hdr.*: is also a file of out",
         ),
         (["--out", tmp_path / "d.tif"], "out: .*d.tif is a folder; the name of a file is needed"),
     ):

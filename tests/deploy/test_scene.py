@@ -133,7 +133,7 @@ def test_tiles_of_no_row_are_refused(exported: Exported, deployed: DeployedModel
 def test_an_unknown_output_is_refused_before_the_work(exported: Exported, tmp_path: Path) -> None:
     from hytas.deploy.outputs import check_output
 
-    with pytest.raises(InputError, match=r"out: .*map\.xyz must end in one of \.png"):
+    with pytest.raises(InputError, match=r"map\.xyz': must end in one of \.png"):
         check_output(tmp_path / "map.xyz")
     with pytest.raises(InputError, match=r"the folder .*absent does not exist"):
         check_output(tmp_path / "absent" / "map.png")

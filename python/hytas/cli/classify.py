@@ -1,8 +1,10 @@
 """`hytas classify`: make the map of a scene with a model; imports no torch."""
 
 import json
+import signal
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,9 +17,10 @@ from hytas.cli.progress import bar, echo
 from hytas.errors import InputError
 
 if TYPE_CHECKING:
-    from hytas.data import Geo, Lookup, Rows
+    from hytas.data import Lookup, Rows
     from hytas.deploy import DeployedModel
     from hytas.deploy.journal import Journal
+    from hytas.deploy.outputs import Extras
     from hytas.deploy.scene import MapRows
 
 
@@ -68,6 +71,12 @@ MARKS = ("unlabelled", "zero_is_a_class", "class_field", "labels_crs")
 )
 @click.option("--resize", type=int, help="Side to bring images to, in pixels.")
 @options.skip_unreadable_option
+@click.option(
+    "--strict",
+    is_flag=True,
+    help="Refuse a scene whose values are far from those of the training, or whose bands cannot be "
+    "compared with the model's because it has no wavelengths.",
+)
 @options.smooth_option(("guided", "none"), "the model's card says which")
 @click.option("--provider", default="auto", show_default=True, help="auto, cpu or cuda.")
 @click.option(
@@ -83,8 +92,29 @@ MARKS = ("unlabelled", "zero_is_a_class", "class_field", "labels_crs")
 )
 @options.json_option
 def classify(
-    model: Path,
+    model: Path, scene: Path, provider: str, threads: int, as_json: bool, **asked: Any
+) -> None:
+    """Classify every pixel of SCENE, or a folder of images, with MODEL.
+
+    MODEL is an exported .onnx file, or the folder of a run.
+    """
+    from hytas.cli.classify_images import OF_IMAGES, classify_as_asked
+    from hytas.deploy import DeployedModel
+
+    deployed = DeployedModel.load(model, provider, threads=threads)
+    if deployed.card.of_images:
+        return classify_as_asked(deployed, scene, as_json, asked)
+    options.refuse_given(OF_IMAGES, "is for images, not for scenes")
+    with _stopped_by_sigterm():
+        report = _classify(deployed, scene, as_json, **asked)
+    echo(json.dumps(report, indent=2) if as_json else _text(report))
+
+
+def _classify(
+    deployed: "DeployedModel",
     scene: Path,
+    hidden: bool,
+    *,
     out: Path,
     confidence: Path | None,
     labels: Path | None,
@@ -94,114 +124,124 @@ def classify(
     labels_key: str | None,
     nodata: float | None,
     resample: bool,
+    strict: bool,
     smooth: str | None,
-    provider: str,
-    threads: int,
     tile_rows: int | None,
-    as_json: bool,
     **further: Any,
-) -> None:
-    """Classify every pixel of SCENE, or a folder of images, with MODEL, an exported .onnx file."""
-    from hytas.cli.classify_images import OF_IMAGES, classify_as_asked
+) -> dict[str, Any]:
+    """Write the map of a scene, and return what is said of it."""
     from hytas.data import check_mark
-    from hytas.deploy import DeployedModel
     from hytas.deploy.journal import open_journal
-    from hytas.deploy.outputs import check_apart, write_confidence
+    from hytas.deploy.outputs import Extras, check_apart, check_place, write_confidence
     from hytas.deploy.scene import chosen_smoothing
 
-    if _takes_images(model):
-        return classify_as_asked(model, scene, out, provider, threads, as_json, further)
-    options.refuse_given(OF_IMAGES, "is for images, not for scenes")
     marks = {name: further[name] for name in MARKS}
-    outputs = _check_outputs(out, confidence, confusion, labels, labels_key, marks)
-    deployed = DeployedModel.load(model, provider, threads=threads)
+    given = {"out": out, "confidence": confidence, "confusion": confusion}
+    outputs = _checked_outputs(given, labels, {"labels_key": labels_key, **marks})
     smooth = "none" if chosen_smoothing(deployed, smooth) is None else "guided"
     source = open_source(scene, cube_key, None if resample else deployed.card.bands)
-    lookup = _lookup(source, scene, outputs) if ortho else None
+    extras = Extras(grid=source.grid, lookup=_lookup(source, scene, outputs) if ortho else None)
+    for argument, path in outputs.items():
+        check_place(path, extras, argument)
     if resample:
         source, nodata = resampled(source, deployed, str(scene), nodata), None
     height, width, bands = source.cube.shape
     deployed.check_scene(bands, source.wavelengths, str(scene), size=(height, width))
     truth = None if labels is None else read_truth(labels, labels_key, source, deployed, **marks)
     read = {"the scene": source.files, "the labels": () if truth is None else truth.files}
-    check_apart(outputs, {"the model": [model], **read})
+    check_apart(outputs, {"the model": [deployed.path], **read})
     nodata = source.nodata if nodata is None else check_mark(nodata, source.cube.dtype)
     source = source._replace(nodata=nodata)
-    identity = _identity(model, deployed, source, cube_key, smooth, resample)
-    report: dict[str, Any] = {"model": str(model), "scene": str(scene), "out": str(out)}
-    report["notes"] = _notes(deployed, source, outputs)
+    report: dict[str, Any] = {"model": str(deployed.path), "scene": str(scene), "out": str(out)}
+    report["notes"] = _notes(deployed, source, outputs, scene if strict else None)
+    identity = _identity(deployed, source, cube_key, smooth, resample)
     with open_journal(out, identity, (height, width)) as journal:
         report["notes"] += _damage(journal)
-        report |= _run(deployed, source, journal, tile_rows, smooth, as_json)
+        report |= _run(deployed, source, journal, tile_rows, smooth, hidden)
         result = journal.class_map()
         report |= _count(deployed, result)
-        report |= _write(deployed, result, out, truth, confusion, (source.geo, lookup))
+        report |= _write(deployed, result, out, truth, confusion, extras)
         if confidence is not None:
-            write_confidence(confidence, result, deployed.card, source.geo, lookup)
+            write_confidence(confidence, result, deployed.card, extras)
             report["confidence"] = str(confidence)
-    echo(json.dumps(report, indent=2) if as_json else _text(report))
+    return report
 
 
-def _takes_images(model: Path) -> bool:
-    """Whether the card of a model says that it takes images."""
-    from hytas.deploy.card import read_card
-    from hytas.deploy.model_file import examine, read_model
+@contextmanager
+def _stopped_by_sigterm() -> Iterator[None]:
+    """Let SIGTERM stop the work as Ctrl-C does: the journal stays, unfinished files go."""
+    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
-    return read_card(examine(read_model(model), model), model).of_images
 
+def _notes(
+    deployed: "DeployedModel",
+    source: Source,
+    outputs: Mapping[str, Path],
+    strict: Path | None,
+) -> list[str]:
+    """Collect what is to be said of the model, the scene and the files, before work begins.
 
-def _notes(deployed: "DeployedModel", source: Source, outputs: Mapping[str, Path]) -> list[str]:
-    """Collect what is to be said of the model, the scene and the files, before work begins."""
+    Args:
+        deployed: the model.
+        source: the scene.
+        outputs: by argument.
+        strict: the name of the scene if it is refused where it is doubtful.
+
+    Raises:
+        InputError: it is.
+    """
+    from hytas.deploy.value_range import range_doubt, wavelength_doubt
+
+    doubt = range_doubt(deployed, source.cube, source.nodata)
+    if strict is not None:
+        refused = wavelength_doubt(deployed, source.wavelengths) or doubt
+        if refused is not None:
+            raise InputError("strict", rule=f"{strict} has {refused}")
     return [
         *deployed.notes,
         *source.notes,
         *_filled(source.cube, source.nodata, deployed),
+        *([] if doubt is None else [f"the scene has {doubt}"]),
         *_undrawn(outputs.values(), deployed),
     ]
 
 
 def _identity(
-    model: Path,
-    deployed: "DeployedModel",
-    source: Source,
-    cube_key: str | None,
-    smooth: str,
-    resample: bool,
+    deployed: "DeployedModel", source: Source, cube_key: str | None, smooth: str, resample: bool
 ) -> dict[str, Any]:
     """Describe the inputs; an unfinished map is continued only if they are the same."""
     from hytas.deploy.journal import file_identity
 
     return {
-        "model": {**file_identity(model), "sha256": deployed.checksum},
+        "model": deployed.checksum,
         "scene": [file_identity(file) for file in source.files],
         "nodata": source.nodata,
         "cube": cube_key,
         "provider": deployed.provider,
-        "version": deployed.card.version,
         "smooth": smooth,
-        **({"resample": True} if resample else {}),
+        "resample": resample,
     }
 
 
-def _check_outputs(
-    out: Path,
-    confidence: Path | None,
-    confusion: Path | None,
-    labels: Path | None,
-    labels_key: str | None,
-    marks: Mapping[str, Any],
+def _checked_outputs(
+    given: Mapping[str, Path | None], labels: Path | None, of_labels: Mapping[str, Any]
 ) -> dict[str, Path]:
     """Return the requested outputs; refuse now what could not be written after the work."""
     from hytas.deploy.outputs import check_output
 
-    given = {"out": out, "confidence": confidence, "confusion": confusion}
     outputs = {argument: path for argument, path in given.items() if path is not None}
     for argument, path in outputs.items():
         check_output(path, argument)
-    for name, value in {"confusion": confusion, "labels_key": labels_key, **marks}.items():
+    for argument, value in {"confusion": given["confusion"], **of_labels}.items():
         if value not in (None, False) and labels is None:
-            argument = name.replace("_", " ")
-            raise InputError(f"{argument}: {value} needs the ground truth; name it with --labels")
+            shown = {} if value is True else {"value": value}
+            raise InputError(
+                argument, **shown, rule="needs the ground truth", hint="name it with `labels`"
+            )
     return outputs
 
 
@@ -210,9 +250,11 @@ def _lookup(source: Source, scene: Path, outputs: Mapping[str, Path]) -> "Lookup
     from hytas.deploy.outputs import RASTERS
 
     if not any(path.suffix.lower() in RASTERS for path in outputs.values()):
-        raise InputError(f"ortho: --out {outputs['out']}: must end in {', '.join(RASTERS)}")
+        raise InputError("out", outputs["out"], f"must end in {', '.join(RASTERS)} with `ortho`")
     if source.location is None or source.location.lookup is None:
-        raise InputError(f"ortho: {scene} has no lookup table to a map grid, as EMIT products do")
+        raise InputError(
+            "ortho", rule=f"{scene} has no lookup table to a map grid, as EMIT products do"
+        )
     return source.location.lookup
 
 
@@ -291,14 +333,13 @@ def _write(
     out: Path,
     truth: Truth | None,
     confusion: Path | None,
-    place: "tuple[Geo | None, Lookup | None]",
+    extras: "Extras",
 ) -> dict[str, Any]:
     """Write the map and the confusion matrix; return the accuracy if there is a ground truth."""
     from hytas.deploy.accuracy import measure
-    from hytas.deploy.outputs import Extras, write_map
+    from hytas.deploy.outputs import write_map
     from hytas.pictures import draw_confusion
 
-    extras = Extras(geo=place[0], lookup=place[1])
     if truth is None:
         write_map(out, result, model.card, extras)
         return {}
@@ -348,7 +389,10 @@ def _text(report: dict[str, Any]) -> str:
     ]
     lines += [f"note      {note}" for note in report["notes"]]
     if report["resumed_at_row"]:
-        lines.append(f"resumed   at row {report['resumed_at_row']}, where the last run stopped")
+        lines.append(
+            f"resumed   at row {report['resumed_at_row']} of {report['height']}: the rows before "
+            "are of an earlier run with the same model and scene"
+        )
     if report["no_data"]:
         lines.append(f"no data   {report['no_data']} pixels, written as 0")
     widest = max(len(name) for name in report["classes"])

@@ -40,38 +40,28 @@ class Images(NamedTuple):
 
 
 def classify_as_asked(
-    model: Path,
-    images: Path,
-    out: Path,
-    provider: str,
-    threads: int,
-    as_json: bool,
-    further: Mapping[str, Any],
+    model: "DeployedModel", images: Path, as_json: bool, asked: Mapping[str, Any]
 ) -> None:
     """Do what `hytas classify` was asked for, with a model of images.
 
     Args:
-        model: its file.
+        model: that takes images.
         images: as `source` of `classify_folder`.
-        out: as given; its usual value is that of a map.
-        provider, threads: of onnxruntime.
         as_json: print the figures as JSON.
-        further: values of the other options, by name.
+        asked: values of the other options, by name.
 
     Raises:
         InputError: an option that is for scenes was given, or as `classify_folder`.
         OSError: a file cannot be read or written.
     """
-    from hytas.deploy import DeployedModel
-
     names = click.get_current_context().params
     refuse_given([name for name in names if name not in OURS], "is for scenes, not for images")
     report = classify_folder(
-        DeployedModel.load(model, provider, threads=threads),
+        model,
         images,
-        out if is_given("out") else Path("predictions.csv"),
+        asked["out"] if is_given("out") else Path("predictions.csv"),
         hidden=as_json,
-        **{name: further[name] for name in OF_IMAGES},
+        **{name: asked[name] for name in OF_IMAGES},
     )
     echo(json.dumps(report, indent=2) if as_json else text_of(report))
 

@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from hytas.data import Geo, Location, Rows
+    from hytas.data.grid import Grid
     from hytas.deploy import DeployedModel
 
 
@@ -19,11 +20,12 @@ class Source(NamedTuple):
     cube: "Rows"
     wavelengths: "npt.NDArray[np.float64] | None"
     nodata: float | None = None
-    geo: "Geo | None" = None
+    grid: "Grid | None" = None
     files: tuple[Path, ...] = ()
     notes: tuple[str, ...] = ()
     location: "Location | None" = None
     bad_bands: tuple[int, ...] = ()
+    geo: "Geo | None" = None
 
 
 class Truth(NamedTuple):
@@ -38,6 +40,7 @@ class Truth(NamedTuple):
 def open_source(path: Path, key: str | None, bands: int | None) -> Source:
     """Open a cube; `bands` is the number that finds its band axis, None for any."""
     from hytas.data import open_cube, synthetic_scene
+    from hytas.deploy.outputs import as_grid
 
     if str(path) == "synthetic":
         scene = synthetic_scene()
@@ -48,11 +51,12 @@ def open_source(path: Path, key: str | None, bands: int | None) -> Source:
         cube,
         cube.wavelengths,
         cube.nodata,
-        cube.geo,
+        as_grid(cube.geo, cube.shape),
         cube.contents.files,
         notes,
         cube.meta.get("location"),
         tuple(cube.meta.get("bad_bands", ())),
+        cube.geo,
     )
 
 
@@ -69,7 +73,7 @@ def resampled(source: Source, model: "DeployedModel", name: str, nodata: float |
     card = model.card
     for where, waves in ((name, source.wavelengths), (str(model.path), card.wavelengths)):
         if waves is None:
-            raise InputError(f"resample: {where} has no wavelengths, which --resample needs")
+            raise InputError("resample", rule=f"{where} has no wavelengths to resample by")
     assert source.wavelengths is not None
     change = Resampling.between(
         source.wavelengths,

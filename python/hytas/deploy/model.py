@@ -13,7 +13,7 @@ import onnxruntime
 
 from hytas.data import farthest_band
 from hytas.deploy.card import check_signature, printable, read_card, smoothing_of
-from hytas.deploy.model_file import examine, read_model
+from hytas.deploy.model_file import examine, file_of_model, read_model
 from hytas.deploy.providers import check_chosen, choose
 from hytas.deploy.smoothing import Smoothing
 from hytas.errors import InputError
@@ -61,7 +61,7 @@ class DeployedModel:
         """Open an exported ONNX file, after a check of its checksum and its graph.
 
         Args:
-            path: the file.
+            path: the file, or the folder of a run.
             providers: "auto", "cpu" or "cuda".
             threads: CPU threads; 0 uses every core that this process may use.
             one_call: whether all threads work on one call of `run`, which takes the least time for
@@ -72,7 +72,7 @@ class DeployedModel:
             InputError: the file is missing, damaged, not ONNX, or not a model that hytas wrote.
             OSError: it cannot be read.
         """
-        path = Path(path)
+        path = file_of_model(Path(path))
         content = read_model(path)
         return cls.from_bytes(content, path, providers, threads=threads, one_call=one_call)
 

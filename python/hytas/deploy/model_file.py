@@ -15,6 +15,8 @@ from hytas.model_card import CHECKSUM, FORMAT, UNCHECKED_FORMATS
 
 MOST_BYTES = 2**29
 """Bytes of a model file; the largest networks of the spaces take a fiftieth of that."""
+IN_A_RUN = "model.onnx"
+"""The model in the folder of a run."""
 OPSETS = range(18, 25)
 """ONNX operator sets that hytas writes and reads."""
 _OPSET_IMPORT, _GRAPH, _METADATA, _TRAINING, _FUNCTION = 8, 7, 14, 20, 25
@@ -47,17 +49,24 @@ class _Parts(NamedTuple):
     foreign: str | None
 
 
+def file_of_model(path: Path) -> Path:
+    """Return the file of a model: the path, or the model in it if it is the folder of a run."""
+    return path / IN_A_RUN if path.is_dir() else path
+
+
 def read_model(path: Path) -> bytes:
-    """Return the bytes of a model file.
+    """Return the bytes of a model file, or of the model in the folder of a run.
 
     Raises:
         InputError: the file is missing, is not a plain file, or is too large for a model.
         OSError: it cannot be read.
     """
+    path = file_of_model(path)
     if not path.exists():
-        raise InputError(f"model: no such file: {path}")
-    if path.is_dir():
-        raise InputError(f"model: {path} is a folder; an exported .onnx file is needed")
+        raise InputError(
+            f"model: no such file: {path}; an exported .onnx file, or the folder of a run with one "
+            "is needed"
+        )
     with open(path, "rb", opener=_without_waiting) as file:
         state = os.fstat(file.fileno())
         if not stat.S_ISREG(state.st_mode):

@@ -9,7 +9,15 @@ import numpy as np
 import numpy.typing as npt
 
 from hytas.data import Geo, Lookup, Orthorectified, Rows
-from hytas.deploy.rasters import names_file, write_envi, write_geotiff
+from hytas.data.grid import Grid, wkt_of_epsg
+from hytas.data.libraries import library
+from hytas.deploy.rasters import (
+    check_envi_place,
+    names_file,
+    style_file,
+    write_envi,
+    write_geotiff,
+)
 from hytas.deploy.scene import MapRows, row_blocks
 from hytas.errors import InputError
 from hytas.files import atomic_write, check_folder, is_same_file
@@ -24,20 +32,36 @@ class Extras:
     Attributes:
         truth: (H, W) class ids of the ground truth, or None.
         title: of a picture.
-        geo: position of the scene on the earth, or None.
+        grid: where the pixels of the scene lie, or None.
         lookup: rasters are written on the map grid of this table, instead of the scene's.
     """
 
     truth: npt.NDArray[np.int32] | None = None
     title: str = ""
-    geo: Geo | None = None
+    grid: Grid | None = None
     lookup: Lookup | None = None
 
-    def placed(self, values: Rows) -> tuple[Rows, Geo | None]:
-        """Return a map (H, W) as rasters have it, and where it lies then."""
-        if self.lookup is None:
-            return values, self.geo
-        return Orthorectified(values, self.lookup), self.lookup.geo
+    @property
+    def place(self) -> Grid | None:
+        """Return where the pixels of rasters lie."""
+        return self.grid if self.lookup is None else grid_of_table(self.lookup)
+
+    def placed(self, values: Rows) -> Rows:
+        """Return a map (H, W) as rasters have it."""
+        return values if self.lookup is None else Orthorectified(values, self.lookup)
+
+
+def grid_of_table(lookup: Lookup) -> Grid:
+    """Return the map grid of a lookup table."""
+    return as_grid(lookup.geo, lookup.rows.shape)
+
+
+def as_grid(geo: Geo | None, shape: Sequence[int]) -> Grid:
+    """Return the pixels of a map (H, W) at a place."""
+    if geo is None:
+        return Grid(None, None, shape[0], shape[1])
+    system = wkt_of_epsg(geo.epsg) if geo.epsg is not None else geo.wkt
+    return Grid(geo.transform, system, shape[0], shape[1])
 
 
 def write_picture(path: Path, result: MapRows, card: ModelCard, extras: Extras) -> None:
@@ -68,7 +92,7 @@ def write_matlab(path: Path, result: MapRows, card: ModelCard, extras: Extras) -
         savemat(temporary, values, appendmat=False, do_compression=True)
 
 
-Raster = Callable[[Path, Rows, "np.dtype[Any]", ModelCard, Geo | None, bool], None]
+Raster = Callable[[Path, Rows, "np.dtype[Any]", ModelCard, Grid | None, bool], None]
 
 # suffix -> writer of a georeferenced file with one band.
 RASTERS: dict[str, Raster] = {
@@ -82,8 +106,7 @@ RASTERS: dict[str, Raster] = {
 def write_raster(path: Path, result: MapRows, card: ModelCard, extras: Extras) -> None:
     """Write class ids as a georeferenced raster with names and colours."""
     write, dtype = RASTERS[path.suffix.lower()], smallest_type(card)
-    labels, geo = extras.placed(result.labels)
-    write(path, labels, dtype, card, geo, True)
+    write(path, extras.placed(result.labels), dtype, card, extras.place, True)
 
 
 # suffix -> writer. A new output is one function and one line here.
@@ -108,20 +131,33 @@ def check_output(path: Path, argument: str = "out") -> None:
     """
     known = SUFFIXES[argument]
     if path.suffix.lower() not in known:
-        raise InputError(f"{argument}: {path} must end in one of {', '.join(known)}")
+        raise InputError(argument, path, f"must end in one of {', '.join(known)}")
     check_folder(path, argument)
     for file in files_of(path, argument):
         if file.is_dir():
-            raise InputError(f"{argument}: {file} is a folder; the name of a file is needed")
+            raise InputError(argument, file, "is a folder; the name of a file is needed")
+    if path.suffix.lower() in RASTERS:
+        library("rasterio", argument, "a GeoTIFF or ENVI map")
+
+
+def check_place(path: Path, extras: Extras, argument: str = "out") -> None:
+    """Refuse, before the work, a format that cannot tell where the pixels of a scene lie.
+
+    Raises:
+        InputError: an ENVI header, and pixels that are sheared, mirrored, or rotated and oblong.
+    """
+    if RASTERS.get(path.suffix.lower()) is write_envi:
+        check_envi_place(path, extras.place, argument)
 
 
 def files_of(path: Path, argument: str = "out") -> tuple[Path, ...]:
     """Return all files of the output `path`."""
     writer = RASTERS.get(path.suffix.lower())
+    style = (style_file(path),) if writer is not None and argument == "out" else ()
     if writer is write_envi:
-        return path.with_suffix(".hdr"), path.with_suffix(".img")
+        return path.with_suffix(".hdr"), path.with_suffix(".img"), *style
     if writer is write_geotiff and argument == "out":
-        return path, names_file(path)
+        return path, names_file(path), *style
     return (path,)
 
 
@@ -142,9 +178,9 @@ def check_apart(outputs: Mapping[str, Path], inputs: Mapping[str, Sequence[Path]
             for what, other in taken:
                 if is_same_file(file, other):
                     raise InputError(
-                        f"{argument}: {file} is also a file of {what}; name another file"
+                        argument, file, f"is also a file of {what}", "name another file"
                     )
-        taken += [(f"--{argument}", file) for file in files]
+        taken += [(f"`{argument}`", file) for file in files]
 
 
 def write_map(
@@ -166,8 +202,7 @@ def write_confidence(
     path: str | Path,
     result: MapRows,
     card: ModelCard,
-    geo: Geo | None = None,
-    lookup: Lookup | None = None,
+    extras: Extras | None = None,
 ) -> Path:
     """Write the confidence, float32, as a GeoTIFF or ENVI raster.
 
@@ -178,8 +213,9 @@ def write_confidence(
     path = Path(path)
     check_output(path, "confidence")
     write = RASTERS[path.suffix.lower()]
-    confidence, geo = Extras(geo=geo, lookup=lookup).placed(result.confidence)
-    write(path, confidence, np.dtype(np.float32), card, geo, False)
+    extras = extras or Extras()
+    values = extras.placed(result.confidence)
+    write(path, values, np.dtype(np.float32), card, extras.place, False)
     return path
 
 

@@ -1,24 +1,28 @@
-"""Write class maps and confidences as GeoTIFF or ENVI rasters, row by row."""
+"""Write class maps and confidences as GeoTIFF or ENVI rasters with rasterio, strip by strip."""
 
-import os
+import errno
+import re
+import warnings
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
-from xml.sax.saxutils import escape
+from xml.sax.saxutils import escape, quoteattr
 
 import numpy as np
 import numpy.typing as npt
 
-from hytas.data import Geo, Rows
-from hytas.deploy.scene import BLOCK_ROWS, row_blocks
+from hytas.data import Rows
+from hytas.data.grid import Grid, gdal
+from hytas.data.libraries import library
+from hytas.deploy.scene import row_blocks
+from hytas.errors import InputError
 from hytas.files import atomic_write, write_text
 from hytas.model_card import ModelCard
 
-_TIFF_ASCII, _GDAL_NODATA = 2, 42113
 _LARGEST_TABLE = 4096
+_CACHE_MEGABYTES = 32
 _IN_A_LIST = str.maketrans(",{}", ";()")
 """Characters that a name in an ENVI list cannot hold -> their substitutes."""
-# ENVI's numbers for element types.
-_ENVI_TYPES = {"u1": 1, "i2": 2, "i4": 3, "f4": 4, "u2": 12, "u4": 13}
 
 
 def write_geotiff(
@@ -26,40 +30,26 @@ def write_geotiff(
     values: Rows,
     dtype: np.dtype[Any],
     card: ModelCard,
-    geo: Geo | None,
+    grid: Grid | None,
     classes: bool,
 ) -> None:
-    """Write a GeoTIFF with one band; a class map has colours, and names in `<path>.aux.xml`.
+    """Write a GeoTIFF with one band; a class map has colours, and names in two more files.
 
-    A TIFF has no place for category names, so GDAL keeps them in that file. The image is written
-    last: if it is there, its names are there as well.
+    A TIFF has no place for the names of categories. GDAL keeps them in `<path>.aux.xml`; QGIS takes
+    them from a style, `<stem>.qml`. The image is written last: if it is there, these are as well.
+
+    Raises:
+        InputError: rasterio is not installed.
+        OSError: the file cannot be written.
     """
-    import tifffile
-
-    options: dict[str, Any] = {"photometric": "minisblack"}
+    options: dict[str, Any] = {"driver": "GTiff", "bigtiff": "if_safer"}
     if classes and dtype == np.uint8:
-        options = {"photometric": "palette", "colormap": colour_table(card).T.astype("u2") * 257}
-    tags = [(*tag, True) for tag in geo.to_tags()] if geo is not None else []
-    tags.append((_GDAL_NODATA, _TIFF_ASCII, 0, "0", True))
+        options["photometric"] = "palette"
     with atomic_write(path) as temporary:
-        tifffile.imwrite(
-            temporary,
-            (np.ascontiguousarray(block, dtype) for _, block in row_blocks(values)),
-            shape=values.shape,
-            dtype=dtype,
-            rowsperstrip=BLOCK_ROWS,
-            metadata=None,
-            software=False,
-            extratags=tags,
-            **options,
-        )
+        _write(temporary, values, dtype, grid, options, card if classes else None)
         if classes:
-            write_text(names_file(path), _category_names(card))
-
-
-def names_file(path: Path) -> Path:
-    """Return the file in which GDAL looks for the category names of a GeoTIFF."""
-    return path.with_name(path.name + ".aux.xml")
+            write_text(names_file(path), _categories(card, dtype != np.uint8))
+            write_text(style_file(path), _style(card))
 
 
 def write_envi(
@@ -67,57 +57,106 @@ def write_envi(
     values: Rows,
     dtype: np.dtype[Any],
     card: ModelCard,
-    geo: Geo | None,
+    grid: Grid | None,
     classes: bool,
 ) -> None:
     """Write an ENVI raster with one band: header `<stem>.hdr`, data `<stem>.img`.
 
     Both are first written under temporary names, so that a failure leaves an earlier map as it was.
     The header is renamed last: if it is there, its data are complete.
+
+    Raises:
+        InputError: rasterio is not installed, or an ENVI header cannot tell the place.
+        OSError: a file cannot be written.
     """
+    check_envi_place(path, grid)
     header, data = path.with_suffix(".hdr"), path.with_suffix(".img")
-    stored = dtype.newbyteorder("<")
-    with atomic_write(header) as described:
-        fields = _envi_fields(values.shape, stored, card, geo, classes)
-        lines = "".join(f"{name} = {text}\n" for name, text in fields.items())
-        described.write_text("ENVI\n" + lines, encoding="utf-8")
-        with atomic_write(data) as temporary, temporary.open("wb") as file:
-            for _, block in row_blocks(values):
-                file.write(block.astype(stored, copy=False).tobytes())
-            file.flush()
-            os.fsync(file.fileno())
-            header.unlink(missing_ok=True)  # the header of an earlier map does not fit the new data
+    with atomic_write(header) as described, atomic_write(data) as temporary:
+        _write(temporary, values, dtype, grid, {"driver": "ENVI", "suffix": "replace"}, None)
+        text = re.sub(r"description = \{.*?\}\n", "", described.read_text("utf-8"), flags=re.DOTALL)
+        if classes:
+            text = text.replace("= ENVI Standard", "= ENVI Classification")
+            text += _envi_classes(card)
+            write_text(style_file(data), _style(card))
+        described.write_text(text, encoding="utf-8")
+        header.unlink(missing_ok=True)  # the header of an earlier map does not fit the new data
 
 
-def _envi_fields(
-    shape: tuple[int, ...],
-    stored: np.dtype[Any],
-    card: ModelCard,
-    geo: Geo | None,
-    classes: bool,
-) -> dict[str, Any]:
-    """Return the header's fields for a map (H, W), by ENVI's names."""
-    fields: dict[str, Any] = {
-        "samples": shape[1],
-        "lines": shape[0],
-        "bands": 1,
-        "header offset": 0,
-        "file type": "ENVI Classification" if classes else "ENVI Standard",
-        "data type": _ENVI_TYPES[stored.str[1:]],
-        "interleave": "bsq",
-        "byte order": 0,
-        "data ignore value": 0,
-    }
-    if classes and max(card.class_ids) < _LARGEST_TABLE and min(card.class_ids) >= 0:
-        names = category_names(card)
-        fields["classes"] = len(names)
-        listed = (name.translate(_IN_A_LIST) for name in names)
-        fields["class names"] = "{" + ", ".join(listed) + "}"
-        colours = colour_table(card)[: len(names)].ravel().tolist()
-        fields["class lookup"] = "{" + ", ".join(map(str, colours)) + "}"
-    for name, text in (geo.to_envi() if geo is not None else {}).items():
-        fields[name] = text if text.startswith("{") else f"{{{text}}}"
-    return fields
+def check_envi_place(path: Path, grid: Grid | None, argument: str = "out") -> None:
+    """Refuse a grid whose place an ENVI header cannot tell.
+
+    Raises:
+        InputError: it is sheared, mirrored, or rotated without square pixels.
+    """
+    if grid is None or grid.transform is None:
+        return
+    a, b, _, d, e, _ = grid.transform
+    turned = a == -e and b == d
+    if not (turned if grid.is_rotated else a > 0):
+        raise InputError(
+            argument,
+            path,
+            "an ENVI header cannot tell the place of pixels that are sheared, mirrored, or rotated "
+            "and not square",
+            "a name that ends in .tif writes a GeoTIFF, which can",
+        )
+
+
+def names_file(path: Path) -> Path:
+    """Return the file in which GDAL looks for the category names of a GeoTIFF."""
+    return path.with_name(path.name + ".aux.xml")
+
+
+def style_file(path: Path) -> Path:
+    """Return the file in which QGIS looks for the style of a raster."""
+    return path.with_suffix(".qml")
+
+
+def _write(
+    path: Path,
+    values: Rows,
+    dtype: np.dtype[Any],
+    grid: Grid | None,
+    options: dict[str, Any],
+    coloured: ModelCard | None,
+) -> None:
+    """Write the values (H, W) of a raster, and read them back; `coloured` gives a colour table."""
+    rasterio = library("rasterio", "out", "a GeoTIFF or ENVI map")
+    height, width = values.shape
+    profile = {"height": height, "width": width, "count": 1, "dtype": dtype.name, "nodata": 0}
+    if grid is not None and grid.transform is not None:
+        profile["transform"] = rasterio.Affine(*grid.transform)
+    if grid is not None and grid.system is not None:
+        profile["crs"] = grid.system
+    # ENVI's driver looks for the header that it has written, in the folder.
+    limits = {"GDAL_CACHEMAX": _CACHE_MEGABYTES, "GDAL_DISABLE_READDIR_ON_OPEN": "TRUE"}
+    with gdal(**limits), warnings.catch_warnings():
+        warnings.simplefilter("ignore", rasterio.errors.NotGeoreferencedWarning)
+        try:
+            with rasterio.open(path, "w", **profile, **options) as file:
+                if coloured is not None and dtype == np.uint8:
+                    file.write_colormap(1, dict(enumerate(map(tuple, colour_table(coloured)))))
+                _by_blocks(values, dtype, lambda block, window: file.write(block, 1, window=window))
+            with rasterio.open(path) as file:
+                _by_blocks(values, dtype, lambda block, window: _compare(file, block, window))
+        except (rasterio.errors.RasterioError, SystemError) as error:
+            # What GDAL's cache writes when a file is closed fails without an exception.
+            raise OSError(
+                errno.EIO, f"not written ({' '.join(str(error).split())})", str(path)
+            ) from (error)
+
+
+def _by_blocks(
+    values: Rows, dtype: np.dtype[Any], use: Callable[[npt.NDArray[Any], Any], None]
+) -> None:
+    for top, block in row_blocks(values):
+        window = ((top, top + len(block)), (0, block.shape[1]))
+        use(np.ascontiguousarray(block, dtype), window)
+
+
+def _compare(file: Any, block: npt.NDArray[Any], window: Any) -> None:
+    if not np.array_equal(file.read(1, window=window), block):
+        raise OSError(errno.EIO, "not written completely: the disk may be full", file.name)
 
 
 def category_names(card: ModelCard) -> list[str]:
@@ -135,18 +174,56 @@ def colour_table(card: ModelCard) -> npt.NDArray[np.uint8]:
     return table
 
 
-def _category_names(card: ModelCard) -> str:
-    names = category_names(card) if 0 < max(card.class_ids) < _LARGEST_TABLE else []
+def _has_table(card: ModelCard) -> bool:
+    return min(card.class_ids) >= 0 and 0 < max(card.class_ids) < _LARGEST_TABLE
+
+
+def _envi_classes(card: ModelCard) -> str:
+    """Return the lines of a header that name and colour the classes."""
+    if not _has_table(card):
+        return ""
+    names = [name.translate(_IN_A_LIST) for name in category_names(card)]
+    colours = ", ".join(map(str, colour_table(card)[: len(names)].ravel()))
+    return (
+        f"classes = {len(names)}\nclass names = {{{', '.join(names)}}}\n"
+        f"class lookup = {{{colours}}}\n"
+    )
+
+
+def _categories(card: ModelCard, coloured: bool) -> str:
+    """Return the names of the classes, and their colours if asked for, as GDAL stores them."""
+    names = category_names(card) if _has_table(card) else []
     lines = [f"      <Category>{escape(name)}</Category>" for name in names]
+    lines = ["    <CategoryNames>", *lines, "    </CategoryNames>"]
+    if coloured and names:
+        table = colour_table(card)[: len(names)]
+        entries = [f'      <Entry c1="{r}" c2="{g}" c3="{b}" c4="255" />' for r, g, b in table]
+        lines += ["    <ColorInterp>Palette</ColorInterp>"]
+        lines += ["    <ColorTable>", *entries, "    </ColorTable>"]
+    lines = ["<PAMDataset>", '  <PAMRasterBand band="1">', *lines]
+    return "\n".join([*lines, "  </PAMRasterBand>", "</PAMDataset>", ""])
+
+
+def _style(card: ModelCard) -> str:
+    """Return a style of QGIS with names and colours of the classes."""
+    entries = [
+        f'        <paletteEntry value="{number}" color="#{bytes(colour).hex()}" alpha="255" '
+        f"label={quoteattr(name)} />"
+        for number, name, colour in zip(card.class_ids, card.class_names, card.palette, strict=True)
+    ]
     return "\n".join(
         [
-            "<PAMDataset>",
-            '  <PAMRasterBand band="1">',
-            "    <CategoryNames>",
-            *lines,
-            "    </CategoryNames>",
-            "  </PAMRasterBand>",
-            "</PAMDataset>",
+            "<!DOCTYPE qgis PUBLIC 'http://mrcc.com/qgis.dtd' 'SYSTEM'>",
+            '<qgis version="3.22" styleCategories="Symbology">',
+            "  <pipe>",
+            '    <rasterrenderer type="paletted" band="1" opacity="1" alphaBand="-1">',
+            "      <rasterTransparency />",
+            "      <colorPalette>",
+            *entries,
+            "      </colorPalette>",
+            "    </rasterrenderer>",
+            "  </pipe>",
+            "</qgis>",
             "",
         ]
     )

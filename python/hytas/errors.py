@@ -72,6 +72,11 @@ def _python_subject(argument: str, value: Any, has_value: bool) -> str:
     return f"{argument}={value if isinstance(value, (int, float)) else repr(str(value))}"
 
 
+def reason_of(error: BaseException) -> str:
+    """Return what an error says inside a longer message: argument and value in plain words."""
+    return error.render(str) if isinstance(error, InputError) else str(error)
+
+
 def check_unicode(argument: str, text: str) -> None:
     """Refuse text with lone surrogates, which bytes of a command line become that are not UTF-8.
 

@@ -12,6 +12,7 @@ from hytas.errors import InputError
 from hytas.models import InputShape, build_network, count_parameters
 from hytas.proxies import PROXIES, parse_proxies, rank_mean
 from hytas.proxies.score_table import ScoreTable
+from hytas.proxies.spec import canonical
 from hytas.spaces.architectures import read_architectures
 from hytas.spaces.costs import cost
 
@@ -57,20 +58,20 @@ def test_csv_and_json_lines_hold_the_same(archs, tmp_path) -> None:
         ("", "has no column embed_dim"),
         ("depth,embed_dim,num_heads,mlp_ratio\n", "holds no architecture"),
         ("depth,embed_dim,num_heads\n", "has no column mlp_ratio"),
-        (TABLE.replace("4,48", "5,48"), "line 4: architecture of depth 5: 4 num_heads"),
+        (TABLE.replace("4,48", "5,48"), "line 4: architecture: of depth 5: 4 num_heads"),
         (
             TABLE.replace("[6, 4", "[60, 4"),
             "line 4: num_heads [60, 4, 5, 3]: each must lie in 1..48",
         ),
         (TABLE.replace('"[6, 4, 5, 3]"', "__import__('os')"), "line 4: "),
         ('{"embed_dim": 32}\n', "line 1: architecture: it has no num_heads"),
-        (TABLE.replace("4,48", "4,nan"), "line 4: embed_dim 'nan': must be a number"),
+        (TABLE.replace("4,48", "4,nan"), "line 4: embed_dim nan: must be a number"),
         (TABLE.replace("4,48", "4,48.5"), "line 4: embed_dim 48.5: must be a whole number"),
         (TABLE.replace('"[6, 4, 5, 3]"', "4"), "line 4: num_heads 4: must be a list"),
         (TABLE.replace("4,48", "4,-48"), "line 4: embed_dim -48: must be 1 to 1e+09"),
         (TABLE.replace("4,48", "4,1000000"), "line 4: embed_dim 1000000: a network of 2.6e+13"),
         (TABLE.replace(",", ";"), "needed are embed_dim, num_heads, mlp_ratio, with commas"),
-        (TABLE.replace('"[6, 4, 5, 3]"', "abc"), "line 4: num_heads 'abc': must be a number"),
+        (TABLE.replace('"[6, 4, 5, 3]"', "abc"), "line 4: num_heads abc: must be a number"),
         (TABLE.replace("[1, 2, 1, 1]", "[1, NaN, 1, 1]"), "line 4: mlp_ratio [1, nan, 1, 1]"),
         (TABLE.replace("0.7", "0.7,1"), "line 4: must have as many fields as columns"),
         (
@@ -266,13 +267,13 @@ def test_architectures_of_a_space_file_are_scored(tmp_path, capsys) -> None:
     assert "embed_dim '32': must be one of 40, 72" in error
     status, _, error = hytas(capsys, *command, "--space", "hytas")
     assert status == 2
-    assert "architecture of the space hytas-wide: must be of hytas" in error
+    assert "of the space hytas-wide: must be of hytas" in error
 
 
 def test_blank_lines_and_spaces_around_names_are_read(tmp_path) -> None:
     path = tmp_path / "archs.csv"
     path.write_text('\n \nembed_dim , num_heads,mlp_ratio \n\n32,"[3]","[1]"\n   \n32,"[4]",x\n')
-    with pytest.raises(InputError, match="line 7: mlp_ratio 'x'"):
+    with pytest.raises(InputError, match="line 7: mlp_ratio x"):
         read_architectures(path)
     path.write_text(path.read_text().replace(",x\n", ",[2]\n"))
     assert [one["num_heads"] for one in read_architectures(path)] == [[3], [4]]
@@ -416,6 +417,28 @@ def test_a_space_without_a_network_is_refused_by_name(tmp_path, capsys) -> None:
 
 def test_a_space_without_formulas_needs_a_counter() -> None:
     shape = InputShape(4, 2, 3, 1)
-    with pytest.raises(InputError, match="architecture space 'own': must be built in"):
+    with pytest.raises(InputError, match="space='own': must be built in"):
         cost({"space": "own"}, shape, "params")
     assert cost({"space": "own"}, shape, "params", lambda *_: 7.0) == 7.0
+
+
+def test_other_columns_of_a_table_are_kept(tmp_path, capsys) -> None:
+    archs, out = tmp_path / "archs.csv", tmp_path / "scores.csv"
+    archs.write_text(
+        "depth,embed_dim,num_heads,mlp_ratio,OA,params,note\n"
+        '1,32,[2],[1],0.81,7,"a, b"\n1,48,[2],[1],0.9,8,\n'
+    )
+    command = ("score", "--archs", archs, "--proxy", "params", "--out", out)
+    assert hytas(capsys, *command)[0] == 0
+    rows = list(csv.DictReader(out.read_text().splitlines()))
+    assert [(row["OA"], row["note"]) for row in rows] == [("0.81", "a, b"), ("0.9", "")]
+    assert float(rows[0]["params"]) > 1000  # the score takes the place of the column
+    archs.write_text(archs.read_text().replace("0.81", "0.82"))
+    status, _, error = hytas(capsys, *command)
+    assert status == 2
+    assert "holds scores of other columns" in error
+
+
+def test_proxy_texts_are_compared_by_meaning() -> None:
+    assert canonical("synflow:terms=absolute:parts=msa") == "synflow:parts=msa:terms=absolute"
+    assert canonical("OA") == "OA"

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hytas.analysis.size import Size, find_size
-from hytas.errors import InputError
+from hytas.errors import InputError, reason_of
 from hytas.files import read_csv
 from hytas.proxies.table import COMBINATIONS, PROXIES
 from hytas.spaces import PAPER_SPACE, space_of
@@ -385,7 +385,7 @@ def _architecture(
         )
         check_genes(genes)
     except (InputError, TypeError, ValueError) as error:
-        raise InputError(f"{path}, line {row[0]}", rule=f"{error}") from None
+        raise InputError(f"{path}, line {row[0]}", rule=reason_of(error)) from None
     return {"space": PAPER_SPACE, **genes}
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from hytas.cli import options
-from hytas.errors import InputError
+from hytas.errors import InputError, reason_of
 
 CHUNK = 16  # architectures between two writes, where this process alone scores
 
@@ -61,7 +61,8 @@ def score(
     hytas score --archs archs.csv --proxy snip,dss --data scene.mat --out scores.csv
     hytas score --archs archs.jsonl --proxy "rank-mean(snip,zico_pp)" --out scores.csv
 
-    A combination ranks the architectures of the file against each other, once all are scored.
+    The table keeps the other columns of a CSV file, such as OA, unless a score has their name. A
+    combination ranks the architectures of the file against each other, once all are scored.
     """
     from hytas.proxies import Evaluator, parse_proxies
     from hytas.proxies.score_table import ScoreTable
@@ -70,7 +71,7 @@ def score(
     from hytas.run.context import choose_device
     from hytas.run.prepared import prepare_scene
     from hytas.spaces import space_of
-    from hytas.spaces.architectures import read_architectures
+    from hytas.spaces.architectures import read_architectures, read_other_columns
 
     specs = parse_proxies(proxy)
     architectures = read_architectures(archs)
@@ -92,7 +93,8 @@ def score(
     )
     decisive = {**_decisive(config, data, batch, inherited), "device": chosen.type, **scoring}
     combinations = [spec for spec in specs if spec.members]
-    with ScoreTable(out, evaluator.names, architectures, decisive, combinations) as table:
+    kept = read_other_columns(archs)
+    with ScoreTable(out, evaluator.names, architectures, decisive, combinations, kept) as table:
         if config.data == "synthetic":
             click.echo("scoring on the embedded synthetic scene", err=True)
         _score_rest(evaluator, workers, architectures, table)
@@ -147,7 +149,7 @@ def _check_genes(
             check_architecture(architecture)
             check_listed(architecture, shape, opened)
         except InputError as error:
-            raise InputError(f"{path}, architecture {place}: {error}") from None
+            raise InputError(f"{path}, architecture {place}", rule=reason_of(error)) from None
 
 
 def _score_rest(

@@ -191,7 +191,9 @@ def rank(folder: str, budgets: tuple[str, ...], count: int, device: str, as_json
     echo(f"\n{'params':>10}  inherited  trained alone (test accuracy)")
     for row in rows:
         echo(f"{row['params']:>10,.0f}  {row['inherited_test']:>9.4f}  {row['alone_test']:.4f}")
-    echo(f"\n{'ranker':<12} Spearman with trained alone, interval of 90 %")
+    few = all(each.low is None for each in ranks)
+    interval = f"no interval of {len(rows)} networks" if few else "interval of 90 %"
+    echo(f"\n{'ranker':<12} Spearman with trained alone, {interval}")
     for each in ranks:
         shown = "-" if each.spearman is None else f"{each.spearman:+.2f}"
         ends = "" if each.low is None else f"  ({each.low:+.2f} to {each.high:+.2f})"

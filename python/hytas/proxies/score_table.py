@@ -46,6 +46,7 @@ class ScoreTable:
         architectures: all of them, in order.
         setting: whatever else decides a score (seed, scene, ...), JSON-ready.
         combinations: of these proxies; their columns stay empty until `finish`.
+        kept: of each architecture, columns of its source that the table repeats; of all the same.
 
     Raises:
         InputError: the file belongs to other architectures, proxies or settings, or another
@@ -60,11 +61,17 @@ class ScoreTable:
         architectures: Sequence[Mapping[str, Any]],
         setting: Mapping[str, Any],
         combinations: Sequence[ProxySpec] = (),
+        kept: Sequence[Mapping[str, str]] = (),
     ) -> None:
         self.path, self.names, self.combinations = Path(path), list(names), list(combinations)
         self.genes = genes_of(architectures)
         combined = [str(spec) for spec in self.combinations]
-        self.columns = [*self.genes, *self.names, *combined, "seconds", "reasons"]
+        written = [*self.names, *combined, "seconds", "reasons"]
+        self._kept = [
+            {name: text for name, text in row.items() if name not in written} for row in kept
+        ]
+        others = list(self._kept[0]) if self._kept else []
+        self.columns = [*self.genes, *others, *written]
         self._keys = [self._row_genes(architecture) for architecture in architectures]
         keys = "\n".join(architecture_key(architecture) for architecture in architectures)
         digest = hashlib.sha256(keys.encode()).hexdigest()
@@ -73,6 +80,9 @@ class ScoreTable:
             "proxies": [*self.names, *combined],
             "architectures": digest,
         }
+        if others:
+            text = json.dumps(self._kept)
+            self.card["columns"] = hashlib.sha256(text.encode()).hexdigest()
         self._held = self._alone()
         try:
             self.done = self._resume() if self.path.exists() else self._start()
@@ -134,12 +144,14 @@ class ScoreTable:
         """Add the next architectures' scores; an empty field is a score that failed."""
         text = io.StringIO()
         writer = csv.writer(text, lineterminator="\n")
-        for architecture, each in zip(architectures, scores, strict=True):
+        numbers = range(self.done, self.done + len(architectures))
+        for number, architecture, each in zip(numbers, architectures, scores, strict=True):
             genes = self._row_genes(architecture)
+            others = self._kept[number].values() if self._kept else ()
             shown = [_number(each["scores"][name]) for name in self.names]
             unranked = [""] * len(self.combinations)
             reasons = json.dumps(each["reasons"]) if each["reasons"] else ""
-            writer.writerow([*genes, *shown, *unranked, f"{each['seconds']:.6f}", reasons])
+            writer.writerow([*genes, *others, *shown, *unranked, f"{each['seconds']:.6f}", reasons])
         with self.path.open("a", encoding="utf-8", newline="") as file:
             file.write(text.getvalue())
         self.done += len(scores)

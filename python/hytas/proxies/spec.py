@@ -60,6 +60,14 @@ def parse_proxies(text: str | Sequence[str]) -> tuple[ProxySpec, ...]:
     return tuple({str(spec): spec for spec in specs}.values())
 
 
+def canonical(text: str) -> str:
+    """Return the canonical text of one proxy, or `text` if it names none."""
+    try:
+        return str(_parse_one(text))
+    except InputError:
+        return text
+
+
 def base_proxies(specs: Sequence[ProxySpec]) -> tuple[ProxySpec, ...]:
     """The proxies to evaluate for `specs`: combinations give way to their members."""
     flat = [member for spec in specs for member in (spec.members or (spec,))]

@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from hytas.errors import InputError
+from hytas.errors import InputError, reason_of
 from hytas.files import read_csv
 from hytas.spaces.checks import PAPER_GENES, check_genes
 from hytas.spaces.genes import genes_only
@@ -88,6 +88,22 @@ def _csv_rows(path: Path, text: str) -> list[dict[str, Any]]:
     return rows
 
 
+def read_other_columns(path: str | Path) -> list[dict[str, str]]:
+    """Return what each row of a CSV file holds beside the genes, such as accuracies.
+
+    Returns:
+        Of each architecture, in the order of `read_architectures`: column -> text. JSON files have
+        no columns: an empty mapping each.
+    """
+    path = Path(path)
+    text = path.read_text(encoding="utf-8-sig")
+    if text.lstrip().startswith(("{", "[")) or path.suffix.lower() in JSON_SUFFIXES:
+        return [{} for _ in _json_rows(path, text)]
+    columns, lines = read_csv(path, text, skipinitialspace=True)
+    other = [name for name in columns if name not in (*PAPER_GENES, "space")]
+    return [{name: row[name] for name in other} for _, row in lines]
+
+
 def read_gene(name: str, text: str) -> Any:
     """Return the gene in the field `name` of a CSV file: a number, or a list of numbers.
 
@@ -122,5 +138,5 @@ def _checked(where: str, read: Any) -> dict[str, Any]:
         genes = genes_only(row)
         check_genes(genes)
     except (InputError, TypeError, ValueError, RecursionError) as error:
-        raise InputError(where, rule=f"{error}") from None
+        raise InputError(where, rule=reason_of(error)) from None
     return genes

@@ -6,7 +6,7 @@ from functools import lru_cache
 from typing import Any
 
 from hytas._engine import SearchSpace, builtin_space_text
-from hytas.errors import InputError
+from hytas.errors import InputError, reason_of
 from hytas.spaces.names import space_of
 from hytas.spaces.opening import builtin_space
 from hytas.spaces.shape import Shape
@@ -48,7 +48,7 @@ def cost(
             values = _unlisted(space, architecture)
             costs = _with_values(of, variables, values).cost(dict(architecture))
     except (TypeError, ValueError) as error:
-        raise InputError("architecture", rule=f"{error}") from None
+        raise InputError("architecture", rule=reason_of(error)) from None
     return float(costs[name])
 
 

@@ -27,6 +27,14 @@ IMAGES: dict[str, Any] = PLAIN | {
     "shift": 0.0625,  # 2 pixels of 32; none of 8, where one pixel already harms
     "brightness": 0.1,
 }
+# Nothing but AdamW and a cosine: what the recipes of papers begin with.
+_BARE: dict[str, Any] = PLAIN | {
+    "whitened": False,
+    "dropout": 0.0,
+    "ema_decay": 0.0,
+    "most_epochs": None,
+    "patience": 1.0,
+}
 # Name -> settings that differ from `Recipe()`.
 PRESETS: dict[str, dict[str, Any]] = {
     "plain": PLAIN,
@@ -36,6 +44,28 @@ PRESETS: dict[str, dict[str, Any]] = {
     "images": IMAGES,
     "images-light": IMAGES
     | {"learning_rate": 3e-3, "label_smoothing": 0.0, "mixup": 0.2, "cutmix": 0.0},
+    # HyTAS (ECCV 2024), retraining: 300 epochs, of which 5 warm up.
+    "hytas-paper": _BARE
+    | {
+        "epochs": 300,
+        "batch_size": 320,
+        "learning_rate": 3.1e-4,
+        "weight_decay": 0.005,
+        "warmup": 5 / 300,
+    },
+    # AutoFormer (ICCV 2021) and TF-TAS: a rate of 5e-4 for each 512 images of a batch.
+    "autoformer-paper": _BARE
+    | {
+        "epochs": 500,
+        "batch_size": 1024,
+        "learning_rate": 1e-3,
+        "weight_decay": 0.05,
+        "warmup": 20 / 500,
+        "mixup": 0.8,
+        "cutmix": 1.0,
+        "label_smoothing": 0.1,
+        "drop_path": 0.1,
+    },
 }
 USUAL_PRESETS = ("full", "plain", "unwhitened")
 """Those that race. Without a race it is the first, which attention needs more than others do."""

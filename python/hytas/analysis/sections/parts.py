@@ -9,6 +9,7 @@ from hytas.analysis.bootstrap import Column, Floats, cell, resamples, spearman_o
 from hytas.analysis.settings import AnalysisSettings, Tell
 from hytas.analysis.tables import RankingTable
 from hytas.pictures.plots import as_svg, draw_lines
+from hytas.proxies.spec import canonical
 from hytas.report import Figure, Grid, Section
 
 TITLE = "Attention and MLP parts"
@@ -39,9 +40,11 @@ def measure(
         copies = resamples(len(table), settings.resamples, settings.seed)
         reached = Column.of(table.accuracy, copies)
         found[table.name] = {}
-        for name, msa, mlp in NAMES:
-            if {msa, mlp} <= table.scores.keys():
-                pair = table.scores[msa], table.scores[mlp]
+        scores = {canonical(name): values for name, values in table.scores.items()}
+        for name, *parts in NAMES:
+            msa, mlp = map(canonical, parts)
+            if {msa, mlp} <= scores.keys():
+                pair = scores[msa], scores[mlp]
                 found[table.name][name] = _parts(pair, reached, copies)
     return found
 

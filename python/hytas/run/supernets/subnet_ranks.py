@@ -24,6 +24,8 @@ RACE_STEPS = 60
 """Optimiser steps of the short race that is a rival."""
 RESAMPLED = 1000
 INTERVAL = (5.0, 95.0)
+FEWEST = 8
+"""Networks that an interval needs; resampling fewer gives mostly equal copies."""
 RIVALS = ("inherited", "race", "dss", "params", "depth-embed", "embed_dim")
 
 
@@ -34,7 +36,7 @@ class Rank:
     Attributes:
         ranker: one of `RIVALS`.
         spearman: None where the ranker, or the accuracy, is the same for all.
-        low, high: interval of 90 %, by resampling the networks.
+        low, high: interval of 90 %, by resampling the networks; None with fewer than `FEWEST`.
     """
 
     ranker: str
@@ -137,8 +139,8 @@ def _rank(name: str, rows: list[dict[str, Any]], seed: int) -> Rank:
     values = np.array([row[name] for row in rows], np.float64)
     truth = np.array([row["alone_test"] for row in rows], np.float64)
     draw = np.random.default_rng(seed)
-    found = []
-    for _ in range(RESAMPLED):
+    found: list[float] = []
+    for _ in range(RESAMPLED if len(rows) >= FEWEST else 0):
         chosen = draw.integers(len(rows), size=len(rows))
         value = spearman(values[chosen], truth[chosen])
         found += [] if value is None else [value]

@@ -1,4 +1,5 @@
-// What the bind_<topic>.cpp files share: their entry points, and the few values that need translating by hand.
+// What the bind_<topic>.cpp files share: their entry points, and the few values that need
+// translating by hand.
 #pragma once
 
 #include <pybind11/numpy.h>
@@ -27,7 +28,8 @@ using Genomes = py::array_t<hytas::Gene8>;
 using Ids = py::array_t<std::int64_t>;
 using Scores = py::array_t<double>;
 
-// dict, list, str, int, float, bool and None (numpy's scalars too) to the engine's JSON value and back.
+// dict, list, str, int, float, bool and None (numpy's scalars too) to the engine's JSON value and
+// back.
 hytas::Json to_json(const py::handle& value);
 py::object from_json(const hytas::Json& value);
 Architecture architecture_of(const hytas::SearchSpace& space, hytas::GenomeView genome);

@@ -2,7 +2,8 @@
 #include "bindings.hpp"
 
 PYBIND11_MODULE(_engine, module) {
-    module.doc() = "The search engine of hytas: spaces, exact costs, budgets, sampling and selection.";
+    module.doc() =
+        "The search engine of hytas: spaces, exact costs, budgets, sampling and selection.";
     bind_search_space(module);
     bind_budget(module);
     bind_feasible(module);

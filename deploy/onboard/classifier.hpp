@@ -21,10 +21,11 @@ struct Card {
     std::vector<std::int64_t> kept;   // the bands that the model reads
     std::vector<double> wavelengths;  // of the bands in nm, empty if unknown
     std::optional<double> nodata;     // what the model takes for no data
-    std::vector<double> empty;        // without that, what each band of whole numbers has in its place; empty in older files
+    std::vector<double> empty;  // without that, what each band of whole numbers has in its place;
+                                // empty in older files
 
-    bool smooth = false;                // whether maps are smoothed unless something else is asked for
-    std::optional<Guide> guide;         // what they are smoothed by; absent in older files
+    bool smooth = false;         // whether maps are smoothed unless something else is asked for
+    std::optional<Guide> guide;  // what they are smoothed by; absent in older files
     std::vector<double> offset, scale;  // of the kept bands, for the guide
     std::optional<double> reach;
 

@@ -22,7 +22,8 @@ std::string trimmed(const std::string& text) {
 }
 
 std::string lower(std::string text) {
-    std::transform(text.begin(), text.end(), text.begin(), [](unsigned char letter) { return static_cast<char>(std::tolower(letter)); });
+    std::transform(text.begin(), text.end(), text.begin(),
+                   [](unsigned char letter) { return static_cast<char>(std::tolower(letter)); });
     return text;
 }
 
@@ -49,9 +50,10 @@ std::optional<double> number(const std::string& text) {
 }
 
 bool is_length_unit(const std::string& text) {
-    static const std::vector<std::string> known = {"",           "unknown",     "nm",         "um",         "µm",        "μm",
-                                                   "micron",     "microns",     "nanometer",  "nanometers", "nanometre", "nanometres",
-                                                   "micrometer", "micrometers", "micrometre", "micrometres"};
+    static const std::vector<std::string> known = {
+        "",           "unknown",     "nm",         "um",         "µm",        "μm",
+        "micron",     "microns",     "nanometer",  "nanometers", "nanometre", "nanometres",
+        "micrometer", "micrometers", "micrometre", "micrometres"};
     return std::find(known.begin(), known.end(), lower(text)) != known.end();
 }
 
@@ -61,7 +63,8 @@ std::map<std::string, std::string> parse(const std::string& path) {
     std::string line;
     std::getline(file, line);
     if (line.starts_with("\xef\xbb\xbf")) line.erase(0, 3);  // some editors mark a text as UTF-8
-    if (!trimmed(line).starts_with("ENVI")) throw Error("cube: " + path + " is not an ENVI header: its first line must be ENVI");
+    if (!trimmed(line).starts_with("ENVI"))
+        throw Error("cube: " + path + " is not an ENVI header: its first line must be ENVI");
     std::map<std::string, std::string> fields;
     while (std::getline(file, line)) {
         const auto equals = line.find('=');
@@ -70,7 +73,8 @@ std::map<std::string, std::string> parse(const std::string& path) {
         std::string value = trimmed(line.substr(equals + 1)), more;
         if (value.starts_with('{')) {
             while (value.find('}') == std::string::npos) {
-                if (!std::getline(file, more)) throw Error("cube: " + path + ": the brace of '" + name + "' is never closed");
+                if (!std::getline(file, more))
+                    throw Error("cube: " + path + ": the brace of '" + name + "' is never closed");
                 if (!more.starts_with(';')) value += " " + trimmed(more);
             }
             value.resize(value.rfind('}') + 1);
@@ -82,12 +86,16 @@ std::map<std::string, std::string> parse(const std::string& path) {
 
 std::string data_beside(const std::string& header) {
     const std::string stem = std::filesystem::path(header).replace_extension().string();
-    for (std::string suffix : {"", ".img", ".dat", ".raw", ".bsq", ".bil", ".bip", ".bin", ".lan", ".envi"}) {
+    for (std::string suffix :
+         {"", ".img", ".dat", ".raw", ".bsq", ".bil", ".bip", ".bin", ".lan", ".envi"}) {
         if (std::filesystem::is_regular_file(stem + suffix)) return stem + suffix;
-        std::transform(suffix.begin(), suffix.end(), suffix.begin(), [](unsigned char letter) { return static_cast<char>(std::toupper(letter)); });
+        std::transform(suffix.begin(), suffix.end(), suffix.begin(), [](unsigned char letter) {
+            return static_cast<char>(std::toupper(letter));
+        });
         if (std::filesystem::is_regular_file(stem + suffix)) return stem + suffix;
     }
-    throw Error("cube: " + header + " is an ENVI header without its data file: looked for " + stem + ", " + stem + ".img, " + stem + ".dat ...");
+    throw Error("cube: " + header + " is an ENVI header without its data file: looked for " + stem +
+                ", " + stem + ".img, " + stem + ".dat ...");
 }
 
 }  // namespace
@@ -99,27 +107,35 @@ EnviCube::EnviCube(const std::string& header) : header_(header), fields_(parse(h
     offset_ = integer("header offset", 0, 0);
     type_ = &element_type_of_envi(static_cast<int>(integer("data type", 0, 1)));
     const std::int64_t order = integer("byte order", 0, 0);
-    if (order > 1) throw Error("cube: " + header + ": 'byte order' is " + std::to_string(order) + ", must be 0 (little endian) or 1 (big endian)");
+    if (order > 1)
+        throw Error("cube: " + header + ": 'byte order' is " + std::to_string(order) +
+                    ", must be 0 (little endian) or 1 (big endian)");
     swap_ = (order == 1) == (std::endian::native == std::endian::little);
     interleave_ = fields_.contains("interleave") ? lower(fields_["interleave"]) : "bsq";
     if (interleave_ != "bsq" && interleave_ != "bil" && interleave_ != "bip")
-        throw Error("cube: " + header + ": interleave is " + interleave_ + ", must be bsq, bil or bip");
+        throw Error("cube: " + header + ": interleave is " + interleave_ +
+                    ", must be bsq, bil or bip");
     if (const auto found = fields_.find("data ignore value"); found != fields_.end()) {
         ignore_ = number(found->second);
-        if (!ignore_) throw Error("cube: " + header + ": 'data ignore value' is " + found->second + "; a number is needed");
+        if (!ignore_)
+            throw Error("cube: " + header + ": 'data ignore value' is " + found->second +
+                        "; a number is needed");
     }
-    if (bands_ > (std::int64_t{1} << 59) / (lines_ * samples_)) throw Error("cube: " + header + ": no file holds that many lines, samples and bands");
+    if (bands_ > (std::int64_t{1} << 59) / (lines_ * samples_))
+        throw Error("cube: " + header + ": no file holds that many lines, samples and bands");
     read_wavelengths();
     open_data();
 }
 
 void EnviCube::open_data() {
     path_ = data_beside(header_);
-    const auto wanted = static_cast<std::uint64_t>(offset_) + static_cast<std::uint64_t>(lines_ * samples_ * bands_) * type_->size;
+    const auto wanted = static_cast<std::uint64_t>(offset_) +
+                        static_cast<std::uint64_t>(lines_ * samples_ * bands_) * type_->size;
     const auto size = std::filesystem::file_size(path_);
     if (size != wanted)
-        throw Error("cube: " + path_ + (size < wanted ? " is truncated" : " is too long") + " or does not belong to " + header_ + ": it holds " +
-                    std::to_string(size) + " bytes, the header needs " + std::to_string(wanted) +
+        throw Error("cube: " + path_ + (size < wanted ? " is truncated" : " is too long") +
+                    " or does not belong to " + header_ + ": it holds " + std::to_string(size) +
+                    " bytes, the header needs " + std::to_string(wanted) +
                     (size < wanted ? "" : "; correct the header, or cut the file to its size"));
     data_.open(path_, std::ios::binary);
     if (!data_) throw Error("cube: cannot read " + path_);
@@ -133,12 +149,16 @@ void EnviCube::read_wavelengths() {
         if (bands_ > 1) note_ = header_ + ": its list of wavelengths is not used: " + reason;
     };
     if (units != fields_.end() && !is_length_unit(units->second))
-        return unused("wavelength units = " + units->second + ": nanometers or micrometers are needed");
+        return unused("wavelength units = " + units->second +
+                      ": nanometers or micrometers are needed");
     const std::vector<std::string> texts = parts(listed->second);
-    if (texts.size() != static_cast<std::size_t>(bands_)) return unused(std::to_string(texts.size()) + " values for " + std::to_string(bands_) + " bands");
+    if (texts.size() != static_cast<std::size_t>(bands_))
+        return unused(std::to_string(texts.size()) + " values for " + std::to_string(bands_) +
+                      " bands");
     for (const std::string& text : texts) {
         const std::optional<double> value = number(text);
-        if (!value || !std::isfinite(*value) || *value <= 0) return unused("positive finite numbers are needed");
+        if (!value || !std::isfinite(*value) || *value <= 0)
+            return unused("positive finite numbers are needed");
         wavelengths_.push_back(*value);
     }
     // Optical sensors measure up to 20 micrometres: what is under 100 is in micrometres.
@@ -146,7 +166,8 @@ void EnviCube::read_wavelengths() {
         for (double& value : wavelengths_) value *= 1000;
 }
 
-std::int64_t EnviCube::integer(const std::string& name, std::int64_t missing, std::int64_t lowest) const {
+std::int64_t EnviCube::integer(const std::string& name, std::int64_t missing,
+                               std::int64_t lowest) const {
     const auto found = fields_.find(name);
     std::int64_t value = missing;
     if (found != fields_.end()) {
@@ -155,7 +176,8 @@ std::int64_t EnviCube::integer(const std::string& name, std::int64_t missing, st
         if (error != std::errc() || end != text.data() + text.size()) value = lowest - 1;
     }
     if (value < lowest || value > (std::int64_t{1} << 31))
-        throw Error("cube: " + header_ + ": '" + name + "' is " + (found == fields_.end() ? std::to_string(missing) : found->second) +
+        throw Error("cube: " + header_ + ": '" + name + "' is " +
+                    (found == fields_.end() ? std::to_string(missing) : found->second) +
                     ", must be an integer of at least " + std::to_string(lowest));
     return value;
 }
@@ -163,11 +185,13 @@ std::int64_t EnviCube::integer(const std::string& name, std::int64_t missing, st
 void EnviCube::read_at(std::uint64_t place, char* into, std::size_t bytes) {
     data_.seekg(static_cast<std::streamoff>(place));
     data_.read(into, static_cast<std::streamsize>(bytes));
-    if (data_.gcount() != static_cast<std::streamsize>(bytes)) throw Error("cube: " + header_ + ": its data end too early");
+    if (data_.gcount() != static_cast<std::streamsize>(bytes))
+        throw Error("cube: " + header_ + ": its data end too early");
 }
 
 void EnviCube::read(std::int64_t number, std::vector<char>& pixels) {
-    const std::size_t size = type_->size, samples = static_cast<std::size_t>(samples_), bands = static_cast<std::size_t>(bands_);
+    const std::size_t size = type_->size, samples = static_cast<std::size_t>(samples_),
+                      bands = static_cast<std::size_t>(bands_);
     const std::size_t line = samples * bands * size;
     pixels.resize(line);
     const auto start = static_cast<std::uint64_t>(offset_);
@@ -179,15 +203,19 @@ void EnviCube::read(std::int64_t number, std::vector<char>& pixels) {
             read_at(start + static_cast<std::uint64_t>(number) * line, raw_.data(), line);
         } else {
             for (std::size_t band = 0; band < bands; ++band)
-                read_at(start + (band * static_cast<std::uint64_t>(lines_) + static_cast<std::uint64_t>(number)) * samples * size,
+                read_at(start + (band * static_cast<std::uint64_t>(lines_) +
+                                 static_cast<std::uint64_t>(number)) *
+                                    samples * size,
                         raw_.data() + band * samples * size, samples * size);
         }
         for (std::size_t band = 0; band < bands; ++band)
             for (std::size_t sample = 0; sample < samples; ++sample)
-                std::memcpy(&pixels[(sample * bands + band) * size], &raw_[(band * samples + sample) * size], size);
+                std::memcpy(&pixels[(sample * bands + band) * size],
+                            &raw_[(band * samples + sample) * size], size);
     }
     if (swap_ && size > 1)
-        for (std::size_t at = 0; at < line; at += size) std::reverse(&pixels[at], &pixels[at] + size);
+        for (std::size_t at = 0; at < line; at += size)
+            std::reverse(&pixels[at], &pixels[at] + size);
 }
 
 }  // namespace onboard

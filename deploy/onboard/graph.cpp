@@ -18,11 +18,14 @@ constexpr std::uint64_t most_values = std::uint64_t{1} << 27;
 constexpr std::uint64_t most_made = std::uint64_t{1} << 20;
 constexpr std::size_t most_axes = 64;
 constexpr std::uint64_t int64_element = 7;
-const std::map<std::uint64_t, std::uint64_t> element_bytes{{1, 4}, {2, 1}, {3, 1}, {4, 2}, {5, 2}, {6, 4}, {7, 8}, {9, 1}, {10, 2}, {11, 8}, {12, 4}, {13, 8}};
+const std::map<std::uint64_t, std::uint64_t> element_bytes{{1, 4},  {2, 1},  {3, 1},  {4, 2},
+                                                           {5, 2},  {6, 4},  {7, 8},  {9, 1},
+                                                           {10, 2}, {11, 8}, {12, 4}, {13, 8}};
 // The fields of a tensor that hold values by their type: the fewest bytes that one takes there.
 const std::map<std::uint64_t, std::uint64_t> typed_bytes{{4, 4}, {5, 1}, {7, 1}, {10, 8}, {11, 1}};
 // Operators that make as many values as an input says, and the number of that input.
-const std::map<std::string_view, std::size_t> makers{{"ConstantOfShape", 0}, {"Expand", 1}, {"Loop", 0}, {"Pad", 1}, {"Range", 1}, {"Tile", 1}};
+const std::map<std::string_view, std::size_t> makers{
+    {"ConstantOfShape", 0}, {"Expand", 1}, {"Loop", 0}, {"Pad", 1}, {"Range", 1}, {"Tile", 1}};
 
 constexpr std::array<std::string_view, 82> operators{"Abs",
                                                      "Add",
@@ -108,7 +111,8 @@ constexpr std::array<std::string_view, 82> operators{"Abs",
                                                      "Where"};
 
 std::string_view bytes_of(const Field& field) {
-    if (field.is_number) throw Error("is not an ONNX file (a protobuf field is a number; a message is needed)");
+    if (field.is_number)
+        throw Error("is not an ONNX file (a protobuf field is a number; a message is needed)");
     return field.bytes;
 }
 
@@ -116,7 +120,8 @@ std::string_view bytes_of(const Field& field) {
 std::uint64_t count_of(const std::vector<std::uint64_t>& sizes) {
     std::uint64_t count = 1;
     for (const std::uint64_t size : sizes) {
-        if (size > most_values || count * size > most_values) throw Error("declares a shape of more than " + std::to_string(most_values) + " values");
+        if (size > most_values || count * size > most_values)
+            throw Error("declares a shape of more than " + std::to_string(most_values) + " values");
         count *= size;
     }
     return count;
@@ -124,7 +129,8 @@ std::uint64_t count_of(const std::vector<std::uint64_t>& sizes) {
 
 struct Tensor {
     std::string_view name;
-    std::vector<std::int64_t> numbers;  // its first values, where these are of 64 bits, as sizes are
+    std::vector<std::int64_t>
+        numbers;  // its first values, where these are of 64 bits, as sizes are
 };
 
 // Refuse a constant that asks for more values than any of hytas does.
@@ -133,7 +139,8 @@ void check_sizes(const Tensor& tensor) {
     for (const std::int64_t number : tensor.numbers) {
         const auto size = static_cast<std::uint64_t>(number);
         count *= std::clamp<std::uint64_t>(number < 0 ? 0 - size : size, 1, most_made + 1);
-        if (count > most_made) throw Error("makes more than " + std::to_string(most_made) + " values by a constant");
+        if (count > most_made)
+            throw Error("makes more than " + std::to_string(most_made) + " values by a constant");
     }
 }
 
@@ -154,7 +161,8 @@ class Check {
 
   private:
     Ends one(int depth, std::string_view message) {
-        if (depth > most_depth) throw Error("has graphs nested more than " + std::to_string(most_depth) + " deep");
+        if (depth > most_depth)
+            throw Error("has graphs nested more than " + std::to_string(most_depth) + " deep");
         Ends ends;
         std::set<std::string_view> sizes;
         std::vector<Tensor> tensors;
@@ -188,11 +196,16 @@ class Check {
                     break;
                 case 7: domain = bytes_of(*field); break;
             }
-        if (!domain.empty() && domain != "ai.onnx") throw Error("uses an operator of another domain than ONNX's, whose operators hytas writes");
+        if (!domain.empty() && domain != "ai.onnx")
+            throw Error(
+                "uses an operator of another domain than ONNX's, whose operators hytas writes");
         if (!is_operator_of_hytas(kind)) throw Error("uses an operator that hytas never writes");
         // onnxruntime takes memory for each part before it looks at the outputs.
-        if (parts && *parts != outputs) throw Error("makes more or fewer parts of a tensor than it has outputs");
-        if (const auto maker = makers.find(kind); maker != makers.end() && maker->second < inputs.size()) sizes.insert(inputs[maker->second]);
+        if (parts && *parts != outputs)
+            throw Error("makes more or fewer parts of a tensor than it has outputs");
+        if (const auto maker = makers.find(kind);
+            maker != makers.end() && maker->second < inputs.size())
+            sizes.insert(inputs[maker->second]);
     }
 
     // Check an attribute; its value, if it is the number of outputs.
@@ -237,16 +250,22 @@ class Check {
             if (field->number == 7) numbers(*field, typed);
             if (field->number == 8) found.name = bytes_of(*field);
             if (field->number == 9) raw = bytes_of(*field);
-            if (field->number == 13 || (field->number == 14 && field->value != 0)) throw Error("keeps weights in another file; a model of hytas is one file");
+            if (field->number == 13 || (field->number == 14 && field->value != 0))
+                throw Error("keeps weights in another file; a model of hytas is one file");
             if (const auto least = typed_bytes.find(field->number); least != typed_bytes.end())
                 held += field->is_number ? 1 : field->bytes.size() / least->second;
         }
         const auto size = element_bytes.find(element);
-        if (size == element_bytes.end()) throw Error("has a tensor of element type " + std::to_string(element) + ", which hytas never writes");
+        if (size == element_bytes.end())
+            throw Error("has a tensor of element type " + std::to_string(element) +
+                        ", which hytas never writes");
         const std::uint64_t count = count_of(sizes);
         if (raw ? count * size->second != raw->size() : count > held)
-            throw Error("has a tensor of " + std::to_string(count) + " values that are not all there, or more");
-        if (element == int64_element) found.numbers = raw ? from_raw(*raw) : std::vector<std::int64_t>(typed.begin(), typed.end());
+            throw Error("has a tensor of " + std::to_string(count) +
+                        " values that are not all there, or more");
+        if (element == int64_element)
+            found.numbers =
+                raw ? from_raw(*raw) : std::vector<std::int64_t>(typed.begin(), typed.end());
         return found;
     }
 
@@ -254,7 +273,8 @@ class Check {
         std::vector<std::int64_t> values;
         for (std::size_t at = 0; at + 8 <= std::min(raw.size(), 8 * most_axes); at += 8) {
             std::uint64_t value = 0;
-            for (std::size_t byte = 8; byte-- > 0;) value = value << 8 | static_cast<unsigned char>(raw[at + byte]);
+            for (std::size_t byte = 8; byte-- > 0;)
+                value = value << 8 | static_cast<unsigned char>(raw[at + byte]);
             values.push_back(static_cast<std::int64_t>(value));
         }
         return values;
@@ -269,7 +289,8 @@ class Check {
             if (field->number != 2) continue;
             Fields kinds(bytes_of(*field), left_);
             while (const auto kind = kinds.next()) {
-                if (kind->number != 1) throw Error("has a value that is no tensor, which hytas never writes");
+                if (kind->number != 1)
+                    throw Error("has a value that is no tensor, which hytas never writes");
                 type(bytes_of(*kind), found);
             }
         }
@@ -305,7 +326,9 @@ class Check {
 
 }  // namespace
 
-bool is_operator_of_hytas(std::string_view name) { return std::find(operators.begin(), operators.end(), name) != operators.end(); }
+bool is_operator_of_hytas(std::string_view name) {
+    return std::find(operators.begin(), operators.end(), name) != operators.end();
+}
 
 Ends check_graph(std::string_view graph, std::uint64_t& left) { return Check(left).graph(graph); }
 

@@ -20,7 +20,8 @@ struct Ends {
 };
 
 // The ends of the main graph, once every node, tensor and shape in it, at any depth, was checked.
-// `left` counts the protobuf fields of the file down. Throws Error, whose text goes on from the file's name.
+// `left` counts the protobuf fields of the file down. Throws Error, whose text goes on from the
+// file's name.
 Ends check_graph(std::string_view graph, std::uint64_t& left);
 
 bool is_operator_of_hytas(std::string_view name);

@@ -8,11 +8,15 @@
 namespace onboard {
 namespace {
 
-[[noreturn]] void broken(const std::string& key) { throw Error("model: its metadata are broken: hytas." + key); }
+[[noreturn]] void broken(const std::string& key) {
+    throw Error("model: its metadata are broken: hytas." + key);
+}
 
 void append_utf8(std::string& text, unsigned code) {
-    // As `hytas classify` has it: controls and ends of lines are spaces, half a character is the mark for what is none.
-    if (code < 0x20 || (code >= 0x7F && code < 0xA0) || code == 0x2028 || code == 0x2029) code = ' ';
+    // As `hytas classify` has it: controls and ends of lines are spaces, half a character is the
+    // mark for what is none.
+    if (code < 0x20 || (code >= 0x7F && code < 0xA0) || code == 0x2028 || code == 0x2029)
+        code = ' ';
     if (code >= 0xD800 && code < 0xE000) code = 0xFFFD;
     if (code < 0x80) {
         text += static_cast<char>(code);
@@ -40,7 +44,8 @@ unsigned hexadecimal(const std::string& json, std::size_t at, const std::string&
 }
 
 // Read an escape whose backslash is at `at`; returns the place of its last character.
-std::size_t escape(const std::string& json, std::size_t at, std::string& text, const std::string& key) {
+std::size_t escape(const std::string& json, std::size_t at, std::string& text,
+                   const std::string& key) {
     if (++at >= json.size()) broken(key);
     const std::string letters = "\"\\/bfnrt", meanings = "\"\\/\b\f\n\r\t";
     if (const auto found = letters.find(json[at]); found != std::string::npos) {
@@ -50,7 +55,8 @@ std::size_t escape(const std::string& json, std::size_t at, std::string& text, c
     if (json[at] != 'u') broken(key);
     unsigned code = hexadecimal(json, at + 1, key);
     at += 4;
-    if (code >= 0xD800 && code < 0xDC00 && json.compare(at + 1, 2, "\\u") == 0) {  // a pair of surrogates
+    if (code >= 0xD800 && code < 0xDC00 &&
+        json.compare(at + 1, 2, "\\u") == 0) {  // a pair of surrogates
         const unsigned low = hexadecimal(json, at + 3, key);
         if (low >= 0xDC00 && low < 0xE000) {
             code = 0x10000 + ((code - 0xD800) << 10) + (low - 0xDC00);
@@ -72,7 +78,8 @@ std::vector<std::int64_t> parse_integers(const std::string& json, const std::str
             continue;
         }
         std::int64_t value = 0;
-        const auto [end, error] = std::from_chars(json.data() + at, json.data() + json.size(), value);
+        const auto [end, error] =
+            std::from_chars(json.data() + at, json.data() + json.size(), value);
         if (error != std::errc()) broken(key);
         values.push_back(value);
         at = static_cast<std::size_t>(end - json.data());
@@ -106,7 +113,8 @@ std::string parse_member(const std::string& json, const std::string& name, const
             while (at < json.size() && json[at] != '"') at += json[at] == '\\' ? 2 : 1;
             if (at >= json.size()) broken(key);
             const std::size_t colon = json.find_first_not_of(' ', at + 1);
-            if (depth == 1 && value == 0 && json.compare(first, at - first, name) == 0 && colon != std::string::npos && json[colon] == ':') {
+            if (depth == 1 && value == 0 && json.compare(first, at - first, name) == 0 &&
+                colon != std::string::npos && json[colon] == ':') {
                 value = json.find_first_not_of(' ', colon + 1);
                 if (value == std::string::npos) broken(key);
                 at = colon;
@@ -114,7 +122,8 @@ std::string parse_member(const std::string& json, const std::string& name, const
             continue;
         }
         const bool closes = letter == '}' || letter == ']';
-        if (value != 0 && depth == 1 && (letter == ',' || closes)) return json.substr(value, at - value);
+        if (value != 0 && depth == 1 && (letter == ',' || closes))
+            return json.substr(value, at - value);
         depth += letter == '{' || letter == '[' ? 1 : closes ? -1 : 0;
     }
     broken(key);

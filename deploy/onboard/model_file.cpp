@@ -18,14 +18,24 @@ constexpr std::uint64_t most_fields = 1'000'000;
 constexpr std::uint64_t lowest_opset = 18, highest_opset = 24;
 constexpr const char* checksum_key = "hytas.sha256";
 constexpr const char* format_key = "hytas.format";
-enum TopLevel : std::uint64_t { graph_field = 7, opset_field = 8, metadata_field = 14, training_field = 20, function_field = 25 };
+enum TopLevel : std::uint64_t {
+    graph_field = 7,
+    opset_field = 8,
+    metadata_field = 14,
+    training_field = 20,
+    function_field = 25
+};
 
-// Whether a text is UTF-8, as Python has it: no overlong forms, no surrogates, nothing above 10FFFF.
+// Whether a text is UTF-8, as Python has it: no overlong forms, no surrogates, nothing above
+// 10FFFF.
 bool is_utf8(std::string_view text) {
     for (std::size_t at = 0; at < text.size();) {
         const auto lead = static_cast<unsigned char>(text[at++]);
         if (lead < 0x80) continue;
-        const int more = lead >= 0xC2 && lead < 0xE0 ? 1 : lead >= 0xE0 && lead < 0xF0 ? 2 : lead >= 0xF0 && lead < 0xF5 ? 3 : 0;
+        const int more = lead >= 0xC2 && lead < 0xE0   ? 1
+                         : lead >= 0xE0 && lead < 0xF0 ? 2
+                         : lead >= 0xF0 && lead < 0xF5 ? 3
+                                                       : 0;
         if (more == 0 || text.size() - at < static_cast<std::size_t>(more)) return false;
         unsigned code = lead & (0x3Fu >> more);
         for (int step = 0; step < more; ++step) {
@@ -33,7 +43,9 @@ bool is_utf8(std::string_view text) {
             if ((next & 0xC0) != 0x80) return false;
             code = code << 6 | (next & 0x3Fu);
         }
-        if ((more == 2 && (code < 0x800 || (code >= 0xD800 && code < 0xE000))) || (more == 3 && (code < 0x10000 || code > 0x10FFFF))) return false;
+        if ((more == 2 && (code < 0x800 || (code >= 0xD800 && code < 0xE000))) ||
+            (more == 3 && (code < 0x10000 || code > 0x10FFFF)))
+            return false;
     }
     return true;
 }
@@ -57,8 +69,10 @@ void check_opset(std::string_view message, std::uint64_t& left) {
         if (field->number == 1) domain = field->bytes;
         if (field->number == 2) version = field->value;
     }
-    if (!domain.empty() && domain != "ai.onnx") throw Error("needs operators of another domain than ONNX's");
-    if (version < lowest_opset || version > highest_opset) throw Error("is of operator set " + std::to_string(version) + ", must be 18 to 24");
+    if (!domain.empty() && domain != "ai.onnx")
+        throw Error("needs operators of another domain than ONNX's");
+    if (version < lowest_opset || version > highest_opset)
+        throw Error("is of operator set " + std::to_string(version) + ", must be 18 to 24");
 }
 
 }  // namespace
@@ -66,13 +80,17 @@ void check_opset(std::string_view message, std::uint64_t& left) {
 std::string read_bytes(const std::string& path, const std::string& kind) {
     const std::filesystem::path place(path);
     std::error_code failed;
-    const std::string needed = kind == "model" ? "an exported .onnx file" : "a file of `hytas update make`";
+    const std::string needed =
+        kind == "model" ? "an exported .onnx file" : "a file of `hytas update make`";
     if (!std::filesystem::exists(place, failed)) throw Error(kind + ": no such file: " + path);
-    if (!std::filesystem::is_regular_file(place, failed)) throw Error(kind + ": " + path + " is no plain file; " + needed + " is needed");
-    if (std::filesystem::file_size(place, failed) > most_bytes) throw Error(kind + ": " + path + " is larger than any model: at most 512 MiB allowed");
+    if (!std::filesystem::is_regular_file(place, failed))
+        throw Error(kind + ": " + path + " is no plain file; " + needed + " is needed");
+    if (std::filesystem::file_size(place, failed) > most_bytes)
+        throw Error(kind + ": " + path + " is larger than any model: at most 512 MiB allowed");
     std::ifstream file(path, std::ios::binary);
     std::string bytes(static_cast<std::size_t>(std::filesystem::file_size(place, failed)), '\0');
-    if (!file.read(bytes.data(), static_cast<std::streamsize>(bytes.size()))) throw Error(kind + ": cannot read " + path);
+    if (!file.read(bytes.data(), static_cast<std::streamsize>(bytes.size())))
+        throw Error(kind + ": cannot read " + path);
     return bytes;
 }
 
@@ -86,26 +104,37 @@ ModelFile::ModelFile(const std::string& place) : path(place), bytes(read_bytes(p
         Fields fields(bytes, left);
         while (const auto field = fields.next()) {
             if (field->number == graph_field) graph = field->bytes, ++graphs;
-            if (field->number == training_field || field->number == function_field) foreign = "has functions or training, which hytas never writes";
+            if (field->number == training_field || field->number == function_field)
+                foreign = "has functions or training, which hytas never writes";
             if (field->number == opset_field) ++opsets;
             if (field->number != metadata_field) continue;
             const auto [key, text] = property(field->bytes, left);
-            if (!properties.emplace(key, text).second) throw Error("its metadata have an entry twice");
+            if (!properties.emplace(key, text).second)
+                throw Error("its metadata have an entry twice");
             if (key == checksum_key) first = field->first, behind = field->behind;
         }
     } catch (const Error& error) {
         throw Error("model: " + path + " is not an ONNX file (" + error.what() + ")");
     }
     const auto told = metadata(checksum_key), format = metadata(format_key);
-    if (!told && !format) throw Error("model: has no hytas metadata (hytas.format): it was not written by `hytas export`");
+    if (!told && !format)
+        throw Error(
+            "model: has no hytas metadata (hytas.format): it was not written by `hytas export`");
     Sha256 digest;
     digest.add(std::string_view(bytes).substr(0, first));
     digest.add(std::string_view(bytes).substr(behind));
     if (told && *told != digest.finish())
-        throw Error("model: " + path + " is damaged or was changed: its SHA-256 is not that of its metadata; write it again with `hytas export`");
-    if (!told && *format == "2") throw Error("model: " + path + " is damaged or was changed: it has lost its checksum");
-    if (!told) note = "the model is of an older hytas and has no checksum: damage would go unnoticed; `hytas export` writes it again with one";
-    if (foreign.empty() && graphs != 1) foreign = "has " + std::to_string(graphs) + " graphs; one is needed";
+        throw Error("model: " + path +
+                    " is damaged or was changed: its SHA-256 is not that of its metadata; write it "
+                    "again with `hytas export`");
+    if (!told && *format == "2")
+        throw Error("model: " + path + " is damaged or was changed: it has lost its checksum");
+    if (!told)
+        note =
+            "the model is of an older hytas and has no checksum: damage would go unnoticed; `hytas "
+            "export` writes it again with one";
+    if (foreign.empty() && graphs != 1)
+        foreign = "has " + std::to_string(graphs) + " graphs; one is needed";
     if (foreign.empty() && opsets == 0) foreign = "names no operator set";
     try {
         if (!foreign.empty()) throw Error(foreign);

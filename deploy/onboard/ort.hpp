@@ -1,7 +1,8 @@
 #pragma once
 // onnxruntime through its C interface, loaded when the program runs.
 //
-// The interface is a table of function pointers to which versions only append, so the place of a function in it is fixed.
+// The interface is a table of function pointers to which versions only append, so the place of a
+// function in it is fixed.
 
 #include <cstdint>
 #include <string>
@@ -30,13 +31,15 @@ struct Tile {
 class SceneModel {
   public:
     // `bytes` is the content of the file `name`.
-    SceneModel(const std::string& library, const std::string& name, const std::string& bytes, int threads);
+    SceneModel(const std::string& library, const std::string& name, const std::string& bytes,
+               int threads);
     ~SceneModel();
     SceneModel(const SceneModel&) = delete;
     SceneModel& operator=(const SceneModel&) = delete;
 
     // Class ids, and the values of the output `values` ("confidence" or "probabilities").
-    std::vector<std::int32_t> run(const Tile& tile, const char* values, std::vector<float>& found) const;
+    std::vector<std::int32_t> run(const Tile& tile, const char* values,
+                                  std::vector<float>& found) const;
 
   private:
     template <typename Value>

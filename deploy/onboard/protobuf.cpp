@@ -17,7 +17,8 @@ std::uint64_t Fields::varint() {
 }
 
 std::string_view Fields::take(std::uint64_t size) {
-    if (size > message_.size() - at_) throw Error("protobuf field of " + std::to_string(size) + " bytes runs past the end");
+    if (size > message_.size() - at_)
+        throw Error("protobuf field of " + std::to_string(size) + " bytes runs past the end");
     const std::string_view bytes = message_.substr(at_, static_cast<std::size_t>(size));
     at_ += static_cast<std::size_t>(size);
     return bytes;

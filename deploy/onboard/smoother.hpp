@@ -22,10 +22,13 @@ class Smoother {
     std::int64_t needed(std::int64_t number) const { return number + 2 * radius_ + 1; }
     std::int64_t pushed() const { return pushed_; }
 
-    // The next line: probabilities (samples, classes), guide (3, samples), and which pixels hold data.
-    void push(const std::vector<float>& probabilities, const std::vector<double>& guide, const std::vector<bool>& valid);
+    // The next line: probabilities (samples, classes), guide (3, samples), and which pixels hold
+    // data.
+    void push(const std::vector<float>& probabilities, const std::vector<double>& guide,
+              const std::vector<bool>& valid);
 
-    // Smoothed probabilities (samples, classes) of line `number`, 0 where there are no data. Lines must be asked for in order.
+    // Smoothed probabilities (samples, classes) of line `number`, 0 where there are no data. Lines
+    // must be asked for in order.
     std::vector<float> line(std::int64_t number);
 
   private:
@@ -34,7 +37,9 @@ class Smoother {
     void fit(std::int64_t number);
     Row box(const Row& values) const;
     Row window(const std::vector<Row>& ring, std::int64_t number, std::int64_t last) const;
-    std::size_t slot(std::int64_t number) const { return static_cast<std::size_t>(number % (2 * radius_ + 1)); }
+    std::size_t slot(std::int64_t number) const {
+        return static_cast<std::size_t>(number % (2 * radius_ + 1));
+    }
 
     std::int64_t radius_, lines_;
     std::size_t width_, classes_;

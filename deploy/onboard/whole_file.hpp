@@ -15,7 +15,10 @@ class Whole {
   public:
     // `kind` is what messages call it.
     explicit Whole(const std::filesystem::path& path, std::string kind = "map")
-        : path_(path), part_(path.string() + ".part"), kind_(std::move(kind)), file(part_, std::ios::binary) {
+        : path_(path),
+          part_(path.string() + ".part"),
+          kind_(std::move(kind)),
+          file(part_, std::ios::binary) {
         if (!file) throw Error(kind_ + ": cannot write " + part_.string());
     }
     ~Whole() {

@@ -1,4 +1,5 @@
-// Rates of the engine on one core, without Python. Prints one JSON object a measurement; benchmarks/engine.py runs it.
+// Rates of the engine on one core, without Python. Prints one JSON object a measurement;
+// benchmarks/engine.py runs it.
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
@@ -28,9 +29,12 @@ double best_of(int rounds, const std::function<void()>& work) {
     return best;
 }
 
-void print(const std::string& what, const std::string& space, const std::string& budget, double value, const char* unit) {
-    std::printf("{\"what\": \"%s\", \"space\": \"%s\", \"budget\": \"%s\", \"value\": %.6g, \"unit\": \"%s\"}\n", what.c_str(), space.c_str(), budget.c_str(),
-                value, unit);
+void print(const std::string& what, const std::string& space, const std::string& budget,
+           double value, const char* unit) {
+    std::printf(
+        "{\"what\": \"%s\", \"space\": \"%s\", \"budget\": \"%s\", \"value\": %.6g, \"unit\": "
+        "\"%s\"}\n",
+        what.c_str(), space.c_str(), budget.c_str(), value, unit);
     std::fflush(stdout);
 }
 
@@ -53,9 +57,10 @@ void exact_draws(const Feasible& feasible, Rng& rng, std::size_t draws) {
     }
 }
 
-// One generation of `count` children of a fifth as many parents: mutation, crossover, inside the budget, distinct. The
-// selection of the parents is part of it, drawing them is not.
-double offspring(const std::shared_ptr<const Feasible>& feasible, std::uint64_t seed, std::size_t count) {
+// One generation of `count` children of a fifth as many parents: mutation, crossover, inside the
+// budget, distinct. The selection of the parents is part of it, drawing them is not.
+double offspring(const std::shared_ptr<const Feasible>& feasible, std::uint64_t seed,
+                 std::size_t count) {
     EvolutionSettings settings;
     settings.population = settings.parents = count / 5;
     settings.offspring = count;
@@ -73,7 +78,8 @@ double offspring(const std::shared_ptr<const Feasible>& feasible, std::uint64_t 
     return taken / static_cast<double>(run.asked() - ids.size());
 }
 
-void evolution(const std::shared_ptr<const Feasible>& feasible, std::size_t population, int generations) {
+void evolution(const std::shared_ptr<const Feasible>& feasible, std::size_t population,
+               int generations) {
     EvolutionSettings settings;
     settings.population = population;
     settings.parents = std::max<std::size_t>(1, population / 5);
@@ -89,26 +95,36 @@ void evolution(const std::shared_ptr<const Feasible>& feasible, std::size_t popu
             ids.clear();
             for (std::size_t id = run.ask(0, genomes); id < run.asked(); ++id) {
                 ids.push_back(id);
-                scores.push_back(-std::abs(static_cast<double>(feasible->space().cost(macs, run.genome(id).data())) - 1.5e8));
+                scores.push_back(-std::abs(
+                    static_cast<double>(feasible->space().cost(macs, run.genome(id).data())) -
+                    1.5e8));
             }
             run.tell(ids, scores.data(), 1);
         }
         sink += run.best();
     });
-    print("evolution P=" + std::to_string(population) + " G=" + std::to_string(generations), feasible->space().name(), feasible->budget().text(), taken, "s");
+    print("evolution P=" + std::to_string(population) + " G=" + std::to_string(generations),
+          feasible->space().name(), feasible->budget().text(), taken, "s");
 }
 
 void measure(const std::string& name, const std::string& budget, std::size_t draws) {
     const auto space = std::make_shared<const SearchSpace>(SearchSpace::builtin(name, {}));
-    const double build = best_of(5, [&] { sink += static_cast<std::uint64_t>(Feasible(space, Budget::parse(budget)).count()); });
+    const double build = best_of(5, [&] {
+        sink += static_cast<std::uint64_t>(Feasible(space, Budget::parse(budget)).count());
+    });
     print("table build", name, budget, build * 1e3, "ms");
     const auto feasible = std::make_shared<const Feasible>(space, Budget::parse(budget));
     Rng rng(1);
-    print("random draw with check", name, budget, static_cast<double>(draws) / best_of(3, [&] { random_and_check(*feasible, rng, draws); }), "1/s");
-    print("exact draw", name, budget, static_cast<double>(draws) / best_of(3, [&] { exact_draws(*feasible, rng, draws); }), "1/s");
+    print("random draw with check", name, budget,
+          static_cast<double>(draws) / best_of(3, [&] { random_and_check(*feasible, rng, draws); }),
+          "1/s");
+    print("exact draw", name, budget,
+          static_cast<double>(draws) / best_of(3, [&] { exact_draws(*feasible, rng, draws); }),
+          "1/s");
     if (feasible->count() > 1000000) {
         double least = offspring(feasible, 0, 100000);
-        for (std::uint64_t seed = 1; seed < 5; ++seed) least = std::min(least, offspring(feasible, seed, 100000));
+        for (std::uint64_t seed = 1; seed < 5; ++seed)
+            least = std::min(least, offspring(feasible, seed, 100000));
         print("offspring, distinct", name, budget, 1 / least, "1/s");
     }
     if (feasible->count() > 1000000) evolution(feasible, 1000, 200);

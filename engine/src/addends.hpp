@@ -9,10 +9,12 @@
 
 namespace hytas {
 
-// Calls each(sum) for every allowed combination, in order. An addend reads some of the genes; value(i, genes) is what the
-// i-th one is. Neighbouring combinations share their first genes, so only what reads a later one is added again.
+// Calls each(sum) for every allowed combination, in order. An addend reads some of the genes;
+// value(i, genes) is what the i-th one is. Neighbouring combinations share their first genes, so
+// only what reads a later one is added again.
 template <class Sum, class Value, class Each>
-void sum_addends(const Combinations& combinations, const std::vector<Projection>& addends, const Value& value, const Each& each) {
+void sum_addends(const Combinations& combinations, const std::vector<Projection>& addends,
+                 const Value& value, const Each& each) {
     const std::size_t slots = combinations.slots();
     std::vector<std::vector<std::size_t>> ending(slots);  // addends by the last gene that they read
     for (std::size_t i = 0; i < addends.size(); ++i) {
@@ -20,7 +22,8 @@ void sum_addends(const Combinations& combinations, const std::vector<Projection>
         for (const Projection::Term& term : addends[i].terms) last = std::max(last, term.slot);
         ending[last].push_back(i);
     }
-    std::vector<std::size_t> first_step(slots, 0);  // of a change of the slot, among the slots where addends end
+    std::vector<std::size_t> first_step(
+        slots, 0);  // of a change of the slot, among the slots where addends end
     std::size_t steps = 0;
     for (std::size_t slot = 0; slot < slots; ++slot) {
         first_step[slot] = steps;

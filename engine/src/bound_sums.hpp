@@ -1,4 +1,5 @@
-// Every bound as a sum over layers inside a window: how membership is tested, and what `repair` moves along.
+// Every bound as a sum over layers inside a window: how membership is tested, and what `repair`
+// moves along.
 #pragma once
 
 #include <cstdint>
@@ -10,8 +11,8 @@
 
 namespace hytas {
 
-// A bound of a sum is itself. A bound of a maximum is two counts: layers above the upper end (none may be) and layers
-// that reach the lower end (at least one must, unless the global part does).
+// A bound of a sum is itself. A bound of a maximum is two counts: layers above the upper end (none
+// may be) and layers that reach the lower end (at least one must, unless the global part does).
 struct BoundSum {
     enum class Kind { sum, exceeding, reaching };
 
@@ -21,10 +22,13 @@ struct BoundSum {
     std::int64_t upper = 0;
     std::vector<const LayerCosts*> groups;
 
-    // Ends of the sum over layers, given the combination of global genes; false when they alone break the bound.
+    // Ends of the sum over layers, given the combination of global genes; false when they alone
+    // break the bound.
     bool window(std::size_t combination, std::int64_t& floor, std::int64_t& cap) const {
         const std::int64_t global = cost->global[combination];
-        floor = kind == Kind::sum ? lower - global : kind == Kind::reaching && global < lower ? 1 : 0;
+        floor = kind == Kind::sum                          ? lower - global
+                : kind == Kind::reaching && global < lower ? 1
+                                                           : 0;
         cap = kind == Kind::sum ? upper - global : kind == Kind::exceeding ? 0 : Budget::unbounded;
         return global <= upper;
     }

@@ -16,8 +16,8 @@ std::string_view builtin_space_text(const std::string& name) {
     for (const BuiltinSpace& space : embedded_spaces())
         if (space.name == name) return space.text;
     const std::string near = nearest(name, builtin_spaces());
-    throw Error("space " + quoted(name) + ": must be one of " + join(builtin_spaces()) + ", or a space file" +
-                (near.empty() ? "" : "; did you mean '" + near + "'?"));
+    throw Error("space " + quoted(name) + ": must be one of " + join(builtin_spaces()) +
+                ", or a space file" + (near.empty() ? "" : "; did you mean '" + near + "'?"));
 }
 
 }  // namespace hytas

@@ -21,7 +21,8 @@ std::size_t last_slot(const Requirement& rule) {
 }
 
 // The genes before `slot` that a requirement reads together with `slot` or a later one.
-Projection open_before(std::size_t slot, const std::vector<std::size_t>& radix, const std::vector<Requirement>& rules) {
+Projection open_before(std::size_t slot, const std::vector<std::size_t>& radix,
+                       const std::vector<Requirement>& rules) {
     std::vector<bool> open(slot, false);
     for (const Requirement& rule : rules)
         if (last_slot(rule) >= slot)
@@ -44,21 +45,28 @@ struct Combinations::Level {
     std::vector<std::uint64_t> counts;    // [node]: allowed ends
 };
 
-Combinations::Combinations(const std::vector<std::size_t>& radix, const std::vector<Requirement>& rules) : radix_(radix) {
+Combinations::Combinations(const std::vector<std::size_t>& radix,
+                           const std::vector<Requirement>& rules)
+    : radix_(radix) {
     std::vector<Level> levels = expand(rules);
     levels.back().counts.assign(levels.back().nodes, 1);
     for (std::size_t slot = radix_.size(); slot-- > 0;) {
         Level& here = levels[slot];
         here.counts.assign(here.nodes, 0);
         for (std::size_t i = 0; i < here.children.size(); ++i)
-            if (here.children[i] != no_child) here.counts[i / radix_[slot]] += levels[slot + 1].counts[here.children[i]];
+            if (here.children[i] != no_child)
+                here.counts[i / radix_[slot]] += levels[slot + 1].counts[here.children[i]];
     }
     size_ = levels[0].counts[0];
     if (size_ == 0) throw Error("\"require\" excludes everything");
     if (size_ > most)
-        throw Error("allows " + with_commas(static_cast<std::int64_t>(size_)) + " combinations of global genes; at most " +
-                    with_commas(static_cast<std::int64_t>(most)) + " may be: let some genes belong to layers (\"per\"), or exclude more (\"require\")");
-    if (radix_.size() > most_genes / size_) throw Error("has more than 67,108,864 global genes in all of its allowed combinations");
+        throw Error(
+            "allows " + with_commas(static_cast<std::int64_t>(size_)) +
+            " combinations of global genes; at most " +
+            with_commas(static_cast<std::int64_t>(most)) +
+            " may be: let some genes belong to layers (\"per\"), or exclude more (\"require\")");
+    if (radix_.size() > most_genes / size_)
+        throw Error("has more than 67,108,864 global genes in all of its allowed combinations");
     lay_out(levels);
     list();
 }
@@ -79,17 +87,23 @@ std::vector<Combinations::Level> Combinations::expand(const std::vector<Requirem
         std::vector<std::uint64_t> next_keys;
         levels[slot].nodes = keys.size();
         for (const std::uint64_t key : keys) {
-            for (const Projection::Term& term : open.terms) prefix[term.slot] = static_cast<Gene8>(key / term.stride % radix_[term.slot]);
+            for (const Projection::Term& term : open.terms)
+                prefix[term.slot] = static_cast<Gene8>(key / term.stride % radix_[term.slot]);
             if ((steps += radix_[slot]) > most_steps)
-                throw Error("\"require\" takes more than 4,194,304 steps to find what is allowed; put genes that a requirement compares next to each other");
+                throw Error(
+                    "\"require\" takes more than 4,194,304 steps to find what is allowed; put "
+                    "genes that a requirement compares next to each other");
             for (std::size_t value = 0; value < radix_[slot]; ++value) {
                 prefix[slot] = static_cast<Gene8>(value);
-                const auto broken = [&](const Requirement* rule) { return rule->broken[rule->genes.row(prefix.data())]; };
+                const auto broken = [&](const Requirement* rule) {
+                    return rule->broken[rule->genes.row(prefix.data())];
+                };
                 if (std::any_of(decided.begin(), decided.end(), broken)) {
                     levels[slot].children.push_back(no_child);
                     continue;
                 }
-                const auto [place, added] = known.emplace(next_open.row(prefix.data()), static_cast<std::uint32_t>(next_keys.size()));
+                const auto [place, added] = known.emplace(
+                    next_open.row(prefix.data()), static_cast<std::uint32_t>(next_keys.size()));
                 if (added) next_keys.push_back(place->first);
                 levels[slot].children.push_back(place->second);
             }
@@ -109,7 +123,8 @@ void Combinations::lay_out(const std::vector<Level>& levels) {
     for (std::size_t slot = 0; slot < radix_.size(); ++slot) {
         const Level& here = levels[slot];
         const Level& next = levels[slot + 1];
-        for (std::size_t node = 0; node < here.nodes; ++node) next_first += here.counts[node] > 0 ? radix_[slot] : 0;
+        for (std::size_t node = 0; node < here.nodes; ++node)
+            next_first += here.counts[node] > 0 ? radix_[slot] : 0;
         std::vector<std::uint32_t> place(next.nodes, complete);
         std::size_t first = next_first;
         for (std::size_t node = 0; node < next.nodes && slot + 1 < radix_.size(); ++node) {
@@ -154,7 +169,8 @@ void Combinations::list() {
     }
 }
 
-bool Combinations::at_distance(const Gene8* genome, std::size_t distance, std::size_t& steps, std::vector<std::size_t>& found) const {
+bool Combinations::at_distance(const Gene8* genome, std::size_t distance, std::size_t& steps,
+                               std::vector<std::size_t>& found) const {
     struct Place {
         std::size_t node;
         std::size_t before;
@@ -168,7 +184,8 @@ bool Combinations::at_distance(const Gene8* genome, std::size_t distance, std::s
         Place& here = path.back();
         const std::size_t slot = path.size() - 1;
         const std::size_t own = genome[slot];
-        // Without a change left only the genome's own value remains; with as many as slots, only others.
+        // Without a change left only the genome's own value remains; with as many as slots, only
+        // others.
         if (here.left == 0 && here.value < own) here.value = own;
         if (here.left == radix_.size() - slot && here.value == own) ++here.value;
         if (here.value >= radix_[slot] || (here.left == 0 && here.value > own)) {
@@ -178,7 +195,8 @@ bool Combinations::at_distance(const Gene8* genome, std::size_t distance, std::s
         const std::size_t value = here.value++;
         const Arc& arc = arcs_[here.node + value];
         if (arc.next == excluded) continue;
-        const Place next = {arc.next, here.before + arc.before, here.left - (value == own ? 0 : 1), 0};
+        const Place next = {arc.next, here.before + arc.before, here.left - (value == own ? 0 : 1),
+                            0};
         if (slot + 1 < radix_.size())
             path.push_back(next);
         else

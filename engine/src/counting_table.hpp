@@ -1,8 +1,10 @@
-// Exact counting by dynamic programming: how many ways the rest of an architecture has to reach each sum of costs.
+// Exact counting by dynamic programming: how many ways the rest of an architecture has to reach
+// each sum of costs.
 //
-// A level decides one gene of one layer (or all genes of a layer, when their costs do not add up gene by gene). Its
-// states are the sums that the rest can reach; states[s] has one child a value of the gene, in the next level. Levels
-// are shared by all combinations of global genes that lead to the same layer costs, so the table stays small.
+// A level decides one gene of one layer (or all genes of a layer, when their costs do not add up
+// gene by gene). Its states are the sums that the rest can reach; states[s] has one child a value
+// of the gene, in the next level. Levels are shared by all combinations of global genes that lead
+// to the same layer costs, so the table stays small.
 #pragma once
 
 #include <cstdint>
@@ -26,13 +28,15 @@ struct Level {
     std::size_t genes = 1;
     std::size_t options = 1;
     bool ends_layer = true;
-    const Level* next = nullptr;          // nullptr: the last one, with the one state "nothing left"
-    std::vector<Wide> sums;               // packed, ascending, one a state
-    std::vector<Wide> counts;             // architectures below each state
-    std::vector<std::uint32_t> children;  // [state * options + option], no_state where the budget is left
-    std::vector<std::uint64_t> narrow;    // [state * options + option]: counts of the options up to this one ...
-    std::vector<Wide> wide;               // ... here instead when some count needs more than 64 bits
-    std::vector<Wide> before;             // [state]: counts of the states before, size + 1 entries
+    const Level* next = nullptr;  // nullptr: the last one, with the one state "nothing left"
+    std::vector<Wide> sums;       // packed, ascending, one a state
+    std::vector<Wide> counts;     // architectures below each state
+    std::vector<std::uint32_t>
+        children;  // [state * options + option], no_state where the budget is left
+    std::vector<std::uint64_t>
+        narrow;              // [state * options + option]: counts of the options up to this one ...
+    std::vector<Wide> wide;  // ... here instead when some count needs more than 64 bits
+    std::vector<Wide> before;  // [state]: counts of the states before, size + 1 entries
 };
 
 // The feasible architectures of one combination of global genes.
@@ -42,12 +46,18 @@ struct Root {
     Wide count = 0;
     std::size_t begin = 0;  // states [begin, end) of the level, when `states` is null
     std::size_t end = 0;
-    const std::uint32_t* states = nullptr;  // else states[begin] to states[end - 1], and before[begin] ... for them
+    const std::uint32_t* states =
+        nullptr;  // else states[begin] to states[end - 1], and before[begin] ... for them
     const Wide* before = nullptr;
 
     std::size_t size() const { return end - begin; }
-    std::uint32_t state(std::size_t i) const { return states == nullptr ? static_cast<std::uint32_t>(begin + i) : states[begin + i]; }
-    Wide count_before(std::size_t i) const { return before == nullptr ? level->before[begin + i] - level->before[begin] : before[begin + i]; }
+    std::uint32_t state(std::size_t i) const {
+        return states == nullptr ? static_cast<std::uint32_t>(begin + i) : states[begin + i];
+    }
+    Wide count_before(std::size_t i) const {
+        return before == nullptr ? level->before[begin + i] - level->before[begin]
+                                 : before[begin + i];
+    }
 };
 
 // What one bounded cost adds to the state.
@@ -55,23 +65,27 @@ struct Dimension {
     std::size_t cost = 0;
     std::int64_t lower = 0;
     std::int64_t upper = 0;
-    // A maximum needs no sum: too large options are excluded; a lower bound counts the layers that reach it.
+    // A maximum needs no sum: too large options are excluded; a lower bound counts the layers that
+    // reach it.
     bool maximum = false;
-    // Sums are counted in units of so much, each layer's rounded down: 1 is exact, more makes the table smaller and its
-    // set of architectures larger than the feasible one, never smaller.
+    // Sums are counted in units of so much, each layer's rounded down: 1 is exact, more makes the
+    // table smaller and its set of architectures larger than the feasible one, never smaller.
     std::int64_t grain = 1;
 };
 
 class CountingTable {
   public:
-    // units: the largest number of units a bound's sum may have, one a bound; 0, and {} for all: exact. Throws TableTooLarge.
-    CountingTable(const SearchSpace& space, const std::vector<Bound>& bounds, std::size_t most_entries, std::vector<std::int64_t> units = {});
+    // units: the largest number of units a bound's sum may have, one a bound; 0, and {} for all:
+    // exact. Throws TableTooLarge.
+    CountingTable(const SearchSpace& space, const std::vector<Bound>& bounds,
+                  std::size_t most_entries, std::vector<std::int64_t> units = {});
 
     Wide total() const { return total_; }
     bool narrow() const { return narrow_; }
     std::size_t entries() const { return entries_; }
     const std::vector<Root>& roots() const { return roots_; }
-    const Root* root_of(std::size_t combination) const;  // nullptr when it has no feasible architecture
+    const Root* root_of(
+        std::size_t combination) const;  // nullptr when it has no feasible architecture
     const std::vector<Dimension>& dimensions() const { return dimensions_; }
     const SumPacking& packing() const { return packing_; }
     // The sums over layers that a genome has, as the roots order them.

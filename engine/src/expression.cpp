@@ -32,26 +32,36 @@ Expressions::Root Expressions::add(Node node) {
 }
 
 void Expressions::define_symbol(const std::string& name, const Symbol& symbol) {
-    static const std::set<std::string> reserved = {"if", "else", "and", "or", "not", "min", "max", "floor", "ceil"};
-    const bool letters = !name.empty() && std::all_of(name.begin(), name.end(), is_name_letter) && !is_digit(name[0]);
-    if (!letters || reserved.contains(name)) throw Error("name " + quoted(name) + ": must be letters, digits and '_', not a word of the expression language");
-    if (!symbols_.emplace(name, symbol).second) throw Error("name " + quoted(name) + ": is defined twice");
+    static const std::set<std::string> reserved = {"if",  "else", "and",   "or",  "not",
+                                                   "min", "max",  "floor", "ceil"};
+    const bool letters = !name.empty() && std::all_of(name.begin(), name.end(), is_name_letter) &&
+                         !is_digit(name[0]);
+    if (!letters || reserved.contains(name))
+        throw Error("name " + quoted(name) +
+                    ": must be letters, digits and '_', not a word of the expression language");
+    if (!symbols_.emplace(name, symbol).second)
+        throw Error("name " + quoted(name) + ": is defined twice");
 }
 
 void Expressions::define_constant(const std::string& name, Rational value) {
     define_symbol(name, {Symbol::Kind::node, add({Op::constant, {value, -1}, 0, {}, 0}), 0, 0});
 }
 
-void Expressions::define_gene(const std::string& name, std::size_t slot, std::size_t length) { define_symbol(name, {Symbol::Kind::gene, 0, slot, length}); }
+void Expressions::define_gene(const std::string& name, std::size_t slot, std::size_t length) {
+    define_symbol(name, {Symbol::Kind::gene, 0, slot, length});
+}
 
 void Expressions::define(const std::string& name, const std::string& text) {
     define_symbol(name, {Symbol::Kind::node, parse(text, "definition " + quoted(name)), 0, 0});
 }
 
-Expressions::Root Expressions::parse(const std::string& text, const std::string& what) { return ExpressionParser(*this, text, what).whole(); }
+Expressions::Root Expressions::parse(const std::string& text, const std::string& what) {
+    return ExpressionParser(*this, text, what).whole();
+}
 
 std::int32_t Expressions::intern_label(const std::string& label) {
-    const auto index = static_cast<std::int32_t>(std::find(labels_.begin(), labels_.end(), label) - labels_.begin());
+    const auto index = static_cast<std::int32_t>(std::find(labels_.begin(), labels_.end(), label) -
+                                                 labels_.begin());
     if (static_cast<std::size_t>(index) == labels_.size()) labels_.push_back(label);
     return index;
 }
@@ -63,7 +73,8 @@ Value Expressions::evaluate(Root root, Environment& environment) const {
 
 Value Expressions::arithmetic(Op op, const Value& left, const Value& right) {
     if (op == Op::equal || op == Op::not_equal) {
-        if ((left.label < 0) != (right.label < 0)) throw Error("expression: a label is compared with a number");
+        if ((left.label < 0) != (right.label < 0))
+            throw Error("expression: a label is compared with a number");
         const bool same = left.label < 0 ? left.number == right.number : left.label == right.label;
         return truth(same == (op == Op::equal));
     }
@@ -87,8 +98,10 @@ Value Expressions::logical(const Node& node, Environment& environment, int depth
     const bool first = true_of(step(node.inputs[0], environment, depth));
     switch (node.op) {
         case Op::logical_not: return truth(!first);
-        case Op::logical_and: return truth(first && true_of(step(node.inputs[1], environment, depth)));
-        case Op::logical_or: return truth(first || true_of(step(node.inputs[1], environment, depth)));
+        case Op::logical_and:
+            return truth(first && true_of(step(node.inputs[1], environment, depth)));
+        case Op::logical_or:
+            return truth(first || true_of(step(node.inputs[1], environment, depth)));
         default: return step(node.inputs[first ? 1 : 2], environment, depth);  // choose
     }
 }
@@ -111,13 +124,17 @@ Value Expressions::compute(const Node& node, Environment& environment, int depth
         case Op::logical_or:
         case Op::logical_not:
         case Op::choose: return logical(node, environment, depth);
-        case Op::negate: return {Rational(0) - number_of(step(node.inputs[0], environment, depth)), -1};
-        case Op::floor: return {Rational(number_of(step(node.inputs[0], environment, depth)).floor()), -1};
-        case Op::ceil: return {Rational(number_of(step(node.inputs[0], environment, depth)).ceil()), -1};
+        case Op::negate:
+            return {Rational(0) - number_of(step(node.inputs[0], environment, depth)), -1};
+        case Op::floor:
+            return {Rational(number_of(step(node.inputs[0], environment, depth)).floor()), -1};
+        case Op::ceil:
+            return {Rational(number_of(step(node.inputs[0], environment, depth)).ceil()), -1};
         default: break;
     }
     Value result = step(node.inputs[0], environment, depth);
-    for (std::size_t i = 1; i < node.inputs.size(); ++i) result = arithmetic(node.op, result, step(node.inputs[i], environment, depth));
+    for (std::size_t i = 1; i < node.inputs.size(); ++i)
+        result = arithmetic(node.op, result, step(node.inputs[i], environment, depth));
     return result;
 }
 

@@ -8,27 +8,32 @@
 namespace hytas {
 
 namespace {
-// Parentheses, minus signs and conditionals recurse: without a bound a hostile file could exhaust the stack.
+// Parentheses, minus signs and conditionals recurse: without a bound a hostile file could exhaust
+// the stack.
 constexpr int deepest = 64;
 constexpr std::size_t longest = 4096;
 }  // namespace
 
 void ExpressionParser::fail(const std::string& why) const {
-    throw Error(what_ + " " + quoted(text_, 120) + ": " + why + " (at character " + std::to_string(at_ + 1) + ")");
+    throw Error(what_ + " " + quoted(text_, 120) + ": " + why + " (at character " +
+                std::to_string(at_ + 1) + ")");
 }
 
 void ExpressionParser::skip_blanks() {
-    while (at_ < text_.size() && (text_[at_] == ' ' || text_[at_] == '\t' || text_[at_] == '\n')) ++at_;
+    while (at_ < text_.size() && (text_[at_] == ' ' || text_[at_] == '\t' || text_[at_] == '\n'))
+        ++at_;
 }
 
 bool ExpressionParser::take(const std::string& token) {
     skip_blanks();
     if (text_.compare(at_, token.size(), token) != 0) return false;
     const std::size_t after = at_ + token.size();
-    const bool cuts_a_word = is_name_letter(token[0]) && after < text_.size() && is_name_letter(text_[after]);
+    const bool cuts_a_word =
+        is_name_letter(token[0]) && after < text_.size() && is_name_letter(text_[after]);
     // '<' must not take the first half of '<=', nor '/' that of '//'.
-    const bool cuts_a_symbol =
-        (token == "<" || token == ">" || token == "/") && after < text_.size() && (text_[after] == '=' || (token == "/" && text_[after] == '/'));
+    const bool cuts_a_symbol = (token == "<" || token == ">" || token == "/") &&
+                               after < text_.size() &&
+                               (text_[after] == '=' || (token == "/" && text_[after] == '/'));
     if (cuts_a_word || cuts_a_symbol) return false;
     at_ = after;
     return true;
@@ -38,7 +43,9 @@ void ExpressionParser::expect(const std::string& token) {
     if (!take(token)) fail("expected '" + token + "'");
 }
 
-ExpressionParser::Root ExpressionParser::node(Op op, std::vector<Root> inputs) { return into_.add({op, {}, 0, std::move(inputs), 0}); }
+ExpressionParser::Root ExpressionParser::node(Op op, std::vector<Root> inputs) {
+    return into_.add({op, {}, 0, std::move(inputs), 0});
+}
 
 ExpressionParser::Root ExpressionParser::whole() {
     if (text_.size() > longest) fail("is longer than 4096 characters");
@@ -191,7 +198,8 @@ ExpressionParser::Root ExpressionParser::name(const std::string& name) {
         std::vector<std::string> known;
         for (const auto& symbol : into_.symbols_) known.push_back(symbol.first);
         const std::string near = nearest(name, known);
-        fail("unknown name " + quoted(name) + (near.empty() ? "" : "; did you mean " + quoted(near) + "?"));
+        fail("unknown name " + quoted(name) +
+             (near.empty() ? "" : "; did you mean " + quoted(near) + "?"));
     }
     const Expressions::Symbol& symbol = found->second;
     if (symbol.kind == Expressions::Symbol::Kind::node) return symbol.root;
@@ -200,8 +208,10 @@ ExpressionParser::Root ExpressionParser::name(const std::string& name) {
         expect("[");
         skip_blanks();
         const std::string index = word();
-        element = index.size() == 1 && is_digit(index[0]) ? static_cast<std::size_t>(index[0] - '0') : symbol.length;
-        if (element >= symbol.length) fail(quoted(name) + " has elements 0 to " + std::to_string(symbol.length - 1));
+        element = index.size() == 1 && is_digit(index[0]) ? static_cast<std::size_t>(index[0] - '0')
+                                                          : symbol.length;
+        if (element >= symbol.length)
+            fail(quoted(name) + " has elements 0 to " + std::to_string(symbol.length - 1));
         expect("]");
     }
     return into_.add({Op::slot, {}, symbol.slot + element, {}, 0});

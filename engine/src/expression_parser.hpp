@@ -9,11 +9,15 @@ namespace hytas {
 
 inline bool is_digit(char letter) { return letter >= '0' && letter <= '9'; }
 
-inline bool is_name_letter(char letter) { return (letter >= 'a' && letter <= 'z') || (letter >= 'A' && letter <= 'Z') || is_digit(letter) || letter == '_'; }
+inline bool is_name_letter(char letter) {
+    return (letter >= 'a' && letter <= 'z') || (letter >= 'A' && letter <= 'Z') ||
+           is_digit(letter) || letter == '_';
+}
 
 class ExpressionParser {
   public:
-    ExpressionParser(Expressions& into, const std::string& text, const std::string& what) : into_(into), text_(text), what_(what) {}
+    ExpressionParser(Expressions& into, const std::string& text, const std::string& what)
+        : into_(into), text_(text), what_(what) {}
 
     Expressions::Root whole();
 

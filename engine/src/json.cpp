@@ -31,7 +31,8 @@ class Reader {
             line += newline ? 1 : 0;
             column = newline ? 1 : column + 1;
         }
-        throw Error(what_ + ": not valid JSON at line " + std::to_string(line) + ", column " + std::to_string(column) + ": expected " + expected);
+        throw Error(what_ + ": not valid JSON at line " + std::to_string(line) + ", column " +
+                    std::to_string(column) + ": expected " + expected);
     }
 
     char peek() const { return at_ < text_.size() ? text_[at_] : '\0'; }
@@ -43,7 +44,9 @@ class Reader {
     }
 
     void skip_blanks() {
-        while (at_ < text_.size() && (text_[at_] == ' ' || text_[at_] == '\t' || text_[at_] == '\n' || text_[at_] == '\r')) ++at_;
+        while (at_ < text_.size() && (text_[at_] == ' ' || text_[at_] == '\t' ||
+                                      text_[at_] == '\n' || text_[at_] == '\r'))
+            ++at_;
     }
 
     Json any(int depth) {
@@ -122,7 +125,8 @@ class Reader {
         while (!take('"')) {
             if (at_ >= text_.size()) fail("a closing quote");
             const char letter = text_[at_++];
-            if (static_cast<unsigned char>(letter) < 0x20) fail("no control characters in a string");
+            if (static_cast<unsigned char>(letter) < 0x20)
+                fail("no control characters in a string");
             if (letter == '\\')
                 escape(value);
             else
@@ -218,7 +222,9 @@ std::string escaped(const std::string& text) {
 
 }  // namespace
 
-Json Json::parse(std::string_view text, const std::string& what) { return Reader(text, what).document(); }
+Json Json::parse(std::string_view text, const std::string& what) {
+    return Reader(text, what).document();
+}
 
 Json Json::boolean(bool value) {
     Json json;
@@ -272,7 +278,8 @@ std::string Json::dump() const {
             for (const Json& item : items_) out += (out.empty() ? "" : ",") + item.dump();
             return "[" + out + "]";
         case Kind::object:
-            for (const auto& [name, value] : members_) out += (out.empty() ? "" : ",") + escaped(name) + ":" + value.dump();
+            for (const auto& [name, value] : members_)
+                out += (out.empty() ? "" : ",") + escaped(name) + ":" + value.dump();
             return "{" + out + "}";
     }
     return out;

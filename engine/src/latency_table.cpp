@@ -1,4 +1,5 @@
-// Adds a cost to a space from a table of measured costs: a row holds for combinations of the genes that it depends on.
+// Adds a cost to a space from a table of measured costs: a row holds for combinations of the genes
+// that it depends on.
 #include <algorithm>
 #include <map>
 #include <optional>
@@ -33,7 +34,8 @@ struct Place {
     std::size_t slot = 0;  // global: its byte; layer: its place inside a layer
 };
 
-// Rows that name the same genes: a cost for every combination of their values, the last place varying fastest.
+// Rows that name the same genes: a cost for every combination of their values, the last place
+// varying fastest.
 struct Part {
     std::vector<Place> places;
     std::vector<std::int64_t> costs;
@@ -64,17 +66,21 @@ class LatencyReader {
         factor_ = time.value_or(parts);
         cost.unit = time ? "ns" : "1e-9 " + unit_;
         const Json* global = member(file_, "global", Json::Kind::array, false);
-        add_global(global == nullptr ? std::vector<Part>() : parts_of(*global, nullptr), cost.global);
+        add_global(global == nullptr ? std::vector<Part>() : parts_of(*global, nullptr),
+                   cost.global);
         const Json* layers = member(file_, "layers", Json::Kind::object, false);
         for (const LayerGroup& group : space_.groups()) {
             LayerCosts costs;
             costs.options = group.options;
-            const Json* rows = layers == nullptr ? nullptr : layers->find(space_.genes()[group.depth_gene].name);
-            std::vector<std::size_t> used = rows == nullptr ? std::vector<std::size_t>() : slots_of(*rows, group);
+            const Json* rows =
+                layers == nullptr ? nullptr : layers->find(space_.genes()[group.depth_gene].name);
+            std::vector<std::size_t> used =
+                rows == nullptr ? std::vector<std::size_t>() : slots_of(*rows, group);
             for (const std::size_t slot : used) {
                 costs.projection.terms.push_back({slot, costs.projection.rows});
                 costs.projection.rows *= space_.values_of_slot(slot).size();
-                if (costs.projection.rows > most_entries / costs.options) fail("has more than 16,777,216 different layers");
+                if (costs.projection.rows > most_entries / costs.options)
+                    fail("has more than 16,777,216 different layers");
             }
             costs.values.assign(costs.projection.rows * costs.options, 0);
             if (rows != nullptr) {
@@ -90,35 +96,47 @@ class LatencyReader {
   private:
     [[noreturn]] void fail(const std::string& why) const { throw Error(what_ + ": " + why); }
 
-    const Json* member(const Json& object, const std::string& name, Json::Kind kind, bool required) const {
+    const Json* member(const Json& object, const std::string& name, Json::Kind kind,
+                       bool required) const {
         const Json* found = object.find(name);
         if (found == nullptr && required) fail("\"" + name + "\" is missing");
-        if (found != nullptr && !found->is(kind)) fail("\"" + name + "\" must be " + kind_name(kind));
+        if (found != nullptr && !found->is(kind))
+            fail("\"" + name + "\" must be " + kind_name(kind));
         return found;
     }
 
     void header() {
         if (!file_.is(Json::Kind::object)) fail("must be an object");
-        if (member(file_, "format", Json::Kind::string, true)->text() != "hytas-latency") fail("\"format\" must be \"hytas-latency\"");
-        if (member(file_, "version", Json::Kind::number, true)->text() != "1") fail("\"version\" must be 1");
+        if (member(file_, "format", Json::Kind::string, true)->text() != "hytas-latency")
+            fail("\"format\" must be \"hytas-latency\"");
+        if (member(file_, "version", Json::Kind::number, true)->text() != "1")
+            fail("\"version\" must be 1");
         const std::string& space = member(file_, "space", Json::Kind::string, true)->text();
-        if (space != space_.name()) fail("is of space " + quoted(space) + ", not of " + quoted(space_.name()));
+        if (space != space_.name())
+            fail("is of space " + quoted(space) + ", not of " + quoted(space_.name()));
         unit_ = member(file_, "unit", Json::Kind::string, true)->text();
         if (unit_.empty()) fail("\"unit\" must not be empty");
         if (const Json* variables = member(file_, "variables", Json::Kind::object, false))
             for (const auto& [name, value] : variables->members()) {
                 const auto own = space_.variables().find(name);
-                if (own == space_.variables().end() || !value.is(Json::Kind::number) || value.text() != std::to_string(own->second))
-                    fail("was measured with " + name + " " + value.dump() + (own == space_.variables().end() ? "" : ", not " + std::to_string(own->second)));
+                if (own == space_.variables().end() || !value.is(Json::Kind::number) ||
+                    value.text() != std::to_string(own->second))
+                    fail("was measured with " + name + " " + value.dump() +
+                         (own == space_.variables().end()
+                              ? ""
+                              : ", not " + std::to_string(own->second)));
             }
         for (const auto& entry : file_.members())
-            if (entry.first != "format" && entry.first != "version" && entry.first != "space" && entry.first != "unit" && entry.first != "variables" &&
-                entry.first != "about" && entry.first != "conditions" && entry.first != "global" && entry.first != "layers")
+            if (entry.first != "format" && entry.first != "version" && entry.first != "space" &&
+                entry.first != "unit" && entry.first != "variables" && entry.first != "about" &&
+                entry.first != "conditions" && entry.first != "global" && entry.first != "layers")
                 fail("has no entry " + quoted(entry.first));
         if (const Json* layers = file_.find("layers"))
             for (const auto& entry : layers->members())
                 if (std::none_of(space_.groups().begin(), space_.groups().end(),
-                                 [&](const LayerGroup& group) { return space_.genes()[group.depth_gene].name == entry.first; }))
+                                 [&](const LayerGroup& group) {
+                                     return space_.genes()[group.depth_gene].name == entry.first;
+                                 }))
                     fail("\"layers\": no gene belongs to layers of " + quoted(entry.first));
     }
 
@@ -126,11 +144,15 @@ class LatencyReader {
         for (std::size_t i = 0; i < space_.genes().size(); ++i) {
             const Gene& gene = space_.genes()[i];
             if (gene.group >= 0) {
-                if (gene.name == name && group == &space_.groups()[static_cast<std::size_t>(gene.group)]) return {&gene.values(), true, gene.slot};
+                if (gene.name == name &&
+                    group == &space_.groups()[static_cast<std::size_t>(gene.group)])
+                    return {&gene.values(), true, gene.slot};
                 continue;
             }
-            for (std::size_t element = 0; element < std::max<std::size_t>(1, gene.length); ++element)
-                if (name == (gene.length == 0 ? gene.name : gene.name + "[" + std::to_string(element) + "]"))
+            for (std::size_t element = 0; element < std::max<std::size_t>(1, gene.length);
+                 ++element)
+                if (name == (gene.length == 0 ? gene.name
+                                              : gene.name + "[" + std::to_string(element) + "]"))
                     return {&gene.values(element), false, gene.slot + element};
         }
         fail("no gene " + quoted(name) + " can decide this row");
@@ -147,7 +169,9 @@ class LatencyReader {
         for (const Json& row : rows.items())
             for (const auto& entry : when_of(row).members()) {
                 const Place place = place_of(entry.first, &group);
-                if (!place.layer && std::find(slots.begin(), slots.end(), place.slot) == slots.end()) slots.push_back(place.slot);
+                if (!place.layer &&
+                    std::find(slots.begin(), slots.end(), place.slot) == slots.end())
+                    slots.push_back(place.slot);
             }
         return slots;
     }
@@ -156,7 +180,8 @@ class LatencyReader {
         for (std::size_t i = 0; i < values.size(); ++i) {
             const bool number = value.is(Json::Kind::number) && !values.numbers.empty();
             if (number ? Rational::parse(value.text(), what_) == values.numbers[i]
-                       : value.is(Json::Kind::string) && values.numbers.empty() && value.text() == values.all[i].text())
+                       : value.is(Json::Kind::string) && values.numbers.empty() &&
+                             value.text() == values.all[i].text())
                 return i;
         }
         fail("\"when\": " + name + " " + value.dump() + " is not one of its values");
@@ -171,14 +196,16 @@ class LatencyReader {
     }
 
     // The values that an entry of a row names: one, or a list without repetition.
-    std::vector<std::size_t> indices_in(const Values& values, const std::string& name, const Json& entry) const {
+    std::vector<std::size_t> indices_in(const Values& values, const std::string& name,
+                                        const Json& entry) const {
         if (!entry.is(Json::Kind::array)) return {index_in(values, name, entry)};
         if (entry.items().empty()) fail("\"when\": the list of " + name + " is empty");
         std::vector<std::size_t> indices;
         std::vector<bool> named(values.size(), false);
         for (const Json& value : entry.items()) {
             indices.push_back(index_in(values, name, value));
-            if (named[indices.back()]) fail("\"when\": the list of " + name + " has " + value.dump() + " twice");
+            if (named[indices.back()])
+                fail("\"when\": the list of " + name + " has " + value.dump() + " twice");
             named[indices.back()] = true;
         }
         return indices;
@@ -189,14 +216,17 @@ class LatencyReader {
         std::map<std::vector<std::string>, std::vector<Row>> tables;  // by the names of their genes
         for (const Json& row : rows.items()) {
             std::vector<std::pair<std::string_view, const Json*>> when;
-            for (const auto& [name, entry] : when_of(row).members()) when.emplace_back(name, &entry);
-            std::sort(when.begin(), when.end(), [](const auto& left, const auto& right) { return left.first < right.first; });
+            for (const auto& [name, entry] : when_of(row).members())
+                when.emplace_back(name, &entry);
+            std::sort(when.begin(), when.end(),
+                      [](const auto& left, const auto& right) { return left.first < right.first; });
             std::vector<std::string> names;
             Row found;
             found.when = &when_of(row);
             for (const auto& [name, entry] : when) {
                 names.emplace_back(name);
-                found.indices.push_back(indices_in(*place_of(names.back(), group).values, names.back(), *entry));
+                found.indices.push_back(
+                    indices_in(*place_of(names.back(), group).values, names.back(), *entry));
             }
             found.cost = cost_of(row);
             tables[names].push_back(std::move(found));
@@ -206,21 +236,26 @@ class LatencyReader {
         return parts;
     }
 
-    Part part_of(const std::vector<std::string>& names, const std::vector<Row>& rows, const LayerGroup* group) {
+    Part part_of(const std::vector<std::string>& names, const std::vector<Row>& rows,
+                 const LayerGroup* group) {
         const std::string genes = names.empty() ? "no gene" : join(names);
         Part part;
         std::size_t combinations = 1;
         for (const std::string& name : names) {
             part.places.push_back(place_of(name, group));
             combinations *= part.places.back().values->size();
-            if (combinations > most_entries) fail("has more than 16,777,216 combinations of " + genes);
+            if (combinations > most_entries)
+                fail("has more than 16,777,216 combinations of " + genes);
         }
         entries_ += combinations;
-        if (entries_ > most_entries) fail("has more than 16,777,216 combinations of genes in all of its parts");
+        if (entries_ > most_entries)
+            fail("has more than 16,777,216 combinations of genes in all of its parts");
         part.costs.assign(combinations, no_cost);
         std::size_t covered = 0;
         for (const Row& row : rows) covered += cover(row, part);
-        if (covered != combinations) fail("has " + std::to_string(covered) + " of the " + std::to_string(combinations) + " combinations of " + genes);
+        if (covered != combinations)
+            fail("has " + std::to_string(covered) + " of the " + std::to_string(combinations) +
+                 " combinations of " + genes);
         return part;
     }
 
@@ -231,11 +266,13 @@ class LatencyReader {
             std::vector<std::size_t> longer;
             longer.reserve(cells.size() * row.indices[i].size());
             for (const std::size_t cell : cells)
-                for (const std::size_t index : row.indices[i]) longer.push_back(cell * part.places[i].values->size() + index);
+                for (const std::size_t index : row.indices[i])
+                    longer.push_back(cell * part.places[i].values->size() + index);
             cells = std::move(longer);
         }
         for (const std::size_t cell : cells) {
-            if (part.costs[cell] != no_cost) fail("two rows have the same \"when\" " + described(cell, row, part));
+            if (part.costs[cell] != no_cost)
+                fail("two rows have the same \"when\" " + described(cell, row, part));
             part.costs[cell] = row.cost;
         }
         return cells.size();
@@ -246,17 +283,20 @@ class LatencyReader {
         Json::Members members = row.when->members();
         std::vector<std::size_t> order(members.size());
         for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
-        std::sort(order.begin(), order.end(), [&](std::size_t left, std::size_t right) { return members[left].first < members[right].first; });
+        std::sort(order.begin(), order.end(), [&](std::size_t left, std::size_t right) {
+            return members[left].first < members[right].first;
+        });
         for (std::size_t i = order.size(); i-- > 0; cell /= part.places[i].values->size())
-            members[order[i]].second = part.places[i].values->all[cell % part.places[i].values->size()];
+            members[order[i]].second =
+                part.places[i].values->all[cell % part.places[i].values->size()];
         return Json::object(std::move(members)).dump();
     }
 
     // Many parts over many combinations would take too long to add up.
     void check_steps(std::size_t parts, std::size_t combinations) const {
         if (parts > most_steps / std::max<std::size_t>(1, combinations))
-            fail("takes more than 268,435,456 steps to add up: " + std::to_string(parts) + " parts over " + std::to_string(combinations) +
-                 " combinations of genes");
+            fail("takes more than 268,435,456 steps to add up: " + std::to_string(parts) +
+                 " parts over " + std::to_string(combinations) + " combinations of genes");
     }
 
     void add_global(const std::vector<Part>& parts, std::vector<std::int64_t>& into) const {
@@ -264,11 +304,14 @@ class LatencyReader {
         std::vector<Projection> genes_of;
         for (const Part& part : parts) {
             Projection genes;
-            for (std::size_t i = part.places.size(); i-- > 0; genes.rows *= part.places[i].values->size())
+            for (std::size_t i = part.places.size(); i-- > 0;
+                 genes.rows *= part.places[i].values->size())
                 genes.terms.push_back({part.places[i].slot, genes.rows});
             genes_of.push_back(std::move(genes));
         }
-        const auto value = [&](std::size_t i, const Gene8* genes) { return static_cast<Wide>(parts[i].costs[genes_of[i].row(genes)]); };
+        const auto value = [&](std::size_t i, const Gene8* genes) {
+            return static_cast<Wide>(parts[i].costs[genes_of[i].row(genes)]);
+        };
         sum_addends<Wide>(space_.combinations(), genes_of, value, [&](Wide sum) {
             if (sum > static_cast<Wide>(most_cost)) fail("its costs add up to too much");
             into.push_back(static_cast<std::int64_t>(sum));
@@ -279,15 +322,19 @@ class LatencyReader {
         for (std::size_t at = 0; at < into.values.size(); ++at) {
             std::size_t index = 0;
             for (const Place& place : part.places)
-                index = index * place.values->size() + index_at(place, at / into.options, at % into.options, group, into.projection);
+                index =
+                    index * place.values->size() +
+                    index_at(place, at / into.options, at % into.options, group, into.projection);
             into.values[at] += part.costs[index];
             if (into.values[at] > most_cost) fail("its costs add up to too much");
         }
     }
 
-    static std::size_t index_at(const Place& place, std::size_t row, std::size_t option, const LayerGroup& group, const Projection& projection) {
+    static std::size_t index_at(const Place& place, std::size_t row, std::size_t option,
+                                const LayerGroup& group, const Projection& projection) {
         if (place.layer) {
-            for (std::size_t i = group.radix.size(); i-- > place.slot + 1;) option /= group.radix[i];
+            for (std::size_t i = group.radix.size(); i-- > place.slot + 1;)
+                option /= group.radix[i];
             return option % group.radix[place.slot];
         }
         for (const Projection::Term& term : projection.terms)
@@ -307,9 +354,11 @@ SearchSpace SearchSpace::with_table(const std::string& name, std::string_view te
     SearchSpace copy = *this;
     CostTable cost = LatencyReader(*this, name, text).read(name);
     for (const CostTable& other : costs_)
-        if (other.name == cost.name) throw Error("latency table " + quoted(name) + ": is there twice");
+        if (other.name == cost.name)
+            throw Error("latency table " + quoted(name) + ": is there twice");
     copy.costs_.push_back(std::move(cost));
-    copy.fingerprint_ = hytas::fingerprint(std::to_string(fingerprint_) + "|" + name + "|" + std::string(text));
+    copy.fingerprint_ =
+        hytas::fingerprint(std::to_string(fingerprint_) + "|" + name + "|" + std::string(text));
     return copy;
 }
 

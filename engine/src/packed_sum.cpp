@@ -27,7 +27,8 @@ bool Window::empty() const {
 SumPacking::SumPacking(const Sums& most) : shift_(most.size()), mask_(most.size()) {
     int used = 0;
     for (std::size_t d = most.size(); d-- > 0;) {
-        const int bits = std::max(1, static_cast<int>(std::bit_width(static_cast<std::uint64_t>(most[d]))));
+        const int bits =
+            std::max(1, static_cast<int>(std::bit_width(static_cast<std::uint64_t>(most[d]))));
         shift_[d] = used;
         mask_[d] = (Wide{1} << bits) - 1;
         used += bits;
@@ -37,7 +38,8 @@ SumPacking::SumPacking(const Sums& most) : shift_(most.size()), mask_(most.size(
 
 Wide SumPacking::pack(const Sums& sums) const {
     Wide packed = 0;
-    for (std::size_t d = 0; d < shift_.size(); ++d) packed |= static_cast<Wide>(sums[d]) << shift_[d];
+    for (std::size_t d = 0; d < shift_.size(); ++d)
+        packed |= static_cast<Wide>(sums[d]) << shift_[d];
     return packed;
 }
 

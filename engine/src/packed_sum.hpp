@@ -1,4 +1,5 @@
-// Several sums in one 128-bit integer: adding packed steps adds every sum, and comparing orders them lexicographically.
+// Several sums in one 128-bit integer: adding packed steps adds every sum, and comparing orders
+// them lexicographically.
 #pragma once
 
 #include <cstdint>
@@ -23,11 +24,14 @@ struct Window {
 class SumPacking {
   public:
     SumPacking() = default;
-    // most[d]: the largest value that dimension d can reach. Throws TableTooLarge when 128 bits do not hold them.
+    // most[d]: the largest value that dimension d can reach. Throws TableTooLarge when 128 bits do
+    // not hold them.
     explicit SumPacking(const Sums& most);
 
     Wide pack(const Sums& sums) const;
-    std::int64_t get(Wide packed, std::size_t dimension) const { return static_cast<std::int64_t>((packed >> shift_[dimension]) & mask_[dimension]); }
+    std::int64_t get(Wide packed, std::size_t dimension) const {
+        return static_cast<std::int64_t>((packed >> shift_[dimension]) & mask_[dimension]);
+    }
     // The least of all packed sums whose first dimension is `value`.
     Wide leading(std::int64_t value) const { return static_cast<Wide>(value) << shift_[0]; }
     bool inside(Wide packed, const Window& window) const {

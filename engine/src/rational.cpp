@@ -96,7 +96,8 @@ Decimal read_decimal(const std::string& digits, const std::string& rule) {
 }  // namespace
 
 Rational Rational::parse(const std::string& digits, const std::string& what) {
-    const std::string rule = what + " " + quoted(digits) + ": must be a number of at most 18 digits";
+    const std::string rule =
+        what + " " + quoted(digits) + ": must be a number of at most 18 digits";
     Decimal decimal = read_decimal(digits, rule);
     if (decimal.value == 0) return 0;
     for (; decimal.value % 10 == 0; decimal.value /= 10) --decimal.scale;
@@ -107,14 +108,18 @@ Rational Rational::parse(const std::string& digits, const std::string& what) {
     return result;
 }
 
-std::int64_t Rational::product_up(const std::string& digits, std::int64_t factor, const std::string& what) {
-    const std::string rule = what + " " + quoted(digits) + ": must be a number of at most 18 digits";
+std::int64_t Rational::product_up(const std::string& digits, std::int64_t factor,
+                                  const std::string& what) {
+    const std::string rule =
+        what + " " + quoted(digits) + ": must be a number of at most 18 digits";
     const Decimal decimal = read_decimal(digits, rule);
     Signed product = static_cast<Signed>(decimal.value) * factor;
-    for (int scale = decimal.scale; scale < 0 && product != 0; ++scale) product = static_cast<Signed>(narrow(product)) * 10;
+    for (int scale = decimal.scale; scale < 0 && product != 0; ++scale)
+        product = static_cast<Signed>(narrow(product)) * 10;
     // Digits behind the point go one by one; any that is not 0 rounds up.
     bool rest = false;
-    for (int scale = decimal.scale; scale > 0 && product != 0; --scale, product /= 10) rest = rest || product % 10 != 0;
+    for (int scale = decimal.scale; scale > 0 && product != 0; --scale, product /= 10)
+        rest = rest || product % 10 != 0;
     return narrow(rest && decimal.value > 0 ? product + 1 : product);
 }
 
@@ -138,33 +143,41 @@ std::string Rational::text() const {
         Signed digits = scaled / denominator_;
         const bool negative = digits < 0;
         digits = negative ? -digits : digits;
-        for (int i = 0; i < places; ++i, digits /= 10) fraction.insert(fraction.begin(), static_cast<char>('0' + static_cast<int>(digits % 10)));
-        return (negative ? "-" : "") + std::to_string(static_cast<std::int64_t>(digits)) + "." + fraction;
+        for (int i = 0; i < places; ++i, digits /= 10)
+            fraction.insert(fraction.begin(),
+                            static_cast<char>('0' + static_cast<int>(digits % 10)));
+        return (negative ? "-" : "") + std::to_string(static_cast<std::int64_t>(digits)) + "." +
+               fraction;
     }
     return std::to_string(numerator_) + "/" + std::to_string(denominator_);
 }
 
 Rational Rational::add(const Rational& left, const Rational& right) {
-    return reduced(static_cast<Signed>(left.numerator_) * right.denominator_ + static_cast<Signed>(right.numerator_) * left.denominator_,
+    return reduced(static_cast<Signed>(left.numerator_) * right.denominator_ +
+                       static_cast<Signed>(right.numerator_) * left.denominator_,
                    static_cast<Signed>(left.denominator_) * right.denominator_);
 }
 
 Rational Rational::subtract(const Rational& left, const Rational& right) {
-    return reduced(static_cast<Signed>(left.numerator_) * right.denominator_ - static_cast<Signed>(right.numerator_) * left.denominator_,
+    return reduced(static_cast<Signed>(left.numerator_) * right.denominator_ -
+                       static_cast<Signed>(right.numerator_) * left.denominator_,
                    static_cast<Signed>(left.denominator_) * right.denominator_);
 }
 
 Rational Rational::multiply(const Rational& left, const Rational& right) {
-    return reduced(static_cast<Signed>(left.numerator_) * right.numerator_, static_cast<Signed>(left.denominator_) * right.denominator_);
+    return reduced(static_cast<Signed>(left.numerator_) * right.numerator_,
+                   static_cast<Signed>(left.denominator_) * right.denominator_);
 }
 
 Rational operator/(const Rational& left, const Rational& right) {
     if (right.numerator_ == 0) throw Error("expression: division by zero");
-    return reduced(static_cast<Signed>(left.numerator_) * right.denominator_, static_cast<Signed>(left.denominator_) * right.numerator_);
+    return reduced(static_cast<Signed>(left.numerator_) * right.denominator_,
+                   static_cast<Signed>(left.denominator_) * right.numerator_);
 }
 
 bool Rational::before(const Rational& left, const Rational& right) {
-    return static_cast<Signed>(left.numerator_) * right.denominator_ < static_cast<Signed>(right.numerator_) * left.denominator_;
+    return static_cast<Signed>(left.numerator_) * right.denominator_ <
+           static_cast<Signed>(right.numerator_) * left.denominator_;
 }
 
 }  // namespace hytas

@@ -19,8 +19,11 @@ void SpaceReader::read_costs() {
     const Json* costs = member(file_, "costs", Json::Kind::object, true);
     if (costs->members().empty()) fail("\"costs\" must not be empty");
     for (const auto& [name, body] : costs->members()) {
-        const auto letter = [](char one) { return (one >= 'a' && one <= 'z') || (one >= '0' && one <= '9') || one == '_'; };
-        if (name.empty() || !std::all_of(name.begin(), name.end(), letter)) fail("cost " + quoted(name) + ": a name is of a-z, 0-9 and '_'");
+        const auto letter = [](char one) {
+            return (one >= 'a' && one <= 'z') || (one >= '0' && one <= '9') || one == '_';
+        };
+        if (name.empty() || !std::all_of(name.begin(), name.end(), letter))
+            fail("cost " + quoted(name) + ": a name is of a-z, 0-9 and '_'");
         space_.costs_.push_back(read_cost(name, body));
     }
 }
@@ -33,9 +36,11 @@ CostTable SpaceReader::read_cost(const std::string& name, const Json& body) {
     cost.name = name;
     const Json* unit = member(body, "unit", Json::Kind::string, false);
     cost.unit = unit == nullptr ? name : unit->text();
-    if (const Json* about = member(body, "about", Json::Kind::string, false)) cost.about = about->text();
+    if (const Json* about = member(body, "about", Json::Kind::string, false))
+        cost.about = about->text();
     if (const Json* combine = member(body, "combine", Json::Kind::string, false)) {
-        if (combine->text() != "sum" && combine->text() != "max") fail(what + ": \"combine\" must be \"sum\" or \"max\"");
+        if (combine->text() != "sum" && combine->text() != "max")
+            fail(what + ": \"combine\" must be \"sum\" or \"max\"");
         cost.combine = combine->text() == "max" ? Combine::maximum : Combine::sum;
     }
     const Json zero = Json::string("0");
@@ -44,25 +49,32 @@ CostTable SpaceReader::read_cost(const std::string& name, const Json& body) {
     const Json* layers = member(body, "layers", Json::Kind::object, false);
     if (layers != nullptr)
         for (const auto& entry : layers->members()) {
-            const auto counts = [&](const LayerGroup& group) { return space_.genes_[group.depth_gene].name == entry.first; };
+            const auto counts = [&](const LayerGroup& group) {
+                return space_.genes_[group.depth_gene].name == entry.first;
+            };
             if (std::none_of(space_.groups_.begin(), space_.groups_.end(), counts))
                 fail(what + ": \"layers\": no gene belongs to layers of " + quoted(entry.first));
         }
     for (std::size_t g = 0; g < space_.groups_.size(); ++g) {
-        const Json* text = layers == nullptr ? nullptr : layers->find(space_.genes_[space_.groups_[g].depth_gene].name);
-        cost.groups.push_back(tabulate_layers(expression(text == nullptr ? zero : *text, what), g, what));
+        const Json* text = layers == nullptr
+                               ? nullptr
+                               : layers->find(space_.genes_[space_.groups_[g].depth_gene].name);
+        cost.groups.push_back(
+            tabulate_layers(expression(text == nullptr ? zero : *text, what), g, what));
     }
     check_total(space_, cost);
     return cost;
 }
 
 Expressions::Root SpaceReader::expression(const Json& text, const std::string& what) {
-    if (!text.is(Json::Kind::string) && !text.is(Json::Kind::number)) fail(what + " must be an expression in quotes");
+    if (!text.is(Json::Kind::string) && !text.is(Json::Kind::number))
+        fail(what + " must be an expression in quotes");
     return expressions_.parse(text.text(), what);
 }
 
 // group -1: a global expression, which must not read a gene of a layer.
-Projection SpaceReader::projection_of(Expressions::Root root, int group, const std::string& what) const {
+Projection SpaceReader::projection_of(Expressions::Root root, int group,
+                                      const std::string& what) const {
     Projection projection;
     const auto slots = expressions_.slots_of(root);
     for (auto slot = slots.rbegin(); slot != slots.rend(); ++slot) {
@@ -82,12 +94,14 @@ Projection SpaceReader::projection_of(Expressions::Root root, int group, const s
 }
 
 void SpaceReader::set_row(const Projection& projection, std::size_t row) {
-    for (const Projection::Term& term : projection.terms) set_slot(term.slot, row / term.stride % space_.radix_of_slot(term.slot));
+    for (const Projection::Term& term : projection.terms)
+        set_slot(term.slot, row / term.stride % space_.radix_of_slot(term.slot));
 }
 
 void SpaceReader::set_option(std::size_t group, std::size_t option) {
     const LayerGroup& layers = space_.groups_[group];
-    for (std::size_t i = layers.genes.size(); i-- > 0; option /= layers.radix[i]) set_slot(layer_slots_[layers.genes[i]], option % layers.radix[i]);
+    for (std::size_t i = layers.genes.size(); i-- > 0; option /= layers.radix[i])
+        set_slot(layer_slots_[layers.genes[i]], option % layers.radix[i]);
 }
 
 Rational SpaceReader::number(Expressions::Root root, const std::string& what) {
@@ -97,22 +111,27 @@ Rational SpaceReader::number(Expressions::Root root, const std::string& what) {
     } catch (const Error& error) {
         fail(what + ": " + error.what());
     }
-    if (value.label >= 0) fail(what + " is a label for some architecture; it must be a whole number of 0 or more");
+    if (value.label >= 0)
+        fail(what + " is a label for some architecture; it must be a whole number of 0 or more");
     return value.number;
 }
 
 std::int64_t SpaceReader::whole_cost(const Rational& value, const std::string& what) const {
     if (!value.whole() || value.numerator() < 0 || value.numerator() > most_cost)
-        fail(what + " is " + value.text() + " for some architecture; it must be a whole number of 0 or more");
+        fail(what + " is " + value.text() +
+             " for some architecture; it must be a whole number of 0 or more");
     return value.numerator();
 }
 
-// A cost may read every global gene where each addend reads a few: what an addend is for those few is computed once.
-void SpaceReader::tabulate_global(CostTable& cost, Expressions::Root root, const std::string& what) {
+// A cost may read every global gene where each addend reads a few: what an addend is for those few
+// is computed once.
+void SpaceReader::tabulate_global(CostTable& cost, Expressions::Root root,
+                                  const std::string& what) {
     projection_of(root, -1, what);
     const std::vector<Expressions::Root> addends = expressions_.addends(root);
     std::vector<Projection> genes_of;
-    std::vector<std::vector<std::optional<Rational>>> known(addends.size());  // [row]; empty where there are too many rows
+    std::vector<std::vector<std::optional<Rational>>> known(
+        addends.size());  // [row]; empty where there are too many rows
     std::size_t room = most_known;
     for (const Expressions::Root addend : addends) {
         genes_of.push_back(projection_of(addend, -1, what));
@@ -121,7 +140,8 @@ void SpaceReader::tabulate_global(CostTable& cost, Expressions::Root root, const
         room -= genes_of.back().rows;
     }
     const auto compute = [&](std::size_t i, const Gene8* genes) {
-        for (const Projection::Term& term : genes_of[i].terms) set_slot(term.slot, genes[term.slot]);
+        for (const Projection::Term& term : genes_of[i].terms)
+            set_slot(term.slot, genes[term.slot]);
         return number(addends[i], what);
     };
     const auto value = [&](std::size_t i, const Gene8* genes) {
@@ -131,17 +151,23 @@ void SpaceReader::tabulate_global(CostTable& cost, Expressions::Root root, const
         return *row;
     };
     cost.global.reserve(space_.combinations().size());
-    sum_addends<Rational>(space_.combinations(), genes_of, value, [&](const Rational& sum) { cost.global.push_back(whole_cost(sum, what)); });
+    sum_addends<Rational>(space_.combinations(), genes_of, value, [&](const Rational& sum) {
+        cost.global.push_back(whole_cost(sum, what));
+    });
 }
 
-LayerCosts SpaceReader::tabulate_layers(Expressions::Root root, std::size_t group, const std::string& what) {
+LayerCosts SpaceReader::tabulate_layers(Expressions::Root root, std::size_t group,
+                                        const std::string& what) {
     LayerCosts table;
     table.projection = projection_of(root, static_cast<int>(group), what);
-    table.layers = reads_layer_index(root) ? std::max<std::size_t>(space_.groups_[group].most_layers, 1) : 1;
+    table.layers =
+        reads_layer_index(root) ? std::max<std::size_t>(space_.groups_[group].most_layers, 1) : 1;
     table.options = space_.groups_[group].options;
-    if (table.projection.rows > most_entries / table.options / table.layers) fail(what + " has more than 16,777,216 different layers");
+    if (table.projection.rows > most_entries / table.options / table.layers)
+        fail(what + " has more than 16,777,216 different layers");
     std::vector<bool> allowed(table.projection.rows, false);
-    for (std::size_t i = 0; i < space_.combinations().size(); ++i) allowed[table.projection.row(space_.combinations().genes(i))] = true;
+    for (std::size_t i = 0; i < space_.combinations().size(); ++i)
+        allowed[table.projection.row(space_.combinations().genes(i))] = true;
     table.values.assign(table.projection.rows * table.layers * table.options, 0);
     std::int64_t* at = table.values.data();
     for (std::size_t row = 0; row < table.projection.rows; ++row) {
@@ -151,7 +177,8 @@ LayerCosts SpaceReader::tabulate_layers(Expressions::Root root, std::size_t grou
         }
         set_row(table.projection, row);
         for (std::size_t layer = 0; layer < table.layers; ++layer) {
-            environment_.set(space_.global_slots(), {Rational(static_cast<std::int64_t>(layer)), -1});
+            environment_.set(space_.global_slots(),
+                             {Rational(static_cast<std::int64_t>(layer)), -1});
             for (std::size_t option = 0; option < table.options; ++option) {
                 set_option(group, option);
                 *at++ = whole_cost(number(root, what), what);
@@ -166,9 +193,11 @@ void SpaceReader::check_total(const SearchSpace& space, const CostTable& cost) {
     Wide most = static_cast<Wide>(*std::max_element(cost.global.begin(), cost.global.end()));
     for (std::size_t g = 0; g < cost.groups.size(); ++g) {
         const auto& values = cost.groups[g].values;
-        most += static_cast<Wide>(*std::max_element(values.begin(), values.end())) * space.groups()[g].most_layers;
+        most += static_cast<Wide>(*std::max_element(values.begin(), values.end())) *
+                space.groups()[g].most_layers;
     }
-    if (most > static_cast<Wide>(most_cost)) throw Error("cost " + quoted(cost.name) + ": exceeds 2^61 in space " + space.name());
+    if (most > static_cast<Wide>(most_cost))
+        throw Error("cost " + quoted(cost.name) + ": exceeds 2^61 in space " + space.name());
 }
 
 }  // namespace hytas

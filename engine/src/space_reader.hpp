@@ -16,8 +16,10 @@ class SpaceReader {
 
   private:
     [[noreturn]] void fail(const std::string& why) const;
-    const Json* member(const Json& object, const std::string& name, Json::Kind kind, bool required) const;
-    void known_members(const Json& object, const std::string& what, const std::vector<std::string>& names) const;
+    const Json* member(const Json& object, const std::string& name, Json::Kind kind,
+                       bool required) const;
+    void known_members(const Json& object, const std::string& what,
+                       const std::vector<std::string>& names) const;
 
     void read_header();
     void read_variables();
@@ -39,23 +41,29 @@ class SpaceReader {
 
     Expressions::Root expression(const Json& text, const std::string& what);
     Projection projection_of(Expressions::Root root, int group, const std::string& what) const;
-    bool reads_layer_index(Expressions::Root root) const { return expressions_.slots_of(root).contains(space_.global_slots()); }
+    bool reads_layer_index(Expressions::Root root) const {
+        return expressions_.slots_of(root).contains(space_.global_slots());
+    }
     void tabulate_global(CostTable& cost, Expressions::Root root, const std::string& what);
     LayerCosts tabulate_layers(Expressions::Root root, std::size_t group, const std::string& what);
     Rational number(Expressions::Root root, const std::string& what);
     std::int64_t whole_cost(const Rational& value, const std::string& what) const;
     void set_row(const Projection& projection, std::size_t row);
     void set_option(std::size_t group, std::size_t option);
-    void set_slot(std::size_t slot, std::size_t value) { environment_.set(slot, slot_values_[slot][value]); }
+    void set_slot(std::size_t slot, std::size_t value) {
+        environment_.set(slot, slot_values_[slot][value]);
+    }
     static void check_total(const SearchSpace& space, const CostTable& cost);
 
     Json file_;
     Variables given_;
     SearchSpace space_;
     Expressions expressions_;
-    Environment environment_;                      // slots: the global ones, the index of the layer, one a gene of a layer
-    std::vector<std::vector<Value>> slot_values_;  // [slot]: of its gene; none for the index of the layer
-    std::vector<std::size_t> layer_slots_;         // [gene]: of the genes of layers
+    Environment
+        environment_;  // slots: the global ones, the index of the layer, one a gene of a layer
+    std::vector<std::vector<Value>>
+        slot_values_;                       // [slot]: of its gene; none for the index of the layer
+    std::vector<std::size_t> layer_slots_;  // [gene]: of the genes of layers
 };
 
 }  // namespace hytas

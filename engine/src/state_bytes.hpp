@@ -35,15 +35,20 @@ class ByteReader {
     std::uint64_t number() {
         const std::string_view bytes = take(8);
         std::uint64_t value = 0;
-        for (int i = 0; i < 8; ++i) value |= static_cast<std::uint64_t>(static_cast<unsigned char>(bytes[static_cast<std::size_t>(i)])) << (8 * i);
+        for (int i = 0; i < 8; ++i)
+            value |= static_cast<std::uint64_t>(
+                         static_cast<unsigned char>(bytes[static_cast<std::size_t>(i)]))
+                     << (8 * i);
         return value;
     }
     double real() { return std::bit_cast<double>(number()); }
     std::string_view text() { return take(number()); }
-    // A count of items of at least `bytes_each`, so that a wrong one cannot ask for more memory than the state holds.
+    // A count of items of at least `bytes_each`, so that a wrong one cannot ask for more memory
+    // than the state holds.
     std::size_t count(std::size_t bytes_each) {
         const std::uint64_t value = number();
-        if (value > left_.size() / bytes_each) throw Error("state: is damaged: a count is larger than its content");
+        if (value > left_.size() / bytes_each)
+            throw Error("state: is damaged: a count is larger than its content");
         return static_cast<std::size_t>(value);
     }
     std::string_view take(std::uint64_t size) {

@@ -1,5 +1,5 @@
-// The search strategies: who stays in the population, and how its members vary. A new one is a function and a row of
-// the table at the end.
+// The search strategies: who stays in the population, and how its members vary. A new one is a
+// function and a row of the table at the end.
 #include <algorithm>
 #include <cmath>
 
@@ -22,8 +22,8 @@ struct Strategies {
     // (mu + lambda): the best of parents and offspring together.
     static void keep_best(Evolution& run) {
         join(run);
-        // Scores beside their ids, so that sorting a large population stays in the cache. NaN counts as below minus
-        // infinity.
+        // Scores beside their ids, so that sorting a large population stays in the cache. NaN
+        // counts as below minus infinity.
         struct Ranked {
             bool scored;
             double score;
@@ -38,7 +38,8 @@ struct Strategies {
             if (left.scored != right.scored) return left.scored;
             return left.score != right.score ? left.score > right.score : left.id < right.id;
         };
-        const auto kept = static_cast<std::ptrdiff_t>(std::min(ranked.size(), run.settings_.population));
+        const auto kept =
+            static_cast<std::ptrdiff_t>(std::min(ranked.size(), run.settings_.population));
         std::nth_element(ranked.begin(), ranked.begin() + kept - 1, ranked.end(), order);
         std::sort(ranked.begin(), ranked.begin() + kept, order);
         run.population_.resize(static_cast<std::size_t>(kept));
@@ -49,14 +50,17 @@ struct Strategies {
     static void keep_young(Evolution& run) {
         join(run);
         if (run.population_.size() > run.settings_.population)
-            run.population_.erase(run.population_.begin(), run.population_.end() - static_cast<std::ptrdiff_t>(run.settings_.population));
+            run.population_.erase(
+                run.population_.begin(),
+                run.population_.end() - static_cast<std::ptrdiff_t>(run.settings_.population));
     }
 
     // NSGA-II: whole fronts while they fit, then the least crowded of the next one.
     static void keep_fronts(Evolution& run) {
         join(run);
         std::vector<double> rows;
-        for (const std::size_t id : run.population_) rows.insert(rows.end(), run.scores(id), run.scores(id) + run.objectives_);
+        for (const std::size_t id : run.population_)
+            rows.insert(rows.end(), run.scores(id), run.scores(id) + run.objectives_);
         const ScoreRows all{rows.data(), run.population_.size(), run.objectives_};
         const std::vector<std::size_t> numbers = front_numbers(all);
         std::vector<std::vector<std::size_t>> fronts;
@@ -67,13 +71,16 @@ struct Strategies {
         std::vector<std::size_t> kept;
         run.rank_.clear();
         run.crowding_.clear();
-        for (std::size_t number = 0; number < fronts.size() && kept.size() < run.settings_.population; ++number) {
+        for (std::size_t number = 0;
+             number < fronts.size() && kept.size() < run.settings_.population; ++number) {
             const std::vector<std::size_t>& front = fronts[number];
             const std::vector<double> distance = crowding(all, front);
             std::vector<std::size_t> order(front.size());
             for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
-            std::sort(order.begin(), order.end(),
-                      [&](std::size_t left, std::size_t right) { return distance[left] != distance[right] ? distance[left] > distance[right] : left < right; });
+            std::sort(order.begin(), order.end(), [&](std::size_t left, std::size_t right) {
+                return distance[left] != distance[right] ? distance[left] > distance[right]
+                                                         : left < right;
+            });
             for (const std::size_t i : order) {
                 if (kept.size() == run.settings_.population) break;
                 kept.push_back(run.population_[front[i]]);
@@ -84,8 +91,8 @@ struct Strategies {
         run.population_ = std::move(kept);
     }
 
-    // Local search: move to the best neighbour while it is better; otherwise restart from a random architecture, which
-    // is what an empty population means.
+    // Local search: move to the best neighbour while it is better; otherwise restart from a random
+    // architecture, which is what an empty population means.
     static void take_step(Evolution& run) {
         const bool restarting = run.population_.empty();
         std::size_t best = run.first_;
@@ -97,7 +104,8 @@ struct Strategies {
             run.population_.clear();
     }
 
-    // Vary: the genomes of the parents are run.pool(0), run.pool(1), ..., in the order of the population.
+    // Vary: the genomes of the parents are run.pool(0), run.pool(1), ..., in the order of the
+    // population.
 
     // The place of the winner of `size` members of the population, drawn with replacement.
     template <class Wins>
@@ -125,8 +133,11 @@ struct Strategies {
     }
 
     static void mutate_winner(Evolution& run, bool, Gene8* child) {
-        const auto wins = [&run](std::size_t left, std::size_t right) { return run.better(run.population_[left], run.population_[right]); };
-        mutate(run.feasible_->space(), run.rates_, run.pool(tournament(run, run.settings_.parents, wins)), run.rng_, child);
+        const auto wins = [&run](std::size_t left, std::size_t right) {
+            return run.better(run.population_[left], run.population_[right]);
+        };
+        mutate(run.feasible_->space(), run.rates_,
+               run.pool(tournament(run, run.settings_.parents, wins)), run.rng_, child);
     }
 
     static void vary_fronts(Evolution& run, bool mutating, Gene8* child) {
@@ -137,18 +148,24 @@ struct Strategies {
         mutate_or_cross(run, mutating, [&] { return run.pool(tournament(run, 2, wins)); }, child);
     }
 
-    static void step_from_best(Evolution& run, bool, Gene8* child) { step(run.feasible_->space(), run.pool(0), run.rng_, child); }
+    static void step_from_best(Evolution& run, bool, Gene8* child) {
+        step(run.feasible_->space(), run.pool(0), run.rng_, child);
+    }
 };
 
 namespace {
 
 // name, about, offspring part, several scores, elite, select, vary
 const Strategy table[] = {
-    {"evolution", "the best of parents and children stay", 1, false, true, Strategies::keep_best, Strategies::vary_elite},
-    {"ageing", "the oldest leave, however good (Real et al., 2019)", 10, false, false, Strategies::keep_young, Strategies::mutate_winner},
-    {"nsga2", "whole Pareto fronts of several scores stay (Deb et al., 2002)", 1, true, false, Strategies::keep_fronts, Strategies::vary_fronts},
+    {"evolution", "the best of parents and children stay", 1, false, true, Strategies::keep_best,
+     Strategies::vary_elite},
+    {"ageing", "the oldest leave, however good (Real et al., 2019)", 10, false, false,
+     Strategies::keep_young, Strategies::mutate_winner},
+    {"nsga2", "whole Pareto fronts of several scores stay (Deb et al., 2002)", 1, true, false,
+     Strategies::keep_fronts, Strategies::vary_fronts},
     {"random", "every architecture is drawn", 1, false, false, Strategies::keep_best, nullptr},
-    {"local", "steps of one gene from the best, with restarts", 1, false, false, Strategies::take_step, Strategies::step_from_best},
+    {"local", "steps of one gene from the best, with restarts", 1, false, false,
+     Strategies::take_step, Strategies::step_from_best},
 };
 
 }  // namespace
@@ -166,7 +183,8 @@ const Strategy& strategy_named(const std::string& name) {
         names.emplace_back(one.name);
     }
     const std::string near = nearest(name, names);
-    throw Error("strategy " + quoted(name) + ": must be one of " + join(names) + (near.empty() ? "" : "; did you mean '" + near + "'?"));
+    throw Error("strategy " + quoted(name) + ": must be one of " + join(names) +
+                (near.empty() ? "" : "; did you mean '" + near + "'?"));
 }
 
 }  // namespace hytas

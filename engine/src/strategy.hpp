@@ -12,12 +12,14 @@ class Evolution;
 struct Strategy {
     const char* name;
     const char* about;           // for people
-    std::size_t offspring_part;  // a generation after the first is population / offspring_part, unless settings say it
+    std::size_t offspring_part;  // a generation after the first is population / offspring_part,
+                                 // unless settings say it
     bool several_scores;         // a row of scores may have more than one
-    bool elite;                  // children have the best `parents` of the population as parents, not all of it
+    bool elite;  // children have the best `parents` of the population as parents, not all of it
 
     void (*select)(Evolution& run);  // ends a generation: who stays in the population
-    // Writes one child of the population, by mutation or else by crossover; null where all architectures are drawn.
+    // Writes one child of the population, by mutation or else by crossover; null where all
+    // architectures are drawn.
     void (*vary)(Evolution& run, bool mutating, Gene8* child);
 };
 

@@ -25,7 +25,8 @@ void TableBuilder::build_levels() {
     for (std::size_t i = 1; i < plans_.size(); ++i) {
         LayerPlan& here = plans_[i];
         if (bounded && here.wanted.floor.empty()) continue;
-        // windows[k]: what the steps from k on must add, so that the whole layer can hit its window.
+        // windows[k]: what the steps from k on must add, so that the whole layer can hit its
+        // window.
         std::vector<Window> windows = {here.wanted};
         for (const Step& step : here.steps) {
             const Window range = step.range();
@@ -37,12 +38,15 @@ void TableBuilder::build_levels() {
             windows.push_back(rest);
         }
         const Level* next = plans_[here.next].top;
-        for (std::size_t k = here.steps.size(); k-- > 0;) next = add_level(next, here.group, here.steps[k], k + 1 == here.steps.size(), windows[k]);
+        for (std::size_t k = here.steps.size(); k-- > 0;)
+            next =
+                add_level(next, here.group, here.steps[k], k + 1 == here.steps.size(), windows[k]);
         here.top = next;
     }
 }
 
-const Level* TableBuilder::add_level(const Level* next, std::size_t group, const Step& step, bool ends_layer, const Window& window) {
+const Level* TableBuilder::add_level(const Level* next, std::size_t group, const Step& step,
+                                     bool ends_layer, const Window& window) {
     auto level = std::make_unique<Level>();
     level->group = group;
     level->first_gene = step.first_gene;
@@ -82,7 +86,8 @@ class Cursors {
         for (const Cursor& cursor : cursors_) sum = std::min(sum, cursor.sum);
         return sum;
     }
-    // Calls use(cursor) for every cursor at `sum`; it moves the cursor on and returns false at its end.
+    // Calls use(cursor) for every cursor at `sum`; it moves the cursor on and returns false at its
+    // end.
     template <class Use>
     void take(Wide sum, const Use& use) {
         if (!heaped_) {
@@ -114,19 +119,25 @@ class Cursors {
 
 }  // namespace
 
-// The states of a level are the union of the next one's, shifted by what each option adds: a merge of sorted lists,
-// which also finds every child.
-void TableBuilder::merge(Level& level, const std::vector<Wide>& adds, const Step& step, const Window& window) const {
+// The states of a level are the union of the next one's, shifted by what each option adds: a merge
+// of sorted lists, which also finds every child.
+void TableBuilder::merge(Level& level, const std::vector<Wide>& adds, const Step& step,
+                         const Window& window) const {
     const std::vector<Wide>& below = level.next->sums;
-    // With one bound, sums are in the order of that bound: what lies before the window or behind it is not walked.
+    // With one bound, sums are in the order of that bound: what lies before the window or behind it
+    // is not walked.
     const bool ordered = table_.dimensions_.size() == 1;
     const auto floor = static_cast<Wide>(ordered ? std::max<std::int64_t>(0, window.floor[0]) : 0);
     const auto cap = static_cast<Wide>(ordered ? std::max<std::int64_t>(0, window.cap[0]) : 0);
     Cursors cursors;
     for (std::size_t option = 0; option < adds.size(); ++option) {
         if (step.excluded[option]) continue;
-        const auto first = floor > adds[option] ? std::lower_bound(below.begin(), below.end(), floor - adds[option]) : below.begin();
-        if (first != below.end()) cursors.add({*first + adds[option], static_cast<std::uint32_t>(option), static_cast<std::uint32_t>(first - below.begin())});
+        const auto first = floor > adds[option]
+                               ? std::lower_bound(below.begin(), below.end(), floor - adds[option])
+                               : below.begin();
+        if (first != below.end())
+            cursors.add({*first + adds[option], static_cast<std::uint32_t>(option),
+                         static_cast<std::uint32_t>(first - below.begin())});
     }
     cursors.start();
     std::vector<std::uint32_t> row(level.options);
@@ -155,11 +166,16 @@ void TableBuilder::pick_states(Root& root, const Window& window) {
     const std::size_t dimensions = table_.dimensions_.size();
     root.end = sums.size();
     if (dimensions > 0) {  // states are in the order of the first sum
-        const auto first = std::lower_bound(sums.begin(), sums.end(), table_.packing_.leading(window.floor[0]));
+        const auto first =
+            std::lower_bound(sums.begin(), sums.end(), table_.packing_.leading(window.floor[0]));
         root.begin = static_cast<std::size_t>(first - sums.begin());
-        root.end = static_cast<std::size_t>(std::lower_bound(first, sums.end(), table_.packing_.leading(window.cap[0] + 1)) - sums.begin());
+        root.end = static_cast<std::size_t>(
+            std::lower_bound(first, sums.end(), table_.packing_.leading(window.cap[0] + 1)) -
+            sums.begin());
     }
-    const auto inside = [&](std::size_t state) { return dimensions <= 1 || table_.packing_.inside(sums[state], window); };
+    const auto inside = [&](std::size_t state) {
+        return dimensions <= 1 || table_.packing_.inside(sums[state], window);
+    };
     while (root.begin < root.end && !inside(root.begin)) ++root.begin;
     while (root.begin < root.end && !inside(root.end - 1)) --root.end;
     const std::size_t offset = table_.picked_.size();
@@ -173,7 +189,8 @@ void TableBuilder::pick_states(Root& root, const Window& window) {
     if (table_.picked_.size() - offset < root.end - root.begin && dimensions > 1) {
         root.begin = offset;
         root.end = table_.picked_.size();
-        root.states = table_.picked_.data();  // set again once all are picked: only which roots have picked states counts here
+        root.states = table_.picked_.data();  // set again once all are picked: only which roots
+                                              // have picked states counts here
         root.count = count;
         return;
     }
@@ -185,7 +202,8 @@ void TableBuilder::pick_states(Root& root, const Window& window) {
 void TableBuilder::finish_roots() {
     for (const auto& level : table_.levels_) {
         level->before.assign(1, 0);
-        for (const Wide count : level->counts) level->before.push_back(checked_add(level->before.back(), count));
+        for (const Wide count : level->counts)
+            level->before.push_back(checked_add(level->before.back(), count));
     }
     const auto dimensions = static_cast<std::ptrdiff_t>(table_.dimensions_.size());
     std::size_t kept = 0;
@@ -214,7 +232,8 @@ void TableBuilder::finish_roots() {
     for (const auto& level : table_.levels_) accumulate(*level);
 }
 
-// Counts of the options up to each one, side by side, so that a draw touches one line of memory a gene.
+// Counts of the options up to each one, side by side, so that a draw touches one line of memory a
+// gene.
 void TableBuilder::accumulate(Level& level) const {
     const std::size_t size = level.children.size();
     if (table_.narrow_)
@@ -233,7 +252,8 @@ void TableBuilder::accumulate(Level& level) const {
     }
 }
 
-CountingTable::CountingTable(const SearchSpace& space, const std::vector<Bound>& bounds, std::size_t most_entries, std::vector<std::int64_t> units) {
+CountingTable::CountingTable(const SearchSpace& space, const std::vector<Bound>& bounds,
+                             std::size_t most_entries, std::vector<std::int64_t> units) {
     TableBuilder(space, *this, most_entries, std::move(units)).build(bounds);
 }
 
@@ -251,9 +271,12 @@ Wide CountingTable::sums_of(const SearchSpace& space, const Gene8* genome) const
             const LayerGroup& group = space.groups()[g];
             const std::size_t row = cost.groups[g].projection.row(genome);
             const Gene8* at = genome + group.offset;
-            for (std::size_t layer = 0; layer < group.depth(genome); ++layer, at += group.radix.size()) {
+            for (std::size_t layer = 0; layer < group.depth(genome);
+                 ++layer, at += group.radix.size()) {
                 const std::int64_t value = cost.groups[g].of(row, layer)[group.option(at)];
-                sums[d] += dimension.maximum ? (dimension.lower > 0 && value >= dimension.lower ? 1 : 0) : value / dimension.grain;
+                sums[d] += dimension.maximum
+                               ? (dimension.lower > 0 && value >= dimension.lower ? 1 : 0)
+                               : value / dimension.grain;
             }
         }
     }

@@ -1,4 +1,5 @@
-// Plans which levels a counting table needs and with which windows, then builds them from the last layer to the first.
+// Plans which levels a counting table needs and with which windows, then builds them from the last
+// layer to the first.
 #pragma once
 
 #include <unordered_map>
@@ -8,7 +9,8 @@
 
 namespace hytas {
 
-// The options of one step: what each adds to every dimension, and whether the budget excludes it outright.
+// The options of one step: what each adds to every dimension, and whether the budget excludes it
+// outright.
 struct Step {
     std::size_t first_gene = 0;
     std::size_t genes = 1;
@@ -32,7 +34,8 @@ struct LayerPlan {
 
 class TableBuilder {
   public:
-    TableBuilder(const SearchSpace& space, CountingTable& table, std::size_t most_entries, std::vector<std::int64_t> units)
+    TableBuilder(const SearchSpace& space, CountingTable& table, std::size_t most_entries,
+                 std::vector<std::int64_t> units)
         : space_(space), table_(table), most_entries_(most_entries), units_(std::move(units)) {}
 
     void build(const std::vector<Bound>& bounds);
@@ -46,7 +49,9 @@ class TableBuilder {
         bool operator==(const PlanKey&) const = default;
     };
     struct PlanHash {
-        std::size_t operator()(const PlanKey& key) const { return (key.row * 512 + key.left * 2 + 1) * 0x9e3779b97f4a7c15ULL + key.group; }
+        std::size_t operator()(const PlanKey& key) const {
+            return (key.row * 512 + key.left * 2 + 1) * 0x9e3779b97f4a7c15ULL + key.group;
+        }
     };
 
     void set_dimensions(const std::vector<Bound>& bounds);
@@ -59,8 +64,10 @@ class TableBuilder {
     void plan_roots();
     void spread_windows();
     void build_levels();
-    const Level* add_level(const Level* next, std::size_t group, const Step& step, bool ends_layer, const Window& window);
-    void merge(Level& level, const std::vector<Wide>& adds, const Step& step, const Window& window) const;
+    const Level* add_level(const Level* next, std::size_t group, const Step& step, bool ends_layer,
+                           const Window& window);
+    void merge(Level& level, const std::vector<Wide>& adds, const Step& step,
+               const Window& window) const;
     void accumulate(Level& level) const;
     void finish_roots();
     void pick_states(Root& root, const Window& window);
@@ -72,8 +79,9 @@ class TableBuilder {
     std::vector<Projection> projections_;  // of each group and the ones after it
     std::unordered_map<PlanKey, std::size_t, PlanHash> plan_of_;
     std::vector<LayerPlan> plans_;
-    std::vector<std::size_t> root_plans_;     // parallel to the table's roots
-    std::vector<std::int64_t> root_windows_;  // [root * 2 * dimensions]: the floors and the caps of each
+    std::vector<std::size_t> root_plans_;  // parallel to the table's roots
+    std::vector<std::int64_t>
+        root_windows_;  // [root * 2 * dimensions]: the floors and the caps of each
 };
 
 }  // namespace hytas

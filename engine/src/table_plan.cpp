@@ -23,17 +23,20 @@ void TableBuilder::set_dimensions(const std::vector<Bound>& bounds) {
         for (std::size_t g = 0; g < cost.groups.size(); ++g) {
             const auto& values = cost.groups[g].values;
             const auto layers = static_cast<std::int64_t>(space_.groups()[g].most_layers);
-            largest += layers * (dimension.maximum ? 1 : *std::max_element(values.begin(), values.end()));
+            largest +=
+                layers * (dimension.maximum ? 1 : *std::max_element(values.begin(), values.end()));
         }
         const std::int64_t units = units_.empty() ? 0 : units_[table_.dimensions_.size()];
-        if (units > 0 && !dimension.maximum) dimension.grain = std::max<std::int64_t>(1, largest / units);
+        if (units > 0 && !dimension.maximum)
+            dimension.grain = std::max<std::int64_t>(1, largest / units);
         table_.dimensions_.push_back(dimension);
         most.push_back(largest / dimension.grain);
     }
     table_.packing_ = SumPacking(most);
 }
 
-// Rows tell apart the combinations whose layers from a group on differ in a bounded cost, or in their number.
+// Rows tell apart the combinations whose layers from a group on differ in a bounded cost, or in
+// their number.
 void TableBuilder::set_projections() {
     const auto& groups = space_.groups();
     std::vector<bool> used(space_.global_slots(), false);
@@ -59,7 +62,8 @@ bool TableBuilder::root_window(std::size_t combination, Window& window) const {
     window.floor.clear();
     window.cap.clear();
     std::int64_t layers = 0;
-    for (const LayerGroup& group : space_.groups()) layers += static_cast<std::int64_t>(group.depth(space_.combinations().genes(combination)));
+    for (const LayerGroup& group : space_.groups())
+        layers += static_cast<std::int64_t>(group.depth(space_.combinations().genes(combination)));
     for (const Dimension& dimension : table_.dimensions_) {
         const std::int64_t global = space_.costs()[dimension.cost].global[combination];
         if (global > dimension.upper) return false;
@@ -69,7 +73,8 @@ bool TableBuilder::root_window(std::size_t combination, Window& window) const {
         } else {
             // Rounding down takes less than one unit from each layer.
             const std::int64_t lost = dimension.grain == 1 ? 0 : layers;
-            window.floor.push_back(std::max<std::int64_t>(0, (dimension.lower - global) / dimension.grain - lost));
+            window.floor.push_back(
+                std::max<std::int64_t>(0, (dimension.lower - global) / dimension.grain - lost));
             window.cap.push_back((dimension.upper - global) / dimension.grain);
         }
     }
@@ -88,15 +93,20 @@ Step TableBuilder::joint_step(const Gene8* genome, std::size_t group, std::size_
         const std::int64_t* values = costs.of(costs.projection.row(genome), layer);
         for (std::size_t option = 0; option < layers.options; ++option) {
             if (dimension.maximum && values[option] > dimension.upper) step.excluded[option] = true;
-            step.adds[option][d] = dimension.maximum ? (dimension.lower > 0 && values[option] >= dimension.lower ? 1 : 0) : values[option] / dimension.grain;
+            step.adds[option][d] =
+                dimension.maximum
+                    ? (dimension.lower > 0 && values[option] >= dimension.lower ? 1 : 0)
+                    : values[option] / dimension.grain;
         }
     }
     return step;
 }
 
 // Costs that add up gene by gene are decided gene by gene: 4 + 6 options a layer instead of 4 * 6.
-bool TableBuilder::separate(const Step& joint, const LayerGroup& group, std::vector<Step>& steps) const {
-    if (std::find(joint.excluded.begin(), joint.excluded.end(), true) != joint.excluded.end()) return false;
+bool TableBuilder::separate(const Step& joint, const LayerGroup& group,
+                            std::vector<Step>& steps) const {
+    if (std::find(joint.excluded.begin(), joint.excluded.end(), true) != joint.excluded.end())
+        return false;
     const std::size_t dimensions = table_.dimensions_.size();
     const Sums& base = joint.adds[0];
     std::size_t stride = joint.adds.size();
@@ -104,7 +114,8 @@ bool TableBuilder::separate(const Step& joint, const LayerGroup& group, std::vec
         stride /= group.radix[i];
         Step step;
         step.first_gene = i;
-        for (std::size_t value = 0; value < group.radix[i]; ++value) step.adds.push_back(joint.adds[value * stride]);
+        for (std::size_t value = 0; value < group.radix[i]; ++value)
+            step.adds.push_back(joint.adds[value * stride]);
         step.excluded.assign(group.radix[i], false);
         // Each gene adds at least 0, the first also what all share, so that sums only grow.
         Sums lowest = step.range().floor;
@@ -123,23 +134,27 @@ bool TableBuilder::separate(const Step& joint, const LayerGroup& group, std::vec
         std::size_t rest = option;
         Sums total(dimensions, 0);
         for (std::size_t i = group.radix.size(); i-- > 0; rest /= group.radix[i])
-            for (std::size_t d = 0; d < dimensions; ++d) total[d] += steps[i].adds[rest % group.radix[i]][d];
+            for (std::size_t d = 0; d < dimensions; ++d)
+                total[d] += steps[i].adds[rest % group.radix[i]][d];
         if (total != joint.adds[option]) return false;
     }
     // What the genes share must not make the first one negative.
     for (const Sums& add : steps[0].adds)
-        if (std::any_of(add.begin(), add.end(), [](std::int64_t value) { return value < 0; })) return false;
+        if (std::any_of(add.begin(), add.end(), [](std::int64_t value) { return value < 0; }))
+            return false;
     return true;
 }
 
-std::vector<Step> TableBuilder::steps_of(const Gene8* genome, std::size_t group, std::size_t layer) const {
+std::vector<Step> TableBuilder::steps_of(const Gene8* genome, std::size_t group,
+                                         std::size_t layer) const {
     const Step joint = joint_step(genome, group, layer);
     std::vector<Step> steps;
     if (separate(joint, space_.groups()[group], steps)) return steps;
     return {joint};
 }
 
-// Plan 0 is "nothing left". Plans are made after the ones they lead to, so their order is an order of construction.
+// Plan 0 is "nothing left". Plans are made after the ones they lead to, so their order is an order
+// of construction.
 std::size_t TableBuilder::plan(const Gene8* genome, std::size_t group, std::size_t left) {
     while (left == 0) {
         if (++group >= space_.groups().size()) return 0;
@@ -159,7 +174,8 @@ std::size_t TableBuilder::plan(const Gene8* genome, std::size_t group, std::size
     made.possible = next.possible;
     for (const Step& step : made.steps) {
         const Window range = step.range();
-        const bool none = std::find(step.excluded.begin(), step.excluded.end(), false) == step.excluded.end();
+        const bool none =
+            std::find(step.excluded.begin(), step.excluded.end(), false) == step.excluded.end();
         made.possible = made.possible && !none;
         for (std::size_t d = 0; d < zero.size() && !none; ++d) {
             made.layer.floor[d] += range.floor[d];
@@ -185,7 +201,8 @@ void TableBuilder::plan_roots() {
     for (std::size_t combination = 0; combination < space_.combinations().size(); ++combination) {
         if (!root_window(combination, window)) continue;
         const Gene8* genes = space_.combinations().genes(combination);
-        const std::size_t first = plan(genes, 0, space_.groups().empty() ? 0 : space_.groups()[0].depth(genes));
+        const std::size_t first =
+            plan(genes, 0, space_.groups().empty() ? 0 : space_.groups()[0].depth(genes));
         LayerPlan& top = plans_[first];
         for (std::size_t d = 0; d < zero.size(); ++d) {
             window.floor[d] = std::max(window.floor[d], top.suffix.floor[d]);

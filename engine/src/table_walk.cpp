@@ -6,8 +6,8 @@ namespace hytas {
 
 namespace {
 
-// Options up to which the right one is looked for one by one, and up to which all are compared without a branch on the
-// result; among more it is found by halving.
+// Options up to which the right one is looked for one by one, and up to which all are compared
+// without a branch on the result; among more it is found by halving.
 constexpr std::size_t most_guessed = 4;
 constexpr std::size_t most_compared = 16;
 
@@ -16,7 +16,8 @@ void write_option(const LayerGroup& group, const Level& level, std::size_t optio
         layer[level.first_gene] = static_cast<Gene8>(option);
         return;
     }
-    for (std::size_t i = level.genes; i-- > 0; option /= group.radix[i]) layer[i] = static_cast<Gene8>(option % group.radix[i]);
+    for (std::size_t i = level.genes; i-- > 0; option /= group.radix[i])
+        layer[i] = static_cast<Gene8>(option % group.radix[i]);
 }
 
 template <class Count>
@@ -41,7 +42,8 @@ std::size_t option_at(const Count* row, std::size_t options, Count index) {
 }
 
 template <class Count>
-void descend(const SearchSpace& space, const Level* level, std::uint32_t state, Count index, Gene8* genome) {
+void descend(const SearchSpace& space, const Level* level, std::uint32_t state, Count index,
+             Gene8* genome) {
     std::size_t group = 0;
     Gene8* layer = genome + space.groups()[0].offset;
     while (level->next != nullptr) {
@@ -66,7 +68,8 @@ std::size_t option_of(const LayerGroup& group, const Level& level, const Gene8* 
 
 }  // namespace
 
-void walk_down(const CountingTable& table, const SearchSpace& space, const Root& root, Wide index, Gene8* genome) {
+void walk_down(const CountingTable& table, const SearchSpace& space, const Root& root, Wide index,
+               Gene8* genome) {
     std::size_t low = 0;
     std::size_t high = root.size();
     while (high - low > 1) {  // the last state whose predecessors are at most `index`
@@ -76,12 +79,14 @@ void walk_down(const CountingTable& table, const SearchSpace& space, const Root&
     index -= root.count_before(low);
     if (root.level->next == nullptr) return;
     if (table.narrow())
-        descend<std::uint64_t>(space, root.level, root.state(low), static_cast<std::uint64_t>(index), genome);
+        descend<std::uint64_t>(space, root.level, root.state(low),
+                               static_cast<std::uint64_t>(index), genome);
     else
         descend<Wide>(space, root.level, root.state(low), index, genome);
 }
 
-Wide walk_up(const CountingTable& table, const SearchSpace& space, const Root& root, const Gene8* genome, bool& found) {
+Wide walk_up(const CountingTable& table, const SearchSpace& space, const Root& root,
+             const Gene8* genome, bool& found) {
     const Wide sums = table.sums_of(space, genome);
     const std::vector<Wide>& known = root.level->sums;
     const auto place = std::lower_bound(known.begin(), known.end(), sums);

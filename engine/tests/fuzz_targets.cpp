@@ -7,17 +7,25 @@
 namespace hytas::test {
 
 std::string fuzz_space_text() {
-    return R"JSON({"format": "hytas-space", "version": 1, "name": "fuzz", "variables": {"n": {"default": 3, "minimum": 1, "maximum": 9}},
-  "genes": [{"name": "depth", "key": "d", "values": [1, 2]}, {"name": "kind", "key": "k", "values": ["a", "b"]},
-            {"name": "pair", "key": "p", "values": [[1, 2], [3, 4.5]]}, {"name": "h", "values": [3, 5], "per": "depth"}],
-  "definitions": {"w": "8 if kind == 'a' else 12"}, "require": ["not (kind == 'b' and depth == 2)"],
-  "costs": {"params": {"global": "w * n + floor(pair[1])", "layers": {"depth": "h * (w // h) + layer"}},
-            "activations": {"combine": "max", "global": "w", "layers": {"depth": "max(h, 4) * w % 7"}}}})JSON";
+    return R"JSON({
+  "format": "hytas-space", "version": 1, "name": "fuzz",
+  "variables": {"n": {"default": 3, "minimum": 1, "maximum": 9}},
+  "genes": [{"name": "depth", "key": "d", "values": [1, 2]},
+            {"name": "kind", "key": "k", "values": ["a", "b"]},
+            {"name": "pair", "key": "p", "values": [[1, 2], [3, 4.5]]},
+            {"name": "h", "values": [3, 5], "per": "depth"}],
+  "definitions": {"w": "8 if kind == 'a' else 12"},
+  "require": ["not (kind == 'b' and depth == 2)"],
+  "costs": {"params": {"global": "w * n + floor(pair[1])",
+                       "layers": {"depth": "h * (w // h) + layer"}},
+            "activations": {"combine": "max", "global": "w",
+                            "layers": {"depth": "max(h, 4) * w % 7"}}}})JSON";
 }
 
 std::shared_ptr<const Feasible> fuzz_feasible() {
-    static const auto feasible =
-        std::make_shared<const Feasible>(std::make_shared<const SearchSpace>(SearchSpace::parse(fuzz_space_text(), {})), Budget({{"params", 0, 60}}));
+    static const auto feasible = std::make_shared<const Feasible>(
+        std::make_shared<const SearchSpace>(SearchSpace::parse(fuzz_space_text(), {})),
+        Budget({{"params", 0, 60}}));
     return feasible;
 }
 

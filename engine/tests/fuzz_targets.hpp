@@ -1,4 +1,5 @@
-// What the fuzzers call: each reads one input and says whether it was accepted. Anything but an Error is a finding.
+// What the fuzzers call: each reads one input and says whether it was accepted. Anything but an
+// Error is a finding.
 #pragma once
 
 #include <memory>

@@ -23,19 +23,27 @@ constexpr const char* small_text = R"JSON({
   "costs": {
     "params": {"global": "width * scale + pair[0] * pair[1]",
                "layers": {"depth": "q * width + floor(ratio * width)", "tail": "end * width"}},
-    "macs": {"global": "5 * pair[1]", "layers": {"depth": "head * ratio * 2 + layer", "tail": "end"}},
-    "activations": {"combine": "max", "global": "width", "layers": {"depth": "head * width", "tail": "end * end"}}
+    "macs": {"global": "5 * pair[1]", "layers": {"depth": "head * ratio * 2 + layer",
+    "tail": "end"}},
+    "activations": {"combine": "max", "global": "width", "layers": {"depth": "head * width",
+    "tail": "end * end"}}
   }
 })JSON";
 
 }  // namespace
 
-SpacePtr small_space() { return std::make_shared<const SearchSpace>(SearchSpace::parse(small_text, {})); }
+SpacePtr small_space() {
+    return std::make_shared<const SearchSpace>(SearchSpace::parse(small_text, {}));
+}
 
-SpacePtr builtin(const std::string& name) { return std::make_shared<const SearchSpace>(SearchSpace::builtin(name, {})); }
+SpacePtr builtin(const std::string& name) {
+    return std::make_shared<const SearchSpace>(SearchSpace::builtin(name, {}));
+}
 
 SpacePtr random_space(Rng& rng) {
-    const auto number = [&rng](std::uint64_t low, std::uint64_t high) { return std::to_string(low + rng.below(high - low + 1)); };
+    const auto number = [&rng](std::uint64_t low, std::uint64_t high) {
+        return std::to_string(low + rng.below(high - low + 1));
+    };
     const auto values = [&](std::size_t count, std::uint64_t step) {
         std::string list;
         std::uint64_t value = 1;
@@ -46,7 +54,8 @@ SpacePtr random_space(Rng& rng) {
         return "[" + list + "]";
     };
     // Half of the spaces have layer costs that do not add up gene by gene.
-    const std::string product = rng.below(2) == 0 ? "a * b" : "a * " + number(1, 5) + " + b * " + number(1, 3);
+    const std::string product =
+        rng.below(2) == 0 ? "a * b" : "a * " + number(1, 5) + " + b * " + number(1, 3);
     const std::string text = R"({"format": "hytas-space", "version": 1, "name": "random", "genes": [
         {"name": "depth", "values": [)" +
                              number(0, 1) + ", " + number(2, 3) + R"(]},
@@ -58,9 +67,11 @@ SpacePtr random_space(Rng& rng) {
                              values(1 + rng.below(3), 5) + R"(, "per": "depth"}],
       "costs": {
         "params": {"global": "width * )" +
-                             number(1, 9) + R"(", "layers": {"depth": "width * ()" + product + R"() + )" + number(0, 3) + R"("}},
+                             number(1, 9) + R"(", "layers": {"depth": "width * ()" + product +
+                             R"() + )" + number(0, 3) + R"("}},
         "macs": {"global": ")" +
-                             number(0, 9) + R"(", "layers": {"depth": "a * width + b * (1 + layer))" + R"("}},
+                             number(0, 9) +
+                             R"(", "layers": {"depth": "a * width + b * (1 + layer))" + R"("}},
         "activations": {"combine": "max", "global": "width", "layers": {"depth": "a * b"}}}})";
     return std::make_shared<const SearchSpace>(SearchSpace::parse(text, {}));
 }
@@ -69,9 +80,11 @@ std::vector<Genome> all_genomes(const SearchSpace& space) {
     std::vector<Genome> all;
     Genome genome(space.genome_length(), 0);
     std::vector<std::size_t> radix;
-    for (std::size_t slot = 0; slot < space.global_slots(); ++slot) radix.push_back(space.values_of_slot(slot).size());
+    for (std::size_t slot = 0; slot < space.global_slots(); ++slot)
+        radix.push_back(space.values_of_slot(slot).size());
     for (const LayerGroup& group : space.groups())
-        for (std::size_t i = 0; i < group.most_layers * group.radix.size(); ++i) radix.push_back(group.radix[i % group.radix.size()]);
+        for (std::size_t i = 0; i < group.most_layers * group.radix.size(); ++i)
+            radix.push_back(group.radix[i % group.radix.size()]);
     for (;;) {
         if (space.valid(genome)) all.push_back(genome);
         std::size_t at = genome.size();

@@ -18,8 +18,8 @@ namespace hytas::test {
 
 using SpacePtr = std::shared_ptr<const SearchSpace>;
 
-// Small enough to enumerate, with what makes spaces hard: depth 0, two groups of layers, a cost that reads the layer's
-// index, a list gene, labels, decimals, a "require".
+// Small enough to enumerate, with what makes spaces hard: depth 0, two groups of layers, a cost
+// that reads the layer's index, a list gene, labels, decimals, a "require".
 SpacePtr small_space();
 // A random space of at most a few thousand architectures.
 SpacePtr random_space(Rng& rng);

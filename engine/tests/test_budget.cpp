@@ -13,7 +13,9 @@ std::string refusal(const std::string& text) {
 }  // namespace
 
 TEST_CASE("budgets in the notation of people") {
-    const auto bound = [](const char* text) { return Budget::parse(std::string(text)).bounds().at(0); };
+    const auto bound = [](const char* text) {
+        return Budget::parse(std::string(text)).bounds().at(0);
+    };
     CHECK(bound("2M-params") == Bound{"params", 0, 2000000});
     CHECK(bound("1.5M..2M-params") == Bound{"params", 1500000, 2000000});
     CHECK(bound("500M-macs") == Bound{"macs", 0, 500000000});
@@ -21,31 +23,38 @@ TEST_CASE("budgets in the notation of people") {
     CHECK(bound("1MiB-fp16") == Bound{"bytes_fp16", 0, 1048576});
     CHECK(bound("64MB-activations") == Bound{"activations", 0, 64000000});
     CHECK(bound("3ms-latency@table.json") == Bound{"latency@table.json", 0, 3000000});
-    CHECK(bound("2.5-latency@my-energy.json") == Bound{"latency@my-energy.json", 0, 2500000000, true});
+    CHECK(bound("2.5-latency@my-energy.json") ==
+          Bound{"latency@my-energy.json", 0, 2500000000, true});
     CHECK(bound("200K-reference_params") == Bound{"reference_params", 0, 200000});
     CHECK(bound("0-params") == Bound{"params", 0, 0});
 }
 
 TEST_CASE("canonical text is short, exact and parses to itself") {
     CHECK(canonical("2000000-params") == "2M-params");
-    CHECK(canonical(" 1500K..2000k-params , 3000us-latency@t.json") == "1.5M..2M-params,3ms-latency@t.json");
+    CHECK(canonical(" 1500K..2000k-params , 3000us-latency@t.json") ==
+          "1.5M..2M-params,3ms-latency@t.json");
     CHECK(canonical("1234567-params") == "1234567-params");
     CHECK(canonical("1048576B-fp32") == "1048576B-fp32");
     CHECK(canonical("0.25-latency@e.json") == "0.25-latency@e.json");
     Rng rng(5);
     for (int trial = 0; trial < 2000; ++trial) {
         const char* unit[] = {"params", "bytes_fp32", "latency@x"};
-        Bound made{unit[rng.below(3)], 0, static_cast<std::int64_t>(rng.below(std::uint64_t{1} << rng.below(60)))};
-        made.lower = static_cast<std::int64_t>(rng.below(static_cast<std::uint64_t>(made.upper) + 1));
+        Bound made{unit[rng.below(3)], 0,
+                   static_cast<std::int64_t>(rng.below(std::uint64_t{1} << rng.below(60)))};
+        made.lower =
+            static_cast<std::int64_t>(rng.below(static_cast<std::uint64_t>(made.upper) + 1));
         CHECK(Budget::parse(made.text()).bounds().at(0) == made);
     }
 }
 
 TEST_CASE("several bounds: repeated, comma-separated, intersected") {
-    const Budget budget = Budget::parse(std::vector<std::string>{"2M-params,300M-macs", "1M..3M-params"});
+    const Budget budget =
+        Budget::parse(std::vector<std::string>{"2M-params,300M-macs", "1M..3M-params"});
     CHECK(budget.text() == "1M..2M-params,300M-macs");
-    CHECK(refusal("1M-params,2M..3M-params").find("excludes the other bound of params") != std::string::npos);
-    CHECK(Budget::parse(std::string("3ms-latency@a.json,1MB-int8")).tables() == std::vector<std::string>{"a.json"});
+    CHECK(refusal("1M-params,2M..3M-params").find("excludes the other bound of params") !=
+          std::string::npos);
+    CHECK(Budget::parse(std::string("3ms-latency@a.json,1MB-int8")).tables() ==
+          std::vector<std::string>{"a.json"});
 }
 
 TEST_CASE("a wrong budget is refused with the rule and an example") {
@@ -87,6 +96,7 @@ TEST_CASE("a wrong budget is refused with the rule and an example") {
 }
 
 TEST_CASE("a cost that the space does not have is named with the nearest one") {
-    const std::string message = error_of([] { Feasible(builtin("hytas"), Budget::parse(std::string("2M-parms"))); });
+    const std::string message =
+        error_of([] { Feasible(builtin("hytas"), Budget::parse(std::string("2M-parms"))); });
     CHECK(message.find("did you mean 'params'?") != std::string::npos);
 }

@@ -14,15 +14,23 @@ struct GlobalGene {
     std::string values;
 };
 
-std::string space_text(const std::vector<GlobalGene>& genes, const std::vector<std::string>& rules, const std::string& cost) {
-    std::string text = R"({"format": "hytas-space", "version": 1, "name": "sparse", "genes": [{"name": "depth", "values": [1, 2]}, )";
-    for (const GlobalGene& gene : genes) text += R"({"name": ")" + gene.name + R"(", "values": [)" + gene.values + "]}, ";
+std::string space_text(const std::vector<GlobalGene>& genes, const std::vector<std::string>& rules,
+                       const std::string& cost) {
+    std::string text =
+        R"({"format": "hytas-space", "version": 1, "name": "sparse", "genes": [{"name": "depth",
+            "values": [1, 2]}, )";
+    for (const GlobalGene& gene : genes)
+        text += R"({"name": ")" + gene.name + R"(", "values": [)" + gene.values + "]}, ";
     text += R"({"name": "own", "values": [1, 2, 4], "per": "depth"}], "require": [)";
-    for (std::size_t i = 0; i < rules.size(); ++i) text += (i == 0 ? "\"" : ", \"") + rules[i] + "\"";
-    return text + R"(], "costs": {"params": {"global": ")" + cost + R"(", "layers": {"depth": "3 * own"}}}})";
+    for (std::size_t i = 0; i < rules.size(); ++i)
+        text += (i == 0 ? "\"" : ", \"") + rules[i] + "\"";
+    return text + R"(], "costs": {"params": {"global": ")" + cost +
+           R"(", "layers": {"depth": "3 * own"}}}})";
 }
 
-SpacePtr open(const std::string& text) { return std::make_shared<const SearchSpace>(SearchSpace::parse(text, {})); }
+SpacePtr open(const std::string& text) {
+    return std::make_shared<const SearchSpace>(SearchSpace::parse(text, {}));
+}
 
 std::string refusal(const std::string& text) {
     return error_of([&] { SearchSpace::parse(text, {}); });
@@ -42,12 +50,13 @@ std::vector<Genome> allowed_by_hand(const SearchSpace& space) {
 
 std::size_t distance(const SearchSpace& space, const Genome& left, const Genome& right) {
     std::size_t changes = 0;
-    for (std::size_t slot = 0; slot < space.global_slots(); ++slot) changes += left[slot] == right[slot] ? 0 : 1;
+    for (std::size_t slot = 0; slot < space.global_slots(); ++slot)
+        changes += left[slot] == right[slot] ? 0 : 1;
     return changes;
 }
 
-// Three genes of three values, and 24 that must equal one of them, of which three are free where the first gene is 3:
-// 2 * 3^27 combinations, of which 2 * (18 + 9 * 27) are allowed.
+// Three genes of three values, and 24 that must equal one of them, of which three are free where
+// the first gene is 3: 2 * 3^27 combinations, of which 2 * (18 + 9 * 27) are allowed.
 SpacePtr followers() {
     std::vector<GlobalGene> genes = {{"a0", "1, 2, 3"}, {"a1", "1, 2, 3"}, {"a2", "1, 2, 3"}};
     std::vector<std::string> rules;
@@ -108,8 +117,10 @@ TEST_CASE("allowed combinations equal brute force, whatever the requirements") {
         const auto gene = [&] { return genes[rng.below(count)].name; };
         std::vector<std::string> rules;
         for (std::size_t i = rng.below(5); i > 0; --i) {
-            const std::string forms[] = {gene() + " + " + gene() + " <= 4", gene() + " != " + gene() + " or " + gene() + " == 1", gene() + " != 1",
-                                         gene() + " * depth != 2", "depth == 1 or " + gene() + " > " + gene()};
+            const std::string forms[] = {gene() + " + " + gene() + " <= 4",
+                                         gene() + " != " + gene() + " or " + gene() + " == 1",
+                                         gene() + " != 1", gene() + " * depth != 2",
+                                         "depth == 1 or " + gene() + " > " + gene()};
             rules.push_back(forms[rng.below(5)]);
         }
         const std::string text = space_text(genes, rules, "g0");
@@ -126,11 +137,15 @@ TEST_CASE("allowed combinations equal brute force, whatever the requirements") {
         REQUIRE(combinations.size() == expected.size());
         for (std::size_t i = 0; i < expected.size(); ++i) {
             REQUIRE(combinations.of(expected[i].data()) == i);
-            REQUIRE(std::equal(expected[i].begin(), expected[i].begin() + static_cast<std::ptrdiff_t>(combinations.slots()), combinations.genes(i)));
+            REQUIRE(
+                std::equal(expected[i].begin(),
+                           expected[i].begin() + static_cast<std::ptrdiff_t>(combinations.slots()),
+                           combinations.genes(i)));
         }
         Genome other(space->genome_length(), 0);
         for (int probe = 0; probe < 20; ++probe) {
-            for (std::size_t slot = 0; slot < combinations.slots(); ++slot) other[slot] = static_cast<Gene8>(rng.below(space->radix_of_slot(slot)));
+            for (std::size_t slot = 0; slot < combinations.slots(); ++slot)
+                other[slot] = static_cast<Gene8>(rng.below(space->radix_of_slot(slot)));
             CHECK((combinations.of(other.data()) == Combinations::none) == !space->valid(other));
             for (std::size_t changes = 0; changes <= combinations.slots(); ++changes) {
                 std::vector<std::size_t> near;
@@ -147,7 +162,9 @@ TEST_CASE("allowed combinations equal brute force, whatever the requirements") {
     CHECK(nothing < 100);
 }
 
-TEST_CASE("a space of 1e13 combinations of which few are allowed is counted, numbered and drawn from exactly") {
+TEST_CASE(
+    "a space of 1e13 combinations of which few are allowed is counted, numbered and drawn from "
+    "exactly") {
     const SpacePtr space = followers();
     CHECK(space->combinations().size() == 522);
     const std::vector<Genome> all = all_followers(*space);
@@ -157,8 +174,10 @@ TEST_CASE("a space of 1e13 combinations of which few are allowed is counted, num
     for (const Genome& genome : all) {
         REQUIRE(space->valid(genome));
         const std::int64_t cost = space->cost(0, genome.data());
-        std::int64_t by_hand = 10 * (genome[1] + 1) + (genome[2] + 1) * (genome[9] + 1) + (genome[3] + 1) * (genome[17] + 1) + 2 * (genome[25] + 1);
-        for (std::size_t layer = 0; layer < (genome[0] == 0 ? 1U : 2U); ++layer) by_hand += 3 << genome[28 + layer];
+        std::int64_t by_hand = 10 * (genome[1] + 1) + (genome[2] + 1) * (genome[9] + 1) +
+                               (genome[3] + 1) * (genome[17] + 1) + 2 * (genome[25] + 1);
+        for (std::size_t layer = 0; layer < (genome[0] == 0 ? 1U : 2U); ++layer)
+            by_hand += 3 << genome[28 + layer];
         REQUIRE(cost == by_hand);
         if (cost >= 30 && cost <= 48) inside.insert(genome);
     }
@@ -196,12 +215,14 @@ TEST_CASE("repair finds the nearest allowed combinations, near and far") {
         Genome child(space->genome_length());
         feasible.sample(rng, Uniform::architectures, child);
         const std::size_t far = trial % 20 == 0 ? 28 : 1 + rng.below(3);
-        for (std::size_t i = 0; i < far; ++i) child[1 + rng.below(27)] = static_cast<Gene8>(rng.below(3));
+        for (std::size_t i = 0; i < far; ++i)
+            child[1 + rng.below(27)] = static_cast<Gene8>(rng.below(3));
         const Genome before = child;
         std::size_t fewest = 28;
         for (const auto& globals : known) {
             std::size_t changes = 0;
-            for (std::size_t slot = 0; slot < 28; ++slot) changes += globals[slot] == before[slot] ? 0 : 1;
+            for (std::size_t slot = 0; slot < 28; ++slot)
+                changes += globals[slot] == before[slot] ? 0 : 1;
             fewest = std::min(fewest, changes);
         }
         repair(rng, child.data());
@@ -213,17 +234,24 @@ TEST_CASE("repair finds the nearest allowed combinations, near and far") {
 TEST_CASE("too many combinations are refused early, with the rule") {
     const auto binary = [](const std::string& prefix, std::size_t count) {
         std::vector<GlobalGene> genes;
-        for (std::size_t i = 0; i < count; ++i) genes.push_back({prefix + std::to_string(i), "0, 1"});
+        for (std::size_t i = 0; i < count; ++i)
+            genes.push_back({prefix + std::to_string(i), "0, 1"});
         return genes;
     };
     CHECK(refusal(space_text(binary("g", 19), {}, "0")) == "");
     CHECK(refusal(space_text(binary("g", 20), {}, "0")) ==
-          "space file 'sparse': allows 2,097,152 combinations of global genes; at most 1,048,576 may be: let some genes belong to layers (\"per\"), or exclude "
+          "space file 'sparse': allows 2,097,152 combinations of global genes; at most 1,048,576 "
+          "may be: let some genes belong to layers (\"per\"), or exclude "
           "more "
           "(\"require\")");
-    CHECK(refusal(space_text(binary("g", 61), {}, "0")).find("allows 4,611,686,018,427,387,904 combinations of global genes; at most") != std::string::npos);
-    CHECK(refusal(space_text(binary("g", 62), {}, "0")).find("has more than 2^62 combinations of global genes, allowed or not") != std::string::npos);
-    // Pairs that must be equal: quick where they are neighbours, refused where all of one half come before the other.
+    CHECK(refusal(space_text(binary("g", 61), {}, "0"))
+              .find("allows 4,611,686,018,427,387,904 combinations of global genes; at most") !=
+          std::string::npos);
+    CHECK(refusal(space_text(binary("g", 62), {}, "0"))
+              .find("has more than 2^62 combinations of global genes, allowed or not") !=
+          std::string::npos);
+    // Pairs that must be equal: quick where they are neighbours, refused where all of one half come
+    // before the other.
     std::vector<GlobalGene> apart = binary("a", 30);
     std::vector<GlobalGene> neighbours;
     std::vector<std::string> rules;
@@ -234,35 +262,42 @@ TEST_CASE("too many combinations are refused early, with the rule") {
         neighbours.push_back({"b" + number, "0, 1"});
         rules.push_back("a" + number + " == b" + number);
     }
-    CHECK(refusal(space_text(neighbours, rules, "0")).find("allows 2,147,483,648 combinations") != std::string::npos);
-    CHECK(refusal(space_text(apart, rules, "0")).find("\"require\" takes more than 4,194,304 steps") != std::string::npos);
+    CHECK(refusal(space_text(neighbours, rules, "0")).find("allows 2,147,483,648 combinations") !=
+          std::string::npos);
+    CHECK(refusal(space_text(apart, rules, "0"))
+              .find("\"require\" takes more than 4,194,304 steps") != std::string::npos);
     for (std::size_t i = 0; i < 12; ++i) rules.push_back("a" + std::to_string(i) + " == 1");
     const SpacePtr space = open(space_text(neighbours, rules, "a0 + b29"));
     CHECK(space->combinations().size() == std::size_t{1} << 19);
     std::string sum = "g0";
     for (std::size_t i = 1; i < 21; ++i) sum += " + g" + std::to_string(i);
-    CHECK(
-        refusal(space_text(binary("g", 21), {sum + " == 21"}, "0")).find("reads genes of more than 1,048,576 combinations; write it as several requirements") !=
-        std::string::npos);
+    CHECK(refusal(space_text(binary("g", 21), {sum + " == 21"}, "0"))
+              .find("reads genes of more than 1,048,576 combinations; write it as several "
+                    "requirements") != std::string::npos);
 }
 
 TEST_CASE("a cost counts only where its combination is allowed") {
     const std::vector<GlobalGene> genes = {{"a", "1, 2, 3"}, {"b", "1, 2, 3"}};
-    CHECK(refusal(space_text(genes, {}, "a - b")).find("is -1 for some architecture") != std::string::npos);
-    CHECK(refusal(space_text(genes, {}, "6 / (a - b)")).find("division by zero") != std::string::npos);
+    CHECK(refusal(space_text(genes, {}, "a - b")).find("is -1 for some architecture") !=
+          std::string::npos);
+    CHECK(refusal(space_text(genes, {}, "6 / (a - b)")).find("division by zero") !=
+          std::string::npos);
     CHECK(refusal(space_text(genes, {"a >= b"}, "a - b")) == "");
     CHECK(refusal(space_text(genes, {"a > b"}, "6 / (a - b)")) == "");
     // Addends may be fractions where their sum is whole.
     CHECK(refusal(space_text(genes, {"a == b"}, "a / 2 + b / 2")) == "");
-    CHECK(refusal(space_text(genes, {"a != b"}, "a / 2 + b / 2")).find("is 1.5 for some architecture") != std::string::npos);
+    CHECK(refusal(space_text(genes, {"a != b"}, "a / 2 + b / 2"))
+              .find("is 1.5 for some architecture") != std::string::npos);
 }
 
 TEST_CASE("hytas-wide: 4e8 combinations, a thousandth of them allowed") {
     const SpacePtr space = builtin("hytas-wide");
     double all = 1;
-    for (std::size_t slot = 0; slot < space->global_slots(); ++slot) all *= static_cast<double>(space->radix_of_slot(slot));
+    for (std::size_t slot = 0; slot < space->global_slots(); ++slot)
+        all *= static_cast<double>(space->radix_of_slot(slot));
     CHECK(all > 3e8);
-    CHECK(space->combinations().size() == 441072);  // counted by nested loops over what the genes mean
+    CHECK(space->combinations().size() ==
+          441072);  // counted by nested loops over what the genes mean
     const Feasible feasible(space, Budget::parse(std::string("20K..30K-params")));
     Genome genome(space->genome_length());
     Rng rng(2);

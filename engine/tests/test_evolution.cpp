@@ -16,10 +16,12 @@ namespace {
 using FeasiblePtr = std::shared_ptr<const Feasible>;
 
 FeasiblePtr feasible_in(const SpacePtr& space, const std::string& budget) {
-    return std::make_shared<const Feasible>(space, budget.empty() ? Budget() : Budget::parse(budget));
+    return std::make_shared<const Feasible>(space,
+                                            budget.empty() ? Budget() : Budget::parse(budget));
 }
 
-EvolutionSettings settings(const std::string& strategy, std::size_t population, std::uint64_t seed) {
+EvolutionSettings settings(const std::string& strategy, std::size_t population,
+                           std::uint64_t seed) {
     EvolutionSettings made;
     made.strategy = strategy;
     made.population = population;
@@ -28,23 +30,31 @@ EvolutionSettings settings(const std::string& strategy, std::size_t population, 
 }
 
 // A score with a known optimum: the nearer the MACs to a target the better; every seventh is NaN.
-std::vector<double> score(const Evolution& run, std::size_t first, std::size_t count, std::size_t objectives) {
+std::vector<double> score(const Evolution& run, std::size_t first, std::size_t count,
+                          std::size_t objectives) {
     const SearchSpace& space = run.feasible().space();
     std::vector<double> scores;
     for (std::size_t id = first; id < first + count; ++id) {
-        const auto macs = static_cast<double>(space.cost(space.cost_index("macs"), run.genome(id).data()));
-        const auto params = static_cast<double>(space.cost(space.cost_index("params"), run.genome(id).data()));
-        scores.push_back(id % 7 == 3 ? std::numeric_limits<double>::quiet_NaN() : -std::abs(macs - 1.4e8));
+        const auto macs =
+            static_cast<double>(space.cost(space.cost_index("macs"), run.genome(id).data()));
+        const auto params =
+            static_cast<double>(space.cost(space.cost_index("params"), run.genome(id).data()));
+        scores.push_back(id % 7 == 3 ? std::numeric_limits<double>::quiet_NaN()
+                                     : -std::abs(macs - 1.4e8));
         if (objectives == 2) scores.push_back(-params);
     }
     return scores;
 }
 
-// Runs until `evaluations`, asking and telling in chunks of `chunk`, restored from its own state after every ask.
-std::string run_in_chunks(const FeasiblePtr& feasible, const EvolutionSettings& with, std::size_t evaluations, std::size_t chunk, bool restore) {
+// Runs until `evaluations`, asking and telling in chunks of `chunk`, restored from its own state
+// after every ask.
+std::string run_in_chunks(const FeasiblePtr& feasible, const EvolutionSettings& with,
+                          std::size_t evaluations, std::size_t chunk, bool restore) {
     Evolution run(feasible, with);
     const auto known = strategies();
-    const auto own = std::find_if(known.begin(), known.end(), [&](const hytas::StrategyFacts& one) { return one.name == with.strategy; });
+    const auto own = std::find_if(known.begin(), known.end(), [&](const hytas::StrategyFacts& one) {
+        return one.name == with.strategy;
+    });
     const std::size_t objectives = own->several_scores ? 2 : 1;
     while (run.asked() < evaluations) {
         std::vector<Gene8> genomes;
@@ -54,7 +64,8 @@ std::string run_in_chunks(const FeasiblePtr& feasible, const EvolutionSettings& 
         if (restore) run = Evolution::restore(feasible, run.state());
         const std::vector<double> scores = score(run, first, count, objectives);
         // Told backwards, one by one: order and batches must not matter.
-        for (std::size_t i = count; i-- > 0;) run.tell({first + i}, scores.data() + i * objectives, objectives);
+        for (std::size_t i = count; i-- > 0;)
+            run.tell({first + i}, scores.data() + i * objectives, objectives);
     }
     return run.state();
 }
@@ -69,7 +80,8 @@ std::vector<std::string> all_strategies() {
 
 TEST_CASE("everything asked for is feasible and distinct, at any tightness") {
     for (const std::string& strategy : all_strategies())
-        for (const char* budget : {"", "0.5M..1M-params", "700K..705K-params", "1000040..1000040-params"}) {
+        for (const char* budget :
+             {"", "0.5M..1M-params", "700K..705K-params", "1000040..1000040-params"}) {
             INFO(strategy << " " << budget);
             Evolution run(feasible_in(builtin("hytas"), budget), settings(strategy, 40, 1));
             std::set<std::vector<Gene8>> seen;
@@ -81,7 +93,8 @@ TEST_CASE("everything asked for is feasible and distinct, at any tightness") {
                     REQUIRE(seen.insert({run.genome(id).begin(), run.genome(id).end()}).second);
                 }
                 const std::vector<double> scores = score(run, first, run.asked() - first, 1);
-                for (std::size_t id = first; id < run.asked(); ++id) run.tell({id}, &scores[id - first], 1);
+                for (std::size_t id = first; id < run.asked(); ++id)
+                    run.tell({id}, &scores[id - first], 1);
             }
         }
 }
@@ -100,13 +113,15 @@ TEST_CASE("an interrupted run equals an uninterrupted one, whatever the chunks")
 }
 
 TEST_CASE("the sequence is the same on every compiler and optimisation level") {
-    // A hash of states after 300 evaluations. It changes with any change of the search: then runs of older versions
-    // cannot be resumed either, and the version of the state must go up.
+    // A hash of states after 300 evaluations. It changes with any change of the search: then runs
+    // of older versions cannot be resumed either, and the version of the state must go up.
     std::uint64_t hash = 0;
     for (const char* strategy : {"evolution", "ageing", "nsga2", "random", "local"}) {
         EvolutionSettings fixed = settings(strategy, 25, 4);
         fixed.retries = 4;  // written to the state: a new default is no new sequence
-        hash = hash * 31 + hytas::fingerprint(run_in_chunks(feasible_in(builtin("hytas"), "700K..705K-params"), fixed, 300, 0, false));
+        hash = hash * 31 +
+               hytas::fingerprint(run_in_chunks(feasible_in(builtin("hytas"), "700K..705K-params"),
+                                                fixed, 300, 0, false));
     }
     CHECK(hash == 11419866151629499536ULL);
 }
@@ -117,7 +132,8 @@ TEST_CASE("the whole feasible set is found, and then the search says so") {
         INFO(strategy);
         const auto expected = all_inside(*space, Budget({{"params", 60, 90}}));
         const auto feasible = std::make_shared<const Feasible>(space, Budget({{"params", 60, 90}}));
-        const std::string whole = run_in_chunks(feasible, settings(strategy, 20, 2), 100000, 0, false);
+        const std::string whole =
+            run_in_chunks(feasible, settings(strategy, 20, 2), 100000, 0, false);
         CHECK(whole == run_in_chunks(feasible, settings(strategy, 20, 2), 100000, 7, true));
         Evolution run = Evolution::restore(feasible, whole);
         CHECK(run.asked() == expected.size());
@@ -127,7 +143,8 @@ TEST_CASE("the whole feasible set is found, and then the search says so") {
         run.ask(0, genomes);
         CHECK(genomes.empty());
         std::set<Genome> found;
-        for (std::size_t id = 0; id < run.asked(); ++id) found.insert(Genome(run.genome(id).begin(), run.genome(id).end()));
+        for (std::size_t id = 0; id < run.asked(); ++id)
+            found.insert(Genome(run.genome(id).begin(), run.genome(id).end()));
         CHECK(found == std::set<Genome>(expected.begin(), expected.end()));
     }
 }
@@ -151,7 +168,8 @@ TEST_CASE("evolution, ageing and local search beat random search on a score with
         std::vector<double> best;
         for (std::uint64_t seed = 0; seed < 7; ++seed) {
             EvolutionSettings with = settings(strategy, 50, seed);
-            Evolution run = Evolution::restore(feasible, run_in_chunks(feasible, with, 1000, 0, false));
+            Evolution run =
+                Evolution::restore(feasible, run_in_chunks(feasible, with, 1000, 0, false));
             best.push_back(run.scores(run.best())[0]);
         }
         std::sort(best.begin(), best.end());
@@ -184,7 +202,8 @@ TEST_CASE("elitism: the best are never lost; ageing: the oldest leave") {
             std::vector<Gene8> genomes;
             const std::size_t first = run.ask(0, genomes);
             const auto scores = score(run, first, run.asked() - first, 1);
-            for (std::size_t id = first; id < run.asked(); ++id) run.tell({id}, &scores[id - first], 1);
+            for (std::size_t id = first; id < run.asked(); ++id)
+                run.tell({id}, &scores[id - first], 1);
         }
         std::vector<Gene8> genomes;
         const std::size_t told = run.asked();
@@ -206,14 +225,17 @@ TEST_CASE("tell is all or nothing") {
     const double scores[] = {1, 2, 3, 4};
     CHECK(error_of([&] { run.tell({0, 3}, scores, 1); }) == "tell: id 3 was never asked for");
     CHECK(error_of([&] { run.tell({0, 0}, scores, 1); }) == "tell: id 0 is there twice");
-    CHECK(error_of([&] { run.tell({0}, scores, 2); }).find("strategy evolution takes one, nsga2 several") != std::string::npos);
+    CHECK(error_of([&] {
+              run.tell({0}, scores, 2);
+          }).find("strategy evolution takes one, nsga2 several") != std::string::npos);
     CHECK(run.evaluated() == 0);
     run.tell({1}, scores, 1);
     CHECK(error_of([&] { run.tell({1}, scores, 1); }) == "tell: id 1 was told before");
     CHECK(run.pending() == std::vector<std::size_t>{0, 2});
     run.ask(0, genomes);
     CHECK(run.asked() == 4);
-    CHECK(error_of([&] { run.ask(0, genomes); }).find("3 of its architectures have no score yet") != std::string::npos);
+    CHECK(error_of([&] { run.ask(0, genomes); }).find("3 of its architectures have no score yet") !=
+          std::string::npos);
 }
 
 TEST_CASE("scores may move, and the next generation is chosen by what they are then") {
@@ -228,7 +250,8 @@ TEST_CASE("scores may move, and the next generation is chosen by what they are t
     run.ask(0, genomes);
     CHECK(run.population() == std::vector<std::size_t>{3, 2, 1, 0});
     CHECK(error_of([&] { run.rescore({0, 4}, falling, 1); }) == "rescore: id 4 was not told yet");
-    CHECK(error_of([&] { run.rescore({0, 9}, falling, 1); }) == "rescore: id 9 was never asked for");
+    CHECK(error_of([&] { run.rescore({0, 9}, falling, 1); }) ==
+          "rescore: id 9 was never asked for");
     CHECK(run.best() == 3);
     const double poor[] = {0, 0, 0, 0};
     run.tell({4, 5, 6, 7}, poor, 1);
@@ -245,8 +268,11 @@ TEST_CASE("scores may move, and the next generation is chosen by what they are t
 
 TEST_CASE("wrong settings are refused") {
     const FeasiblePtr feasible = feasible_in(builtin("hytas"), "");
-    CHECK(error_of([&] { Evolution(feasible, settings("evolve", 5, 0)); }).find("must be one of evolution, ageing, nsga2, random, local") != std::string::npos);
-    CHECK(error_of([&] { Evolution(feasible, settings("random", 0, 0)); }) == "population 0: must be 1 to 16,777,216");
+    CHECK(error_of([&] {
+              Evolution(feasible, settings("evolve", 5, 0));
+          }).find("must be one of evolution, ageing, nsga2, random, local") != std::string::npos);
+    CHECK(error_of([&] { Evolution(feasible, settings("random", 0, 0)); }) ==
+          "population 0: must be 1 to 16,777,216");
     EvolutionSettings wrong = settings("random", 5, 0);
     wrong.mutation_share = -0.5;
     CHECK(error_of([&] { Evolution(feasible, wrong); }).find("mutation_share") == 0);
@@ -259,7 +285,8 @@ TEST_CASE("fronts and crowding equal the definitions") {
         const std::size_t objectives = 1 + rng.below(3);
         std::vector<double> data;
         for (std::size_t i = 0; i < count * objectives; ++i)
-            data.push_back(rng.below(20) == 0 ? std::numeric_limits<double>::quiet_NaN() : static_cast<double>(rng.below(6)));
+            data.push_back(rng.below(20) == 0 ? std::numeric_limits<double>::quiet_NaN()
+                                              : static_cast<double>(rng.below(6)));
         const ScoreRows rows{data.data(), count, objectives};
         // The slow twin: peel off what none of the rest dominates, again and again.
         std::vector<std::size_t> expected(count, count + 1);
@@ -269,7 +296,8 @@ TEST_CASE("fronts and crowding equal the definitions") {
             for (std::size_t i = 0; i < count; ++i) {
                 bool open = expected[i] == count + 1 && !has_nan(rows.row(i), objectives);
                 for (std::size_t j = 0; j < count && open; ++j)
-                    open = !(expected[j] == count + 1 && !has_nan(rows.row(j), objectives) && dominates(rows.row(j), rows.row(i), objectives));
+                    open = !(expected[j] == count + 1 && !has_nan(rows.row(j), objectives) &&
+                             dominates(rows.row(j), rows.row(i), objectives));
                 if (open) front.push_back(i);
             }
             if (front.empty()) break;
@@ -303,13 +331,15 @@ TEST_CASE("NSGA-II covers the front of a small space") {
         scores.push_back(-static_cast<double>(space->cost(0, genome.data())));
     }
     std::set<std::pair<double, double>> truth;
-    for (const std::size_t i : first_front({scores.data(), all.size(), 2})) truth.insert({scores[2 * i], scores[2 * i + 1]});
+    for (const std::size_t i : first_front({scores.data(), all.size(), 2}))
+        truth.insert({scores[2 * i], scores[2 * i + 1]});
     Evolution run(feasible, settings("nsga2", 60, 1));
     while (run.asked() < all.size() / 5) {
         std::vector<Gene8> genomes;
         const std::size_t first = run.ask(0, genomes);
         for (std::size_t id = first; id < run.asked(); ++id) {
-            const double pair[] = {static_cast<double>(space->cost(1, run.genome(id).data())), -static_cast<double>(space->cost(0, run.genome(id).data()))};
+            const double pair[] = {static_cast<double>(space->cost(1, run.genome(id).data())),
+                                   -static_cast<double>(space->cost(0, run.genome(id).data()))};
             run.tell({id}, pair, 2);
         }
     }

@@ -15,28 +15,38 @@ namespace {
 
 std::size_t layer_distance(const SearchSpace& space, const Genome& left, const Genome& right) {
     std::size_t distance = 0;
-    for (std::size_t i = space.global_slots(); i < left.size(); ++i) distance += left[i] != right[i] ? 1 : 0;
+    for (std::size_t i = space.global_slots(); i < left.size(); ++i)
+        distance += left[i] != right[i] ? 1 : 0;
     return distance;
 }
 
 bool same_globals(const SearchSpace& space, const Genome& left, const Genome& right) {
-    return std::equal(left.begin(), left.begin() + static_cast<std::ptrdiff_t>(space.global_slots()), right.begin());
+    return std::equal(left.begin(),
+                      left.begin() + static_cast<std::ptrdiff_t>(space.global_slots()),
+                      right.begin());
 }
 
-// So many genes with two values before the depth and behind it, and so many genes in each of up to so many layers.
-SpacePtr space_of_shape(std::size_t before, std::size_t behind, std::size_t layers, std::size_t per_layer) {
+// So many genes with two values before the depth and behind it, and so many genes in each of up to
+// so many layers.
+SpacePtr space_of_shape(std::size_t before, std::size_t behind, std::size_t layers,
+                        std::size_t per_layer) {
     std::string genes;
     const auto gene = [&genes](const std::string& name, const std::string& rest) {
-        genes += std::string(genes.empty() ? "" : ", ") + R"({"name": ")" + name + R"(", "values": [)" + rest + "}";
+        genes += std::string(genes.empty() ? "" : ", ") + R"({"name": ")" + name +
+                 R"(", "values": [)" + rest + "}";
     };
     for (std::size_t i = 0; i < before; ++i) gene("before" + std::to_string(i), "1, 2]");
     std::string depths;
-    for (std::size_t depth = 1; depth <= layers; ++depth) depths += (depth > 1 ? ", " : "") + std::to_string(depth);
+    for (std::size_t depth = 1; depth <= layers; ++depth)
+        depths += (depth > 1 ? ", " : "") + std::to_string(depth);
     gene("depth", depths + "]");
     for (std::size_t i = 0; i < behind; ++i) gene("behind" + std::to_string(i), "1, 2]");
-    for (std::size_t i = 0; i < per_layer; ++i) gene("own" + std::to_string(i), R"(1, 2, 3], "per": "depth")");
+    for (std::size_t i = 0; i < per_layer; ++i)
+        gene("own" + std::to_string(i), R"(1, 2, 3], "per": "depth")");
     return std::make_shared<const SearchSpace>(SearchSpace::parse(
-        R"({"format": "hytas-space", "version": 1, "name": "shape", "genes": [)" + genes + R"(], "costs": {"params": {"layers": {"depth": "1"}}}})", {}));
+        R"({"format": "hytas-space", "version": 1, "name": "shape", "genes": [)" + genes +
+            R"(], "costs": {"params": {"layers": {"depth": "1"}}}})",
+        {}));
 }
 
 }  // namespace
@@ -64,7 +74,8 @@ TEST_CASE("every operator keeps genomes of every length valid, wherever the dept
                         step(*space, left.data(), rng, child.data());
                         valid = valid && space->valid(child);
                     }
-                    INFO(before, " before, ", behind, " behind, ", layers, " layers of ", per_layer);
+                    INFO(before, " before, ", behind, " behind, ", layers, " layers of ",
+                         per_layer);
                     CHECK(valid);
                 }
 }
@@ -88,7 +99,8 @@ TEST_CASE("mutation keeps genomes valid and changes genes at the stated rates") 
         REQUIRE(space->valid(child));
         depth += parent[0] != child[0] ? 1 : 0;
         width += parent[1] != child[1] ? 1 : 0;
-        const std::size_t kept = std::min(space->groups()[0].depth(parent.data()), space->groups()[0].depth(child.data()));
+        const std::size_t kept = std::min(space->groups()[0].depth(parent.data()),
+                                          space->groups()[0].depth(child.data()));
         for (std::size_t layer = 0; layer < kept; ++layer, layers += 1) {
             heads += parent[2 + 2 * layer] != child[2 + 2 * layer] ? 1 : 0;
             ratios += parent[3 + 2 * layer] != child[3 + 2 * layer] ? 1 : 0;
@@ -105,22 +117,34 @@ TEST_CASE("the presets are the references' and wrong ones are refused") {
     const SpacePtr space = builtin("hytas");
     const auto rate = [&](const char* name) {
         const MutationRates rates = MutationRates::preset(*space, name, {});
-        const auto share = [](std::uint64_t threshold) { return std::round(100 * static_cast<double>(threshold) / 4294967296.0) / 100; };
-        return std::vector<double>{share(rates.thresholds()[0]), share(rates.thresholds()[1]), share(rates.thresholds()[2])};
+        const auto share = [](std::uint64_t threshold) {
+            return std::round(100 * static_cast<double>(threshold) / 4294967296.0) / 100;
+        };
+        return std::vector<double>{share(rates.thresholds()[0]), share(rates.thresholds()[1]),
+                                   share(rates.thresholds()[2])};
     };
     CHECK(rate("autoformer") == std::vector<double>{0.4, 0.4, 0.2});
     CHECK(rate("s3") == std::vector<double>{0.2, 0.2, 0.4});
     CHECK(rate("hytas") == std::vector<double>{0.2, 0.2, 0.2});
-    CHECK(error_of([&] { MutationRates::preset(*space, "x", {}); }).find("must be one of hytas, autoformer, s3") != std::string::npos);
-    CHECK(error_of([&] { MutationRates::preset(*space, "s3", {{"width", 0.1}}); }).find("has no gene 'width'") != std::string::npos);
-    CHECK(error_of([&] { MutationRates::preset(*space, "s3", {{"depth", 1.5}}); }).find("must be 0 to 1") != std::string::npos);
-    CHECK(error_of([&] { MutationRates::preset(*space, "s3", {{"depth", std::numeric_limits<double>::quiet_NaN()}}); }).find("must be 0 to 1") !=
-          std::string::npos);
+    CHECK(error_of([&] {
+              MutationRates::preset(*space, "x", {});
+          }).find("must be one of hytas, autoformer, s3") != std::string::npos);
+    CHECK(error_of([&] {
+              MutationRates::preset(*space, "s3", {{"width", 0.1}});
+          }).find("has no gene 'width'") != std::string::npos);
+    CHECK(error_of([&] {
+              MutationRates::preset(*space, "s3", {{"depth", 1.5}});
+          }).find("must be 0 to 1") != std::string::npos);
+    CHECK(error_of([&] {
+              MutationRates::preset(*space, "s3",
+                                    {{"depth", std::numeric_limits<double>::quiet_NaN()}});
+          }).find("must be 0 to 1") != std::string::npos);
 }
 
 TEST_CASE("crossover takes every gene from a parent, also between parents of different depth") {
     Rng rng(2);
-    for (const SpacePtr& space : {builtin("hytas"), builtin("s3"), builtin("pit-tiny"), small_space()}) {
+    for (const SpacePtr& space :
+         {builtin("hytas"), builtin("s3"), builtin("pit-tiny"), small_space()}) {
         const Feasible all(space, Budget());
         Genome left(space->genome_length());
         Genome right(space->genome_length());
@@ -130,16 +154,21 @@ TEST_CASE("crossover takes every gene from a parent, also between parents of dif
             all.sample(rng, Uniform::choices, left);
             all.sample(rng, Uniform::choices, right);
             crossover(*space, left.data(), right.data(), rng, child.data());
-            // Two parents may combine to what "require" excludes: repair's business, not crossover's.
-            if (space->combinations().of(child.data()) != Combinations::none) REQUIRE(space->valid(child));
-            for (std::size_t slot = 0; slot < space->global_slots(); ++slot) CHECK((child[slot] == left[slot] || child[slot] == right[slot]));
+            // Two parents may combine to what "require" excludes: repair's business, not
+            // crossover's.
+            if (space->combinations().of(child.data()) != Combinations::none)
+                REQUIRE(space->valid(child));
+            for (std::size_t slot = 0; slot < space->global_slots(); ++slot)
+                CHECK((child[slot] == left[slot] || child[slot] == right[slot]));
             for (const LayerGroup& group : space->groups()) {
                 const std::size_t genes = group.radix.size();
                 for (std::size_t layer = 0; layer < group.depth(child.data()); ++layer)
                     for (std::size_t gene = 0; gene < genes; ++gene) {
                         const std::size_t at = group.offset + layer * genes + gene;
-                        const bool from_left = layer < group.depth(left.data()) && child[at] == left[at];
-                        const bool from_right = layer < group.depth(right.data()) && child[at] == right[at];
+                        const bool from_left =
+                            layer < group.depth(left.data()) && child[at] == left[at];
+                        const bool from_right =
+                            layer < group.depth(right.data()) && child[at] == right[at];
                         REQUIRE((from_left || from_right));
                     }
             }
@@ -151,15 +180,24 @@ TEST_CASE("crossover takes every gene from a parent, also between parents of dif
 
 TEST_CASE("a random genome is valid, and every gene of it uniform among its values") {
     // Nine genes a layer are drawn layer by layer, one alone several layers at once.
-    std::string nine = R"({"format": "hytas-space", "version": 1, "name": "nine", "genes": [{"name": "depth", "values": [0, 1, 3]})";
+    std::string nine =
+        R"({"format": "hytas-space", "version": 1, "name": "nine", "genes": [{"name": "depth",
+            "values": [0, 1, 3]})";
     for (const char* gene : {"a", "b", "c", "d", "e", "f", "g", "h", "i"})
-        nine += std::string(R"(, {"name": ")") + gene + R"(", "values": [1, 2, 3], "per": "depth"})";
+        nine +=
+            std::string(R"(, {"name": ")") + gene + R"(", "values": [1, 2, 3], "per": "depth"})";
     nine += R"(], "costs": {"params": {"layers": {"depth": "a"}}}})";
-    std::string alone = R"({"format": "hytas-space", "version": 1, "name": "alone", "genes": [{"name": "depth", "values": [9, 11]},
-        {"name": "a", "values": [1, 2, 3, 4, 5], "per": "depth"}], "costs": {"params": {"layers": {"depth": "a"}}}})";
-    const auto parsed = [](const std::string& text) { return std::make_shared<const SearchSpace>(SearchSpace::parse(text, {})); };
+    std::string alone =
+        R"({"format": "hytas-space", "version": 1, "name": "alone", "genes": [{"name": "depth",
+            "values": [9, 11]},
+        {"name": "a", "values": [1, 2, 3, 4, 5], "per": "depth"}],
+        "costs": {"params": {"layers": {"depth": "a"}}}})";
+    const auto parsed = [](const std::string& text) {
+        return std::make_shared<const SearchSpace>(SearchSpace::parse(text, {}));
+    };
     Rng rng(12);
-    for (const SpacePtr& space : {builtin("hytas"), builtin("autoformer-tiny"), builtin("s3"), small_space(), parsed(nine), parsed(alone)}) {
+    for (const SpacePtr& space : {builtin("hytas"), builtin("autoformer-tiny"), builtin("s3"),
+                                  small_space(), parsed(nine), parsed(alone)}) {
         INFO(space->name());
         Genome genome(space->genome_length());
         std::vector<std::map<Gene8, double>> seen(genome.size());
@@ -168,14 +206,17 @@ TEST_CASE("a random genome is valid, and every gene of it uniform among its valu
         for (int i = 0; i < draws; ++i) {
             std::fill(genome.begin(), genome.end(), Gene8{0xff});
             random_genome(*space, rng, genome.data());
-            if (space->combinations().of(genome.data()) != Combinations::none) REQUIRE(space->valid(genome));
+            if (space->combinations().of(genome.data()) != Combinations::none)
+                REQUIRE(space->valid(genome));
             const auto count = [&](std::size_t at) {
                 seen[at][genome[at]] += 1;
                 present[at] += 1;
             };
             for (std::size_t slot = 0; slot < space->global_slots(); ++slot) count(slot);
             for (const LayerGroup& group : space->groups())
-                for (std::size_t at = group.offset; at < group.offset + group.depth(genome.data()) * group.radix.size(); ++at) count(at);
+                for (std::size_t at = group.offset;
+                     at < group.offset + group.depth(genome.data()) * group.radix.size(); ++at)
+                    count(at);
         }
         for (std::size_t at = 0; at < genome.size(); ++at) {
             const double values = space->masks().radix[at];
@@ -201,7 +242,8 @@ TEST_CASE("the layers of a random genome do not depend on one another") {
         const double draws = 30.0 * static_cast<double>(seen.size());
         for (double i = 0; i < draws; ++i) {
             random_genome(*space, rng, genome.data());
-            seen[group.option(genome.data() + group.offset + 2 * one) * group.options + group.option(genome.data() + group.offset + 2 * other)] += 1;
+            seen[group.option(genome.data() + group.offset + 2 * one) * group.options +
+                 group.option(genome.data() + group.offset + 2 * other)] += 1;
         }
         double chi = 0;
         for (const double here : seen) chi += (here - 30) * (here - 30) / 30;
@@ -223,8 +265,11 @@ TEST_CASE("a step changes exactly one gene") {
             CHECK(layer_distance(*space, parent, child) + (parent[1] != child[1] ? 1 : 0) == 1);
         } else {
             CHECK(parent[1] == child[1]);
-            const std::size_t kept = 2 * std::min(space->groups()[0].depth(parent.data()), space->groups()[0].depth(child.data()));
-            CHECK(std::equal(parent.begin() + 2, parent.begin() + 2 + static_cast<std::ptrdiff_t>(kept), child.begin() + 2));
+            const std::size_t kept = 2 * std::min(space->groups()[0].depth(parent.data()),
+                                                  space->groups()[0].depth(child.data()));
+            CHECK(std::equal(parent.begin() + 2,
+                             parent.begin() + 2 + static_cast<std::ptrdiff_t>(kept),
+                             child.begin() + 2));
         }
     }
 }
@@ -239,19 +284,25 @@ TEST_CASE("repair changes the fewest genes, each nearest architecture equally li
         const std::int64_t macs = space->cost(1, one.data());
         const Budget budget = trial % 2 == 0
                                   ? Budget({{"params", params - 3, params + 3}})
-                                  : Budget({{"params", params - 12, params + 12}, {"macs", macs - 4, macs}, {"activations", trial % 4 == 1 ? 0 : 20, 60}});
+                                  : Budget({{"params", params - 12, params + 12},
+                                            {"macs", macs - 4, macs},
+                                            {"activations", trial % 4 == 1 ? 0 : 20, 60}});
         const auto inside = all_inside(*space, budget);
         if (inside.empty()) continue;
         const Feasible feasible(space, budget);
         Repair repair(feasible);
         const Genome& broken = all[rng.below(all.size())];
-        // The slow twin: all feasible architectures with the same global genes at the smallest distance.
+        // The slow twin: all feasible architectures with the same global genes at the smallest
+        // distance.
         std::set<Genome> expected;
         std::size_t fewest = broken.size();
         for (const Genome& genome : inside)
-            if (same_globals(*space, genome, broken)) fewest = std::min(fewest, layer_distance(*space, genome, broken));
+            if (same_globals(*space, genome, broken))
+                fewest = std::min(fewest, layer_distance(*space, genome, broken));
         for (const Genome& genome : inside)
-            if (same_globals(*space, genome, broken) && layer_distance(*space, genome, broken) == fewest) expected.insert(genome);
+            if (same_globals(*space, genome, broken) &&
+                layer_distance(*space, genome, broken) == fewest)
+                expected.insert(genome);
         std::map<Genome, double> seen;
         const double draws = expected.empty() ? 100 : 100.0 * static_cast<double>(expected.size());
         for (double i = 0; i < draws; ++i) {
@@ -265,13 +316,15 @@ TEST_CASE("repair changes the fewest genes, each nearest architecture equally li
         }
         if (expected.size() < 2) continue;
         double chi = 0;
-        for (const Genome& genome : expected) chi += (seen[genome] - 100) * (seen[genome] - 100) / 100;
+        for (const Genome& genome : expected)
+            chi += (seen[genome] - 100) * (seen[genome] - 100) / 100;
         CHECK(chi < chi_square_limit(static_cast<double>(expected.size() - 1)));
     }
 }
 
 TEST_CASE("repair counts more ways than 64 bits hold") {
-    // The deepest architectures of this space number more than 2^64 for each combination of global genes.
+    // The deepest architectures of this space number more than 2^64 for each combination of global
+    // genes.
     const SpacePtr space = builtin("autoformer");
     const Feasible all(space, Budget());
     Rng rng(6);
@@ -289,7 +342,8 @@ TEST_CASE("repair counts more ways than 64 bits hold") {
         for (int changes = 0; changes < 5; ++changes) {
             const LayerGroup& group = space->groups()[0];
             const std::size_t byte = rng.below(group.depth(home.data()) * group.radix.size());
-            child[group.offset + byte] = static_cast<Gene8>(rng.below(group.radix[byte % group.radix.size()]));
+            child[group.offset + byte] =
+                static_cast<Gene8>(rng.below(group.radix[byte % group.radix.size()]));
         }
         const Genome before = child;
         const std::size_t changed = repair(rng, child.data());
@@ -320,7 +374,9 @@ TEST_CASE("repair changes the fewest global genes when no architecture has the c
         repair(rng, child.data());
         REQUIRE(feasible.contains(child));
         std::size_t fewest = 2;
-        for (const auto& globals : known) fewest = std::min<std::size_t>(fewest, (globals[0] != before[0] ? 1 : 0) + (globals[1] != before[1] ? 1 : 0));
+        for (const auto& globals : known)
+            fewest = std::min<std::size_t>(
+                fewest, (globals[0] != before[0] ? 1 : 0) + (globals[1] != before[1] ? 1 : 0));
         CHECK((child[0] != before[0] ? 1U : 0U) + (child[1] != before[1] ? 1U : 0U) == fewest);
     }
 }

@@ -6,7 +6,8 @@ using namespace hytas;
 using namespace hytas::test;
 
 TEST_CASE("the generator is the same on every platform") {
-    // xoshiro256** after splitmix64(42): a change here changes every seeded run that anyone has recorded.
+    // xoshiro256** after splitmix64(42): a change here changes every seeded run that anyone has
+    // recorded.
     Rng rng(42);
     CHECK(rng.next() == 1546998764402558742ULL);
     CHECK(rng.next() == 6990951692964543102ULL);
@@ -48,7 +49,9 @@ TEST_CASE("the wide draw covers more than 64 bits without bias") {
 TEST_CASE("wide numbers as text") {
     CHECK(to_text(~Wide{0}) == "340282366920938463463374607431768211455");
     CHECK(parse_wide("340282366920938463463374607431768211455") == ~Wide{0});
-    CHECK(error_of([] { parse_wide("340282366920938463463374607431768211456"); }).find("more than 128 bits") != std::string::npos);
+    CHECK(error_of([] {
+              parse_wide("340282366920938463463374607431768211456");
+          }).find("more than 128 bits") != std::string::npos);
     CHECK(error_of([] { parse_wide("-1"); }).find("must be decimal digits") != std::string::npos);
     CHECK(error_of([] { parse_wide(""); }).find("must be decimal digits") != std::string::npos);
     CHECK(error_of([] { checked_add(~Wide{0}, 1); }).find("2^128") != std::string::npos);

@@ -1,9 +1,12 @@
-// An architecture inside the engine: a packed genome, one byte a gene, each the index of a value in its gene's list.
+// An architecture inside the engine: a packed genome, one byte a gene, each the index of a value in
+// its gene's list.
 //
-//     [ global slots ][ layers of the first depth gene, layer by layer, gene by gene ][ layers of the second ] ...
+//     [ global slots ][ layers of the first depth gene, layer by layer, gene by gene ][ layers of
+//     the second ] ...
 //
-// Every genome of a space has the same length: layers beyond the depth are padding and hold 0, so equal architectures
-// are equal bytes, and a crossover between parents of different depth is valid (as in HAT).
+// Every genome of a space has the same length: layers beyond the depth are padding and hold 0, so
+// equal architectures are equal bytes, and a crossover between parents of different depth is valid
+// (as in HAT).
 #pragma once
 
 #include <cstddef>

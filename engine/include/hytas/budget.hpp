@@ -1,5 +1,6 @@
-// A budget as people write it: "2M-params", "1.5M..2M-params", "500M-macs", "4MB-int8", "64MB-activations",
-// "3ms-latency@table.json"; several, comma-separated or repeated, must all hold.
+// A budget as people write it: "2M-params", "1.5M..2M-params", "500M-macs", "4MB-int8",
+// "64MB-activations", "3ms-latency@table.json"; several, comma-separated or repeated, must all
+// hold.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +14,8 @@ struct Bound {
     std::string cost;  // the name of a cost of the space
     std::int64_t lower = 0;
     std::int64_t upper = 0;
-    bool plain = false;  // a latency without a time unit: in the table's own unit, stored in billionths of it
+    bool plain = false;  // a latency without a time unit: in the table's own unit, stored in
+                         // billionths of it
 
     std::string text() const;  // canonical: "1.5M..2M-params"
     friend bool operator==(const Bound&, const Bound&) = default;

@@ -1,7 +1,9 @@
-// The combinations of global genes that a space allows: numbered in ascending order, the last gene varying fastest.
+// The combinations of global genes that a space allows: numbered in ascending order, the last gene
+// varying fastest.
 //
-// Two prefixes that agree on the genes that a later requirement still reads allow the same ends, so they share one node
-// of a decision diagram (Knuth, TAOCP 4A, 7.1.4). Its size follows the requirements, not the product of the genes.
+// Two prefixes that agree on the genes that a later requirement still reads allow the same ends, so
+// they share one node of a decision diagram (Knuth, TAOCP 4A, 7.1.4). Its size follows the
+// requirements, not the product of the genes.
 #pragma once
 
 #include <algorithm>
@@ -29,8 +31,8 @@ class Combinations {
     static constexpr std::size_t most = std::size_t{1} << 20;
 
     Combinations() = default;
-    // radix: number of values of each slot; their product must be below 2^63. Throws Error when no combination or more
-    // than `most` are allowed, or when finding out would take too long.
+    // radix: number of values of each slot; their product must be below 2^63. Throws Error when no
+    // combination or more than `most` are allowed, or when finding out would take too long.
     Combinations(const std::vector<std::size_t>& radix, const std::vector<Requirement>& rules);
 
     std::size_t size() const { return size_; }
@@ -46,20 +48,27 @@ class Combinations {
         }
         return node == excluded ? none : before;
     }
-    const Gene8* genes(std::size_t combination) const { return genes_.data() + combination * radix_.size(); }
-    void write(std::size_t combination, Gene8* genome) const { std::copy_n(genes(combination), radix_.size(), genome); }
+    const Gene8* genes(std::size_t combination) const {
+        return genes_.data() + combination * radix_.size();
+    }
+    void write(std::size_t combination, Gene8* genome) const {
+        std::copy_n(genes(combination), radix_.size(), genome);
+    }
 
-    // Those that differ from the genome in exactly `distance` genes, ascending. False when that takes more than `steps`
-    // steps, which are counted down.
-    bool at_distance(const Gene8* genome, std::size_t distance, std::size_t& steps, std::vector<std::size_t>& found) const;
+    // Those that differ from the genome in exactly `distance` genes, ascending. False when that
+    // takes more than `steps` steps, which are counted down.
+    bool at_distance(const Gene8* genome, std::size_t distance, std::size_t& steps,
+                     std::vector<std::size_t>& found) const;
 
   private:
-    // From a node by one value: to the first arc of the next node, past so many allowed combinations of smaller values.
+    // From a node by one value: to the first arc of the next node, past so many allowed
+    // combinations of smaller values.
     struct Arc {
         std::uint32_t before = 0;
         std::uint32_t next = excluded;
     };
-    static constexpr std::uint32_t excluded = 0;  // the node of all that break a requirement; every arc of it stays there
+    static constexpr std::uint32_t excluded =
+        0;  // the node of all that break a requirement; every arc of it stays there
     static constexpr std::uint32_t complete = 1;
 
     struct Level;

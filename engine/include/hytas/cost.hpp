@@ -1,4 +1,5 @@
-// One cost of a space, tabulated: a global part, and a part a layer, combined by a sum (params) or a maximum (activations).
+// One cost of a space, tabulated: a global part, and a part a layer, combined by a sum (params) or
+// a maximum (activations).
 #pragma once
 
 #include <cstddef>
@@ -28,15 +29,17 @@ struct Projection {
     }
 };
 
-// values[(row * layers + layer) * options + option]; `layers` is 1 unless the cost reads the index of the layer. Rows that
-// no allowed combination has are 0.
+// values[(row * layers + layer) * options + option]; `layers` is 1 unless the cost reads the index
+// of the layer. Rows that no allowed combination has are 0.
 struct LayerCosts {
     Projection projection;
     std::size_t layers = 1;
     std::size_t options = 1;
     std::vector<std::int64_t> values;
 
-    const std::int64_t* of(std::size_t row, std::size_t layer) const { return values.data() + (row * layers + (layers == 1 ? 0 : layer)) * options; }
+    const std::int64_t* of(std::size_t row, std::size_t layer) const {
+        return values.data() + (row * layers + (layers == 1 ? 0 : layer)) * options;
+    }
 };
 
 struct CostTable {

@@ -1,8 +1,9 @@
-// The search loop in three verbs: ask -> score -> tell. Every architecture that is asked for is feasible, new and
-// distinct; when the feasible set is exhausted, ask returns nothing.
+// The search loop in three verbs: ask -> score -> tell. Every architecture that is asked for is
+// feasible, new and distinct; when the feasible set is exhausted, ask returns nothing.
 //
-// All strategies work in generations, and what is told is used in the order of ids when a generation is complete: the
-// result does not depend on the order or the batches of tell, nor on the sizes of ask.
+// All strategies work in generations, and what is told is used in the order of ids when a
+// generation is complete: the result does not depend on the order or the batches of tell, nor on
+// the sizes of ask.
 #pragma once
 
 #include <map>
@@ -21,14 +22,16 @@ namespace hytas {
 struct EvolutionSettings {
     std::string strategy = "evolution";  // a name of strategies()
     std::size_t population = 50;
-    std::size_t offspring = 0;    // a generation after the first; 0: the population (ageing: a tenth of it)
+    std::size_t offspring =
+        0;  // a generation after the first; 0: the population (ageing: a tenth of it)
     std::size_t parents = 10;     // evolution: the best so many; ageing: of each tournament
     double mutation_share = 0.5;  // of the offspring; the others come from crossover
     std::string mutation = "autoformer";
     std::map<std::string, double> rates;
-    std::string uniform = "choices";  // of the first generation; architectures where choices cannot be weighed
-    // A child outside the budget is varied afresh so many times, as the references do without end, before it is
-    // repaired; 0: repaired at once.
+    std::string uniform =
+        "choices";  // of the first generation; architectures where choices cannot be weighed
+    // A child outside the budget is varied afresh so many times, as the references do without end,
+    // before it is repaired; 0: repaired at once.
     std::size_t retries = 6;
     std::uint64_t seed = 0;
 };
@@ -48,17 +51,19 @@ class Evolution {
     // Throws Error when a setting is wrong.
     Evolution(std::shared_ptr<const Feasible> feasible, EvolutionSettings settings);
 
-    // Appends up to `most` architectures (0: all) of the current generation, and starts the next one when this one is
-    // fully told. Returns the first id; ids are consecutive. Throws Error when this generation is fully asked for, but
-    // not told.
+    // Appends up to `most` architectures (0: all) of the current generation, and starts the next
+    // one when this one is fully told. Returns the first id; ids are consecutive. Throws Error when
+    // this generation is fully asked for, but not told.
     std::size_t ask(std::size_t most, std::vector<Gene8>& genomes);
 
-    // scores: ids.size() * objectives, larger is better, NaN ranks last. The number of objectives is fixed by the first
-    // call. All or nothing: throws Error on an id that was never asked for, or told before.
+    // scores: ids.size() * objectives, larger is better, NaN ranks last. The number of objectives
+    // is fixed by the first call. All or nothing: throws Error on an id that was never asked for,
+    // or told before.
     void tell(const std::vector<std::size_t>& ids, const double* scores, std::size_t objectives);
 
-    // Replaces scores that were told, for a score may depend on what was evaluated since, as a mean of ranks does. The
-    // next generation is chosen by the new ones. All or nothing: throws Error on an id that was not told.
+    // Replaces scores that were told, for a score may depend on what was evaluated since, as a mean
+    // of ranks does. The next generation is chosen by the new ones. All or nothing: throws Error on
+    // an id that was not told.
     void rescore(const std::vector<std::size_t>& ids, const double* scores, std::size_t objectives);
 
     const Feasible& feasible() const { return *feasible_; }
@@ -78,10 +83,12 @@ class Evolution {
     bool told(std::size_t id) const { return told_[id] != 0; }
     std::vector<std::size_t> pending() const;  // asked for, but not told
     const std::vector<std::size_t>& population() const { return population_; }
-    std::size_t best() const;                // the smallest id of the best first score; throws Error before any tell
+    std::size_t best()
+        const;  // the smallest id of the best first score; throws Error before any tell
     std::vector<std::size_t> front() const;  // told, and dominated by none
 
-    // Versioned, checksummed, complete: a restored evolution goes on bit by bit as this one would have.
+    // Versioned, checksummed, complete: a restored evolution goes on bit by bit as this one would
+    // have.
     std::string state() const;
     static Evolution restore(std::shared_ptr<const Feasible> feasible, const std::string& state);
 
@@ -91,13 +98,15 @@ class Evolution {
     friend struct Strategies;
 
     void check_settings() const;
-    void check_scores(const char* verb, const std::vector<std::size_t>& ids, std::size_t objectives, bool again) const;
+    void check_scores(const char* verb, const std::vector<std::size_t>& ids, std::size_t objectives,
+                      bool again) const;
     void set_scores(const std::vector<std::size_t>& ids, const double* scores);
     void finish_generation();
     bool better(std::size_t left, std::size_t right) const;
     struct Lane;  // a proposal that is under way
 
-    // A generation is planned whole when its first architecture is asked for: it depends on nothing that is told later.
+    // A generation is planned whole when its first architecture is asked for: it depends on nothing
+    // that is told later.
     void plan_generation();
     void gather_pool();
     void vary_generation();
@@ -106,12 +115,15 @@ class Evolution {
     bool draw_new(Gene8* child);
     bool draw_remaining(Gene8* child);
     void list_remaining();
-    // Listing walks through all of them, which takes a minute for so many; an exact set this large is never close to exhausted.
+    // Listing walks through all of them, which takes a minute for so many; an exact set this large
+    // is never close to exhausted.
     static constexpr std::size_t most_listed = std::size_t{1} << 27;
     void append(const Gene8* genome, std::uint64_t hash);
     std::size_t known() const { return told_.size(); }
     bool all_known() const { return feasible_->exact() && feasible_->count() == known(); }
-    bool is_new(const Gene8* genome) const { return set_.find(set_.hash(genome), genome, genomes_.data()) == GenomeSet::none; }
+    bool is_new(const Gene8* genome) const {
+        return set_.find(set_.hash(genome), genome, genomes_.data()) == GenomeSet::none;
+    }
 
     std::shared_ptr<const Feasible> feasible_;
     EvolutionSettings settings_;
@@ -138,8 +150,9 @@ class Evolution {
     std::vector<std::size_t> rank_;  // nsga2: front of each member of the population
     std::vector<double> crowding_;   // nsga2: and its crowding distance
 
-    GenomeSet set_;                 // of every id
-    std::size_t endgame_ = 0;       // ids known when the remaining architectures were listed, + 1; 0: not yet
+    GenomeSet set_;  // of every id
+    std::size_t endgame_ =
+        0;  // ids known when the remaining architectures were listed, + 1; 0: not yet
     std::vector<Gene8> remaining_;  // their genomes, shuffled
     std::size_t next_remaining_ = 0;
 };

@@ -1,6 +1,7 @@
 // The cost expressions of a space file: exact arithmetic over names, in the notation of Python.
 //
-//     + - * / // %   < <= > >= == !=   and or not   a if condition else b   min(..) max(..) floor(x) ceil(x)   name[2]   'label'
+//     + - * / // %   < <= > >= == !=   and or not   a if condition else b   min(..) max(..)
+//     floor(x) ceil(x)   name[2]   'label'
 //
 // Numbers are exact fractions; labels ('conv') can only be compared for equality.
 #pragma once
@@ -17,13 +18,15 @@
 
 namespace hytas {
 
-// What a name or an expression stands for: a number, or a label (then `label` is its index among the known labels).
+// What a name or an expression stands for: a number, or a label (then `label` is its index among
+// the known labels).
 struct Value {
     Rational number;
     std::int32_t label = -1;
 };
 
-// The inputs of evaluations, and what of their results is still known: slots that change often should come last.
+// The inputs of evaluations, and what of their results is still known: slots that change often
+// should come last.
 class Environment {
   public:
     void resize(std::size_t slots) {
@@ -44,8 +47,9 @@ class Environment {
         std::uint64_t time = 0;
     };
     std::vector<Value> slots_;
-    std::vector<std::uint64_t> changed_;  // [1 + slot]: when it or one before it did; [0]: of what reads no slot
-    std::vector<Known> known_;            // [node]
+    std::vector<std::uint64_t>
+        changed_;  // [1 + slot]: when it or one before it did; [0]: of what reads no slot
+    std::vector<Known> known_;  // [node]
     std::uint64_t now_ = 1;
 };
 
@@ -53,7 +57,8 @@ class Expressions {
   public:
     using Root = std::size_t;
 
-    // Names that later expressions may use. A gene has `length` slots from `slot` on (name[i]); a scalar has length 0.
+    // Names that later expressions may use. A gene has `length` slots from `slot` on (name[i]); a
+    // scalar has length 0.
     void define_constant(const std::string& name, Rational value);
     void define_gene(const std::string& name, std::size_t slot, std::size_t length);
     void define(const std::string& name, const std::string& text);

@@ -1,4 +1,5 @@
-// The feasible architectures of a space and a budget: counted, sampled, enumerated and ranked exactly, without rejection.
+// The feasible architectures of a space and a budget: counted, sampled, enumerated and ranked
+// exactly, without rejection.
 #pragma once
 
 #include <memory>
@@ -13,8 +14,8 @@ namespace hytas {
 class CountingTable;
 class BoundSums;
 
-// The two meanings of "uniform": every architecture equally likely, or every gene uniform among its values
-// (conditioned on the budget; favours small depths, as the references' samplers do).
+// The two meanings of "uniform": every architecture equally likely, or every gene uniform among its
+// values (conditioned on the budget; favours small depths, as the references' samplers do).
 enum class Uniform { architectures, choices };
 
 Uniform uniform_named(const std::string& name);  // throws Error
@@ -22,7 +23,8 @@ Uniform uniform_named(const std::string& name);  // throws Error
 class Feasible {
   public:
     // Throws Error with the smallest, largest or nearest possible costs when no architecture fits.
-    Feasible(std::shared_ptr<const SearchSpace> space, Budget budget, std::size_t most_entries = default_entries);
+    Feasible(std::shared_ptr<const SearchSpace> space, Budget budget,
+             std::size_t most_entries = default_entries);
     ~Feasible();
     Feasible(Feasible&&) noexcept;
     Feasible& operator=(Feasible&&) noexcept;
@@ -36,9 +38,10 @@ class Feasible {
     const CountingTable& table() const { return *table_; }
     const BoundSums& bounds() const { return *bounds_; }
 
-    // False when the exact table would have more than `most_entries`, as several bounds with many different costs can.
-    // Then the table is a coarser one that holds every feasible architecture and some more, and what is drawn from it is
-    // checked: sample stays exactly uniform, but count, rank and unrank throw Error. docs/engine.md says what this costs.
+    // False when the exact table would have more than `most_entries`, as several bounds with many
+    // different costs can. Then the table is a coarser one that holds every feasible architecture
+    // and some more, and what is drawn from it is checked: sample stays exactly uniform, but count,
+    // rank and unrank throw Error. docs/engine.md says what this costs.
     bool exact() const { return exact_; }
     Wide count() const;
     Wide at_most() const;  // the size of the table's set: the count, if exact
@@ -49,14 +52,16 @@ class Feasible {
     // Allowed by the space's "require" and inside the budget; the genome must be valid otherwise.
     bool fits(const Gene8* genome) const;
 
-    // False where uniform choices would need weights of more than 128 bits; to sample so throws Error then.
+    // False where uniform choices would need weights of more than 128 bits; to sample so throws
+    // Error then.
     bool can_weigh() const { return !weight_before_.empty(); }
 
     // One exact draw.
     void sample(Rng& rng, Uniform uniform, GenomeSpan genome) const;
 
-    // The order of enumeration: global genes first, then the bounded costs' sums over layers, then the layers, all
-    // ascending (genes by the index of their value). rank throws Error for an architecture outside the budget.
+    // The order of enumeration: global genes first, then the bounded costs' sums over layers, then
+    // the layers, all ascending (genes by the index of their value). rank throws Error for an
+    // architecture outside the budget.
     Wide rank(GenomeView genome) const;
     void unrank(Wide index, GenomeSpan genome) const;
 
@@ -75,8 +80,9 @@ class Feasible {
     bool exact_ = true;
     std::unique_ptr<const CountingTable> table_;
     std::unique_ptr<const BoundSums> bounds_;
-    std::vector<Wide> root_before_;    // architectures before each root, size + 1
-    std::vector<Wide> multiplicity_;   // of each root: weight of one architecture when choices are uniform
+    std::vector<Wide> root_before_;  // architectures before each root, size + 1
+    std::vector<Wide>
+        multiplicity_;  // of each root: weight of one architecture when choices are uniform
     std::vector<Wide> weight_before_;  // as root_before_, so weighted; empty when it overflows
 };
 

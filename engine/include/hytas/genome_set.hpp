@@ -1,5 +1,5 @@
-// Which genomes are known, by id: a flat hash table with open addressing. Each entry holds half of the hash beside the
-// id, so a genome is only looked at when it is almost surely the same.
+// Which genomes are known, by id: a flat hash table with open addressing. Each entry holds half of
+// the hash beside the id, so a genome is only looked at when it is almost surely the same.
 #pragma once
 
 #include <limits>
@@ -23,7 +23,8 @@ class GenomeSet {
         const std::size_t mask = slots_.size() - 1;
         for (std::size_t at = hash & mask; slots_[at].place != 0; at = (at + 1) & mask) {
             const Slot& slot = slots_[at];
-            if (slot.tag == tag && words_.equal(genome, genomes + (slot.place - 1) * length_)) return slot.place - 1;
+            if (slot.tag == tag && words_.equal(genome, genomes + (slot.place - 1) * length_))
+                return slot.place - 1;
         }
         return none;
     }
@@ -42,7 +43,9 @@ class GenomeSet {
         for (std::size_t id = 0; id < held; ++id) insert(hash(genomes + id * length_), id);
     }
     // The entry will be needed soon.
-    void prefetch(std::uint64_t hash) const { __builtin_prefetch(slots_.data() + (hash & (slots_.size() - 1))); }
+    void prefetch(std::uint64_t hash) const {
+        __builtin_prefetch(slots_.data() + (hash & (slots_.size() - 1)));
+    }
 
   private:
     struct Slot {

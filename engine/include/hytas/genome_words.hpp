@@ -1,5 +1,5 @@
-// A genome in 64-bit words, so that variation, comparison and hashing take few steps. The last word ends with the
-// genome and may overlap the one before: no genome needs padding behind it.
+// A genome in 64-bit words, so that variation, comparison and hashing take few steps. The last word
+// ends with the genome and may overlap the one before: no genome needs padding behind it.
 #pragma once
 
 #include <algorithm>
@@ -14,9 +14,12 @@ class GenomeWords {
     explicit GenomeWords(std::size_t length) : length_(length) {}
 
     std::size_t count() const { return (length_ + 7) / 8; }
-    std::size_t offset(std::size_t word) const { return length_ < 8 ? 0 : std::min(8 * word, length_ - 8); }
+    std::size_t offset(std::size_t word) const {
+        return length_ < 8 ? 0 : std::min(8 * word, length_ - 8);
+    }
 
-    // The byte order of the machine shows in a word, so a word may be combined with others, but not written to a file.
+    // The byte order of the machine shows in a word, so a word may be combined with others, but not
+    // written to a file.
     std::uint64_t load(const Gene8* genome, std::size_t word) const {
         std::uint64_t value = 0;
         if (length_ >= 8)
@@ -64,11 +67,16 @@ struct GenomeMasks {
     std::vector<std::uint64_t> global_bits;   // [block]
     std::vector<std::uint64_t> global_words;  // [word]: 0xff for each such byte
     std::vector<std::size_t> first;           // [group]: rows of the groups before
-    std::vector<std::uint64_t> layer_bits;    // [(first + depth value) * blocks + block]: layers that exist
-    std::vector<std::uint64_t> layer_words;   // [(first + depth value) * words + word]
+    std::vector<std::uint64_t>
+        layer_bits;  // [(first + depth value) * blocks + block]: layers that exist
+    std::vector<std::uint64_t> layer_words;  // [(first + depth value) * words + word]
 
-    const std::uint64_t* bits(std::size_t group, std::size_t depth_value) const { return layer_bits.data() + (first[group] + depth_value) * blocks; }
-    const std::uint64_t* bytes(std::size_t group, std::size_t depth_value) const { return layer_words.data() + (first[group] + depth_value) * words; }
+    const std::uint64_t* bits(std::size_t group, std::size_t depth_value) const {
+        return layer_bits.data() + (first[group] + depth_value) * blocks;
+    }
+    const std::uint64_t* bytes(std::size_t group, std::size_t depth_value) const {
+        return layer_words.data() + (first[group] + depth_value) * words;
+    }
 };
 
 }  // namespace hytas

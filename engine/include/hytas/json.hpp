@@ -1,5 +1,6 @@
-// A small strict JSON reader (RFC 8259) and writer: the engine has only the standard library, and a space file is JSON.
-// Stricter than most: no duplicate names, nesting at most 32 deep, numbers kept as the exact text they were written in.
+// A small strict JSON reader (RFC 8259) and writer: the engine has only the standard library, and a
+// space file is JSON. Stricter than most: no duplicate names, nesting at most 32 deep, numbers kept
+// as the exact text they were written in.
 #pragma once
 
 #include <string>

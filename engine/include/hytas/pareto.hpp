@@ -20,7 +20,8 @@ bool has_nan(const double* row, std::size_t objectives);
 // At least as good everywhere and better somewhere.
 bool dominates(const double* left, const double* right, std::size_t objectives);
 
-// The front of each row: 0 is dominated by none, 1 only by front 0, ... Rows with NaN share the last front.
+// The front of each row: 0 is dominated by none, 1 only by front 0, ... Rows with NaN share the
+// last front.
 std::vector<std::size_t> front_numbers(const ScoreRows& rows);
 
 // Rows that none dominates, ascending; rows with NaN are never among them.

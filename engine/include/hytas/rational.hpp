@@ -1,4 +1,5 @@
-// Exact fractions: an mlp_ratio of 3.5 is 7/2, so floor(embed_dim * mlp_ratio) is the same integer on every platform.
+// Exact fractions: an mlp_ratio of 3.5 is 7/2, so floor(embed_dim * mlp_ratio) is the same integer
+// on every platform.
 #pragma once
 
 #include <cstdint>
@@ -7,16 +8,20 @@
 
 namespace hytas {
 
-// Always reduced, denominator >= 1. Every operation throws Error when the result leaves 64 bits or divides by zero.
+// Always reduced, denominator >= 1. Every operation throws Error when the result leaves 64 bits or
+// divides by zero.
 class Rational {
   public:
     Rational() = default;
-    Rational(std::int64_t value) : numerator_(value) {}  // NOLINT(google-explicit-constructor): an integer is a fraction
+    Rational(std::int64_t value)
+        : numerator_(value) {}  // NOLINT(google-explicit-constructor): an integer is a fraction
     static Rational of(std::int64_t numerator, std::int64_t denominator);
     // "12", "-3", "3.5", "1e3": the exact value of a decimal text. `what` names it in the message.
     static Rational parse(const std::string& digits, const std::string& what);
-    // The decimal text times `factor`, rounded up to a whole number: exact also where the text alone is no fraction of 64 bits.
-    static std::int64_t product_up(const std::string& digits, std::int64_t factor, const std::string& what);
+    // The decimal text times `factor`, rounded up to a whole number: exact also where the text
+    // alone is no fraction of 64 bits.
+    static std::int64_t product_up(const std::string& digits, std::int64_t factor,
+                                   const std::string& what);
 
     std::int64_t numerator() const { return numerator_; }
     std::int64_t denominator() const { return denominator_; }
@@ -29,16 +34,27 @@ class Rational {
     // Whole numbers, nearly always, go the short way.
     friend Rational operator+(const Rational& left, const Rational& right) {
         std::int64_t sum = 0;
-        return both_whole(left, right) && !__builtin_add_overflow(left.numerator_, right.numerator_, &sum) && sum != refused ? sum : add(left, right);
+        return both_whole(left, right) &&
+                       !__builtin_add_overflow(left.numerator_, right.numerator_, &sum) &&
+                       sum != refused
+                   ? sum
+                   : add(left, right);
     }
     friend Rational operator-(const Rational& left, const Rational& right) {
         std::int64_t rest = 0;
-        return both_whole(left, right) && !__builtin_sub_overflow(left.numerator_, right.numerator_, &rest) && rest != refused ? rest : subtract(left, right);
+        return both_whole(left, right) &&
+                       !__builtin_sub_overflow(left.numerator_, right.numerator_, &rest) &&
+                       rest != refused
+                   ? rest
+                   : subtract(left, right);
     }
     friend Rational operator*(const Rational& left, const Rational& right) {
         std::int64_t product = 0;
-        return both_whole(left, right) && !__builtin_mul_overflow(left.numerator_, right.numerator_, &product) && product != refused ? product
-                                                                                                                                     : multiply(left, right);
+        return both_whole(left, right) &&
+                       !__builtin_mul_overflow(left.numerator_, right.numerator_, &product) &&
+                       product != refused
+                   ? product
+                   : multiply(left, right);
     }
     friend Rational operator/(const Rational& left, const Rational& right);
     friend bool operator==(const Rational& left, const Rational& right) = default;
@@ -47,9 +63,12 @@ class Rational {
     }
 
   private:
-    static constexpr std::int64_t refused = std::numeric_limits<std::int64_t>::min();  // its negative needs more than 64 bits
+    static constexpr std::int64_t refused =
+        std::numeric_limits<std::int64_t>::min();  // its negative needs more than 64 bits
 
-    static bool both_whole(const Rational& left, const Rational& right) { return (left.denominator_ | right.denominator_) == 1; }
+    static bool both_whole(const Rational& left, const Rational& right) {
+        return (left.denominator_ | right.denominator_) == 1;
+    }
     static Rational add(const Rational& left, const Rational& right);
     static Rational subtract(const Rational& left, const Rational& right);
     static Rational multiply(const Rational& left, const Rational& right);

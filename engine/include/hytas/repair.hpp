@@ -23,10 +23,11 @@ class Repair {
 
     // The child must have valid genes and padding. If it fits, nothing changes.
     //
-    // The global genes are kept when some feasible architecture has them; otherwise the fewest of them change, to a
-    // combination drawn in proportion to its number of feasible architectures. Then the smallest number of genes of
-    // layers is found that must change, and one of all feasible architectures at exactly that distance is drawn, each
-    // equally likely. Returns how many genes changed.
+    // The global genes are kept when some feasible architecture has them; otherwise the fewest of
+    // them change, to a combination drawn in proportion to its number of feasible architectures.
+    // Then the smallest number of genes of layers is found that must change, and one of all
+    // feasible architectures at exactly that distance is drawn, each equally likely. Returns how
+    // many genes changed.
     std::size_t operator()(Rng& rng, Gene8* child);
 
   private:
@@ -42,9 +43,11 @@ class Repair {
     std::size_t change_fewest(Rng& rng, Gene8* child);
     const std::vector<ReachedLevel>& reached_from(const Root& root);
     template <class Count>
-    void measure_distances(const std::vector<ReachedLevel>& levels, const Gene8* child, std::vector<Distances<Count>>& distances) const;
+    void measure_distances(const std::vector<ReachedLevel>& levels, const Gene8* child,
+                           std::vector<Distances<Count>>& distances) const;
     template <class Count>
-    std::size_t draw_nearest(Rng& rng, const std::vector<ReachedLevel>& levels, std::vector<Distances<Count>>& distances, Gene8* child) const;
+    std::size_t draw_nearest(Rng& rng, const std::vector<ReachedLevel>& levels,
+                             std::vector<Distances<Count>>& distances, Gene8* child) const;
 
     const Feasible* feasible_;
     std::unique_ptr<Scratch> scratch_;

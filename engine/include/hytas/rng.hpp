@@ -1,5 +1,5 @@
-// A portable random generator. The standard's distributions differ between libraries, so the bounded draw is our own:
-// the same seed gives the same sequence on every platform.
+// A portable random generator. The standard's distributions differ between libraries, so the
+// bounded draw is our own: the same seed gives the same sequence on every platform.
 #pragma once
 
 #include <array>
@@ -39,17 +39,20 @@ class Rng {
         return result;
     }
 
-    // Uniform in [0, bound), bound >= 1, without bias (Lemire, "Fast random integer generation in an interval", 2019).
+    // Uniform in [0, bound), bound >= 1, without bias (Lemire, "Fast random integer generation in
+    // an interval", 2019).
     std::uint64_t below(std::uint64_t bound) {
         Wide product = static_cast<Wide>(next()) * bound;
         if (static_cast<std::uint64_t>(product) < bound) {
             const std::uint64_t threshold = (0 - bound) % bound;
-            while (static_cast<std::uint64_t>(product) < threshold) product = static_cast<Wide>(next()) * bound;
+            while (static_cast<std::uint64_t>(product) < threshold)
+                product = static_cast<Wide>(next()) * bound;
         }
         return static_cast<std::uint64_t>(product >> 64);
     }
 
-    // The same for 128 bits: rejection on the smallest enclosing power of two, as there is no 256-bit product.
+    // The same for 128 bits: rejection on the smallest enclosing power of two, as there is no
+    // 256-bit product.
     Wide below_wide(Wide bound) {
         if ((bound >> 64) == 0) return below(static_cast<std::uint64_t>(bound));
         Wide mask = bound - 1;
@@ -61,15 +64,20 @@ class Rng {
         }
     }
 
-    // Several bounded draws from one word multiply it by one bound after another, taking the high halves. The draws must
-    // be repeated when what is left of the word lies below 2^64 modulo the product of the bounds (at most 2^62).
-    static bool biased(std::uint64_t left, std::uint64_t product) { return left < product && left < (0 - product) % product; }
+    // Several bounded draws from one word multiply it by one bound after another, taking the high
+    // halves. The draws must be repeated when what is left of the word lies below 2^64 modulo the
+    // product of the bounds (at most 2^62).
+    static bool biased(std::uint64_t left, std::uint64_t product) {
+        return left < product && left < (0 - product) % product;
+    }
 
     // Uniform in [0, 1), 53 bits.
     double unit() { return static_cast<double>(next() >> 11) * 0x1.0p-53; }
 
   private:
-    static std::uint64_t rotate(std::uint64_t value, int by) { return (value << by) | (value >> (64 - by)); }
+    static std::uint64_t rotate(std::uint64_t value, int by) {
+        return (value << by) | (value >> (64 - by));
+    }
 
     State words_{};
 };

@@ -1,5 +1,5 @@
-// A search space, read from data: global genes, genes a layer, and the costs of every architecture as exact integers.
-// docs/spaces.md describes the file. Adding a space needs no C++.
+// A search space, read from data: global genes, genes a layer, and the costs of every architecture
+// as exact integers. docs/spaces.md describes the file. Adding a space needs no C++.
 #pragma once
 
 #include <algorithm>
@@ -36,10 +36,12 @@ struct Gene {
     std::vector<Values> lists;           // one an element of a list gene, else one
     std::vector<std::uint32_t> weights;  // of its values when choices are drawn; empty: all alike
     std::size_t length = 0;              // 0: one value; n: a list of n values
-    int group = -1;                      // the depth gene's group for a gene of a layer, -1 for a global gene
-    std::size_t slot = 0;                // global: its first byte; layer: its place inside a layer
+    int group = -1;        // the depth gene's group for a gene of a layer, -1 for a global gene
+    std::size_t slot = 0;  // global: its first byte; layer: its place inside a layer
 
-    const Values& values(std::size_t element = 0) const { return lists[lists.size() == 1 ? 0 : element]; }
+    const Values& values(std::size_t element = 0) const {
+        return lists[lists.size() == 1 ? 0 : element];
+    }
 };
 
 // The layers that one depth gene counts.
@@ -52,8 +54,9 @@ struct LayerGroup {
     std::vector<std::size_t> genes;  // of a layer, in file order
     std::vector<std::size_t> radix;  // number of values of each
     std::size_t options = 1;         // of one layer: their product
-    std::vector<Gene8> decoded;      // [option of a block * stride + layer * genes + gene], zeros up to the stride
-    std::size_t block_layers = 1;    // so many layers are drawn at once
+    std::vector<Gene8>
+        decoded;  // [option of a block * stride + layer * genes + gene], zeros up to the stride
+    std::size_t block_layers = 1;  // so many layers are drawn at once
 
     std::size_t stride() const { return std::max<std::size_t>(8, radix.size()); }
     std::size_t depth(const Gene8* genome) const { return depths[genome[depth_slot]]; }
@@ -67,11 +70,13 @@ struct LayerGroup {
 
 class SearchSpace {
   public:
-    // Throw Error naming what is wrong in the text, or which variable is missing, unknown or out of range.
+    // Throw Error naming what is wrong in the text, or which variable is missing, unknown or out of
+    // range.
     static SearchSpace parse(std::string_view text, const Variables& variables);
     static SearchSpace builtin(const std::string& name, const Variables& variables);
 
-    // A copy with one more cost "latency@<name>", from a table of costs a layer (docs/spaces.md has its format).
+    // A copy with one more cost "latency@<name>", from a table of costs a layer (docs/spaces.md has
+    // its format).
     SearchSpace with_table(const std::string& name, std::string_view text) const;
 
     const std::string& name() const { return name_; }
@@ -96,10 +101,12 @@ class SearchSpace {
     const Combinations& combinations() const { return combinations_; }
     Wide size() const;
 
-    Genome pack(const Json& architecture) const;  // throws Error naming the gene, its value and its values
+    Genome pack(
+        const Json& architecture) const;  // throws Error naming the gene, its value and its values
     Json unpack(GenomeView genome) const;
     std::string key(GenomeView genome) const;
-    void check(GenomeView genome) const;  // throws Error unless canonical: indices in range, padding 0, allowed
+    void check(GenomeView genome)
+        const;  // throws Error unless canonical: indices in range, padding 0, allowed
     bool valid(GenomeView genome) const;
 
     std::int64_t cost(std::size_t index, const Gene8* genome) const;  // of a valid genome

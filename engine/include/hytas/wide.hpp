@@ -1,4 +1,5 @@
-// 128-bit counts. autoformer-base alone has 6e15 architectures and weighted counts are larger, so 64 bits are too few.
+// 128-bit counts. autoformer-base alone has 6e15 architectures and weighted counts are larger, so
+// 64 bits are too few.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +11,8 @@ __extension__ using Wide = unsigned __int128;
 
 [[noreturn]] void refuse_count();
 
-// Both throw Error when the result needs more than 128 bits: a wrapped count would be a wrong count.
+// Both throw Error when the result needs more than 128 bits: a wrapped count would be a wrong
+// count.
 inline Wide checked_add(Wide left, Wide right) {
     if (right > ~Wide{0} - left) refuse_count();
     return left + right;

@@ -131,10 +131,16 @@ void bind_evolution(py::module_& module) {
                          double mutation_share, std::string mutation,
                          std::map<std::string, double> rates, std::string uniform,
                          std::size_t retries, std::uint64_t seed) {
-                 return Evolution(
-                     std::move(feasible),
-                     {std::move(strategy), population, offspring, parents, mutation_share,
-                      std::move(mutation), std::move(rates), std::move(uniform), retries, seed});
+                 return Evolution(std::move(feasible), {.strategy = std::move(strategy),
+                                                        .population = population,
+                                                        .offspring = offspring,
+                                                        .parents = parents,
+                                                        .mutation_share = mutation_share,
+                                                        .mutation = std::move(mutation),
+                                                        .rates = std::move(rates),
+                                                        .uniform = std::move(uniform),
+                                                        .retries = retries,
+                                                        .seed = seed});
              }),
              py::arg("feasible").none(false), py::arg("strategy") = usual.strategy,
              py::arg("population") = usual.population, py::arg("offspring") = usual.offspring,

@@ -93,8 +93,8 @@ Architecture architecture_of(const hytas::SearchSpace& space, hytas::GenomeView 
 py::int_ to_python(hytas::Wide value) { return py::int_(py::str(hytas::to_text(value))); }
 
 hytas::Wide to_wide(const py::object& value, const std::string& name) {
-    const auto whole =
-        py::reinterpret_steal<py::object>(PyNumber_Index(value.ptr()));  // also NumPy's integers
+    // Also NumPy's integers.
+    const auto whole = py::reinterpret_steal<py::object>(PyNumber_Index(value.ptr()));
     if (!whole) throw py::error_already_set();
     const auto text = py::str(whole).cast<std::string>();
     if (text[0] == '-') throw hytas::Error(name + " " + text + ": must be 0 or more");

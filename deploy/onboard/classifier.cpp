@@ -92,8 +92,8 @@ void check_wavelengths(const Card& card, const EnviCube& cube) {
     for (std::size_t band = 1; band < trained.size(); ++band)
         steps.push_back(std::abs(trained[band] - trained[band - 1]));
     std::sort(steps.begin(), steps.end());
-    const double spacing =
-        (steps[(steps.size() - 1) / 2] + steps[steps.size() / 2]) / 2;  // the median
+    // The median.
+    const double spacing = (steps[(steps.size() - 1) / 2] + steps[steps.size() / 2]) / 2;
     std::size_t worst = 0;
     for (std::size_t band = 0; band < trained.size(); ++band)
         if (std::abs(found[band] - trained[band]) > std::abs(found[worst] - trained[worst]))
@@ -153,8 +153,8 @@ void read_guide(const ModelFile& model, Card& card) {
     if (const std::string reach = parse_member(preprocessing, "reach", "preprocessing");
         reach != "null")
         card.reach = parse_number(reach, "preprocessing");
-    constexpr double least_temperature =
-        0.01;  // this and the radius as in hytas/deploy/smoothing.py
+    // This and the radius as in hytas/deploy/smoothing.py.
+    constexpr double least_temperature = 0.01;
     constexpr std::int64_t most_radius = 64;
     if (!(guide.temperature >= least_temperature && std::isfinite(guide.temperature)))
         throw Error(

@@ -129,8 +129,8 @@ std::uint64_t count_of(const std::vector<std::uint64_t>& sizes) {
 
 struct Tensor {
     std::string_view name;
-    std::vector<std::int64_t>
-        numbers;  // its first values, where these are of 64 bits, as sizes are
+    // Its first values, where these are of 64 bits, as sizes are.
+    std::vector<std::int64_t> numbers;
 };
 
 // Refuse a constant that asks for more values than any of hytas does.

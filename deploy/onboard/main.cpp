@@ -29,8 +29,8 @@
 namespace onboard {
 namespace {
 
-constexpr int most_threads =
-    1024;  // each takes memory, and a slip of the keyboard should not take it all
+// Each takes memory, and a slip of the keyboard should not take it all.
+constexpr int most_threads = 1024;
 constexpr const char* usage =
     "usage: hytas-onboard MODEL.onnx CUBE.hdr MAP.hdr [--library libonnxruntime.so] [--threads N] "
     "[--smooth guided|none] [--confidence FILE.hdr]";

@@ -1,4 +1,5 @@
-# Writes OUTPUT, a C++ file that holds every engine/spaces/*.json as a string: an installed engine needs no data files.
+# Writes OUTPUT, a C++ file that holds every engine/spaces/*.json as a string: an installed engine
+# needs no data files.
 function(hytas_embed_spaces template output)
   file(GLOB spaces CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/spaces/*.json)
   list(SORT spaces)

@@ -5,7 +5,7 @@
 #include <cstddef>
 #include <vector>
 
-#include "hytas/combinations.hpp"
+#include "hytas/detail/combinations.hpp"
 
 namespace hytas {
 
@@ -22,8 +22,8 @@ void sum_addends(const Combinations& combinations, const std::vector<Projection>
         for (const Projection::Term& term : addends[i].terms) last = std::max(last, term.slot);
         ending[last].push_back(i);
     }
-    std::vector<std::size_t> first_step(
-        slots, 0);  // of a change of the slot, among the slots where addends end
+    // Of a change of the slot, among the slots where addends end.
+    std::vector<std::size_t> first_step(slots, 0);
     std::size_t steps = 0;
     for (std::size_t slot = 0; slot < slots; ++slot) {
         first_step[slot] = steps;

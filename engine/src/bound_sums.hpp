@@ -38,7 +38,7 @@ class BoundSums {
   public:
     BoundSums(const SearchSpace& space, const std::vector<Dimension>& dimensions);
 
-    const std::vector<BoundSum>& all() const { return sums_; }
+    [[nodiscard]] const std::vector<BoundSum>& all() const { return sums_; }
     // Allowed by the space, and inside every bound.
     bool fit(const Gene8* genome) const;
     std::int64_t over_layers(const BoundSum& sum, const Gene8* genome) const;
@@ -50,7 +50,7 @@ class BoundSums {
         std::int64_t cap;
     };
 
-    Ends ends_of(const BoundSum& sum, std::size_t combination) const;
+    [[nodiscard]] Ends ends_of(const BoundSum& sum, std::size_t combination) const;
     void tabulate();
 
     const SearchSpace& space_;

@@ -5,9 +5,9 @@
 #include <optional>
 #include <string_view>
 
+#include "hytas/detail/rational.hpp"
 #include "hytas/error.hpp"
-#include "hytas/rational.hpp"
-#include "hytas/text.hpp"
+#include "text.hpp"
 
 namespace hytas {
 

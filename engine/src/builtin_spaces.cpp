@@ -2,7 +2,7 @@
 
 #include "hytas/error.hpp"
 #include "hytas/search_space.hpp"
-#include "hytas/text.hpp"
+#include "text.hpp"
 
 namespace hytas {
 

@@ -12,6 +12,6 @@ struct BuiltinSpace {
     std::string_view text;
 };
 
-const std::vector<BuiltinSpace>& embedded_spaces();
+[[nodiscard]] const std::vector<BuiltinSpace>& embedded_spaces();
 
 }  // namespace hytas

@@ -1,10 +1,10 @@
-#include "hytas/combinations.hpp"
+#include "hytas/detail/combinations.hpp"
 
 #include <limits>
 #include <unordered_map>
 
 #include "hytas/error.hpp"
-#include "hytas/text.hpp"
+#include "text.hpp"
 
 namespace hytas {
 
@@ -89,7 +89,8 @@ std::vector<Combinations::Level> Combinations::expand(const std::vector<Requirem
         for (const std::uint64_t key : keys) {
             for (const Projection::Term& term : open.terms)
                 prefix[term.slot] = static_cast<Gene8>(key / term.stride % radix_[term.slot]);
-            if ((steps += radix_[slot]) > most_steps)
+            steps += radix_[slot];
+            if (steps > most_steps)
                 throw Error(
                     "\"require\" takes more than 4,194,304 steps to find what is allowed; put "
                     "genes that a requirement compares next to each other");

@@ -18,7 +18,7 @@
 namespace hytas {
 
 // Thrown when the exact table would exceed its limit: Feasible then falls back to a coarser one.
-struct TableTooLarge {};
+struct TableTooLarge : std::exception {};
 
 constexpr std::uint32_t no_state = 0xffffffffU;
 
@@ -31,11 +31,11 @@ struct Level {
     const Level* next = nullptr;  // nullptr: the last one, with the one state "nothing left"
     std::vector<Wide> sums;       // packed, ascending, one a state
     std::vector<Wide> counts;     // architectures below each state
-    std::vector<std::uint32_t>
-        children;  // [state * options + option], no_state where the budget is left
-    std::vector<std::uint64_t>
-        narrow;              // [state * options + option]: counts of the options up to this one ...
-    std::vector<Wide> wide;  // ... here instead when some count needs more than 64 bits
+    // [state * options + option], no_state where the budget is left.
+    std::vector<std::uint32_t> children;
+    // [state * options + option]: counts of the options up to this one ...
+    std::vector<std::uint64_t> narrow;
+    std::vector<Wide> wide;    // ... here instead when some count needs more than 64 bits
     std::vector<Wide> before;  // [state]: counts of the states before, size + 1 entries
 };
 
@@ -46,15 +46,15 @@ struct Root {
     Wide count = 0;
     std::size_t begin = 0;  // states [begin, end) of the level, when `states` is null
     std::size_t end = 0;
-    const std::uint32_t* states =
-        nullptr;  // else states[begin] to states[end - 1], and before[begin] ... for them
+    // Else states[begin] to states[end - 1], and before[begin] ... for them.
+    const std::uint32_t* states = nullptr;
     const Wide* before = nullptr;
 
-    std::size_t size() const { return end - begin; }
-    std::uint32_t state(std::size_t i) const {
+    [[nodiscard]] std::size_t size() const { return end - begin; }
+    [[nodiscard]] std::uint32_t state(std::size_t i) const {
         return states == nullptr ? static_cast<std::uint32_t>(begin + i) : states[begin + i];
     }
-    Wide count_before(std::size_t i) const {
+    [[nodiscard]] Wide count_before(std::size_t i) const {
         return before == nullptr ? level->before[begin + i] - level->before[begin]
                                  : before[begin + i];
     }
@@ -80,14 +80,14 @@ class CountingTable {
     CountingTable(const SearchSpace& space, const std::vector<Bound>& bounds,
                   std::size_t most_entries, std::vector<std::int64_t> units = {});
 
-    Wide total() const { return total_; }
-    bool narrow() const { return narrow_; }
-    std::size_t entries() const { return entries_; }
-    const std::vector<Root>& roots() const { return roots_; }
-    const Root* root_of(
-        std::size_t combination) const;  // nullptr when it has no feasible architecture
-    const std::vector<Dimension>& dimensions() const { return dimensions_; }
-    const SumPacking& packing() const { return packing_; }
+    [[nodiscard]] Wide total() const { return total_; }
+    [[nodiscard]] bool narrow() const { return narrow_; }
+    [[nodiscard]] std::size_t entries() const { return entries_; }
+    [[nodiscard]] const std::vector<Root>& roots() const { return roots_; }
+    // Nullptr when it has no feasible architecture.
+    [[nodiscard]] const Root* root_of(std::size_t combination) const;
+    [[nodiscard]] const std::vector<Dimension>& dimensions() const { return dimensions_; }
+    [[nodiscard]] const SumPacking& packing() const { return packing_; }
     // The sums over layers that a genome has, as the roots order them.
     Wide sums_of(const SearchSpace& space, const Gene8* genome) const;
 

@@ -5,9 +5,9 @@
 #include <limits>
 
 #include "hytas/error.hpp"
-#include "hytas/pareto.hpp"
-#include "hytas/text.hpp"
+#include "pareto.hpp"
 #include "strategy.hpp"
+#include "text.hpp"
 
 namespace hytas {
 

@@ -1,10 +1,10 @@
-#include "hytas/expression.hpp"
+#include "expression.hpp"
 
 #include <algorithm>
 
 #include "expression_parser.hpp"
 #include "hytas/error.hpp"
-#include "hytas/text.hpp"
+#include "text.hpp"
 
 namespace hytas {
 

@@ -3,7 +3,7 @@
 #include <utility>
 
 #include "hytas/error.hpp"
-#include "hytas/text.hpp"
+#include "text.hpp"
 
 namespace hytas {
 

@@ -3,13 +3,13 @@
 
 #include <string>
 
-#include "hytas/expression.hpp"
+#include "expression.hpp"
 
 namespace hytas {
 
-inline bool is_digit(char letter) { return letter >= '0' && letter <= '9'; }
+[[nodiscard]] inline bool is_digit(char letter) { return letter >= '0' && letter <= '9'; }
 
-inline bool is_name_letter(char letter) {
+[[nodiscard]] inline bool is_name_letter(char letter) {
     return (letter >= 'a' && letter <= 'z') || (letter >= 'A' && letter <= 'Z') ||
            is_digit(letter) || letter == '_';
 }

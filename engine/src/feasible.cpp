@@ -5,9 +5,9 @@
 #include "bound_sums.hpp"
 #include "counting_table.hpp"
 #include "hytas/error.hpp"
-#include "hytas/text.hpp"
 #include "refusal.hpp"
 #include "table_walk.hpp"
+#include "text.hpp"
 
 namespace hytas {
 

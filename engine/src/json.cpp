@@ -3,7 +3,7 @@
 #include <cstddef>
 
 #include "hytas/error.hpp"
-#include "hytas/text.hpp"
+#include "text.hpp"
 
 namespace hytas {
 
@@ -35,7 +35,7 @@ class Reader {
                     std::to_string(column) + ": expected " + expected);
     }
 
-    char peek() const { return at_ < text_.size() ? text_[at_] : '\0'; }
+    [[nodiscard]] char peek() const { return at_ < text_.size() ? text_[at_] : '\0'; }
 
     bool take(char letter) {
         if (at_ >= text_.size() || text_[at_] != letter) return false;

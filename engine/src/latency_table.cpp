@@ -7,7 +7,7 @@
 #include "addends.hpp"
 #include "hytas/error.hpp"
 #include "hytas/search_space.hpp"
-#include "hytas/text.hpp"
+#include "text.hpp"
 
 namespace hytas {
 
@@ -96,8 +96,8 @@ class LatencyReader {
   private:
     [[noreturn]] void fail(const std::string& why) const { throw Error(what_ + ": " + why); }
 
-    const Json* member(const Json& object, const std::string& name, Json::Kind kind,
-                       bool required) const {
+    [[nodiscard]] const Json* member(const Json& object, const std::string& name, Json::Kind kind,
+                                     bool required) const {
         const Json* found = object.find(name);
         if (found == nullptr && required) fail("\"" + name + "\" is missing");
         if (found != nullptr && !found->is(kind))
@@ -158,12 +158,13 @@ class LatencyReader {
         fail("no gene " + quoted(name) + " can decide this row");
     }
 
-    const Json& when_of(const Json& row) const {
+    [[nodiscard]] const Json& when_of(const Json& row) const {
         if (!row.is(Json::Kind::object)) fail("a row must be an object with \"when\" and \"cost\"");
         return *member(row, "when", Json::Kind::object, true);
     }
 
-    std::vector<std::size_t> slots_of(const Json& rows, const LayerGroup& group) const {
+    [[nodiscard]] std::vector<std::size_t> slots_of(const Json& rows,
+                                                    const LayerGroup& group) const {
         if (!rows.is(Json::Kind::array)) fail("the rows of layers must be a list");
         std::vector<std::size_t> slots;
         for (const Json& row : rows.items())
@@ -176,7 +177,8 @@ class LatencyReader {
         return slots;
     }
 
-    std::size_t index_in(const Values& values, const std::string& name, const Json& value) const {
+    [[nodiscard]] std::size_t index_in(const Values& values, const std::string& name,
+                                       const Json& value) const {
         for (std::size_t i = 0; i < values.size(); ++i) {
             const bool number = value.is(Json::Kind::number) && !values.numbers.empty();
             if (number ? Rational::parse(value.text(), what_) == values.numbers[i]
@@ -187,7 +189,7 @@ class LatencyReader {
         fail("\"when\": " + name + " " + value.dump() + " is not one of its values");
     }
 
-    std::int64_t cost_of(const Json& row) const {
+    [[nodiscard]] std::int64_t cost_of(const Json& row) const {
         const std::string& text = member(row, "cost", Json::Kind::number, true)->text();
         if (text[0] == '-') fail("cost " + text + " must not be negative");
         const std::int64_t cost = Rational::product_up(text, factor_, what_ + ": cost");
@@ -196,8 +198,8 @@ class LatencyReader {
     }
 
     // The values that an entry of a row names: one, or a list without repetition.
-    std::vector<std::size_t> indices_in(const Values& values, const std::string& name,
-                                        const Json& entry) const {
+    [[nodiscard]] std::vector<std::size_t> indices_in(const Values& values, const std::string& name,
+                                                      const Json& entry) const {
         if (!entry.is(Json::Kind::array)) return {index_in(values, name, entry)};
         if (entry.items().empty()) fail("\"when\": the list of " + name + " is empty");
         std::vector<std::size_t> indices;
@@ -279,7 +281,7 @@ class LatencyReader {
     }
 
     // One combination of a row, with the names in the row's order.
-    std::string described(std::size_t cell, const Row& row, const Part& part) const {
+    [[nodiscard]] std::string described(std::size_t cell, const Row& row, const Part& part) const {
         Json::Members members = row.when->members();
         std::vector<std::size_t> order(members.size());
         for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;

@@ -7,7 +7,7 @@
 #include <cstring>
 
 #include "hytas/error.hpp"
-#include "hytas/text.hpp"
+#include "text.hpp"
 
 namespace hytas {
 
@@ -64,7 +64,7 @@ void clear_padding(const SearchSpace& space, const GenomeWords& words, Gene8* ge
 }
 
 // 0xff for each bit that is set, in the order of bytes in memory.
-std::array<std::uint64_t, 256> byte_masks() {
+std::array<std::uint64_t, 256> byte_masks() noexcept {
     std::array<std::uint64_t, 256> masks{};
     for (std::size_t bits = 0; bits < masks.size(); ++bits) {
         std::array<Gene8, 8> bytes{};
@@ -77,7 +77,7 @@ std::array<std::uint64_t, 256> byte_masks() {
 const std::array<std::uint64_t, 256> expanded = byte_masks();
 
 // The first so many bytes.
-std::array<std::uint64_t, 9> leading_bytes() {
+std::array<std::uint64_t, 9> leading_bytes() noexcept {
     std::array<std::uint64_t, 9> masks{};
     for (std::size_t count = 0; count < masks.size(); ++count)
         masks[count] = expanded[(1U << count) - 1];

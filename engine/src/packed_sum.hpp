@@ -18,7 +18,7 @@ struct Window {
 
     // The smallest window that holds both.
     void widen(const Window& other);
-    bool empty() const;
+    [[nodiscard]] bool empty() const;
 };
 
 class SumPacking {
@@ -28,20 +28,22 @@ class SumPacking {
     // not hold them.
     explicit SumPacking(const Sums& most);
 
-    Wide pack(const Sums& sums) const;
-    std::int64_t get(Wide packed, std::size_t dimension) const {
+    [[nodiscard]] Wide pack(const Sums& sums) const;
+    [[nodiscard]] std::int64_t get(Wide packed, std::size_t dimension) const {
         return static_cast<std::int64_t>((packed >> shift_[dimension]) & mask_[dimension]);
     }
     // The least of all packed sums whose first dimension is `value`.
-    Wide leading(std::int64_t value) const { return static_cast<Wide>(value) << shift_[0]; }
-    bool inside(Wide packed, const Window& window) const {
+    [[nodiscard]] Wide leading(std::int64_t value) const {
+        return static_cast<Wide>(value) << shift_[0];
+    }
+    [[nodiscard]] bool inside(Wide packed, const Window& window) const {
         for (std::size_t d = 0; d < shift_.size(); ++d) {
             const std::int64_t value = get(packed, d);
             if (value < window.floor[d] || value > window.cap[d]) return false;
         }
         return true;
     }
-    std::size_t dimensions() const { return shift_.size(); }
+    [[nodiscard]] std::size_t dimensions() const { return shift_.size(); }
 
   private:
     std::vector<int> shift_;

@@ -1,4 +1,4 @@
-#include "hytas/pareto.hpp"
+#include "pareto.hpp"
 
 #include <algorithm>
 #include <cmath>

@@ -1,10 +1,10 @@
-#include "hytas/rational.hpp"
+#include "hytas/detail/rational.hpp"
 
 #include <limits>
 #include <numeric>
 
 #include "hytas/error.hpp"
-#include "hytas/text.hpp"
+#include "text.hpp"
 
 namespace hytas {
 
@@ -74,7 +74,8 @@ Decimal read_decimal(const std::string& digits, const std::string& rule) {
         }
         if (digits[at] < '0' || digits[at] > '9') throw Error(rule);
         ++count;
-        if ((significant += significant > 0 || digits[at] != '0' ? 1 : 0) > 18) throw Error(rule);
+        significant += significant > 0 || digits[at] != '0' ? 1 : 0;
+        if (significant > 18) throw Error(rule);
         value = value * 10 + (digits[at] - '0');
         scale += point ? 1 : 0;
     }

@@ -5,7 +5,7 @@
 
 #include "counting_table.hpp"
 #include "hytas/error.hpp"
-#include "hytas/text.hpp"
+#include "text.hpp"
 
 namespace hytas {
 
@@ -81,8 +81,8 @@ std::optional<std::int64_t> maximum_beyond(const SearchSpace& space, std::vector
         bounds[at].upper = upper;
         return CountingTable(space, bounds, most_entries).total() > 0;
     };
-    std::int64_t near =
-        above ? given.upper : given.lower;           // no architecture from the window up to here
+    // No architecture from the window up to here.
+    std::int64_t near = above ? given.upper : given.lower;
     std::int64_t far = extreme(space, cost, above);  // some up to here, if any
     if (above ? far <= near || !holds(near + 1, far) : far >= near || !holds(far, near - 1))
         return std::nullopt;
@@ -110,7 +110,7 @@ std::string nearest_costs(const SearchSpace& space, const std::vector<Bound>& bo
         if (low) return "the nearest has " + spoken(*low);
         if (high) return "the nearest has " + spoken(*high);
     } catch (const TableTooLarge&) {
-        // No nearest cost can be named then, but the refusal itself stands.
+        return "";  // no nearest cost can be named then, but the refusal itself stands
     }
     return "";
 }

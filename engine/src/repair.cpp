@@ -1,4 +1,4 @@
-#include "hytas/repair.hpp"
+#include "hytas/detail/repair.hpp"
 
 #include <algorithm>
 #include <limits>
@@ -72,13 +72,13 @@ struct Repair::Scratch {
     std::vector<std::int64_t> cap;
     std::vector<std::int64_t> total;   // of the child, one a bound
     std::vector<std::int64_t> deltas;  // [change * bounds + bound]
-    std::vector<std::size_t>
-        fitting;  // changes that fit alone, or of each change, how many fit with it
+    // Changes that fit alone, or of each change, how many fit with it.
+    std::vector<std::size_t> fitting;
     std::vector<Change> changes;
-    std::vector<const std::int64_t*>
-        owns;  // [change * bounds + bound]: cost of the layer's own option, among all options
-    std::map<const Root*, std::vector<ReachedLevel>>
-        reached;              // of the roots that were needed so far
+    // [change * bounds + bound]: cost of the layer's own option, among all options.
+    std::vector<const std::int64_t*> owns;
+    // Of the roots that were needed so far.
+    std::map<const Root*, std::vector<ReachedLevel>> reached;
     std::size_t entries = 0;  // in all of them
     std::vector<Distances<std::uint64_t>> distances;
     std::vector<Distances<Wide>> wide_distances;  // of roots with 2^64 architectures or more

@@ -4,8 +4,8 @@
 
 #include "addends.hpp"
 #include "hytas/error.hpp"
-#include "hytas/text.hpp"
 #include "space_reader.hpp"
+#include "text.hpp"
 
 namespace hytas {
 
@@ -127,11 +127,11 @@ std::int64_t SpaceReader::whole_cost(const Rational& value, const std::string& w
 // is computed once.
 void SpaceReader::tabulate_global(CostTable& cost, Expressions::Root root,
                                   const std::string& what) {
-    projection_of(root, -1, what);
+    static_cast<void>(projection_of(root, -1, what));  // throws where a gene of layers is read
     const std::vector<Expressions::Root> addends = expressions_.addends(root);
     std::vector<Projection> genes_of;
-    std::vector<std::vector<std::optional<Rational>>> known(
-        addends.size());  // [row]; empty where there are too many rows
+    // [row]; empty where there are too many rows.
+    std::vector<std::vector<std::optional<Rational>>> known(addends.size());
     std::size_t room = most_known;
     for (const Expressions::Root addend : addends) {
         genes_of.push_back(projection_of(addend, -1, what));

@@ -4,7 +4,7 @@
 #include <string>
 #include <string_view>
 
-#include "hytas/expression.hpp"
+#include "expression.hpp"
 #include "hytas/search_space.hpp"
 
 namespace hytas {
@@ -16,8 +16,8 @@ class SpaceReader {
 
   private:
     [[noreturn]] void fail(const std::string& why) const;
-    const Json* member(const Json& object, const std::string& name, Json::Kind kind,
-                       bool required) const;
+    [[nodiscard]] const Json* member(const Json& object, const std::string& name, Json::Kind kind,
+                                     bool required) const;
     void known_members(const Json& object, const std::string& what,
                        const std::vector<std::string>& names) const;
 
@@ -25,7 +25,7 @@ class SpaceReader {
     void read_variables();
     void read_genes();
     void read_gene(const Json& item);
-    Values read_values(const Json& list, const Gene& gene) const;
+    [[nodiscard]] Values read_values(const Json& list, const Gene& gene) const;
     void read_lists(const Json& item, Gene& gene) const;
     void place_gene(const Json& item, Gene& gene);
     void read_weights(const Json& item, Gene& gene) const;
@@ -40,14 +40,15 @@ class SpaceReader {
     CostTable read_cost(const std::string& name, const Json& body);
 
     Expressions::Root expression(const Json& text, const std::string& what);
-    Projection projection_of(Expressions::Root root, int group, const std::string& what) const;
-    bool reads_layer_index(Expressions::Root root) const {
+    [[nodiscard]] Projection projection_of(Expressions::Root root, int group,
+                                           const std::string& what) const;
+    [[nodiscard]] bool reads_layer_index(Expressions::Root root) const {
         return expressions_.slots_of(root).contains(space_.global_slots());
     }
     void tabulate_global(CostTable& cost, Expressions::Root root, const std::string& what);
     LayerCosts tabulate_layers(Expressions::Root root, std::size_t group, const std::string& what);
     Rational number(Expressions::Root root, const std::string& what);
-    std::int64_t whole_cost(const Rational& value, const std::string& what) const;
+    [[nodiscard]] std::int64_t whole_cost(const Rational& value, const std::string& what) const;
     void set_row(const Projection& projection, std::size_t row);
     void set_option(std::size_t group, std::size_t option);
     void set_slot(std::size_t slot, std::size_t value) {
@@ -59,10 +60,10 @@ class SpaceReader {
     Variables given_;
     SearchSpace space_;
     Expressions expressions_;
-    Environment
-        environment_;  // slots: the global ones, the index of the layer, one a gene of a layer
-    std::vector<std::vector<Value>>
-        slot_values_;                       // [slot]: of its gene; none for the index of the layer
+    // Slots: the global ones, the index of the layer, one a gene of a layer.
+    Environment environment_;
+    // [slot]: of its gene; none for the index of the layer.
+    std::vector<std::vector<Value>> slot_values_;
     std::vector<std::size_t> layer_slots_;  // [gene]: of the genes of layers
 };
 

@@ -3,9 +3,9 @@
 
 #include "hytas/error.hpp"
 #include "hytas/evolution.hpp"
-#include "hytas/text.hpp"
 #include "state_bytes.hpp"
 #include "strategy.hpp"
+#include "text.hpp"
 
 namespace hytas {
 
@@ -13,8 +13,8 @@ namespace {
 
 constexpr std::string_view magic = "hytas-state\n";
 constexpr std::uint64_t version = 3;
-constexpr std::size_t frame =
-    magic.size() + 8 + 8;  // before the content; a checksum of 8 bytes follows it
+// Before the content; a checksum of 8 bytes follows it.
+constexpr std::size_t frame = magic.size() + 8 + 8;
 
 // The content of a state that is whole, unedited and of a version that this engine reads.
 std::string_view content_of(std::string_view state) {
@@ -212,7 +212,7 @@ class StateReader {
 
     // The rest is listed once draws find nothing new, so most architectures were known then. To
     // list the rest of a set of which few are known would take minutes, and the memory of the set.
-    bool is_near_the_end() const {
+    [[nodiscard]] bool is_near_the_end() const {
         const Feasible& feasible = *run_.feasible_;
         const std::size_t before = run_.endgame_ - 1;
         if (feasible.at_most() > Evolution::most_listed || before == 0) return false;

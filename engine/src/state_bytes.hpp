@@ -21,7 +21,7 @@ class ByteWriter {
         bytes_ += text;
     }
     std::string take() { return std::move(bytes_); }
-    const std::string& bytes() const { return bytes_; }
+    [[nodiscard]] const std::string& bytes() const { return bytes_; }
 
   private:
     std::string bytes_;
@@ -57,7 +57,7 @@ class ByteReader {
         left_.remove_prefix(static_cast<std::size_t>(size));
         return bytes;
     }
-    bool done() const { return left_.empty(); }
+    [[nodiscard]] bool done() const { return left_.empty(); }
 
   private:
     std::string_view left_;

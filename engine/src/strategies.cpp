@@ -5,9 +5,9 @@
 
 #include "hytas/error.hpp"
 #include "hytas/evolution.hpp"
-#include "hytas/pareto.hpp"
-#include "hytas/text.hpp"
+#include "pareto.hpp"
 #include "strategy.hpp"
+#include "text.hpp"
 
 namespace hytas {
 

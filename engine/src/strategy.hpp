@@ -23,6 +23,7 @@ struct Strategy {
     void (*vary)(Evolution& run, bool mutating, Gene8* child);
 };
 
-const Strategy& strategy_named(const std::string& name);  // throws Error with the nearest name
+// Throws Error with the nearest name.
+[[nodiscard]] const Strategy& strategy_named(const std::string& name);
 
 }  // namespace hytas

@@ -79,8 +79,8 @@ class Cursors {
         heaped_ = cursors_.size() > 24;
         if (heaped_) std::make_heap(cursors_.begin(), cursors_.end(), later);
     }
-    bool empty() const { return cursors_.empty(); }
-    Wide least() const {
+    [[nodiscard]] bool empty() const { return cursors_.empty(); }
+    [[nodiscard]] Wide least() const {
         if (heaped_) return cursors_.front().sum;
         Wide sum = cursors_.front().sum;
         for (const Cursor& cursor : cursors_) sum = std::min(sum, cursor.sum);

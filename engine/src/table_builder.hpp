@@ -17,7 +17,7 @@ struct Step {
     std::vector<Sums> adds;
     std::vector<bool> excluded;
 
-    Window range() const;  // of the options that are not excluded
+    [[nodiscard]] Window range() const;  // of the options that are not excluded
 };
 
 // The layers from one on, as far as costs can tell them apart.
@@ -80,8 +80,8 @@ class TableBuilder {
     std::unordered_map<PlanKey, std::size_t, PlanHash> plan_of_;
     std::vector<LayerPlan> plans_;
     std::vector<std::size_t> root_plans_;  // parallel to the table's roots
-    std::vector<std::int64_t>
-        root_windows_;  // [root * 2 * dimensions]: the floors and the caps of each
+    // [root * 2 * dimensions]: the floors and the caps of each.
+    std::vector<std::int64_t> root_windows_;
 };
 
 }  // namespace hytas

@@ -11,7 +11,7 @@ void walk_down(const CountingTable& table, const SearchSpace& space, const Root&
                Gene8* genome);
 
 // The index of a genome below its root; `found` is false when the genome is not there.
-Wide walk_up(const CountingTable& table, const SearchSpace& space, const Root& root,
-             const Gene8* genome, bool& found);
+[[nodiscard]] Wide walk_up(const CountingTable& table, const SearchSpace& space, const Root& root,
+                           const Gene8* genome, bool& found);
 
 }  // namespace hytas

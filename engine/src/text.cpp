@@ -1,4 +1,4 @@
-#include "hytas/text.hpp"
+#include "text.hpp"
 
 #include <algorithm>
 

@@ -7,7 +7,7 @@ namespace {
 
 std::string canonical(const std::string& text) { return Budget::parse(text).text(); }
 std::string refusal(const std::string& text) {
-    return error_of([&] { Budget::parse(text); });
+    return error_of([&] { return Budget::parse(text); });
 }
 
 }  // namespace
@@ -97,6 +97,6 @@ TEST_CASE("a wrong budget is refused with the rule and an example") {
 
 TEST_CASE("a cost that the space does not have is named with the nearest one") {
     const std::string message =
-        error_of([] { Feasible(builtin("hytas"), Budget::parse(std::string("2M-parms"))); });
+        error_of([] { return Feasible(builtin("hytas"), Budget::parse(std::string("2M-parms"))); });
     CHECK(message.find("did you mean 'params'?") != std::string::npos);
 }

@@ -1,7 +1,7 @@
 #include <algorithm>
 #include <set>
 
-#include "hytas/repair.hpp"
+#include "hytas/detail/repair.hpp"
 #include "support.hpp"
 
 using namespace hytas;
@@ -33,7 +33,7 @@ SpacePtr open(const std::string& text) {
 }
 
 std::string refusal(const std::string& text) {
-    return error_of([&] { SearchSpace::parse(text, {}); });
+    return error_of([&] { return SearchSpace::parse(text, {}); });
 }
 
 // Every valid genome whose genes of layers are all 0, by counting up through the global genes.
@@ -296,8 +296,8 @@ TEST_CASE("hytas-wide: 4e8 combinations, a thousandth of them allowed") {
     for (std::size_t slot = 0; slot < space->global_slots(); ++slot)
         all *= static_cast<double>(space->radix_of_slot(slot));
     CHECK(all > 3e8);
-    CHECK(space->combinations().size() ==
-          441072);  // counted by nested loops over what the genes mean
+    // Counted by nested loops over what the genes mean.
+    CHECK(space->combinations().size() == 441072);
     const Feasible feasible(space, Budget::parse(std::string("20K..30K-params")));
     Genome genome(space->genome_length());
     Rng rng(2);

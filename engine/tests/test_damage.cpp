@@ -3,8 +3,8 @@
 // UBSan by the preset `asan`; engine/fuzz holds the same entry points for libFuzzer.
 #include "fuzz_targets.hpp"
 #include "hytas/evolution.hpp"
-#include "hytas/text.hpp"
 #include "support.hpp"
+#include "text.hpp"
 
 using namespace hytas;
 using namespace hytas::test;
@@ -84,7 +84,7 @@ TEST_CASE("damaged states are refused, with a wrong and with a right checksum") 
 TEST_CASE("every truncated, edited, newer or foreign state is refused with its reason") {
     const std::string whole = small_state();
     const auto refused = [](const std::string& state) {
-        return error_of([&] { Evolution::restore(fuzz_feasible(), state); });
+        return error_of([&] { return Evolution::restore(fuzz_feasible(), state); });
     };
     for (std::size_t size = 0; size < whole.size(); ++size)
         CHECK(refused(whole.substr(0, size)).find("state: is ") == 0);
@@ -106,7 +106,7 @@ TEST_CASE("every truncated, edited, newer or foreign state is refused with its r
     CHECK(refused(older).find("was written by an older hytas (state version 2)") !=
           std::string::npos);
     const auto other = std::make_shared<const Feasible>(builtin("hytas"), Budget());
-    CHECK(error_of([&] { Evolution::restore(other, whole); })
+    CHECK(error_of([&] { return Evolution::restore(other, whole); })
               .find("belongs to another space, other variables or another budget than hytas with "
                     "no budget") != std::string::npos);
 }
@@ -127,7 +127,7 @@ TEST_CASE("a state of few bytes does not ask for the work or the memory of many"
     run.ask(0, genomes);
     const std::string whole = run.state();
     const auto refused = [&](const std::string& state) {
-        return error_of([&] { Evolution::restore(feasible, state); });
+        return error_of([&] { return Evolution::restore(feasible, state); });
     };
     CHECK(refused(whole).empty());
     // Magic, version, length, fingerprint and the strategy's name come before the sizes.

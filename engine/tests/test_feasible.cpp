@@ -53,7 +53,7 @@ void check_against_brute_force(const SpacePtr& space, const Budget& budget) {
     const auto expected = all_inside(*space, budget);
     INFO(space->name() << " " << budget.text());
     if (expected.empty()) {
-        CHECK(error_of([&] { Feasible(space, budget); }).find("no architecture of") !=
+        CHECK(error_of([&] { return Feasible(space, budget); }).find("no architecture of") !=
               std::string::npos);
         return;
     }
@@ -199,8 +199,8 @@ TEST_CASE("counts beyond 64 bits are exact") {
     // 255 layers of 3 genes have more than 2^128 architectures: said, not wrapped.
     text.replace(text.find("64"), 2, "255");
     const auto deeper = std::make_shared<const SearchSpace>(SearchSpace::parse(text, {}));
-    CHECK(error_of([&] { deeper->size(); }).find("more than 2^128") != std::string::npos);
-    CHECK(error_of([&] { Feasible(deeper, Budget()); }).find("more than 2^128") !=
+    CHECK(error_of([&] { return deeper->size(); }).find("more than 2^128") != std::string::npos);
+    CHECK(error_of([&] { return Feasible(deeper, Budget()); }).find("more than 2^128") !=
           std::string::npos);
 }
 
@@ -211,7 +211,7 @@ TEST_CASE("an infeasible budget names the smallest, the largest or the nearest c
     for (const Genome& genome : all_genomes(*space))
         costs.insert(space->cost(params, genome.data()));
     const auto refusal = [&](std::int64_t low, std::int64_t high) {
-        return error_of([&] { Feasible(space, Budget({{"params", low, high}})); });
+        return error_of([&] { return Feasible(space, Budget({{"params", low, high}})); });
     };
     CHECK(refusal(0, 1) == "budget 1-params: no architecture of small fits; the smallest has " +
                                std::to_string(*costs.begin()) + " params");
@@ -227,7 +227,7 @@ TEST_CASE("an infeasible budget names the smallest, the largest or the nearest c
                                       " params above") != std::string::npos);
     }
     const std::string both = error_of(
-        [&] { Feasible(space, Budget({{"params", 0, *costs.begin()}, {"macs", 60, 80}})); });
+        [&] { return Feasible(space, Budget({{"params", 0, *costs.begin()}, {"macs", 60, 80}})); });
     CHECK(both.find("with the other bounds kept") != std::string::npos);
 }
 
@@ -243,7 +243,7 @@ TEST_CASE("an empty window of a maximum names the nearest costs, too") {
         if (low > high) continue;
         ++empty;
         const std::string message =
-            error_of([&] { Feasible(space, Budget({{"activations", low, high}})); });
+            error_of([&] { return Feasible(space, Budget({{"activations", low, high}})); });
         CHECK(message.find("nearest have " + std::to_string(low - 1) +
                            " bytes of activations below and " + std::to_string(high + 1)) !=
               std::string::npos);
@@ -254,7 +254,7 @@ TEST_CASE("an empty window of a maximum names the nearest costs, too") {
 TEST_CASE("of several bounds that cannot be met even alone each names its own nearest costs") {
     const SpacePtr space = builtin("autoformer-small");
     const std::string message = error_of([&] {
-        Feasible(space, Budget::parse(std::string("20M..20.01M-params,4.5G..4.501G-macs")));
+        return Feasible(space, Budget::parse(std::string("20M..20.01M-params,4.5G..4.501G-macs")));
     });
     CHECK(message.find("of 20M..20.01M-params alone the nearest have 19,991,496 params below and "
                        "20,011,944 params above") != std::string::npos);
@@ -298,11 +298,11 @@ TEST_CASE("rank and unrank refuse what is outside") {
     const Feasible feasible(space, Budget({{"params", 0, 100}}));
     Genome genome(space->genome_length());
     CHECK(error_of([&] {
-              feasible.unrank(feasible.count(), genome);
+              return feasible.unrank(feasible.count(), genome);
           }).find("must be below the count") != std::string::npos);
     for (const Genome& other : all_genomes(*space))
         if (!feasible.contains(other)) {
-            CHECK(error_of([&] { feasible.rank(other); }).find("is not inside the budget") !=
+            CHECK(error_of([&] { return feasible.rank(other); }).find("is not inside the budget") !=
                   std::string::npos);
             break;
         }
@@ -320,10 +320,11 @@ TEST_CASE("where the exact table is too large, draws from a coarser one stay exa
         if (coarse.exact()) continue;
         ++coarse_tables;
         CHECK(coarse.at_most() >= exact.count());
-        CHECK(error_of([&] { coarse.count(); }).find("the exact table of small with") !=
+        CHECK(error_of([&] { return coarse.count(); }).find("the exact table of small with") !=
               std::string::npos);
-        CHECK(error_of([&] { coarse.rank(all_inside(*space, budget)[0]); }).find("at most") !=
-              std::string::npos);
+        CHECK(error_of([&] {
+                  return coarse.rank(all_inside(*space, budget)[0]);
+              }).find("at most") != std::string::npos);
         // Every feasible architecture is in the table's set, once.
         std::set<Genome> inside;
         Genome genome(space->genome_length());
@@ -344,8 +345,9 @@ TEST_CASE("where the exact table is too large, draws from a coarser one stay exa
         CHECK(chi < chi_square_limit(static_cast<double>(count - 1)));
     }
     CHECK(coarse_tables >= 2);
-    CHECK(error_of([&] { Feasible(space, budget, 10); }).find("is too small for any table") !=
-          std::string::npos);
+    CHECK(error_of([&] {
+              return Feasible(space, budget, 10);
+          }).find("is too small for any table") != std::string::npos);
 }
 
 TEST_CASE("three bounds of hytas with unrelated layer costs fall back and still sample") {

@@ -4,8 +4,8 @@
 #include <map>
 #include <set>
 
+#include "hytas/detail/repair.hpp"
 #include "hytas/operators.hpp"
-#include "hytas/repair.hpp"
 #include "support.hpp"
 
 using namespace hytas;
@@ -127,17 +127,17 @@ TEST_CASE("the presets are the references' and wrong ones are refused") {
     CHECK(rate("s3") == std::vector<double>{0.2, 0.2, 0.4});
     CHECK(rate("hytas") == std::vector<double>{0.2, 0.2, 0.2});
     CHECK(error_of([&] {
-              MutationRates::preset(*space, "x", {});
+              return MutationRates::preset(*space, "x", {});
           }).find("must be one of hytas, autoformer, s3") != std::string::npos);
     CHECK(error_of([&] {
-              MutationRates::preset(*space, "s3", {{"width", 0.1}});
+              return MutationRates::preset(*space, "s3", {{"width", 0.1}});
           }).find("has no gene 'width'") != std::string::npos);
     CHECK(error_of([&] {
-              MutationRates::preset(*space, "s3", {{"depth", 1.5}});
+              return MutationRates::preset(*space, "s3", {{"depth", 1.5}});
           }).find("must be 0 to 1") != std::string::npos);
     CHECK(error_of([&] {
-              MutationRates::preset(*space, "s3",
-                                    {{"depth", std::numeric_limits<double>::quiet_NaN()}});
+              return MutationRates::preset(*space, "s3",
+                                           {{"depth", std::numeric_limits<double>::quiet_NaN()}});
           }).find("must be 0 to 1") != std::string::npos);
 }
 

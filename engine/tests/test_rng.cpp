@@ -50,10 +50,13 @@ TEST_CASE("wide numbers as text") {
     CHECK(to_text(~Wide{0}) == "340282366920938463463374607431768211455");
     CHECK(parse_wide("340282366920938463463374607431768211455") == ~Wide{0});
     CHECK(error_of([] {
-              parse_wide("340282366920938463463374607431768211456");
+              return parse_wide("340282366920938463463374607431768211456");
           }).find("more than 128 bits") != std::string::npos);
-    CHECK(error_of([] { parse_wide("-1"); }).find("must be decimal digits") != std::string::npos);
-    CHECK(error_of([] { parse_wide(""); }).find("must be decimal digits") != std::string::npos);
-    CHECK(error_of([] { checked_add(~Wide{0}, 1); }).find("2^128") != std::string::npos);
-    CHECK(error_of([] { checked_multiply(~Wide{0}, 2); }).find("2^128") != std::string::npos);
+    CHECK(error_of([] { return parse_wide("-1"); }).find("must be decimal digits") !=
+          std::string::npos);
+    CHECK(error_of([] { return parse_wide(""); }).find("must be decimal digits") !=
+          std::string::npos);
+    CHECK(error_of([] { return checked_add(~Wide{0}, 1); }).find("2^128") != std::string::npos);
+    CHECK(error_of([] { return checked_multiply(~Wide{0}, 2); }).find("2^128") !=
+          std::string::npos);
 }

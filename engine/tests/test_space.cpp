@@ -42,7 +42,7 @@ std::string edited(const std::string& from, const std::string& to) {
 }
 
 std::string refusal(const std::string& text, const Variables& variables = {}) {
-    return error_of([&] { SearchSpace::parse(text, variables); });
+    return error_of([&] { return SearchSpace::parse(text, variables); });
 }
 
 }  // namespace
@@ -77,8 +77,10 @@ TEST_CASE("the largest and smallest of the AutoFormer spaces, as published") {
     const auto ends = [](const char* name) {
         const SpacePtr space = builtin(name);
         return std::make_pair(
-            error_of([&] { Feasible(space, Budget::parse(std::string("1-params"))); }),
-            error_of([&] { Feasible(space, Budget({{"params", 1000000000000, 1000000000001}})); }));
+            error_of([&] { return Feasible(space, Budget::parse(std::string("1-params"))); }),
+            error_of([&] {
+                return Feasible(space, Budget({{"params", 1000000000000, 1000000000001}}));
+            }));
     };
     CHECK(ends("autoformer-tiny").first.find("5,366,056") != std::string::npos);
     CHECK(ends("autoformer-tiny").second.find("10,517,272") != std::string::npos);
@@ -134,7 +136,7 @@ TEST_CASE("architectures and genomes turn into each other") {
 TEST_CASE("a wrong architecture is refused, naming the gene, its value and the rule") {
     const SpacePtr space = builtin("hytas");
     const auto refused = [&](const std::string& text) {
-        return error_of([&] { space->pack(parsed(text)); });
+        return error_of([&] { return space->pack(parsed(text)); });
     };
     CHECK(refused(R"({"depth": 3})") ==
           "depth '3': must be one of 4, 5, 6, 7, 8, 9, 10 in space hytas");
@@ -162,7 +164,7 @@ TEST_CASE("an architecture that breaks a requirement is told which, and by what"
         for (std::size_t slot = 0; slot < space->global_slots(); ++slot)
             genome[slot] = static_cast<Gene8>(
                 rng.below(static_cast<std::uint32_t>(space->radix_of_slot(slot))));
-        return error_of([&] { space->check(genome); });
+        return error_of([&] { return space->check(genome); });
     };
     std::set<std::string> found;
     for (int trial = 0; trial < 500; ++trial) found.insert(draw());
@@ -203,8 +205,9 @@ TEST_CASE("a wrong space file is refused") {
           std::string::npos);
     CHECK(refusal(edited("\"costs\": {", "\"cost\": {}, \"costs\": {")).find("no entry 'cost'") !=
           std::string::npos);
-    CHECK(error_of([] { SearchSpace::builtin("hytass", {}); }).find("did you mean 'hytas'?") !=
-          std::string::npos);
+    CHECK(error_of([] {
+              return SearchSpace::builtin("hytass", {});
+          }).find("did you mean 'hytas'?") != std::string::npos);
 }
 
 TEST_CASE("definitions may use one another twice each, but not form a chain without end") {
@@ -229,10 +232,10 @@ TEST_CASE("definitions may use one another twice each, but not form a chain with
 }
 
 TEST_CASE("variables are checked") {
-    CHECK(error_of([] { SearchSpace::builtin("hytas", {{"bands", 0}}); }) ==
+    CHECK(error_of([] { return SearchSpace::builtin("hytas", {{"bands", 0}}); }) ==
           "variable bands 0: must be 1 to 4096 in space hytas");
     CHECK(error_of([] {
-              SearchSpace::builtin("hytas", {{"band", 5}});
+              return SearchSpace::builtin("hytas", {{"band", 5}});
           }).find("variable 'band': space hytas has bands") == 0);
     CHECK(SearchSpace::builtin("hytas", {{"bands", 5}}).fingerprint() !=
           SearchSpace::builtin("hytas", {}).fingerprint());
@@ -267,10 +270,11 @@ TEST_CASE("latency tables take every decimal that a program writes, rounded up")
     CHECK(nanoseconds("2.5") == 2500000);
     CHECK(nanoseconds("2.5e2") == 250000000);
     CHECK(nanoseconds("00000000000000000000.5") == 500000);
-    CHECK(error_of([&] { nanoseconds("1.2345678901234567890"); }).find("at most 18 digits") !=
-          std::string::npos);
-    CHECK(error_of([&] { nanoseconds("1e300"); }) != "");
-    CHECK(error_of([&] { nanoseconds("1e30"); }).find("64 bits") != std::string::npos);
+    CHECK(error_of([&] {
+              return nanoseconds("1.2345678901234567890");
+          }).find("at most 18 digits") != std::string::npos);
+    CHECK(error_of([&] { return nanoseconds("1e300"); }) != "");
+    CHECK(error_of([&] { return nanoseconds("1e30"); }).find("64 bits") != std::string::npos);
 }
 
 TEST_CASE("latency tables: sums of rounded-up rows, parts add up") {
@@ -301,7 +305,7 @@ TEST_CASE("latency tables: sums of rounded-up rows, parts add up") {
     const auto refused = [&](const std::string& from, const std::string& to) {
         std::string wrong = text;
         wrong.replace(wrong.find(from), from.size(), to);
-        return error_of([&] { plain->with_table("t.json", wrong); });
+        return error_of([&] { return plain->with_table("t.json", wrong); });
     };
     CHECK(refused(R"({"when": {"head": 3}, "cost": 10}, )", "")
               .find("has 1 of the 2 combinations of head") != std::string::npos);
@@ -315,7 +319,7 @@ TEST_CASE("latency tables: sums of rounded-up rows, parts add up") {
           std::string::npos);
     CHECK(refused("small", "hytas").find("is of space 'hytas'") != std::string::npos);
     CHECK(error_of([&] {
-              Feasible(space, Budget::parse(std::string("3-latency@t.json")));
+              return Feasible(space, Budget::parse(std::string("3-latency@t.json")));
           }).find("name one (ns, us, ms, s)") != std::string::npos);
 }
 
@@ -360,7 +364,7 @@ TEST_CASE("latency tables: a row with lists holds for every combination of their
     }
     CHECK(costs.size() > 5);
     const auto refused = [&](const std::string& global, const std::string& of_layers) {
-        return error_of([&] { plain->with_table("t", table(global, of_layers)); });
+        return error_of([&] { return plain->with_table("t", table(global, of_layers)); });
     };
     CHECK(refused("", row(R"("head": [3, 3])", "1")).find("the list of head has 3 twice") !=
           std::string::npos);
@@ -412,7 +416,7 @@ TEST_CASE("latency tables: few rows cannot ask for much memory or many steps") {
     };
     const auto refused = [&](const std::string& global, const std::string& layers) {
         return error_of([&] {
-            space.with_table(
+            return space.with_table(
                 "t",
                 R"({"format": "hytas-latency", "version": 1, "space": "hostile", "unit": "ns",
                     "global": [)" +

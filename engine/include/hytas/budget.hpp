@@ -17,14 +17,15 @@ struct Bound {
     bool plain = false;  // a latency without a time unit: in the table's own unit, stored in
                          // billionths of it
 
-    std::string text() const;  // canonical: "1.5M..2M-params"
+    [[nodiscard]] std::string text() const;  // canonical: "1.5M..2M-params"
     friend bool operator==(const Bound&, const Bound&) = default;
 };
 
 // A cost in the notation of a budget: "2M-params", "4MB-int8", "3ms-latency@table.json".
-std::string amount_text(const std::string& cost, std::int64_t value);
+[[nodiscard]] std::string amount_text(const std::string& cost, std::int64_t value);
 // A cost as a sentence says it: "203,456 params", "203,456 bytes of int8 weights".
-std::string spoken_amount(const std::string& cost, std::int64_t value, bool plain = false);
+[[nodiscard]] std::string spoken_amount(const std::string& cost, std::int64_t value,
+                                        bool plain = false);
 
 class Budget {
   public:
@@ -32,13 +33,13 @@ class Budget {
 
     Budget() = default;  // no bound: everything fits
     // Throws Error with the rule and an example. Two bounds of one cost are intersected.
-    static Budget parse(const std::string& text);
-    static Budget parse(const std::vector<std::string>& texts);
+    [[nodiscard]] static Budget parse(const std::string& text);
+    [[nodiscard]] static Budget parse(const std::vector<std::string>& texts);
     explicit Budget(std::vector<Bound> bounds) : bounds_(std::move(bounds)) {}
 
-    const std::vector<Bound>& bounds() const { return bounds_; }
-    std::vector<std::string> tables() const;  // the files of its latency bounds
-    std::string text() const;
+    [[nodiscard]] const std::vector<Bound>& bounds() const { return bounds_; }
+    [[nodiscard]] std::vector<std::string> tables() const;  // the files of its latency bounds
+    [[nodiscard]] std::string text() const;
 
   private:
     void add(const std::string& item);

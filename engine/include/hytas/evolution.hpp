@@ -11,10 +11,10 @@
 #include <string>
 #include <vector>
 
+#include "hytas/detail/genome_set.hpp"
+#include "hytas/detail/repair.hpp"
 #include "hytas/feasible.hpp"
-#include "hytas/genome_set.hpp"
 #include "hytas/operators.hpp"
-#include "hytas/repair.hpp"
 #include "hytas/rng.hpp"
 
 namespace hytas {
@@ -22,14 +22,14 @@ namespace hytas {
 struct EvolutionSettings {
     std::string strategy = "evolution";  // a name of strategies()
     std::size_t population = 50;
-    std::size_t offspring =
-        0;  // a generation after the first; 0: the population (ageing: a tenth of it)
+    // A generation after the first; 0: the population (ageing: a tenth of it).
+    std::size_t offspring = 0;
     std::size_t parents = 10;     // evolution: the best so many; ageing: of each tournament
     double mutation_share = 0.5;  // of the offspring; the others come from crossover
     std::string mutation = "autoformer";
     std::map<std::string, double> rates;
-    std::string uniform =
-        "choices";  // of the first generation; architectures where choices cannot be weighed
+    // Of the first generation; architectures where choices cannot be weighed.
+    std::string uniform = "choices";
     // A child outside the budget is varied afresh so many times, as the references do without end,
     // before it is repaired; 0: repaired at once.
     std::size_t retries = 6;
@@ -42,7 +42,7 @@ struct StrategyFacts {
     bool several_scores;  // a row of scores may have more than one
 };
 
-std::vector<StrategyFacts> strategies();
+[[nodiscard]] std::vector<StrategyFacts> strategies();
 
 struct Strategy;  // a row of their table
 
@@ -66,31 +66,40 @@ class Evolution {
     // an id that was not told.
     void rescore(const std::vector<std::size_t>& ids, const double* scores, std::size_t objectives);
 
-    const Feasible& feasible() const { return *feasible_; }
-    const std::shared_ptr<const Feasible>& shared_feasible() const { return feasible_; }
-    const EvolutionSettings& settings() const { return settings_; }
-    std::size_t generation() const { return generation_; }  // 0 while the first one is running
-    std::size_t evaluated() const { return evaluated_; }
-    std::size_t asked() const { return asked_; }
-    std::size_t objectives() const { return objectives_; }
-    bool exhausted() const {
+    [[nodiscard]] const Feasible& feasible() const { return *feasible_; }
+    [[nodiscard]] const std::shared_ptr<const Feasible>& shared_feasible() const {
+        return feasible_;
+    }
+    [[nodiscard]] const EvolutionSettings& settings() const { return settings_; }
+    [[nodiscard]] std::size_t generation() const {
+        return generation_;
+    }  // 0 while the first one is running
+    [[nodiscard]] std::size_t evaluated() const { return evaluated_; }
+    [[nodiscard]] std::size_t asked() const { return asked_; }
+    [[nodiscard]] std::size_t objectives() const { return objectives_; }
+    [[nodiscard]] bool exhausted() const {
         if (feasible_->exact()) return feasible_->count() == asked();
         return endgame_ != 0 && next_remaining_ == remaining_.size() && asked_ == known();
     }
 
-    GenomeView genome(std::size_t id) const { return {genomes_.data() + id * length_, length_}; }
-    const double* scores(std::size_t id) const { return scores_.data() + id * objectives_; }
-    bool told(std::size_t id) const { return told_[id] != 0; }
-    std::vector<std::size_t> pending() const;  // asked for, but not told
-    const std::vector<std::size_t>& population() const { return population_; }
-    std::size_t best()
-        const;  // the smallest id of the best first score; throws Error before any tell
-    std::vector<std::size_t> front() const;  // told, and dominated by none
+    [[nodiscard]] GenomeView genome(std::size_t id) const {
+        return {genomes_.data() + id * length_, length_};
+    }
+    [[nodiscard]] const double* scores(std::size_t id) const {
+        return scores_.data() + id * objectives_;
+    }
+    [[nodiscard]] bool told(std::size_t id) const { return told_[id] != 0; }
+    [[nodiscard]] std::vector<std::size_t> pending() const;  // asked for, but not told
+    [[nodiscard]] const std::vector<std::size_t>& population() const { return population_; }
+    // The smallest id of the best first score; throws Error before any tell.
+    [[nodiscard]] std::size_t best() const;
+    [[nodiscard]] std::vector<std::size_t> front() const;  // told, and dominated by none
 
     // Versioned, checksummed, complete: a restored evolution goes on bit by bit as this one would
     // have.
-    std::string state() const;
-    static Evolution restore(std::shared_ptr<const Feasible> feasible, const std::string& state);
+    [[nodiscard]] std::string state() const;
+    [[nodiscard]] static Evolution restore(std::shared_ptr<const Feasible> feasible,
+                                           const std::string& state);
 
   private:
     friend class StateReader;
@@ -102,7 +111,7 @@ class Evolution {
                       bool again) const;
     void set_scores(const std::vector<std::size_t>& ids, const double* scores);
     void finish_generation();
-    bool better(std::size_t left, std::size_t right) const;
+    [[nodiscard]] bool better(std::size_t left, std::size_t right) const;
     struct Lane;  // a proposal that is under way
 
     // A generation is planned whole when its first architecture is asked for: it depends on nothing
@@ -111,7 +120,9 @@ class Evolution {
     void gather_pool();
     void vary_generation();
     void propose(Lane& lane, Gene8* child);
-    const Gene8* pool(std::size_t member) const { return pool_.data() + member * length_; }
+    [[nodiscard]] const Gene8* pool(std::size_t member) const {
+        return pool_.data() + member * length_;
+    }
     bool draw_new(Gene8* child);
     bool draw_remaining(Gene8* child);
     void list_remaining();
@@ -119,8 +130,10 @@ class Evolution {
     // is never close to exhausted.
     static constexpr std::size_t most_listed = std::size_t{1} << 27;
     void append(const Gene8* genome, std::uint64_t hash);
-    std::size_t known() const { return told_.size(); }
-    bool all_known() const { return feasible_->exact() && feasible_->count() == known(); }
+    [[nodiscard]] std::size_t known() const { return told_.size(); }
+    [[nodiscard]] bool all_known() const {
+        return feasible_->exact() && feasible_->count() == known();
+    }
     bool is_new(const Gene8* genome) const {
         return set_.find(set_.hash(genome), genome, genomes_.data()) == GenomeSet::none;
     }
@@ -151,8 +164,8 @@ class Evolution {
     std::vector<double> crowding_;   // nsga2: and its crowding distance
 
     GenomeSet set_;  // of every id
-    std::size_t endgame_ =
-        0;  // ids known when the remaining architectures were listed, + 1; 0: not yet
+    // Ids known when the remaining architectures were listed, + 1; 0: not yet.
+    std::size_t endgame_ = 0;
     std::vector<Gene8> remaining_;  // their genomes, shuffled
     std::size_t next_remaining_ = 0;
 };

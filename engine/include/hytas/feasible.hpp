@@ -18,7 +18,7 @@ class BoundSums;
 // values (conditioned on the budget; favours small depths, as the references' samplers do).
 enum class Uniform { architectures, choices };
 
-Uniform uniform_named(const std::string& name);  // throws Error
+[[nodiscard]] Uniform uniform_named(const std::string& name);  // throws Error
 
 class Feasible {
   public:
@@ -32,29 +32,29 @@ class Feasible {
     // Of the table, about 12 bytes each: 200 MB at most.
     static constexpr std::size_t default_entries = std::size_t{1} << 24;
 
-    const SearchSpace& space() const { return *space_; }
-    const std::shared_ptr<const SearchSpace>& shared_space() const { return space_; }
-    const Budget& budget() const { return budget_; }
-    const CountingTable& table() const { return *table_; }
-    const BoundSums& bounds() const { return *bounds_; }
+    [[nodiscard]] const SearchSpace& space() const { return *space_; }
+    [[nodiscard]] const std::shared_ptr<const SearchSpace>& shared_space() const { return space_; }
+    [[nodiscard]] const Budget& budget() const { return budget_; }
+    [[nodiscard]] const CountingTable& table() const { return *table_; }
+    [[nodiscard]] const BoundSums& bounds() const { return *bounds_; }
 
     // False when the exact table would have more than `most_entries`, as several bounds with many
     // different costs can. Then the table is a coarser one that holds every feasible architecture
     // and some more, and what is drawn from it is checked: sample stays exactly uniform, but count,
     // rank and unrank throw Error. docs/engine.md says what this costs.
-    bool exact() const { return exact_; }
-    Wide count() const;
-    Wide at_most() const;  // the size of the table's set: the count, if exact
+    [[nodiscard]] bool exact() const { return exact_; }
+    [[nodiscard]] Wide count() const;
+    [[nodiscard]] Wide at_most() const;  // the size of the table's set: the count, if exact
     // The index-th of the table's set, feasible or not; index < at_most().
     void walk(Wide index, GenomeSpan genome) const;
     // A genome that is valid and inside the budget.
-    bool contains(GenomeView genome) const;
+    [[nodiscard]] bool contains(GenomeView genome) const;
     // Allowed by the space's "require" and inside the budget; the genome must be valid otherwise.
     bool fits(const Gene8* genome) const;
 
     // False where uniform choices would need weights of more than 128 bits; to sample so throws
     // Error then.
-    bool can_weigh() const { return !weight_before_.empty(); }
+    [[nodiscard]] bool can_weigh() const { return !weight_before_.empty(); }
 
     // One exact draw.
     void sample(Rng& rng, Uniform uniform, GenomeSpan genome) const;
@@ -62,16 +62,16 @@ class Feasible {
     // The order of enumeration: global genes first, then the bounded costs' sums over layers, then
     // the layers, all ascending (genes by the index of their value). rank throws Error for an
     // architecture outside the budget.
-    Wide rank(GenomeView genome) const;
+    [[nodiscard]] Wide rank(GenomeView genome) const;
     void unrank(Wide index, GenomeSpan genome) const;
 
-    std::uint64_t fingerprint() const;  // of the space and the budget
+    [[nodiscard]] std::uint64_t fingerprint() const;  // of the space and the budget
 
   private:
     void build_table(std::size_t most_entries);
     void weigh_roots();
     void multiply_roots();
-    bool holds_any() const;
+    [[nodiscard]] bool holds_any() const;
     void draw(Rng& rng, Uniform uniform, GenomeSpan genome) const;
     void require_exact(const char* what) const;
 
@@ -81,8 +81,8 @@ class Feasible {
     std::unique_ptr<const CountingTable> table_;
     std::unique_ptr<const BoundSums> bounds_;
     std::vector<Wide> root_before_;  // architectures before each root, size + 1
-    std::vector<Wide>
-        multiplicity_;  // of each root: weight of one architecture when choices are uniform
+    // Of each root: weight of one architecture when choices are uniform.
+    std::vector<Wide> multiplicity_;
     std::vector<Wide> weight_before_;  // as root_before_, so weighted; empty when it overflows
 };
 

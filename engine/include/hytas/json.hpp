@@ -15,24 +15,26 @@ class Json {
     enum class Kind { null, boolean, number, string, array, object };
     using Members = std::vector<std::pair<std::string, Json>>;
 
-    static Json parse(std::string_view text, const std::string& what);
+    [[nodiscard]] static Json parse(std::string_view text, const std::string& what);
 
     Json() = default;
-    static Json boolean(bool value);
-    static Json number(std::string digits);
-    static Json string(std::string value);
-    static Json array(std::vector<Json> items);
-    static Json object(Members members);
+    [[nodiscard]] static Json boolean(bool value);
+    [[nodiscard]] static Json number(std::string digits);
+    [[nodiscard]] static Json string(std::string value);
+    [[nodiscard]] static Json array(std::vector<Json> items);
+    [[nodiscard]] static Json object(Members members);
 
-    Kind kind() const { return kind_; }
-    bool is(Kind kind) const { return kind_ == kind; }
-    bool truth() const { return truth_; }
-    const std::string& text() const { return text_; }  // of a string, or the digits of a number
-    const std::vector<Json>& items() const { return items_; }
-    const Members& members() const { return members_; }
-    const Json* find(std::string_view name) const;  // nullptr when absent
+    [[nodiscard]] Kind kind() const { return kind_; }
+    [[nodiscard]] bool is(Kind kind) const { return kind_ == kind; }
+    [[nodiscard]] bool truth() const { return truth_; }
+    [[nodiscard]] const std::string& text() const {
+        return text_;
+    }  // of a string, or the digits of a number
+    [[nodiscard]] const std::vector<Json>& items() const { return items_; }
+    [[nodiscard]] const Members& members() const { return members_; }
+    [[nodiscard]] const Json* find(std::string_view name) const;  // nullptr when absent
 
-    std::string dump() const;  // compact, members in order
+    [[nodiscard]] std::string dump() const;  // compact, members in order
 
   private:
     Kind kind_ = Kind::null;
@@ -42,6 +44,6 @@ class Json {
     Members members_;
 };
 
-const char* kind_name(Json::Kind kind);
+[[nodiscard]] const char* kind_name(Json::Kind kind);
 
 }  // namespace hytas

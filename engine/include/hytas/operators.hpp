@@ -18,11 +18,11 @@ class MutationRates {
     // Presets: "autoformer" (depth 0.4, other global genes 0.4, genes of layers 0.2: its released
     // code), "s3" (0.2, 0.2, 0.4: its supplementary) and "hytas" (0.2 each: HyTAS itself only
     // samples). `rates` overrides single genes.
-    static MutationRates preset(const SearchSpace& space, const std::string& name,
-                                const std::map<std::string, double>& rates);
+    [[nodiscard]] static MutationRates preset(const SearchSpace& space, const std::string& name,
+                                              const std::map<std::string, double>& rates);
 
     // Of each byte of a genome, in 2^-32.
-    const std::vector<std::uint64_t>& thresholds() const { return thresholds_; }
+    [[nodiscard]] const std::vector<std::uint64_t>& thresholds() const { return thresholds_; }
     // Which of the bytes `among` (bit i: byte 64 * block + i) are redrawn.
     std::uint64_t choose(std::size_t block, std::uint64_t among, Rng& rng) const;
 
@@ -31,7 +31,7 @@ class MutationRates {
     std::vector<std::uint64_t> planes_;  // [block * 33 + k]: bit 32 - k of its thresholds
 };
 
-std::vector<std::string> mutation_presets();
+[[nodiscard]] std::vector<std::string> mutation_presets();
 
 // `child` has the length of a genome and is overwritten; it must not be a parent.
 void mutate(const SearchSpace& space, const MutationRates& rates, const Gene8* parent, Rng& rng,

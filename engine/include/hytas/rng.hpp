@@ -25,7 +25,7 @@ class Rng {
     }
     explicit Rng(const State& state) : words_(state) {}
 
-    const State& state() const { return words_; }
+    [[nodiscard]] const State& state() const { return words_; }
 
     std::uint64_t next() {
         const std::uint64_t result = rotate(words_[1] * 5, 7) * 9;
@@ -67,7 +67,7 @@ class Rng {
     // Several bounded draws from one word multiply it by one bound after another, taking the high
     // halves. The draws must be repeated when what is left of the word lies below 2^64 modulo the
     // product of the bounds (at most 2^62).
-    static bool biased(std::uint64_t left, std::uint64_t product) {
+    [[nodiscard]] static bool biased(std::uint64_t left, std::uint64_t product) {
         return left < product && left < (0 - product) % product;
     }
 
@@ -75,7 +75,7 @@ class Rng {
     double unit() { return static_cast<double>(next() >> 11) * 0x1.0p-53; }
 
   private:
-    static std::uint64_t rotate(std::uint64_t value, int by) {
+    [[nodiscard]] static std::uint64_t rotate(std::uint64_t value, int by) {
         return (value << by) | (value >> (64 - by));
     }
 

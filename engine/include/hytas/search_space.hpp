@@ -11,11 +11,11 @@
 #include <vector>
 
 #include "hytas/architecture.hpp"
-#include "hytas/combinations.hpp"
-#include "hytas/cost.hpp"
-#include "hytas/genome_words.hpp"
+#include "hytas/detail/combinations.hpp"
+#include "hytas/detail/cost.hpp"
+#include "hytas/detail/genome_words.hpp"
+#include "hytas/detail/rational.hpp"
 #include "hytas/json.hpp"
-#include "hytas/rational.hpp"
 #include "hytas/wide.hpp"
 
 namespace hytas {
@@ -27,7 +27,7 @@ struct Values {
     std::vector<Json> all;          // numbers or labels, as the file writes them
     std::vector<Rational> numbers;  // empty when they are labels
 
-    std::size_t size() const { return all.size(); }
+    [[nodiscard]] std::size_t size() const { return all.size(); }
 };
 
 struct Gene {
@@ -39,7 +39,7 @@ struct Gene {
     int group = -1;        // the depth gene's group for a gene of a layer, -1 for a global gene
     std::size_t slot = 0;  // global: its first byte; layer: its place inside a layer
 
-    const Values& values(std::size_t element = 0) const {
+    [[nodiscard]] const Values& values(std::size_t element = 0) const {
         return lists[lists.size() == 1 ? 0 : element];
     }
 };
@@ -54,11 +54,11 @@ struct LayerGroup {
     std::vector<std::size_t> genes;  // of a layer, in file order
     std::vector<std::size_t> radix;  // number of values of each
     std::size_t options = 1;         // of one layer: their product
-    std::vector<Gene8>
-        decoded;  // [option of a block * stride + layer * genes + gene], zeros up to the stride
+    // [option of a block * stride + layer * genes + gene], zeros up to the stride.
+    std::vector<Gene8> decoded;
     std::size_t block_layers = 1;  // so many layers are drawn at once
 
-    std::size_t stride() const { return std::max<std::size_t>(8, radix.size()); }
+    [[nodiscard]] std::size_t stride() const { return std::max<std::size_t>(8, radix.size()); }
     std::size_t depth(const Gene8* genome) const { return depths[genome[depth_slot]]; }
     // The index of a layer's genes among all `options`, the last gene varying fastest.
     std::size_t option(const Gene8* layer) const {
@@ -72,55 +72,58 @@ class SearchSpace {
   public:
     // Throw Error naming what is wrong in the text, or which variable is missing, unknown or out of
     // range.
-    static SearchSpace parse(std::string_view text, const Variables& variables);
-    static SearchSpace builtin(const std::string& name, const Variables& variables);
+    [[nodiscard]] static SearchSpace parse(std::string_view text, const Variables& variables);
+    [[nodiscard]] static SearchSpace builtin(const std::string& name, const Variables& variables);
 
     // A copy with one more cost "latency@<name>", from a table of costs a layer (docs/spaces.md has
     // its format).
-    SearchSpace with_table(const std::string& name, std::string_view text) const;
+    [[nodiscard]] SearchSpace with_table(const std::string& name, std::string_view text) const;
 
-    const std::string& name() const { return name_; }
-    const std::string& about() const { return about_; }
-    const Variables& variables() const { return variables_; }
-    const std::vector<Gene>& genes() const { return genes_; }
-    const std::vector<LayerGroup>& groups() const { return groups_; }
-    const std::vector<CostTable>& costs() const { return costs_; }
-    std::vector<std::string> cost_names() const;
-    std::size_t cost_index(const std::string& cost) const;  // throws Error with the nearest name
+    [[nodiscard]] const std::string& name() const { return name_; }
+    [[nodiscard]] const std::string& about() const { return about_; }
+    [[nodiscard]] const Variables& variables() const { return variables_; }
+    [[nodiscard]] const std::vector<Gene>& genes() const { return genes_; }
+    [[nodiscard]] const std::vector<LayerGroup>& groups() const { return groups_; }
+    [[nodiscard]] const std::vector<CostTable>& costs() const { return costs_; }
+    [[nodiscard]] std::vector<std::string> cost_names() const;
+    // Throws Error with the nearest name.
+    [[nodiscard]] std::size_t cost_index(const std::string& cost) const;
 
-    std::size_t genome_length() const { return genome_length_; }
-    const GenomeMasks& masks() const { return masks_; }
-    std::size_t global_slots() const { return slot_gene_.size(); }
-    const Gene& gene_of_slot(std::size_t slot) const { return genes_[slot_gene_[slot]]; }
-    const Values& values_of_slot(std::size_t slot) const {
+    [[nodiscard]] std::size_t genome_length() const { return genome_length_; }
+    [[nodiscard]] const GenomeMasks& masks() const { return masks_; }
+    [[nodiscard]] std::size_t global_slots() const { return slot_gene_.size(); }
+    [[nodiscard]] const Gene& gene_of_slot(std::size_t slot) const {
+        return genes_[slot_gene_[slot]];
+    }
+    [[nodiscard]] const Values& values_of_slot(std::size_t slot) const {
         const Gene& gene = gene_of_slot(slot);
         return gene.values(slot - gene.slot);
     }
-    std::size_t radix_of_slot(std::size_t slot) const { return slot_radix_[slot]; }
+    [[nodiscard]] std::size_t radix_of_slot(std::size_t slot) const { return slot_radix_[slot]; }
     // Of the global genes, without those that the file's "require" excludes.
-    const Combinations& combinations() const { return combinations_; }
-    Wide size() const;
+    [[nodiscard]] const Combinations& combinations() const { return combinations_; }
+    [[nodiscard]] Wide size() const;
 
-    Genome pack(
-        const Json& architecture) const;  // throws Error naming the gene, its value and its values
-    Json unpack(GenomeView genome) const;
-    std::string key(GenomeView genome) const;
-    void check(GenomeView genome)
-        const;  // throws Error unless canonical: indices in range, padding 0, allowed
-    bool valid(GenomeView genome) const;
+    // Throws Error naming the gene, its value and its values.
+    [[nodiscard]] Genome pack(const Json& architecture) const;
+    [[nodiscard]] Json unpack(GenomeView genome) const;
+    [[nodiscard]] std::string key(GenomeView genome) const;
+    // Throws Error unless canonical: indices in range, padding 0, allowed.
+    void check(GenomeView genome) const;
+    [[nodiscard]] bool valid(GenomeView genome) const;
 
     std::int64_t cost(std::size_t index, const Gene8* genome) const;  // of a valid genome
 
     // Equal for equal spaces (file, variables and tables): a state refuses another space.
-    std::uint64_t fingerprint() const { return fingerprint_; }
+    [[nodiscard]] std::uint64_t fingerprint() const { return fingerprint_; }
 
   private:
     friend class SpaceReader;
     SearchSpace() = default;
 
-    std::string complaint(GenomeView genome) const;
-    std::string complaint(const Requirement& rule, GenomeView genome) const;
-    Gene8 index_of(const Gene& gene, const Values& values, const Json& value) const;
+    [[nodiscard]] std::string complaint(GenomeView genome) const;
+    [[nodiscard]] std::string complaint(const Requirement& rule, GenomeView genome) const;
+    [[nodiscard]] Gene8 index_of(const Gene& gene, const Values& values, const Json& value) const;
     void pack_gene(const Gene& gene, const Json& value, Genome& genome) const;
 
     std::string name_;
@@ -138,7 +141,8 @@ class SearchSpace {
     std::uint64_t fingerprint_ = 0;
 };
 
-std::vector<std::string> builtin_spaces();
-std::string_view builtin_space_text(const std::string& name);  // throws Error with the nearest name
+[[nodiscard]] std::vector<std::string> builtin_spaces();
+// Throws Error with the nearest name.
+[[nodiscard]] std::string_view builtin_space_text(const std::string& name);
 
 }  // namespace hytas

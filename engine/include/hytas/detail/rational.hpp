@@ -13,23 +13,23 @@ namespace hytas {
 class Rational {
   public:
     Rational() = default;
-    Rational(std::int64_t value)
-        : numerator_(value) {}  // NOLINT(google-explicit-constructor): an integer is a fraction
-    static Rational of(std::int64_t numerator, std::int64_t denominator);
+    // An integer is a fraction.
+    Rational(std::int64_t value) : numerator_(value) {}  // NOLINT(google-explicit-constructor)
+    [[nodiscard]] static Rational of(std::int64_t numerator, std::int64_t denominator);
     // "12", "-3", "3.5", "1e3": the exact value of a decimal text. `what` names it in the message.
-    static Rational parse(const std::string& digits, const std::string& what);
+    [[nodiscard]] static Rational parse(const std::string& digits, const std::string& what);
     // The decimal text times `factor`, rounded up to a whole number: exact also where the text
     // alone is no fraction of 64 bits.
-    static std::int64_t product_up(const std::string& digits, std::int64_t factor,
-                                   const std::string& what);
+    [[nodiscard]] static std::int64_t product_up(const std::string& digits, std::int64_t factor,
+                                                 const std::string& what);
 
-    std::int64_t numerator() const { return numerator_; }
-    std::int64_t denominator() const { return denominator_; }
-    bool whole() const { return denominator_ == 1; }
-    std::int64_t floor() const;
-    std::int64_t ceil() const;
+    [[nodiscard]] std::int64_t numerator() const { return numerator_; }
+    [[nodiscard]] std::int64_t denominator() const { return denominator_; }
+    [[nodiscard]] bool whole() const { return denominator_ == 1; }
+    [[nodiscard]] std::int64_t floor() const;
+    [[nodiscard]] std::int64_t ceil() const;
     // As a decimal when it is one ("3.5"), else "1/3".
-    std::string text() const;
+    [[nodiscard]] std::string text() const;
 
     // Whole numbers, nearly always, go the short way.
     friend Rational operator+(const Rational& left, const Rational& right) {
@@ -63,16 +63,16 @@ class Rational {
     }
 
   private:
-    static constexpr std::int64_t refused =
-        std::numeric_limits<std::int64_t>::min();  // its negative needs more than 64 bits
+    // Its negative needs more than 64 bits.
+    static constexpr std::int64_t refused = std::numeric_limits<std::int64_t>::min();
 
-    static bool both_whole(const Rational& left, const Rational& right) {
+    [[nodiscard]] static bool both_whole(const Rational& left, const Rational& right) {
         return (left.denominator_ | right.denominator_) == 1;
     }
-    static Rational add(const Rational& left, const Rational& right);
-    static Rational subtract(const Rational& left, const Rational& right);
-    static Rational multiply(const Rational& left, const Rational& right);
-    static bool before(const Rational& left, const Rational& right);
+    [[nodiscard]] static Rational add(const Rational& left, const Rational& right);
+    [[nodiscard]] static Rational subtract(const Rational& left, const Rational& right);
+    [[nodiscard]] static Rational multiply(const Rational& left, const Rational& right);
+    [[nodiscard]] static bool before(const Rational& left, const Rational& right);
 
     std::int64_t numerator_ = 0;
     std::int64_t denominator_ = 1;

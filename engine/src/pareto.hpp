@@ -12,22 +12,23 @@ struct ScoreRows {
     std::size_t count;
     std::size_t objectives;
 
-    const double* row(std::size_t index) const { return data + index * objectives; }
+    [[nodiscard]] const double* row(std::size_t index) const { return data + index * objectives; }
 };
 
-bool has_nan(const double* row, std::size_t objectives);
+[[nodiscard]] bool has_nan(const double* row, std::size_t objectives);
 
 // At least as good everywhere and better somewhere.
-bool dominates(const double* left, const double* right, std::size_t objectives);
+[[nodiscard]] bool dominates(const double* left, const double* right, std::size_t objectives);
 
 // The front of each row: 0 is dominated by none, 1 only by front 0, ... Rows with NaN share the
 // last front.
-std::vector<std::size_t> front_numbers(const ScoreRows& rows);
+[[nodiscard]] std::vector<std::size_t> front_numbers(const ScoreRows& rows);
 
 // Rows that none dominates, ascending; rows with NaN are never among them.
-std::vector<std::size_t> first_front(const ScoreRows& rows);
+[[nodiscard]] std::vector<std::size_t> first_front(const ScoreRows& rows);
 
 // Crowding distance of each member of one front; the ends of every objective are infinite.
-std::vector<double> crowding(const ScoreRows& rows, const std::vector<std::size_t>& front);
+[[nodiscard]] std::vector<double> crowding(const ScoreRows& rows,
+                                           const std::vector<std::size_t>& front);
 
 }  // namespace hytas

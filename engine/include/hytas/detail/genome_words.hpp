@@ -13,8 +13,8 @@ class GenomeWords {
   public:
     explicit GenomeWords(std::size_t length) : length_(length) {}
 
-    std::size_t count() const { return (length_ + 7) / 8; }
-    std::size_t offset(std::size_t word) const {
+    [[nodiscard]] std::size_t count() const { return (length_ + 7) / 8; }
+    [[nodiscard]] std::size_t offset(std::size_t word) const {
         return length_ < 8 ? 0 : std::min(8 * word, length_ - 8);
     }
 
@@ -67,14 +67,14 @@ struct GenomeMasks {
     std::vector<std::uint64_t> global_bits;   // [block]
     std::vector<std::uint64_t> global_words;  // [word]: 0xff for each such byte
     std::vector<std::size_t> first;           // [group]: rows of the groups before
-    std::vector<std::uint64_t>
-        layer_bits;  // [(first + depth value) * blocks + block]: layers that exist
+    // [(first + depth value) * blocks + block]: layers that exist.
+    std::vector<std::uint64_t> layer_bits;
     std::vector<std::uint64_t> layer_words;  // [(first + depth value) * words + word]
 
-    const std::uint64_t* bits(std::size_t group, std::size_t depth_value) const {
+    [[nodiscard]] const std::uint64_t* bits(std::size_t group, std::size_t depth_value) const {
         return layer_bits.data() + (first[group] + depth_value) * blocks;
     }
-    const std::uint64_t* bytes(std::size_t group, std::size_t depth_value) const {
+    [[nodiscard]] const std::uint64_t* bytes(std::size_t group, std::size_t depth_value) const {
         return layer_words.data() + (first[group] + depth_value) * words;
     }
 };

@@ -37,7 +37,7 @@ struct LayerCosts {
     std::size_t options = 1;
     std::vector<std::int64_t> values;
 
-    const std::int64_t* of(std::size_t row, std::size_t layer) const {
+    [[nodiscard]] const std::int64_t* of(std::size_t row, std::size_t layer) const {
         return values.data() + (row * layers + (layers == 1 ? 0 : layer)) * options;
     }
 };
@@ -50,7 +50,7 @@ struct CostTable {
     std::vector<std::int64_t> global;  // one an allowed combination of global genes
     std::vector<LayerCosts> groups;    // one a depth gene
 
-    std::int64_t join(std::int64_t left, std::int64_t right) const {
+    [[nodiscard]] std::int64_t join(std::int64_t left, std::int64_t right) const {
         if (combine == Combine::sum) return left + right;
         return left < right ? right : left;
     }

@@ -37,8 +37,8 @@ class Repair {
     std::size_t change_global(Rng& rng, Gene8* child);
     bool list_changes(Gene8* child);
     bool change_one(Rng& rng, Gene8* child);
-    bool pair_fits(std::size_t i, std::size_t j) const;
-    std::size_t count_pairs(std::size_t i) const;
+    [[nodiscard]] bool pair_fits(std::size_t i, std::size_t j) const;
+    [[nodiscard]] std::size_t count_pairs(std::size_t i) const;
     bool change_two(Rng& rng, Gene8* child);
     std::size_t change_fewest(Rng& rng, Gene8* child);
     const std::vector<ReachedLevel>& reached_from(const Root& root);

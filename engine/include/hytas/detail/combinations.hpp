@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-#include "hytas/cost.hpp"
+#include "hytas/detail/cost.hpp"
 
 namespace hytas {
 
@@ -35,8 +35,8 @@ class Combinations {
     // combination or more than `most` are allowed, or when finding out would take too long.
     Combinations(const std::vector<std::size_t>& radix, const std::vector<Requirement>& rules);
 
-    std::size_t size() const { return size_; }
-    std::size_t slots() const { return radix_.size(); }
+    [[nodiscard]] std::size_t size() const { return size_; }
+    [[nodiscard]] std::size_t slots() const { return radix_.size(); }
     // The number of a genome's combination, `none` when it is excluded. Its genes must be in range.
     std::size_t of(const Gene8* genome) const {
         std::size_t node = root_;
@@ -48,7 +48,7 @@ class Combinations {
         }
         return node == excluded ? none : before;
     }
-    const Gene8* genes(std::size_t combination) const {
+    [[nodiscard]] const Gene8* genes(std::size_t combination) const {
         return genes_.data() + combination * radix_.size();
     }
     void write(std::size_t combination, Gene8* genome) const {
@@ -67,12 +67,12 @@ class Combinations {
         std::uint32_t before = 0;
         std::uint32_t next = excluded;
     };
-    static constexpr std::uint32_t excluded =
-        0;  // the node of all that break a requirement; every arc of it stays there
+    // The node of all that break a requirement; every arc of it stays there.
+    static constexpr std::uint32_t excluded = 0;
     static constexpr std::uint32_t complete = 1;
 
     struct Level;
-    std::vector<Level> expand(const std::vector<Requirement>& rules) const;
+    [[nodiscard]] std::vector<Level> expand(const std::vector<Requirement>& rules) const;
     void lay_out(const std::vector<Level>& levels);
     void list();
 

@@ -14,7 +14,7 @@
 #include <string>
 #include <vector>
 
-#include "hytas/rational.hpp"
+#include "hytas/detail/rational.hpp"
 
 namespace hytas {
 
@@ -47,8 +47,8 @@ class Environment {
         std::uint64_t time = 0;
     };
     std::vector<Value> slots_;
-    std::vector<std::uint64_t>
-        changed_;  // [1 + slot]: when it or one before it did; [0]: of what reads no slot
+    // [1 + slot]: when it or one before it did; [0]: of what reads no slot.
+    std::vector<std::uint64_t> changed_;
     std::vector<Known> known_;  // [node]
     std::uint64_t now_ = 1;
 };
@@ -62,17 +62,17 @@ class Expressions {
     void define_constant(const std::string& name, Rational value);
     void define_gene(const std::string& name, std::size_t slot, std::size_t length);
     void define(const std::string& name, const std::string& text);
-    bool knows(const std::string& name) const { return symbols_.contains(name); }
+    [[nodiscard]] bool knows(const std::string& name) const { return symbols_.contains(name); }
 
     // `what` names the expression in messages. Throws Error on a syntax error or an unknown name.
     Root parse(const std::string& text, const std::string& what);
     Value evaluate(Root root, Environment& environment) const;
 
     // The gene slots that an expression reads, definitions included.
-    std::set<std::size_t> slots_of(Root root) const;
+    [[nodiscard]] std::set<std::size_t> slots_of(Root root) const;
 
     // The expressions whose sum an expression is: itself alone, if it is no sum.
-    std::vector<Root> addends(Root root) const;
+    [[nodiscard]] std::vector<Root> addends(Root root) const;
 
     std::int32_t intern_label(const std::string& label);
 
@@ -120,7 +120,7 @@ class Expressions {
     const Value& step(Root root, Environment& environment, int depth) const;
     Value compute(const Node& node, Environment& environment, int depth) const;
     Value logical(const Node& node, Environment& environment, int depth) const;
-    static Value arithmetic(Op op, const Value& left, const Value& right);
+    [[nodiscard]] static Value arithmetic(Op op, const Value& left, const Value& right);
     void define_symbol(const std::string& name, const Symbol& symbol);
     void visit(Root root, std::set<Root>& seen) const;
 

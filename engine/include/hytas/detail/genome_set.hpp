@@ -4,7 +4,7 @@
 
 #include <limits>
 
-#include "hytas/genome_words.hpp"
+#include "hytas/detail/genome_words.hpp"
 
 namespace hytas {
 

@@ -12,7 +12,7 @@ SOURCES := $(shell find engine csrc python -type f -not -name '*.pyc' 2>/dev/nul
            CMakeLists.txt pyproject.toml constraints.txt README.md
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test ctest pytest fuzz torture docs lint format stubs bench gpu clean
+.PHONY: help install demo test ctest pytest fuzz torture docs lint tidy format stubs bench gpu clean
 
 help:
 	@echo "make demo     search, train, export and map the synthetic scene"
@@ -20,6 +20,7 @@ help:
 	@echo "make fuzz     damaged inputs in all that reads files; SECONDS=3600, failures in build/"
 	@echo "make docs     the pages and the API as a site in build/site, links checked"
 	@echo "make lint     ruff, mypy, clang-format"
+	@echo "make tidy     clang-tidy over the C++ sources; a warning is an error"
 	@echo "make format   rewrite the sources in the house's format"
 	@echo "make stubs    write python/hytas/_engine.pyi from the built module"
 	@echo "make bench    the benchmarks of docs/benchmarks.md"
@@ -81,6 +82,18 @@ lint: $(VENV)/linting
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	git ls-files '*.hpp' '*.cpp' | grep -v third_party | xargs $(BIN)/clang-format --dry-run --Werror
+
+# The whole C++ that ships: the engine, its binding, and the program on board.
+TIDY := build/tidy
+tidy: $(VENV)/linting
+	$(PIP) install 'pybind11>=3'
+	PATH="$(abspath $(BIN)):$$PATH" cmake -S . -B $(TIDY)/hytas -DCMAKE_EXPORT_COMPILE_COMMANDS=ON \
+	    -DHYTAS_BUILD_PYTHON=ON -DHYTAS_BUILD_TESTS=OFF \
+	    -Dpybind11_DIR="$$($(BIN)/pybind11-config --cmakedir)"
+	PATH="$(abspath $(BIN)):$$PATH" cmake -S deploy/onboard -B $(TIDY)/onboard \
+	    -DCMAKE_EXPORT_COMPILE_COMMANDS=ON
+	$(BIN)/clang-tidy --quiet -p $(TIDY)/hytas engine/src/*.cpp csrc/*.cpp
+	$(BIN)/clang-tidy --quiet -p $(TIDY)/onboard deploy/onboard/*.cpp
 
 format: $(VENV)/linting
 	$(BIN)/ruff check --fix-only .

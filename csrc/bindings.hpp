@@ -45,7 +45,7 @@ struct GenomeRows {
     std::size_t count;
     std::size_t length;
 
-    const hytas::Gene8* row(std::size_t index) const { return data + index * length; }
+    [[nodiscard]] const hytas::Gene8* row(std::size_t index) const { return data + index * length; }
 };
 GenomeRows genome_rows(const py::array& genomes, const hytas::SearchSpace& space);
 Genomes empty_genomes(std::size_t count, const hytas::SearchSpace& space);

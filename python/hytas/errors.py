@@ -50,6 +50,12 @@ class InputError(ValueError):
             argument, value, _ARGUMENT.sub(name, self.rule), _ARGUMENT.sub(name, self.hint)
         )
 
+    def hinted(self, more: str) -> Self:
+        """Return the error with one more hint."""
+        value = self.value if self._has_value else _UNSET
+        hint = "; ".join(part for part in (self.hint, more) if part)
+        return type(self)(self.argument, value, self.rule, hint)
+
     def render(self, option: Callable[[str], str]) -> str:
         """Return the message with `option(name)` in place of each argument's name."""
 

@@ -88,7 +88,7 @@ def test_classify_refuses_in_one_line(
     savemat(other, {"cube": np.zeros((8, 9, 30), np.uint16) + 1})
     out = tmp_path / "map.png"
     for arguments, message in (
-        ((exported.onnx, other), "has 30 bands and"),
+        ((exported.onnx, other), "has 30 bands, and"),
         ((exported.onnx, tmp_path / "none.mat"), "no such file"),
         ((tmp_path / "none.onnx", scene), "model: no such file"),
         ((scene, scene), "not an ONNX"),

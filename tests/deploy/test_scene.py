@@ -1,12 +1,14 @@
 """A whole scene, whatever the tiles, against one patch at a time."""
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
+import xarray
 from small_model import Exported, small_scene
 
-from hytas.data import extract_patches
+from hytas.data import Scene, extract_patches
 from hytas.deploy import DeployedModel, classify_scene
 from hytas.deploy.accuracy import measure
 from hytas.deploy.outputs import Extras, smallest, write_map
@@ -72,9 +74,9 @@ def test_pixels_without_data_are_zero(exported: Exported, deployed: DeployedMode
 
 
 def test_scenes_that_do_not_fit(deployed: DeployedModel) -> None:
-    with pytest.raises(InputError, match=r"scene has 23 bands and .* takes 24"):
+    with pytest.raises(InputError, match=r"has 23 bands, and .* takes 24"):
         classify_scene(deployed, np.zeros((9, 9, 23), np.uint16))
-    with pytest.raises(InputError, match="patch size: 5 is larger than the scene of 9 x 4"):
+    with pytest.raises(InputError, match=r"9 x 4 pixels, and .* classifies patches of 5 x 5"):
         classify_scene(deployed, np.zeros((9, 4, 24), np.uint16))
 
 
@@ -126,7 +128,7 @@ def test_a_scene_of_other_size_needs_no_other_file(deployed: DeployedModel) -> N
 
 
 def test_tiles_of_no_row_are_refused(exported: Exported, deployed: DeployedModel) -> None:
-    with pytest.raises(InputError, match="tile rows: -1 must be 1 or more, or None"):
+    with pytest.raises(InputError, match="tile_rows=-1: must be 1 or more, or None"):
         classify_scene(deployed, exported.scene.cube, tile_rows=-1)
 
 
@@ -137,3 +139,55 @@ def test_an_unknown_output_is_refused_before_the_work(exported: Exported, tmp_pa
         check_output(tmp_path / "map.xyz")
     with pytest.raises(InputError, match=r"the folder .*absent does not exist"):
         check_output(tmp_path / "absent" / "map.png")
+
+
+def as_data_array(scene: Scene) -> Any:
+    """The scene on a grid of 10 m, with wavelengths in micrometres, bands first."""
+    height, width, _ = scene.cube.shape
+    coordinates = {
+        "y": 600.0 - 10 * np.arange(height),
+        "x": 100.0 + 10 * np.arange(width),
+        "wavelength": ("band", scene.wavelengths / 1000, {"units": "um"}),
+        "spatial_ref": ((), 0, {"crs_wkt": 'LOCAL_CS["plan",UNIT["metre",1]]'}),
+    }
+    array = xarray.DataArray(scene.cube, coordinates, ("y", "x", "band"))
+    return array.transpose("band", "y", "x")
+
+
+def test_a_data_array_gives_a_map_on_its_grid(exported: Exported, deployed: DeployedModel) -> None:
+    array = as_data_array(exported.scene)
+    found = classify_scene(deployed, array, strict=True)
+    plain = classify_scene(deployed, exported.scene.cube)
+    for values, expected in ((found.labels, plain.labels), (found.confidence, plain.confidence)):
+        assert values.dims == ("y", "x")
+        assert values.x.equals(array.x)
+        assert values.y.equals(array.y)
+        assert values.spatial_ref.attrs["crs_wkt"].startswith("LOCAL_CS")
+        assert values.spatial_ref.attrs["GeoTransform"] == "95.0 10.0 0.0 605.0 0.0 -10.0"
+        assert values.attrs["_FillValue"] == 0
+        assert np.array_equal(values.values, expected)
+    assert found.labels.attrs["flag_meanings"] == "grass gravel roof water"
+
+
+def test_a_data_array_keeps_its_no_data_value_and_wavelengths(
+    exported: Exported, deployed: DeployedModel
+) -> None:
+    array = as_data_array(exported.scene)
+    array[:, 3, 4] = 9999
+    array.attrs["_FillValue"] = 9999
+    assert np.argwhere(classify_scene(deployed, array).labels.values == 0).tolist() == [[3, 4]]
+    array = array.assign_coords(wavelength=array.wavelength + 0.1)
+    with pytest.raises(InputError, match=r"lies at .* nm"):
+        classify_scene(deployed, array)
+
+
+def test_values_unlike_the_training_s_warn_and_are_refused_if_strict(
+    exported: Exported, deployed: DeployedModel
+) -> None:
+    cube = exported.scene.cube * 10
+    with pytest.warns(UserWarning, match="mean absolute z"):
+        classify_scene(deployed, cube)
+    with pytest.raises(InputError, match="it has no wavelengths"):
+        classify_scene(deployed, exported.scene.cube, strict=True)
+    with pytest.raises(InputError, match="mean absolute z"):
+        classify_scene(deployed, cube, wavelengths=exported.scene.wavelengths, strict=True)

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import xarray
 from sklearn.base import clone, is_classifier
 from sklearn.exceptions import NotFittedError
 
@@ -224,7 +225,7 @@ def test_random_states() -> None:
     drawn = seed_of(np.random.RandomState(5))
     assert drawn == seed_of(np.random.RandomState(5)) != seed_of(np.random.RandomState(6))
     assert seed_of(None) >= 0
-    with pytest.raises(InputError, match="random_state: -1 must be 0 or more"):
+    with pytest.raises(InputError, match="random_state=-1: must be 0 or more"):
         seed_of(-1)
 
 
@@ -236,10 +237,10 @@ def test_random_states() -> None:
         ({"proxy": "magic"}, "magic"),
         ({"space": "nowhere"}, "nowhere"),
         ({"patch_size": 4}, "patch_size: 4"),
-        ({"patch_size": 25}, "patch_size: 25 is larger than the scene of 24 x 30"),
-        ({"epochs": 0}, "epochs: 0 would leave the model untrained"),
+        ({"patch_size": 25}, "25 is larger than the scene of 24 x 30"),
+        ({"epochs": 0}, "epochs=0: must be 1 or more"),
         ({"population": 0}, "population 0"),
-        ({"validation_fraction": 1.5}, "validation_fraction: 1.5"),
+        ({"validation_fraction": 1.5}, "validation_fraction=1.5"),
         ({"bands": "1-99"}, "bands: '1-99'"),
     ],
 )
@@ -268,10 +269,10 @@ def test_arrays_that_are_no_scene(fitted: HSIClassifier, halves: tuple[np.ndarra
             model.fit(*arrays)
     assert not hasattr(model, "classes_")
     for call, message in (
-        (lambda: fitted.predict(cube[..., :9]), "has 9 bands and the fitted model takes 20"),
-        (lambda: fitted.predict(cube[0]), r"cube: 30 x 20 int16: three axes"),
-        (lambda: fitted.predict(cube[:3]), "patch_size: 5 is larger"),
-        (lambda: fitted.score(cube, train[:-1]), "labels: 23 x 30 and the cube 24 x 30 x 20"),
+        (lambda: fitted.predict(cube[..., :9]), "has 9 bands, and the fitted model takes 20"),
+        (lambda: fitted.predict(cube[0]), r"cube: 30 x 20 int16: must have three axes"),
+        (lambda: fitted.predict(cube[:3]), "classifies patches of 5 x 5"),
+        (lambda: fitted.score(cube, train[:-1]), "labels: 23 x 30, and the cube 24 x 30 x 20"),
         (lambda: fitted.score(cube, train * 0), "no pixel is labelled"),
     ):
         with pytest.raises(InputError, match=message):
@@ -295,21 +296,20 @@ def test_progress_goes_to_standard_error(
     written = capsys.readouterr()
     assert written.out == ""
     assert "winner: hytas:" in written.err
-    assert "train: epoch 1/1" in written.err
 
 
 @pytest.mark.parametrize(
     ("setting", "rule"),
     [
-        ({"device": "zz"}, "device: 'zz' must be one of auto, cpu, cuda"),
-        ({"recipe": {"lr": 1}}, "recipe: .* must be a hytas.Recipe"),
-        ({"population": "x"}, "population: 'x' must be a whole number"),
-        ({"random_state": "a"}, "random_state: 'a' must be a whole number"),
-        ({"budget": 5}, "budget: 5 must be text"),
-        ({"bands": 3}, "bands: 3 must be text such as 1-103,110-148, or None"),
-        ({"epochs": 1.5}, "epochs: 1.5 must be a whole number, or None"),
-        ({"validation_fraction": "a"}, "validation_fraction: 'a' must be a number"),
-        ({"nodata": "x"}, "nodata: 'x' must be a number, or None"),
+        ({"device": "zz"}, "device='zz': must be one of auto, cpu, cuda"),
+        ({"recipe": {"lr": 1}}, "recipe=.*: must be a hytas.Recipe"),
+        ({"population": "x"}, "population='x': must be a whole number"),
+        ({"random_state": "a"}, "random_state='a': must be a whole number"),
+        ({"budget": 5}, "budget=5: must be text"),
+        ({"bands": 3}, "bands=3: must be text such as 1-103,110-148, or None"),
+        ({"epochs": 1.5}, "epochs=1.5: must be a whole number, or None"),
+        ({"validation_fraction": "a"}, "validation_fraction='a': must be a number"),
+        ({"nodata": "x"}, "nodata='x': must be a number, or None"),
     ],
 )
 def test_wrong_settings_are_named(
@@ -324,5 +324,28 @@ def test_score_takes_weights(fitted: HSIClassifier, halves: tuple[np.ndarray, ..
     cube, _, test = halves
     right = fitted.predict(cube) == test
     assert fitted.score(cube, test, sample_weight=right.astype(float)) == 1.0
-    with pytest.raises(InputError, match="sample_weight: 3 and the labels 24 x 30"):
+    with pytest.raises(InputError, match="sample_weight: 3, and the labels 24 x 30"):
         fitted.score(cube, test, sample_weight=np.ones(3))
+
+
+def test_data_arrays_in_and_out(fitted: HSIClassifier, halves: tuple[np.ndarray, ...]) -> None:
+    cube, train, test = halves
+    places = {"y": np.arange(24.0)[::-1], "x": np.arange(30.0)}
+    array = xarray.DataArray(cube, places, ("y", "x", "band"), attrs={"_FillValue": -1})
+    labels = xarray.DataArray(train, places, ("y", "x"))
+    again = HSIClassifier("40K..60K-params", "dss", **SETTINGS)
+    again.fit(array.transpose("band", "x", "y"), labels.transpose("x", "y"))
+    found = again.predict(array)
+    assert found.dims == ("y", "x")
+    assert found.dtype == np.uint8
+    assert found.y.equals(array.y)
+    assert np.array_equal(found.values, fitted.predict(cube))
+    probabilities = again.predict_proba(array)
+    assert probabilities.dims == ("y", "x", "class")
+    assert probabilities["class"].values.tolist() == [2, 5, 9]
+    assert np.allclose(probabilities.values, fitted.predict_proba(cube), atol=1e-5)
+    tested = xarray.DataArray(test, places, ("y", "x"))
+    assert again.score(array, tested) == fitted.score(cube, test)
+    with pytest.raises(InputError) as error:
+        again.score(array, tested.assign_coords(x=places["x"] + 7))
+    assert error.value.argument == "labels"

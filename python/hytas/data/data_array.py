@@ -150,6 +150,8 @@ def cube_of(array: Any, argument: str = "cube") -> ArrayCube:
 def map_of(array: Any, argument: str = "labels") -> tuple[Array, Grid]:
     """Return the values (H, W) of a label map in a `DataArray`, and where its pixels lie.
 
+    NaN and the no-data value become 0.
+
     Raises:
         InputError: it has not two dimensions of rows and columns.
     """
@@ -163,7 +165,11 @@ def map_of(array: Any, argument: str = "labels") -> tuple[Array, Grid]:
         )
     flat = array.isel({dim: 0 for dim in array.dims if dim not in (rows, columns)})
     flat = flat.transpose(rows, columns)
-    return np.asarray(flat.values), grid_of(flat, rows, columns)
+    values = np.asarray(flat.values)
+    empty = values == nodata_of(array)
+    if values.dtype.kind == "f":
+        empty |= np.isnan(values)
+    return np.where(empty, 0, values), grid_of(flat, rows, columns)
 
 
 def grid_of(array: Any, rows: str, columns: str) -> Grid:

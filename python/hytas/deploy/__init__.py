@@ -2,7 +2,13 @@
 
 from hytas.deploy.model import DeployedModel
 from hytas.deploy.providers import working_providers
-from hytas.deploy.scene import ClassMap, Strip, classify_scene, classify_strips
+from hytas.deploy.scene import (
+    ClassMap,
+    Strip,
+    classify_scene,
+    classify_strips,
+    classify_whole,
+)
 
 __all__ = [
     "ClassMap",
@@ -10,5 +16,6 @@ __all__ = [
     "Strip",
     "classify_scene",
     "classify_strips",
+    "classify_whole",
     "working_providers",
 ]

@@ -209,7 +209,7 @@ class DeployedModel:
         self,
         bands: int,
         wavelengths: npt.NDArray[np.float64] | None = None,
-        name: str = "scene",
+        name: str | None = None,
         *,
         size: tuple[int, int] | None = None,
     ) -> None:
@@ -218,38 +218,49 @@ class DeployedModel:
         Args:
             bands: number of bands of the scene.
             wavelengths: (bands) band centres in nm, or None if the scene has none.
-            name: of the scene, for the message.
+            name: of the scene, for the message; None for an array.
             size: height and width of the scene, which must hold a patch; None skips this check.
 
         Raises:
             InputError: naming the values of the scene and of the model; or the model takes images.
         """
+        reason = self._why_not(bands, wavelengths, size)
+        if reason is not None:
+            argument, shown = ("cube", {}) if name is None else ("scene", {"value": name})
+            raise InputError(argument, **shown, rule=reason)
+
+    def _why_not(
+        self,
+        bands: int,
+        wavelengths: npt.NDArray[np.float64] | None,
+        size: tuple[int, int] | None,
+    ) -> str | None:
         side = self.card.patch_size
         if self.card.of_images:
-            raise InputError(
-                f"scene: {name} is a scene, and {self.path} takes images of {side} x {side} "
-                "pixels: name a folder of images"
+            return (
+                f"is a scene, and {self.path} takes images of {side} x {side} pixels: name a "
+                "folder of images"
             )
         if size is not None and min(size) < side:
-            raise InputError(
-                f"scene: {name} is {size[0]} x {size[1]} pixels and {self.path} classifies patches "
-                f"of {side} x {side}: height and width must be at least {side}"
+            return (
+                f"{size[0]} x {size[1]} pixels, and {self.path} classifies patches of {side} x "
+                f"{side}: height and width must be at least {side}"
             )
         if bands != self.card.bands:
-            raise InputError(
-                f"scene: {name} has {bands} bands and {self.path} takes {self.card.bands}: "
-                "the sensor must be the one the model was trained for"
+            return (
+                f"has {bands} bands, and {self.path} takes {self.card.bands}: the sensor must be "
+                "the one that the model was trained for"
             )
         if wavelengths is None or self.card.wavelengths is None:
-            return
+            return None
         trained = np.asarray(self.card.wavelengths)
-        if (found := farthest_band(wavelengths, trained)) is not None:
-            worst, spacing = found
-            raise InputError(
-                f"scene: band {worst + 1} of {name} lies at {wavelengths[worst]:.1f} nm and that "
-                f"of {self.path} at {trained[worst]:.1f} nm: at most one band spacing "
-                f"({spacing:.1f} nm) apart is allowed"
-            )
+        if (found := farthest_band(wavelengths, trained)) is None:
+            return None
+        worst, spacing = found
+        return (
+            f"band {worst + 1} lies at {wavelengths[worst]:.1f} nm and that of {self.path} at "
+            f"{trained[worst]:.1f} nm: at most one band spacing ({spacing:.1f} nm) apart is allowed"
+        )
 
     def fit_dtype(self, values: Array, origin: tuple[int, int] = (0, 0)) -> Array:
         """`values` in the model's own element type and the machine's byte order.

@@ -1,16 +1,19 @@
 """Classify a whole scene, tile by tile, in bounded memory."""
 
 import itertools
+import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
 from hytas.data import OwnScaling, Preprocessing, Rows, check_patch_size, holds_data, mirror
+from hytas.data.data_array import cube_of, is_data_array
 from hytas.deploy.model import Array, DeployedModel
 from hytas.deploy.smoothing import METHODS, Row, Smoothing, guided_rows
+from hytas.deploy.value_range import range_doubt, wavelength_doubt
 from hytas.errors import InputError
 
 TILE_BYTES = 24 * 2**20
@@ -33,10 +36,12 @@ class ClassMap:
     Attributes:
         labels: (H, W) int32, class ids of the label file; 0 for a pixel without data.
         confidence: (H, W) float32, probability of that class; 0 for a pixel without data.
+
+    Both are arrays, or `xarray.DataArray`s if the cube was one.
     """
 
-    labels: npt.NDArray[np.int32]
-    confidence: npt.NDArray[np.float32]
+    labels: Any
+    confidence: Any
 
 
 class MapRows(Protocol):
@@ -68,6 +73,66 @@ class Strip:
 
 def classify_scene(
     model: DeployedModel,
+    cube: Any,
+    *,
+    nodata: float | None = None,
+    wavelengths: npt.NDArray[np.float64] | None = None,
+    strict: bool = False,
+    tile_rows: int | None = None,
+    smooth: str | None = None,
+    progress: Progress | None = None,
+) -> ClassMap:
+    """Classify every pixel of a cube.
+
+    Warns if the values are far from those that the model was trained on.
+
+    Args:
+        model: of the sensor that recorded the cube.
+        cube: (H, W, bands), an array or what gives rows of one, read tile by tile; or an
+            `xarray.DataArray` with the dimensions y, x and band in any order. Of that, no-data
+            value and wavelengths are taken, too, and the map has `DataArray`s on its pixels.
+        nodata: the no-data value; None uses the model's, if it has one.
+        wavelengths: (bands) band centres of the cube in nm, to compare with the model's.
+        strict: refuse such values, and a cube without wavelengths if the model has them.
+        tile_rows: rows at a time; None uses as many as fit `TILE_BYTES`. The map does not depend
+            on it, to the last bit.
+        smooth: "guided" or "none"; None does what the model's card says.
+        progress: called after each tile.
+
+    Raises:
+        InputError: the band count or the wavelengths differ, the scene is smaller than a patch, the
+            model's element type cannot hold a value, a tile has no row, or the model cannot be
+            smoothed so; and as `strict` says.
+    """
+    given = cube_of(cube) if is_data_array(cube) else None
+    if given is not None:
+        cube = given
+        nodata = given.nodata if nodata is None else nodata
+        wavelengths = given.wavelengths if wavelengths is None else wavelengths
+    model.check_scene(cube.shape[2], wavelengths, size=cube.shape[:2])
+    doubt = range_doubt(model, cube, nodata)
+    if strict and (refused := wavelength_doubt(model, wavelengths) or doubt) is not None:
+        raise InputError("cube", rule=f"it has {refused}")
+    if doubt is not None:
+        warnings.warn(f"the cube has {doubt}", stacklevel=2)
+    found = classify_whole(
+        model, cube, nodata=nodata, tile_rows=tile_rows, smooth=smooth, progress=progress
+    )
+    if given is None:
+        return found
+    facts = {"flag_values": list(model.card.class_ids), "flag_meanings": _meanings(model)}
+    labels = given.of_pixels(found.labels, "classes", {"_FillValue": 0, **facts})
+    confidence = given.of_pixels(found.confidence, "confidence", {"_FillValue": 0.0})
+    return ClassMap(labels, confidence)
+
+
+def _meanings(model: DeployedModel) -> str:
+    """Return the names of the classes as the attribute of CF has them: words without spaces."""
+    return " ".join("_".join(name.split()) for name in model.card.class_names)
+
+
+def classify_whole(
+    model: DeployedModel,
     cube: Rows,
     *,
     nodata: float | None = None,
@@ -76,21 +141,11 @@ def classify_scene(
     progress: Progress | None = None,
     scaled: bool = False,
 ) -> ClassMap:
-    """Classify every pixel of a cube.
+    """Classify every pixel of a cube, without a look at its value range.
 
     Args:
-        model: of the sensor that recorded the cube.
-        cube: (H, W, bands); read tile by tile.
-        nodata: the no-data value; None uses the model's, if it has one.
-        tile_rows: rows at a time; None uses as many as fit `TILE_BYTES`. The map does not depend
-            on it, to the last bit.
-        smooth: "guided" or "none"; None does what the model's card says.
-        progress: called after each tile.
+        model, cube, nodata, tile_rows, smooth, progress: as for `classify_scene`.
         scaled: whether the cube was scaled by itself already, where the model needs that.
-
-    Raises:
-        InputError: the band count differs, the scene is smaller than a patch, the model's element
-            type cannot hold a value, a tile has no row, or the model cannot be smoothed so.
     """
     height, width = cube.shape[:2]
     result = ClassMap(np.zeros((height, width), np.int32), np.zeros((height, width), np.float32))
@@ -118,7 +173,7 @@ def classify_strips(
     """Classify a cube from `first_row` on, one tile of full rows after another.
 
     Smoothing reads 2 r rows around a strip: it runs so far ahead, and begins so far before
-    `first_row`. Arguments and errors are those of `classify_scene`.
+    `first_row`. Arguments and errors are those of `classify_whole`.
     """
     height, width, bands = cube.shape
     smoothing = chosen_smoothing(model, smooth)
@@ -128,7 +183,7 @@ def classify_strips(
         known = model.card.nodata if nodata is None else nodata
         cube, nodata = OwnScaling.fit(cube, known).of(cube), None
     if tile_rows is not None and tile_rows < 1:
-        raise InputError(f"tile rows: {tile_rows} must be 1 or more, or None")
+        raise InputError("tile_rows", tile_rows, "must be 1 or more, or None")
     rows = tile_rows or _tile_rows(width, width * bands * cube.dtype.itemsize)
     if smoothing is not None and model.card.graph != "smooth-scene":
         yield from _smoothed_strips(model, smoothing, cube, nodata, rows, first_row)
@@ -154,20 +209,21 @@ def chosen_smoothing(model: DeployedModel, smooth: str | None) -> Smoothing | No
         InputError: an unknown method, or one that the model cannot be run with.
     """
     if smooth is not None and smooth not in METHODS:
-        raise InputError(f"smooth: {smooth!r} is not one of {', '.join(METHODS)}")
+        raise InputError("smooth", smooth, f"must be one of {', '.join(METHODS)}")
     known = model.smoothing
     if model.card.graph == "smooth-scene":
         if smooth == "none":
             raise InputError(
-                f"smooth: {model.path} smooths inside its graph; 'none' needs another file of the "
-                "model, such as model.onnx"
+                "smooth",
+                smooth,
+                f"{model.path} smooths inside its graph",
+                "take another file of the model, such as model.onnx",
             )
         return known
     asked = smooth or ("none" if known is None else known.method)
     if asked == "guided" and known is None:
         raise InputError(
-            f"smooth: {model.path} holds no guide to smooth by: an older hytas trained it; only "
-            "'none' is possible"
+            "smooth", smooth, f"{model.path} holds no guide to smooth by; only none is possible"
         )
     return known if asked == "guided" else None
 
@@ -247,16 +303,41 @@ def smoothed_rows(
     return itertools.islice(found, first_row - start, None)
 
 
+def probability_rows(
+    model: DeployedModel, cube: Rows, *, nodata: float | None = None, rows: int = 16
+) -> Iterator[npt.NDArray[np.float32]]:
+    """Probabilities (W, C) of each row, smoothed if the card says so; 0 where there is no data.
+
+    Arguments are those of `classify_scene`; `rows` are classified at a time.
+    """
+    smoothing = chosen_smoothing(model, None)
+    if smoothing is not None:
+        yield from smoothed_rows(model, smoothing, cube, nodata, rows)
+        return
+    height = cube.shape[0]
+    for top in range(0, height, rows):
+        tile = read_tile(cube, top, min(top + rows, height), model.card.margin)
+        yield from _probabilities(model, tile, top, nodata)[0]
+
+
+def _probabilities(
+    model: DeployedModel, tile: Array, top: int, nodata: float | None
+) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.bool_], Array]:
+    """Probabilities (H, W, C) of a tile, which pixels hold data, and the tile in model's terms."""
+    valid = _valid(model, tile, nodata)
+    probabilities = np.zeros((*valid.shape, len(model.card.class_ids)), np.float32)
+    if valid.any():
+        tile = _in_terms(model, tile, top, nodata)
+        _PROBABILITIES[model.card.graph](model, tile, valid, probabilities)
+    return probabilities, valid, tile
+
+
 def _filter_rows(
     model: DeployedModel, smoothing: Smoothing, tile: Array, top: int, nodata: float | None
 ) -> Iterator[Row]:
     """What the filter takes of a tile that `read_tile` read."""
-    valid = _valid(model, tile, nodata)
-    margin, classes = model.card.margin, len(model.card.class_ids)
-    probabilities = np.zeros((*valid.shape, classes), np.float32)
-    if valid.any():
-        tile = _in_terms(model, tile, top, nodata)
-        _PROBABILITIES[model.card.graph](model, tile, valid, probabilities)
+    probabilities, valid, tile = _probabilities(model, tile, top, nodata)
+    margin = model.card.margin
     scaling = Preprocessing.from_dict(model.card.preprocessing)
     for row, valid_row in enumerate(valid):
         pixels = tile[margin + row, margin : margin + len(valid_row)]

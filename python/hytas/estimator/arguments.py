@@ -1,12 +1,13 @@
 """Check the arguments of `HSIClassifier`."""
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 from sklearn.utils import check_random_state
 
 from hytas.data import CubePixels
+from hytas.data.data_array import ArrayCube, cube_of, is_data_array, map_of
 from hytas.errors import InputError
 
 Array = npt.NDArray[Any]
@@ -41,7 +42,7 @@ def check_types(settings: object) -> None:
         for name in names:
             value = getattr(settings, name)
             if not isinstance(value, types) or isinstance(value, bool):
-                raise InputError(f"{name}: {value!r} must be {rule}")
+                raise InputError(name, value, f"must be {rule}")
 
 
 def seed_of(state: int | np.random.RandomState | None) -> int:
@@ -51,38 +52,89 @@ def seed_of(state: int | np.random.RandomState | None) -> int:
         InputError: not a whole number of 0 or more, a RandomState or None.
     """
     if not isinstance(state, int | np.integer | np.random.RandomState | None):
-        raise InputError(f"random_state: {state!r} must be a whole number, a RandomState or None")
+        raise InputError("random_state", state, "must be a whole number, a RandomState or None")
     if isinstance(state, int | np.integer):
         if state < 0:
-            raise InputError(f"random_state: {state} must be 0 or more")
+            raise InputError("random_state", state, "must be 0 or more")
         return int(state)
     return int(check_random_state(state).randint(2**31 - 1))
 
 
-def as_cube(given: Any) -> Array:
-    """Return the cube as an array (H, W, bands).
+class Given(NamedTuple):
+    """A cube that a method was given.
+
+    Attributes:
+        cube: (H, W, bands).
+        pixels: flat indices of the wanted pixels; None for all.
+        array: the cube as it lies in a `DataArray`, or None.
+    """
+
+    cube: Array
+    pixels: npt.NDArray[np.int64] | None = None
+    array: ArrayCube | None = None
+
+    @property
+    def wavelengths(self) -> npt.NDArray[np.float64] | None:
+        """Return the band centres in nm, if they are known."""
+        return None if self.array is None else self.array.wavelengths
+
+    @property
+    def nodata(self) -> float | None:
+        """Return the no-data value, if it is known."""
+        return None if self.array is None else self.array.nodata
+
+    def shaped(self, values: Array, name: str, classes: Array | None = None) -> Any:
+        """Return values (H, W) or (H, W, C) as the cube was given: of pixels, or on its grid."""
+        if self.pixels is not None:
+            return values.reshape(-1, *values.shape[2:])[self.pixels]
+        if self.array is None:
+            return values
+        missing = {"_FillValue": 0} if classes is None else {}
+        return self.array.of_pixels(values, name, missing, classes)
+
+
+def given_cube(cube: Any) -> Given:
+    """Return the cube that a method was given: an array, a `DataArray` or pixels of a cube.
 
     Raises:
         InputError: not three axes, or not real numbers.
     """
+    if isinstance(cube, CubePixels):
+        return Given(_checked(cube.cube), cube.pixels)
+    if is_data_array(cube):
+        array = cube_of(cube)
+        return Given(_checked(array.whole()), array=array)
+    return Given(_checked(cube))
+
+
+def _checked(given: Any) -> Array:
     cube: Array = np.asarray(given)
     if cube.ndim != 3 or cube.dtype.kind not in "iufb":
         raise InputError(
-            f"cube: {by(cube.shape)} {cube.dtype}: three axes (height, width, bands) of real "
-            "numbers are needed"
+            "cube",
+            rule=f"{by(cube.shape)} {cube.dtype}: must have three axes (height, width, bands) of "
+            "real numbers",
         )
     return cube
 
 
-def pixels_and_cube(cube: Any) -> tuple[Array | None, Array]:
-    """Return the flat indices of the wanted pixels, None for all, and the cube (H, W, bands).
+def label_map(labels: Any, given: Given) -> Array:
+    """Return labels as an array: of pixels, or (H, W) on the pixels of a cube.
 
     Raises:
-        InputError: as `as_cube`.
+        InputError: a `DataArray` of other pixels than the cube's.
     """
-    if isinstance(cube, CubePixels):
-        return cube.pixels, as_cube(cube.cube)
-    return None, as_cube(cube)
+    if not is_data_array(labels):
+        return np.asarray(labels)
+    values, grid = map_of(labels)
+    cube = None if given.array is None else given.array.grid
+    if cube is not None and None not in (cube.transform, grid.transform) and not cube.is_same(grid):
+        raise InputError(
+            "labels",
+            rule="they lie on other pixels than the cube",
+            hint="bring them onto its grid, as with `rioxarray`'s reproject_match",
+        )
+    return values
 
 
 def by(shape: tuple[int, ...]) -> str:

@@ -5,21 +5,22 @@ from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
-import numpy.typing as npt
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
-from hytas.data import CubePixels, PatchReader, Scene, SplitSettings, holds_data, scene_from_arrays
+from hytas.data import CubePixels, Scene, SplitSettings, scene_from_arrays
+from hytas.data.data_array import is_data_array
 from hytas.deploy import DeployedModel, classify_scene
-from hytas.deploy.scene import chosen_smoothing, smoothed_rows
+from hytas.deploy.scene import probability_rows
 from hytas.errors import InputError
 from hytas.estimator.arguments import (
     DEVICES,
     Array,
-    as_cube,
+    Given,
     by,
     check_types,
-    pixels_and_cube,
+    given_cube,
+    label_map,
     seed_of,
 )
 from hytas.estimator.messages import python_arguments
@@ -29,9 +30,6 @@ from hytas.run import RunConfig, run_pipeline
 from hytas.run.progress import SILENT, Lines
 from hytas.spaces import DEFAULT_SPACE, parse_budget
 from hytas.train import Recipe
-
-PROBA_ROWS = 16
-"""Rows of a cube that are read at a time for smoothed probabilities."""
 
 
 class HSIClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
@@ -127,13 +125,16 @@ class HSIClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.work_dir = work_dir
         self.verbose = verbose
 
-    def fit(self, cube: Array | CubePixels, labels: Array) -> Self:
+    def fit(self, cube: Any, labels: Any) -> Self:
         """Search for the best architecture under the budget, train it, and export and check it.
 
         Args:
-            cube: (H, W, bands), raw values of the sensor, of any real type; or the pixels of
-                `hytas.BlockSplit.samples`, which `predict` and `score` accept as well.
-            labels: (H, W) class ids, 0 unlabelled; or (n,), one id for each of these pixels.
+            cube: (H, W, bands), raw values of the sensor, of any real type; or an
+                `xarray.DataArray` with the dimensions y, x and band, whose wavelengths, bad bands
+                and no-data value are taken, too; or the pixels of `hytas.BlockSplit.samples`.
+                `predict` and `score` accept all of these as well.
+            labels: (H, W) class ids, 0 unlabelled, also as a `DataArray`; or (n,), one id for each
+                of these pixels.
 
         Raises:
             InputError: arrays that are not a scene, or settings that do not fit the scene.
@@ -143,11 +144,8 @@ class HSIClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         check_types(self)
         if isinstance(cube, CubePixels):
             labels, cube = cube.label_map(labels), cube.cube
-        cube, labels = np.asarray(cube), np.asarray(labels)
         with python_arguments(rows=True):
-            scene = scene_from_arrays(
-                cube, labels, name="cube", nodata=self.nodata, bands=self.bands
-            )
+            scene, labels = self._given_scene(cube, labels)
         # The caller of `fit` has split already: all pixels train, and the file is checked on them.
         scene = replace(scene, train=scene.labels, test=scene.labels)
         seed = seed_of(self.random_state)
@@ -175,49 +173,55 @@ class HSIClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.run_dir_, self.seed_ = folder, seed
         return self
 
-    def predict(self, cube: Array) -> Array:
+    def _given_scene(self, cube: Any, labels: Any) -> tuple[Scene, Array]:
+        # What is wrong with an array is said of the scene.
+        given = given_cube(cube) if is_data_array(cube) else Given(np.asarray(cube))
+        labels, facts = label_map(labels, given), {}
+        if given.array is not None:
+            names = ("wavelengths", "fwhm", "bad_bands", "nodata")
+            facts = {name: getattr(given.array, name) for name in names}
+        if self.nodata is not None:
+            facts["nodata"] = self.nodata
+        scene = scene_from_arrays(given.cube, labels, name="cube", bands=self.bands, **facts)
+        return scene, labels
+
+    def predict(self, cube: Any) -> Any:
         """Return the class ids (H, W) of a cube of the same sensor, in the type of the labels.
 
-        The id is 0 if the pixel holds no data (every band NaN, infinite or `nodata`).
+        The id is 0 if the pixel holds no data (every band NaN, infinite or `nodata`). Of a
+        `DataArray` they are a `DataArray` on the same pixels. Warns if the values are far from
+        those of `fit`.
 
         Raises:
             NotFittedError: before `fit`.
             InputError: another band count, a cube smaller than a patch, or values that the fitted
                 cube's type cannot hold.
         """
-        pixels, cube = pixels_and_cube(cube)
         with python_arguments():
-            found = classify_scene(self._model(), cube).labels.astype(self.classes_.dtype)
-        return found if pixels is None else found.ravel()[pixels]
+            model, given = self._model(), given_cube(cube)
+            found = classify_scene(
+                model, given.cube, nodata=given.nodata, wavelengths=given.wavelengths
+            ).labels
+        return given.shaped(found.astype(self.classes_.dtype), "classes")
 
-    def predict_proba(self, cube: Array) -> npt.NDArray[np.float32]:
+    def predict_proba(self, cube: Any) -> Any:
         """Return the probabilities (H, W, C) of `classes_`; NaN for a pixel without data.
+
+        Of a `DataArray` they are a `DataArray` with the dimensions of its pixels and "class".
 
         Raises:
             NotFittedError: as in `predict`.
             InputError: as in `predict`.
         """
         with python_arguments():
-            model, (pixels, cube) = self._model(), pixels_and_cube(cube)
-            answers = self._probabilities(model, cube)
-        return answers if pixels is None else answers.reshape(-1, answers.shape[2])[pixels]
+            model, given = self._model(), given_cube(cube)
+            model.check_scene(given.cube.shape[2], given.wavelengths)
+            rows = probability_rows(model, given.cube, nodata=given.nodata)
+            found = np.stack(list(rows))
+        found[found.max(axis=2) == 0] = np.nan
+        return given.shaped(found, "probability", self.classes_)
 
-    def _probabilities(self, model: DeployedModel, cube: Array) -> npt.NDArray[np.float32]:
-        model.check_scene(cube.shape[2], name="the cube")
-        fitting = model.fit_dtype(cube)
-        if (smoothing := chosen_smoothing(model, None)) is not None:
-            smoothed = np.stack(list(smoothed_rows(model, smoothing, fitting, None, PROBA_ROWS)))
-            smoothed[smoothed.max(axis=2) == 0] = np.nan
-            return smoothed
-        read = PatchReader(fitting, model.card.patch_size)
-        answers = np.full((*cube.shape[:2], len(self.classes_)), np.nan, np.float32)
-        width = cube.shape[1]
-        for row, valid in enumerate(holds_data(fitting, model.card.nodata, model.card.kept_bands)):
-            columns = np.flatnonzero(valid)
-            answers[row, columns] = model.predict_patches(read(row * width + columns))
-        return answers
-
-    def score(self, cube: Array, labels: Array, sample_weight: Array | None = None) -> float:
+    def score(self, cube: Any, labels: Any, sample_weight: Array | None = None) -> float:
         """Return the overall accuracy: the share of labelled pixels whose class is predicted.
 
         Args:
@@ -230,22 +234,25 @@ class HSIClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """
         if isinstance(cube, CubePixels):
             return float(super().score(cube, labels, sample_weight))
-        cube, labels = as_cube(cube), np.asarray(labels)
-        if labels.shape != cube.shape[:2]:
+        given = given_cube(cube)
+        labels = label_map(labels, given)
+        if labels.shape != given.cube.shape[:2]:
             raise InputError(
-                f"labels: {by(labels.shape)} and the cube {by(cube.shape)}: height and width "
-                "must agree"
+                "labels",
+                rule=f"{by(labels.shape)}, and the cube {by(given.cube.shape)}: height and width "
+                "must agree",
             )
         labelled = labels != 0
         if not labelled.any():
-            raise InputError("labels: no pixel is labelled: all values are 0")
+            raise InputError("labels", rule="no pixel is labelled: all values are 0")
         weights = np.ones(labels.shape) if sample_weight is None else np.asarray(sample_weight)
         if weights.shape != labels.shape:
             raise InputError(
-                f"sample_weight: {by(weights.shape)} and the labels {by(labels.shape)}: height "
-                "and width must agree"
+                "sample_weight",
+                rule=f"{by(weights.shape)}, and the labels {by(labels.shape)}: height and width "
+                "must agree",
             )
-        hits = (self.predict(cube) == labels)[labelled]
+        hits = (np.asarray(self.predict(cube)) == labels)[labelled]
         return float(np.average(hits, weights=weights[labelled]))
 
     def export(
@@ -296,13 +303,13 @@ class HSIClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def _config(self, seed: int) -> RunConfig:
         if not isinstance(self.recipe, Recipe | None):
-            raise InputError(f"recipe: {self.recipe!r} must be a hytas.Recipe, or None")
+            raise InputError("recipe", self.recipe, "must be a hytas.Recipe, or None")
         if self.device not in DEVICES:
-            raise InputError(f"device: {self.device!r} must be one of {', '.join(DEVICES)}")
+            raise InputError("device", self.device, f"must be one of {', '.join(DEVICES)}")
         recipe = self.recipe or Recipe()
         recipe = recipe if self.epochs is None else recipe.with_epochs(self.epochs)
         if recipe.epochs == 0:
-            raise InputError("epochs: 0 would leave the model untrained; must be 1 or more")
+            raise InputError("epochs", 0, "must be 1 or more, or the model stays untrained")
         return RunConfig(
             budget=str(parse_budget(self.budget)),
             data="arrays in memory",

@@ -60,9 +60,19 @@ def python_arguments(*, rows: bool = False) -> Iterator[None]:
     try:
         yield
     except InputError as error:
+        if error.rule:
+            raise _in_python(error, rows) from None
         text = python_message(str(error))
         if rows and any(words in str(error) for words in _OF_ROWS):
             text += _ROWS
         if text == str(error):
             raise
         raise type(error)(text) from None
+
+
+def _in_python(error: InputError, rows: bool) -> InputError:
+    """Return an error with the estimator's names of arguments."""
+    error = error.renamed({name.replace(" ", "_"): own for name, own in _ARGUMENTS.items()})
+    if rows and any(words in error.rule for words in _OF_ROWS):
+        error = error.hinted(_ROWS.removeprefix("; "))
+    return error

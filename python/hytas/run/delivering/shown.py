@@ -4,7 +4,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hytas.data import Scene, Split
-from hytas.deploy import ClassMap, DeployedModel, classify_scene
+from hytas.deploy import ClassMap, DeployedModel, classify_whole
 from hytas.model_card import ModelCard
 from hytas.report import ROLES, Pixels, view_pixels
 from hytas.run.progress import Report
@@ -23,7 +23,7 @@ def classify_parts(model: DeployedModel, scene: Scene, report: Report) -> ClassM
         def tell(rows: int, _: int, before: int = done, width: int = part.width) -> None:
             report.pixels("classify", before + rows * width, total)
 
-        found = classify_scene(
+        found = classify_whole(
             model, scene.cube[part.window], nodata=scene.nodata, progress=tell, scaled=True
         )
         result.labels[part.window] = found.labels

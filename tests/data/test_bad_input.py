@@ -29,12 +29,12 @@ def test_missing_folder_and_empty_file(tmp_path):
 
 def test_missing_labels_file_is_named_as_such(mat, cube, tmp_path):
     assert refused(mat(c=cube), tmp_path / "gt.mat").startswith("labels: no such file")
-    assert "holds no label map; name its file with --labels" in refused(mat(c=cube))
+    assert "holds no label map; name its file with labels" in refused(mat(c=cube))
 
 
 def test_labels_of_text_are_told_from_none(cube, labels, tmp_path):
     np.savez(tmp_path / "scene.npz", c=cube, gt=labels.astype("U5"))
-    assert "gt (9 x 11 <U5) in" in refused(tmp_path / "scene.npz")
+    assert "gt (9 x 11 <U5) is text" in refused(tmp_path / "scene.npz")
     assert refused(tmp_path / "scene.npz").endswith("is text; real numbers are needed")
 
 
@@ -196,14 +196,14 @@ def test_labels_out_of_rule(mat, cube, labels):
     assert "the single class 7" in with_labels(np.where(labels == 7, 7, 0))
     negative = labels.astype(int)
     negative[2, 3] = -1
-    assert "gt is -1 at row 2, column 3: labels must be 0 (unlabelled) or more" in with_labels(
+    assert "'gt': is -1 at row 2, column 3: labels must be 0 (unlabelled) or more" in with_labels(
         negative
     )
     half = labels.astype(float)
     half[4, 5] = 1.5
-    assert "gt is 1.5 at row 4, column 5: labels must be whole numbers" in with_labels(half)
-    half[4, 5] = np.nan
-    assert "gt is nan at row 4, column 5" in with_labels(half)
+    assert "'gt': is 1.5 at row 4, column 5: labels must be whole numbers" in with_labels(half)
+    half[4, 5] = np.inf
+    assert "is inf at row 4, column 5" in with_labels(half)
 
 
 def test_split_maps_out_of_rule(mat, cube, labels):

@@ -114,8 +114,9 @@ def test_names_and_counts_hold_for_copies_of_other_sizes(tmp_path):
     assert scene.train_counts is not None
     assert [i for i, count in enumerate(scene.train_counts) if count == 15] == [0, 6, 8]
     assert make_split(scene, patch_size=3).kind == "random"
-    with pytest.raises(InputError, match="labels key: gt given, but the scene 'indian_pines'"):
+    with pytest.raises(InputError, match="the scene 'indian_pines' has its own") as caught:
         load_scene("indian_pines", data_dir=tmp_path, labels_key="gt")
+    assert (caught.value.argument, caught.value.value) == ("labels_key", "gt")
 
 
 def test_another_scene_under_the_name_of_one(tmp_path):
@@ -238,7 +239,7 @@ def test_arguments_out_of_rule(tmp_path):
         (lambda: load_scene("x.mat", data_dir=tmp_path), "only for the scenes indian_pines"),
         (
             lambda: load_scene("synthetic", data_dir=tmp_path),
-            "data dir: .* given, but the scene 'synthetic' has its own",
+            "data_dir=.*: the scene 'synthetic' has its own",
         ),
         (lambda: load_scene("synthetic", "gt.mat"), "the scene 'synthetic' has its own"),
     ):

@@ -18,13 +18,15 @@ import numpy as np
 
 sys.path.append(str(Path(__file__).parents[1] / "data"))
 
-import drawings_made
 import products_made
 import tifffile
+import vectors_made
 from fuzz_mutator import Sample
+from PIL import Image
 from scipy.io import netcdf_file, savemat
 
 from hytas.data import load_cube, load_maps, load_scene, open_cube, open_file
+from hytas.data.labels import ogr, ogr_child
 from hytas.errors import InputError
 
 _HEIGHT, _WIDTH, _BANDS = 7, 6, 5
@@ -160,30 +162,60 @@ def product_metadata() -> list[Sample]:
     return samples
 
 
-def drawings() -> list[Sample]:
+def vector_labels() -> list[Sample]:
     """Files of polygons and points, each with the scene that they label."""
     samples = []
-    fields = drawings_made.FIELDS
+    fields = vectors_made.FIELDS
     regions = [("soil", "1, 2, 3", [(0, 0), (5, 5)]), ("water", "3, 2, 1", [(7, 7)])]
     for name, write in (
-        ("a.geojson", lambda path: drawings_made.geojson(path, fields)),
-        ("a.gpkg", lambda path: drawings_made.geopackage(path, fields)),
-        ("a.txt", lambda path: drawings_made.roi(path, regions)),
+        ("a.geojson", lambda path: vectors_made.geojson(path, fields)),
+        ("a.gpkg", lambda path: vectors_made.vector_file(path, fields)),
+        ("a.shp", lambda path: vectors_made.vector_file(path, fields)),
+        ("a.fgb", lambda path: vectors_made.vector_file(path, fields)),
+        ("a.kml", lambda path: vectors_made.vector_file(path, fields)),
+        ("a.txt", lambda path: vectors_made.roi(path, regions)),
         ("a.csv", lambda path: path.write_text("x,y,class\n600015,5399985,a\n600035,5399985,b\n")),
     ):
         with tempfile.TemporaryDirectory() as folder:
             write(Path(folder) / name)
-            drawings_made.scene(Path(folder))
-            files = sorted(Path(folder).iterdir())  # the drawing comes first
+            vectors_made.scene(Path(folder))
+            # The named file comes first.
+            files = sorted(Path(folder).iterdir(), key=lambda file: (file.name != name, file.name))
             samples.append({file.name: file.read_bytes() for file in files})
     return samples
 
 
-def look_at_drawing(path: Path) -> None:
-    """Label the scene that lies beside a drawing."""
-    load_scene(
-        path.with_name("scene.hdr"), path, class_field="crop" if "g" in path.suffix else None
-    )
+def look_at_vector_labels(path: Path) -> None:
+    """Label the scene that lies beside a file of polygons or points."""
+    field = "crop" if path.suffix in (".geojson", ".gpkg", ".shp", ".fgb") else None
+    load_scene(path.with_name("scene.hdr"), path, class_field=field)
+
+
+def look_at_vector_labels_without_child(path: Path) -> None:
+    """Do the same, with OGR in this process."""
+    with patch.object(ogr, "ask_child", lambda asked: ogr.Answer(*ogr_child.answer(asked))):
+        look_at_vector_labels(path)
+
+
+def label_pictures() -> list[Sample]:
+    """PNG files of colours, of a palette and of numbers, each with the scene that they label."""
+    labels = vectors_made.fields_map().astype(np.uint8)
+    table = np.array([[0, 0, 0], [255, 0, 0], [0, 0, 255]], np.uint8)
+    coloured = Image.fromarray(table[labels])
+    samples = []
+    for picture in (coloured, coloured.quantize(), Image.fromarray(labels)):
+        stream = io.BytesIO()
+        picture.save(stream, "PNG")
+        with tempfile.TemporaryDirectory() as folder:
+            header = vectors_made.scene(Path(folder))
+            scene = {each.name: each.read_bytes() for each in (header, header.with_suffix(".img"))}
+        samples.append({"a.png": stream.getvalue(), **scene})
+    return samples
+
+
+def look_at_picture(path: Path) -> None:
+    """Label the scene that lies beside a picture."""
+    load_scene(path.with_name("scene.hdr"), path)
 
 
 def netcdf3() -> list[Sample]:

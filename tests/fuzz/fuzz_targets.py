@@ -57,7 +57,12 @@ TARGETS = {
         fuzz_scenes.products, fuzz_scenes.look_without_child, shield=fuzz_scenes.look
     ),
     "product-metadata": Target(fuzz_scenes.product_metadata, fuzz_scenes.look),
-    "drawings": Target(fuzz_scenes.drawings, fuzz_scenes.look_at_drawing),
+    "vector-labels": Target(
+        fuzz_scenes.vector_labels,
+        fuzz_scenes.look_at_vector_labels_without_child,
+        shield=fuzz_scenes.look_at_vector_labels,
+    ),
+    "label-pictures": Target(fuzz_scenes.label_pictures, fuzz_scenes.look_at_picture),
     "netcdf3": Target(fuzz_scenes.netcdf3, fuzz_scenes.look),
     "envi": Target(fuzz_scenes.envi, fuzz_scenes.look),
     "geotiff": Target(fuzz_scenes.geotiff, fuzz_scenes.look),

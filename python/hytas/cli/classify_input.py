@@ -106,7 +106,8 @@ def _read_truth(
 ) -> Truth:
     import numpy as np
 
-    from hytas.data import Grid, label_files, load_maps, synthetic_scene
+    from hytas.data import label_files, load_maps, synthetic_scene
+    from hytas.data.load import placed
 
     if str(path) == "synthetic":
         scene = synthetic_scene()
@@ -114,7 +115,7 @@ def _read_truth(
         return Truth(scene.labels, scene.test, "pixels of the test map")
     shape = source.cube.shape
     files = label_files(path)
-    marks["grid"] = Grid(shape[0], shape[1], source.geo, source.location)
+    marks["grid"] = placed(source.geo, source.location, shape)
     marks["known"] = dict(zip(model.card.class_names, model.card.class_ids, strict=True))
     maps = [values.astype(np.int32) for _, values in load_maps(path, key, shape, **marks)]
     if len(maps) == 2:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.core import ParameterSource
 
+from hytas.cli.options.scene import UnlabelledType
 from hytas.errors import InputError
 from hytas.files import check_folder, parse_json, write_text
 
@@ -117,6 +118,7 @@ _TYPES: dict[type[click.ParamType[Any]], tuple[type, ...]] = {
     click.types.BoolParamType: (bool,),
     click.types.IntParamType: (int,),
     click.types.FloatParamType: (int, float),
+    UnlabelledType: (int, str),
 }
 """Type of an option -> types of its value in a file. Other options take text."""
 

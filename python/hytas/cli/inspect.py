@@ -112,7 +112,7 @@ def _scene(path: Path, given: Mapping[str, Any]) -> Finding:
     except InputError as error:
         if given and not _lacks_labels_alone(path, given):
             raise
-        return found | _unlabelled(path, str(error))
+        return found | _unlabelled(path, error.render(_option))
     found |= {
         "size": f"{scene.height} x {scene.width} pixels",
         "bands": scene.bands,
@@ -127,6 +127,10 @@ def _scene(path: Path, given: Mapping[str, Any]) -> Finding:
         counts = {"training": scene.train, "test": scene.test}
         found["split of the file"] = {name: int((m > 0).sum()) for name, m in counts.items()}
     return found
+
+
+def _option(argument: str) -> str:
+    return f"--{argument.replace('_', '-')}"
 
 
 def _product(contents: "Contents") -> Finding:
@@ -176,7 +180,7 @@ def _unlabelled(path: Path, reason: str) -> Finding:
     try:
         cube = load_cube(path)
     except InputError as error:
-        return {"problems": list(dict.fromkeys([reason, str(error)]))}
+        return {"problems": list(dict.fromkeys([reason, error.render(_option)]))}
     return {
         "size": f"{cube.cube.shape[0]} x {cube.cube.shape[1]} pixels",
         "bands": cube.cube.shape[2],

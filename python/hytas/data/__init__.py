@@ -5,12 +5,14 @@ from hytas.data.classes import with_classes
 from hytas.data.contents import Contents, Rows, Variable
 from hytas.data.cube_reader import CubeReader, FileCube, open_cube, valid_pixels
 from hytas.data.datasets import SCENES
-from hytas.data.drawn.burn import Grid
 from hytas.data.fill import check_mark, holds_data, undeclared_in_rows
 from hytas.data.geo import Geo
+from hytas.data.grid import Grid
 from hytas.data.images import ImageSet, holds_images, load_images, make_image_split
 from hytas.data.join import check_same_bands, join_scenes
-from hytas.data.load import Cube, label_files, load_cube, load_maps, load_scene
+from hytas.data.labels.names import read_class_names
+from hytas.data.labels.read import LabelMaps, label_files, labels_on_grid
+from hytas.data.load import Cube, load_cube, load_maps, load_scene
 from hytas.data.location import Location, Lookup, Orthorectified
 from hytas.data.mapped import MappedCube
 from hytas.data.own_scaling import OwnScaling
@@ -70,6 +72,7 @@ __all__ = [
     "Geo",
     "Grid",
     "ImageSet",
+    "LabelMaps",
     "LabelledData",
     "Location",
     "Lookup",
@@ -97,6 +100,7 @@ __all__ = [
     "holds_images",
     "join_scenes",
     "label_files",
+    "labels_on_grid",
     "load_cube",
     "load_images",
     "load_maps",
@@ -110,6 +114,7 @@ __all__ = [
     "overlap_fraction",
     "palette",
     "parse_bands",
+    "read_class_names",
     "scene_from_arrays",
     "synthetic_scene",
     "takes_split_options",

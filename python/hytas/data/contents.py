@@ -212,7 +212,7 @@ def reading(argument: str, path: Path, what: str) -> Iterator[None]:
     try:
         yield
     except InputError as error:
-        if str(error).startswith(f"{argument}:"):
+        if error.rule or str(error).startswith(f"{argument}:"):
             raise
         named = str(error) if path.name in str(error) else f"{path}: {error}"
         raise InputError(f"{argument}: {named}") from error

@@ -12,16 +12,26 @@ from hytas.data import find
 from hytas.data.contents import Array, Contents, Variable
 from hytas.data.cube_reader import band_axis, valid_pixels
 from hytas.data.datasets import SCENES, locate
-from hytas.data.drawn.burn import Grid
-from hytas.data.drawn.labels import drawn_labels
-from hytas.data.drawn.shapes import Reading
-from hytas.data.drawn.table import format_of
 from hytas.data.fill import check_mark
+from hytas.data.geo import Geo
+from hytas.data.grid import Grid
 from hytas.data.known import CLASS_NAMES
-from hytas.data.labels import check_map
+from hytas.data.labels.align import is_placed
+from hytas.data.labels.formats import format_of
+from hytas.data.labels.names import read_class_names, renamed
+from hytas.data.labels.options import Given, LabelOptions, parse_unlabelled
+from hytas.data.labels.read import (
+    LabelMaps,
+    labels_on_grid,
+    of_rasters,
+    of_shapes,
+    open_labels,
+    refuse_options_of_shapes,
+)
 from hytas.data.limits import IN_MEMORY_BYTES
+from hytas.data.location import Location
 from hytas.data.readers import open_file
-from hytas.data.scene import Scene, check_cube, scene_from_arrays, wavelengths_of
+from hytas.data.scene import Scene, check_cube, numbered, scene_from_arrays, wavelengths_of
 from hytas.data.synthetic import synthetic_scene
 from hytas.errors import InputError
 
@@ -55,10 +65,7 @@ class Use:
 
     bands: str | None = None
     nodata: float | None = None
-    unlabelled: int | None = None
-    zero_is_a_class: bool = False
-    class_field: str | None = None
-    labels_crs: str | None = None
+    labels: LabelOptions = field(default_factory=LabelOptions)
 
     def mark(self, own: float | None, cube: Array) -> float | None:
         """Return the no-data value of a cube: the user's, or `own`, which the file names.
@@ -78,10 +85,11 @@ def load_scene(
     data_dir: str | Path | None = None,
     bands: str | None = None,
     nodata: float | None = None,
-    unlabelled: int | None = None,
+    unlabelled: Given | None = None,
     zero_is_a_class: bool = False,
     class_field: str | None = None,
     labels_crs: str | None = None,
+    class_names: str | Path | Mapping[int | str, str] | None = None,
 ) -> Scene:
     """Read a scene: one file with cube and labels, two files, or one by name.
 
@@ -95,67 +103,103 @@ def load_scene(
         bands: a selection that `parse_bands` reads; labelled pixels must be finite in these bands.
             None means all bands except those that the file marks as bad.
         nodata: the no-data value; None uses the one that the file names.
-        unlabelled: another label of unlabelled pixels, beside 0.
+        unlabelled: what marks unlabelled pixels, beside 0: a number; or in a picture, instead of
+            black, a colour such as "#ffffff". NaN is always unlabelled.
         zero_is_a_class: whether 0 is a class, as in a map of 0 and 1. The scene's ids are then one
             more than the file's labels, because id 0 means unlabelled.
         class_field: the field of the classes, if `labels` is a file of polygons or points.
         labels_crs: the coordinate system of these, if their file names none.
+        class_names: names of classes by their number in the file, or by the name that the file
+            gives: a mapping, a text such as "1=corn,2=soy", or a CSV file of numbers and names.
 
     Raises:
         InputError: the input is not a scene; the message is one line.
     """
-    use = Use(bands, nodata, unlabelled, zero_is_a_class, class_field, labels_crs)
+    mark = parse_unlabelled(unlabelled)
+    options = LabelOptions(labels_key, mark, zero_is_a_class, class_field, labels_crs)
+    use = Use(bands, nodata, options)
+    scene = _scene(data, labels, cube_key, data_dir, use)
+    return with_class_names(scene, class_names, zero_is_a_class)
+
+
+def with_class_names(
+    scene: Scene,
+    given: str | Path | Mapping[int | str, str] | None,
+    zero_is_a_class: bool = False,
+) -> Scene:
+    """Return a scene with other names of classes.
+
+    Args:
+        scene: to name the classes of.
+        given: names by number or by present name; see `load_scene`.
+        zero_is_a_class: whether the scene's ids are one more than the numbers.
+
+    Raises:
+        InputError: a class is not in the scene.
+    """
+    names = read_class_names(given)
+    if not names:
+        return scene
+    found = renamed(scene.class_ids, scene.class_names, names, zero_is_a_class)
+    return replace(scene, class_names=numbered(found))
+
+
+def _scene(
+    data: str | Path,
+    labels: str | Path | None,
+    cube_key: str | None,
+    data_dir: str | Path | None,
+    use: Use,
+) -> Scene:
+    """Read a scene by the name of its file, or one that is known by name."""
+    options = use.labels
     if str(data) != "synthetic" and str(data) not in SCENES:
         if data_dir is not None:
-            raise InputError(f"data dir: is only for the scenes {', '.join(SCENES)}, not {data}")
+            raise InputError(
+                "data_dir", data_dir, f"is only for the scenes {', '.join(SCENES)}, not {data}"
+            )
         others = () if labels is None else (labels,)
-        return _read(data, others, (cube_key, labels_key), use)
-    given = {"labels": labels, "cube key": cube_key, "labels key": labels_key}
-    given |= {"class field": class_field, "labels crs": labels_crs}
+        return _read(data, others, cube_key, use)
+    given = {
+        "labels": labels,
+        "cube_key": cube_key,
+        "labels_key": options.key,
+        "class_field": options.class_field,
+        "labels_crs": options.crs,
+        "unlabelled": options.unlabelled.given,
+        "zero_is_a_class": options.zero_is_a_class or None,
+    }
     if str(data) == "synthetic":
-        given["data dir"] = data_dir
-    zero = {"zero is a class": zero_is_a_class or None}
-    _refuse_companions(str(data), {**given, "unlabelled": unlabelled, **zero})
+        given["data_dir"] = data_dir
+    _refuse_companions(str(data), given)
     if str(data) != "synthetic":
         return _named(str(data), data_dir, use)
-    if nodata is not None:
-        raise InputError(f"nodata: {nodata:g} given, but the synthetic scene has data everywhere")
+    if use.nodata is not None:
+        raise InputError("nodata", f"{use.nodata:g}", "the synthetic scene has data everywhere")
     return synthetic_scene()
 
 
-def _read(
-    data: str | Path,
-    labels: Sequence[str | Path],
-    keys: tuple[str | None, str | None],
-    use: Use,
-) -> Scene:
+def _read(data: str | Path, labels: Sequence[str | Path], cube_key: str | None, use: Use) -> Scene:
     """Read a scene from one file, or from a file of the cube and one or two files of labels."""
-    cube_key, labels_key = keys
     contents = open_file(data, "data")
-    drawn = len(labels) == 1 and format_of(Path(labels[0])) is not None
-    _refuse_without_shapes(use, labels, drawn)
-    others = [] if drawn else [open_file(path, "labels") for path in labels] or [contents]
-    argument = "labels" if labels else "data"
+    shapes = len(labels) == 1 and format_of(Path(labels[0])) is not None
+    if not shapes:
+        refuse_options_of_shapes(use.labels, str(labels[0]) if labels else None)
+    others = [] if shapes else [open_labels(path) for path in labels] or [contents]
     maps_near = others[0].variables if others else ()
     variable = find.find_cube(contents, cube_key, "data", maps_near)
-    if drawn:
-        others, use = [_drawn(labels[0], labels_key, contents, variable, use)], _plain(use)
-        labels_key = None
-    if not labels and labels_key is None and not find.of_map_shape(contents.variables):
-        raise InputError(f"data: {contents.path} holds no label map; name its file with --labels")
-    maps = [
-        found
-        for other in others
-        for found in find.find_maps(
-            other, labels_key, variable.shape, argument, use.unlabelled, use.zero_is_a_class
-        )
-    ]
+    grid = grid_of(contents, variable, variable.shape)
+    if shapes:
+        found = of_shapes(Path(labels[0]), use.labels, grid)
+    else:
+        found = _maps(others, contents, variable, grid, use)
+    maps = found.maps
     cube, notes = _turn(find.load(variable, contents, "data"), maps[0][1].shape, str(variable))
     if cube.nbytes <= IN_MEMORY_BYTES:
         # Store the bands of a pixel together, so that a patch is a few long reads. MATLAB stores
         # band by band.
         cube = np.ascontiguousarray(cube)
-    sources = tuple(dict.fromkeys(str(item.path) for item in (contents, *others)))
+    sources = [contents.path, *(Path(path) for path in labels)]
     scene = scene_from_arrays(
         cube,
         maps[0][1] if len(maps) == 1 else None,
@@ -163,91 +207,56 @@ def _read(
         test=maps[1][1] if len(maps) == 2 else None,
         name=contents.path.stem,
         wavelengths=contents.meta.get("wavelengths"),
-        class_names=_class_names(others[0], maps, use),
-        sources=sources,
-        notes=[*contents.meta.get("notes", ()), *notes, *_zero_note(use), *_remarks(others[0])],
-        class_colours=_by_id(others[0].meta.get("class_colours"), use),
+        class_names=found.names or None,
+        sources=tuple(dict.fromkeys(str(path) for path in sources)),
+        notes=[*contents.meta.get("notes", ()), *notes, *found.notes],
+        class_colours=found.colours,
         map_names=tuple(name for name, _ in maps),
         nodata=use.mark(variable.nodata, cube),
         bad_bands=contents.meta.get("bad_bands", ()),
         bands=use.bands,
         fwhm=contents.meta.get("fwhm"),
     )
-    polygons = others[0].meta.get("polygons")
-    return scene if polygons is None else scene.with_polygons(polygons)
+    return scene if found.polygons is None else scene.with_polygons(found.polygons)
 
 
-def _refuse_without_shapes(use: Use, labels: Sequence[str | Path], drawn: bool) -> None:
-    given = {"class field": use.class_field, "labels crs": use.labels_crs}
-    for argument, value in given.items():
-        if value is not None and not drawn:
-            where = labels[0] if labels else "no file of labels"
-            raise InputError(
-                f"{argument}: {value} is for polygons and points (GeoJSON, GeoPackage, Shapefile, "
-                f"CSV, ENVI ROI), and --labels names {where}"
-            )
-
-
-def _drawn(
-    path: str | Path, layer: str | None, scene: Contents, cube: Variable, use: Use
-) -> Contents:
-    """The label map of a file of shapes."""
-    return drawn_labels(
-        Path(path),
-        Reading(use.class_field, use.labels_crs, layer),
-        grid_of(scene, cube, cube.shape),
-        unlabelled=use.unlabelled,
-        zero_is_a_class=use.zero_is_a_class,
-    )
+def _maps(
+    others: Sequence[Contents], contents: Contents, variable: Variable, grid: Grid, use: Use
+) -> LabelMaps:
+    """Return the label maps of other files, or of the file of the cube."""
+    if others[0] is not contents:
+        own = grid if is_placed(grid) else None
+        return of_rasters(others, use.labels, variable.shape, own)
+    if use.labels.key is None and not find.of_map_shape(contents.variables):
+        raise InputError(
+            "data", str(contents.path), "holds no label map", "name its file with `labels`"
+        )
+    return of_rasters(others, use.labels, variable.shape, None, argument="data")
 
 
 def grid_of(scene: Contents, cube: Variable, shape: Sequence[int]) -> Grid:
     """Return the pixels of a cube (H, W, B), and where they lie."""
-    return Grid(shape[0], shape[1], cube.geo, scene.meta.get("location"))
+    return placed(cube.geo, scene.meta.get("location"), shape)
 
 
-def _plain(use: Use) -> Use:
-    """The use of a map that was drawn: what the user says of labels is in it already."""
-    return replace(use, unlabelled=None, zero_is_a_class=False)
-
-
-def _remarks(labels: Contents) -> tuple[str, ...]:
-    return tuple(labels.meta["notes"]) if "polygons" in labels.meta else ()
-
-
-def _by_id(facts: Mapping[int, Any] | None, use: Use) -> Mapping[int, Any] | None:
-    """Return facts that a file gives for each label, with the scene's ids as keys."""
-    if facts is None or not use.zero_is_a_class:
-        return facts
-    return {label + 1: fact for label, fact in facts.items()}
-
-
-def _class_names(
-    contents: Contents, maps: Sequence[tuple[str, Array]], use: Use
-) -> Mapping[int, str] | None:
-    names: Mapping[int, str] | None = _by_id(contents.meta.get("class_names"), use)
-    if not use.zero_is_a_class:
-        return names
-    ids = (int(number) for _, values in maps for number in np.unique(values))
-    return {number: (names or {}).get(number) or f"label {number - 1}" for number in ids}
-
-
-def _zero_note(use: Use) -> tuple[str, ...]:
-    if not use.zero_is_a_class:
-        return ()
-    return ("0 is a class: ids in maps and tables are one more than the labels of the file",)
+def placed(geo: Geo | None, location: Location | None, shape: Sequence[int]) -> Grid:
+    """Return the pixels (H, W) of something, and where they lie."""
+    if geo is None:
+        return Grid(None, None, shape[0], shape[1], location)
+    crs = f"EPSG:{geo.epsg}" if geo.epsg is not None else geo.wkt
+    return Grid(geo.transform, crs, shape[0], shape[1], location)
 
 
 def _refuse_companions(data: str, given: Mapping[str, Any]) -> None:
     """Refuse arguments for files together with the name of a scene."""
     for argument, value in given.items():
         if value is not None:
-            raise InputError(f"{argument}: {value} given, but the scene {data!r} has its own")
+            raise InputError(argument, value, f"the scene {data!r} has its own")
 
 
 def _named(name: str, data_dir: str | Path | None, use: Use) -> Scene:
     paths = locate(name, data_dir)
-    scene = replace(_read(paths[0], paths[1:], (None, None), use), name=name)
+    scene = replace(_read(paths[0], paths[1:], None, use), name=name)
     if scene.classes != len(CLASS_NAMES[name]):
         raise InputError(
             f"data: {paths[-1]} holds {scene.classes} classes, {name} has {len(CLASS_NAMES[name])}"
@@ -290,7 +299,7 @@ def load_maps(
     path: str | Path,
     labels_key: str | None = None,
     shape: tuple[int, ...] | None = None,
-    unlabelled: int | None = None,
+    unlabelled: Given | None = None,
     zero_is_a_class: bool = False,
     *,
     grid: Grid | None = None,
@@ -304,42 +313,25 @@ def load_maps(
         path: the file.
         labels_key: the map's name, or two names "training,test".
         shape: of the cube, to find the map that fits; None accepts any map.
-        unlabelled: another label of unlabelled pixels, beside 0.
-        zero_is_a_class: whether 0 is a class; the ids are then one more than the file's labels.
-        grid: the scene's pixels, which polygons and points need.
-        class_field: of polygons and points, as for `load_scene`.
-        labels_crs: likewise.
-        known: ids of classes by name, for polygons and points whose classes are texts.
+        grid: the pixels of the cube; the maps are then read by `labels_on_grid`.
+        unlabelled, zero_is_a_class, class_field, labels_crs, known: as for `labels_on_grid`.
     """
-    drawn = grid is not None and format_of(Path(path)) is not None
-    _refuse_without_shapes(Use(class_field=class_field, labels_crs=labels_crs), (path,), drawn)
-    if grid is not None and drawn:
-        how = Reading(class_field, labels_crs, labels_key)
-        burnt = drawn_labels(
-            Path(path),
-            how,
+    if grid is not None:
+        found = labels_on_grid(
+            path,
             grid,
+            labels_key=labels_key,
             unlabelled=unlabelled,
             zero_is_a_class=zero_is_a_class,
+            class_field=class_field,
+            labels_crs=labels_crs,
             known=known,
         )
-        return [("classes", np.asarray(burnt.variables[0].values(), np.int64))]
-    contents = open_file(path, "labels")
-    maps = find.find_maps(contents, labels_key, shape, "labels", unlabelled, zero_is_a_class)
-    return [(name, check_map(name, values)) for name, values in maps]
-
-
-def label_files(path: str | Path) -> tuple[Path, ...]:
-    """Return every file that labels are read from: maps, and shapes with what lies beside them.
-
-    Raises:
-        InputError: no such file, or it is of no known format.
-    """
-    path = Path(path)
-    if format_of(path) is None:
-        return open_file(path, "labels").files
-    beside = (path.with_suffix(end) for end in (".dbf", ".prj", ".cpg"))
-    return path, *(file for file in beside if path.suffix.lower() == ".shp" and file.is_file())
+        return list(found.maps)
+    mark = parse_unlabelled(unlabelled)
+    options = LabelOptions(labels_key, mark, zero_is_a_class, class_field, labels_crs)
+    refuse_options_of_shapes(options, str(path))
+    return list(of_rasters([open_labels(path)], options, shape, None).maps)
 
 
 def _turn(cube: Array, shape: tuple[int, ...], name: str) -> tuple[Array, list[str]]:

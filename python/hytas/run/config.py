@@ -3,6 +3,7 @@
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import InitVar, asdict, dataclass, field, fields, replace
+from pathlib import Path
 from typing import Any
 
 from hytas._engine import strategies
@@ -16,6 +17,8 @@ from hytas.data import (
     load_scenes,
     takes_split_options,
 )
+from hytas.data.labels.names import class_names_text, read_class_names
+from hytas.data.labels.options import parse_unlabelled
 from hytas.data.several import Files
 from hytas.deploy.smoothing import METHODS
 from hytas.errors import InputError
@@ -41,6 +44,7 @@ TUNED = ("all", "small")
 SELF_TRAINING = ("auto", "none")
 OF_SCENES = (
     *("labels", "test_data", "cube_key", "labels_key", "class_field", "labels_crs", "data_dir"),
+    "class_names",
     *("resample", "scale_by", "nodata", "unlabelled", "zero_is_a_class", "patch_size"),
     *("band_group", "self_training"),
 )
@@ -70,6 +74,8 @@ class RunConfig:
         labels_key: variable or variables of the labels, if a file holds several.
         class_field: field of the classes, if the labels are polygons or points.
         labels_crs: coordinate system of these, if their file names none.
+        class_names: names of classes by their number in the file: a text such as "1=corn,2=soy", a
+            CSV file, or a mapping. The configuration holds the text.
         data_dir: folder with the files of a scene that is known by name.
         space: search space.
         proxy: proxies; the first is the fitness, all are recorded.
@@ -97,7 +103,8 @@ class RunConfig:
         band_group: neighbouring bands in a token.
         bands: bands to start from, such as "1-103,110-148"; None for all.
         nodata: the no-data value; None uses the one that the file names.
-        unlabelled: another label of unlabelled pixels, beside 0.
+        unlabelled: another label of unlabelled pixels, beside 0; or their colour in a picture, such
+            as "#ffffff".
         zero_is_a_class: whether 0 is a class.
         scaling: standard or minmax.
         recipe: of the race and the final training, or of the supernet.
@@ -126,6 +133,7 @@ class RunConfig:
     labels_key: str | None = None
     class_field: str | None = None
     labels_crs: str | None = None
+    class_names: str | Path | Mapping[int | str, str] | None = None
     data_dir: str | None = None
     space: str = DEFAULT_SPACE
     proxy: str = "dss"
@@ -147,7 +155,7 @@ class RunConfig:
     band_group: int = 3
     bands: str | None = None
     nodata: float | None = None
-    unlabelled: int | None = None
+    unlabelled: int | float | str | None = None
     zero_is_a_class: bool = False
     scaling: str = "standard"
     recipe: Recipe = field(default_factory=Recipe)
@@ -187,6 +195,11 @@ class RunConfig:
         check_patch_side(self.patch_size)
         if self.nodata is not None and not math.isfinite(self.nodata):
             raise InputError(f"nodata {self.nodata:g}: must be a finite number or None")
+        if self.unlabelled is not None:
+            object.__setattr__(self, "unlabelled", parse_unlabelled(self.unlabelled).given)
+        if self.class_names is not None:
+            text = class_names_text(read_class_names(self.class_names))
+            object.__setattr__(self, "class_names", text)
         self._check_supernet()
         names, settings = read_presets(self.presets)
         if not names:
@@ -330,6 +343,7 @@ class RunConfig:
             zero_is_a_class=self.zero_is_a_class,
             class_field=self.class_field,
             labels_crs=self.labels_crs,
+            class_names=self.class_names,
         )
 
     def _check_images(self) -> None:

@@ -32,8 +32,32 @@ nodata_option = click.option(
     help="No-data value of the cube.  [default: the file's own, if it names one]",
 )
 
+
+class UnlabelledType(click.ParamType[int | str | None]):
+    """A whole number, a colour such as #ffffff, or nan."""
+
+    name = "number or colour"
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> int | str | None:
+        """Return a number or a colour; None for NaN, which is always unlabelled."""
+        from hytas.data.labels.options import parse_unlabelled
+
+        return parse_unlabelled(value).given
+
+
 unlabelled_option = click.option(
-    "--unlabelled", type=int, help="Another label of unlabelled pixels beside 0, such as 255."
+    "--unlabelled",
+    type=UnlabelledType(),
+    help="Another label of unlabelled pixels beside 0, such as 255; or their colour in a picture, "
+    "such as #ffffff.",
+)
+
+class_names_option = click.option(
+    "--class-names",
+    help="Names of classes by their number in the file: 1=corn,2=soy, or a CSV file of numbers and "
+    "names.",
 )
 
 zero_option = click.option(
@@ -135,6 +159,7 @@ def _scene_options(required: bool) -> Callable[[Command], Command]:
         labels_crs_option,
         unlabelled_option,
         zero_option,
+        class_names_option,
         nodata_option,
         click.option("--resize", type=int, help="Side to bring images to, in pixels."),
         skip_unreadable_option,

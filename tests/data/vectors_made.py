@@ -1,13 +1,18 @@
 """A small scene with a place on the earth, and files of shapes upon it."""
 
 import json
-import sqlite3
-import struct
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyogrio
+import pyogrio.raw
+import shapely
+from shapely.geometry import shape
+
+# The time of day in a GeoPackage: two that are written alike are then the same.
+pyogrio.set_gdal_config_options({"OGR_CURRENT_DATE": "2026-01-01T00:00:00.000Z"})
 
 LEFT, TOP, SIDE = 600000.0, 5400000.0, 10.0
 """Upper left corner of the scene in UTM zone 32 north, and the side of a pixel, metres."""
@@ -75,65 +80,40 @@ def fields_map() -> np.ndarray:
     return labels
 
 
-def wkb(geometry: dict[str, Any], order: str = "<", z: bool = False) -> bytes:
-    """The well-known binary of a geometry of GeoJSON."""
-    kinds = {"Point": 1, "Polygon": 3, "MultiPoint": 4, "MultiPolygon": 6}
-    kind = kinds[geometry["type"]]
-    head = (b"\x01" if order == "<" else b"\0") + struct.pack(order + "I", kind + 1000 * z)
-
-    def positions(points: Sequence[Sequence[float]]) -> bytes:
-        return b"".join(struct.pack(f"{order}{2 + z}d", *p, *((7.0,) * z)) for p in points)
-
-    inside = geometry["coordinates"]
-    if kind == 1:
-        return head + positions([inside])
-    if kind == 3:
-        rings = [struct.pack(order + "I", len(ring)) + positions(ring) for ring in inside]
-        return head + struct.pack(order + "I", len(rings)) + b"".join(rings)
-    single = geometry["type"].removeprefix("Multi")
-    parts = [wkb({"type": single, "coordinates": part}, order, z) for part in inside]
-    return head + struct.pack(order + "I", len(parts)) + b"".join(parts)
+Features = Sequence[tuple[dict[str, Any] | None, dict[str, Any]]]
 
 
-def geopackage(
+def vector_file(
     path: Path,
-    features: Sequence[tuple[dict[str, Any], dict[str, Any]]],
+    features: Features,
     layers: Sequence[str] = ("fields",),
-    envelope: bool = True,
-    **form: Any,
+    *,
+    epsg: int | None = 32632,
+    z: bool = False,
 ) -> Path:
-    """A GeoPackage of layers that all hold the features, in UTM zone 32 north."""
+    """A file of any format of OGR, by its suffix; each layer holds the features."""
+    geometries = [None if geometry is None else shape(geometry) for geometry, _ in features]
+    if z:
+        geometries = [shapely.force_3d(geometry, 7.0) for geometry in geometries]
     names = list(features[0][1])
-    file = sqlite3.connect(path)
-    file.execute("PRAGMA application_id = 1196444487")
-    file.executescript(
-        "CREATE TABLE gpkg_spatial_ref_sys (srs_name, srs_id INTEGER PRIMARY KEY, organization,"
-        " organization_coordsys_id INTEGER, definition, description);"
-        "CREATE TABLE gpkg_contents (table_name PRIMARY KEY, data_type, identifier, srs_id);"
-        "CREATE TABLE gpkg_geometry_columns (table_name, column_name, geometry_type_name,"
-        " srs_id, z, m);"
-        "INSERT INTO gpkg_spatial_ref_sys VALUES ('UTM', 32632, 'EPSG', 32632, 'PROJCS', '');"
-    )
-    for layer in layers:
-        columns = ", ".join(f'"{name}"' for name in names)
-        table = '"' + layer.replace('"', '""') + '"'
-        file.execute(f"CREATE TABLE {table} (fid INTEGER PRIMARY KEY, geom BLOB, {columns})")
-        file.execute("INSERT INTO gpkg_contents VALUES (?, 'features', ?, 32632)", (layer, layer))
-        file.execute(
-            "INSERT INTO gpkg_geometry_columns VALUES (?, 'geom', 'GEOMETRY', 32632, 0, 0)",
-            (layer,),
+    for number, layer in enumerate(layers):
+        pyogrio.raw.write(
+            path,
+            np.array([None if each is None else each.wkb for each in geometries], object),
+            [_column([properties[name] for _, properties in features]) for name in names],
+            names,
+            driver="LIBKML" if path.suffix == ".kml" else None,
+            layer=layer if path.suffix == ".gpkg" else None,
+            geometry_type=geometries[0].geom_type + " Z" * z,
+            crs=None if epsg is None else f"EPSG:{epsg}",
+            append=number > 0,
+            **({} if path.suffix in (".shp", ".kml") else {"SPATIAL_INDEX": "NO"}),
         )
-        for geometry, properties in features:
-            head = b"GP\0" + bytes([1 | (2 if envelope else 0)]) + struct.pack("<i", 32632)
-            head += struct.pack("<4d", 0, 1, 0, 1) if envelope else b""
-            marks = ", ".join("?" * (len(names) + 1))
-            file.execute(
-                f"INSERT INTO {table} (geom, {columns}) VALUES ({marks})",
-                (head + wkb(geometry, **form), *properties.values()),
-            )
-    file.commit()
-    file.close()
     return path
+
+
+def _column(values: list[Any]) -> np.ndarray:
+    return np.array(values, np.int64 if isinstance(values[0], int) else object)
 
 
 def roi(path: Path, regions: Sequence[tuple[str, str, Sequence[tuple[int, int]]]]) -> Path:

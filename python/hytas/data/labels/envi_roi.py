@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from hytas.data.drawn.shapes import Drawing, Reading, Shape, check_amount
+from hytas.data.labels.shapes import Points, Shapes, VectorOptions, check_amount
 from hytas.errors import InputError
 
 _FIRST = b"; ENVI Output of ROIs"
@@ -15,16 +15,18 @@ NAME, COLOUR = "ROI name", "color"
 
 
 def matches(head: bytes, path: Path) -> bool:
-    """Tell the first line."""
+    """Return whether the file begins as ENVI writes it."""
     return head.startswith(_FIRST)
 
 
-def read(path: Path, reading: Reading) -> Drawing:
+def read(path: Path, options: VectorOptions) -> Shapes:
     """Read the pixels of each region; ENVI counts them from 1.
 
     Raises:
         InputError: a file without positions of pixels, or with fewer than it says.
     """
+    import shapely
+
     regions: list[dict[str, Any]] = []
     columns: list[str] = []
     size = None
@@ -48,10 +50,17 @@ def read(path: Path, reading: Reading) -> Drawing:
         elif not colon and {"X", "Y"} <= set(line[1:].split()):
             columns = line[1:].split()
     if not columns:
-        raise InputError(f"{path} has no columns X and Y: export the regions with their pixels")
+        raise InputError(
+            "labels",
+            str(path),
+            "has no columns X and Y",
+            "export the regions with their pixels",
+        )
     at = columns.index("X"), columns.index("Y")
-    shapes = tuple(check_amount(_shapes(regions, numbers, at)))
-    return Drawing("ENVI ROI", shapes, None, True, size)
+    check_amount(len(regions))
+    places = [shapely.multipoints(points) for points in _places(regions, numbers, at)]
+    fields = {name: [region[name] for region in regions] for name in (NAME, COLOUR)}
+    return Shapes("ENVI ROI", np.array(places, object), fields, None, True, size)
 
 
 def _colour(text: str) -> tuple[int, int, int] | None:
@@ -62,11 +71,11 @@ def _colour(text: str) -> tuple[int, int, int] | None:
     return levels[0], levels[1], levels[2]
 
 
-def _shapes(
+def _places(
     regions: list[dict[str, Any]], numbers: list[list[str]], at: tuple[int, int]
-) -> Iterator[Shape]:
+) -> Iterator[Points]:
     start = 0
-    for number, region in enumerate(regions, start=1):
+    for region in regions:
         lines = numbers[start : start + region["npts"]]
         start += region["npts"]
         if len(lines) < region["npts"]:
@@ -77,5 +86,4 @@ def _shapes(
             points = np.full((1, 2), np.nan)
         if not np.isfinite(points).all():
             raise InputError(f"region {region[NAME]!r}: X and Y of its pixels must be numbers")
-        fields = {NAME: region[NAME], COLOUR: region[COLOUR]}
-        yield Shape(number, fields, points=points.reshape(-1, 2))
+        yield points.reshape(-1, 2)

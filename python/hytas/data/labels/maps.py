@@ -27,32 +27,36 @@ class Labels:
 
 
 def check_map(name: str, values: Array, argument: str = "labels") -> npt.NDArray[np.int64]:
-    """Return a label map as int64.
+    """Return a label map as int64; NaN is unlabelled.
 
     Raises:
         InputError: a value is not a whole number, is negative, or has more than 31 bits.
     """
     if values.dtype.kind == "f":
+        values = np.where(np.isnan(values), 0, values)
         wrong = ~np.isfinite(values) | (values != np.floor(values)) | (np.abs(values) > 2**53)
         if wrong.any():
-            row, column = (int(i) for i in np.argwhere(wrong)[0])
             raise InputError(
-                f"{argument}: {name} is {values[row, column]} at row {row}, column {column}: "
-                "labels must be whole numbers"
+                argument, name, f"{_first(wrong, values)}: labels must be whole numbers"
             )
     elif values.dtype.kind not in "iub":
-        raise InputError(f"{argument}: {name} is of type {values.dtype}; whole numbers are needed")
+        raise InputError(argument, name, f"is of type {values.dtype}; whole numbers are needed")
     if values.max(initial=0) >= 2**31:  # maps hold 32 bits
-        raise InputError(f"{argument}: {name} holds {values.max()}: labels must be below 2^31")
+        raise InputError(argument, name, f"holds {values.max()}: labels must be below 2^31")
     whole: npt.NDArray[np.int64] = values.astype(np.int64)
     if (whole < 0).any():
-        row, column = (int(i) for i in np.argwhere(whole < 0)[0])
         raise InputError(
-            f"{argument}: {name} is {whole[row, column]} at row {row}, column {column}: "
-            "labels must be 0 (unlabelled) or more; if it marks unlabelled pixels, say "
-            f"--unlabelled {whole[row, column]}"
+            argument,
+            name,
+            f"{_first(whole < 0, whole)}: labels must be 0 (unlabelled) or more",
+            f"if {whole[whole < 0][0]} marks unlabelled pixels, write 0 there, or set `unlabelled`",
         )
     return whole
+
+
+def _first(wrong: npt.NDArray[np.bool_], values: Array) -> str:
+    row, column = (int(i) for i in np.argwhere(wrong)[0])
+    return f"is {values[row, column]} at row {row}, column {column}"
 
 
 def join(maps: Sequence[tuple[str, Array]], argument: str = "labels") -> Labels:
@@ -70,16 +74,18 @@ def join(maps: Sequence[tuple[str, Array]], argument: str = "labels") -> Labels:
     ids = np.unique(union[union > 0])
     names = " and ".join(name for name, _ in checked)
     if ids.size == 0:
-        raise InputError(f"{argument}: {names} holds no labelled pixel: all values are 0")
+        raise InputError(argument, names, "holds no labelled pixel: all values are 0")
     if ids.size == 1:
         raise InputError(
-            f"{argument}: {names} holds the single class {ids[0]}: at least 2 classes are needed; "
-            "if 0 is a class, say --zero-is-a-class"
+            argument,
+            names,
+            f"holds the single class {ids[0]}: at least 2 classes are needed",
+            "if 0 is a class, add 1 to all labels, or set `zero_is_a_class`",
         )
     if ids[-1] in USUAL_MARKS and ids[-1] > ids[-2] + 1:
         notes.append(
-            f"{ids[-1]} in {names} is read as a class: if it marks unlabelled pixels, say "
-            f"--unlabelled {ids[-1]}"
+            f"{ids[-1]} in {names} is read as a class: if it marks unlabelled pixels, set "
+            f"unlabelled to {ids[-1]}"
         )
     whole = [np.where(m > 0, np.searchsorted(ids, m) + 1, 0).astype(np.int32) for _, m in checked]
     known = tuple(int(i) for i in ids)
@@ -90,15 +96,19 @@ def join(maps: Sequence[tuple[str, Array]], argument: str = "labels") -> Labels:
     missing = np.setdiff1d(test, train)
     if missing.size:
         given = int((whole[0] == missing[0]).sum())
+        first, number = checked[0][0], known[missing[0] - 1]
         if given:
             raise InputError(
-                f"{argument}: all {given} pixels of class {known[missing[0] - 1]} in "
-                f"{checked[0][0]} are also in {checked[1][0]}, and a pixel in both is only tested: "
-                "the test map must leave some to train on"
+                argument,
+                names,
+                f"all {given} pixels of class {number} in {first} are also in {checked[1][0]}, and "
+                "a pixel in both is only tested: the test map must leave some to train on",
             )
         raise InputError(
-            f"{argument}: class {known[missing[0] - 1]} is in {checked[1][0]} but has no pixel to "
-            f"train on in {checked[0][0]}: every class of the test map must be in the training map"
+            argument,
+            names,
+            f"class {number} is in {checked[1][0]} but has no pixel to train on in {first}: every "
+            "class of the test map must be in the training map",
         )
     return Labels(np.maximum(train, test), train, test, known, tuple(notes))
 
@@ -107,18 +117,23 @@ def _unite(
     maps: Sequence[tuple[str, npt.NDArray[np.int64]]], argument: str, notes: list[str]
 ) -> npt.NDArray[np.int64]:
     (train_name, train), (test_name, test) = maps
+    names = f"{train_name} and {test_name}"
     if train.shape != test.shape:
         raise InputError(
-            f"{argument}: {train_name} is {train.shape[0]} x {train.shape[1]} and {test_name} "
-            f"{test.shape[0]} x {test.shape[1]}: height and width must agree"
+            argument,
+            names,
+            f"{train_name} is {train.shape[0]} x {train.shape[1]} and {test_name} "
+            f"{test.shape[0]} x {test.shape[1]}: height and width must agree",
         )
     both = (train > 0) & (test > 0)
     torn = both & (train != test)
     if torn.any():
         row, column = (int(i) for i in np.argwhere(torn)[0])
         raise InputError(
-            f"{argument}: row {row}, column {column} is class {train[row, column]} in {train_name} "
-            f"and {test[row, column]} in {test_name}: a pixel has one class"
+            argument,
+            names,
+            f"row {row}, column {column} is class {train[row, column]} in {train_name} "
+            f"and {test[row, column]} in {test_name}: a pixel has one class",
         )
     if both.any():
         notes.append(

@@ -1,1 +1,0 @@
-"""Ground truth as people draw it: polygons and points with a class, burnt into a label map."""

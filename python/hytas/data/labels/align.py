@@ -1,0 +1,171 @@
+"""Bring a label map onto the grid of a cube, by the nearest neighbour."""
+
+from collections.abc import Iterator
+from contextlib import suppress
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from hytas.data.grid import Coordinates, Grid, gdal
+from hytas.data.libraries import library
+from hytas.data.limits import shown
+from hytas.errors import InputError
+
+AT_ONCE = 2**18
+"""Pixels whose places are computed together."""
+
+
+class Aligned(NamedTuple):
+    """A label map on the grid of a cube, and a remark if it lay on another one."""
+
+    values: npt.NDArray[np.int64]
+    note: str | None
+
+
+def is_placed(grid: Grid | None) -> bool:
+    """Return whether a grid tells where each pixel lies, by a transform or by latitudes."""
+    return grid is not None and (
+        grid.location is not None if grid.transform is None else grid.is_placed
+    )
+
+
+def aligned(name: str, values: npt.NDArray[np.int64], own: Grid | None, cube: Grid) -> Aligned:
+    """Return a label map on the grid of a cube.
+
+    If both have a place, each pixel of the cube gets the label at its centre. If they have the same
+    grid, or one of them has no place, the map stays as it is, pixel by pixel.
+
+    Args:
+        name: of the map, for messages.
+        values: (h, w), 0 unlabelled.
+        own: the grid of the map, or None.
+        cube: that of the cube.
+
+    Raises:
+        InputError: both have a place, and no label lies in the cube.
+    """
+    if own is None or own.transform is None or not own.is_placed or not is_placed(cube):
+        return Aligned(values, None)
+    if cube.transform is not None and cube.is_same(own):
+        return Aligned(values, None)
+    found, inside = _at_centres(values, own, cube)
+    if not inside:
+        if _lacks_a_system(own, cube) and values.shape == (cube.height, cube.width):
+            note = "one of cube and labels names no coordinate system: taken pixel by pixel"
+            return Aligned(values, f"{name}: {note}")
+        raise InputError(
+            "labels", name, f"lies elsewhere: in {_where(own)}, the cube in {_where(cube)}"
+        )
+    labelled = int((found != 0).sum())
+    if not labelled and values.any():
+        raise InputError(
+            "labels",
+            name,
+            f"none of its {int((values != 0).sum())} labelled pixels lies in the cube",
+        )
+    return Aligned(
+        found,
+        f"{name}: brought onto the cube's grid by nearest neighbour ({_difference(own, cube)}): "
+        f"{labelled} pixels got a label",
+    )
+
+
+def _at_centres(
+    values: npt.NDArray[np.int64], own: Grid, cube: Grid
+) -> tuple[npt.NDArray[np.int64], int]:
+    """Return the label at the centre of each pixel of the cube, and how many lie in the map."""
+    found = np.zeros(cube.height * cube.width, np.int64)
+    inside = 0
+    for start, x, y in _centres(cube):
+        columns, rows = own.pixels(*_in_system(x, y, cube, own))
+        # A place that the map's system does not have is not finite.
+        there = (columns >= 0) & (columns < own.width) & (rows >= 0) & (rows < own.height)
+        place = rows[there].astype(np.int64), columns[there].astype(np.int64)
+        found[start : start + len(x)][there] = values[place]
+        inside += int(there.sum())
+    return found.reshape(cube.height, cube.width), inside
+
+
+def _centres(grid: Grid) -> Iterator[tuple[int, Coordinates, Coordinates]]:
+    """Yield the first flat index of some pixels, and x and y of their centres."""
+    if grid.transform is None:
+        assert grid.location is not None  # checked by the caller
+        x, y = (each.ravel() for each in grid.location.read())
+        for start in range(0, len(x), AT_ONCE):
+            yield start, x[start : start + AT_ONCE], y[start : start + AT_ONCE]
+        return
+    size = grid.height * grid.width
+    for start in range(0, size, AT_ONCE):
+        rows, columns = np.divmod(np.arange(start, min(start + AT_ONCE, size)), grid.width)
+        yield start, *grid.coordinates(columns + 0.5, rows + 0.5)
+
+
+def _in_system(
+    x: Coordinates, y: Coordinates, source: Grid, target: Grid
+) -> tuple[Coordinates, Coordinates]:
+    """Return coordinates in the system of another grid; NaN where it has no such place."""
+    here = _with_system(source)
+    if here.is_same_system(target):
+        return x, y
+    warp = library("rasterio.warp", "labels", "another coordinate system")
+    known = np.isfinite(x) & np.isfinite(y)
+    moved = np.full((2, len(x)), np.nan)
+    with gdal():
+        places = x[known].tolist(), y[known].tolist()
+        with suppress(Exception):  # rasterio has no base class for the errors of PROJ
+            moved[:, known] = warp.transform(here.system, target.system, *places)
+    moved[~np.isfinite(moved)] = np.nan
+    return moved[0], moved[1]
+
+
+def _with_system(grid: Grid) -> Grid:
+    """Return a grid whose coordinates are latitudes with their coordinate system."""
+    if grid.transform is not None or grid.location is None:
+        return grid
+    return Grid(None, "EPSG:4326", grid.height, grid.width, grid.location)
+
+
+def _lacks_a_system(*grids: Grid) -> bool:
+    return any(_with_system(grid).crs is None for grid in grids)
+
+
+def _difference(own: Grid, cube: Grid) -> str:
+    """Say in what the grids differ: by a shift, or by more."""
+    if cube.transform is None:
+        return "from a map grid to sensor geometry"
+    if not own.is_same_system(cube):
+        return f"from {_system(own)} to {_system(cube)}"
+    assert own.transform is not None
+    ends = own.pixels(*cube.coordinates([0.0, cube.width], [0.0, cube.height]))
+    (column, last_column), (row, last_row) = (each.tolist() for each in ends)
+    longer = last_column - column - cube.width, last_row - row - cube.height
+    if max(map(abs, longer)) < 0.5:
+        return f"shifted by {_pixels(row, 'row')} and {_pixels(column, 'column')}"
+    if own.is_south_up != cube.is_south_up and own.pixel_size == cube.pixel_size:
+        return "its first row is the southernmost" if own.is_south_up else "the cube is south-up"
+    if own.is_rotated or cube.is_rotated:
+        return "rotated"
+    sizes = [" x ".join(f"{side:.6g}" for side in grid.pixel_size or ()) for grid in (own, cube)]
+    return f"from pixels of {sizes[0]} to {sizes[1]}"
+
+
+def _pixels(count: float, what: str) -> str:
+    rounded = round(count, 2)
+    number = f"{rounded:g}" if rounded else "0"
+    return f"{number} {what}{'' if number in ('1', '-1') else 's'}"
+
+
+def _system(grid: Grid) -> str:
+    return f"EPSG:{grid.epsg}" if grid.epsg is not None else shown(grid.crs or "no system")[:60]
+
+
+def _where(grid: Grid) -> str:
+    """Say where a grid lies."""
+    box: Any = grid.bounds
+    if box is None:
+        assert grid.location is not None  # else it has no place
+        x, y = grid.location.read()
+        box = np.nanmin(x), np.nanmin(y), np.nanmax(x), np.nanmax(y)
+    left, bottom, right, top = (f"{float(each):.8g}" for each in box)
+    return f"x {left} to {right}, y {bottom} to {top} in {_system(_with_system(grid))}"

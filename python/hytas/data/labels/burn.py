@@ -1,0 +1,268 @@
+"""From shapes to pixels: a pixel belongs to the polygon that its centre lies in."""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from hytas.data.grid import Grid
+from hytas.data.labels.shapes import Geometries, Points
+from hytas.data.libraries import library
+from hytas.errors import InputError
+
+Window = tuple[slice, slice]
+Owners = npt.NDArray[np.int32]
+MOST_PAIRS = 200_000_000
+"""Pairs of edges that are compared to find a ring that crosses itself."""
+
+
+class Burnt(NamedTuple):
+    """The shapes in a window of a scene.
+
+    Attributes:
+        window: rows and columns.
+        owners: (h, w) the number of the first shape that holds a pixel, from 1; 0 without one.
+    """
+
+    window: Window
+    owners: Owners
+
+
+class Burner:
+    """Finds the pixels of shapes.
+
+    Args:
+        geometries: polygons and points of shapely, or None.
+        grid: of the scene.
+        in_pixels: whether coordinates are (column, row), else those of the scene's system.
+
+    Raises:
+        InputError: the pixels of the scene have no area.
+    """
+
+    def __init__(self, geometries: Geometries, grid: Grid, in_pixels: bool) -> None:
+        import shapely
+
+        self._size = grid.height, grid.width
+        self._centres: Points | None = None
+        if in_pixels:
+            low, high = np.zeros(2), np.array([grid.width, grid.height])
+        elif grid.transform is None:
+            assert grid.location is not None  # checked by the caller
+            x, y = (each.ravel() for each in grid.location.read())
+            self._known = np.flatnonzero(np.isfinite(x) & np.isfinite(y))
+            self._centres = np.stack([x[self._known], y[self._known]], axis=1)
+            low, high = np.full(2, np.inf), np.full(2, -np.inf)
+            if len(self._centres):
+                around = self._spacing() / self._shrink
+                low, high = self._centres.min(axis=0) - around, self._centres.max(axis=0) + around
+        elif not grid.is_placed:
+            raise InputError("data", rule="its transform has no area: a pixel has no place")
+        else:
+
+            def to_pixels(places: Points) -> Points:
+                return np.stack(grid.pixels(places[:, 0], places[:, 1]), axis=1)
+
+            geometries = shapely.transform(geometries, to_pixels)
+            low, high = np.zeros(2), np.array([grid.width, grid.height])
+        self._geometries = geometries
+        bounds = shapely.bounds(geometries)
+        self._near = ((bounds[:, :2] <= high) & (bounds[:, 2:] >= low)).all(axis=1)
+
+    def burn(self, chosen: npt.NDArray[np.int64]) -> Burnt:
+        """Return the pixels of some shapes, with the number of the first shape that holds each.
+
+        Args:
+            chosen: indices of the shapes, ascending; the number of a shape is its index plus 1.
+        """
+        chosen = chosen[self._near[chosen]]
+        geometries, numbers = self._geometries[chosen], (chosen + 1).astype(np.int32)
+        if self._centres is not None:
+            return self._by_centres(geometries, numbers)
+        import shapely
+
+        window = self._window(geometries)
+        height, width = (part.stop - part.start for part in window)
+        owners: Owners = np.zeros((height, width), np.int32)
+        if not owners.size:
+            return Burnt(window, owners)
+        corner = window[1].start, window[0].start
+        polygons, owner = _parts(geometries, numbers, _POLYGONS)
+        if len(polygons):
+            features = library("rasterio.features", "labels", "a file of polygons")
+            polygons = shapely.transform(polygons, lambda places: _off_centres(places - corner))
+            # The first shape is drawn last, over the others.
+            features.rasterize(zip(polygons[::-1], owner[::-1].tolist(), strict=True), out=owners)
+        points, owner = _parts(geometries, numbers, _POINTS)
+        columns, rows = (np.floor(shapely.get_coordinates(points)) - corner).T
+        inside = (columns >= 0) & (columns < width) & (rows >= 0) & (rows < height)
+        pixels = (rows * width + columns)[inside].astype(np.int64)
+        _put_first(owners, pixels, owner[inside])
+        return Burnt(window, owners)
+
+    def count_outside(self, chosen: npt.NDArray[np.int64]) -> int:
+        """Return how many of some shapes hold, alone, no pixel of the scene."""
+        near = chosen[self._near[chosen]]
+        alone = (self.burn(near[i : i + 1]).owners.any() for i in range(len(near)))
+        return len(chosen) - sum(map(bool, alone))
+
+    def _window(self, geometries: Geometries) -> Window:
+        """Return the rows and columns that the shapes may lie in."""
+        import shapely
+
+        if not len(geometries):
+            return slice(0, 0), slice(0, 0)
+        left, top, right, bottom = shapely.total_bounds(geometries).tolist()
+
+        def part(low: float, high: float, most: int) -> slice:
+            first, last = np.clip((np.floor(low), np.floor(high) + 1), 0, most).astype(int).tolist()
+            return slice(first, last)
+
+        return part(top, bottom, self._size[0]), part(left, right, self._size[1])
+
+    def _by_centres(self, geometries: Geometries, numbers: Owners) -> Burnt:
+        """Return the pixels of shapes on a scene in sensor geometry."""
+        import shapely
+
+        assert self._centres is not None
+        owners: Owners = np.zeros(self._size, np.int32)
+        flat = owners.reshape(-1)
+        points, owner = _parts(geometries, numbers, _POINTS)
+        pixel, is_close = self._nearest(shapely.get_coordinates(points))
+        _put_first(owners, self._known[pixel[is_close]], owner[is_close])
+        polygons, owner = _parts(geometries, numbers, _POLYGONS)
+        shapely.prepare(polygons)
+        x, y = self._centres.T
+        for polygon, number in zip(polygons, owner.tolist(), strict=True):
+            left, bottom, right, top = polygon.bounds
+            near = np.flatnonzero((x >= left) & (x <= right) & (y >= bottom) & (y <= top))
+            inside = self._known[near[shapely.contains_xy(polygon, x[near], y[near])]]
+            free = (flat[inside] == 0) | (flat[inside] > number)
+            flat[inside[free]] = number
+        return Burnt((slice(0, self._size[0]), slice(0, self._size[1])), owners)
+
+    def _nearest(self, places: Points) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.bool_]]:
+        """Return the nearest centre of each place, and whether it is as close as a neighbour."""
+        from scipy.spatial import cKDTree
+
+        assert self._centres is not None
+        if not len(places) or not len(self._centres):
+            return np.zeros(len(places), np.int64), np.zeros(len(places), np.bool_)
+        distance, pixel = cKDTree(self._centres * self._shrink).query(places * self._shrink)
+        return pixel, distance <= self._spacing()
+
+    def _spacing(self) -> float:
+        """Return the usual distance of a centre to the next one; an equator's degree is 1."""
+        from scipy.spatial import cKDTree
+
+        assert self._centres is not None
+        places = self._centres * self._shrink
+        sample = places[:: max(1, len(places) // 1000)]
+        neighbour = cKDTree(places).query(sample, k=min(2, len(places)))[0][..., -1]
+        return max(float(np.median(neighbour)), 1e-9)
+
+    @property
+    def _shrink(self) -> Points:
+        """Return the length of a degree of longitude and of latitude."""
+        assert self._centres is not None
+        return np.array([np.cos(np.radians(np.median(self._centres[:, 1]))), 1.0])
+
+
+_POINTS, _POLYGONS = 0, 3
+
+
+def _parts(geometries: Geometries, numbers: Owners, kind: int) -> tuple[Geometries, Owners]:
+    """Return the parts of shapes that are of one kind, and the number of the shape of each."""
+    import shapely
+
+    parts, index = geometries, np.arange(len(geometries))
+    while (shapely.get_type_id(parts) > _POLYGONS).any():  # parts may have parts
+        parts, inner = shapely.get_parts(parts, return_index=True)
+        index = index[inner]
+    of_kind = (shapely.get_type_id(parts) == kind) & ~shapely.is_empty(parts)
+    return parts[of_kind], numbers[index[of_kind]]
+
+
+def _off_centres(places: Points) -> Points:
+    """Return places (column, row), none on a line of centres of pixels.
+
+    GDAL fills an edge that lies on such a line, for both polygons that share it. A line a bit above
+    belongs to the lower polygon alone, as it is for all other edges.
+    """
+    on_line = places[:, 1] % 1 == 0.5
+    places[on_line, 1] = np.nextafter(places[on_line, 1], -np.inf)
+    return places
+
+
+def _put_first(
+    owners: Owners, pixels: npt.NDArray[np.int64], numbers: npt.NDArray[np.int32]
+) -> None:
+    """Give pixels to points; the lower number keeps its pixel."""
+    flat = owners.reshape(-1)
+    free = np.where(flat[pixels] == 0, np.iinfo(np.int32).max, flat[pixels])
+    flat[pixels] = free
+    np.minimum.at(flat, pixels, numbers)
+
+
+def check_rings(geometries: Geometries) -> None:
+    """Refuse polygons that are no area, or cross themselves.
+
+    Raises:
+        InputError: naming the shape, and where it crosses itself.
+    """
+    import shapely
+
+    for number in np.flatnonzero(~shapely.is_valid(geometries)).tolist():
+        geometry = geometries[number]
+        if geometry is None:
+            continue
+        polygons, _ = _parts(np.array([geometry], object), np.ones(1, np.int32), _POLYGONS)
+        for ring in shapely.get_rings(polygons):
+            _check(shapely.get_coordinates(ring)[:-1], number + 1)
+
+
+def _check(ring: Points, number: int) -> None:
+    if len(np.unique(ring, axis=0)) < 3:
+        raise InputError("labels", rule=f"shape {number}: a ring of a polygon needs 3 corners")
+    place = crossing(ring)
+    if place is not None:
+        raise InputError(
+            "labels",
+            rule=f"shape {number} crosses itself near {place[0]:.10g}, {place[1]:.10g}: a polygon "
+            "has one outline",
+            hint="repair it (QGIS: Fix geometries)",
+        )
+
+
+def crossing(ring: Points) -> tuple[float, float] | None:
+    """Return the end of an edge of a ring that crosses another of its edges, or None.
+
+    Edges that touch, as neighbours do, do not cross: such rings are common, and have one area.
+
+    Raises:
+        InputError: too many edges above each other to compare.
+    """
+    start = ring
+    end = np.roll(ring, -1, axis=0)
+    low, high = np.minimum(start[:, 0], end[:, 0]), np.maximum(start[:, 0], end[:, 0])
+    order = np.argsort(low, kind="stable")
+    start, end, low, high = start[order], end[order], low[order], high[order]
+    last = np.searchsorted(low, high, side="right")
+    if int((last - np.arange(len(last))).sum()) > MOST_PAIRS:
+        raise InputError("labels", rule="a ring has too many edges above each other")
+    for i in range(len(start) - 1):
+        others = slice(i + 1, int(last[i]))
+        a, b, c, d = start[i], end[i], start[others], end[others]
+        across = _side(a, b, c) * _side(a, b, d) < 0
+        across &= _side(c, d, a) * _side(c, d, b) < 0
+        if across.any():
+            return float(b[0]), float(b[1])
+    return None
+
+
+def _side(a: Points, b: Points, c: Points) -> npt.NDArray[Any]:
+    """Return 1, 0 or -1: on which side of the line from a to b the point c lies."""
+    cross = (b[..., 0] - a[..., 0]) * (c[..., 1] - a[..., 1]) - (b[..., 1] - a[..., 1]) * (
+        c[..., 0] - a[..., 0]
+    )
+    return np.sign(cross)

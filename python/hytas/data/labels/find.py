@@ -1,0 +1,205 @@
+"""Find the label maps among the variables of a file, by their shapes and names."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from hytas.data.contents import Array, Contents, Variable
+from hytas.data.find import fits, load, map_shape, numbers, of_map_shape
+from hytas.data.grid import Grid
+from hytas.data.labels.align import is_placed
+from hytas.data.labels.options import LabelOptions
+from hytas.data.limits import listed, shown
+from hytas.errors import InputError
+
+# Pairs of names of a training and a test map, in lower case.
+SPLIT_NAMES = (
+    ("tr", "te"),
+    ("train", "test"),
+    ("trlabel", "tslabel"),
+    ("train_gt", "test_gt"),
+    ("train_labels", "test_labels"),
+    ("train_map", "test_map"),
+)
+
+
+@dataclass(frozen=True, eq=False)
+class RawMap:
+    """A label map as its file has it.
+
+    Attributes:
+        name: of the variable.
+        values: (h, w) labels, or (h, w, 3 or 4) colours of a picture.
+        nodata: the no-data value that the file declares, or None.
+        grid: where the map lies, or None.
+    """
+
+    name: str
+    values: Array
+    nodata: float | None
+    grid: Grid | None
+
+    @property
+    def is_picture(self) -> bool:
+        """Whether the classes are colours."""
+        return self.values.ndim == 3
+
+
+def find_maps(
+    contents: Contents,
+    options: LabelOptions,
+    shape: tuple[int, ...] | None,
+    grid: Grid | None,
+    argument: str,
+) -> list[RawMap]:
+    """Return the label map, or the training and the test map, of a file.
+
+    Args:
+        contents: the file.
+        options: how to read it.
+        shape: of the cube; a map without a place must match two of its axes. None accepts any.
+        grid: of the cube, if it has a place; a map with a place may then have any shape.
+        argument: name of the file in messages.
+
+    Raises:
+        InputError: no map, no map that fits, or several maps without a key.
+    """
+    if options.key is not None:
+        names = _keys(options.key)
+        found = [contents.get(name, argument) for name in names]
+    else:
+        maps = numbers(contents.variables)
+        maps = maps or [v for v in contents.variables if _is_picture(v, contents)]
+        found = _split_pair(maps) or _fitting(maps, contents, shape, grid, argument)
+    if options.zero_is_a_class and len(found) == 2 and (options.key or _split_pair(found)):
+        both = " and ".join(shown(variable.name) for variable in found)
+        raise InputError(
+            "zero_is_a_class", rule=f"needs a single label map, not {both}, where 0 is ambiguous"
+        )
+    loaded = [_raw_map(variable, contents, argument) for variable in found]
+    if options.key is not None or _split_pair(found) or len(loaded) == 1:
+        return loaded
+    fit = [raw for raw in loaded if _may_be_ground_truth(raw, options)]
+    if len(fit) == 1:
+        return fit
+    # Only the user can choose one of several maps.
+    held = listed(found, len(found))
+    raise InputError(
+        argument, str(contents.path), f"holds several maps ({held})", "name one with `labels_key`"
+    )
+
+
+def _keys(key: str) -> list[str]:
+    names = [name.strip() for name in key.split(",")]
+    if len(names) > 2:
+        raise InputError("labels_key", key, f"names {len(names)} maps; one or two are needed")
+    if len(set(names)) < len(names):
+        raise InputError("labels_key", key, "names one map twice")
+    return names
+
+
+def _is_picture(variable: Variable, contents: Contents) -> bool:
+    """Return whether an array can be red, green, blue (and opacity) of 8 bits."""
+    shape = variable.shape
+    of_colours = len(shape) == 3 and shape[2] in (3, 4) and variable.dtype == "uint8"
+    return of_colours and contents.format in ("PNG", "GeoTIFF")
+
+
+def _plane(shape: tuple[int, ...]) -> tuple[int, int] | None:
+    """Return the height and width of a map or a picture."""
+    return map_shape(shape) or ((shape[0], shape[1]) if len(shape) == 3 else None)
+
+
+def _fitting(
+    maps: Sequence[Variable],
+    contents: Contents,
+    shape: tuple[int, ...] | None,
+    grid: Grid | None,
+    argument: str,
+) -> list[Variable]:
+    """Return the maps of a file that fit the cube; refuse a file without such a map."""
+    if not maps:
+        names = listed(contents.variables, len(contents.variables))
+        if unfit := of_map_shape(contents.variables):
+            _require_number(unfit[0], contents, argument)
+        raise InputError(argument, str(contents.path), f"has no label map; it holds {names}")
+    found = [v for v in maps if shape is None or _fits(v, shape, grid)]
+    if not found and shape is not None:
+        names = listed(maps, len(maps))
+        raise InputError(
+            argument,
+            str(contents.path),
+            f"{names} must have the cube's height and width; the cube is "
+            f"{' x '.join(map(str, shape))}",
+        )
+    return found
+
+
+def _fits(variable: Variable, shape: tuple[int, ...], grid: Grid | None) -> bool:
+    plane = _plane(variable.shape)
+    same_shape = plane is not None and fits(plane, shape)
+    return same_shape or (is_placed(grid) and is_placed(grid_of(variable)))
+
+
+def grid_of(variable: Variable) -> Grid | None:
+    """Return where a map lies, or None."""
+    geo, plane = variable.geo, _plane(variable.shape)
+    if geo is None or geo.transform is None or plane is None:
+        return None
+    crs = f"EPSG:{geo.epsg}" if geo.epsg is not None else geo.wkt
+    return Grid(geo.transform, crs, *plane)
+
+
+def _split_pair(maps: Sequence[Variable]) -> list[Variable]:
+    by_name = {variable.name.rsplit("/", 1)[-1].lower(): variable for variable in maps}
+    for train, test in SPLIT_NAMES:
+        if train in by_name and test in by_name:
+            return [by_name[train], by_name[test]]
+    return []
+
+
+def _raw_map(variable: Variable, contents: Contents, argument: str) -> RawMap:
+    _require_number(variable, contents, argument)
+    shape = variable.shape if _is_picture(variable, contents) else map_shape(variable.shape)
+    if shape is None:
+        raise InputError(
+            argument, str(contents.path), f"{variable} is not a map; two axes are needed"
+        )
+    values = load(variable, contents, argument).reshape(shape)
+    return RawMap(variable.name, values, variable.nodata, grid_of(variable))
+
+
+def _may_be_ground_truth(raw: RawMap, options: LabelOptions) -> bool:
+    """Return whether values can be labels: whole numbers with at least two classes.
+
+    This excludes masks, which have one class, and coordinates, which are not whole.
+    """
+    if raw.is_picture:
+        return True
+    values = raw.values[~empty_of(raw, options)]
+    if values.dtype.kind == "f" and not np.array_equal(values, np.floor(values)):
+        return False
+    ids = np.unique(values)
+    return bool(ids.size and ids[0] >= 0 and (ids > 0).sum() >= 2)
+
+
+def empty_of(raw: RawMap, options: LabelOptions) -> npt.NDArray[np.bool_]:
+    """Return (h, w), True where the file or the user marks a pixel as unlabelled."""
+    empty: npt.NDArray[np.bool_] = np.zeros(raw.values.shape[:2], np.bool_)
+    if raw.values.dtype.kind == "f":
+        empty |= np.isnan(raw.values)
+    for mark in (raw.nodata, options.unlabelled.number):
+        if mark is not None and mark == mark:  # NaN is there already
+            empty |= raw.values == mark
+    return empty
+
+
+def _require_number(variable: Variable, contents: Contents, argument: str) -> None:
+    if variable.kind != "number":
+        raise InputError(
+            argument,
+            str(contents.path),
+            f"{variable} is {variable.kind}; real numbers are needed",
+        )

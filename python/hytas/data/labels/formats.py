@@ -1,0 +1,79 @@
+"""The table of vector labels: one line for each format."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import NamedTuple
+
+from hytas.data.contents import reading
+from hytas.data.labels import envi_roi, ogr, points_csv
+from hytas.data.labels.shapes import MOST_TEXT, Shapes, VectorOptions, naming
+from hytas.errors import InputError
+
+
+class VectorFormat(NamedTuple):
+    """A format of vector labels.
+
+    Attributes:
+        name: for messages.
+        matches: whether a file is of it (first kilobyte, path).
+        read: its reader.
+        most: bytes of a file, if it is read as a whole.
+    """
+
+    name: str
+    matches: Callable[[bytes, Path], bool]
+    read: Callable[[Path, VectorOptions], Shapes]
+    most: int | None = None
+
+
+def _named(*suffixes: str, magic: bytes = b"") -> Callable[[bytes, Path], bool]:
+    return lambda head, path: path.suffix.lower() in suffixes and head.startswith(magic)
+
+
+FORMATS = (
+    VectorFormat("ENVI ROI", envi_roi.matches, envi_roi.read, MOST_TEXT),
+    VectorFormat("CSV", _named(".csv", ".tsv"), points_csv.read, MOST_TEXT),
+    VectorFormat("GeoPackage", _named(".gpkg", magic=b"SQLite format 3\0"), ogr.read_geopackage),
+    VectorFormat("Shapefile", _named(".shp", magic=b"\x00\x00\x27\x0a"), ogr.read_shapefile),
+    VectorFormat("GeoJSON", _named(".geojson", ".json"), ogr.read_geojson),
+    VectorFormat("FlatGeobuf", _named(".fgb", magic=b"fgb"), ogr.read_flatgeobuf),
+    VectorFormat("KML", _named(".kml"), ogr.read_kml),
+)
+NAMES = ", ".join(entry.name for entry in FORMATS)
+
+
+def format_of(path: Path) -> VectorFormat | None:
+    """Return the format of a file of polygons or points; None for any other file, or none."""
+    if not path.is_file():
+        return None
+    with path.open("rb") as file:
+        head = file.read(1024)
+    return next((entry for entry in FORMATS if entry.matches(head, path)), None)
+
+
+def files_of(path: Path) -> tuple[Path, ...]:
+    """Return a file of shapes, and the files beside it that belong to it."""
+    ends = ogr.BESIDE_SHAPEFILE if path.suffix.lower() == ".shp" else ()
+    return path, *(path.with_suffix(end) for end in ends if path.with_suffix(end).is_file())
+
+
+def read_shapes(path: Path, options: VectorOptions) -> Shapes:
+    """Read the shapes of a file.
+
+    Raises:
+        InputError: the file is too large, broken, or holds no shapes.
+    """
+    entry = format_of(path)
+    assert entry is not None  # checked by the caller
+    if entry.most is not None and path.stat().st_size > entry.most:
+        raise InputError(
+            "labels",
+            str(path),
+            f"has more than {entry.most} bytes",
+            "take the shapes of the scene alone, or a GeoPackage",
+        )
+    with reading("labels", path, f"{entry.name} file"), naming(path):
+        shapes = entry.read(path, options)
+        if not len(shapes.geometries):
+            raise InputError("labels", rule="holds no shapes")
+    return shapes

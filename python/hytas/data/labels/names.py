@@ -1,0 +1,199 @@
+"""Names of classes: from the user, from an ENVI header, and from GDAL's file beside a raster."""
+
+import csv
+import io
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from hytas.data.formats.xml_tree import read_xml
+from hytas.data.labels.shapes import Colour
+from hytas.errors import InputError
+
+ClassNames = Mapping[str, str]
+"""Names by the number of a class in its file, or by the name that the file gives."""
+
+MOST_CLASSES = 65536
+_HEADINGS = {"id", "class", "class_id", "value", "label", "number", "code", "key"}
+
+
+def read_class_names(given: str | Path | Mapping[int | str, str] | None) -> dict[str, str]:
+    """Return names of classes by the text of their number, or of the name in the file.
+
+    Args:
+        given: a mapping; the path of a CSV file, whose first two columns are number and name; or a
+            text such as "1=corn,2=soy".
+
+    Raises:
+        InputError: the file is missing, or a class has no name, or two.
+    """
+    if given is None:
+        return {}
+    if isinstance(given, Mapping):
+        pairs = [(str(key), str(name)) for key, name in given.items()]
+    elif "=" in str(given) and not Path(given).is_file():
+        parts = next(csv.reader([str(given)], skipinitialspace=True))
+        pairs = [_pair(part.split("=", 1), str(given)) for part in parts if part.strip()]
+    else:
+        pairs = _of_csv(Path(given))
+    names: dict[str, str] = {}
+    for key, name in ((key.strip(), name.strip()) for key, name in pairs):
+        if not key or not name:
+            raise InputError("class_names", f"{key}={name}", "a number and a name are needed")
+        if key in names and names[key] != name:
+            raise InputError("class_names", key, f"has two names, {names[key]} and {name}")
+        names[key] = name
+    return names
+
+
+def class_names_text(names: ClassNames) -> str:
+    """Return names as one text, which `read_class_names` reads."""
+    stream = io.StringIO()
+    csv.writer(stream, lineterminator="").writerow([f"{key}={name}" for key, name in names.items()])
+    return stream.getvalue()
+
+
+def _pair(parts: Sequence[str], text: str) -> tuple[str, str]:
+    if len(parts) != 2:
+        raise InputError(
+            "class_names",
+            text,
+            "must be pairs such as 1=corn,2=soy, or a CSV file of numbers and names",
+        )
+    return parts[0], parts[1]
+
+
+def _of_csv(path: Path) -> list[tuple[str, str]]:
+    if not path.is_file():
+        raise InputError(
+            "class_names", str(path), "no such file", "pairs are written as 1=corn,2=soy"
+        )
+    if path.stat().st_size > 2**24:
+        raise InputError("class_names", str(path), f"has more than {2**24} bytes")
+    text = path.read_text(encoding="utf-8-sig", errors="replace")
+    first = text.lstrip().partition("\n")[0]
+    delimiter = max(",;\t", key=first.count)
+    try:
+        rows = list(csv.reader(io.StringIO(text, newline=""), delimiter=delimiter))
+    except csv.Error as error:
+        raise InputError("class_names", str(path), f"is not CSV ({error})") from None
+    rows = [row for row in rows if any(cell.strip() for cell in row)]
+    if rows and rows[0][0].strip().lower() in _HEADINGS:
+        rows = rows[1:]
+    if not rows or min(map(len, rows)) < 2 or len(rows) > MOST_CLASSES:
+        raise InputError(
+            "class_names", str(path), "needs a number and a name in each line, for every class"
+        )
+    return [(row[0], row[1]) for row in rows]
+
+
+def renamed(
+    ids: Sequence[int], names: Sequence[str], given: ClassNames, zero_is_a_class: bool = False
+) -> tuple[str, ...]:
+    """Return the names of classes, with those that the user gives.
+
+    Args:
+        ids: of the classes.
+        names: that they have.
+        given: names by the number in the file, or by name; see `read_class_names`.
+        zero_is_a_class: whether ids are one more than the numbers in the file.
+
+    Raises:
+        InputError: a given class is not there.
+    """
+    one = 1 if zero_is_a_class else 0
+    place = {name: i for i, name in enumerate(names)}
+    place |= {str(number - one): i for i, number in enumerate(ids)}
+    found = list(names)
+    for key, name in given.items():
+        if key in place:
+            found[place[key]] = name
+        elif key != "0":  # tables often name what is unlabelled, too
+            raise InputError(
+                "class_names",
+                f"{key}={name}",
+                f"there is no class {key}",
+                f"the classes are {', '.join(str(number - one) for number in ids)}",
+            )
+    return tuple(found)
+
+
+def envi_class_names(text: str, classes: int | None) -> list[str] | None:
+    """Return the names in "class names" of an ENVI header, without its braces.
+
+    A name may hold a comma, which also parts the names. A part that begins with a small letter then
+    belongs to the one before it.
+
+    Args:
+        text: of the header, one line or more.
+        classes: their number, from the field "classes"; None if the header does not say it.
+
+    Returns:
+        None if the names do not fit the number.
+    """
+    parts = [" ".join(part.split()) for part in re.split(",", text)]
+    if classes is None or len(parts) <= classes:
+        return parts
+    names: list[str] = []
+    for part in parts:
+        if names and part[:1].islower():
+            names[-1] += f", {part}"
+        else:
+            names.append(part)
+    return names if len(names) == classes else None
+
+
+def gdal_classes(path: Path) -> tuple[dict[int, str], dict[int, Colour]]:
+    """Return names and colours by value from the file `.aux.xml` that GDAL writes beside a raster.
+
+    It has category names, or an attribute table with a column of values and one of names.
+
+    Returns:
+        Two empty tables if there is no such file, or it is none of GDAL's.
+    """
+    beside = path.with_name(path.name + ".aux.xml")
+    if not beside.is_file():
+        return {}, {}
+    try:
+        root = read_xml(beside)
+    except InputError:
+        return {}, {}
+    band = root.find("PAMRasterBand")
+    if band is None:
+        return {}, {}
+    names = {
+        number: (each.text or "").strip()
+        for number, each in enumerate(band.findall("CategoryNames/Category"))
+    }
+    entries = enumerate(band.findall("ColorTable/Entry"))
+    levels = {
+        number: [each.get(name, "") for name in ("c1", "c2", "c3")] for number, each in entries
+    }
+    names, colours = {k: v for k, v in names.items() if v}, _colours_of(levels)
+    if (table := band.find("GDALRasterAttributeTable")) is not None:
+        columns = [field.findtext("Usage", "") for field in table.findall("FieldDefn")]
+        rows = [[cell.text or "" for cell in row.findall("F")] for row in table.findall("Row")]
+        for row in rows:
+            cells = dict(zip(columns, row, strict=False))
+            value = cells.get(_VALUE) or cells.get(_VALUE_RANGE, "")
+            if not re.fullmatch(r"\d{1,9}(\.0*)?", value):
+                continue
+            number = int(float(value))
+            if name := cells.get(_NAME, "").strip():
+                names[number] = name
+            colours |= _colours_of({number: [cells.get(each, "") for each in _RGB]})
+    return names, colours
+
+
+# Usages of columns in an attribute table (GDALRATFieldUsage).
+_NAME, _VALUE_RANGE, _VALUE = "2", "3", "5"
+_RGB = ("6", "7", "8")
+
+
+def _colours_of(levels: Mapping[int, Sequence[str]]) -> dict[int, Colour]:
+    found: dict[int, Colour] = {}
+    for number, texts in levels.items():
+        if all(text.isascii() and text.isdigit() and int(text) < 256 for text in texts):
+            red, green, blue = (int(text) for text in texts)
+            found[number] = red, green, blue
+    return found

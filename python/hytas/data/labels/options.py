@@ -1,0 +1,79 @@
+"""How the user wants labels read."""
+
+import math
+import re
+from dataclasses import dataclass, field
+
+from hytas.data.labels.shapes import Colour, VectorOptions, colour_of
+from hytas.errors import InputError
+
+Given = int | float | str
+"""A number, a colour such as "#ffffff", or NaN, which is always unlabelled."""
+
+
+@dataclass(frozen=True)
+class Unlabelled:
+    """What marks unlabelled pixels, beside 0 (in a picture: instead of black).
+
+    Attributes:
+        number: a label, or None.
+        colour: of a picture, or None.
+    """
+
+    number: int | None = None
+    colour: Colour | None = None
+
+    @property
+    def given(self) -> int | str | None:
+        """Return what `parse_unlabelled` reads, as JSON can hold it."""
+        return self.number if self.colour is None else "#{:02x}{:02x}{:02x}".format(*self.colour)
+
+
+def parse_unlabelled(given: Given | None) -> Unlabelled:
+    """Return what the user gives for unlabelled pixels.
+
+    Raises:
+        InputError: neither a whole number of 64 bits, nor a colour, nor NaN.
+    """
+    if given is None:
+        return Unlabelled()
+    text = str(given).strip()
+    if re.fullmatch(r"#[0-9a-fA-F]{6}", text):
+        return Unlabelled(colour=colour_of(text))
+    try:
+        number = int(text) if re.fullmatch(r"[+-]?\d{1,20}", text) else float(text)
+    except ValueError:
+        number = math.inf
+    if math.isnan(number):
+        return Unlabelled()
+    if not math.isfinite(number) or number != int(number) or not -(2**63) <= number < 2**63:
+        raise InputError(
+            "unlabelled",
+            text,
+            "must be a whole number of 64 bits, a colour such as #ffffff, or nan",
+        )
+    return Unlabelled(number=int(number))
+
+
+@dataclass(frozen=True)
+class LabelOptions:
+    """Arguments of `load_scene` about labels.
+
+    Attributes:
+        key: name of the map, or two names "training,test"; the layer of vector labels.
+        unlabelled: what marks unlabelled pixels.
+        zero_is_a_class: whether 0 is a class; ids are then one more than the file's numbers.
+        class_field: the field of the classes of vector labels.
+        crs: their coordinate system.
+    """
+
+    key: str | None = None
+    unlabelled: Unlabelled = field(default_factory=Unlabelled)
+    zero_is_a_class: bool = False
+    class_field: str | None = None
+    crs: str | None = None
+
+    @property
+    def of_shapes(self) -> VectorOptions:
+        """Return what the reader of vector labels asks."""
+        return VectorOptions(self.class_field, self.crs, self.key)

@@ -1,0 +1,281 @@
+"""Read labels of any form as maps on the pixels of a cube."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from hytas.data.contents import Contents, Variable, reading
+from hytas.data.grid import Grid
+from hytas.data.labels import find
+from hytas.data.labels.align import aligned
+from hytas.data.labels.colours import by_colour, read_png
+from hytas.data.labels.formats import NAMES, files_of, format_of
+from hytas.data.labels.maps import LabelMap, check_map
+from hytas.data.labels.names import gdal_classes
+from hytas.data.labels.options import Given, LabelOptions, parse_unlabelled
+from hytas.data.labels.shapes import Colour
+from hytas.data.labels.vector import vector_map
+from hytas.data.readers import open_file
+from hytas.errors import InputError
+
+Map = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class LabelMaps:
+    """Labels on the pixels of a cube.
+
+    Attributes:
+        maps: name and values (H, W) of the map, or of the training and the test map: class ids,
+            0 unlabelled.
+        names: of classes, by id; those that the file names.
+        colours: of classes, by id.
+        notes: remarks for the user.
+        polygons: (H, W) the number of the polygon or point that labels a pixel, from 1; None if
+            the labels are a raster.
+        files: all files that were read.
+    """
+
+    maps: tuple[tuple[str, Map], ...]
+    names: Mapping[int, str] = field(default_factory=dict)
+    colours: Mapping[int, Colour] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+    polygons: LabelMap | None = None
+    files: tuple[Path, ...] = ()
+
+
+def labels_on_grid(
+    path: str | Path,
+    grid: Grid,
+    *,
+    labels_key: str | None = None,
+    unlabelled: Given | None = None,
+    zero_is_a_class: bool = False,
+    class_field: str | None = None,
+    labels_crs: str | None = None,
+    known: Mapping[str, int] | None = None,
+) -> LabelMaps:
+    """Read a label raster, a label picture, or polygons and points, on the pixels of a cube.
+
+    A raster with a place on the earth is brought onto the grid of a cube with a place, by nearest
+    neighbour; a note says so. Without a place it must have the height and width of the cube.
+    `load_scene` and `hytas classify` use this function alike.
+
+    Args:
+        path: the file.
+        grid: the pixels of the cube, and their place.
+        labels_key, unlabelled, zero_is_a_class, class_field, labels_crs: as for `load_scene`.
+        known: ids of classes by name, as those of a model; classes with these names get their ids.
+
+    Raises:
+        InputError: the file holds no labels, or none in the cube.
+    """
+    options = LabelOptions(
+        labels_key, parse_unlabelled(unlabelled), zero_is_a_class, class_field, labels_crs
+    )
+    path = Path(path)
+    if format_of(path) is not None:
+        return of_shapes(path, options, grid, known)
+    refuse_options_of_shapes(options, str(path))
+    shape = (grid.height, grid.width, 0)
+    return of_rasters([open_labels(path)], options, shape, grid, known=known)
+
+
+def refuse_options_of_shapes(options: LabelOptions, labels: str | None) -> None:
+    """Refuse options of polygons and points together with other labels.
+
+    Raises:
+        InputError: naming the option.
+    """
+    for argument, value in (("class_field", options.class_field), ("labels_crs", options.crs)):
+        if value is not None:
+            where = "`labels` names no file" if labels is None else f"`labels` names {labels}"
+            raise InputError(argument, value, f"is for polygons and points ({NAMES}), and {where}")
+
+
+def of_shapes(
+    path: Path, options: LabelOptions, grid: Grid, known: Mapping[str, int] | None = None
+) -> LabelMaps:
+    """Return the labels of a file of polygons or points; see `labels_on_grid`."""
+    if options.unlabelled.colour is not None:
+        raise _no_picture(options, str(path))
+    drawn = vector_map(
+        path,
+        options.of_shapes,
+        grid,
+        unlabelled=options.unlabelled.number,
+        zero_is_a_class=options.zero_is_a_class,
+        known=known,
+    )
+    maps = (("classes", drawn.labels.astype(np.int64)),)
+    return LabelMaps(maps, drawn.names, drawn.colours, drawn.notes, drawn.polygons, files_of(path))
+
+
+def open_labels(path: str | Path) -> Contents:
+    """Describe the arrays of a file of label maps; a PNG is read at once.
+
+    Raises:
+        InputError: the file is missing, has no known format, or is broken.
+    """
+    path = Path(path)
+    if path.suffix.lower() != ".png" or not path.is_file():
+        return open_file(path, "labels")
+    with reading("labels", path, "PNG file"):
+        picture = read_png(path)
+    values = picture.values
+    variable = Variable(path.stem, values.shape, str(values.dtype), "number", lambda: values)
+    return Contents(path, "PNG", (variable,), {"class_colours": picture.colours})
+
+
+def of_rasters(
+    sources: Sequence[Contents],
+    options: LabelOptions,
+    shape: tuple[int, ...] | None,
+    grid: Grid | None,
+    *,
+    argument: str = "labels",
+    known: Mapping[str, int] | None = None,
+) -> LabelMaps:
+    """Return the labels in the arrays of one file, or of a training and a test file.
+
+    Args:
+        sources: the files.
+        options: how to read them.
+        shape: of the cube's array; None accepts any map.
+        grid: of the cube; None leaves each map on its own grid.
+        argument: name of the files in messages.
+        known: as for `labels_on_grid`.
+
+    Raises:
+        InputError: a file holds no labels, or none in the cube.
+    """
+    if options.unlabelled.number == 0 and options.zero_is_a_class:
+        raise InputError("unlabelled", 0, "cannot be given together with `zero_is_a_class`")
+    raws = [raw for each in sources for raw in find.find_maps(each, options, shape, grid, argument)]
+    names, colours = _facts(sources[0])
+    notes: list[str] = []
+    if any(raw.is_picture for raw in raws):
+        maps, names, colours = _coloured(raws, options)
+    else:
+        if options.unlabelled.colour is not None:
+            raise _no_picture(options, str(sources[0].path))
+        plus = int(_zero_is_a_class(raws, options, notes))
+        maps = [_numbered(raw, options, bool(plus), argument) for raw in raws]
+        names = {label + plus: name for label, name in names.items()}
+        colours = {label + plus: colour for label, colour in colours.items()}
+        if plus:
+            ids = np.unique(np.concatenate([np.unique(values) for values in maps])).tolist()
+            names = {i: names.get(i) or f"label {i - 1}" for i in ids if i}
+    if known is not None:
+        maps, names, colours = _with_ids(maps, names, colours, known)
+    found = []
+    for raw, values in zip(raws, maps, strict=True):
+        on_grid = aligned(raw.name, values, raw.grid, grid) if grid is not None else None
+        notes += [on_grid.note] if on_grid is not None and on_grid.note else []
+        found.append((raw.name, values if on_grid is None else on_grid.values))
+        if grid is not None and found[-1][1].shape != (grid.height, grid.width):
+            height, width = found[-1][1].shape
+            raise InputError(
+                argument,
+                raw.name,
+                f"is {height} x {width} pixels, and the cube {grid.height} x {grid.width}: they "
+                "must agree, or both must have a place on the earth",
+            )
+    files = tuple(file for each in sources for file in each.files)
+    return LabelMaps(tuple(found), names, colours, tuple(notes), None, files)
+
+
+def _facts(source: Contents) -> tuple[Mapping[int, str], Mapping[int, Colour]]:
+    """Return names and colours of labels, from the file, or from GDAL's file beside it."""
+    names, colours = gdal_classes(source.path)
+    own = source.meta.get("class_names") or names, source.meta.get("class_colours") or colours
+    return own
+
+
+def _coloured(
+    raws: Sequence[find.RawMap], options: LabelOptions
+) -> tuple[list[Map], Mapping[int, str], Mapping[int, Colour]]:
+    """Return maps of label pictures; one table of colours holds for all of them."""
+    names = " and ".join(raw.name for raw in raws)
+    if not all(raw.is_picture for raw in raws):
+        raise InputError("labels", names, "one is a picture of colours and the other a map")
+    if options.unlabelled.number is not None:
+        raise InputError(
+            "unlabelled",
+            options.unlabelled.number,
+            f"{names} is a picture, in which a colour is a class",
+            "name a colour such as #ffffff",
+        )
+    if options.zero_is_a_class:
+        raise InputError(
+            "zero_is_a_class", rule=f"{names} is a picture, in which a colour is a class"
+        )
+    return by_colour([raw.values for raw in raws], names, options.unlabelled.colour)
+
+
+def _zero_is_a_class(raws: Sequence[find.RawMap], options: LabelOptions, notes: list[str]) -> bool:
+    """Return whether 0 is a class: because the user says it, or the file declares -1 as no data."""
+    if options.zero_is_a_class:
+        notes.append(
+            "0 is a class: ids in maps and tables are one more than the labels of the file"
+        )
+        return True
+    declared = {raw.nodata for raw in raws}
+    zeros = any((raw.values == 0).any() for raw in raws)
+    if len(raws) != 1 or not zeros or declared & {None, 0}:
+        return False
+    name, mark = raws[0].name, raws[0].nodata
+    if mark == -1:
+        notes.append(
+            f"{name} declares -1 for unlabelled pixels, so 0 is a class: ids in maps and tables "
+            "are one more than the labels of the file"
+        )
+        return True
+    notes.append(f"0 in {name} is read as unlabelled, beside the declared no-data value {mark:g}")
+    return False
+
+
+def _numbered(raw: find.RawMap, options: LabelOptions, plus: bool, argument: str) -> Map:
+    """Return class ids; 0 where the file or the user marks a pixel as unlabelled."""
+    empty = find.empty_of(raw, options)
+    whole = check_map(raw.name, np.where(empty, 0, raw.values), argument)
+    return np.where(empty, 0, whole + 1) if plus else whole
+
+
+def _with_ids(
+    maps: Sequence[Map],
+    names: Mapping[int, str],
+    colours: Mapping[int, Colour],
+    known: Mapping[str, int],
+) -> tuple[list[Map], Mapping[int, str], Mapping[int, Colour]]:
+    """Return maps in which classes with known names have the known ids.
+
+    Names decide only if they are all known; else ids do.
+    """
+    there = set(np.unique(np.concatenate([np.unique(values) for values in maps])).tolist()) - {0}
+    own = {number: names.get(number) for number in there}
+    if not there or not all(name in known for name in own.values()):
+        return list(maps), names, colours
+    ids = np.array([0, *sorted(there)])
+    new = np.array([0, *(known[str(own[number])] for number in sorted(there))])
+    moved = {known[str(name)]: str(name) for name in own.values()}
+    tints = {known[str(own[number])]: colours[number] for number in there if number in colours}
+    return [new[np.searchsorted(ids, values)] for values in maps], moved, tints
+
+
+def _no_picture(options: LabelOptions, path: str) -> InputError:
+    given = options.unlabelled.given
+    return InputError("unlabelled", given, f"is for pictures, and {path} holds whole numbers")
+
+
+def label_files(path: str | Path) -> tuple[Path, ...]:
+    """Return every file that labels are read from: maps, and shapes with what lies beside them.
+
+    Raises:
+        InputError: no such file, or it is of no known format.
+    """
+    path = Path(path)
+    return open_labels(path).files if format_of(path) is None else files_of(path)

@@ -1,0 +1,136 @@
+"""Polygons and points of a file, with their fields."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from hytas.data.limits import listed, shown
+from hytas.errors import InputError
+
+Points = npt.NDArray[np.float64]
+Geometries = npt.NDArray[np.object_]
+Colour = tuple[int, int, int]
+
+MOST_TEXT = 2**26
+"""Bytes of a text file of shapes; a polygon of a field takes kilobytes."""
+MOST_SHAPES = 1_000_000
+MOST_COORDINATES = 2**27
+"""Bytes of all coordinates, 16 for a vertex."""
+CLASS_FIELDS = ("class", "label", "class_name", "classname", "class_id")
+"""Names of the field of classes that need no `class_field`, in lower case."""
+COLOUR_FIELDS = ("color", "colour", "fill")
+
+
+@dataclass(frozen=True, eq=False)
+class Shapes:
+    """The shapes of a file, as the file has them.
+
+    Attributes:
+        format: the file's, for people to read.
+        geometries: (n,) polygons and points of shapely; None for a shape without a place.
+        fields: n values of each field.
+        crs: the coordinate system of (x, y), as "EPSG:4326" or well-known text; "" for that of the
+            scene; None if unknown.
+        in_pixels: whether coordinates are (column, row) of the scene, pixel centres at .5.
+        size: height and width of the scene that the shapes were drawn on, or None.
+        notes: remarks of the reader.
+    """
+
+    format: str
+    geometries: Geometries
+    fields: Mapping[str, Sequence[Any]]
+    crs: str | None = None
+    in_pixels: bool = False
+    size: tuple[int, int] | None = None
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class VectorOptions:
+    """How the user wants vector labels read.
+
+    Attributes:
+        class_field: the field with the class of each shape; None finds it.
+        crs: the coordinate system of the shapes, if the file does not say it.
+        layer: of a file with several.
+    """
+
+    class_field: str | None = None
+    crs: str | None = None
+    layer: str | None = None
+
+
+@contextmanager
+def naming(path: Path) -> Iterator[None]:
+    """Name the file in errors about its shapes."""
+    try:
+        yield
+    except InputError as error:
+        if error.value is not None:
+            raise
+        rule = error.rule or error.argument
+        raise InputError("labels", str(path), rule, error.hint) from None
+
+
+def check_amount(count: int) -> None:
+    """Refuse a file with too many shapes.
+
+    Raises:
+        InputError: there are more than MOST_SHAPES.
+    """
+    if count > MOST_SHAPES:
+        raise too_many()
+
+
+def too_many() -> InputError:
+    """Return the error for a file with too many shapes or coordinates."""
+    return InputError(
+        f"more than {MOST_SHAPES} shapes, or {MOST_COORDINATES >> 20} MB of coordinates: take "
+        "those of the scene alone"
+    )
+
+
+def find_field(fields: Mapping[str, Sequence[Any]], wanted: str | None) -> str:
+    """Return the name of the field that holds the classes.
+
+    Raises:
+        InputError: there is no such field, or several may be it.
+    """
+    names = list(fields)
+    if wanted is not None:
+        if wanted not in names:
+            raise InputError("class_field", wanted, "no such field", _holds(names))
+        return wanted
+    usual = [name for name in names if name.lower() in CLASS_FIELDS]
+    others = [name for name in names if name.lower() not in COLOUR_FIELDS]
+    found = usual or others
+    if len(found) != 1:  # a field without any value is not the one
+        found = [name for name in found if any(value is not None for value in fields[name])]
+    if len(found) != 1:
+        raise InputError(
+            "labels", rule=_holds(names), hint="name the one of classes with `class_field`"
+        )
+    return found[0]
+
+
+def _holds(names: Sequence[str]) -> str:
+    if not names:
+        return "there is no field beside the places"
+    return f"the fields are {listed((shown(name) for name in names), len(names))}"
+
+
+def colour_of(value: Any) -> Colour | None:
+    """Return red, green and blue of a text such as "#1f77b4", or of three numbers, or None."""
+    if isinstance(value, str):
+        text = value.strip().removeprefix("#")
+        if len(text) in (6, 8) and all(sign in "0123456789abcdefABCDEF" for sign in text):
+            number = int(text[:6], 16)
+            return number >> 16, number >> 8 & 255, number & 255
+    if isinstance(value, tuple) and len(value) == 3:
+        return value
+    return None

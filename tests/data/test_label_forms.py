@@ -1,0 +1,291 @@
+"""Forms of label files: pictures, no-data values, names and colours."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import rasterio
+from PIL import Image
+
+from hytas import RunConfig
+from hytas.data import labels_on_grid, load_maps, load_scene, scene_from_arrays
+from hytas.data.grid import Grid
+from hytas.data.labels.names import envi_class_names
+from hytas.errors import InputError
+
+COLOURS = np.array([[0, 0, 0], [255, 0, 0], [0, 255, 0], [0, 0, 255]], np.uint8)
+
+
+@pytest.fixture
+def data(tmp_path: Path, cube: np.ndarray) -> Path:
+    np.save(tmp_path / "cube.npy", cube)
+    return tmp_path / "cube.npy"
+
+
+@pytest.fixture
+def truth() -> np.ndarray:
+    """Classes 1, 2 and 3, (9, 11)."""
+    return np.random.default_rng(2).integers(0, 4, (9, 11)).astype(np.uint8)
+
+
+def raster(path: Path, values: np.ndarray, **facts: object) -> Path:
+    height, width = values.shape
+    kind = values.dtype.name
+    size = {"height": height, "width": width, "count": 1, "dtype": kind}
+    with rasterio.open(path, "w", driver="GTiff", **size, **facts) as file:
+        file.write(values[None])
+    return path
+
+
+@pytest.mark.filterwarnings("ignore::rasterio.errors.NotGeoreferencedWarning")
+class TestValues:
+    """What is unlabelled in a map of numbers."""
+
+    @pytest.mark.parametrize("declared", [{}, {"nodata": np.nan}])
+    def test_nan(self, tmp_path: Path, data: Path, truth: np.ndarray, declared: dict) -> None:
+        values = np.where(truth == 0, np.nan, truth).astype(np.float32)
+        scene = load_scene(data, raster(tmp_path / "gt.tif", values, **declared))
+        np.testing.assert_array_equal(scene.labels, truth)
+        assert scene.notes == ()
+        from_one_up = load_scene(data, tmp_path / "gt.tif", zero_is_a_class=True)
+        np.testing.assert_array_equal(from_one_up.labels, truth)
+        assert from_one_up.class_ids == (2, 3, 4)
+
+    def test_nan_in_an_array(self, cube: np.ndarray, truth: np.ndarray) -> None:
+        values = np.where(truth == 0, np.nan, truth)
+        np.testing.assert_array_equal(scene_from_arrays(cube, values).labels, truth)
+
+    def test_infinite_values_are_refused(self, cube: np.ndarray, truth: np.ndarray) -> None:
+        with pytest.raises(InputError, match="is inf at row"):
+            scene_from_arrays(cube, np.where(truth == 0, np.inf, truth))
+
+    def test_a_declared_minus_1_makes_0_a_class(
+        self, tmp_path: Path, data: Path, truth: np.ndarray
+    ) -> None:
+        values = truth.astype(np.int16) - 1
+        scene = load_scene(data, raster(tmp_path / "gt.tif", values, nodata=-1))
+        np.testing.assert_array_equal(scene.labels, truth)
+        assert scene.class_ids == (1, 2, 3)
+        assert scene.class_names == ("label 0", "label 1", "label 2")
+        (note,) = scene.notes
+        assert note.startswith("gt declares -1 for unlabelled pixels, so 0 is a class")
+        no_zero = np.where(values == 0, 7, values)
+        scene = load_scene(data, raster(tmp_path / "b.tif", no_zero, nodata=-1))
+        assert scene.class_ids == (1, 2, 7)
+        assert scene.notes == ()
+
+    def test_0_beside_another_declared_value_is_told(
+        self, tmp_path: Path, data: Path, truth: np.ndarray
+    ) -> None:
+        values = truth.copy()
+        values[0] = 255
+        scene = load_scene(data, raster(tmp_path / "gt.tif", values, nodata=255))
+        np.testing.assert_array_equal(scene.labels, np.where(values == 255, 0, truth))
+        (note,) = scene.notes
+        assert note == "0 in gt is read as unlabelled, beside the declared no-data value 255"
+
+    def test_a_colour_is_for_pictures(self, tmp_path: Path, data: Path, truth: np.ndarray) -> None:
+        path = raster(tmp_path / "gt.tif", truth)
+        with pytest.raises(InputError, match="is for pictures") as caught:
+            load_scene(data, path, unlabelled="#FFffff")
+        assert (caught.value.argument, caught.value.value) == ("unlabelled", "#ffffff")
+
+    @pytest.mark.parametrize("wrong", ["white", "#ffff", 1.5, float("inf"), "1e99", 2**70])
+    def test_what_is_no_value(self, data: Path, wrong: object) -> None:
+        with pytest.raises(InputError) as caught:
+            load_scene(data, unlabelled=wrong)
+        assert caught.value.argument == "unlabelled"
+        assert "a colour such as #ffffff, or nan" in caught.value.rule
+
+    def test_nan_may_be_said(self, tmp_path: Path, data: Path, truth: np.ndarray) -> None:
+        path = raster(tmp_path / "gt.tif", truth)
+        for nan in (float("nan"), "nan"):
+            np.testing.assert_array_equal(load_scene(data, path, unlabelled=nan).labels, truth)
+            assert RunConfig(data=str(data), labels=str(path), unlabelled=nan).unlabelled is None
+        assert RunConfig(unlabelled="#FFFFFF").unlabelled == "#ffffff"
+
+
+class TestPictures:
+    """Pictures, in which a colour is a class."""
+
+    @pytest.mark.parametrize("name", ["a.png", "a.tif"])
+    @pytest.mark.parametrize("opaque", [True, False])
+    def test_a_colour_is_a_class(
+        self, tmp_path: Path, data: Path, truth: np.ndarray, name: str, opaque: bool
+    ) -> None:
+        picture = COLOURS[truth]
+        if not opaque:  # a transparent pixel of any colour is unlabelled
+            alpha = np.where(truth == 0, 0, 255).astype(np.uint8)
+            picture = np.dstack([np.where(truth[..., None] == 0, 77, picture), alpha])
+        Image.fromarray(picture.astype(np.uint8)).save(tmp_path / name)
+        scene = load_scene(data, tmp_path / name)
+        np.testing.assert_array_equal(scene.labels, truth)
+        assert scene.class_names == ("#ff0000", "#00ff00", "#0000ff")
+        assert scene.class_colours == ((255, 0, 0), (0, 255, 0), (0, 0, 255))
+
+    def test_the_colour_of_unlabelled_pixels(
+        self, tmp_path: Path, data: Path, truth: np.ndarray
+    ) -> None:
+        picture = np.array([[255] * 3, [0] * 3, [0, 255, 0], [0, 0, 255]], np.uint8)[truth]
+        Image.fromarray(picture).save(tmp_path / "a.png")
+        scene = load_scene(data, tmp_path / "a.png", unlabelled="#ffffff")
+        assert scene.class_names == ("#00ff00", "#0000ff", "#000000")
+        np.testing.assert_array_equal(scene.labels == 3, truth == 1)
+        np.testing.assert_array_equal(scene.labels == 0, truth == 0)
+
+    def test_a_palette(self, tmp_path: Path, data: Path, truth: np.ndarray) -> None:
+        picture = Image.fromarray(truth)
+        picture.putpalette(COLOURS.ravel().tolist())
+        for name in ("a.png", "a.tif"):
+            picture.save(tmp_path / name)
+            scene = load_scene(data, tmp_path / name)
+            np.testing.assert_array_equal(scene.labels, truth)
+            assert scene.class_ids == (1, 2, 3)
+            assert scene.class_colours == ((255, 0, 0), (0, 255, 0), (0, 0, 255))
+        # Without black at 0, numbers of the palette mean nothing.
+        picture.putpalette(COLOURS[::-1].ravel().tolist())
+        picture.save(tmp_path / "b.png")
+        scene = load_scene(data, tmp_path / "b.png")
+        np.testing.assert_array_equal(scene.labels, np.array([3, 2, 1, 0])[truth])
+
+    def test_grey_levels_are_numbers(self, tmp_path: Path, data: Path, truth: np.ndarray) -> None:
+        for values in (truth, truth.astype(np.uint16) * 300):
+            Image.fromarray(values).save(tmp_path / "a.png")
+            scene = load_scene(data, tmp_path / "a.png")
+            np.testing.assert_array_equal(scene.labels, truth)
+            assert scene.class_ids == tuple(np.unique(values[values > 0]).tolist())
+
+    def test_too_many_colours(self, tmp_path: Path, data: Path) -> None:
+        noise = np.random.default_rng(0).integers(1, 255, (9, 11, 3)).astype(np.uint8)
+        Image.fromarray(noise).save(tmp_path / "a.png")
+        with pytest.raises(InputError, match="99 colours, and a colour is a class: at most 64"):
+            load_scene(data, tmp_path / "a.png")
+
+    def test_numbers_do_not_mark_colours(
+        self, tmp_path: Path, data: Path, truth: np.ndarray
+    ) -> None:
+        Image.fromarray(COLOURS[truth]).save(tmp_path / "a.png")
+        with pytest.raises(InputError, match="a colour is a class; name a colour"):
+            load_scene(data, tmp_path / "a.png", unlabelled=255)
+        with pytest.raises(InputError, match="a colour is a class") as caught:
+            load_scene(data, tmp_path / "a.png", zero_is_a_class=True)
+        assert caught.value.argument == "zero_is_a_class"
+
+    def test_a_damaged_picture(self, tmp_path: Path, data: Path, truth: np.ndarray) -> None:
+        Image.fromarray(COLOURS[truth]).save(tmp_path / "a.png")
+        whole = (tmp_path / "a.png").read_bytes()
+        (tmp_path / "a.png").write_bytes(whole[:60])
+        with pytest.raises(InputError, match="not a readable PNG file"):
+            load_scene(data, tmp_path / "a.png")
+        huge = bytearray(whole)
+        huge[16:24] = (2**20).to_bytes(4, "big") * 2
+        (tmp_path / "a.png").write_bytes(bytes(huge))
+        with pytest.raises(InputError):
+            load_scene(data, tmp_path / "a.png")
+
+    def test_a_picture_is_compared_with_a_model_by_names(
+        self, tmp_path: Path, truth: np.ndarray
+    ) -> None:
+        Image.fromarray(COLOURS[truth]).save(tmp_path / "a.png")
+        known = {"#0000ff": 4, "#ff0000": 8, "#00ff00": 1}
+        found = labels_on_grid(tmp_path / "a.png", Grid(None, None, 9, 11), known=known)
+        np.testing.assert_array_equal(found.maps[0][1], np.array([0, 8, 1, 4])[truth])
+        ((_, plain),) = load_maps(tmp_path / "a.png")
+        np.testing.assert_array_equal(plain, truth)
+
+
+class TestNames:
+    """Names and colours of classes."""
+
+    def test_from_the_user(self, tmp_path: Path, data: Path, truth: np.ndarray) -> None:
+        np.save(tmp_path / "gt.npy", truth)
+        table = tmp_path / "names.csv"
+        table.write_text('id;name\n0;nothing\n1;corn\n3;"soy; clean"\n')
+        for names in ("1=corn, 3=soy; clean", {1: "corn", "3": "soy; clean"}, table, str(table)):
+            scene = load_scene(data, tmp_path / "gt.npy", class_names=names)
+            assert scene.class_names == ("corn", "class 2", "soy; clean")
+        config = RunConfig(
+            data=str(data), labels=str(tmp_path / "gt.npy"), class_names={1: "a, b", 2: "c=d"}
+        )
+        again = RunConfig.from_dict(config.to_dict())
+        table.unlink()
+        assert again.load_scene().class_names == ("a, b", "c=d", "class 3")
+
+    def test_by_number_in_the_file(self, tmp_path: Path, data: Path, truth: np.ndarray) -> None:
+        np.save(tmp_path / "gt.npy", truth)
+        scene = load_scene(
+            data, tmp_path / "gt.npy", zero_is_a_class=True, class_names="0=bare,3=soy"
+        )
+        assert scene.class_names == ("bare", "label 1", "label 2", "soy")
+
+    def test_by_colour(self, tmp_path: Path, data: Path, truth: np.ndarray) -> None:
+        Image.fromarray(COLOURS[truth]).save(tmp_path / "a.png")
+        scene = load_scene(data, tmp_path / "a.png", class_names="#ff0000=roof")
+        assert scene.class_names == ("roof", "#00ff00", "#0000ff")
+
+    @pytest.mark.parametrize(
+        ("names", "rule"),
+        [
+            ("corn", "no such file"),
+            ("1=corn,soy", "must be pairs such as 1=corn,2=soy"),
+            ("1=", "a number and a name are needed"),
+            ("1=corn,1=soy", "has two names, corn and soy"),
+            ("9=corn", "there is no class 9"),
+        ],
+    )
+    def test_what_is_no_name(
+        self, tmp_path: Path, data: Path, truth: np.ndarray, names: str, rule: str
+    ) -> None:
+        np.save(tmp_path / "gt.npy", truth)
+        with pytest.raises(InputError) as caught:
+            load_scene(data, tmp_path / "gt.npy", class_names=names)
+        assert caught.value.argument == "class_names"
+        assert rule in caught.value.rule
+
+    @pytest.mark.filterwarnings("ignore::rasterio.errors.NotGeoreferencedWarning")
+    def test_from_the_file_beside_a_raster(
+        self, tmp_path: Path, data: Path, truth: np.ndarray
+    ) -> None:
+        path = raster(tmp_path / "gt.tif", truth)
+        beside = tmp_path / "gt.tif.aux.xml"
+        beside.write_text(
+            "<PAMDataset><PAMRasterBand band='1'><CategoryNames><Category>none</Category>"
+            "<Category>corn</Category><Category/><Category>oats</Category></CategoryNames>"
+            "</PAMRasterBand></PAMDataset>"
+        )
+        assert load_scene(data, path).class_names == ("corn", "class 2", "oats")
+        columns = (("Value", 5), ("Class", 2), ("R", 6), ("G", 7), ("B", 8))
+        fields = "".join(
+            f"<FieldDefn index='{i}'><Name>{name}</Name><Type>0</Type><Usage>{usage}</Usage>"
+            "</FieldDefn>"
+            for i, (name, usage) in enumerate(columns)
+        )
+        rows = "".join(
+            f"<Row index='{i}'><F>{i}</F><F>{name}</F><F>{i}</F><F>9</F><F>8</F></Row>"
+            for i, name in enumerate(("none", "wheat", "rye", "peas"))
+        )
+        beside.write_text(
+            f"<PAMDataset><PAMRasterBand band='1'><GDALRasterAttributeTable>{fields}{rows}"
+            "</GDALRasterAttributeTable></PAMRasterBand></PAMDataset>"
+        )
+        scene = load_scene(data, path)
+        assert scene.class_names == ("wheat", "rye", "peas")
+        assert scene.class_colours == ((1, 9, 8), (2, 9, 8), (3, 9, 8))
+        for wrong in ("<a", "<!DOCTYPE a [<!ENTITY b 'c'>]><PAMDataset/>", "<PAMDataset/>"):
+            beside.write_text(wrong)
+            assert load_scene(data, path).class_names == ("class 1", "class 2", "class 3")
+
+    def test_envi_names_with_commas(self) -> None:
+        text = "\nUnclassified, Corn (no till), Soy, clean,\nOats"
+        wanted = ["Unclassified", "Corn (no till)", "Soy, clean", "Oats"]
+        assert envi_class_names(text, 4) == wanted
+        assert envi_class_names(text, 5) == [
+            "Unclassified",
+            "Corn (no till)",
+            "Soy",
+            "clean",
+            "Oats",
+        ]
+        assert envi_class_names(text, None) == envi_class_names(text, 5)
+        assert envi_class_names(text, 3) is None
+        assert envi_class_names("a, b", 4) == ["a", "b"]

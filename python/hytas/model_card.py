@@ -13,8 +13,6 @@ from hytas.files import legible
 from hytas.settings import SCALE_BY
 
 FORMAT = "2"
-UNCHECKED_FORMATS = ("1",)
-"""Earlier formats that are still read; their ONNX files have no checksum."""
 CHECKSUM = "hytas.sha256"
 """Name of the entry with the SHA-256 of the file without that entry."""
 MOST_PATCH_VALUES = 2**24
@@ -55,7 +53,7 @@ class ModelCard:
             model reads it (`hytas.data.OwnScaling`).
         learnt_from: the scenes that it was trained on: "name", "fingerprint" and "pixels" of each.
         smoothing: whether its maps are smoothed and by which guide, as
-            `hytas.deploy.smoothing.Smoothing.to_dict` gives it; None in older files.
+            `hytas.deploy.smoothing.Smoothing.to_dict` gives it; None for images.
     """
 
     class_names: tuple[str, ...]
@@ -177,10 +175,10 @@ class ModelCard:
             raise InputError(
                 f"model: {source} has no hytas metadata: it was not written by `hytas export`"
             )
-        if properties["hytas.format"] not in (FORMAT, *UNCHECKED_FORMATS):
+        if properties["hytas.format"] != FORMAT:
             raise InputError(
                 f"model: {source} has hytas format {legible(str(properties['hytas.format']))}; "
-                f"this version reads format {FORMAT} and older ones"
+                f"this version reads format {FORMAT}"
             )
         try:
             return cls(**_parse(properties))
@@ -210,9 +208,7 @@ def _parse(properties: Mapping[str, str]) -> dict[str, Any]:
     def value(name: str) -> Any:
         return json.loads(properties[f"hytas.{name}"])
 
-    wavelengths = value("wavelengths")
-    fwhm = json.loads(properties.get("hytas.fwhm", "null"))
-    smoothing = json.loads(properties.get("hytas.smoothing", "null"))
+    wavelengths, fwhm, smoothing = value("wavelengths"), value("fwhm"), value("smoothing")
     return {
         "class_names": tuple(str(name) for name in value("class_names")),
         "class_ids": tuple(int(number) for number in value("class_ids")),
@@ -228,12 +224,11 @@ def _parse(properties: Mapping[str, str]) -> dict[str, Any]:
         "graph": properties["hytas.graph"],
         "precision": properties["hytas.precision"],
         "forced": bool(value("forced")),
-        # A file of an older hytas has no temperature: its logits are not divided.
-        "temperature": _number(json.loads(properties.get("hytas.temperature", "1.0"))),
+        "temperature": _number(value("temperature")),
         "smoothing": None if smoothing is None else dict(smoothing),
         "fwhm": None if fwhm is None else tuple(float(width) for width in fwhm),
-        "scale_by": properties.get("hytas.scale_by", "training"),
-        "learnt_from": tuple(map(_learnt, json.loads(properties.get("hytas.learnt_from", "[]")))),
+        "scale_by": properties["hytas.scale_by"],
+        "learnt_from": tuple(map(_learnt, value("learnt_from"))),
     }
 
 

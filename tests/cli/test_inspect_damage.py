@@ -65,3 +65,43 @@ def test_a_forged_manifest_with_a_right_digest(tmp_path: Path, files: object) ->
     digest = hashlib.sha256(json.dumps(files, sort_keys=True).encode()).hexdigest()
     (tmp_path / "manifest.json").write_text(json.dumps({"sha256": digest, "files": files}))
     assert json.loads(looked_at(tmp_path).stdout)["problems"] == ["manifest.json: damaged"]
+
+
+ACCURACY = {"OA": 0.9, "AA": 0.8, "kappa": 0.7, "pixels": 40}
+FINISHED = {
+    "config": {"config": {"data": "ip.mat", "budget": "500K-params", "space": "hytas"}},
+    "architecture": {"space": "hytas", "depth": 3, "embed_dim": 32},
+    "metrics": {
+        "test": ACCURACY,
+        "smoothed": {**ACCURACY, "OA": 0.95},
+        "costs": {"params": 45123},
+        "split": {"kind": "random"},
+        "parity": {"formats": {}},
+        "calibration": {"reason": "too few pixels"},
+        "training": {},
+    },
+}
+
+
+def test_a_run_is_told_in_ten_lines(tmp_path: Path) -> None:
+    for name, values in FINISHED.items():
+        (tmp_path / f"{name}.json").write_text(json.dumps(values))
+    (tmp_path / "model.onnx").write_bytes(b"1234")
+    told = CliRunner().invoke(inspect, [str(tmp_path)]).stdout
+    assert len(told.splitlines()) <= 10
+    for words in ("ip.mat", "500K-params", "45123 parameters", "OA 0.9000", "OA 0.9500"):
+        assert words in told
+    assert hashlib.sha256(b"1234").hexdigest() in told
+    assert "unfinished" not in told
+    (tmp_path / "metrics.json").unlink()
+    assert "unfinished" in CliRunner().invoke(inspect, [str(tmp_path)]).stdout
+
+
+@pytest.mark.parametrize("name", FINISHED)
+@pytest.mark.parametrize("values", [[], 5, {"test": 1, "config": 3}, "x"])
+def test_files_of_another_form_are_no_run(tmp_path: Path, name: str, values: object) -> None:
+    for other, own in FINISHED.items():
+        (tmp_path / f"{other}.json").write_text(json.dumps(own))
+    (tmp_path / f"{name}.json").write_text(json.dumps(values))
+    done = CliRunner().invoke(inspect, [str(tmp_path)])
+    assert done.exit_code == 0 or isinstance(done.exception, InputError), done.exception

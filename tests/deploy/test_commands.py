@@ -1,6 +1,7 @@
 """`hytas classify`, `inspect` and `doctor`, as the user runs them."""
 
 import dataclasses
+import hashlib
 import json
 import shutil
 import subprocess
@@ -150,6 +151,7 @@ def test_inspect_a_model_a_scene_and_a_folder(
     assert model["bands kept"] == "23 of 24"
     assert model["classes"] == {"grass": 3, "gravel": 4, "roof": 9, "water": 200}
     assert model["bytes"] == exported.onnx.stat().st_size
+    assert model["sha256"] == hashlib.sha256(exported.onnx.read_bytes()).hexdigest()
     with_labels = hytas("inspect", scene, "--labels", scene.with_name("gt.mat"), "--json")
     found = json.loads(with_labels.stdout)
     assert (found["size"], found["bands"], found["type"]) == ("17 x 23 pixels", 24, "uint16")

@@ -20,7 +20,7 @@ from hytas.deploy.operators import OPERATORS
 from hytas.deploy.protobuf import Fields
 from hytas.errors import InputError
 from hytas.export.onnx_file import seal
-from hytas.model_card import CHECKSUM, ModelCard
+from hytas.model_card import CHECKSUM
 
 ONBOARD = Path(__file__).parents[2] / "deploy" / "onboard"
 
@@ -66,19 +66,6 @@ def test_the_checksum_is_that_of_the_file_without_its_entry(exported: Exported) 
     assert told == checksum_of(content) == checksum_of(plain)
     assert DeployedModel.load(exported.onnx, "cpu").checksum == told
     assert "has lost its checksum" in refusal(plain)
-
-
-def test_a_model_of_an_older_version_is_read_with_a_note(exported: Exported) -> None:
-    model = onnx.load(exported.onnx)
-    for entry in list(model.metadata_props):
-        if entry.key == CHECKSUM:
-            model.metadata_props.remove(entry)
-        elif entry.key == "hytas.format":
-            entry.value = "1"
-    deployed = DeployedModel.from_bytes(model.SerializeToString(), "m.onnx", "cpu")
-    (note,) = deployed.notes
-    assert "is of an older hytas and has no checksum" in note
-    assert DeployedModel.load(exported.onnx, "cpu").notes == ()
 
 
 Change = Callable[[onnx.ModelProto], None]
@@ -265,9 +252,3 @@ def test_damage_is_one_line_of_the_command(exported: Exported, tmp_path: Path) -
     assert done.stderr.startswith("error: model: ")
     assert done.stderr.count("\n") == 1
     assert not (tmp_path / "m.npy").exists()
-
-
-def test_a_card_says_which_format_it_is(exported: Exported) -> None:
-    assert exported.card.to_properties()["hytas.format"] == "2"
-    older = {**exported.card.to_properties(), "hytas.format": "1"}
-    assert ModelCard.from_properties(older) == exported.card

@@ -128,7 +128,7 @@ def examined(path: Path) -> None:
     """All that is looked at before onnxruntime sees the file."""
     file = examine(read_model(path), path)
     card = read_card(file, path)
-    str((card.to_properties(), file.ends, file.notes))
+    str((card.to_properties(), file.ends))
 
 
 def sealed(sample: Sample, rng: Random) -> Sample:

@@ -10,7 +10,7 @@ from random import Random
 import numpy as np
 from fuzz_mutator import Sample
 
-from hytas.cli.inspect import _run as inspected
+from hytas.cli.inspect_run import describe_run, lines_of_run
 from hytas.data import Preprocessing, Scene, Split, scene_from_arrays
 from hytas.errors import InputError
 from hytas.export import describe
@@ -86,7 +86,7 @@ def look(path: Path) -> None:
     """Do what `hytas inspect`, `search` and `export` do with a run's folder before they work."""
     folder = RunFolder(path.parent)
     steps: list[Callable[[], object]] = [
-        lambda: inspected(path.parent),
+        lambda: lines_of_run(describe_run(path.parent)),
         folder.read_config,
         lambda: find_faults(folder),
         lambda: read_json(folder.metrics),

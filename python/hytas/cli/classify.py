@@ -202,7 +202,6 @@ def _notes(
         if refused is not None:
             raise InputError("strict", rule=f"{strict} has {refused}")
     return [
-        *deployed.notes,
         *source.notes,
         *_filled(source.cube, source.nodata, deployed),
         *([] if doubt is None else [f"the scene has {doubt}"]),

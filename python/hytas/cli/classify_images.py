@@ -104,7 +104,7 @@ def classify_folder(
         "model": str(model.path),
         "images": len(names),
         "classes": {name: Counter(names)[name] for name in model.card.class_names},
-        "notes": [*model.notes, *images.notes],
+        "notes": list(images.notes),
         "out": str(out),
     }
     if images.labels is not None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from hytas.cli import options
+from hytas.cli.inspect_run import describe_run, file_digest, lines_of_run
 from hytas.cli.progress import echo
 from hytas.errors import InputError, escaped
 
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from hytas.model_card import ModelCard
 
 Finding = dict[str, Any]
+Lines = Callable[[Mapping[str, Any]], list[str]]
 
 
 @click.command()
@@ -35,22 +37,27 @@ def inspect(path: Path, as_json: bool, **reading: Any) -> None:
     given = {
         name: value for name, value in reading.items() if value is not None and value is not False
     }
-    found = _reader(path, given)()
-    if as_json:
-        echo(json.dumps(found, indent=2))
-    else:
-        echo("\n".join(_lines(found)))
+    describe, lines = _reader(path, given)
+    found = describe()
+    echo(json.dumps(found, indent=2) if as_json else "\n".join(lines(found)))
 
 
-def _reader(path: Path, given: Mapping[str, Any]) -> Callable[[], Finding]:
-    """Return the function that describes the path; `given` are options for reading a scene."""
+def _reader(path: Path, given: Mapping[str, Any]) -> tuple[Callable[[], Finding], Lines]:
+    """Return the functions that describe the path, and that write the description for people.
+
+    Args:
+        path: of a scene, a model or a run.
+        given: options for reading a scene.
+    """
     is_model = path.suffix.lower() == ".onnx"
     if not path.is_dir() and not is_model:
-        return lambda: _scene(path, given)
+        return (lambda: _scene(path, given)), _lines
     for name, value in given.items():
         what = "a model" if is_model else "a run folder"
-        raise InputError(f"{name} {value}: is an option for scenes, but {path} is {what}")
-    return (lambda: _model(path)) if is_model else (lambda: _run(path))
+        raise InputError(name, value, f"is an option for scenes, but {path} is {what}")
+    if is_model:
+        return (lambda: _model(path)), _lines
+    return (lambda: describe_run(path)), lines_of_run
 
 
 def _model(path: Path) -> Finding:
@@ -62,7 +69,8 @@ def _model(path: Path) -> Finding:
         "what": "model",
         "path": str(path),
         "bytes": path.stat().st_size,
-        "sha256": model.checksum,
+        "sha256": file_digest(path),
+        "digest inside": f"{model.checksum}, without its own entry",
         "hytas version": card.version,
         "graph": card.graph,
         "precision": card.precision
@@ -82,7 +90,6 @@ def _model(path: Path) -> Finding:
         "architecture": dict(card.architecture),
         "classes": dict(zip(card.class_names, card.class_ids, strict=True)),
         "provider": model.provider,
-        "notes": list(model.notes),
     }
 
 
@@ -191,32 +198,6 @@ def _unlabelled(path: Path, reason: str) -> Finding:
     }
 
 
-def _run(path: Path) -> Finding:
-    files = sorted(file for file in path.iterdir() if file.is_file() and file.name[0] != ".")
-    from hytas.manifest import Manifest
-
-    found: Finding = {"what": "run folder", "path": str(path)}
-    found["files"] = {file.name: file.stat().st_size for file in files}
-    for name in ("config", "architecture", "metrics"):
-        file = path / f"{name}.json"
-        if file.is_file():
-            found[name] = _json(file)
-    if not any(name in found for name in ("config", "architecture", "metrics")):
-        raise InputError(f"path: {path} is not a run folder: it holds no config.json")
-    problems = []
-    for place in (path, *sorted(file.parent for file in path.glob("*/manifest.json"))):
-        manifest, inside = Manifest(place), "" if place == path else f"{place.name}/"
-        faults = {"manifest.json": "damaged"} if manifest.damaged else manifest.faults()
-        problems += [f"{inside}{name}: {fault}" for name, fault in faults.items()]
-    return found | ({"problems": problems} if problems else {})
-
-
-def _json(path: Path) -> Any:
-    from hytas.files import parse_json
-
-    return parse_json(path.read_bytes(), f"path: {path}")
-
-
 def _variables(contents: "Contents") -> list[str]:
     return [str(variable) for variable in (*contents.variables, *contents.further)]
 
@@ -227,7 +208,7 @@ def _range(wavelengths: Any) -> str | None:
     return f"{min(wavelengths):.1f} to {max(wavelengths):.1f} nm"
 
 
-def _lines(found: Finding, indent: int = 0) -> list[str]:
+def _lines(found: Mapping[str, Any], indent: int = 0) -> list[str]:
     """Return a finding as aligned lines, with mappings and lists indented.
 
     Empty entries are left out.

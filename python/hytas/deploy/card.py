@@ -89,7 +89,7 @@ def check_signature(ends: Ends, card: ModelCard, path: Path) -> None:
         ("classes", "tensor(int32)", [None, None]),
         ("confidence", "tensor(float)", [None, None]),
     ]
-    # An older hytas wrote scene graphs without probabilities, and nothing to smooth them by.
+    # A scene graph without a guide gives no probabilities: nothing smooths them.
     more = [("probabilities", "tensor(float)", [None, None, classes])]
     patches = [
         ("patches", taken, [None, side, side, bands]),

@@ -37,7 +37,6 @@ class DeployedModel:
         card: the metadata of the file.
         provider: the onnxruntime execution provider that runs it.
         checksum: SHA-256 of the file without its checksum entry.
-        notes: what the user should know about the file.
         abreast: calls of `run` that are made at the same time, one thread each.
     """
 
@@ -46,7 +45,6 @@ class DeployedModel:
     provider: str
     _session: onnxruntime.InferenceSession
     checksum: str = ""
-    notes: tuple[str, ...] = ()
     abreast: int = 1
 
     @classmethod
@@ -102,7 +100,7 @@ class DeployedModel:
         card = printable(card)
         provider = session.get_providers()[0]
         abreast = threads if apart else 1
-        return cls(path, card, provider, session, file.checksum, file.notes, abreast)
+        return cls(path, card, provider, session, file.checksum, abreast)
 
     @property
     def micro_batch(self) -> int:

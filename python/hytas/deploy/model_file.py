@@ -11,7 +11,7 @@ from typing import NamedTuple
 from hytas.deploy.graph import Ends, GraphError, check_graph
 from hytas.deploy.protobuf import Fields, Value
 from hytas.errors import InputError
-from hytas.model_card import CHECKSUM, FORMAT, UNCHECKED_FORMATS
+from hytas.model_card import CHECKSUM, FORMAT
 
 MOST_BYTES = 2**29
 """Bytes of a model file; the largest networks of the spaces take a fiftieth of that."""
@@ -30,13 +30,11 @@ class ModelFile:
         properties: its metadata.
         ends: its inputs and outputs.
         checksum: SHA-256 of the file without its checksum entry, as hexadecimal digits.
-        notes: what the user should know about the file.
     """
 
     properties: Mapping[str, str]
     ends: Ends
     checksum: str
-    notes: tuple[str, ...]
 
 
 class _Parts(NamedTuple):
@@ -99,7 +97,7 @@ def examine(content: bytes, path: Path) -> ModelFile:
         parts = _parts(fields, memoryview(content))
     except ValueError as error:
         raise InputError(f"model: {path} is not an ONNX file ({error})") from error
-    checksum, notes = _check_sum(content, parts, path)
+    checksum = _checked_sum(content, parts, path)
     _check_opsets(parts, path)
     try:
         ends = check_graph(fields, parts.graphs[0])
@@ -107,7 +105,7 @@ def examine(content: bytes, path: Path) -> ModelFile:
         raise InputError(f"model: {path} {error}") from error
     except ValueError as error:
         raise InputError(f"model: {path} is not an ONNX file ({error})") from error
-    return ModelFile(parts.properties, ends, checksum, notes)
+    return ModelFile(parts.properties, ends, checksum)
 
 
 def checksum_of(content: bytes) -> str:
@@ -169,8 +167,8 @@ def _opset(fields: Fields, message: memoryview) -> tuple[bytes, int]:
     return domain, version
 
 
-def _check_sum(content: bytes, parts: _Parts, path: Path) -> tuple[str, tuple[str, ...]]:
-    """Return the file's checksum, and a note if the file stores none."""
+def _checked_sum(content: bytes, parts: _Parts, path: Path) -> str:
+    """Return the file's checksum, after a comparison with the one that it stores."""
     if "hytas.format" not in parts.properties and CHECKSUM not in parts.properties:
         raise InputError(
             f"model: {path} has no hytas metadata: it was not written by `hytas export`"
@@ -182,14 +180,9 @@ def _check_sum(content: bytes, parts: _Parts, path: Path) -> tuple[str, tuple[st
             f"model: {path} is damaged or was changed: its SHA-256 is {found[:12]}..., but its "
             f"metadata say {told[:12]!r}...; write it again with `hytas export`"
         )
-    if told is not None:
-        return found, ()
-    if parts.properties["hytas.format"] in UNCHECKED_FORMATS:
-        note = "the model is of an older hytas and has no checksum: damage would go unnoticed"
-        return found, (f"{note}; `hytas export` writes it again with one",)
-    if parts.properties["hytas.format"] == FORMAT:
+    if told is None and parts.properties["hytas.format"] == FORMAT:
         raise InputError(f"model: {path} is damaged or was changed: it has lost its checksum")
-    return found, ()  # a later format: the card refuses it by name
+    return found  # the card refuses another format by name
 
 
 def _check_opsets(parts: _Parts, path: Path) -> None:

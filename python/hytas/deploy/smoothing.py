@@ -145,7 +145,7 @@ class Smoothing:
                 np.asarray(values["offset"], np.float32),
                 int(values["radius"]),
                 float(values["eps"]),
-                float(values.get("temperature", 1.0)),  # an older hytas wrote none
+                float(values["temperature"]),
             )
         except (KeyError, TypeError, ValueError, OverflowError) as error:
             raise InputError(f"smoothing: not readable ({error!r})") from error

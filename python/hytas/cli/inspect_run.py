@@ -1,0 +1,116 @@
+"""What `hytas inspect` says of the folder of a run; imports no torch."""
+
+import hashlib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from hytas.errors import InputError, escaped, one_line
+
+Finding = dict[str, Any]
+MODEL = "model.onnx"
+PARTS = ("config", "architecture", "metrics")
+
+
+def describe_run(path: Path) -> Finding:
+    """Return the files of a run, its configuration, its winner and its figures.
+
+    Raises:
+        InputError: it is not the folder of a run, or a file in it is damaged.
+    """
+    from hytas.files import parse_json
+    from hytas.manifest import Manifest
+
+    files = sorted(file for file in path.iterdir() if file.is_file() and file.name[0] != ".")
+    found: Finding = {"what": "run folder", "path": str(path)}
+    found["files"] = {file.name: file.stat().st_size for file in files}
+    for name in PARTS:
+        if (file := path / f"{name}.json").is_file():
+            found[name] = parse_json(file.read_bytes(), f"path: {file}")
+    if not any(name in found for name in PARTS):
+        raise InputError("path", path, "is not a run folder: it holds no config.json")
+    if (model := path / MODEL).is_file():
+        found["model sha256"] = file_digest(model)
+    problems = []
+    for place in (path, *sorted(file.parent for file in path.glob("*/manifest.json"))):
+        manifest, inside = Manifest(place), "" if place == path else f"{place.name}/"
+        faults = {"manifest.json": "damaged"} if manifest.damaged else manifest.faults()
+        problems += [f"{inside}{name}: {fault}" for name, fault in faults.items()]
+    return found | ({"problems": problems} if problems else {})
+
+
+def file_digest(path: Path) -> str:
+    """Return the SHA-256 of a file as sha256sum prints it."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def lines_of_run(found: Mapping[str, Any]) -> list[str]:
+    """Return a run in about ten lines; its problems come last.
+
+    Raises:
+        InputError: its files are not those of a run.
+    """
+    try:
+        return _lines(found)
+    except (AttributeError, LookupError, TypeError, ValueError) as error:
+        if isinstance(error, InputError):
+            raise
+        rule = f"its files are not those of a run ({one_line(error)})"
+        raise InputError("path", found["path"], rule) from None
+
+
+def _lines(found: Mapping[str, Any]) -> list[str]:
+    files = found["files"]
+    size = sum(files.values()) / 2**20
+    lines = [("run", f"{found['path']}: {len(files)} files, {size:.1f} MB")]
+    lines += _asked(found.get("config", {}).get("config", {}))
+    lines += _reached(found)
+    if "model sha256" in found:
+        lines.append(("model", f"{MODEL}: {files[MODEL]} bytes, sha256 {found['model sha256']}"))
+    if "metrics" not in found:
+        lines.append(("unfinished", "the command that began it goes on with it"))
+    lines += [("problem", problem) for problem in found.get("problems", ())]
+    return [f"{head:<11} {escaped(text)}" for head, text in lines]
+
+
+def _asked(config: Mapping[str, Any]) -> list[tuple[str, str]]:
+    if not config:
+        return []
+    labels = "" if config.get("labels") is None else f", labels {config['labels']}"
+    return [
+        ("scene", f"{config.get('data')}{labels}"),
+        (
+            "asked",
+            f"{config.get('budget')} in {config.get('space')}, by {config.get('proxy')}, "
+            f"{config.get('generations')} generations of {config.get('population')}, seed "
+            f"{config.get('seed')}",
+        ),
+    ]
+
+
+def _reached(found: Mapping[str, Any]) -> list[tuple[str, str]]:
+    from hytas.results import Results
+    from hytas.spaces.genes import describe_kind
+
+    lines, metrics = [], found.get("metrics")
+    if "architecture" in found:
+        costs = (metrics or {}).get("costs", {})
+        size = f": {costs['params']:.0f} parameters" if "params" in costs else ""
+        lines.append(("winner", describe_kind(found["architecture"]) + size))
+    if metrics is None:
+        return lines
+    results = Results.of(metrics)
+    unit = f"test {results.unit}"
+    split = results.split.get("kind")
+    lines.append(("test", f"{_accuracy(results.test)} on {results.test['pixels']} {unit}, {split}"))
+    if results.smoothed is not None:
+        lines.append(("smoothed", _accuracy(results.smoothed)))
+    if results.comparison is not None and results.comparison.rows:
+        others = (f"{row.title} {row.test['OA']:.4f}" for row in results.comparison.rows[1:])
+        lines.append(("compared", f"OA on the test {results.unit}: {', '.join(others)}"))
+    return [*lines, *(("decided", text) for text in results.decisions()[:-1])]
+
+
+def _accuracy(report: Mapping[str, Any]) -> str:
+    return f"OA {report['OA']:.4f}, AA {report['AA']:.4f}, kappa {report['kappa']:.4f}"

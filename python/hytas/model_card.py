@@ -173,20 +173,22 @@ class ModelCard:
         """
         if "hytas.format" not in properties:
             raise InputError(
-                f"model: {source} has no hytas metadata: it was not written by `hytas export`"
+                "model", source, "has no hytas metadata: it was not written by `hytas export`"
             )
         if properties["hytas.format"] != FORMAT:
             raise InputError(
-                f"model: {source} has hytas format {legible(str(properties['hytas.format']))}; "
-                f"this version reads format {FORMAT}"
+                "model",
+                source,
+                f"has hytas format {legible(str(properties['hytas.format']))}; "
+                f"this version reads format {FORMAT}",
             )
         try:
             return cls(**_parse(properties))
         except InputError as error:
-            raise InputError(f"model: {source} has broken metadata: {error}") from error
+            raise InputError("model", source, f"has broken metadata: {error}") from error
         except (KeyError, TypeError, ValueError, OverflowError, RecursionError) as error:
             reason = f"{type(error).__name__}: {error}"
-            raise InputError(f"model: {source} has broken metadata ({reason})") from error
+            raise InputError("model", source, f"has broken metadata ({reason})") from error
 
 
 def _check_values(card: ModelCard) -> None:

@@ -415,7 +415,7 @@ def test_what_bench_refuses(exported: Exported) -> None:
     for arguments, message in (
         (["--threads", "100000"], "threads 100000: must be at most 1024"),
         (["--threads", "0"], "threads: '0' is not a list of positive numbers"),
-        (["--provider", "npu"], "provider: 'npu' is not one of auto, cpu, cuda"),
+        (["--provider", "npu"], "provider='npu': must be one of auto, cpu, cuda"),
         (["--table", "none.json"], "table: no such file: none.json"),
     ):
         done = CliRunner().invoke(command, [str(exported.onnx), *arguments])

@@ -91,9 +91,9 @@ def test_classify_refuses_in_one_line(
     for arguments, message in (
         ((exported.onnx, other), "has 30 bands, and"),
         ((exported.onnx, tmp_path / "none.mat"), "no such file"),
-        ((tmp_path / "none.onnx", scene), "model: no such file"),
+        ((tmp_path / "none.onnx", scene), "none.onnx: no such file"),
         ((scene, scene), "not an ONNX"),
-        ((exported.onnx, scene, "--provider", "npu"), "provider: 'npu'"),
+        ((exported.onnx, scene, "--provider", "npu"), "--provider npu: must be one of"),
     ):
         done = hytas("classify", *arguments, "--out", out)
         assert (done.returncode, done.stdout) == (2, ""), done
@@ -139,7 +139,7 @@ def test_labels_without_data_cost_only_the_accuracy(
     where = ["--out", out, "--labels", tmp_path / "gt.mat", "--nodata", 65535]
     done = hytas("classify", exported.onnx, tmp_path / "partly.mat", *where)
     assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr == "error: labels: none of the 1 labelled pixels holds data\n"
+    assert done.stderr == "error: --labels: none of the 1 labelled pixels holds data\n"
     assert set(np.unique(np.load(out)[5:])) <= set(exported.card.class_ids)
 
 

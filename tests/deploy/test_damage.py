@@ -52,7 +52,7 @@ def test_flipped_weights_are_told_as_damage(exported: Exported, tmp_path: Path) 
     content[len(content) // 2] ^= 64
     path = tmp_path / "model.onnx"
     path.write_bytes(content)
-    with pytest.raises(InputError, match=r"model.onnx is damaged or was changed: its SHA-256 is"):
+    with pytest.raises(InputError, match=r"model.onnx.: is damaged or was changed: its SHA-256 is"):
         DeployedModel.load(path, "cpu")
 
 
@@ -166,7 +166,7 @@ def test_a_graph_that_fails_while_it_runs(exported: Exported) -> None:
     model.graph.node.append(sums)
     seal(model)
     deployed = DeployedModel.from_bytes(model.SerializeToString(), "m.onnx", "cpu", threads=1)
-    with pytest.raises(InputError, match=r"model: m.onnx fails while it runs \(") as caught:
+    with pytest.raises(InputError, match=r"m.onnx.: fails while it runs \(") as caught:
         deployed.predict_patches(exported.patches(5))
     assert "\n" not in str(caught.value)
 
@@ -249,6 +249,6 @@ def test_damage_is_one_line_of_the_command(exported: Exported, tmp_path: Path) -
         check=False,
     )
     assert done.returncode == 2
-    assert done.stderr.startswith("error: model: ")
+    assert done.stderr.startswith("error: model ")
     assert done.stderr.count("\n") == 1
     assert not (tmp_path / "m.npy").exists()

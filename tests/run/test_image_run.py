@@ -209,7 +209,7 @@ def test_what_does_not_fit_a_model_of_images_is_refused(
     other.parent.mkdir()
     Image.fromarray(np.zeros((9, 9, 3), np.uint8)).save(other)
     out = tmp_path / "a.csv"
-    assert "1.png has 9 x 9 pixels, and" in told(other.parent, "--out", out)
+    assert "1.png: has 9 x 9 pixels, and" in told(other.parent, "--out", out)
     assert not out.exists()
     code, _, _ = hytas(capsys, "classify", model, other.parent, "--resize", 8, "--out", out)
     assert (code, len(out.read_text().splitlines())) == (0, 2)

@@ -20,7 +20,7 @@ def check_truth(truth: npt.NDArray[np.int32], card: ModelCard) -> None:
     if not _known(truth, card).any():
         found = ", ".join(str(value) for value in np.unique(truth[truth != 0])[:20]) or "none"
         raise InputError(
-            f"labels: classes {found} in the map; the model knows {_list(card.class_ids)}"
+            "labels", rule=f"classes {found} in the map; the model knows {_list(card.class_ids)}"
         )
 
 
@@ -44,14 +44,15 @@ def measure(
     """
     if labels.shape != truth.shape:
         raise InputError(
-            f"labels: the map is {truth.shape[0]} x {truth.shape[1]} and the scene "
-            f"{labels.shape[0]} x {labels.shape[1]}: height and width must agree"
+            "labels",
+            rule=f"the map is {truth.shape[0]} x {truth.shape[1]} and the scene "
+            f"{labels.shape[0]} x {labels.shape[1]}: height and width must agree",
         )
     check_truth(truth, card)
     known = _known(truth, card)
     used = known & (labels != 0)
     if not used.any():
-        raise InputError(f"labels: none of the {int(known.sum())} labelled pixels holds data")
+        raise InputError("labels", rule=f"none of the {known.sum()} labelled pixels holds data")
     index = {number: position for position, number in enumerate(card.class_ids)}
     lookup = np.vectorize(index.__getitem__, otypes=[np.int64])
     report = accuracy_report(lookup(truth[used]), lookup(labels[used]), card.class_names)

@@ -32,14 +32,16 @@ def read_card(file: ModelFile, path: Path) -> ModelCard:
     try:
         smoothing = smoothing_of(card)
     except InputError as error:
-        raise InputError(f"model: {path} has broken metadata: {error}") from None
+        raise InputError("model", path, f"has broken metadata: {error}") from None
     if smoothing is None and card.graph == "smooth-scene":
-        raise InputError(f"model: {path} has broken metadata: smoothing: none in a {card.graph}")
+        raise InputError("model", path, f"has broken metadata: smoothing: none in a {card.graph}")
     mark, dtype = card.nodata, card.numpy_dtype
     if mark is not None and not _holds(dtype, mark):
         raise InputError(
-            f"model: {path} has broken metadata: preprocessing: nodata is {mark:g}, which no value "
-            f"of type {dtype} can be"
+            "model",
+            path,
+            f"has broken metadata: preprocessing: nodata is {mark:g}, which no value "
+            f"of type {dtype} can be",
         )
     return card
 
@@ -61,11 +63,12 @@ def _check_preprocessing(card: ModelCard, path: Path) -> None:
         kept, empty = card.kept_bands, card.empty_values
     except (KeyError, TypeError, ValueError, OverflowError) as error:
         reason = f"{type(error).__name__}: {error}"
-        raise InputError(f"model: {path} has broken metadata: preprocessing ({reason})") from None
+        raise InputError("model", path, f"has broken metadata: preprocessing ({reason})") from None
     if not kept or not all(0 <= band < card.bands for band in kept) or len(empty) != card.bands:
         raise InputError(
-            f"model: {path} has broken metadata: preprocessing: bands must be some of 0 to "
-            f"{card.bands - 1}"
+            "model",
+            path,
+            f"has broken metadata: preprocessing: bands must be some of 0 to {card.bands - 1}",
         )
 
 
@@ -106,7 +109,7 @@ def check_signature(ends: Ends, card: ModelCard, path: Path) -> None:
         for end in (*ends.inputs, *ends.outputs)
     ]
     if found != wanted:
-        raise InputError(f"model: {path} has the ends {found}; its metadata say {wanted}"[:600])
+        raise InputError("model", path, f"has the ends {found}; its metadata say {wanted}"[:600])
 
 
 def printable(card: ModelCard) -> ModelCard:

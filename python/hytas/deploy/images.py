@@ -30,16 +30,18 @@ def check_images(model: DeployedModel, name: str, shape: Sequence[int]) -> None:
     side, channels = model.card.patch_size, model.card.bands
     if not model.card.of_images:
         raise InputError(
-            f"scene: {name} holds images, and {model.path} classifies the pixels of a scene"
+            "scene", name, f"holds images, and {model.path} classifies the pixels of a scene"
         )
     if shape[2] != channels:
         raise InputError(
-            f"scene: {name} has {shape[2]} channels, and {model.path} takes {channels}"
+            "scene", name, f"has {shape[2]} channels, and {model.path} takes {channels}"
         )
     if tuple(shape[:2]) != (side, side):
         raise InputError(
-            f"scene: {name} has {shape[0]} x {shape[1]} pixels, and {model.path} takes {side} x "
-            f"{side}: --resize {side} makes it so"
+            "scene",
+            name,
+            f"has {shape[0]} x {shape[1]} pixels, and {model.path} takes {side} x {side}",
+            f"`resize` {side} makes it so",
         )
 
 

@@ -155,7 +155,7 @@ def _open_alone(path: Path, out: str | Path) -> FileIO:
         if not lock(file):
             file.close()
             raise InputError(
-                f"out: another hytas is at work on {out}: wait for it, or name another file"
+                "out", out, "another hytas is at work on it", "wait for it, or name another file"
             )
         # Another process may have removed it between opening and locking.
         if path.exists() and os.path.samestat(path.stat(), os.fstat(file.fileno())):

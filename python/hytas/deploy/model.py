@@ -159,7 +159,7 @@ class DeployedModel:
             self._check_answer(answer, shape)
         known = (0, *self.card.class_ids) if "valid" in given else self.card.class_ids
         if not np.isin(classes, known).all():
-            raise InputError(f"model: {self.path} returns classes that its metadata do not name")
+            raise InputError("model", self.path, "returns classes that its metadata do not name")
         return np.asarray(classes), np.asarray(confidence)
 
     def _answers(self, names: list[str], given: dict[str, Array]) -> list[Any]:
@@ -167,12 +167,12 @@ class DeployedModel:
             return list(self._session.run(names, given))
         except Exception as error:  # onnxruntime raises a dozen types without a common base
             reason = " ".join(str(error).split())[:160]
-            raise InputError(f"model: {self.path} fails while it runs ({reason})") from error
+            raise InputError("model", self.path, f"fails while it runs ({reason})") from error
 
     def _check_answer(self, answer: Array, shape: tuple[int, ...]) -> None:
         if answer.shape != shape:
             raise InputError(
-                f"model: {self.path} returned shape {answer.shape}, but its metadata say {shape}"
+                "model", self.path, f"returned shape {answer.shape}, but its metadata say {shape}"
             )
 
     def predict_patches(self, patches: Array) -> Probabilities:
@@ -189,11 +189,12 @@ class DeployedModel:
                 model's type cannot hold a value.
         """
         if self.card.graph not in ("patch", IMAGE):
-            raise InputError(f"model: {self.path} is a {self.card.graph} graph: it takes tiles")
+            raise InputError("model", self.path, f"is a {self.card.graph} graph: it takes tiles")
         side, bands = self.card.patch_size, self.card.bands
         if patches.ndim != 4 or patches.shape[1:] != (side, side, bands):
             raise InputError(
-                f"patches: shape {patches.shape}; the model takes (N, {side}, {side}, {bands})"
+                "patches",
+                rule=f"shape {patches.shape}; the model takes (N, {side}, {side}, {bands})",
             )
         fitting = self.fit_dtype(patches)
         step = self.micro_batch
@@ -280,9 +281,10 @@ class DeployedModel:
             if changed.any():
                 first = tuple(int(number) for number in np.argwhere(changed)[0])
                 raise InputError(
-                    f"scene: its values are {values.dtype.newbyteorder('=')} and {self.path} takes "
+                    "cube",
+                    rule=f"its values are {values.dtype.newbyteorder('=')} and {self.path} takes "
                     f"{wanted}, which cannot hold {_reason(values[first], wanted)}, the value at "
-                    f"{_place(first, origin)}"
+                    f"{_place(first, origin)}",
                 )
         return np.ascontiguousarray(converted)
 
@@ -322,7 +324,9 @@ def _open(
         return onnxruntime.InferenceSession(content, options, providers=providers)
     except Exception as error:  # onnxruntime raises a dozen types without a common base
         reason = " ".join(str(error).split())[:160]
-        raise InputError(f"model: {path} is not an ONNX model that runs here ({reason})") from error
+        raise InputError(
+            "model", path, f"is not an ONNX model that runs here ({reason})"
+        ) from error
 
 
 def available_cores() -> int:

@@ -62,18 +62,19 @@ def read_model(path: Path) -> bytes:
     path = file_of_model(path)
     if not path.exists():
         raise InputError(
-            f"model: no such file: {path}; an exported .onnx file, or the folder of a run with one "
-            "is needed"
+            "model",
+            path,
+            "no such file; an exported .onnx file, or the folder of a run with one is needed",
         )
     with open(path, "rb", opener=_without_waiting) as file:
         state = os.fstat(file.fileno())
         if not stat.S_ISREG(state.st_mode):
             raise InputError(
-                f"model: {path} is a device or a pipe; an exported .onnx file is needed"
+                "model", path, "is a device or a pipe; an exported .onnx file is needed"
             )
         if state.st_size > MOST_BYTES:
             raise InputError(
-                f"model: {path} has {state.st_size} bytes; at most {MOST_BYTES} are allowed"
+                "model", path, f"has {state.st_size} bytes; at most {MOST_BYTES} are allowed"
             )
         return file.read(MOST_BYTES)
 
@@ -96,15 +97,15 @@ def examine(content: bytes, path: Path) -> ModelFile:
     try:
         parts = _parts(fields, memoryview(content))
     except ValueError as error:
-        raise InputError(f"model: {path} is not an ONNX file ({error})") from error
+        raise InputError("model", path, f"is not an ONNX file ({error})") from error
     checksum = _checked_sum(content, parts, path)
     _check_opsets(parts, path)
     try:
         ends = check_graph(fields, parts.graphs[0])
     except GraphError as error:
-        raise InputError(f"model: {path} {error}") from error
+        raise InputError("model", path, str(error)) from error
     except ValueError as error:
-        raise InputError(f"model: {path} is not an ONNX file ({error})") from error
+        raise InputError("model", path, f"is not an ONNX file ({error})") from error
     return ModelFile(parts.properties, ends, checksum)
 
 
@@ -171,34 +172,38 @@ def _checked_sum(content: bytes, parts: _Parts, path: Path) -> str:
     """Return the file's checksum, after a comparison with the one that it stores."""
     if "hytas.format" not in parts.properties and CHECKSUM not in parts.properties:
         raise InputError(
-            f"model: {path} has no hytas metadata: it was not written by `hytas export`"
+            "model", path, "has no hytas metadata: it was not written by `hytas export`"
         )
     found = _digest(content, parts.entry)
     told = parts.properties.get(CHECKSUM)
     if told is not None and told != found:
         raise InputError(
-            f"model: {path} is damaged or was changed: its SHA-256 is {found[:12]}..., but its "
-            f"metadata say {told[:12]!r}...; write it again with `hytas export`"
+            "model",
+            path,
+            f"is damaged or was changed: its SHA-256 is {found[:12]}..., but its "
+            f"metadata say {told[:12]!r}...; write it again with `hytas export`",
         )
     if told is None and parts.properties["hytas.format"] == FORMAT:
-        raise InputError(f"model: {path} is damaged or was changed: it has lost its checksum")
+        raise InputError("model", path, "is damaged or was changed: it has lost its checksum")
     return found  # the card refuses another format by name
 
 
 def _check_opsets(parts: _Parts, path: Path) -> None:
     if len(parts.graphs) != 1:
-        raise InputError(f"model: {path} has {len(parts.graphs)} graphs; one is needed")
+        raise InputError("model", path, f"has {len(parts.graphs)} graphs; one is needed")
     if parts.foreign is not None:
-        raise InputError(f"model: {path} has {parts.foreign}, which hytas never writes")
+        raise InputError("model", path, f"has {parts.foreign}, which hytas never writes")
     for domain, version in parts.opsets:
         if domain not in (b"", b"ai.onnx"):
             raise InputError(
-                f"model: {path} needs operators of domain {bytes(domain[:60])!r}; hytas writes "
-                "those of ONNX only"
+                "model",
+                path,
+                f"needs operators of domain {bytes(domain[:60])!r}; hytas writes "
+                "those of ONNX only",
             )
         if version not in OPSETS:
             raise InputError(
-                f"model: {path} has operator set {version}; must be {OPSETS[0]} to {OPSETS[-1]}"
+                "model", path, f"has operator set {version}; must be {OPSETS[0]} to {OPSETS[-1]}"
             )
     if not parts.opsets:
-        raise InputError(f"model: {path} names no operator set")
+        raise InputError("model", path, "names no operator set")

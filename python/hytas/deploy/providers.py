@@ -50,10 +50,12 @@ def choose(provider: str) -> list[tuple[str, dict[str, Any]]]:
     if provider == "auto":
         return [_with_options(name) for name in working]
     if provider not in _SHORT:
-        raise InputError(f"provider: {provider!r} is not one of auto, {', '.join(_SHORT)}")
+        raise InputError("provider", provider, f"must be one of auto, {', '.join(_SHORT)}")
     if provider not in working:
         raise InputError(
-            f"provider: {provider!r} does not work on this machine, which has {', '.join(working)}"
+            "provider",
+            provider,
+            f"does not work on this machine, which has {', '.join(working)}",
         )
     return [_with_options(name) for name in dict.fromkeys([provider, "cpu"])]
 
@@ -78,6 +80,9 @@ def check_chosen(provider: str, session: onnxruntime.InferenceSession) -> None:
     """
     if provider == "cuda" and session.get_providers()[0] != _SHORT["cuda"]:
         raise InputError(
-            "provider: 'cuda' could not be started: onnxruntime-gpu needs the CUDA and cuDNN "
-            "libraries of its version; 'auto' or 'cpu' runs without them"
+            "provider",
+            provider,
+            "could not be started: onnxruntime-gpu needs the CUDA and cuDNN libraries of its "
+            "version",
+            "auto or cpu runs without them",
         )

@@ -28,6 +28,8 @@ from hytas.data.limits import listed, shown
 from hytas.errors import InputError
 
 WGS_84 = "EPSG:4326"
+MOST_COORDINATE = 1e15
+"""Larger coordinates lose whole pixels, and become infinite when they are transformed."""
 
 
 @dataclass(frozen=True)
@@ -104,10 +106,13 @@ def _check_coordinates(geometries: Geometries) -> None:
     import shapely
 
     places, index = shapely.get_coordinates(geometries, return_index=True)
-    wrong = ~np.isfinite(places).all(axis=1)
+    wrong = ~(np.abs(places) < MOST_COORDINATE).all(axis=1)
     if wrong.any():
         number = int(index[wrong][0]) + 1
-        raise InputError("labels", rule=f"shape {number}: its coordinates must be finite numbers")
+        raise InputError(
+            "labels",
+            rule=f"shape {number}: its coordinates must be numbers below {MOST_COORDINATE:g}",
+        )
     parts, index = geometries, np.arange(len(geometries))
     while (collection := shapely.get_type_id(parts) == _COLLECTION).any():
         inner, place = shapely.get_parts(parts[collection], return_index=True)

@@ -58,7 +58,9 @@ class Grid:
     @property
     def is_placed(self) -> bool:
         """Whether a transform tells where the pixels lie, and they have an area."""
-        return self.transform is not None and self._determinant != 0
+        if self.transform is None or not all(map(math.isfinite, self.transform)):
+            return False
+        return self._determinant != 0 and math.isfinite(self._determinant)
 
     @property
     def is_rotated(self) -> bool:

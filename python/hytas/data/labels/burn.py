@@ -12,6 +12,8 @@ from hytas.errors import InputError
 
 Window = tuple[slice, slice]
 Owners = npt.NDArray[np.int32]
+FAR = 1e15
+"""Pixels; a place that is farther away is in no scene."""
 MOST_PAIRS = 200_000_000
 """Pairs of edges that are compared to find a ring that crosses itself."""
 
@@ -61,7 +63,8 @@ class Burner:
         else:
 
             def to_pixels(places: Points) -> Points:
-                return np.stack(grid.pixels(places[:, 0], places[:, 1]), axis=1)
+                found = np.stack(grid.pixels(places[:, 0], places[:, 1]), axis=1)
+                return found.clip(-FAR, FAR)  # an infinite one would break a ring
 
             geometries = shapely.transform(geometries, to_pixels)
             low, high = np.zeros(2), np.array([grid.width, grid.height])

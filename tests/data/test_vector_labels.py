@@ -232,6 +232,18 @@ def test_neighbours_share_no_pixel(tmp_path: Path) -> None:
     assert (loaded.labels == 2).sum() == 24
 
 
+def test_names_of_the_user(tmp_path: Path) -> None:
+    header = scene(tmp_path)
+    path = geojson(tmp_path / "f.geojson", FIELDS)
+    loaded = load_scene(header, path, class_field="crop", class_names="wheat=A wheat,rice=Rice")
+    assert loaded.class_names == ("A wheat", "maize")
+    np.testing.assert_array_equal(loaded.labels, np.array([0, 2, 1])[fields_map()])
+    assert loaded.notes == ("f.geojson: names are given for classes that are not there: rice",)
+    numbers = [(g, {"id": n}) for (g, _), n in zip(FIELDS, (7, 3, 3, 7), strict=True)]
+    path = geojson(tmp_path / "n.geojson", numbers)
+    assert load_scene(header, path, class_names={7: "corn"}).class_names == ("class 3", "corn")
+
+
 def test_conflicts_are_left_unlabelled_and_named(tmp_path: Path) -> None:
     header = scene(tmp_path)
     features = [*FIELDS, (polygon(box(10, 3, 14, 9)), {"crop": "maize", "color": None})]

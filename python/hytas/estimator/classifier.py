@@ -176,10 +176,11 @@ class HSIClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def _given_scene(self, cube: Any, labels: Any) -> tuple[Scene, Array]:
         # What is wrong with an array is said of the scene.
         given = given_cube(cube) if is_data_array(cube) else Given(np.asarray(cube))
-        labels, facts = label_map(labels, given), {}
+        labels, note = label_map(labels, given)
+        facts: dict[str, Any] = {} if note is None else {"notes": [note]}
         if given.array is not None:
             names = ("wavelengths", "fwhm", "bad_bands", "nodata")
-            facts = {name: getattr(given.array, name) for name in names}
+            facts |= {name: getattr(given.array, name) for name in names}
         if self.nodata is not None:
             facts["nodata"] = self.nodata
         scene = scene_from_arrays(given.cube, labels, name="cube", bands=self.bands, **facts)
@@ -235,7 +236,7 @@ class HSIClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         if isinstance(cube, CubePixels):
             return float(super().score(cube, labels, sample_weight))
         given = given_cube(cube)
-        labels = label_map(labels, given)
+        labels, _ = label_map(labels, given)
         if labels.shape != given.cube.shape[:2]:
             raise InputError(
                 "labels",

@@ -72,6 +72,24 @@ def test_every_format_gives_the_same_map(tmp_path: Path, child: None, kind: str)
     assert load_scene(header, path).fingerprint == loaded.fingerprint
 
 
+def test_only_the_fields_that_are_used_are_read(tmp_path: Path, child: None) -> None:
+    header = scene(tmp_path)
+    features = [
+        (geometry, {**fields, "note": "x" * 2**16, "Class": number % 2 + 1})
+        for number, (geometry, fields) in enumerate(FIELDS * 700)
+    ]
+    path = vector_file(tmp_path / "f.gpkg", features)
+    assert load_scene(header, path).class_names == ("class 1", "class 2")
+    assert load_scene(header, path, class_field="crop").class_names == ("maize", "wheat")
+    plain = [
+        (geometry, {"crop": each["crop"], "note": each["note"]}) for geometry, each in features
+    ]
+    path = vector_file(tmp_path / "g.gpkg", plain)
+    error = refused(header, path)
+    assert error.rule.startswith("its fields hold more than")
+    assert "`class_field`" in error.hint
+
+
 def test_numbers_are_ids(tmp_path: Path) -> None:
     header = scene(tmp_path)
     features = [

@@ -17,17 +17,21 @@ _REAL = (int, float, np.integer, np.floating)
 # Names of settings, the types they may have, and the rule in words.
 _TYPES: tuple[tuple[tuple[str, ...], tuple[type, ...], str], ...] = (
     (
-        ("budget", "proxy", "space", "strategy", "scaling", "smooth", "self_training"),
+        ("budget", "proxy", "space", "strategy", "effort", "scaling", "smooth", "self_training"),
         (str,),
         "text",
     ),
     (("bands",), (str, type(None)), "text such as 1-103,110-148, or None"),
     (
-        ("population", "generations", "patch_size", "band_group"),
+        ("patch_size", "band_group"),
         (int, np.integer),
         "a whole number",
     ),
-    (("finalists", "epochs"), (int, np.integer, type(None)), "a whole number, or None"),
+    (
+        ("population", "generations", "finalists", "epochs"),
+        (int, np.integer, type(None)),
+        "a whole number, or None",
+    ),
     (("validation_fraction",), _REAL, "a number"),
     (("nodata",), (*_REAL, type(None)), "a number, or None"),
 )

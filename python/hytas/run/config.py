@@ -76,7 +76,7 @@ class Effort:
 
 
 EFFORTS = {
-    "quick": Effort(20, 10, 6, 3, 40, 400, "2 minutes"),
+    "quick": Effort(20, 10, 6, 3, 30, 300, "2 minutes"),
     "normal": Effort(50, 20, 24, 8, 60, 1500, "5 to 15 minutes"),
     "thorough": Effort(50, 40, 48, 16, 60, 3000, "an hour"),
 }

@@ -114,7 +114,7 @@ def race_stage(run: Run) -> None:
     context, config = run.context, run.context.config
     finalists = finalist_count(context)
     if finalists == 1 and config.finalists is None:
-        run.report.line(
+        run.report.notice(
             "no race: the split has no validation pixels; the proxy's first choice wins"
         )
     with EvaluationStore(run.folder.evaluations) as store:

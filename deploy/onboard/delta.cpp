@@ -1,10 +1,12 @@
 #include "delta.hpp"
 
+#include <bit>
 #include <cstdint>
 #include <filesystem>
 #include <iostream>
 
 #include "error.hpp"
+#include "inflate.hpp"
 #include "model_file.hpp"
 #include "protobuf.hpp"
 #include "sha256.hpp"
@@ -14,8 +16,10 @@ namespace onboard {
 namespace {
 
 // The same names and bounds as in hytas/deploy/delta.py.
-constexpr std::string_view magic = "HYTASDELTA1\n";
-constexpr std::size_t digest_bytes = 32;
+constexpr std::string_view magic = "HYTASDELTA2\n";
+constexpr std::size_t digest_bytes = 32, group = 256;
+constexpr std::uint64_t worst = 2;  // bytes of operations for a byte of a model
+enum : std::uint64_t { copy, fresh, exclusive_or, add };
 
 std::string digest_of(std::string_view bytes) {
     Sha256 digest;
@@ -32,23 +36,80 @@ std::string hexadecimal(std::string_view bytes) {
     return text;
 }
 
+// The floats of the old file, XOR bytes that are sorted by their place in a float.
+std::string flipped(std::string_view source, std::string_view planes) {
+    std::string result(source);
+    const std::size_t count = source.size() / 4;
+    for (std::size_t at = 0; at < source.size(); ++at)
+        result[at] = static_cast<char>(source[at] ^ planes[at % 4 * count + at / 4]);
+    return result;
+}
+
+float float_at(std::string_view bytes, std::size_t place) {
+    std::uint32_t value = 0;
+    for (std::size_t at = 4; at-- > 0;)
+        value = value << 8 | static_cast<unsigned char>(bytes[4 * place + at]);
+    return std::bit_cast<float>(value);
+}
+
+// The floats of the old file plus scale times level, each rounded, as numpy does.
+std::string added(std::string_view source, std::string_view given, std::uint64_t bits) {
+    const std::size_t count = source.size() / 4, groups = (count + group - 1) / group;
+    const std::string_view levels = given.substr(4 * groups);
+    const int zero = 1 << (bits - 1);
+    std::string result;
+    for (std::size_t at = 0; at < count; ++at) {
+        const auto stored = static_cast<unsigned char>(levels[bits == 4 ? at / 2 : at]);
+        const int level = (bits == 8 ? stored : at % 2 == 0 ? stored & 15 : stored >> 4) - zero;
+        const volatile float product =
+            float_at(given, at / group) * static_cast<float>(level);  // not fused with the sum
+        const auto sum = std::bit_cast<std::uint32_t>(float_at(source, at) + product);
+        for (int byte = 0; byte < 4; ++byte) result += static_cast<char>(sum >> 8 * byte & 0xFF);
+    }
+    return result;
+}
+
+std::uint64_t stored_bytes(std::uint64_t count, std::uint64_t bits) {
+    if (bits != 4 && bits != 8) throw Error("has levels of other than 4 or 8 bits");
+    return 4 * ((count + group - 1) / group) + (count * bits + 7) / 8;
+}
+
 std::string applied(std::string_view old_file, std::string_view body) {
     std::uint64_t left = 0;
-    Fields numbers(body, left);
+    Fields packed(body, left);
+    const std::uint64_t inflated = packed.varint();
+    if (inflated == 0 || inflated > worst * most_bytes) throw Error("is longer than any model");
+    std::size_t head = 1;
+    for (std::size_t at = 0; (static_cast<unsigned char>(body[at]) & 0x80) != 0; ++at) ++head;
+    const std::string operations = inflate(body.substr(head), static_cast<std::size_t>(inflated));
+    Fields numbers(operations, left);
     const std::uint64_t length = numbers.varint();
     if (length > most_bytes) throw Error("is longer than any model");
     std::string result;
     result.reserve(static_cast<std::size_t>(length));
     while (!numbers.done()) {
-        const std::uint64_t copied = numbers.varint(),
-                            position = copied == 0 ? 0 : numbers.varint();
-        const std::string_view fresh = numbers.take(numbers.varint());
-        if (copied > old_file.size() || position > old_file.size() - copied)
+        const std::uint64_t kind = numbers.varint(), count = numbers.varint();
+        if (kind > add) throw Error("has an unknown operation");
+        if (count > length) throw Error("is longer than it says");
+        const std::uint64_t position = kind == fresh ? 0 : numbers.varint(),
+                            bits = kind == add ? numbers.varint() : 0;
+        const std::uint64_t size = kind == exclusive_or || kind == add ? 4 * count : count;
+        if (size > length - result.size()) throw Error("is longer than it says");
+        if (kind != fresh && (size > old_file.size() || position > old_file.size() - size))
             throw Error("runs past the end");
-        if (copied + fresh.size() > length - result.size()) throw Error("is longer than it says");
-        result +=
-            old_file.substr(static_cast<std::size_t>(position), static_cast<std::size_t>(copied));
-        result += fresh;
+        const std::uint64_t held = kind == copy  ? 0
+                                   : kind == add ? stored_bytes(count, bits)
+                                                 : size;
+        const std::string_view given = numbers.take(held);
+        if (kind == fresh) {
+            result += given;
+            continue;
+        }
+        const std::string_view source =
+            old_file.substr(static_cast<std::size_t>(position), static_cast<std::size_t>(size));
+        if (kind == copy) result += source;
+        if (kind == exclusive_or) result += flipped(source, given);
+        if (kind == add) result += added(source, given, bits);
     }
     return result;
 }

@@ -2,6 +2,7 @@
 
 import hashlib
 import random
+import zlib
 from pathlib import Path
 
 import numpy as np
@@ -11,7 +12,15 @@ from onboard_program import Run
 from onnx import numpy_helper
 from small_model import Exported
 
-from hytas.deploy.delta import DIGEST, MAGIC, apply_delta, make_delta
+from hytas.deploy.delta import (
+    DIGEST,
+    MAGIC,
+    _deflated,
+    apply_delta,
+    make_delta,
+    round_difference,
+)
+from hytas.deploy.model_file import examine
 from hytas.errors import InputError
 from hytas.export.onnx_file import seal
 
@@ -49,8 +58,15 @@ def test_a_delta_holds_what_changed_alone() -> None:
     new[20_000:20_400] = generator.randbytes(400)
     new[300:310] = b"longer than it was"
     delta = make_delta(old, bytes(new))
-    assert 400 + 18 < len(delta) < 400 + 18 + len(MAGIC) + 3 * DIGEST + 60
+    assert 400 < len(delta) < 400 + 18 + len(MAGIC) + 3 * DIGEST + 60
     assert len(make_delta(old, old)) < 150
+
+
+def test_a_delta_is_never_larger_than_the_compressed_file() -> None:
+    """Between two files that have nothing in common."""
+    generator = random.Random(3)
+    old, new = (bytes(generator.choices(range(256), range(1, 257), k=30_000)) for _ in range(2))
+    assert len(make_delta(old, new)) < len(zlib.compress(new, 9)) + len(MAGIC) + 3 * DIGEST + 20
 
 
 @pytest.fixture(scope="module")
@@ -85,6 +101,18 @@ def test_both_programs_make_the_same_file(
         assert (tmp_path / f"{name}.onnx").read_bytes() == new.read_bytes()
 
 
+def test_a_rounded_delta_says_that_nothing_checked_it(
+    pair: tuple[Path, Path], tmp_path: Path, hytas: Run
+) -> None:
+    old, new = pair
+    for rounding in ("none", "4bit"):
+        done = hytas("update", "make", old, new, "--round", rounding, "--out", tmp_path / rounding)
+        assert done.returncode == 0, done.stderr
+        assert ("not checked" in done.stdout) == (rounding == "4bit")
+    made = apply_delta(old.read_bytes(), (tmp_path / "4bit").read_bytes())
+    assert hashlib.sha256(made).hexdigest() in done.stdout
+
+
 def test_a_delta_for_another_model_is_refused(
     pair: tuple[Path, Path], tmp_path: Path, onboard: Run, hytas: Run
 ) -> None:
@@ -103,9 +131,67 @@ def test_a_delta_for_another_model_is_refused(
     assert [path.name for path in tmp_path.iterdir()] == ["new.delta"]
 
 
-def forged(old: bytes, new: bytes, tail: bytes) -> bytes:
-    """A delta with right checksums of its own and other pieces."""
-    body = MAGIC + hashlib.sha256(old).digest() + hashlib.sha256(new).digest() + tail
+def fine_tuned(old: bytes, seed: int = 0) -> bytes:
+    """The model with small changes of every tensor."""
+    graph, rng = onnx.load_from_string(old), np.random.default_rng(seed)
+    for tensor in graph.graph.initializer:
+        values = numpy_helper.to_array(tensor)
+        if values.dtype == np.float32 and values.size > 1:
+            values = values + (0.01 * rng.standard_normal(values.shape)).astype("f4")
+            tensor.CopyFrom(numpy_helper.from_array(values, tensor.name))
+    seal(graph)
+    return graph.SerializeToString(deterministic=True)
+
+
+@pytest.mark.parametrize("bits", [4, 8])
+def test_a_rounded_difference_is_small_and_the_same_on_both_sides(
+    bits: int, exported: Exported, tmp_path: Path, onboard: Run
+) -> None:
+    old = exported.files["onnx"].read_bytes()
+    new = fine_tuned(old)
+    rounded, what = round_difference(old, new, bits)
+    delta = make_delta(old, rounded, what)
+    exact = make_delta(old, new)
+    assert apply_delta(old, delta) == rounded
+    assert apply_delta(old, exact) == new
+    assert len(exact) < 0.9 * len(new)
+    assert len(delta) < len(new) * bits / 32 * 1.6
+    largest = max(
+        float(np.abs(numpy_helper.to_array(a) - numpy_helper.to_array(b)).max())
+        for a, b in zip(
+            *(onnx.load_from_string(each).graph.initializer for each in (new, rounded)),
+            strict=True,
+        )
+        if a.data_type == onnx.TensorProto.FLOAT and a.dims
+    )
+    assert 0 < largest < (0.02 if bits == 4 else 0.001)
+    for name, content in (("old", old), ("delta", delta), ("exact", exact)):
+        (tmp_path / name).write_bytes(content)
+    for name, wanted in (("delta", rounded), ("exact", new)):
+        done = onboard("--update", tmp_path / name, tmp_path / "old", tmp_path / "here.onnx")
+        assert done.returncode == 0, done.stderr
+        assert (tmp_path / "here.onnx").read_bytes() == wanted
+    examine(rounded, Path("rounded"))  # its checksum is its own
+
+
+def test_both_programs_inflate_alike(tmp_path: Path, onboard: Run) -> None:
+    """Deltas of blocks of all three kinds: stored, with the fixed code, with codes of their own."""
+    generator = random.Random(4)
+    for number, symbols in enumerate((256, 3, 60, 256)):
+        length = (70_000, 40, 30_000, 3)[number]
+        old = generator.randbytes(10)
+        new = bytes(generator.randrange(symbols) for _ in range(length))
+        (tmp_path / "old").write_bytes(old)
+        (tmp_path / "delta").write_bytes(make_delta(old, new))
+        done = onboard("--update", tmp_path / "delta", tmp_path / "old", tmp_path / "new")
+        assert done.returncode == 0, done.stderr
+        assert (tmp_path / "new").read_bytes() == new
+
+
+def forged(old: bytes, new: bytes, tail: bytes, packed: bool = True) -> bytes:
+    """A delta with right checksums of its own and other operations."""
+    body = MAGIC + hashlib.sha256(old).digest() + hashlib.sha256(new).digest()
+    body += _deflated(tail) if packed else tail
     return body + hashlib.sha256(body).digest()
 
 
@@ -114,12 +200,16 @@ def forged(old: bytes, new: bytes, tail: bytes) -> bytes:
     [
         ("cut", "is damaged: its checksum"),
         ("flipped", "is damaged: its checksum"),
-        ("no delta", "is not a delta of hytas"),
-        ("empty", "is not a delta of hytas"),
+        ("no delta", "a delta of hytas"),
+        ("empty", "a delta of hytas"),
         ("copies too far", "does not give the file that it promises"),
         ("longer than it says", "does not give the file that it promises"),
         ("endless number", "does not give the file that it promises"),
         ("huge", "does not give the file that it promises"),
+        ("unknown", "does not give the file that it promises"),
+        ("odd levels", "does not give the file that it promises"),
+        ("not packed", "does not give the file that it promises"),
+        ("bomb", "does not give the file that it promises"),
     ],
 )
 def test_damaged_deltas_are_refused(
@@ -133,10 +223,14 @@ def test_damaged_deltas_are_refused(
         "flipped": whole[:200] + bytes([whole[200] ^ 1]) + whole[201:],
         "no delta": after,
         "empty": b"",
-        "copies too far": forged(before, after, b"\x10\x10\xff\xff\xff\x7f\x00"),
-        "longer than it says": forged(before, after, b"\x01\x08\x00\x08abcdefgh"),
+        "copies too far": forged(before, after, b"\x10\x00\x10\xff\xff\xff\x7f"),
+        "longer than it says": forged(before, after, b"\x01\x01\x08abcdefgh"),
         "endless number": forged(before, after, b"\xff" * 20),
         "huge": forged(before, after, b"\xff\xff\xff\xff\x7f\x00\x00"),
+        "unknown": forged(before, after, b"\x10\x07\x01\x00"),
+        "odd levels": forged(before, after, b"\x10\x03\x01\x00\x05\0\0\0\0\0"),
+        "not packed": forged(before, after, b"\x20" + b"\x77" * 40, packed=False),
+        "bomb": forged(before, after, b"\xff\xff\xff\xff\x7f" + bytes(20), packed=False),
     }[damage]
     with pytest.raises(InputError, match=words):
         apply_delta(before, content)

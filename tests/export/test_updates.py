@@ -1,0 +1,65 @@
+"""A model whose update was rounded, on pixels that no training saw."""
+
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+from onnx import numpy_helper
+from small_model import Exported
+
+from hytas.deploy.delta import round_difference
+from hytas.export import ExportError
+from hytas.export.onnx_file import seal
+from hytas.export.scene_graph import to_scene_onnx
+from hytas.export.updates import check_rounded
+
+
+def changed(old: bytes, by: float) -> bytes:
+    """The model with random changes of its read-out."""
+    graph, rng = onnx.load_from_string(old), np.random.default_rng(0)
+    for part in _graphs(graph.graph):
+        for tensor in part.initializer:
+            if "head" in tensor.name:
+                values = numpy_helper.to_array(tensor)
+                values = values + (by * rng.standard_normal(values.shape)).astype("f4")
+                tensor.CopyFrom(numpy_helper.from_array(values, tensor.name))
+    seal(graph)
+    return graph.SerializeToString(deterministic=True)
+
+
+def _graphs(graph: onnx.GraphProto) -> list[onnx.GraphProto]:
+    inner = [a.g for node in graph.node for a in node.attribute if a.HasField("g")]
+    return [graph, *(part for one in inner for part in _graphs(one))]
+
+
+@pytest.mark.parametrize("kind", ["patch", "scene"])
+def test_a_rounded_model_is_checked(kind: str, exported: Exported) -> None:
+    old = exported.onnx.read_bytes()
+    if kind == "scene":
+        graph = to_scene_onnx(exported.model, exported.card)
+        old = graph.SerializeToString(deterministic=True)
+    new = changed(old, 0.05)
+    rounded, what = round_difference(old, new, 8)
+    assert what
+    pixels = np.arange(0, exported.scene.labels.size, 2)
+    found = check_rounded(rounded, new, exported.scene, pixels, 8)
+    assert found["agreement"] >= 0.99
+    assert found["pixels"] == len(pixels)
+
+
+def test_a_model_that_rounding_breaks_is_refused(exported: Exported) -> None:
+    old = exported.onnx.read_bytes()
+    pixels = np.arange(exported.scene.labels.size)
+    with pytest.raises(ExportError) as refusal:
+        check_rounded(old, changed(old, 3.0), exported.scene, pixels, 4)
+    assert refusal.value.value == "4bit"
+    assert "labels agree" in refusal.value.rule
+
+
+def test_a_run_s_folder_is_found(tmp_path: Path) -> None:
+    from hytas.cli.update import _run_of
+
+    assert _run_of(tmp_path / "model.onnx") is None
+    (tmp_path / "config.json").write_text("{}")
+    assert _run_of(tmp_path / "model.onnx") == tmp_path

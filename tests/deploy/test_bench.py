@@ -15,7 +15,7 @@ import onnxruntime
 import pytest
 import torch
 from click.testing import CliRunner, Result
-from small_model import Exported, wide_architecture
+from small_model import Exported, small_model, small_scene, wide_architecture
 
 from hytas._engine import Feasible, SearchSpace
 from hytas.cli.bench import _text
@@ -26,6 +26,7 @@ from hytas.export.latency import LAYOUTS, conditions, predict, profile
 from hytas.export.latency_parts import Bench, WholeLayer, layer_parts, trace_parts
 from hytas.export.latency_rows import Rows, anchors, between_widths, row
 from hytas.export.onnx_file import set_card
+from hytas.export.timing import time_models
 from hytas.model_card import ModelCard
 from hytas.models.blocks import KERNELS, MIXERS, Layers, layer_of
 from hytas.models.network import as_network
@@ -39,7 +40,7 @@ def test_every_setting_is_measured_in_turn(
 
     def answer(setting: Setting) -> dict[str, object]:
         order.append(setting.batch)
-        slow = 2.0 if len(order) > 2 else 1.0
+        slow = 2.0 if len(order) > 2 else 1.0  # a busy moment after the first round
         times = [slow * setting.batch * (1 + call / 100) for call in range(11)]
         return {"ms": times, "cpu_ms": times, "pixels": setting.batch, "peak_mb": 9, "run_mb": 1}
 
@@ -49,16 +50,29 @@ def test_every_setting_is_measured_in_turn(
     assert order == [1, 10] * ROUNDS
     assert large["ms"] == pytest.approx(10 * small["ms"])
     assert small["spread"] == pytest.approx(2.0)
-    assert small["p10"] < small["ms"] <= small["p90"]
+    assert small["ms"] == 1.0  # of the round that nothing disturbed
+    assert small["ms"] < small["p10"] <= small["p90"]
     assert small["pixels_per_second"] == pytest.approx(1000 / small["ms"])
-    assert small["calls"] == 33
+    assert small["calls"] == 11 * ROUNDS
 
 
 def test_a_real_measurement(exported: Exported) -> None:
     (run,) = bench(settings_of(exported.onnx, batches=(3,), seconds=0.05))
-    assert 0 < run["p10"] <= run["ms"] <= run["p90"]
+    assert 0 < run["ms"] <= run["p10"] <= run["p90"]
     assert run["cpu_ms"] > 0
     assert 20 < run["peak_mb"] < 500
+
+
+def test_models_are_timed_in_turn() -> None:
+    scene = small_scene()
+    models = [
+        small_model(
+            scene, wide_architecture("pixel", "mean", "conv3", "yes") | {"embed_dim": width}
+        )
+        for width in (16, 256)
+    ]
+    small, large = time_models(models, seconds=0.1)
+    assert 0 < small < large
 
 
 def test_what_cannot_be_measured_says_why(tmp_path: Path) -> None:
@@ -90,7 +104,7 @@ def test_the_command_sets_torch_beside_it(exported: Exported) -> None:
         check=False,
     )
     assert (bad.returncode, bad.stdout) == (2, "")
-    assert "batch: '1,x' is not a list of positive numbers" in bad.stderr
+    assert "--batch 1,x: must be a list of positive numbers" in bad.stderr
 
 
 def made_up(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -389,9 +403,9 @@ def test_a_table_written_before_is_set_beside_the_model(
         assert isinstance(done.exception, InputError), done.output
         assert message in str(done.exception)
     path.write_text("[1]")
-    assert "is not a latency table" in str(compare().exception)
+    assert "must be a latency table" in str(compare().exception)
     write(dataclasses.replace(card, precision="int8"))
-    assert "graph patch, precision int8; a table needs" in str(compare().exception)
+    assert "must be a patch graph in float32" in str(compare().exception)
 
 
 def test_a_written_table_says_how_to_take_it(
@@ -413,10 +427,10 @@ def test_a_written_table_says_how_to_take_it(
 
 def test_what_bench_refuses(exported: Exported) -> None:
     for arguments, message in (
-        (["--threads", "100000"], "threads 100000: must be at most 1024"),
-        (["--threads", "0"], "threads: '0' is not a list of positive numbers"),
+        (["--threads", "100000"], "threads=100000: must be at most 1024"),
+        (["--threads", "0"], "threads='0': must be a list of positive numbers"),
         (["--provider", "npu"], "provider='npu': must be one of auto, cpu, cuda"),
-        (["--table", "none.json"], "table: no such file: none.json"),
+        (["--table", "none.json"], "table='none.json': must be a file; there is none"),
     ):
         done = CliRunner().invoke(command, [str(exported.onnx), *arguments])
         assert isinstance(done.exception, InputError), done.output

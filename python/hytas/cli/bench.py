@@ -23,7 +23,7 @@ MOST_SECONDS = 3600.0
 def _seconds(ctx: click.Context, param: click.Parameter, value: float) -> float:
     """Refuse NaN, which click's range check lets pass."""
     if math.isnan(value):
-        raise InputError(f"seconds nan: must be 0.05 to {MOST_SECONDS:g}")
+        raise InputError("seconds", value, f"must be 0.05 to {MOST_SECONDS:g}")
     return value
 
 
@@ -33,9 +33,9 @@ def _numbers(text: str, argument: str, most: int | None = None) -> list[int]:
     except ValueError:
         values = [0]
     if min(values) < 1:
-        raise InputError(f"{argument}: {text!r} is not a list of positive numbers such as 1,32")
+        raise InputError(argument, text, "must be a list of positive numbers such as 1,32")
     if most is not None and max(values) > most:
-        raise InputError(f"{argument} {max(values)}: must be at most {most}")
+        raise InputError(argument, max(values), f"must be at most {most}")
     return list(dict.fromkeys(values))
 
 
@@ -55,7 +55,7 @@ def _numbers(text: str, argument: str, most: int | None = None) -> list[int]:
     callback=_seconds,
     default=1.0,
     show_default=True,
-    help="How long one measurement takes. Each setting is measured three times.",
+    help="How long one measurement takes. Each setting is measured four times, in turn.",
 )
 @click.option("--no-torch", is_flag=True, help="Do not measure torch eager.")
 @click.option(
@@ -84,8 +84,8 @@ def bench(
 ) -> None:
     """Measure latency, pixels per second and memory of MODEL, and of the same network in torch.
 
-    ms is the median time of a call. 80 % of the calls lie in p10..p90. CPU ms is the median
-    processor time over all threads; other programs on the machine change it little.
+    ms is the time of the fastest call: other programs only add time. 80 % of the calls lie in
+    p10..p90. CPU ms is the least processor time of a call over all threads.
 
     \b
     hytas bench runs/ip/model.onnx --batch 1,32 --threads 1,2
@@ -135,9 +135,9 @@ def _check_table(path: Path, model: Path) -> None:
     """Refuse, before measuring, a table that could not be written afterwards."""
     check_folder(path, "profile table")
     if path.is_dir():
-        raise InputError(f"profile table: {path} is a folder; the name of a file is needed")
+        raise InputError("profile_table", path, "must be a file; it is a folder")
     if path.resolve() == model.resolve():
-        raise InputError(f"profile table: {path} is the model; the table needs a file of its own")
+        raise InputError("profile_table", path, "must be a file of its own; it is the model")
 
 
 def _check_profiled(model: "DeployedModel") -> None:
@@ -145,20 +145,23 @@ def _check_profiled(model: "DeployedModel") -> None:
     kind = (model.card.graph, model.card.precision)
     if kind != ("patch", "float32"):
         raise InputError(
-            f"latency table: {model.path}: graph {kind[0]}, precision {kind[1]}; a table needs "
-            "a patch graph in float32, such as the run's model.onnx"
+            "model",
+            model.path,
+            f"must be a patch graph in float32, for a latency table; it is a {kind[0]} graph of "
+            f"precision {kind[1]}",
+            "take the run's model.onnx",
         )
 
 
 def _read_table(path: Path) -> dict[str, Any]:
     if not path.is_file():
-        raise InputError(f"table: no such file: {path}")
+        raise InputError("table", path, "must be a file; there is none")
     try:
         table = json.loads(path.read_bytes())
     except (ValueError, RecursionError) as error:
-        raise InputError(f"table: {path} is not a JSON file ({error})") from None
+        raise InputError("table", path, f"must be JSON ({error})") from None
     if not isinstance(table, dict):
-        raise InputError(f"table: {path} is not a latency table")
+        raise InputError("table", path, "must be a latency table")
     return table
 
 

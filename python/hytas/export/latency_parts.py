@@ -4,7 +4,6 @@ The parts are modules of real networks, traced as in the export of a whole model
 """
 
 import copy
-import statistics
 import time
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -260,7 +259,7 @@ class Bench:
             given[source.name] = rng.uniform(0.0, 1.0, shape).astype(dtype)
         # On one thread the processor time is the latency without the share of other programs.
         clock = time.process_time if self.threads == 1 else time.perf_counter
-        return statistics.median(repeat(partial(session.run, None, given), self.seconds, clock))
+        return min(repeat(partial(session.run, None, given), self.seconds, clock))
 
     def _shape(self, architecture: Architecture) -> InputShape:
         card = self.card

@@ -20,6 +20,7 @@ from hytas.proxies import (
 from hytas.race import ENOUGH_PIXELS, Racer, RaceTask, race, usual_ranking
 from hytas.run.choosing.front import write_front
 from hytas.run.choosing.polling import poll
+from hytas.run.choosing.timing import within_latency
 from hytas.run.config import SUPERNET_STRATEGY
 from hytas.run.context import Run, RunContext
 from hytas.run.folder import write_json
@@ -53,9 +54,6 @@ def search_stage(run: Run) -> None:
     context, config = run.context, run.context.config
     assert context.feasible is not None  # a run without a budget does not search
     inherited = None if config.supernet is None else inherited_score(context, config.supernet)
-    if finalist_count(context) > 1:
-        with EvaluationStore(run.folder.evaluations) as store:
-            poll(run, race_task(context), store)
     search_with(run, inherited)
 
 
@@ -114,7 +112,7 @@ def race_stage(run: Run) -> None:
     context, config = run.context, run.context.config
     finalists = finalist_count(context)
     if finalists == 1 and config.finalists is None:
-        run.report.notice(
+        run.report.line(
             "no race: the split has no validation pixels; the proxy's first choice wins"
         )
     with EvaluationStore(run.folder.evaluations) as store:
@@ -141,9 +139,10 @@ def hold_race(
         steps: optimiser steps of the first rung.
     """
     poll(run, task, store)
+    candidates = ranked_evaluations(run.context, store)
     return race(
         task,
-        ranked_evaluations(run.context, store),
+        within_latency(run, candidates, finalists),
         store,
         finalists=finalists,
         steps=steps,

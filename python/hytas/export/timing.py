@@ -1,0 +1,41 @@
+"""Time networks as they would be exported, beside each other."""
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
+
+from hytas.deploy import DeployedModel
+from hytas.deploy.bench import example, fastest
+from hytas.export.onnx_file import to_onnx
+from hytas.model_card import ModelCard
+from hytas.models import SensorModel
+
+
+def time_models(
+    models: Sequence[tuple[SensorModel, ModelCard]],
+    *,
+    threads: int = 1,
+    batch: int = 1,
+    seconds: float = 0.3,
+) -> list[float]:
+    """Return the milliseconds of a call of each model in onnxruntime, the fastest of its calls.
+
+    The models are measured in turn, so that a busy moment slows them all. The time does not depend
+    on the values of their weights.
+
+    Args:
+        models: with the metadata of their files.
+        threads: CPU threads.
+        batch: patches in a call.
+        seconds: to measure each model.
+    """
+    calls: list[Callable[[], Any]] = []
+    for model, card in models:
+        content = to_onnx(model, card).SerializeToString()
+        deployed = DeployedModel.from_bytes(
+            content, "finalist", "cpu", threads=threads, one_call=True
+        )
+        side = card.patch_size
+        patches = example(deployed, (batch, side, side, card.bands))
+        calls.append(partial(deployed.run, patches))
+    return fastest(calls, seconds)

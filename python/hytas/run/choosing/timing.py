@@ -1,0 +1,96 @@
+"""Under a latency budget, time the finalists themselves: a table of layers only estimates."""
+
+import json
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from hytas.export import describe
+from hytas.export.latency import conditions
+from hytas.export.timing import time_models
+from hytas.model_card import ModelCard
+from hytas.models import SensorModel
+from hytas.run.context import Run
+from hytas.run.folder import read_json, write_json
+from hytas.search import Evaluation
+from hytas.spaces.named_files import read_text
+
+TIMED = "latency.json"
+"""File of a run's folder with the measured times, so that a resumed race has the same finalists."""
+_PREFIX = "latency@"
+_NANOSECONDS = 1e6  # of a millisecond
+_MOST = 4
+"""Candidates that are timed for each finalist, at most."""
+
+
+class _Limit(NamedTuple):
+    """Conditions of a latency bound, and the most milliseconds."""
+
+    name: str
+    threads: int
+    batch: int
+    most: float
+
+
+def within_latency(run: Run, ranked: Sequence[Evaluation], finalists: int) -> list[Evaluation]:
+    """Return the ranked candidates without those that take longer than the budget allows.
+
+    Args:
+        run: its budget may bound a latency.
+        ranked: candidates, the best first.
+        finalists: of the first rung; so many are looked for, among four times as many.
+    """
+    limits = _limits(run)
+    if not limits:
+        return list(ranked)
+    kept: list[Evaluation] = []
+    for start in range(0, min(_MOST * finalists, len(ranked)), finalists):
+        group = ranked[start : start + finalists]
+        over = [_over(run, group, limit) for limit in limits]
+        kept += [one for place, one in enumerate(group) if not any(each[place] for each in over)]
+        if len(kept) >= finalists:
+            break
+    if not kept:
+        run.report.line("no candidate keeps the latency when timed; those of the table race")
+        return list(ranked)
+    return kept
+
+
+def _limits(run: Run) -> list[_Limit]:
+    feasible = run.context.feasible
+    if feasible is None:
+        return []
+    limits = []
+    for name, _, most in feasible.budget.bounds:
+        if name.startswith(_PREFIX):
+            table = json.loads(read_text(name.removeprefix(_PREFIX), "latency table"))
+            limits.append(_Limit(name, *conditions(table), most / _NANOSECONDS))
+    return limits
+
+
+def _over(run: Run, group: Sequence[Evaluation], limit: _Limit) -> list[bool]:
+    """Return which candidates take longer than a limit; each is timed once in a run's life."""
+    path = run.folder.path / TIMED
+    stored = read_json(path) if path.exists() else {}
+    known = stored.setdefault(limit.name, {})
+    new = [one for one in group if str(one.id) not in known]
+    if new:
+        times = time_models(
+            [_model(run, one) for one in new], threads=limit.threads, batch=limit.batch
+        )
+        known |= {str(one.id): ms for one, ms in zip(new, times, strict=True)}
+        write_json(path, stored)
+    found = [known[str(one.id)] for one in group]
+    count = sum(ms > limit.most for ms in found)
+    run.report.line(
+        f"{len(found)} finalists timed: {min(found):.3f} to {max(found):.3f} ms, of "
+        f"{limit.most:g} ms allowed; {count} of them take longer and leave the race"
+    )
+    return [ms > limit.most for ms in found]
+
+
+def _model(run: Run, candidate: Evaluation) -> tuple[SensorModel, ModelCard]:
+    context, data = run.context, run.context.data
+    recipe = next(iter(context.config.recipes.values()))
+    network = context.network(candidate.architecture, recipe)
+    model = SensorModel(network, data.preprocessing).eval()
+    return model, describe(data.scene, data.preprocessing, candidate.architecture, data.shape)

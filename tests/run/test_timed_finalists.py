@@ -1,0 +1,85 @@
+"""A latency budget: finalists are timed, and those over it leave the race."""
+
+import json
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from hytas.run.choosing import timing
+from hytas.search import Evaluation
+
+
+def candidate(number: int) -> Evaluation:
+    return Evaluation(number, 0, {"number": number}, {}, {}, {}, 0.0)
+
+
+class Runs:
+    """A run whose candidates take as many ms as `times` says."""
+
+    def __init__(self, folder: Path, budget: str, times: list[float]) -> None:
+        self.lines: list[str] = []
+        self.asked: list[int] = []
+        self.times = times
+        table = folder / "table.json"
+        table.write_text(json.dumps({"conditions": {"threads": 2, "batch": 8}}))
+        bounds = [("params", 0, 5)]
+        if budget:
+            bounds.append((f"latency@{table}", 0, int(float(budget) * 1e6)))
+        feasible = SimpleNamespace(budget=SimpleNamespace(bounds=bounds))
+        self.run: Any = SimpleNamespace(
+            context=SimpleNamespace(feasible=feasible),
+            folder=SimpleNamespace(path=folder),
+            report=SimpleNamespace(line=self.lines.append),
+        )
+
+    def time(self, models: list[int], *, threads: int, batch: int) -> list[float]:
+        assert (threads, batch) == (2, 8)
+        self.asked += models
+        return [self.times[number] for number in models]
+
+
+@pytest.fixture
+def runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
+    def made(budget: str, times: list[float]) -> Runs:
+        found = Runs(tmp_path, budget, times)
+        monkeypatch.setattr(timing, "time_models", found.time)
+        monkeypatch.setattr(timing, "_model", lambda run, one: one.id)
+        return found
+
+    return made
+
+
+def ids(found: list[Evaluation]) -> list[int]:
+    return [one.id for one in found]
+
+
+def test_slow_finalists_leave_and_others_take_their_place(runs: Any) -> None:
+    given = runs("1.0", [0.5, 1.5, 0.9, 1.1, 0.2, 0.1])
+    ranked = [candidate(number) for number in range(6)]
+    assert ids(timing.within_latency(given.run, ranked, 2)) == [0, 2]
+    assert given.asked == [0, 1, 2, 3]
+    assert "1 of them take longer and leave the race" in given.lines[0]
+
+
+def test_a_candidate_is_timed_once(runs: Any) -> None:
+    ranked = [candidate(number) for number in range(2)]
+    first = timing.within_latency(runs("1.0", [0.5, 1.5]).run, ranked, 2)
+    again = runs("1.0", [9.0, 9.0])
+    assert ids(timing.within_latency(again.run, ranked, 2)) == ids(first) == [0]
+    assert again.asked == []
+
+
+def test_other_budgets_time_nothing(runs: Any) -> None:
+    given = runs("", [9.0])
+    assert ids(timing.within_latency(given.run, [candidate(0)], 1)) == [0]
+    assert given.asked == []
+
+
+def test_if_none_is_fast_enough_all_race(runs: Any) -> None:
+    given = runs("1.0", [2.0] * 9)
+    ranked = [candidate(number) for number in range(9)]
+    assert ids(timing.within_latency(given.run, ranked, 2)) == list(range(9))
+    assert given.asked == list(range(8))
+    assert "no candidate keeps the latency" in given.lines[-1]

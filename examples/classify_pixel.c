@@ -1,22 +1,22 @@
-/* Classify pixels with the file that `hytas export RUN --formats c` wrote; its head has the sizes.
-   cc -O2 -DTYPE=int16_t -DSIDE=7 -DBANDS=200 -DCLASSES=16 classify_pixel.c model.c -lm
-   ./a.out < patches.raw        (raw patches of SIDE x SIDE x BANDS values, one after the other) */
-#include <stdint.h>
+/* Classify pixels with the files that `hytas export runs/ip --formats c` wrote.
+   cc -O3 -DNAME=ip -include runs/ip/model.h classify_pixel.c runs/ip/model.c -lm
+   ./a.out < patches.raw        (raw patches, one after the other) */
 #include <stdio.h>
 
-extern const int hytas_class_ids[];
-extern const char *const hytas_class_names[];
-void hytas_model(const TYPE patches[restrict 1][SIDE][SIDE][BANDS], float found[restrict 1][CLASSES]);
+#define JOINED(name, word) name##_##word
+#define JOIN(name, word) JOINED(name, word)
+#define MODEL(word) JOIN(NAME, word)
+
+static MODEL(patch) patch;
+static float probabilities[MODEL(classes)], workspace[MODEL(workspace)];
 
 int main(void) {
-    static TYPE patch[1][SIDE][SIDE][BANDS];
-    static float found[1][CLASSES];
-    while (fread(patch, sizeof patch, 1, stdin) == 1) {
+    while (fread(&patch, sizeof patch, 1, stdin) == 1) {
         int best = 0;
-        hytas_model(patch, found);
-        for (int i = 1; i < CLASSES; i++)
-            if (found[0][i] > found[0][best]) best = i;
-        printf("%d %s %.4f\n", hytas_class_ids[best], hytas_class_names[best], found[0][best]);
+        MODEL(run)(&patch, probabilities, workspace);
+        for (int i = 1; i < MODEL(classes); i++)
+            if (probabilities[i] > probabilities[best]) best = i;
+        printf("%d %s %.4f\n", MODEL(class_ids)[best], MODEL(class_names)[best], probabilities[best]);
     }
     return 0;
 }

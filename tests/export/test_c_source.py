@@ -14,12 +14,14 @@ from small_model import Exported, small_model, small_scene
 from hytas._engine import Feasible
 from hytas.errors import InputError
 from hytas.export import Evidence, export_checked
-from hytas.export.c_source import FLAGS, FUNCTION, _classes, _quoted, export_c, open_c
+from hytas.export.c_memory import pack
+from hytas.export.c_source import FLAGS, c_source, export_c, open_c, sizes_of, write_header
 from hytas.export.parity import ExportError
 from hytas.models import InputShape
 from hytas.spaces import open_space
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(3600)]
+BARE_METAL = Path(__file__).parent / "bare_metal"
 EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "classify_pixel.c"
 
 
@@ -50,9 +52,19 @@ def tiny() -> tuple[Any, Any, Any]:
 @pytest.fixture(scope="module")
 def written(exported: Exported, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Any]:
     """The file of the small model, and the figures of its check."""
-    folder = tmp_path_factory.mktemp("c")
+    folder = tmp_path_factory.mktemp("field") / "ip"
+    folder.mkdir()
     found = export_checked(folder, exported.card, ["c"], evidence_of(exported))["c"]
     return folder / "model.c", found
+
+
+@pytest.fixture(scope="module")
+def smallest(tmp_path_factory: pytest.TempPathFactory) -> tuple[Exported, Path]:
+    scene, model, card = tiny()
+    path = tmp_path_factory.mktemp("tiny") / "model.c"
+    path.write_text(c_source(model, card, "tiny"))
+    write_header(path)
+    return Exported(scene, model, card, path.parent, {}), path
 
 
 def test_a_file_passes_its_check_and_serves_the_example(
@@ -63,12 +75,11 @@ def test_a_file_passes_its_check_and_serves_the_example(
     assert found["labels_changed"] == 0
     assert found["max_difference"] < 1e-5
     text = source.read_text()
-    assert len(re.findall(rf"\bvoid {FUNCTION}\(", text)) == 1
     for word in ("malloc", "fopen", "stdio.h"):
         assert word not in text
     program = tmp_path / "classify"
-    sizes = ("-DTYPE=uint16_t", "-DSIDE=5", "-DBANDS=24", "-DCLASSES=4")
-    command = ["cc", *FLAGS, *sizes, str(EXAMPLE), str(source), "-lm"]
+    header = ("-DNAME=ip", "-include", str(source.with_suffix(".h")))
+    command = ["cc", *FLAGS, *header, str(EXAMPLE), str(source), "-lm"]
     subprocess.run([*command, "-o", str(program)], check=True, capture_output=True)
     patches = exported.patches(40)
     done = subprocess.run([program], input=patches.tobytes(), capture_output=True, check=True)
@@ -79,29 +90,133 @@ def test_a_file_passes_its_check_and_serves_the_example(
     np.testing.assert_allclose([float(line[2]) for line in lines], expected.max(1), atol=1e-4)
 
 
-def test_a_budget_of_5000_parameters(tmp_path: Path) -> None:
-    scene, model, card = tiny()
-    assert sum(p.numel() for p in model.network.parameters()) <= 5000
-    path = export_c(model, tmp_path / "model.c", card)
-    exported = Exported(scene, model, card, tmp_path, {})
+def test_a_budget_of_5000_parameters(smallest: tuple[Exported, Path]) -> None:
+    exported, path = smallest
+    assert sum(p.numel() for p in exported.model.network.parameters()) <= 5000
     patches = exported.patches(60)
     np.testing.assert_allclose(open_c(path)(patches), exported.probabilities(patches), atol=1e-5)
+    memory = sizes_of(path)
+    assert memory["ram_bytes"] < 16_000
+    assert memory["constant_bytes"] < 4 * 5300
+
+
+def test_arrays_that_a_step_needs_do_not_overlap() -> None:
+    """Against every pair of arrays, at every step."""
+    rng = np.random.default_rng(1)
+    for _ in range(50):
+        count = int(rng.integers(2, 12))
+        sizes = rng.integers(1, 9, count)
+        body = [f"    float tmp{i}_x[1][{size}];" for i, size in enumerate(sizes)]
+        body.append("    int64_t tmp99_kept[3];")
+        steps = [sorted(rng.choice(count, rng.integers(1, 3), replace=False)) for _ in range(9)]
+        body += [f"    step({', '.join(f'tmp{i}_x' for i in step)});" for step in steps]
+        packed = pack(body, "space")
+        assert "    int64_t tmp99_kept[3];" in packed.lines
+        places = {
+            int(name): int(place)
+            for line in packed.lines
+            for name, place in re.findall(r"tmp(\d+)_x\).*\(space \+ (\d+)\)", line)
+        }
+        assert len(places) == count
+        ever = {i: [s for s, step in enumerate(steps) if i in step] or [0] for i in places}
+        for step in range(len(steps)):
+            live = [i for i, at in ever.items() if at[0] <= step <= at[-1]]
+            cells = [c for i in live for c in range(places[i], places[i] + sizes[i])]
+            assert len(cells) == len(set(cells))
+            assert max(cells, default=0) < packed.floats
+        assert packed.floats <= sizes.sum()
+
+
+def test_two_models_link_into_one_program(
+    written: tuple[Path, Any], smallest: tuple[Exported, Path], tmp_path: Path
+) -> None:
+    main = tmp_path / "main.c"
+    main.write_text(
+        f'#include "{written[0].with_suffix(".h")}"\n#include "{smallest[1].with_suffix(".h")}"\n'
+        "static ip_patch a; static tiny_patch b;\n"
+        "static float x[ip_classes], y[tiny_classes], u[ip_workspace], v[tiny_workspace];\n"
+        "int main(void) { ip_run(&a, x, u); tiny_run(&b, y, v); return 0; }\n"
+    )
+    sources = [str(main), str(written[0]), str(smallest[1])]
+    done = subprocess.run(["cc", *FLAGS, *sources, "-lm", "-o", tmp_path / "both"], check=False)
+    assert done.returncode == 0
+    for compiler in ("c++", "g++"):
+        if shutil.which(compiler):
+            flags = ["-std=c++17", "-Wall", "-Werror", "-x", "c++"]
+            command = [compiler, *flags, *sources, "-lm", "-o", str(tmp_path / "both")]
+            subprocess.run(command, check=True, capture_output=True)
+            break
+
+
+def test_a_patch_of_another_side_does_not_compile(
+    written: tuple[Path, Any], tmp_path: Path
+) -> None:
+    for side, compiles in ((5, True), (7, False)):
+        main = tmp_path / "main.c"
+        main.write_text(
+            f'#include "{written[0].with_suffix(".h")}"\n'
+            f"typedef struct {{ uint16_t values[{side}][{side}][24]; }} other;\n"
+            "static float x[ip_classes], u[ip_workspace];\n"
+            f"void f({'ip_patch' if compiles else 'other'} *p) {{ ip_run(p, x, u); }}\n"
+        )
+        command = ["cc", "-std=c99", "-c", str(main), "-o", str(tmp_path / "main.o")]
+        done = subprocess.run(command, check=False, capture_output=True)
+        assert (done.returncode == 0) == compiles
+
+
+@pytest.mark.parametrize(
+    ("processor", "unit", "board"),
+    [("cortex-m4", "fpv4-sp-d16", "mps2-an386"), ("cortex-m7", "fpv5-d16", "mps2-an500")],
+)
+def test_a_microcontroller_gives_the_same(
+    processor: str, unit: str, board: str, smallest: tuple[Exported, Path], tmp_path: Path
+) -> None:
+    """Bare metal, in an emulator."""
+    if not shutil.which("arm-none-eabi-gcc") or not shutil.which("qemu-system-arm"):
+        pytest.skip("needs arm-none-eabi-gcc and qemu-system-arm")
+    exported, source = smallest
+    patches = exported.patches()[::60]
+    (tmp_path / "cases.h").write_text(
+        f'#include "{source.with_suffix(".h")}"\n#define MODEL(word) tiny_##word\n'
+        f"#define CASES {len(patches)}\n"
+        + _array("int16_t patches", patches.reshape(len(patches), -1))
+        + _array("float expected", exported.probabilities(patches))
+    )
+    flags = [f"-mcpu={processor}", "-mthumb", f"-mfpu={unit}", "-mfloat-abi=hard", "-std=gnu99"]
+    flags += ["-O3", "-Wall", "-Werror", f"-I{tmp_path}", "-nostartfiles", "--specs=nano.specs"]
+    program = tmp_path / "program.elf"
+    sources = [BARE_METAL / "main.c", source]
+    command = ["arm-none-eabi-gcc", *flags, "-T", BARE_METAL / "board.ld", *sources, "-lm"]
+    subprocess.run([*command, "-o", program], check=True)
+    machine = ["-M", board, "-nographic", "-monitor", "none", "-serial", "none"]
+    machine += ["-semihosting-config", "enable=on,target=native", "-kernel", str(program)]
+    done = subprocess.run(
+        ["qemu-system-arm", *machine], capture_output=True, check=False, timeout=120
+    )
+    assert b"same" in done.stdout + done.stderr
+
+
+def _array(declared: str, values: np.ndarray) -> str:
+    rows = ", ".join("{" + ", ".join(map(str, row)) + "}" for row in values.tolist())
+    return f"static const {declared}[{len(values)}][{values.shape[1]}] = {{{rows}}};\n"
 
 
 def test_names_of_classes_cannot_leave_their_string(
-    exported: Exported, written: tuple[Path, Any], tmp_path: Path
+    smallest: tuple[Exported, Path], tmp_path: Path
 ) -> None:
     names = ('*/ "a"\\', "wheat ??/", "米\n", "d%s")
+    exported, _ = smallest
     card = replace(exported.card, class_names=names)
-    text = written[0].read_text()
-    assert "grass" not in text[: text.index("hytas_class_names[4]")]
-    path = tmp_path / "model.c"
-    path.write_text(text.replace(_classes(exported.card), _classes(card)))
-    assert "grass" not in path.read_text()
-    patches = exported.patches(3)
-    np.testing.assert_allclose(open_c(path)(patches), exported.probabilities(patches), atol=1e-5)
-    escaped = _quoted(names[2]).encode("ascii").decode("unicode_escape")
-    assert escaped.strip('"').encode("latin-1").decode() == names[2]
+    path = export_c(exported.model, tmp_path / "model.c", card)
+    (tmp_path / "names.c").write_text(
+        "#include <stdio.h>\nextern const char *const NAME[4];\n"
+        "int main(void) { for (int i = 0; i < 4; i++) puts(NAME[i]); return 0; }\n"
+    )
+    (given,) = re.findall(r"(\w+_class_names)\[4\] = ", path.read_text())
+    command = ["cc", *FLAGS, f"-DNAME={given}", str(tmp_path / "names.c"), str(path), "-lm"]
+    subprocess.run([*command, "-o", tmp_path / "names"], check=True)
+    done = subprocess.run([tmp_path / "names"], capture_output=True, check=True)
+    assert done.stdout.decode() == "".join(f"{name}\n" for name in names)
 
 
 def test_a_file_that_differs_is_refused(
@@ -122,7 +237,7 @@ def test_a_file_that_differs_is_refused(
     changed = formats.FORMATS["c"]._replace(write=drift)
     monkeypatch.setitem(formats.FORMATS, "c", changed)
     (tmp_path / "model.c").write_text("before")
-    with pytest.raises(ExportError, match="differs from torch"):
+    with pytest.raises(ExportError, match="must give what torch gives"):
         export_checked(tmp_path, exported.card, ["c"], evidence_of(exported, 20))
     assert (tmp_path / "model.c").read_text() == "before"
 
@@ -131,8 +246,10 @@ def test_what_is_missing_is_named(
     exported: Exported, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "broken.c").write_text("int x = ;")
-    with pytest.raises(InputError, match="the C compiler refuses it"):
+    with pytest.raises(InputError, match="must compile"):
         open_c(tmp_path / "broken.c")
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
-    with pytest.raises(InputError, match="needs the package emx-onnx-cgen"):
+    with pytest.raises(InputError) as refusal:
         export_c(exported.model, tmp_path / "model.c", exported.card)
+    assert (refusal.value.argument, refusal.value.value) == ("formats", "c")
+    assert refusal.value.hint == "pip install 'hytas[c]'"

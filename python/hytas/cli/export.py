@@ -1,8 +1,9 @@
 """`hytas export`: write and check the model files of a trained run again."""
 
 import json
-from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
 
 import click
 
@@ -10,8 +11,9 @@ from hytas.cli import options
 from hytas.cli.progress import echo
 from hytas.errors import InputError
 
-if TYPE_CHECKING:
-    from hytas.run import Outcome
+
+def _split(ctx: click.Context, param: click.Parameter, values: tuple[str, ...]) -> list[str]:
+    return [name.strip() for value in values for name in value.split(",")]
 
 
 @click.command()
@@ -19,72 +21,109 @@ if TYPE_CHECKING:
 @options.moved_options
 @click.option(
     "--formats",
-    default="onnx,torchscript",
+    multiple=True,
+    callback=_split,
+    default=("onnx,torchscript",),
     show_default=True,
-    help="Formats to write. There are also onnx-scene, onnx-scene-smooth (smooths inside), "
-    "onnx-fp16, onnx-int8, pt2 and c.",
+    help="Formats to write, as a list or as several options. Patches: onnx, onnx-fp16, onnx-int8, "
+    "onnx-w8 (weights of 8 bits), torchscript, pt2, c. Whole lines: onnx-scene, onnx-scene-fp16, "
+    "onnx-scene-w8, onnx-scene-smooth (smooths inside). qgis: tiles for the plugin Deepness. stac: "
+    "an item of a catalogue that describes all files.",
+)
+@click.option(
+    "--input",
+    "taken",
+    default="sensor",
+    show_default=True,
+    help="Type of the values that the files take: sensor, or float32 for runtimes without uint16.",
 )
 @click.option("--force", is_flag=True, help="Write a reduced format even if its check fails.")
 @options.json_option
-def export(run: str, moved: dict[str, Any], formats: str, force: bool, as_json: bool) -> None:
+def export(
+    run: str, moved: dict[str, Any], formats: list[str], taken: str, force: bool, as_json: bool
+) -> None:
     """Export the trained model of RUN and check every file against torch on the test pixels.
 
     ONNX and TorchScript are always written. A format of reduced precision must agree with torch on
-    99 % of the pixels and lose at most 0.5 points of OA. Otherwise it is refused, with the figures.
+    99 % of the pixels and lose at most 0.5 points of OA. Otherwise it is refused, with the figures,
+    and the other formats are written.
 
     \b
     hytas export runs/ip
-    hytas export runs/ip --formats onnx-scene,onnx-int8
+    hytas export runs/ip --formats onnx-scene,onnx-w8
+    hytas export runs/ip --formats onnx --input float32
     """
     from hytas.cli.console import Console
-    from hytas.cli.summary import print_outcome
-    from hytas.export import check_formats
+    from hytas.export import ExportError, check_formats, file_of
     from hytas.run import RunFolder, export_run
 
-    names = check_formats([name.strip() for name in formats.split(",")])
-    config, _ = RunFolder(run).read_config()
+    names = check_formats(formats, taken)
+    folder = RunFolder(run)
+    config, _ = folder.read_config()
     config = config.moved(**options.absolute_paths(moved))
     scene = config.load_scene()
-    if not RunFolder(run).weights.exists():
-        raise InputError(f"{run}: holds no trained weights; run `hytas train {run}` first")
-    with Console() as console, options.run_argument():
-        outcome, further = export_run(
-            config,
-            scene,
-            run,
-            formats=names,
-            force=force,
-            report=console,
-            command=options.command_line(),
-        )
-    outcome = replace(outcome, architecture=_as_written(run, outcome))
+    if not folder.weights.exists():
+        raise InputError("run", run, "must hold trained weights", f"run `hytas train {run}` first")
+    try:
+        with Console() as console, options.run_argument():
+            outcome, further = export_run(
+                config,
+                scene,
+                run,
+                formats=names,
+                force=force,
+                taken=taken,
+                report=console,
+                command=options.command_line(),
+            )
+    except ExportError as refusal:
+        _print(refusal.written)
+        raise
     if as_json:
         echo(json.dumps({**outcome.to_dict(), "further": further}, indent=1))
         return
-    print_outcome(outcome, config.first_data)
-    for name, figures in further.items():
-        facts = ", ".join(
-            f"{key.replace('_', ' ')} {_figure(value)}"
-            for key, value in figures.items()
-            if key != "file"
+    assert outcome.metrics is not None  # a run with weights has figures
+    parity = outcome.metrics["parity"]
+    main = {}
+    for name, figures in parity["formats"].items():
+        path = folder.path / file_of(name)
+        size = {"file": str(path), "bytes": path.stat().st_size}
+        main[name] = {**size, "pixels": parity["pixels"], **figures}
+    _print({**main, **further})
+    echo(f"\nnext: hytas classify {folder.path / file_of('onnx')} SCENE --out map.tif")
+
+
+def _print(written: Mapping[str, Mapping[str, Any]]) -> None:
+    """Print a line for each format: its file, and how it compares with torch."""
+    if not written:
+        return
+    files = [Path(figures["file"]) for figures in written.values()]
+    echo(f"\nwritten to {files[0].parent}/")
+    width = max(len(path.name) for path in files)
+    for path, figures in zip(files, written.values(), strict=True):
+        echo(f"  {path.name:<{width}} {figures['bytes']:>11,} bytes  {_compared(figures)}")
+
+
+def _compared(figures: Mapping[str, Any]) -> str:
+    """Say in words what the check of a file found."""
+    if "forced_past" in figures:
+        return f"forced: {figures['forced_past']}"
+    if "agreement" in figures:
+        return (
+            f"{100 * figures['agreement']:.2f} % of torch's labels on {figures['pixels']:,} "
+            f"pixels, OA {figures['OA_torch']:.4f} -> {figures['OA']:.4f}"
         )
-        echo(f"{name}: {figures['file']} ({facts})")
-
-
-def _as_written(run: str, outcome: "Outcome") -> dict[str, Any]:
-    """Return the architecture with its genes in the order of the space.
-
-    The file of weights holds them in alphabetical order.
-    """
-    from hytas.run import RunFolder
-    from hytas.run.folder import read_json
-
-    path = RunFolder(run).architecture
-    stored = read_json(path) if path.exists() else None
-    return stored if stored == outcome.architecture else outcome.architecture
-
-
-def _figure(value: Any) -> str:
-    if isinstance(value, float):
-        return f"{value:.4f}" if value >= 0.001 else f"{value:.1e}" if value else "0"
-    return f"{value:,}" if isinstance(value, int) else str(value)
+    if "max_difference" in figures:
+        same = (
+            f"torch's labels on {figures['pixels']:,} pixels, "
+            f"largest difference {figures['max_difference']:.1e}"
+        )
+        if "ram_bytes" not in figures:
+            return same
+        memory = f"{figures['ram_bytes']:,} bytes of RAM, {figures['constant_bytes']:,} of flash"
+        return f"{same}; {memory} without code"
+    return ", ".join(
+        f"{key.replace('_', ' ')} {value}"
+        for key, value in figures.items()
+        if key not in ("file", "bytes")
+    )

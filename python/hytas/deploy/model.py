@@ -320,6 +320,10 @@ def _open(
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = threads
     options.log_severity_level = 4  # errors become exceptions; the user needs no other output
+    # Waiting threads sleep: a search or another model may need the core.
+    options.add_session_config_entry("session.intra_op.allow_spinning", "0")
+    # Weights of 8 bits become floats when the file is opened, not in every call.
+    options.add_session_config_entry("session.disable_quant_qdq", "1")
     try:
         return onnxruntime.InferenceSession(content, options, providers=providers)
     except Exception as error:  # onnxruntime raises a dozen types without a common base

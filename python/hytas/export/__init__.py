@@ -2,13 +2,24 @@
 
 from hytas.export.card import describe
 from hytas.export.evidence import Evidence
-from hytas.export.formats import FORMATS, check_formats, export_checked, export_file, export_formats
+from hytas.export.formats import (
+    FILES,
+    FORMATS,
+    INPUTS,
+    check_formats,
+    export_checked,
+    export_file,
+    export_formats,
+    file_of,
+)
 from hytas.export.onnx_file import export_onnx
 from hytas.export.parity import Difference, ExportError, Parity, check_parity
 from hytas.export.torchscript import export_torchscript
 
 __all__ = [
+    "FILES",
     "FORMATS",
+    "INPUTS",
     "Difference",
     "Evidence",
     "ExportError",
@@ -21,4 +32,5 @@ __all__ = [
     "export_formats",
     "export_onnx",
     "export_torchscript",
+    "file_of",
 ]

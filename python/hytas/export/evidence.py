@@ -1,7 +1,7 @@
 """Check exported files on real pixels: the rules for each kind of format."""
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -14,6 +14,7 @@ from hytas.deploy import DeployedModel
 from hytas.deploy.scene import read_tile
 from hytas.deploy.smoothing import Row, guided_rows
 from hytas.errors import InputError
+from hytas.export.c_source import sizes_of
 from hytas.export.parity import (
     TIE,
     TOLERANCE,
@@ -28,6 +29,8 @@ from hytas.models import SensorModel
 AGREEMENT = 0.99
 OA_DROP = 0.005
 SCENE_ROWS = 8
+REDUCED_ROWS = 64
+"""Rows of a scene, at most, that a scene graph of reduced precision is judged on."""
 _BATCH = 64
 
 Array = npt.NDArray[Any]
@@ -42,12 +45,14 @@ class Evidence:
         reader: from flat indices of pixels, or numbers of images, to raw patches.
         pixels: flat indices of the pixels to compare on.
         targets: (pixels) their true classes, 0-based.
+        dtype: type of the values that the files take; None is the reader's own.
     """
 
     model: SensorModel
     reader: PatchReader | Callable[[npt.NDArray[np.int64]], Array]
     pixels: npt.NDArray[np.int64]
     targets: npt.NDArray[np.int64]
+    dtype: np.dtype[Any] | None = None
 
     @property
     def cube(self) -> Array:
@@ -57,7 +62,7 @@ class Evidence:
             InputError: the model takes images.
         """
         if not isinstance(self.reader, PatchReader):
-            raise InputError("format: this one is for scenes, and the model takes images")
+            raise InputError("formats", rule="a scene graph needs a scene; the model takes images")
         return self.reader.cube
 
     @cached_property
@@ -73,7 +78,15 @@ class Evidence:
     def batches(self) -> Iterator[Array]:
         """Yield raw patches of `pixels`, in micro-batches."""
         for at in range(0, len(self.pixels), _BATCH):
-            yield self.reader(self.pixels[at : at + _BATCH])
+            yield self.fit(self.reader(self.pixels[at : at + _BATCH]))
+
+    def tile(self, top: int, bottom: int, margin: int) -> Array:
+        """Return rows of the scene with their margin, as a scene graph takes them."""
+        return self.fit(read_tile(self.cube, top, bottom, margin))
+
+    def fit(self, values: Array) -> Array:
+        """Return raw values in the type that the files take."""
+        return values if self.dtype is None else values.astype(self.dtype, copy=False)
 
     def answers(self, run: Run) -> npt.NDArray[np.float32]:
         """Return the probabilities (pixels, C) of a function of raw patches."""
@@ -95,6 +108,15 @@ def judge_exact(name: str, path: Path, evidence: Evidence) -> dict[str, Any]:
     return {"pixels": parity.pixels, **parity.to_dict()["formats"][name]}
 
 
+def judge_c(name: str, path: Path, evidence: Evidence) -> dict[str, Any]:
+    """Check a C file as any of full precision; the figures also have its memory.
+
+    Raises:
+        ExportError: it fails; with the figures.
+    """
+    return {**judge_exact(name, path, evidence), **sizes_of(path)}
+
+
 def judge_reduced(name: str, path: Path, evidence: Evidence) -> dict[str, Any]:
     """Check a file of reduced precision: 99 % of torch's labels, OA at most 0.5 points lower.
 
@@ -102,25 +124,95 @@ def judge_reduced(name: str, path: Path, evidence: Evidence) -> dict[str, Any]:
         ExportError: it fails; with the figures.
     """
     found = evidence.answers(open_exported(path))
-    predicted, expected = found.argmax(1), evidence.expected.argmax(1)
     usable = np.isfinite(found).all(axis=1)
-    agreement = float(((predicted == expected) & usable).mean())
-    accuracy = float(((predicted == evidence.targets) & usable).mean())
-    reference = float((expected == evidence.targets).mean())
-    figures = {
-        "pixels": len(found),
+    difference = float(np.nanmax(np.abs(found - evidence.expected)))
+    predicted = np.where(usable, found.argmax(1), -1)
+    expected = evidence.expected.argmax(1)
+    return {
+        **judge_labels(name, predicted, expected, evidence.targets),
+        "max_difference": difference,
+    }
+
+
+def judge_reduced_scene(name: str, path: Path, evidence: Evidence) -> dict[str, Any]:
+    """Check a scene graph of reduced precision by the same rule, on the pixels of some rows.
+
+    Raises:
+        ExportError: it fails; with the figures.
+    """
+    deployed = DeployedModel.load(path, "cpu")
+    few = in_few_rows(evidence.pixels, evidence.cube.shape[1])
+    pixels, targets = (values[few] for values in (evidence.pixels, evidence.targets))
+    chosen = replace(evidence, reader=evidence.across, pixels=pixels, targets=targets)
+    predicted = classes_of_rows(deployed, chosen.tile, pixels, evidence.cube.shape[1])
+    return judge_labels(name, predicted, chosen.expected.argmax(1), targets)
+
+
+def in_few_rows(pixels: npt.NDArray[np.int64], width: int) -> npt.NDArray[np.bool_]:
+    """Return which pixels lie in `REDUCED_ROWS` rows that are spread over all rows with pixels."""
+    rows = np.unique(pixels // width)
+    spread = np.unique(np.linspace(0, len(rows) - 1, REDUCED_ROWS).astype(np.int64))
+    return np.isin(pixels // width, rows[spread])
+
+
+def classes_of_rows(
+    deployed: DeployedModel,
+    tile: Callable[[int, int, int], Array],
+    pixels: npt.NDArray[np.int64],
+    width: int,
+) -> npt.NDArray[np.int64]:
+    """Return the class indices of pixels by a scene graph, a row at a time.
+
+    Args:
+        deployed: the scene graph.
+        tile: from the first row, the row behind the last and the margin to a tile.
+        pixels: flat indices.
+        width: of the scene.
+    """
+    predicted = np.empty(len(pixels), np.int64)
+    numbers = {number: at for at, number in enumerate(deployed.card.class_ids)}
+    for row in np.unique(pixels // width):
+        here = pixels // width == row
+        classes, _ = deployed.run_tile(tile(int(row), int(row) + 1, deployed.card.margin))
+        predicted[here] = [numbers[int(one)] for one in classes[0, pixels[here] % width]]
+    return predicted
+
+
+def judge_labels(
+    name: str,
+    predicted: npt.NDArray[np.int64],
+    expected: npt.NDArray[np.int64],
+    targets: npt.NDArray[np.int64],
+) -> dict[str, Any]:
+    """Return the figures of a model of reduced precision.
+
+    Args:
+        name: of the format, for the message.
+        predicted: class indices by the model.
+        expected: class indices by the exact model.
+        targets: true class indices.
+
+    Raises:
+        ExportError: fewer than 99 % agree, or OA falls by more than half a point.
+    """
+    agreement = float((predicted == expected).mean())
+    accuracy = float((predicted == targets).mean())
+    reference = float((expected == targets).mean())
+    if agreement < AGREEMENT or reference - accuracy > OA_DROP:
+        raise ExportError(
+            "formats",
+            name,
+            f"must give {100 * AGREEMENT:g} % of the exact labels and lose at most {OA_DROP:g} of "
+            f"OA; {100 * agreement:.2f} % of {len(predicted)} labels agree and OA goes from "
+            f"{reference:.4f} to {accuracy:.4f}",
+            "`force` writes it anyway",
+        )
+    return {
+        "pixels": len(predicted),
         "agreement": agreement,
         "OA": accuracy,
         "OA_torch": reference,
-        "max_difference": float(np.nanmax(np.abs(found - evidence.expected))),
     }
-    if agreement < AGREEMENT or reference - accuracy > OA_DROP:
-        raise ExportError(
-            f"{name}: {100 * agreement:.2f} % of {len(found)} labels agree with torch (at least "
-            f"{100 * AGREEMENT:g} % needed) and OA goes from {reference:.4f} to {accuracy:.4f} "
-            f"(at most {OA_DROP:g} lower allowed); use --force to write it anyway"
-        )
-    return figures
 
 
 def judge_scene(name: str, path: Path, evidence: Evidence) -> dict[str, Any]:
@@ -135,7 +227,7 @@ def judge_scene(name: str, path: Path, evidence: Evidence) -> dict[str, Any]:
     largest, changed = 0.0, 0
     rows = np.unique(np.linspace(0, height - 1, SCENE_ROWS).astype(np.int64))
     for row in rows:
-        tile = read_tile(evidence.cube, int(row), int(row) + 1, deployed.card.margin)
+        tile = evidence.tile(int(row), int(row) + 1, deployed.card.margin)
         classes, confidence = deployed.run_tile(tile)
         for left in range(0, width, _BATCH):
             columns = np.arange(left, min(left + _BATCH, width))
@@ -145,8 +237,10 @@ def judge_scene(name: str, path: Path, evidence: Evidence) -> dict[str, Any]:
             changed += int((classes[0, columns] != ids[expected.argmax(1)]).sum())
     if not largest < TOLERANCE or changed:
         raise ExportError(
-            f"{name}: differs from torch by up to {largest:.2g} in confidence and in the class of "
-            f"{changed} of {len(rows) * width} pixels"
+            "formats",
+            name,
+            f"must give what torch gives; differs by up to {largest:.2g} in confidence and in the "
+            f"class of {changed} of {len(rows) * width} pixels",
         )
     return {"pixels": len(rows) * width, "max_difference": largest, "labels_changed": changed}
 
@@ -163,7 +257,7 @@ def judge_smooth_scene(name: str, path: Path, evidence: Evidence) -> dict[str, A
     height, width = evidence.cube.shape[:2]
     top = max(0, height // 2 - SCENE_ROWS)
     lines = range(top, min(height, top + 2 * SCENE_ROWS))
-    tile = read_tile(evidence.cube, lines.start, lines.stop, card.margin)
+    tile = evidence.tile(lines.start, lines.stop, card.margin)
     cube = evidence.cube[lines.start : lines.stop]
     valid = holds_data(cube, card.nodata, card.kept_bands)
     scaling = Preprocessing.from_dict(card.preprocessing)
@@ -183,7 +277,9 @@ def judge_smooth_scene(name: str, path: Path, evidence: Evidence) -> dict[str, A
     changed = int((lead > TIE).sum())
     if not largest < TOLERANCE or changed:
         raise ExportError(
-            f"{name}: differs from the filter by up to {largest:.2g} in confidence and in the "
-            f"class of {changed} of {int(valid.sum())} pixels"
+            "formats",
+            name,
+            f"must give what the filter gives; differs by up to {largest:.2g} in confidence and in "
+            f"the class of {changed} of {int(valid.sum())} pixels",
         )
     return {"pixels": int(valid.sum()), "max_difference": largest, "labels_changed": changed}

@@ -10,19 +10,23 @@ import onnx
 from hytas.deploy import DeployedModel
 from hytas.errors import InputError
 from hytas.export import reduced
-from hytas.export.c_source import export_c
+from hytas.export.c_source import export_c, write_header
 from hytas.export.evidence import (
     Evidence,
+    judge_c,
     judge_exact,
     judge_reduced,
+    judge_reduced_scene,
     judge_scene,
     judge_smooth_scene,
 )
 from hytas.export.exported_program import export_program
 from hytas.export.onnx_file import export_onnx, set_card
-from hytas.export.parity import ExportError
+from hytas.export.parity import ExportError, refused
+from hytas.export.qgis import export_qgis, judge_qgis
 from hytas.export.scene_graph import export_scene
 from hytas.export.smooth_graph import export_smooth_scene
+from hytas.export.stac import export_stac, judge_stac
 from hytas.export.torchscript import export_torchscript
 from hytas.files import atomic_write
 from hytas.model_card import ModelCard
@@ -39,11 +43,13 @@ class Format(NamedTuple):
         file: name of the file in a run folder.
         write: writes the file.
         judge: checks the file on real pixels; returns figures or raises ExportError.
+        complete: writes what belongs beside the file, once it is there.
     """
 
     file: str
     write: Write
     judge: Judge
+    complete: Callable[[Path], None] = lambda path: None
 
 
 def _graph(build: Callable[[SensorModel, ModelCard], onnx.ModelProto]) -> Write:
@@ -58,26 +64,53 @@ def _save(graph: onnx.ModelProto, path: Path) -> None:
 # A new format is one function and one line here; a new kind of file has a line in `parity.OPENERS`.
 FORMATS: dict[str, Format] = {
     "onnx": Format("model.onnx", export_onnx, judge_exact),
-    "onnx-scene": Format("scene.onnx", export_scene, judge_scene),
-    "onnx-scene-smooth": Format("scene.smooth.onnx", export_smooth_scene, judge_smooth_scene),
     "onnx-fp16": Format("model.fp16.onnx", _graph(reduced.to_half), judge_reduced),
     "onnx-int8": Format("model.int8.onnx", _graph(reduced.to_int8), judge_reduced),
+    "onnx-w8": Format("model.w8.onnx", _graph(reduced.to_w8), judge_reduced),
+    "onnx-scene": Format("scene.onnx", export_scene, judge_scene),
+    "onnx-scene-fp16": Format(
+        "scene.fp16.onnx", _graph(reduced.to_half_scene), judge_reduced_scene
+    ),
+    "onnx-scene-w8": Format("scene.w8.onnx", _graph(reduced.to_w8_scene), judge_reduced_scene),
+    "onnx-scene-smooth": Format("scene.smooth.onnx", export_smooth_scene, judge_smooth_scene),
     "torchscript": Format("model.pt", export_torchscript, judge_exact),
     "pt2": Format("model.pt2", export_program, judge_exact),
-    "c": Format("model.c", export_c, judge_exact),
+    "c": Format("model.c", export_c, judge_c, write_header),
+    "qgis": Format("model.qgis.onnx", export_qgis, judge_qgis),
+    "stac": Format("model.stac.json", export_stac, judge_stac),  # last: it describes the others
 }
 
+INPUTS = ("sensor", "float32")
+"""Types of the values that a file takes: those of the cube, or float32 for other runtimes."""
 
-def check_formats(formats: Sequence[str]) -> list[str]:
-    """Return the names of formats, in order and without repeats.
+
+def file_of(name: str, taken: str = INPUTS[0]) -> str:
+    """Return the name of a format's file in a run folder.
+
+    Args:
+        name: of the format.
+        taken: one of `INPUTS`.
+    """
+    stem, _, suffix = FORMATS[name].file.rpartition(".")
+    return f"{stem}.{suffix}" if taken == INPUTS[0] else f"{stem}.f32.{suffix}"
+
+
+FILES = {file_of(name, taken): (name, taken) for name in FORMATS for taken in INPUTS}
+"""Name of a file in a run folder -> its format, and the type of the values that it takes."""
+
+
+def check_formats(formats: Sequence[str], taken: str = INPUTS[0]) -> list[str]:
+    """Return the names of formats in the order of the table, without repeats.
 
     Raises:
-        InputError: a format is unknown.
+        InputError: a format or the type of the input is unknown.
     """
     for name in formats:
         if name not in FORMATS:
-            raise InputError(f"format: {name!r} is not one of {', '.join(FORMATS)}")
-    return list(dict.fromkeys(formats))
+            raise InputError("formats", name, f"must be one of {', '.join(FORMATS)}")
+    if taken not in INPUTS:
+        raise InputError("input", taken, f"must be one of {', '.join(INPUTS)}")
+    return [name for name in FORMATS if name in formats]
 
 
 def export_formats(
@@ -95,6 +128,7 @@ def export_formats(
     files = {name: Path(folder) / FORMATS[name].file for name in check_formats(formats)}
     for name, path in files.items():
         FORMATS[name].write(model, path, card)
+        FORMATS[name].complete(path)
     return files
 
 
@@ -105,40 +139,59 @@ def export_checked(
     evidence: Evidence,
     *,
     force: bool = False,
+    taken: str = INPUTS[0],
 ) -> dict[str, dict[str, Any]]:
     """Write the named formats into `folder`; each is checked on real pixels before it is kept.
 
     Args:
-        folder: must exist. If a format fails, an older file of it stays as it was.
+        folder: must exist. If a format is refused, an older file of it stays as it was.
         card: the metadata of the files.
         formats: names in FORMATS.
         evidence: the model, and the pixels for the check.
         force: write a file of reduced precision even if it fails; its card then says `forced`.
+        taken: type of the values that the files take, one of `INPUTS`.
 
     Returns:
         For each format: file, bytes, and the figures of its check, or the message of a failed check
         as `forced_past`.
 
     Raises:
-        InputError: a format is unknown.
-        ExportError: a format fails its check, with the figures; the formats before it are written.
+        InputError: a format or the type of the input is unknown.
+        ExportError: formats are refused; all others are written, and are in its `written`.
         OSError: a file cannot be written.
     """
-    return {
-        name: export_file(Path(folder) / FORMATS[name].file, card, name, evidence, force=force)
-        for name in check_formats(formats)
-    }
+    written: dict[str, dict[str, Any]] = {}
+    refusals: list[InputError] = []
+    for name in check_formats(formats, taken):
+        path = Path(folder) / file_of(name, taken)
+        try:
+            written[name] = export_file(path, card, name, evidence, force=force, taken=taken)
+        except InputError as refusal:
+            refusals.append(refusal)
+    if refusals:
+        raise refused(refusals, written)
+    return written
 
 
 def export_file(
-    path: Path, card: ModelCard, name: str, evidence: Evidence, *, force: bool = False
+    path: Path,
+    card: ModelCard,
+    name: str,
+    evidence: Evidence,
+    *,
+    force: bool = False,
+    taken: str = INPUTS[0],
 ) -> dict[str, Any]:
     """Write one format to `path`, after a check on real pixels.
 
     Arguments, result and errors are those of `export_checked`.
     """
+    if taken != INPUTS[0]:
+        card = replace(card, dtype=taken)
+        evidence = replace(evidence, dtype=card.numpy_dtype)
     with atomic_write(path) as staged:
         figures = _write_judged(name, staged, card, evidence, force)
+    FORMATS[name].complete(path)
     return {"file": str(path), "bytes": path.stat().st_size, **figures}
 
 
@@ -151,7 +204,7 @@ def _write_judged(
         return entry.judge(name, path, evidence)
     except ExportError as refusal:
         # A file of full precision that fails has a bug, so force does not apply.
-        if not force or entry.judge is not judge_reduced:
+        if not force or entry.judge not in (judge_reduced, judge_reduced_scene):
             raise
         graph = onnx.load(path)
         forced = replace(DeployedModel.load(path, "cpu").card, forced=True)

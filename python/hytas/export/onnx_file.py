@@ -51,7 +51,7 @@ def export_onnx(
 def to_onnx(model: SensorModel, card: ModelCard, *, opset: int = OPSET) -> onnx.ModelProto:
     """Return the ONNX model that `export_onnx` writes."""
     if opset not in OPSETS:
-        raise InputError(f"opset: {opset} is not within {OPSETS[0]} to {OPSETS[-1]}")
+        raise InputError("opset", opset, f"must be {OPSETS[0]} to {OPSETS[-1]}")
     example = example_patches(model, card)
     batch = torch.export.Dim("N", min=1)
     names = (["patches"], ["probabilities"])
@@ -75,8 +75,12 @@ def largest_fold(model: nn.Module, card: ModelCard) -> int:
 
 
 def finish(graph: onnx.ModelProto, card: ModelCard, kind: str) -> onnx.ModelProto:
-    """Set the name and the card of a graph, and check it."""
+    """Set the name and the card of a graph, and check it.
+
+    The file gets the oldest IR version that its operators allow: older runtimes refuse later ones.
+    """
     graph.producer_name, graph.producer_version = "hytas", version("hytas")
+    graph.ir_version = helper.find_min_ir_version_for(graph.opset_import)
     graph.graph.name = kind
     set_card(graph, replace(card, graph=kind))
     onnx.checker.check_model(graph)
@@ -123,14 +127,18 @@ def example_patches(model: SensorModel, card: ModelCard) -> torch.Tensor:
     scaling = model.scaling
     side, kept = card.patch_size, int(scaling.bands.max()) + 1
     if kept > card.bands:
-        raise InputError(f"bands: the card says {card.bands} and the model reads band {kept}")
+        raise InputError(
+            "card", rule=f"must describe the model: it has {card.bands} bands and the model {kept}"
+        )
     patches = torch.zeros(2, side, side, card.bands)
     patches[..., scaling.bands.cpu()] = scaling.offset.cpu()
     with torch.no_grad():
         classes = inference_copy(model)(patches).shape[1]
     if classes != len(card.class_ids):
         raise InputError(
-            f"class_names: the card names {len(card.class_ids)} classes; the model has {classes}"
+            "card",
+            rule=f"must describe the model: it has {len(card.class_ids)} classes and the model "
+            f"{classes}",
         )
     return patches
 

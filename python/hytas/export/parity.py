@@ -1,6 +1,6 @@
 """Compare exported files with torch on real pixels."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -25,7 +25,32 @@ Run = Callable[[Array], Array]
 
 
 class ExportError(InputError):
-    """An exported file gives other results than the model."""
+    """An exported file gives other results than the model.
+
+    Attributes:
+        written: the formats that were written nevertheless, with their figures.
+    """
+
+    written: Mapping[str, Mapping[str, Any]] = {}
+
+
+def refused(
+    refusals: Sequence[InputError], written: Mapping[str, Mapping[str, Any]]
+) -> ExportError:
+    """Return one error for the refusals of several formats."""
+    if len(refusals) == 1:
+        only = refusals[0]
+        fields = (only.argument, only.value, only.rule, only.hint)
+        error = ExportError(*(fields if only.rule else fields[:1]))
+    else:
+        error = ExportError(
+            "formats",
+            ",".join(str(one.value) for one in refusals),
+            "; ".join(f"{one.value}: {one.rule or one.argument}" for one in refusals),
+            next((one.hint for one in refusals if one.hint), ""),
+        )
+    error.written = written
+    return error
 
 
 @dataclass(frozen=True)
@@ -166,7 +191,7 @@ def check_parity(
         confidence.append(first.max(1).astype(np.float32))
     joined = np.concatenate(predicted)
     differences = {name: Difference(largest[name], changed[name]) for name in runs}
-    _refuse_drift(differences, files, len(joined), tolerance)
+    _refuse_drift(differences, len(joined), tolerance)
     sure, unsure = np.concatenate(confidence), np.concatenate(uncalibrated)
     return Parity(len(joined), differences, joined, sure, unsure)
 
@@ -183,16 +208,13 @@ def _changed_labels(answer: Array, expected: Array) -> int:
     return int(((chosen != given) & (lead > TIE)).sum())
 
 
-def _refuse_drift(
-    differences: Mapping[str, Difference],
-    files: Mapping[str, str | Path],
-    pixels: int,
-    tolerance: float,
-) -> None:
+def _refuse_drift(differences: Mapping[str, Difference], pixels: int, tolerance: float) -> None:
     for name, found in differences.items():
         if not found.largest < tolerance or found.changed:
             raise ExportError(
-                f"{files[name]}: differs from torch by up to {found.largest:.2g} in a probability "
-                f"(allowed: under {tolerance:g}) and in the class of {found.changed} of "
-                f"{pixels} pixels (allowed: none)"
+                "formats",
+                name,
+                f"must give what torch gives; differs by up to {found.largest:.2g} in a "
+                f"probability (allowed: under {tolerance:g}) and in the class of {found.changed} "
+                f"of {pixels} pixels (allowed: none)",
             )

@@ -1,11 +1,16 @@
-"""Models of reduced precision: half floats, or 8-bit integers in products with weights."""
+"""Models of reduced precision: half floats, or weights of 8 bits."""
 
+import math
 import tempfile
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
+import numpy.typing as npt
 import onnx
 import torch
+from onnx import TensorProto, helper, numpy_helper
 from torch import Tensor, nn
 
 from hytas.export.onnx_file import (
@@ -20,13 +25,20 @@ from hytas.export.onnx_file import (
     trace,
 )
 from hytas.export.quiet import quiet
+from hytas.export.scene_graph import to_scene_onnx
 from hytas.model_card import ModelCard
 from hytas.models import SensorModel
 from hytas.models.layers import probabilities
 
 SEVEN_BITS = True
-"""Bits of a weight. A processor with AVX2 but without VNNI sums two 8-bit products in 16 bits,
-which is one bit too few. There, 8-bit weights give other labels (docs/benchmarks.md)."""
+"""Bits of a weight in an integer product. A processor with AVX2 but without VNNI sums two 8-bit
+products in 16 bits, which is one bit too few. There, 8-bit weights give other labels
+(docs/benchmarks.md)."""
+MOST_LEVEL = 127
+"""Largest stored weight of 8 bits; 0 lies in the middle."""
+FEWEST_WEIGHTS = 256
+"""Weights of a tensor that is stored with 8 bits; smaller ones save nothing."""
+_WEIGHTED = ("MatMul", "Gemm", "Conv")
 
 
 class HalfModel(nn.Module):
@@ -57,14 +69,9 @@ def to_half(model: SensorModel, card: ModelCard) -> onnx.ModelProto:
     return finish(graph, replace(card, precision="float16"), kind_of(card))
 
 
-def _stacked_products(graph: onnx.ModelProto) -> list[str]:
-    """Return the products with several matrices at once, which have no int8 form.
-
-    Relative positions of few patches are such matrices, one for each patch.
-    """
-    stacked = {each.name for each in graph.graph.initializer if len(each.dims) != 2}
-    nodes = [node for node in graph.graph.node if node.op_type == "MatMul"]
-    return [node.name for node in nodes if node.input[1] in stacked]
+def to_half_scene(model: SensorModel, card: ModelCard) -> onnx.ModelProto:
+    """Return the ONNX scene graph with float16 weights."""
+    return to_scene_onnx(model, replace(card, precision="float16"), half=True)
 
 
 def to_int8(model: SensorModel, card: ModelCard) -> onnx.ModelProto:
@@ -91,3 +98,93 @@ def to_int8(model: SensorModel, card: ModelCard) -> onnx.ModelProto:
         graph = onnx.load(target)
     del graph.graph.value_info[:]
     return finish(graph, replace(card, precision="int8"), kind_of(card))
+
+
+def _stacked_products(graph: onnx.ModelProto) -> list[str]:
+    """Return the products with several matrices at once, which have no int8 form.
+
+    Relative positions of few patches are such matrices, one for each patch.
+    """
+    stacked = {each.name for each in graph.graph.initializer if len(each.dims) != 2}
+    nodes = [node for node in graph.graph.node if node.op_type == "MatMul"]
+    return [node.name for node in nodes if node.input[1] in stacked]
+
+
+def to_w8(model: SensorModel, card: ModelCard) -> onnx.ModelProto:
+    """Return the ONNX patch graph with weights stored in 8 bits; all products are in float32."""
+    return _with_small_weights(to_onnx(model, card), card)
+
+
+def to_w8_scene(model: SensorModel, card: ModelCard) -> onnx.ModelProto:
+    """Return the ONNX scene graph with weights stored in 8 bits."""
+    return _with_small_weights(to_scene_onnx(model, card), card)
+
+
+def _with_small_weights(graph: onnx.ModelProto, card: ModelCard) -> onnx.ModelProto:
+    """Store the matrices and kernels of a graph as int8, with a scale for each output channel.
+
+    `DequantizeLinear` makes floats of them when the model runs, outside of all loops.
+    """
+    steps, tensors = [], []
+    for inside in _graphs(graph.graph):
+        for weight in [each for each in inside.initializer if _is_large(each)]:
+            axis = _output_axis(inside, weight)
+            if axis is None:
+                continue
+            inside.initializer.remove(weight)
+            levels, scales = _quantised(numpy_helper.to_array(weight), axis)
+            names = [f"{weight.name}_levels", f"{weight.name}_scales"]
+            tensors += [numpy_helper.from_array(levels, names[0])]
+            tensors += [numpy_helper.from_array(scales, names[1])]
+            steps.append(
+                helper.make_node(
+                    "DequantizeLinear", names, [weight.name], name=weight.name, axis=axis
+                )
+            )
+    nodes = list(graph.graph.node)
+    del graph.graph.node[:]
+    graph.graph.node.extend([*steps, *nodes])
+    graph.graph.initializer.extend(tensors)
+    kind = graph.graph.name
+    return finish(graph, replace(card, precision="int8 weights"), kind)
+
+
+def _graphs(graph: onnx.GraphProto) -> Iterator[onnx.GraphProto]:
+    """Yield a graph and the bodies of its loops."""
+    yield graph
+    for node in graph.node:
+        for attribute in node.attribute:
+            if attribute.HasField("g"):
+                yield from _graphs(attribute.g)
+
+
+def _is_large(tensor: onnx.TensorProto) -> bool:
+    large = math.prod(tensor.dims) >= FEWEST_WEIGHTS
+    return tensor.data_type == TensorProto.FLOAT and len(tensor.dims) > 1 and large
+
+
+def _output_axis(graph: onnx.GraphProto, weight: onnx.TensorProto) -> int | None:
+    """Return the axis of a weight's output channels; None if it is in no product, or in several."""
+    users = [
+        (node.op_type, place)
+        for node in graph.node
+        for place, name in enumerate(node.input)
+        if name == weight.name
+    ]
+    if len(users) != 1 or users[0][0] not in _WEIGHTED:
+        return None
+    operator, place = users[0]
+    if operator == "MatMul":
+        return len(weight.dims) - (1 if place == 1 else 2)
+    return 0 if place == 1 and operator == "Conv" else None
+
+
+def _quantised(
+    weight: npt.NDArray[np.float32], axis: int
+) -> tuple[npt.NDArray[np.int8], npt.NDArray[np.float32]]:
+    """Return the levels of a weight, and the scale of each of its channels."""
+    others = tuple(index for index in range(weight.ndim) if index != axis)
+    largest = np.abs(weight).max(axis=others, keepdims=True)
+    scales = np.where(largest > 0, largest / MOST_LEVEL, 1).astype(np.float32)
+    levels = np.rint(weight / scales).clip(-MOST_LEVEL, MOST_LEVEL)
+    return levels.astype(np.int8), scales.ravel()

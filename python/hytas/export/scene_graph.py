@@ -51,13 +51,18 @@ class TileModel(nn.Module):
 
     def __init__(self, model: SensorModel) -> None:
         super().__init__()
-        self.scaling = model.scaling
+        self.scaling, self.dtype = model.scaling, _dtype_of(model.network)
         self.pixels = as_network(model.network, "scene graph").strips().pixels
 
     def forward(self, tile: Tensor) -> Tensor:
         """Map (rows, columns, sensor bands) float32 to (rows, columns, features)."""
-        features: Tensor = self.pixels(self.scaling(tile))
+        features: Tensor = self.pixels(self.scaling(tile).to(self.dtype))
         return features
+
+
+def _dtype_of(network: nn.Module) -> torch.dtype:
+    """Return the type that a network computes in."""
+    return next((each.dtype for each in network.parameters()), torch.float32)
 
 
 class StripModel(nn.Module):
@@ -73,7 +78,7 @@ class StripModel(nn.Module):
 
     def forward(self, strip: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """Map (P, W + P - 1, features) to ids (W), confidence (W), probabilities (W, C)."""
-        chances = probabilities(self.row(strip), self.temperature)
+        chances = probabilities(self.row(strip).float(), self.temperature)
         classes = self.class_ids.index_select(0, chances.argmax(dim=1))
         return classes, chances.amax(dim=1), chances
 
@@ -97,7 +102,12 @@ def export_scene(
 
 
 def to_scene_onnx(
-    model: SensorModel, card: ModelCard, *, opset: int = OPSET, piece: int | None = None
+    model: SensorModel,
+    card: ModelCard,
+    *,
+    opset: int = OPSET,
+    piece: int | None = None,
+    half: bool = False,
 ) -> onnx.ModelProto:
     """Return the ONNX model that `export_scene` writes.
 
@@ -107,21 +117,27 @@ def to_scene_onnx(
         opset: ONNX operator set.
         piece: pixels of a piece; None chooses by the size of the network. The time depends on it,
             and the map does not.
+        half: whether the network computes in float16.
     """
     outputs = OUTPUTS if card.smoothing is not None else OUTPUTS[:2]
-    return finish(scene_graph(model, card, outputs, opset, piece), card, "scene")
+    graph = scene_graph(model, card, outputs, opset=opset, piece=piece, half=half)
+    return finish(graph, card, "scene")
 
 
 def scene_graph(
     model: SensorModel,
     card: ModelCard,
     outputs: Sequence[str],
+    *,
     opset: int = OPSET,
     piece: int | None = None,
+    half: bool = False,
 ) -> onnx.ModelProto:
     """Return a graph with some of `OUTPUTS` and without a card; see `to_scene_onnx`."""
     example_patches(model, card)  # refuses a card of another model
     plain = inference_copy(model, card)
+    if half:
+        plain.network.half()
     tile, strip = TileModel(plain).eval(), StripModel(plain, card).eval()
     whole = _trace_tile(tile, card, opset)
     inner = _piece_body(_trace_strip(strip, tile, card, opset), outputs, card)

@@ -88,10 +88,7 @@ def export_smooth_scene(
     """
     smoothing = smoothing_of(card)
     if smoothing is None:
-        raise InputError(
-            "format: onnx-scene-smooth needs a guide to smooth by, and the model has none: an "
-            "older hytas trained it"
-        )
+        raise InputError("formats", "onnx-scene-smooth", "needs a model with a guide to smooth by")
     graph = _smooth_graph(model, card, smoothing, opset)
     with atomic_write(path) as temporary:
         temporary.write_bytes(graph.SerializeToString(deterministic=True))
@@ -101,7 +98,7 @@ def export_smooth_scene(
 def _smooth_graph(
     model: SensorModel, card: ModelCard, smoothing: Smoothing, opset: int
 ) -> onnx.ModelProto:
-    whole = scene_graph(model, card, ["probabilities"], opset)
+    whole = scene_graph(model, card, ["probabilities"], opset=opset)
     smoother = SmoothModel(inference_copy(model, card), card, smoothing).eval()
     height, width = (torch.export.Dim(f"inner_{name}", min=2) for name in "yx")
     free = {0: height, 1: width}

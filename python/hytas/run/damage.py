@@ -7,7 +7,7 @@ from typing import Any
 
 from hytas.deploy.model_file import examine, read_model
 from hytas.errors import InputError
-from hytas.export import FORMATS
+from hytas.export import FILES
 from hytas.run.folder import RunFolder, read_json, write_json
 from hytas.run.weights import load_weights
 from hytas.search import EvaluationStore
@@ -154,7 +154,7 @@ def _as_scored(folder: RunFolder, architecture: dict[str, Any]) -> dict[str, Any
 def further_files(folder: RunFolder) -> list[Path]:
     """Return the files of further export formats that the manifest knows."""
     main = (folder.onnx, folder.torchscript)
-    files = [folder.path / entry.file for entry in FORMATS.values()]
+    files = [folder.path / name for name in FILES]
     return [path for path in files if path not in main and path in folder.manifest]
 
 

@@ -1,7 +1,7 @@
 """The whole run: from a scene and a budget to a checked model."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -31,7 +31,6 @@ from hytas.run.stages import (
     record_all,
     run_stages,
 )
-from hytas.run.times import read_times
 from hytas.run.weights import load_weights
 from hytas.search import EvaluationStore
 from hytas.workers import Named
@@ -48,8 +47,6 @@ class Outcome:
         budget: canonical text, or None.
         metrics: of `metrics.json`; None if the run stopped after the search.
         files: files of the folder for the user, with their sizes in bytes.
-        folder: of the run.
-        seconds: of each stage, in the order in which they were done.
     """
 
     architecture: dict[str, Any]
@@ -59,7 +56,6 @@ class Outcome:
     metrics: dict[str, Any] | None
     files: dict[str, int]
     folder: Path
-    seconds: dict[str, float] = field(default_factory=dict)
 
     @property
     def results(self) -> Results | None:
@@ -175,6 +171,7 @@ def export_run(
     *,
     formats: Sequence[str] = (),
     force: bool = False,
+    taken: str = "sensor",
     report: Report = SILENT,
     command: str = "",
 ) -> tuple[Outcome, dict[str, dict[str, Any]]]:
@@ -186,6 +183,7 @@ def export_run(
         out: the run's folder.
         formats: names in `hytas.export.FORMATS`, beside ONNX and TorchScript.
         force: write a format of reduced precision even if it fails its check.
+        taken: type of the values that the formats take, one of `hytas.export.INPUTS`.
         report: receives the progress.
         command: that does the work, for the record.
 
@@ -207,7 +205,7 @@ def export_run(
         for stage in (EXPORT, CHARTS, MAP, PREDICTIONS, REPORT):
             if stage.suits(run):
                 do_stage(stage, run)
-        further = further_formats(run, formats, force)
+        further = further_formats(run, formats, force, taken)
         mend_further(run)
         record_all(run)
         architecture = load_weights(run.folder.weights).card.architecture
@@ -258,24 +256,18 @@ def describe_architecture(architecture: dict[str, Any]) -> str:
 
 
 def _introduce(run: Run) -> None:
-    """Report scene, split, settings, and what was done before."""
     config, data, report = run.context.config, run.context.data, run.report
     scene = data.scene
-    report.notice(scene.describe(data.shape.bands))
+    report.line(scene.describe(data.shape.bands))
     for note in scene.notes:
-        report.notice(f"note: {note}")
-    report.notice(data.split.describe())
+        report.line(f"note: {note}")
+    report.line(data.split.describe())
     for note in data.split.notes:
-        report.notice(f"note: {note}")
+        report.line(f"note: {note}")
     report.line(
         f"space {config.space}, budget {config.budget or 'none'}, "
         f"proxy {config.proxy}, seed {config.seed}, device {run.context.device}"
     )
-    done = [stage.name for stage in (*CHOOSING, *FINISHING) if stage.is_done(run.folder)]
-    if done:
-        report.notice(f"goes on in {run.folder.path}; done before: {', '.join(done)}")
-    elif run.folder.evaluations.exists():
-        report.notice(f"goes on in {run.folder.path}, in its search")
 
 
 def _outcome(run: Run, architecture: dict[str, Any]) -> Outcome:
@@ -309,5 +301,4 @@ def _outcome(run: Run, architecture: dict[str, Any]) -> Outcome:
         read_json(folder.metrics) if folder.metrics.exists() else None,
         {file.name: file.stat().st_size for file in files if file.exists()},
         folder.path,
-        {name: float(one["seconds"]) for name, one in read_times(folder.times).items()},
     )

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from hytas.errors import InputError
-from hytas.export import FORMATS
+from hytas.export import FILES
 from hytas.run.choosing.searching import race_stage, search_stage
 from hytas.run.config import SUPERNET_STRATEGY
 from hytas.run.context import Run
@@ -95,7 +95,7 @@ def mend(run: Run, *, needs_store: bool = True) -> None:
     Raises:
         InputError: a damaged file is needed and cannot be made again.
     """
-    folder, tell = run.folder, run.report.notice
+    folder, tell = run.folder, run.report.line
     if folder.manifest.damaged:
         tell(f"{folder.manifest.path.name}: damaged: made again from the files as they are")
     try:
@@ -125,13 +125,13 @@ def mend_further(run: Run) -> None:
     for path in further_files(run.folder):
         if (fault := run.folder.manifest.fault(path)) is None:
             continue
-        (name,) = (name for name, entry in FORMATS.items() if entry.file == path.name)
+        name, taken = FILES[path.name]
         try:
-            further_formats(run, [name], force=False)
+            further_formats(run, [name], force=False, taken=taken)
         except InputError as error:
-            run.report.notice(f"{path.name}: {fault}, and could not be made again: {error}")
+            run.report.line(f"{path.name}: {fault}, and could not be made again: {error}")
             continue
-        run.report.notice(f"{path.name}: {fault}: made again")
+        run.report.line(f"{path.name}: {fault}: made again")
 
 
 def record_all(run: Run) -> None:

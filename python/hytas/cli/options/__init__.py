@@ -36,7 +36,6 @@ from hytas.cli.options.scene import (
     zero_option,
 )
 from hytas.cli.options.training import (
-    effort_option,
     recipe_of,
     recipe_option,
     smooth_option,
@@ -55,7 +54,6 @@ __all__ = [
     "class_field_option",
     "command_line",
     "device_option",
-    "effort_option",
     "is_given",
     "json_option",
     "labels_crs_option",

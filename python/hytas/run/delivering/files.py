@@ -14,12 +14,14 @@ from hytas.deploy.outputs import Extras, write_map
 from hytas.deploy.smoothing import around, smooth_pixels
 from hytas.export import (
     FORMATS,
+    INPUTS,
     Evidence,
     Parity,
     check_formats,
     check_parity,
     export_checked,
     export_formats,
+    file_of,
 )
 from hytas.metrics import accuracy_report, calibration
 from hytas.models.table import patch_size_of
@@ -200,17 +202,22 @@ def predictions_stage(run: Run) -> None:
     choose_samples(read, targets, found, files).save(run.folder.samples)
 
 
-def further_formats(run: Run, formats: Sequence[str], force: bool) -> dict[str, dict[str, Any]]:
+def further_formats(
+    run: Run, formats: Sequence[str], force: bool, taken: str = INPUTS[0]
+) -> dict[str, dict[str, Any]]:
     """Export formats beside `MAIN_FORMATS`; each is checked on the test pixels before it is kept.
+
+    Files that take float32 are beside them all.
 
     Returns:
         Format -> its file, size and the figures of its check.
 
     Raises:
         InputError: an unknown format.
-        ExportError: a format fails its check.
+        ExportError: formats are refused; all others are written.
     """
-    names = [name for name in check_formats(formats) if name not in MAIN_FORMATS]
+    main = MAIN_FORMATS if taken == INPUTS[0] else ()
+    names = [name for name in check_formats(formats, taken) if name not in main]
     model, data = load_weights(run.folder.weights), run.context.data
     evidence = Evidence(
         model.sensor_model(),
@@ -218,11 +225,14 @@ def further_formats(run: Run, formats: Sequence[str], force: bool) -> dict[str, 
         data.split.test,
         data.targets(data.split.test),
     )
-    files = [run.folder.path / FORMATS[name].file for name in names]
+    files = [run.folder.path / file_of(name, taken) for name in names]
     run.folder.manifest.forget(files)
-    found = export_checked(run.folder.path, model.card, names, evidence, force=force)
-    run.folder.manifest.record(files)
-    return found
+    try:
+        return export_checked(
+            run.folder.path, model.card, names, evidence, force=force, taken=taken
+        )
+    finally:
+        run.folder.manifest.record([path for path in files if path.exists()])
 
 
 def _batches(data: PreparedScene, patch_size: int, report: Report) -> Iterator[NDArray[Any]]:

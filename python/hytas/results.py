@@ -241,6 +241,17 @@ class Results:
                 f"metrics.json: not the metrics of a run ({one_line(error)})"
             ) from None
 
+    @property
+    def is_smoothed(self) -> bool:
+        """Return whether the maps of the run are smoothed."""
+        chosen = self.smoothing is not None and self.smoothing.method == "guided"
+        return chosen and self.smoothed is not None
+
+    @property
+    def of_map(self) -> Report:
+        """Return the accuracy report of the map that the run makes, smoothed or not."""
+        return self.smoothed if self.is_smoothed and self.smoothed is not None else self.test
+
     def decisions(self) -> list[str]:
         """Return one line for each decision of the final training that pixels were compared for."""
         lines = [] if self.smoothing is None else [self.smoothing.describe()]

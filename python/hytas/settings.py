@@ -4,8 +4,6 @@ from collections.abc import Sequence
 from dataclasses import fields
 from typing import Any
 
-import numpy as np
-
 Listed = str | Sequence[str] | None
 """One text, several, or none."""
 SCALE_BY = ("training", "scene")
@@ -14,6 +12,8 @@ SCALE_BY = ("training", "scene")
 
 def plain_numbers(settings: Any) -> None:
     """Convert numpy's numbers in the fields of a frozen dataclass to Python's, for JSON."""
+    import numpy as np  # here, because the help of commands needs no numpy
+
     for item in fields(settings):
         if isinstance(value := getattr(settings, item.name), np.generic):
             object.__setattr__(settings, item.name, value.item())

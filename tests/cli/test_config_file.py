@@ -7,11 +7,14 @@ from pathlib import Path
 from typing import Any
 
 import click
+import numpy as np
 import pytest
 from click.testing import CliRunner
+from PIL import Image
 
 import hytas.run
 from hytas.cli.search import search
+from hytas.data import synthetic_scene
 from hytas.errors import InputError
 from hytas.run import RunConfig
 
@@ -67,6 +70,29 @@ def test_what_is_written_runs_the_same(tmp_path: Path, configured: Any) -> None:
         if value is not None and name not in ("split", "recipe", "race_steps"):
             assert written[name] == value
     assert written["split"]["kind"] == "folds"
+
+
+def test_how_labels_are_read_is_kept(tmp_path: Path, configured: Any) -> None:
+    truth = synthetic_scene().labels
+    np.save(tmp_path / "cube.npy", synthetic_scene().cube)
+    np.save(tmp_path / "gt.npy", np.where(truth == 0, 255, truth))
+    coloured = np.where(truth == 0, 255, truth * 40).astype(np.uint8)
+    Image.fromarray(np.repeat(coloured[..., None], 3, axis=2)).save(tmp_path / "gt.png")
+    path = tmp_path / "run.toml"
+    for labels, unlabelled, kept, key in (
+        ("gt.npy", "255", 255, "1"),
+        ("gt.png", "#FFffFF", "#ffffff", "#282828"),
+    ):
+        files = ("--data", tmp_path / "cube.npy", "--labels", tmp_path / labels)
+        how = ("--unlabelled", unlabelled, "--class-names", f"{key}=a field")
+        given = (*files, *how, "--budget", "500K-params")
+        assert configured(*given, "--write-config", path).exit_code == 0
+        config = configured(*given)[0]
+        assert configured("--config", path)[0] == config
+        assert config.unlabelled == kept
+        scene = config.load_scene()
+        np.testing.assert_array_equal(scene.labels > 0, truth > 0)
+        assert "a field" in scene.class_names
 
 
 def test_settings_without_an_option_are_keys_too(tmp_path: Path, configured: Any) -> None:
@@ -180,6 +206,6 @@ def test_completion_is_offered() -> None:
     complete = BashComplete(group, {}, "hytas", "_HYTAS_COMPLETE")
     assert "complete" in complete.source()
     found = [item.value for item in complete.get_completions(["search"], "--class")]
-    assert found == ["--class-field"]
+    assert found == ["--class-field", "--class-names"]
     assert [item.value for item in complete.get_completions([], "cla")] == ["classify"]
     assert isinstance(group, click.Group)

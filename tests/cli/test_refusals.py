@@ -92,7 +92,7 @@ def test_unknown_space(scene: Path, tmp_path: Path, hytas: Run) -> None:
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        (("--race-steps", "5", "--race-epochs", "2"), ("race epochs 2", "--race-steps 5")),
+        (("--race-steps", "5", "--race-epochs", "2"), ("--race-epochs 2", "--race-steps")),
         (("--band-group", "41"), ("--band-group 41: must be odd and at most",)),
         (
             ("--space", "hytas", "--proxy", "logsynflow", "--population", "3"),

@@ -141,7 +141,7 @@ def test_a_scene_that_no_run_needs_is_refused(hytas: Run, finished: Path, tmp_pa
     [
         (["nowhere"], "run nowhere: no such folder"),
         (["."], "is not a run folder: it holds no config.json"),
-        ([".", "--out", "page.pdf"], "out: page.pdf must end in .html"),
+        ([".", "--out", "page.pdf"], "--out page.pdf: must end in .html"),
         ([".", "--out", "none/page.html"], "out: the folder none does not exist"),
     ],
 )

@@ -9,32 +9,114 @@ from hytas.cli.export import _print
 from hytas.cli.summary import print_outcome
 from hytas.run import Outcome
 
-GENES = {"space": "hytas-wide", "tokens": "band", "band_mlp": [4, 2]}
+GENES = {
+    "space": "hytas-wide",
+    "tokens": "band",
+    "patch": 3,
+    "band_mixer": "conv3",
+    "band_gate": "yes",
+    "band_depth": 2,
+    "band_mlp": [4, 2],
+}
 
 
-def ended(budget: str, bounds: list[tuple[str, int, int]], **costs: int) -> Outcome:
-    return Outcome(dict(GENES), costs, bounds, budget, None, {}, Path("run"))
+def ended(
+    budget: str,
+    bounds: list[tuple[str, int, int]],
+    metrics: dict[str, Any] | None = None,
+    **costs: int,
+) -> Outcome:
+    files = {"model.onnx": 420_000}
+    seconds = {"search": 41.0, "race": 190.0, "export": 2.0}
+    return Outcome(dict(GENES), costs, bounds, budget, metrics, files, Path("runs/a b"), seconds)
+
+
+def report(accuracy: float) -> dict[str, Any]:
+    return {"pixels": 900, "OA": accuracy, "AA": accuracy, "kappa": accuracy, "ECE": 0.02}
+
+
+def metrics(below: tuple[str, ...] = ()) -> dict[str, Any]:
+    method = {"pixels": 90, "of_pixels": 90}
+    return {
+        "test": report(0.95),
+        "smoothed": report(0.98),
+        "smoothing": {"method": "guided", "pixels": 60, "OA_raw": 0.9, "OA_smoothed": 0.97},
+        "self_training": {"used": False, "pixels": 60, "OA_before": 0.97, "OA_after": 0.96},
+        "calibration": {"temperature": 1.2, "pixels": 60, "ECE_before": 0.1, "ECE_after": 0.02},
+        "parity": {"formats": {"onnx": {"max_difference": 1e-7}}},
+        "training": {},
+        "references": {
+            "reason": "",
+            "validation": {
+                "pixels": 60,
+                "OA": {"winner": 0.97, "svm": 0.9, "rf": 0.8},
+                "below": list(below),
+                "verdict": "warning: the winner is below SVM; try --effort normal",
+            },
+            "methods": {
+                "svm": {"title": "SVM", "test": report(0.8), "smoothed": report(0.92), **method},
+                "rf": {"title": "forest", "test": report(0.7), "smoothed": report(0.94), **method},
+            },
+        },
+    }
+
+
+def printed(capsys: pytest.CaptureFixture[str], outcome: Outcome) -> list[str]:
+    print_outcome(outcome, "scene.mat")
+    return capsys.readouterr().out.splitlines()
+
+
+def test_a_run_ends_in_at_most_ten_lines(capsys: pytest.CaptureFixture[str]) -> None:
+    bounds = [("params", 0, 100_000)]
+    lines = printed(capsys, ended("100K-params", bounds, metrics(), params=50_000, macs=10))
+    assert len(lines) <= 10
+    assert lines[0].startswith("accuracy of the smoothed map 0.9800 on 900 test pixels")
+    # The better reference with smoothing, because the map is smoothed.
+    assert lines[1].startswith("4.0 points above forest, the better reference (SVM 0.9200, ")
+    assert "bands 3x3, gated conv3, 2 layers" in lines[2]
+    assert "params 50,000 (budget at most 100,000, 50.0% of it)" in lines[2]
+    assert [line.split(":")[0] for line in lines[3:6]] == [
+        "maps are smoothed",
+        "self-training is not used",
+        "confidence calibrated on 60 validation pixels",
+    ]
+    assert lines[6] == "time 3:53 min: race 3:10 min, search 41 s, export 2 s"
+    assert lines[7] == "open runs/a b/report.html"
+    assert lines[8] == "next: hytas classify 'runs/a b/model.onnx' scene.mat --out map.png"
+
+
+def test_a_winner_below_a_reference_is_a_warning(capsys: pytest.CaptureFixture[str]) -> None:
+    lines = printed(capsys, ended("100K-params", [], metrics(("svm",)), params=50_000))
+    assert lines[1] == "warning: the winner is below SVM; try --effort normal"
+
+
+def test_a_map_that_is_not_smoothed_has_its_own_accuracy(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    raw = metrics() | {"smoothing": {"method": "none", "pixels": 60}}
+    lines = printed(capsys, ended("100K-params", [], raw, params=50_000))
+    assert lines[0].startswith("accuracy of the map 0.9500 on 900 test pixels")
+    assert lines[1].startswith("15.0 points above SVM")
 
 
 @pytest.mark.parametrize(
-    ("budget", "bounds", "line"),
+    ("budget", "bounds", "text"),
     [
-        ("500us", (0, 500_000), "0.394 ms  (budget at most 0.5 ms, 78.8% of it)"),
-        ("200us..500us", (200_000, 500_000), "0.394 ms  (budget 0.2 ms .. 0.5 ms, 78.8% of it)"),
+        ("500us", (0, 500_000), "0.394 ms (budget at most 0.5 ms, 78.8% of it)"),
+        ("200us..500us", (200_000, 500_000), "0.394 ms (budget 0.2 ms .. 0.5 ms, 78.8% of it)"),
         # A table in units of its own: the engine counts billionths of them.
-        ("0.0005", (0, 500_000), "0.000394  (budget at most 0.0005, 78.8% of it)"),
+        ("0.0005", (0, 500_000), "0.000394 (budget at most 0.0005, 78.8% of it)"),
     ],
 )
 def test_a_latency_has_its_unit(
-    capsys: pytest.CaptureFixture[str], budget: str, bounds: tuple[int, int], line: str
+    capsys: pytest.CaptureFixture[str], budget: str, bounds: tuple[int, int], text: str
 ) -> None:
     name = "latency@table.json"
     costs: dict[str, Any] = {"params": 986_630, name: 394_000}
-    print_outcome(ended(f"{budget}-{name}", [(name, *bounds)], **costs), "scene.mat")
-    text = capsys.readouterr().out
-    assert f"{name} {line}\n" in text
-    assert "params        986,630\n" in text
-    assert "band_mlp 4-2" in text
+    lines = printed(capsys, ended(f"{budget}-{name}", [(name, *bounds)], **costs))
+    assert "band_mlp 4-2" in lines[0]
+    assert f"params 986,630; {name} {text}" in lines[1]
+    assert lines[2] == "next: hytas train 'runs/a b'"
 
 
 def test_an_export_says_what_it_wrote(capsys: pytest.CaptureFixture[str]) -> None:

@@ -13,6 +13,8 @@ from hytas.data.grid import Grid
 from hytas.data.labels.names import envi_class_names
 from hytas.errors import InputError
 
+pytestmark = pytest.mark.filterwarnings("ignore::rasterio.errors.NotGeoreferencedWarning")
+
 COLOURS = np.array([[0, 0, 0], [255, 0, 0], [0, 255, 0], [0, 0, 255]], np.uint8)
 
 
@@ -37,7 +39,6 @@ def raster(path: Path, values: np.ndarray, **facts: object) -> Path:
     return path
 
 
-@pytest.mark.filterwarnings("ignore::rasterio.errors.NotGeoreferencedWarning")
 class TestValues:
     """What is unlabelled in a map of numbers."""
 
@@ -190,6 +191,15 @@ class TestPictures:
         known = {"#0000ff": 4, "#ff0000": 8, "#00ff00": 1}
         found = labels_on_grid(tmp_path / "a.png", Grid(None, None, 9, 11), known=known)
         np.testing.assert_array_equal(found.maps[0][1], np.array([0, 8, 1, 4])[truth])
+        with pytest.raises(InputError, match=r"the colours #00ff00, #0000ff are not among"):
+            labels_on_grid(tmp_path / "a.png", Grid(None, None, 9, 11), known={"#ff0000": 1})
+        named = labels_on_grid(
+            tmp_path / "a.png",
+            Grid(None, None, 9, 11),
+            class_names="#ff0000=roof,#00ff00=grass,#0000ff=water",
+            known={"grass": 1, "roof": 5, "water": 3},
+        )
+        np.testing.assert_array_equal(named.maps[0][1], np.array([0, 5, 1, 3])[truth])
         ((_, plain),) = load_maps(tmp_path / "a.png")
         np.testing.assert_array_equal(plain, truth)
 
@@ -218,6 +228,26 @@ class TestNames:
         )
         assert scene.class_names == ("bare", "label 1", "label 2", "soy")
 
+    def test_a_declared_minus_1_counts_in_numbers_of_the_file(
+        self, tmp_path: Path, data: Path, truth: np.ndarray
+    ) -> None:
+        path = raster(tmp_path / "gt.tif", truth.astype(np.int16) - 1, nodata=-1)
+        scene = load_scene(data, path, class_names="0=bare,1=corn")
+        assert scene.class_names == ("bare", "corn", "label 2")
+
+    def test_names_of_other_classes_are_told(
+        self, tmp_path: Path, data: Path, truth: np.ndarray
+    ) -> None:
+        np.save(tmp_path / "gt.npy", truth)
+        scene = load_scene(data, tmp_path / "gt.npy", class_names="0=none,1=corn,9=oats")
+        assert scene.class_names == ("corn", "class 2", "class 3")
+        assert scene.notes == ("names are given for classes that are not there: 9",)
+
+    def test_of_a_scene_that_is_known_by_name(self) -> None:
+        own = load_scene("synthetic").class_names
+        scene = load_scene("synthetic", class_names=f"1=one,{own[1]}=two")
+        assert scene.class_names == ("one", "two", *own[2:])
+
     def test_by_colour(self, tmp_path: Path, data: Path, truth: np.ndarray) -> None:
         Image.fromarray(COLOURS[truth]).save(tmp_path / "a.png")
         scene = load_scene(data, tmp_path / "a.png", class_names="#ff0000=roof")
@@ -230,7 +260,6 @@ class TestNames:
             ("1=corn,soy", "must be pairs such as 1=corn,2=soy"),
             ("1=", "a number and a name are needed"),
             ("1=corn,1=soy", "has two names, corn and soy"),
-            ("9=corn", "there is no class 9"),
         ],
     )
     def test_what_is_no_name(
@@ -242,7 +271,6 @@ class TestNames:
         assert caught.value.argument == "class_names"
         assert rule in caught.value.rule
 
-    @pytest.mark.filterwarnings("ignore::rasterio.errors.NotGeoreferencedWarning")
     def test_from_the_file_beside_a_raster(
         self, tmp_path: Path, data: Path, truth: np.ndarray
     ) -> None:

@@ -72,6 +72,24 @@ def test_every_format_gives_the_same_map(tmp_path: Path, child: None, kind: str)
     assert load_scene(header, path).fingerprint == loaded.fingerprint
 
 
+def test_only_the_fields_that_are_used_are_read(tmp_path: Path, child: None) -> None:
+    header = scene(tmp_path)
+    features = [
+        (geometry, {**fields, "note": "x" * 2**16, "Class": number % 2 + 1})
+        for number, (geometry, fields) in enumerate(FIELDS * 700)
+    ]
+    path = vector_file(tmp_path / "f.gpkg", features)
+    assert load_scene(header, path).class_names == ("class 1", "class 2")
+    assert load_scene(header, path, class_field="crop").class_names == ("maize", "wheat")
+    plain = [
+        (geometry, {"crop": each["crop"], "note": each["note"]}) for geometry, each in features
+    ]
+    path = vector_file(tmp_path / "g.gpkg", plain)
+    error = refused(header, path)
+    assert error.rule.startswith("its fields hold more than")
+    assert "`class_field`" in error.hint
+
+
 def test_numbers_are_ids(tmp_path: Path) -> None:
     header = scene(tmp_path)
     features = [
@@ -230,6 +248,18 @@ def test_neighbours_share_no_pixel(tmp_path: Path) -> None:
     assert not any("several classes" in note for note in loaded.notes)
     assert (loaded.labels == 1).sum() == 36
     assert (loaded.labels == 2).sum() == 24
+
+
+def test_names_of_the_user(tmp_path: Path) -> None:
+    header = scene(tmp_path)
+    path = geojson(tmp_path / "f.geojson", FIELDS)
+    loaded = load_scene(header, path, class_field="crop", class_names="wheat=A wheat,rice=Rice")
+    assert loaded.class_names == ("A wheat", "maize")
+    np.testing.assert_array_equal(loaded.labels, np.array([0, 2, 1])[fields_map()])
+    assert loaded.notes == ("f.geojson: names are given for classes that are not there: rice",)
+    numbers = [(g, {"id": n}) for (g, _), n in zip(FIELDS, (7, 3, 3, 7), strict=True)]
+    path = geojson(tmp_path / "n.geojson", numbers)
+    assert load_scene(header, path, class_names={7: "corn"}).class_names == ("class 3", "corn")
 
 
 def test_conflicts_are_left_unlabelled_and_named(tmp_path: Path) -> None:

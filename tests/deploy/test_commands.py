@@ -8,6 +8,7 @@ import subprocess
 import sys
 import warnings
 from pathlib import Path
+from typing import Any
 
 import matplotlib
 import numpy as np
@@ -337,6 +338,40 @@ def test_values_unlike_the_training_s_are_told_and_refused_if_strict(
         assert strict.exception.argument == "strict"
         words = "no wavelengths" if change == "no wavelengths" else told
         assert words in strict.exception.rule
+
+
+def label_raster(exported: Exported, path: Path, east: int, south: int, far: float = 0) -> Path:
+    """The truth as a GeoTIFF that lies some pixels to the east and south of the scene."""
+    values = np.array((0, *exported.card.class_ids), np.uint8)[exported.scene.labels]
+    moved = rasterio.Affine(30, 0, 500000 + 30 * east + far, 0, -30, 4100000 - 30 * south)
+    with rasterio.open(
+        path, "w", "GTiff", 23, 17, 1, "EPSG:32633", moved, "uint8", nodata=0
+    ) as file:
+        file.write(np.roll(values, (-south, -east), (0, 1)), 1)
+    return path
+
+
+def test_labels_are_compared_where_they_lie(exported: Exported, tmp_path: Path) -> None:
+    scene = write_cube(tmp_path / "scene", exported.scene.cube, "bil", "<")
+    given = [str(exported.onnx), str(scene), "--out", str(tmp_path / "map.npy"), "--json"]
+
+    def told(*place: int) -> dict[str, Any]:
+        labels = label_raster(exported, tmp_path / "gt.tif", *place)
+        done = CliRunner().invoke(classify, [*given, "--labels", str(labels)])
+        assert done.exit_code == 0, done.exception
+        return json.loads(done.output)
+
+    right, moved = told(0, 0), told(2, 3)
+    assert not any("nearest neighbour" in note for note in right["notes"])
+    assert any("nearest neighbour" in note for note in moved["notes"])
+    labels = exported.scene.labels[3:, 2:] - 1  # what both have
+    expected = exported.probabilities(exported.patches()).argmax(1).reshape(17, 23)[3:, 2:]
+    assert moved["accuracy"]["pixels"] == labels.size
+    assert moved["accuracy"]["OA"] == pytest.approx(float((labels == expected).mean()))
+    far = label_raster(exported, tmp_path / "far.tif", 0, 0, far=300_000.0)
+    done = CliRunner().invoke(classify, [*given, "--labels", str(far)])
+    assert isinstance(done.exception, InputError)
+    assert (done.exception.argument, "lies elsewhere" in done.exception.rule) == ("labels", True)
 
 
 def test_a_run_s_folder_is_a_model(exported: Exported, scene: Path, tmp_path: Path) -> None:

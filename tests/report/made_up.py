@@ -55,6 +55,13 @@ def metrics(names: tuple[str, ...] = NAMES, seed: int = 0, tested: int = 3) -> d
         },
         "costs": {"params": 2000, "macs": 90_000},
         "device": "cpu",
+        "training": {
+            "history": [
+                {"epoch": n, "loss": 1 / n, "validation_loss": 1.2 / n, "validation_oa": 1 - 1 / n}
+                for n in range(1, 9)
+            ],
+            "best_epoch": 7,
+        },
     }
 
 
@@ -144,7 +151,8 @@ def facts(names: tuple[str, ...] = NAMES, **changed: Any) -> RunFacts:
             Layer("head", "", "map", 7, 9),
         ],
         pixels=pixels(),
-        figures={"confusion": "<svg xmlns='http://www.w3.org/2000/svg'/>"},
+        path="runs/ip",
+        scene="field",
         times={
             "search": {
                 "seconds": 75.0,

@@ -17,6 +17,7 @@ from made_up import HOSTILE, NAMES, candidates, facts, metrics, with_references,
 from hytas.errors import InputError
 from hytas.report import render, write_report
 from hytas.report.charts import MOST_POINTS
+from hytas.report.page import LAYERS
 
 LINKS = ("src", "href", "action", "data", "srcset", "poster", "xlink:href")
 
@@ -89,13 +90,15 @@ def test_no_name_becomes_markup(where: str) -> None:
             differences=[hostile],
             units={"params": hostile},
             times={hostile: {"seconds": 1.0, "ended": hostile, "command": hostile}},
-            figures={"confusion": hostile},
+            path=hostile,
+            scene=hostile,
             model={"name": hostile, "bytes": 1, "sha256": hostile},
         )
         plain = facts(
             config={"a": "b", "data": "b", "budget": "c"},
             architecture={"space": "a", "b": ["c"]},
-            figures={"confusion": "x"},
+            path="a",
+            scene="b",
         )
     before, page = Reader(render([plain])), render([harmed])
     reader = Reader(page)
@@ -110,7 +113,7 @@ def test_no_name_becomes_markup(where: str) -> None:
 def test_the_data_of_the_script_hold_every_name() -> None:
     reader = Reader(render([facts(HOSTILE)]))
     data = next(one for one in map(json.loads, reader.scripts[:-2]) if "points" in one)
-    assert data["classes"][0] == HOSTILE[0]
+    assert data["classes"][0] == f"1 {HOSTILE[0]}"
 
 
 def test_what_the_page_says() -> None:
@@ -128,7 +131,7 @@ def test_what_the_page_says() -> None:
     assert "1 winner" in text
     assert "diverged <b>here</b>" in text
     assert "40 candidates were scored without training" in text
-    assert "hytas classify ip/model.onnx /scenes/field.mat --out map.tif" in text
+    assert "hytas classify runs/ip/model.onnx /scenes/field.mat --out map.tif" in text
     assert "more labels" not in text
 
 
@@ -239,7 +242,7 @@ def test_the_same_facts_give_the_same_file(tmp_path: Path) -> None:
     before = path.stat().st_mtime_ns
     assert write_report(path, [facts()]) is False
     assert path.stat().st_mtime_ns == before
-    assert write_report(path, [facts(name="b")]) is True
+    assert write_report(path, [facts(path="b")]) is True
 
 
 def test_no_run_is_refused(tmp_path: Path) -> None:
@@ -283,3 +286,34 @@ def test_agreement_with_a_vote_is_shown_where_there_was_one() -> None:
     text = Reader(render([facts(finalists=silent)])).text
     assert "agreement" not in text
     assert "vote" not in text
+
+
+def test_the_headline_is_about_the_map_that_is_shown() -> None:
+    found = with_references(metrics())
+    text = Reader(render([facts(metrics=found)])).text
+    assert f"The smoothed map classifies {100 * found['smoothed']['OA']:.1f} %" in text
+    best = max(one["smoothed"]["OA"] for one in found["references"]["methods"].values())
+    points = 100 * (found["smoothed"]["OA"] - best)
+    assert f"points above the better reference {points:+.1f}" in text
+    assert "20.0 % of the budget" in text
+
+
+def test_classes_have_the_ids_of_the_label_file() -> None:
+    names = ("class 4", "corn", "9")
+    page = render([facts(names, class_ids=(4, 7, 9))])
+    text = Reader(page).text
+    for label in ("class 4", "7 corn", "9"):
+        assert re.search(rf"<th scope=\"row\">(<i[^>]*></i>)?<bdi>{label}</bdi>", page)
+    assert "1 class 4" not in text
+
+
+def test_the_title_names_scene_and_budget() -> None:
+    page = render([facts()])
+    assert "<title>field, 10K-params - report of hytas</title>" in page
+    assert "Run runs/ip" in Reader(page).text
+
+
+def test_every_layer_of_the_map_is_there_without_the_script() -> None:
+    page = render([facts()])
+    for key, *_ in LAYERS:
+        assert page.count(f'data-layer="{key}"') == 1

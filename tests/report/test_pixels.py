@@ -8,7 +8,7 @@ from made_up import BANDS, HEIGHT, WIDTH, pixels
 
 from hytas.errors import InputError
 from hytas.report import Pixels
-from hytas.report.pixels import class_means, spots, usual_stride
+from hytas.report.pixels import class_means, false_colours, spots, usual_stride
 from hytas.report.spectra import CODE_BYTES, MOST_BANDS, reduce_spectra
 
 
@@ -145,3 +145,14 @@ def test_arrays_that_are_no_numbers_are_refused(tmp_path: Path, name: str) -> No
     np.savez(path, **{**arrays, name: arrays[name].astype("S9")})
     with pytest.raises(InputError, match="of no numbers"):
         Pixels.load(path)
+
+
+def test_false_colours_show_near_infrared_red_and_green() -> None:
+    cube = np.zeros((2, 3, 5))
+    cube[0, 0, 3], cube[0, 1, 2], cube[0, 2, 1] = 1.0, 1.0, 1.0
+    valid = np.ones((2, 3), bool)
+    valid[1, 2] = False
+    nm = np.array([450.0, 560.0, 660.0, 860.0, 1600.0])
+    picture = false_colours(cube, valid, np.arange(5), nm)
+    assert (picture[0].argmax(axis=1) == [0, 1, 2]).all()
+    assert (picture[1, 2] == 0).all()

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from made_up import candidates, facts, finalists
 
 from hytas.report import charts
+from hytas.report.networks import draw
 
 NUMBERS = st.lists(
     st.tuples(st.integers(1, 9), st.one_of(st.just(float("nan")), st.integers(0, 9).map(float))),
@@ -124,3 +125,42 @@ def test_labels_of_a_race_stand_a_line_apart() -> None:
     assert lines is not None
     heights = [height for _, _, height, *_ in lines.lines]
     assert abs(heights[0] - heights[1]) >= 11
+
+
+def test_a_network_has_a_bar_for_each_layer() -> None:
+    genes = {
+        "tokens": "parallel",
+        "patch": "5",
+        "band_mixer": "conv3",
+        "band_gate": "yes",
+        "band_depth": "2",
+        "band_mlp": "4-1",
+        "pixel_mixer": "conv3",
+        "pixel_gate": "yes",
+        "pixel_depth": "1",
+        "pixel_mlp": "2",
+    }
+    drawing = draw(genes)
+    assert [bar[4] for bar in drawing.bars] == ["conv3 gated"] * 3
+    first, second, other = (bar[3] for bar in drawing.bars)
+    assert first > other > second  # as their MLP ratios
+    assert drawing.bars[0][1] < drawing.bars[2][1]  # parallel streams are two rows
+    assert drawing.label == "bands + pixels 5x5, gated conv3, 2+1 layers"
+    assert len(draw({"space": "other", "depth": 3, "mlp_ratio": [4, 2, 4]}).bars) == 3
+    assert draw({"space": "other", "what": "ever"}).bars == []
+
+
+def test_a_confusion_matrix_has_shares_of_the_true_class() -> None:
+    test = {"per_class": {"a": 0.75, "b": None}, "confusion": [[3, 1], [0, 0]]}
+    found = charts.confusion_matrix(test, (4, 7))
+    assert found is not None
+    assert [(cell[2], cell[3]) for cell in found.cells] == [(0.75, "75"), (0.25, "25")]
+    assert found.cells[1][4] == "a: 1 of 4 are predicted as b"
+    assert [text for _, text in found.labels] == ["4", "7"]
+
+
+def test_learning_curves_leave_out_what_was_not_measured() -> None:
+    history = [{"loss": 2.0, "validation_loss": None}, {"loss": 1.0, "validation_loss": None}]
+    (loss,) = charts.learning_curves({"history": history, "best_epoch": 2})
+    assert [name for _, name, _ in loss.lines] == ["training"]
+    assert charts.learning_curves({}) == []

@@ -154,6 +154,7 @@ def _classify(
     source = source._replace(nodata=nodata)
     report: dict[str, Any] = {"model": str(deployed.path), "scene": str(scene), "out": str(out)}
     report["notes"] = _notes(deployed, source, outputs, scene if strict else None)
+    report["notes"] += () if truth is None else truth.notes
     identity = _identity(deployed, source, cube_key, smooth, resample)
     with open_journal(out, identity, (height, width)) as journal:
         report["notes"] += _damage(journal)

@@ -35,6 +35,7 @@ class Truth(NamedTuple):
     scored: "npt.NDArray[np.int32]"
     what: str
     files: tuple[Path, ...] = ()
+    notes: tuple[str, ...] = ()
 
 
 def open_source(path: Path, key: str | None, bands: int | None) -> Source:
@@ -106,19 +107,21 @@ def _read_truth(
 ) -> Truth:
     import numpy as np
 
-    from hytas.data import label_files, load_maps, synthetic_scene
+    from hytas.data import label_files, synthetic_scene
+    from hytas.data.labels.read import labels_on_grid
     from hytas.data.load import placed
 
     if str(path) == "synthetic":
         scene = synthetic_scene()
         assert scene.test is not None  # the synthetic scene has its own split
         return Truth(scene.labels, scene.test, "pixels of the test map")
-    shape = source.cube.shape
+    grid = placed(source.geo, source.location, source.cube.shape)
+    known = dict(zip(model.card.class_names, model.card.class_ids, strict=True))
+    found = labels_on_grid(path, grid, labels_key=key, known=known, **marks)
+    maps = [values.astype(np.int32) for _, values in found.maps]
     files = label_files(path)
-    marks["grid"] = placed(source.geo, source.location, shape)
-    marks["known"] = dict(zip(model.card.class_names, model.card.class_ids, strict=True))
-    maps = [values.astype(np.int32) for _, values in load_maps(path, key, shape, **marks)]
     if len(maps) == 2:
         both = np.where(maps[1] > 0, maps[1], maps[0])
-        return Truth(both, maps[1], "pixels of the test map", files)
-    return Truth(maps[0], maps[0], "labelled pixels, with any that the model learnt from", files)
+        return Truth(both, maps[1], "pixels of the test map", files, found.notes)
+    what = "labelled pixels, with any that the model learnt from"
+    return Truth(maps[0], maps[0], what, files, found.notes)

@@ -31,9 +31,9 @@ class ConfiguredCommand(click.Command):
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Parse the arguments, then leave out of the file's what the command line excludes."""
-        from hytas.data.splits.settings import OPTIONS
-
         rest = super().parse_args(ctx, args)
+        from hytas.data.splits.settings import OPTIONS  # not for --help
+
         given = {name for name in ctx.params if _source(ctx, name) is ParameterSource.COMMANDLINE}
         dropped = {b for a, b in _EXCLUSIVE if a in given}
         dropped |= {a for a, b in _EXCLUSIVE if b in given}

@@ -1,9 +1,11 @@
 """`hytas`: a table of commands. A command is imported only when it is called."""
 
+import difflib
 import importlib
 import os
 import shlex
 import sys
+import warnings
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from traceback import walk_tb
@@ -56,11 +58,10 @@ COMMANDS = {
     "update": ("update", "update", "Write a model's new weights as a small file, and apply it."),
     "bench": ("bench", "bench", "Measure speed and memory of an exported model on this machine."),
     "report": ("report", "report", "Write one page about a run, or several side by side."),
+    "scenes": ("scenes", "scenes", "List the scenes that are known by name."),
     "inspect": ("inspect", "inspect", "Describe a scene, a model or a run folder."),
     "doctor": ("doctor", "doctor", "Report what this machine and this installation can do."),
 }
-# Former names. Scripts may still use them; the help does not list them.
-FORMER = {"baselines": "references"}
 
 
 # How often a waiting thread of torch looks for work before it sleeps. By default libgomp looks for
@@ -78,13 +79,26 @@ class LazyGroup(click.Group):
         return list(COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        entry = COMMANDS.get(FORMER.get(cmd_name, cmd_name))
+        entry = COMMANDS.get(cmd_name)
         if entry is None:
             return None
         module, function, _ = entry
         command = getattr(importlib.import_module(f"hytas.cli.{module}"), function)
         assert isinstance(command, click.Command)
         return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Find the command; for a near miss, the refusal names the commands that are like it."""
+        try:
+            return super().resolve_command(ctx, args)
+        except click.UsageError as error:
+            near = difflib.get_close_matches(args[0].lower(), COMMANDS, 2)
+            if not near or "Did you mean" in error.message:
+                raise
+            hint = f"Did you mean {' or '.join(near)}?"
+            raise click.UsageError(f"{error.message} {hint}", ctx) from None
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
@@ -100,6 +114,8 @@ def hytas() -> None:
 def run(arguments: Sequence[str] | None = None) -> None:
     """Run `hytas`. Bad input and errors of files become one line and exit status 2."""
     _share_cores()
+    if arguments is None:
+        _silence_libraries()
     given = list(sys.argv[1:] if arguments is None else arguments)
     try:
         status = hytas.main(
@@ -204,6 +220,19 @@ def _share_cores() -> None:
         os.environ.setdefault("GOMP_SPINCOUNT", SPIN_COUNT)
 
 
+def _silence_libraries() -> None:
+    """Keep warnings of libraries off the screen, also those of worker processes.
+
+    Those of this process go to the `run.log` of a run. A warning that the user has switched on by
+    these variables stays.
+    """
+    os.environ.setdefault("PYTHONWARNINGS", "ignore")
+    os.environ.setdefault("TORCH_CPP_LOG_LEVEL", "ERROR")
+    if not sys.warnoptions:
+        warnings.showwarning = lambda *_, **__: None
+
+
 def run_search() -> None:
     """Run `hytas-search`, the same command as `hytas search`."""
+    _silence_libraries()
     run(["search", *sys.argv[1:]])

@@ -15,28 +15,30 @@ from hytas.errors import InputError
 @click.option(
     "--out",
     type=click.Path(path_type=Path),
-    default=Path("report.html"),
-    show_default=True,
-    help="The page: one HTML file that needs no network.",
+    help="The page: one HTML file that needs no network.  [default: the run's own report.html; "
+    "report.html here for several runs]",
 )
 @options.moved_options
-def report(runs: tuple[str, ...], out: Path, moved: dict[str, Any]) -> None:
+def report(runs: tuple[str, ...], out: Path | None, moved: dict[str, Any]) -> None:
     """Write one page about each RUN, the folder of a search or a training.
 
-    A run that is not finished is shown as far as it is. Several runs stand side by side. A run of
-    an older version needs its scene: --data says where it lies now.
+    A run that is not finished is shown as far as it is. Several runs are compared on one page. A
+    run whose folder lacks its pixels needs its scene: --data says where it lies now.
 
     \b
-    hytas report runs/ip --out report.html
+    hytas report runs/ip
     hytas report runs/ip-s0 runs/ip-s1 runs/ip-s2 --out seeds.html
     """
     from hytas.files import check_folder
 
+    if out is None:
+        out = Path(runs[0]) / "report.html" if len(runs) == 1 else Path("report.html")
     if out.suffix.lower() not in (".html", ".htm"):
-        raise InputError(f"out: {out} must end in .html")
+        raise InputError("out", out, "must end in .html")
     if out.is_dir():
-        raise InputError(f"out: {out} is a folder, a file name needed")
-    check_folder(out, "out")
+        raise InputError("out", out, "must be a file, not a folder")
+    if len(runs) > 1 or out.parent != Path(runs[0]):
+        check_folder(out, "out")
     from hytas.cli.console import Console
     from hytas.run.delivering.reporting import report_runs
 

@@ -9,29 +9,23 @@ import click
 from hytas._engine import strategies
 from hytas.cli import options
 from hytas.cli.config_file import (
-    ConfiguredCommand,
     config_options,
     configured_recipe,
     further_settings,
 )
 from hytas.cli.config_file import write_config as save_config
+from hytas.cli.options.panels import PanelCommand
 from hytas.errors import InputError
 
 if TYPE_CHECKING:
-    from hytas.cli.console import Console
     from hytas.run import RunConfig
+    from hytas.run.display import Display
 
-# The embedded scene is small and easy. This search takes minutes on two cores.
-DEMO = {"population": 20, "generations": 5, "epochs": 60}
-DEMO_FINALISTS = 4
-USUAL = {"population": 50, "generations": 20, "epochs": None}
-IMAGE_FINALISTS = 8
-"""For images, where a training takes longer than for the few pixels of a scene."""
 # The strategies that rank by one score. --pareto uses another strategy.
 STRATEGIES = {name: facts for name, facts in strategies().items() if not facts["several_scores"]}
 
 
-@click.command(cls=ConfiguredCommand)
+@click.command(cls=PanelCommand)
 @options.budgets_option(
     "What the model may cost, such as 2M-params, 1.5M..2M-params or 500M-macs; repeatable."
 )
@@ -44,8 +38,9 @@ STRATEGIES = {name: facts for name, facts in strategies().items() if not facts["
 )
 @options.space_option("Search space. `hytas` is the paper's space, with one token for each band.")
 @click.option("--out", help="Folder of the run.  [default: runs/NAME-BUDGET]")
-@click.option("--population", type=int, help="Candidates in a generation.  [default: 50]")
-@click.option("--generations", type=int, help="Number of generations.  [default: 20]")
+@options.effort_option
+@click.option("--population", type=int, help="Candidates in a generation.  [default: by --effort]")
+@click.option("--generations", type=int, help="Number of generations.  [default: by --effort]")
 @click.option(
     "--strategy",
     type=click.Choice([*STRATEGIES, "supernet"]),
@@ -61,13 +56,13 @@ STRATEGIES = {name: facts for name, facts in strategies().items() if not facts["
     "--finalists",
     type=int,
     help="Number of candidates that race: they are trained briefly and ranked on validation "
-    "pixels. 1 takes the proxy's first choice, without a race.  [default: 24]",
+    "pixels. 1 takes the proxy's first choice, without a race.  [default: by --effort]",
 )
 @click.option(
     "--race-steps",
     type=int,
     help="Optimiser steps of the race's first rung. Each rung keeps half of the finalists and "
-    "trains twice as long; the last ones are trained to the end.  [default: 60]",
+    "trains twice as long; the last ones are trained to the end.  [default: by --effort]",
 )
 @click.option("--race-epochs", type=int, help="Epochs of the race's first rung, instead of steps.")
 @options.supernet_option
@@ -82,9 +77,7 @@ def search(
     budgets: tuple[str, ...],
     out: str | None,
     epochs: int | None,
-    population: int | None,
-    generations: int | None,
-    finalists: int | None,
+    effort: str | None,
     recipe: tuple[str, ...],
     device: str,
     workers: str | None,
@@ -102,32 +95,28 @@ def search(
     hytas-search --data cube.mat --labels gt.mat --budget 2M-params
     hytas-search --config run.toml --seed 1
     """
-    from hytas.cli.console import Console
     from hytas.proxies import parse_proxies
 
     budget = ",".join(budgets)
     _check_race_length(settings)
     settings["proxy"] = ",".join(str(spec) for spec in parse_proxies(settings["proxy"]))
-    from hytas.run import RunConfig
+    from hytas.run import EFFORTS, RunConfig
+    from hytas.run.display import Display
     from hytas.train import Recipe
 
-    data = settings["data"]
-    if options.use_image_space(settings):
-        settings["usual_finalists"] = IMAGE_FINALISTS
-    defaults = DEMO if data == "synthetic" else USUAL
-    console = Console()
-    if data == "synthetic":
-        console.line("a short search on the embedded synthetic scene; --data names another scene")
-        settings["usual_finalists"] = DEMO_FINALISTS
+    options.use_image_space(settings)
+    console = Display()
+    synthetic = settings["data"] == "synthetic"
+    if synthetic and effort is None:
+        console.notice("a quick search on the synthetic scene; --data names another scene")
+    effort = effort or ("quick" if synthetic else RunConfig.effort)
     settings |= further_settings()
-    usual = configured_recipe(Recipe(epochs=defaults["epochs"]))
+    usual = configured_recipe(Recipe(steps=EFFORTS[effort].steps))
     settings["budget"] = budget
     presets = settings.pop("presets", RunConfig.presets)
     chosen, presets = options.recipe_of(usual, presets, recipe, epochs)
     config = RunConfig(
-        population=_either(population, defaults["population"]),
-        generations=_either(generations, defaults["generations"]),
-        finalists=finalists,
+        effort=effort,
         recipe=chosen,
         presets=presets,
         **options.absolute_paths(settings),
@@ -144,7 +133,7 @@ def _run(
     out: str | None,
     device: str,
     workers: str | None,
-    console: "Console",
+    console: "Display",
     as_json: bool,
 ) -> None:
     from hytas.cli.summary import print_outcome
@@ -170,18 +159,11 @@ def _run(
 
 
 def _check_race_length(settings: dict[str, Any]) -> None:
-    """Drop race steps that were not given; refuse steps and epochs together."""
-    if settings["race_steps"] is None:
-        del settings["race_steps"]
-    elif settings["race_epochs"] is not None:
+    """Refuse race steps and race epochs together."""
+    if settings["race_steps"] is not None and settings["race_epochs"] is not None:
         raise InputError(
-            f"race epochs {settings['race_epochs']}: --race-steps {settings['race_steps']} also "
-            "sets the length of the first rung; give one of them"
+            "race_epochs",
+            settings["race_epochs"],
+            "`race_steps` also sets the length of the first rung",
+            "give one of them",
         )
-
-
-def _either(value: int | None, default: int | None) -> int:
-    """Return the given value, also if it is 0, or the default."""
-    chosen = default if value is None else value
-    assert chosen is not None
-    return chosen

@@ -1,154 +1,135 @@
-"""The summary that is printed at the end of a run."""
+"""The end of a run in at most ten lines; the page of the run says the rest."""
 
 import re
-from collections.abc import Callable
+import shlex
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 from hytas.cli.progress import echo
-from hytas.pictures import font_note
-from hytas.results import SelfTraining, SmoothingChoice
+from hytas.results import MethodResult, Results
 from hytas.run import Outcome, describe_architecture
+from hytas.run.display import duration
+from hytas.spaces.genes import describe_kind
+
+MOST_SCENES = 4
+"""Scenes whose accuracy is printed; the page has all."""
 
 
 def print_outcome(outcome: Outcome, data: str) -> None:
-    """Print accuracy, architecture, costs against the budget, files, and the next command."""
-    if outcome.metrics is not None:
-        _print_accuracy(outcome)
-    echo(f"\narchitecture  {describe_architecture(outcome.architecture)}")
-    bounds = {name: (lower, upper) for name, lower, upper in outcome.bounds}
-    for name, cost in outcome.costs.items():
-        if name in bounds or name in ("params", "macs"):
-            shown = _unit_of(name, outcome.budget or "")
-            echo(f"{name:<13} {shown(cost)}{_against(cost, bounds.get(name), shown)}")
-    echo(f"\nfiles in {outcome.folder}/")
-    for name, size in outcome.files.items():
-        echo(f"  {name:<22} {_bytes(size):>9}")
-    echo(f"\nnext: {_next_command(outcome, data)}")
+    """Print accuracy, comparison, size against the budget, decisions, time, and what to open.
 
-
-def _print_accuracy(outcome: Outcome) -> None:
-    assert outcome.metrics is not None
-    test, parity = outcome.metrics["test"], outcome.metrics["parity"]
-    worst = max(item["max_difference"] for item in parity["formats"].values())
-    what = "images" if _of_images(outcome) else "pixels"
-    echo(f"\naccuracy of model.onnx on {test['pixels']} test {what}")
-    for name, value in test["per_class"].items():
-        shown = "   -  " if value is None else f"{value:.4f}"
-        echo(f"  {name:<30} {shown}  ({test['support'][name]} {what})")
-    seeds = outcome.metrics.get("seeds", {})
-    for name in ("OA", "AA", "kappa", "ECE"):
-        spread = ""
-        if name in seeds:
-            found = seeds[name]
-            spread = f"  ({len(seeds['of'])} seeds: {found['mean']:.4f} +- {found['std']:.4f})"
-        if name == "ECE" and "ECE_before" in test:
-            spread = f"{spread}  (before calibration: {test['ECE_before']:.4f})"
-        echo(f"  {name:<30} {test[name]:.4f}{spread}")
-    _print_scenes(outcome.metrics)
-    _print_update(outcome.metrics.get("further"))
-    _print_smoothing(outcome.metrics)
-    _print_self_training(outcome.metrics.get("self_training"))
-    _print_calibration(outcome.metrics.get("calibration"))
-    _print_references(outcome.metrics, outcome.metrics.get("references"))
-    echo(f"torch, ONNX and TorchScript agree on all test {what}: largest difference {worst:.1e}")
-    if note := font_note(list(test["per_class"])):
-        echo(f"note: {note}")
-
-
-def _print_scenes(metrics: dict[str, Any]) -> None:
-    """Print the accuracy in each scene, raw and of a smoothed map, if there are several."""
-    scenes = metrics.get("scenes") or []
-    smoothed = metrics.get("scenes_smoothed") or [{}] * len(scenes)
-    rows = [("the model", scenes), ("smoothed", smoothed)]
-    methods = ((metrics.get("references") or {}).get("methods") or {}).values()
-    rows += [(one["title"], one.get("scenes") or []) for one in methods]
-    for place, scene in enumerate(scenes):
-        known = "pixels of its own were trained on" if scene["learnt"] else "never trained on"
-        if not scene["test"]:
-            echo(f"scene {scene['name']}, {known}: none of its pixels is tested")
-            continue
-        echo(f"scene {scene['name']}, {known}: {scene['test']['pixels']} test pixels")
-        for title, found in rows:
-            if len(found) > place and (test := found[place].get("test")):
-                figures = "  ".join(f"{name} {test[name]:.4f}" for name in ("OA", "AA", "kappa"))
-                echo(f"  {title:<30} {figures}")
-
-
-def _print_update(found: dict[str, Any] | None) -> None:
-    """Print what the training changed, for a run that began with a model."""
-    if found is None:
-        return
-    for scene in found["scenes"]:
-        before, after = scene["before"], scene["after"]
-        figures = "  ".join(
-            f"{name} {before[name]:.4f} -> {after[name]:.4f}" for name in ("OA", "AA", "kappa")
-        )
-        echo(f"model of {found['from']} on the {scene['role']} scene {scene['name']}: {figures}")
-    if found["reason"]:
-        echo(f"note: the old scene is not compared: {found['reason']}")
-
-
-def _print_smoothing(metrics: dict[str, Any]) -> None:
-    """Print the accuracy with smoothed probabilities, and whether maps are smoothed."""
-    smoothed, choice = metrics.get("smoothed"), metrics.get("smoothing")
-    if not smoothed or not choice:
-        return
-    figures = "  ".join(f"{name} {smoothed[name]:.4f}" for name in ("OA", "AA", "kappa", "ECE"))
-    over = metrics.get("seeds", {}).get("smoothed")
-    spread = ""
-    if over:
-        count, found = len(metrics["seeds"]["of"]), over["OA"]
-        spread = f"  ({count} seeds: OA {found['mean']:.4f} +- {found['std']:.4f})"
-    echo(f"with a smoothed map: {figures}{spread}")
-    echo(SmoothingChoice(**choice).describe())
-
-
-def _print_self_training(found: dict[str, Any] | None) -> None:
-    """Print whether the model learnt from unlabelled pixels, where validation pixels judged it."""
-    if found and found["pixels"]:
-        echo(SelfTraining(**found).describe())
-
-
-def _print_calibration(found: dict[str, Any] | None) -> None:
-    """Print how the confidence was calibrated, or why it was not."""
-    if found is None:
-        return
-    if found["reason"]:
-        echo(f"note: the confidence is not calibrated: {found['reason']}")
+    Args:
+        outcome: of the run.
+        data: file or name of its first scene.
+    """
+    results = outcome.results
+    if results is None:
+        echo(f"architecture  {describe_architecture(outcome.architecture)}")
     else:
-        echo(
-            f"confidence calibrated on {found['pixels']} validation pixels: temperature "
-            f"{found['temperature']:g}"
-        )
+        echo("\n".join(_accuracy(results)))
+    echo(_size(outcome))
+    if results is None:
+        echo(f"next: hytas train {_shell(outcome.folder)}")
+        return
+    for line in results.decisions():
+        echo(line)
+    if seconds := outcome.seconds:
+        longest = sorted(seconds.items(), key=lambda stage: -stage[1])[:3]
+        parts = ", ".join(f"{name} {duration(value)}" for name, value in longest)
+        echo(f"time {duration(sum(seconds.values()))}: {parts}")
+    out = "predictions.csv" if results.unit == "images" else "map.png"
+    model = _shell(outcome.folder / "model.onnx")
+    echo(f"open {outcome.folder / 'report.html'}")
+    echo(f"next: hytas classify {model} {_shell(data)} --out {out}")
 
 
-def _print_references(winner: dict[str, Any], found: dict[str, Any] | None) -> None:
-    """Print a table of the winner and the reference methods, and whether the winner is below."""
+def _accuracy(results: Results) -> Iterator[str]:
+    """Yield the accuracy of the map that the run makes, and how far it is above the references."""
+    test = results.of_map
+    what = f"accuracy of the {'smoothed map' if results.is_smoothed else 'map'}"
+    if results.unit == "images":
+        what = "accuracy"
+    spread = ""
+    if seeds := results.seeds:
+        over = seeds.get("smoothed", seeds) if results.is_smoothed else seeds
+        spread = f"; {len(seeds['of'])} seeds {over['OA']['mean']:.4f} +- {over['OA']['std']:.4f}"
+    figures = ", ".join(f"{name} {test[name]:.4f}" for name in ("AA", "kappa"))
+    yield (f"{what} {test['OA']:.4f} on {test['pixels']:,} test {results.unit} ({figures}{spread})")
+    if results.update is not None:
+        yield _update(results.update)
+    elif len(results.scenes) > 1:
+        yield _by_scene(results)
+    yield from _comparison(results)
+
+
+def _by_scene(results: Results) -> str:
+    scenes = results.scenes_smoothed if results.is_smoothed else results.scenes
+    known = [scene for scene in scenes if scene["test"]]
+    parts = [
+        f"{scene['name']} {scene['test']['OA']:.4f}"
+        + ("" if scene["learnt"] else " (never trained on)")
+        for scene in known[:MOST_SCENES]
+    ]
+    more = len(known) - MOST_SCENES
+    return f"by scene: {', '.join(parts)}{f', {more} more' if more > 0 else ''}"
+
+
+def _update(update: Mapping[str, Any]) -> str:
+    """Return what the training changed, for a run that began with a model."""
+    parts = [
+        f"{scene['before']['OA']:.4f} -> {scene['after']['OA']:.4f} on the {scene['role']} scene "
+        f"{scene['name']}"
+        for scene in update["scenes"]
+    ]
+    if update["reason"]:
+        parts.append(f"the old scene is not compared: {update['reason']}")
+    return f"model of {update['from']}: {'; '.join(parts)}"
+
+
+def _comparison(results: Results) -> Iterator[str]:
+    """Yield one line: the points above the better reference method, or a warning."""
+    found = results.comparison
     if found is None:
         return
-    if found["reason"]:
-        echo(f"note: no reference methods: {found['reason']}")
+    if found.reason:
+        yield f"no reference methods: {found.reason}"
         return
-    validation, methods, test = found["validation"], found["methods"], winner["test"]
-    rows = [("winner", winner, validation["OA"].get("winner"))]
-    rows += [(one["title"], one, validation["OA"].get(n)) for n, one in methods.items()]
-    echo(f"\n{'fitted on the same pixels':<30} OA held out  OA test  AA test  kappa    OA smoothed")
-    for title, figures, held_out in rows:
-        shown = "-" if held_out is None else f"{held_out:.4f}"
-        tested = "  ".join(f"{figures['test'][name]:7.4f}" for name in ("OA", "AA", "kappa"))
-        smoothed = figures.get("smoothed")
-        more = f"{smoothed['OA']:.4f}" if smoothed else "-"
-        echo(f"  {title:<28} {shown:>11}  {tested}  {more:>11}")
-    for one in methods.values():
-        if (one["pixels"], one["test"]["pixels"]) != (one["of_pixels"], test["pixels"]):
-            echo(
-                f"note: {one['title']}: fitted on {one['pixels']} of {one['of_pixels']} pixels, "
-                f"tested on {one['test']['pixels']} of {test['pixels']}"
-            )
-    if validation["below"] or not validation["pixels"]:
-        echo(validation["verdict"])
-    if better := [one["title"] for one in methods.values() if one["test"]["OA"] > test["OA"]]:
-        echo(f"note: on the test pixels the winner is below {' and '.join(better)}")
+    if found.below:
+        yield found.verdict
+        return
+    methods = found.rows[1:]  # after the winner
+    best = max(methods, key=lambda method: _of_map(method, results)["OA"])
+    points = 100 * (results.of_map["OA"] - _of_map(best, results)["OA"])
+    smoothed = " with smoothing" if results.is_smoothed and best.smoothed else ""
+    side = "above" if points >= 0 else "below"
+    others = ", ".join(f"{one.title} {_of_map(one, results)['OA']:.4f}" for one in methods)
+    yield f"{abs(points):.1f} points {side} {best.title}, the better reference ({others}{smoothed})"
+
+
+def _of_map(method: MethodResult, results: Results) -> Mapping[str, Any]:
+    return method.smoothed if results.is_smoothed and method.smoothed else method.test
+
+
+def _size(outcome: Outcome) -> str:
+    """Return kind, size and costs of the winner against the budget."""
+    bounds = {name: (lower, upper) for name, lower, upper in outcome.bounds}
+    names = [name for name in outcome.costs if name in bounds or name in ("params", "macs")]
+    budget = outcome.budget or ""
+    parts = [describe_kind(outcome.architecture), *_costs(outcome.costs, names, bounds, budget)]
+    if size := outcome.files.get("model.onnx"):
+        parts.append(f"model.onnx {_bytes(size)}")
+    return "; ".join(parts)
+
+
+def _costs(
+    costs: Mapping[str, int],
+    names: Iterable[str],
+    bounds: Mapping[str, tuple[int | None, int | None]],
+    budget: str,
+) -> Iterator[str]:
+    for name in names:
+        shown = _unit_of(name, budget)
+        yield f"{name} {shown(costs[name])}{_against(costs[name], bounds.get(name), shown)}"
 
 
 def _unit_of(name: str, budget: str) -> Callable[[int], str]:
@@ -172,21 +153,13 @@ def _against(
     lower, upper = bound
     least = f"{shown(lower)} .. " if lower else "at most "
     if not upper:
-        return f"  (budget at least {shown(lower or 0)})"
-    return f"  (budget {least}{shown(upper)}, {cost / upper:.1%} of it)"
+        return f" (budget at least {shown(lower or 0)})"
+    return f" (budget {least}{shown(upper)}, {cost / upper:.1%} of it)"
 
 
 def _bytes(size: int) -> str:
     return f"{size / 1e6:.2f} MB" if size >= 1e6 else f"{size / 1e3:.1f} kB"
 
 
-def _next_command(outcome: Outcome, data: str) -> str:
-    if outcome.metrics is None:
-        return f"hytas train {outcome.folder}"
-    out = "predictions.csv" if _of_images(outcome) else "map.png"
-    return f"hytas classify {outcome.folder / 'model.onnx'} {data} --out {out}"
-
-
-def _of_images(outcome: Outcome) -> bool:
-    """Whether the run is about images, not about a scene."""
-    return "predictions.csv" in outcome.files
+def _shell(path: Any) -> str:
+    return shlex.quote(str(path))

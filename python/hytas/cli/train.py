@@ -52,11 +52,11 @@ def train(ctx: click.Context, /, run: str | None, arch: str | None, **settings: 
     hytas train --from runs/ip --data new.hdr --labels new.gpkg --class-field crop --out runs/new
     hytas train --arch architecture.json --data IndianPine.mat --out runs/mine
     """
-    from hytas.cli.console import Console
     from hytas.cli.summary import print_outcome
+    from hytas.run.display import Display
 
     as_json = settings.pop("as_json")
-    with Console() as console:
+    with Display() as console:
         if run is not None:
             _refuse_with_run(ctx, arch)
             outcome, data = _continue(run, settings, console)

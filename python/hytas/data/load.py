@@ -18,7 +18,7 @@ from hytas.data.grid import Grid
 from hytas.data.known import CLASS_NAMES
 from hytas.data.labels.align import is_placed
 from hytas.data.labels.formats import format_of
-from hytas.data.labels.names import read_class_names, renamed
+from hytas.data.labels.names import GivenNames, read_class_names, renamed
 from hytas.data.labels.options import Given, LabelOptions, parse_unlabelled
 from hytas.data.labels.read import (
     LabelMaps,
@@ -89,7 +89,7 @@ def load_scene(
     zero_is_a_class: bool = False,
     class_field: str | None = None,
     labels_crs: str | None = None,
-    class_names: str | Path | Mapping[int | str, str] | None = None,
+    class_names: GivenNames | None = None,
 ) -> Scene:
     """Read a scene: one file with cube and labels, two files, or one by name.
 
@@ -116,32 +116,10 @@ def load_scene(
         InputError: the input is not a scene; the message is one line.
     """
     mark = parse_unlabelled(unlabelled)
-    options = LabelOptions(labels_key, mark, zero_is_a_class, class_field, labels_crs)
+    names = read_class_names(class_names)
+    options = LabelOptions(labels_key, mark, zero_is_a_class, class_field, labels_crs, names)
     use = Use(bands, nodata, options)
-    scene = _scene(data, labels, cube_key, data_dir, use)
-    return with_class_names(scene, class_names, zero_is_a_class)
-
-
-def with_class_names(
-    scene: Scene,
-    given: str | Path | Mapping[int | str, str] | None,
-    zero_is_a_class: bool = False,
-) -> Scene:
-    """Return a scene with other names of classes.
-
-    Args:
-        scene: to name the classes of.
-        given: names by number or by present name; see `load_scene`.
-        zero_is_a_class: whether the scene's ids are one more than the numbers.
-
-    Raises:
-        InputError: a class is not in the scene.
-    """
-    names = read_class_names(given)
-    if not names:
-        return scene
-    found = renamed(scene.class_ids, scene.class_names, names, zero_is_a_class)
-    return replace(scene, class_names=numbered(found))
+    return _scene(data, labels, cube_key, data_dir, use)
 
 
 def _scene(
@@ -176,7 +154,15 @@ def _scene(
         return _named(str(data), data_dir, use)
     if use.nodata is not None:
         raise InputError("nodata", f"{use.nodata:g}", "the synthetic scene has data everywhere")
-    return synthetic_scene()
+    return _with_names(synthetic_scene(), options)
+
+
+def _with_names(scene: Scene, options: LabelOptions) -> Scene:
+    """Return a scene that is known by name with the user's names of classes."""
+    own = dict(zip(scene.class_ids, scene.class_names, strict=True))
+    names, notes = renamed(scene.class_ids, own, options.names)
+    found = tuple(names[number] for number in scene.class_ids)
+    return replace(scene, class_names=numbered(found), notes=(*scene.notes, *notes))
 
 
 def _read(data: str | Path, labels: Sequence[str | Path], cube_key: str | None, use: Use) -> Scene:
@@ -256,7 +242,8 @@ def _refuse_companions(data: str, given: Mapping[str, Any]) -> None:
 
 def _named(name: str, data_dir: str | Path | None, use: Use) -> Scene:
     paths = locate(name, data_dir)
-    scene = replace(_read(paths[0], paths[1:], None, use), name=name)
+    unnamed_yet = replace(use, labels=replace(use.labels, names={}))
+    scene = replace(_read(paths[0], paths[1:], None, unnamed_yet), name=name)
     if scene.classes != len(CLASS_NAMES[name]):
         raise InputError(
             f"data: {paths[-1]} holds {scene.classes} classes, {name} has {len(CLASS_NAMES[name])}"
@@ -267,7 +254,7 @@ def _named(name: str, data_dir: str | Path | None, use: Use) -> Scene:
     )
     if scene.train is None and unnamed:
         scene = replace(scene, class_names=CLASS_NAMES[name])
-    return replace(scene, train_counts=counts)
+    return _with_names(replace(scene, train_counts=counts), use.labels)
 
 
 def load_cube(path: str | Path, cube_key: str | None = None, bands: int | None = None) -> Cube:

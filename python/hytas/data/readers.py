@@ -33,6 +33,20 @@ FORMATS = (
 )
 
 
+def _known_names(path: Path) -> str:
+    """Return a hint at the scenes that are known by name, if the path may be meant for one."""
+    if path.suffix or path.parent != Path():
+        return ""
+    import difflib
+
+    from hytas.data.datasets import SCENES
+
+    name = path.name.lower().replace("-", "_")
+    near = difflib.get_close_matches(name, SCENES, 1)
+    known = f"known by name: {', '.join(SCENES)}"
+    return f"did you mean {near[0]}? {known}" if near else known
+
+
 def open_file(path: str | Path, argument: str = "data") -> Contents:
     """Describe the arrays of a file, without reading its pixels.
 
@@ -45,7 +59,7 @@ def open_file(path: str | Path, argument: str = "data") -> Contents:
     """
     path = Path(path)
     if not path.exists():
-        raise InputError(f"{argument}: no such file: {path}")
+        raise InputError(argument, path, "no such file", _known_names(path))
     if not path.is_file():
         raise InputError(f"{argument}: {path} is not a file")
     with path.open("rb") as file:

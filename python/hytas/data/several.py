@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from hytas.data.join import join_scenes
-from hytas.data.load import load_scene, with_class_names
+from hytas.data.load import load_scene
 from hytas.data.mapped import MappedCube
 from hytas.data.own_scaling import OwnScaling
 from hytas.data.resample import Resampling
@@ -43,17 +43,15 @@ def load_scenes(
     """
     if scale_by not in SCALE_BY:
         raise InputError(f"scale by {scale_by!r}: must be one of {', '.join(SCALE_BY)}")
-    class_names = how.pop("class_names", None)  # of all scenes together
     scenes = [load_scene(data, labels, **how) for data, labels in (*learnt, *tested)]
     _refuse_leak(scenes[: len(learnt)], scenes[len(learnt) :])
     if resample:
         scenes = [scenes[0], *(resampled(scene, scenes[0]) for scene in scenes[1:])]
     if scale_by == "scene":
         scenes = [scaled_by_itself(scene) for scene in scenes]
-    joined = scenes[0]
-    if len(scenes) > 1:
-        joined = join_scenes(scenes[: len(learnt)], scenes[len(learnt) :])
-    return with_class_names(joined, class_names, how.get("zero_is_a_class", False))
+    if len(scenes) == 1:
+        return scenes[0]
+    return join_scenes(scenes[: len(learnt)], scenes[len(learnt) :])
 
 
 def _refuse_leak(learnt: Sequence[Scene], tested: Sequence[Scene]) -> None:

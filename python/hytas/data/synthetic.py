@@ -5,7 +5,8 @@ import numpy.typing as npt
 
 from hytas.data.scene import Scene, scene_from_arrays
 
-CLASS_NAMES = ("water", "conifer forest", "broadleaf forest", "meadow", "bare soil", "asphalt")
+CLASS_NAMES = ("water", "forest", "meadow", "bare soil", "vineyard", "orchard")
+ENDMEMBERS = ("water", "conifer", "broadleaf", "grass", "soil")
 
 # Around 1400 and 1900 nm the atmosphere absorbs all light, so these bands hold zeros.
 WATER_VAPOUR_NM = ((1340.0, 1460.0), (1790.0, 1950.0))
@@ -18,9 +19,11 @@ def synthetic_scene(
 ) -> Scene:
     """Make a small scene with a fixed training and test map.
 
-    Every pixel mixes six endmember spectra by smooth abundance fields. Its class is the most
-    abundant endmember. Pixels that are nearly even mixtures are unlabelled. Illumination varies
-    smoothly, and every value has its own noise, so neighbours help to classify a pixel.
+    Land covers take the place of each other by smooth abundance fields. The class of a pixel is
+    its most abundant cover; nearly even mixtures are unlabelled. A vineyard has rows of vines on
+    bare soil, and an orchard has trees on grass: their pixels have the spectra of other classes,
+    and the pattern of neighbours tells them apart. Illumination varies smoothly, and every value
+    has its own noise.
 
     Args:
         seed: seed of all random numbers.
@@ -34,9 +37,8 @@ def synthetic_scene(
     """
     generator = np.random.default_rng(seed)
     wavelengths = np.linspace(400.0, 2450.0, bands)
-    spectra = _endmembers(wavelengths)
     abundance = _abundances(generator, height, width, len(CLASS_NAMES))
-    reflectance = abundance @ spectra
+    reflectance = _materials(abundance) @ _endmembers(wavelengths)
     light = 1.0 + 0.25 * _smooth(generator, height, width, 6.0)[:, :, None]
     # Sunlight is weaker in the infrared: there are fewer counts and so more relative noise.
     sun = 9000.0 * np.exp(-((wavelengths - 400.0) / 1100.0))
@@ -58,8 +60,25 @@ def synthetic_scene(
     )
 
 
+def _materials(abundance: Floats) -> Floats:
+    """Return the share of each endmember (H, W, E) from that of each land cover (H, W, C).
+
+    Every third row of a vineyard is vines. The trees and the grass of an orchard alternate.
+    """
+    height, width, _ = abundance.shape
+    row, column = np.mgrid[:height, :width]
+    water, conifer, broadleaf, grass, soil = np.eye(len(ENDMEMBERS))
+    vines = np.where((row % 3 == 0)[:, :, None], 0.8 * broadleaf + 0.2 * soil, soil)
+    tree = ((row + column) % 2 == 0)[:, :, None]
+    trees = np.where(tree, 0.8 * broadleaf + 0.2 * grass, grass)
+    plain = [np.broadcast_to(one, trees.shape) for one in (water, conifer, grass, soil)]
+    covers = np.stack([*plain, vines, trees], axis=2)  # (H, W, C, E)
+    mixed: Floats = np.einsum("hwc,hwce->hwe", abundance, covers)
+    return mixed
+
+
 def _endmembers(wavelengths: Floats) -> Floats:
-    """Return reflectances (6, B) with the features that separate the materials."""
+    """Return reflectances (5, B) with the features that separate the materials."""
 
     def bump(centre: float, breadth: float) -> Floats:
         shape: Floats = np.exp(-(((wavelengths - centre) / breadth) ** 2))
@@ -77,14 +96,12 @@ def _endmembers(wavelengths: Floats) -> Floats:
 
     water = 0.02 + 0.07 * bump(480, 140)
     soil = 0.08 + 0.28 * step(900, 420) - 0.05 * bump(2200, 60) - 0.03 * bump(900, 90)
-    asphalt = 0.13 + 0.06 * step(1100, 500)
     rows = (
         water,
         plant(0.030, 720, 0.24),
         plant(0.050, 713, 0.36),
         plant(0.075, 706, 0.48),
         soil,
-        asphalt,
     )
     return np.stack(rows)
 
@@ -99,17 +116,17 @@ def _smooth(generator: np.random.Generator, height: int, width: int, sigma: floa
     return field
 
 
-def _abundances(generator: np.random.Generator, height: int, width: int, endmembers: int) -> Floats:
-    """Return fractions (H, W, E) that sum to one, dominated by one endmember in smooth regions."""
-    fields = np.stack([_smooth(generator, height, width, 4.0) for _ in range(endmembers)], axis=-1)
-    fields = fields + 0.15 * generator.normal(size=fields.shape)
+def _abundances(generator: np.random.Generator, height: int, width: int, covers: int) -> Floats:
+    """Return fractions (H, W, C) that sum to one, dominated by one cover in smooth regions."""
+    fields = np.stack([_smooth(generator, height, width, 4.0) for _ in range(covers)], axis=-1)
+    fields = fields + 0.08 * generator.normal(size=fields.shape)
     raised: Floats = np.exp(3.0 * (fields - fields.max(axis=-1, keepdims=True)))
     raised /= raised.sum(axis=-1, keepdims=True)
     return raised
 
 
 def _labels(abundance: Floats) -> npt.NDArray[np.int64]:
-    """Return the most abundant endmember plus one, or 0 if two are nearly even."""
+    """Return the most abundant cover plus one, or 0 if two are nearly even."""
     ordered = np.sort(abundance, axis=-1)
     clear = ordered[:, :, -1] - ordered[:, :, -2] > 0.1
     return np.where(clear, abundance.argmax(axis=-1) + 1, 0)

@@ -8,6 +8,7 @@ from sklearn.utils import check_random_state
 
 from hytas.data import CubePixels
 from hytas.data.data_array import ArrayCube, cube_of, is_data_array, map_of
+from hytas.data.labels.align import aligned
 from hytas.errors import InputError
 
 Array = npt.NDArray[Any]
@@ -16,17 +17,21 @@ _REAL = (int, float, np.integer, np.floating)
 # Names of settings, the types they may have, and the rule in words.
 _TYPES: tuple[tuple[tuple[str, ...], tuple[type, ...], str], ...] = (
     (
-        ("budget", "proxy", "space", "strategy", "scaling", "smooth", "self_training"),
+        ("budget", "proxy", "space", "strategy", "effort", "scaling", "smooth", "self_training"),
         (str,),
         "text",
     ),
     (("bands",), (str, type(None)), "text such as 1-103,110-148, or None"),
     (
-        ("population", "generations", "patch_size", "band_group"),
+        ("patch_size", "band_group"),
         (int, np.integer),
         "a whole number",
     ),
-    (("finalists", "epochs"), (int, np.integer, type(None)), "a whole number, or None"),
+    (
+        ("population", "generations", "finalists", "epochs"),
+        (int, np.integer, type(None)),
+        "a whole number, or None",
+    ),
     (("validation_fraction",), _REAL, "a number"),
     (("nodata",), (*_REAL, type(None)), "a number, or None"),
 )
@@ -118,23 +123,22 @@ def _checked(given: Any) -> Array:
     return cube
 
 
-def label_map(labels: Any, given: Given) -> Array:
-    """Return labels as an array: of pixels, or (H, W) on the pixels of a cube.
+def label_map(labels: Any, given: Given) -> tuple[Array, str | None]:
+    """Return labels as an array, of pixels or (H, W), and a note if they lay on another grid.
 
     Raises:
-        InputError: a `DataArray` of other pixels than the cube's.
+        InputError: a `DataArray` of labels that lie elsewhere than the cube.
     """
     if not is_data_array(labels):
-        return np.asarray(labels)
-    values, grid = map_of(labels)
+        return np.asarray(labels), None
+    values, own = map_of(labels)
     cube = None if given.array is None else given.array.grid
-    if cube is not None and None not in (cube.transform, grid.transform) and not cube.is_same(grid):
-        raise InputError(
-            "labels",
-            rule="they lie on other pixels than the cube",
-            hint="bring them onto its grid, as with `rioxarray`'s reproject_match",
-        )
-    return values
+    if cube is None or values.dtype.kind not in "iu":
+        return values, None
+    if own.is_placed and cube.is_placed and not cube.overlaps(own):
+        raise InputError("labels", rule="no pixel of them lies in the cube")
+    found = aligned("labels", values.astype(np.int64), own, cube)
+    return found.values.astype(values.dtype), found.note
 
 
 def by(shape: tuple[int, ...]) -> str:

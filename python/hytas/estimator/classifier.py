@@ -1,5 +1,6 @@
 """An estimator that searches, trains and exports, with the conventions of scikit-learn."""
 
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Self
@@ -26,8 +27,9 @@ from hytas.estimator.arguments import (
 from hytas.estimator.messages import python_arguments
 from hytas.estimator.persistence import format_of, keep, run_folder, write_format, write_onnx
 from hytas.proxies import parse_proxies
-from hytas.run import RunConfig, run_pipeline
-from hytas.run.progress import SILENT, Lines
+from hytas.run import EFFORTS, RunConfig, run_pipeline
+from hytas.run.display import Display
+from hytas.run.progress import SILENT, Report
 from hytas.spaces import DEFAULT_SPACE, parse_budget
 from hytas.train import Recipe
 
@@ -45,6 +47,8 @@ class HSIClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         proxy: proxies that score candidates; the first one ranks them.
         space: search space.
         strategy: how the engine selects candidates.
+        effort: "quick", "normal" or "thorough": how long to search and train. It decides
+            `population`, `generations`, `finalists` and the recipe's steps where they are None.
         population: candidates in a generation.
         generations: number of generations.
         finalists: candidates that race at the end of the search. 1 takes the proxy's first choice.
@@ -67,7 +71,7 @@ class HSIClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         work_dir: folder that keeps the runs, one for each scene and set of settings. There a `fit`
             that was killed goes on, and a finished one is read. None uses a temporary folder, which
             is removed with the estimator.
-        verbose: whether the progress is printed to standard error.
+        verbose: whether the progress is shown, on standard error or below the cell of a notebook.
 
     Attributes:
         classes_: (C,) class ids, in the labels' type.
@@ -85,8 +89,9 @@ class HSIClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         *,
         space: str = DEFAULT_SPACE,
         strategy: str = "evolution",
-        population: int = 50,
-        generations: int = 20,
+        effort: str = "normal",
+        population: int | None = None,
+        generations: int | None = None,
         finalists: int | None = None,
         patch_size: int = 7,
         band_group: int = 3,
@@ -107,6 +112,7 @@ class HSIClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.proxy = proxy
         self.space = space
         self.strategy = strategy
+        self.effort = effort
         self.population = population
         self.generations = generations
         self.finalists = finalists
@@ -152,9 +158,9 @@ class HSIClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         with python_arguments():
             config = self._config(seed)
         folder, forget = run_folder(self, self.work_dir, config, scene)
-        report = Lines() if self.verbose else SILENT
+        display: AbstractContextManager[Report] = Display() if self.verbose else nullcontext(SILENT)
         try:
-            with python_arguments(rows=True):
+            with python_arguments(rows=True), display as report:
                 # All labelled pixels are trained on, so there is nothing to compare on.
                 outcome = run_pipeline(
                     config, scene, folder, device=self.device, report=report, references=False
@@ -176,10 +182,11 @@ class HSIClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def _given_scene(self, cube: Any, labels: Any) -> tuple[Scene, Array]:
         # What is wrong with an array is said of the scene.
         given = given_cube(cube) if is_data_array(cube) else Given(np.asarray(cube))
-        labels, facts = label_map(labels, given), {}
+        labels, note = label_map(labels, given)
+        facts: dict[str, Any] = {} if note is None else {"notes": [note]}
         if given.array is not None:
             names = ("wavelengths", "fwhm", "bad_bands", "nodata")
-            facts = {name: getattr(given.array, name) for name in names}
+            facts |= {name: getattr(given.array, name) for name in names}
         if self.nodata is not None:
             facts["nodata"] = self.nodata
         scene = scene_from_arrays(given.cube, labels, name="cube", bands=self.bands, **facts)
@@ -235,7 +242,7 @@ class HSIClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         if isinstance(cube, CubePixels):
             return float(super().score(cube, labels, sample_weight))
         given = given_cube(cube)
-        labels = label_map(labels, given)
+        labels, _ = label_map(labels, given)
         if labels.shape != given.cube.shape[:2]:
             raise InputError(
                 "labels",
@@ -306,18 +313,21 @@ class HSIClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             raise InputError("recipe", self.recipe, "must be a hytas.Recipe, or None")
         if self.device not in DEVICES:
             raise InputError("device", self.device, f"must be one of {', '.join(DEVICES)}")
-        recipe = self.recipe or Recipe()
+        if self.effort not in EFFORTS:  # before the recipe is taken from it
+            raise InputError("effort", self.effort, f"must be one of {', '.join(EFFORTS)}")
+        recipe = self.recipe or Recipe(steps=EFFORTS[self.effort].steps)
         recipe = recipe if self.epochs is None else recipe.with_epochs(self.epochs)
         if recipe.epochs == 0:
             raise InputError("epochs", 0, "must be 1 or more, or the model stays untrained")
+        lengths: dict[str, Any] = {"population": self.population, "generations": self.generations}
         return RunConfig(
             budget=str(parse_budget(self.budget)),
             data="arrays in memory",
             space=self.space,
             proxy=",".join(str(spec) for spec in parse_proxies(self.proxy)),
             strategy=self.strategy,
-            population=self.population,
-            generations=self.generations,
+            effort=self.effort,
+            **lengths,
             finalists=self.finalists,
             seed=seed,
             split=SplitSettings("fixed", validation_fraction=self.validation_fraction),

@@ -64,6 +64,15 @@ def map_png(ids: Ids, legend: Legend) -> bytes:
     return content.getvalue()
 
 
+def picture_png(picture: npt.NDArray[np.uint8]) -> bytes:
+    """Return a picture (H, W, 3) as a PNG of as many pixels."""
+    from PIL import Image
+
+    content = io.BytesIO()
+    Image.fromarray(picture).save(content, format="png", optimize=True)
+    return content.getvalue()
+
+
 def draw_map(
     path: str | Path,
     labels: Rows,

@@ -34,13 +34,13 @@ class RungRow(NamedTuple):
     Attributes:
         racer: the finalist, with the recipe that suits it best.
         accuracy: on validation pixels, None if its training failed.
-        agreement: share of unlabelled pixels at which it predicts the majority's class, or None.
+        score: that it is ranked by, larger is better (`hytas.race.Placing.value`).
         kept: whether it goes on to the next rung; in the last rung, whether it wins.
     """
 
     racer: Racer
     accuracy: float | None
-    agreement: float | None
+    score: float
     kept: bool
 
 

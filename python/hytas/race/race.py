@@ -144,7 +144,7 @@ class _Events:
             RungRow(
                 racer,
                 found[racer.key][-1].figures.get("accuracy"),
-                placed[racer.key].agreement,
+                placed[racer.key].value,
                 place < kept,
             )
             for place, racer in enumerate(ranked)

@@ -101,10 +101,9 @@ class RaceTask:
     def counts(self, ballot: Ballot) -> bool:
         """Return whether a ballot is of these folds and pixels; an older hytas chose others."""
         return (
-            self.unlabelled is not None
-            and ballot.fold < len(self.folds)
+            ballot.fold < len(self.folds)
             and ballot.pixels == len(self.folds[ballot.fold][1])
-            and len(unpack_classes(ballot.answers)) == len(self.unlabelled)
+            and len(unpack_classes(ballot.answers)) == len(self.unlabelled or ())
         )
 
     def checkpoint(self, racer: Key, fold: int) -> Path | None:

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -389,3 +390,113 @@ def spectra_chart(pixels: Pixels) -> SpectraChart | None:
         at = number * len(xs) // (len(pixels.means) + 1)
         numbers.append(spots[at] if known_here else None)
     return SpectraChart(across.ticks, up.ticks, paths, numbers, xs, up)
+
+
+@dataclass(frozen=True)
+class Curves:
+    """A chart of figures over epochs: `lines` are (path, name, class); `kept` is where a mark lies.
+
+    Attributes:
+        title, y_label: in words.
+    """
+
+    title: str
+    y_label: str
+    x_ticks: Sequence[tuple[float, str]]
+    y_ticks: Sequence[tuple[float, str]]
+    lines: Sequence[tuple[str, str, str]]
+    kept: float
+
+
+_CURVES = (
+    ("loss", "loss", (("loss", "training", "first"), ("validation_loss", "validation", "second"))),
+    ("validation accuracy", "overall accuracy", (("validation_oa", "validation", "second"),)),
+)
+
+
+def learning_curves(training: Mapping[str, Any], suffix: str = "") -> list[Curves]:
+    """Draw the history of a training: losses, and the validation accuracy if there is one.
+
+    Args:
+        training: "history", of each epoch its figures, and "best_epoch", counted from 1.
+        suffix: for the titles.
+    """
+    history = training.get("history") or []
+    across = Axis(0, max(2, len(history)), _LEFT, _RIGHT)
+    found = []
+    for title, label, names in _CURVES:
+        series = [
+            ([entry.get(name) for entry in history], text, kind) for name, text, kind in names
+        ]
+        known = [one for one in series if any(value is not None for value in one[0])]
+        if not known:
+            continue
+        values = [value for one in known for value in one[0] if value is not None]
+        up = axis(np.array(values, np.float64), _BOTTOM, _TOP, linear=True)
+        lines = [(_path(own, across, up), text, kind) for own, text, kind in known]
+        kept = round(across.place(int(training.get("best_epoch", len(history)))), 1)
+        found.append(Curves(title + suffix, label, across.ticks, up.ticks, lines, kept))
+    return found
+
+
+def _path(values: Sequence[float | None], across: Axis, up: Axis) -> str:
+    spots = [
+        f"{across.place(epoch):.1f} {up.place(value):.1f}"
+        for epoch, value in enumerate(values, 1)
+        if value is not None and math.isfinite(value)
+    ]
+    return "M" + "L".join(spots) if spots else ""
+
+
+MOST_NUMBERS = 20
+"""Classes up to which every cell of a confusion matrix shows its share."""
+
+
+@dataclass(frozen=True)
+class Confusion:
+    """A confusion matrix in shares of the true class.
+
+    Attributes:
+        side: of the drawing.
+        cell: side of a cell.
+        cells: (x, y, share, text of the cell, sentence) of each cell that is not empty.
+        labels: (place, id) of each class along both axes.
+    """
+
+    side: float
+    cell: float
+    cells: Sequence[tuple[float, float, float, str, str]]
+    labels: Sequence[tuple[float, str]]
+
+
+CONFUSION_MARGIN = 34
+
+
+def confusion_matrix(test: Mapping[str, Any], ids: Sequence[int]) -> Confusion | None:
+    """Draw the confusion matrix of an accuracy report; a row is a true class.
+
+    Args:
+        test: accuracy report with "confusion" and "per_class".
+        ids: of the classes.
+    """
+    rows, names = test.get("confusion") or [], list(test["per_class"])
+    count = len(rows)
+    if not count:
+        return None
+    cell = round(max(6.0, 460 / count), 2)
+    cells = []
+    for row, values in enumerate(rows):
+        total = sum(values)
+        for column, value in enumerate(values):
+            if not value:
+                continue
+            share = value / total
+            number = f"{100 * share:.0f}" if count <= MOST_NUMBERS and share >= 0.005 else ""
+            sentence = f"{names[row]}: {value} of {total} are predicted as {names[column]}"
+            place = CONFUSION_MARGIN + column * cell, CONFUSION_MARGIN + row * cell
+            cells.append((round(place[0], 1), round(place[1], 1), share, number, sentence))
+    labels = [
+        (round(CONFUSION_MARGIN + (at + 0.5) * cell, 1), str(number))
+        for at, number in enumerate(ids)
+    ]
+    return Confusion(round(CONFUSION_MARGIN + count * cell + 2, 1), cell, cells, labels)

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from hytas.report.pixels import Pixels
 from hytas.report.samples import Samples
+from hytas.results import Results
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,6 +79,9 @@ class RunFacts:
 
     Attributes:
         name: of its folder.
+        path: of its folder, as the user gave it, for commands; empty means `name`.
+        scene: name of the scene or the images, or "".
+        class_ids: of the classes, as in the label file; empty means 1, 2, ...
         config: settings by name, plain values of JSON.
         versions: of the packages that decide the numbers.
         fingerprint: of the scene.
@@ -94,8 +98,7 @@ class RunFacts:
         layers: of the winner.
         pixels: of the classified scene.
         samples: of the test images, in a run on images.
-        figures: title -> SVG of a chart.
-        curves: seed -> SVG of a learning curve, of further seeds.
+        curves: seed -> history of its final training, of further seeds.
         times: stage -> "seconds", "ended" and "command".
         model: "name", "bytes" and "sha256" of the exported file.
         split: digest of the training, validation and test pixels, or "".
@@ -120,13 +123,20 @@ class RunFacts:
     layers: Sequence[Layer] = ()
     pixels: Pixels | None = None
     samples: Samples | None = None
-    figures: Mapping[str, str] = field(default_factory=dict)
-    curves: Mapping[int, str] = field(default_factory=dict)
+    curves: Mapping[int, Mapping[str, Any]] = field(default_factory=dict)
     times: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     model: Mapping[str, Any] | None = None
     split: str = ""
     differences: Sequence[str] = ()
     notes: Sequence[str] = ()
+    path: str = ""
+    scene: str = ""
+    class_ids: Sequence[int] = ()
+
+    @property
+    def results(self) -> Results | None:
+        """Return the results of the final training, or None."""
+        return None if self.metrics is None else Results.of(self.metrics)
 
     @property
     def words(self) -> str:

@@ -18,11 +18,12 @@ from numpy.typing import NDArray
 from hytas.errors import InputError
 from hytas.files import legible, write_text
 from hytas.metrics import FIGURES, mean_and_deviation
-from hytas.pictures import Legend, map_png
+from hytas.pictures import Legend, map_png, picture_png
 from hytas.report import charts, words
-from hytas.report.beside import beside_references
 from hytas.report.facts import Candidates, RunFacts
+from hytas.report.networks import HEIGHT, Drawing, draw
 from hytas.report.pixels import Pixels, spots
+from hytas.results import MethodResult, Results
 
 _SHOWN_COSTS = ("params", "macs")
 _MOST_CURVES = 4
@@ -68,6 +69,7 @@ def render(runs: Sequence[RunFacts]) -> str:
         "style": stylesheet(),
         "script_digest": digest,
         "charts": charts,
+        "net_height": HEIGHT,
     }
     try:
         return environment().get_template("page.html").render(shown)
@@ -90,7 +92,6 @@ def environment() -> Environment:
         "short": charts.short,
         "share": words.share,
         "figure": _figure,
-        "uri": _uri,
         "spent": _spent,
         "setting": _setting,
     }
@@ -141,10 +142,13 @@ class View:
 
     key: str
     run: RunFacts
+    results: Results | None
+    title: str
     split: Sequence[str]
     verdict: str
+    tiles: Sequence[tuple[str, str, str]]
     map_notes: Sequence[str]
-    beside: Sequence[Mapping[str, Any]]
+    beside: Sequence[MethodResult]
     classes: Sequence[Mapping[str, Any]]
     map: Mapping[str, Any] | None
     samples: Sequence[Mapping[str, Any]]
@@ -156,7 +160,10 @@ class View:
     drawn: int
     most: Mapping[str, int]
     steps: Sequence[tuple[str, str]]
-    curves: Mapping[int, str]
+    curves: Sequence[charts.Curves]
+    confusion: charts.Confusion | None
+    nets: Sequence[Drawing]
+    winner: Drawing | None
     streams: Sequence[str]
     settings: Sequence[tuple[str, Any]]
     commands: Sequence[str]
@@ -164,7 +171,8 @@ class View:
 
 
 def _view(run: RunFacts, key: str, blobs: Blobs) -> View:
-    metrics, pixels, candidates = run.metrics, run.pixels, run.candidates
+    metrics, pixels, candidates, results = run.metrics, run.pixels, run.candidates, run.results
+    classes = _classes(run)
     chart = None if pixels is None else charts.spectra_chart(pixels)
     drawn = [] if candidates is None else charts.drawn_places(candidates, run.finalists)
     calibration = metrics["test"].get("calibration") if metrics else None
@@ -173,18 +181,21 @@ def _view(run: RunFacts, key: str, blobs: Blobs) -> View:
     return View(
         key=key,
         run=run,
+        results=results,
+        title=words.title(run),
+        tiles=_tiles(run),
         split=words.about_split(metrics["split"], run.words)
         if metrics and "split" in metrics
         else (),
-        verdict=words.verdict(metrics, run.words) if metrics else "The run is not finished.",
+        verdict=words.verdict(results) if results else "The run is not finished.",
         map_notes=(
-            [*words.about_smoothing(metrics), *words.about_self_training(metrics)]
-            if metrics
+            [*words.about_smoothing(results), *words.about_self_training(results)]
+            if results
             else ()
         ),
-        beside=beside_references(metrics) if metrics else (),
-        classes=_classes(run),
-        map=None if pixels is None else _map(pixels),
+        beside=results.comparison.rows if results and results.comparison else (),
+        classes=classes,
+        map=None if pixels is None else _map(pixels, [row["id"] for row in classes]),
         samples=samples,
         errors=errors,
         spectra=chart,
@@ -197,16 +208,30 @@ def _view(run: RunFacts, key: str, blobs: Blobs) -> View:
             "macs": max((layer.macs for layer in run.layers), default=1) or 1,
         },
         steps=words.next_steps(run),
-        curves=dict(list(run.curves.items())[:_MOST_CURVES]),
+        curves=_curves(run),
+        confusion=None if metrics is None else charts.confusion_matrix(metrics["test"], _ids(run)),
+        nets=[
+            draw({name: values[item.place] for name, values in candidates.genes.items()})
+            for item in run.finalists
+        ]
+        if candidates
+        else (),
+        winner=None if run.architecture is None else draw(run.architecture),
         streams=[name for name in dict.fromkeys(layer.stream for layer in run.layers) if name],
         settings=sorted(_leaves(run.config)),
         commands=list(dict.fromkeys(str(command) for command in times if command)),
         data={
             "pixels": None if pixels is None else _pixel_data(pixels, chart, blobs),
             "points": None if candidates is None else _point_data(candidates, drawn, blobs),
-            "classes": [row["name"] for row in _classes(run)],
+            "classes": [row["label"] for row in classes],
         },
     )
+
+
+def _ids(run: RunFacts) -> Sequence[int]:
+    """Return the ids of the classes, as in the label file."""
+    count = len(run.metrics["test"]["per_class"]) if run.metrics else 0
+    return run.class_ids if len(run.class_ids) == count else range(1, count + 1)
 
 
 def _classes(run: RunFacts) -> list[dict[str, Any]]:
@@ -220,6 +245,8 @@ def _classes(run: RunFacts) -> list[dict[str, Any]]:
     return [
         {
             "number": number,
+            "id": own,
+            "label": words.class_label(own, legible(name)),
             "name": legible(name),
             "colour": None if colour is None else "#{:02x}{:02x}{:02x}".format(*colour),
             "accuracy": accuracy,
@@ -228,10 +255,52 @@ def _classes(run: RunFacts) -> list[dict[str, Any]]:
             "taken": legible(mistaken),
             "seeds": seeds.get(name),
         }
-        for number, ((name, accuracy), mistaken, colour) in enumerate(
-            zip(test["per_class"].items(), taken, colours, strict=True), 1
+        for number, (own, (name, accuracy), mistaken, colour) in enumerate(
+            zip(_ids(run), test["per_class"].items(), taken, colours, strict=True), 1
         )
     ]
+
+
+def _tiles(run: RunFacts) -> list[tuple[str, str, str]]:
+    """Return the figures at the top: what it is, the figure, and a remark."""
+    results, tiles = run.results, []
+    if results is not None:
+        of_map, seeds = results.of_map, results.seeds
+        over = seeds.get("smoothed", {}) if results.is_smoothed else seeds
+        for name, title in (("OA", "overall accuracy"), ("AA", "mean over classes")):
+            spread = over.get(name)
+            remark = f"{len(seeds['of'])} seeds: {_spread(spread)}" if spread else ""
+            tiles.append((title, _figure(of_map[name]), remark))
+        tiles.append(("kappa", _figure(of_map["kappa"]), ""))
+        if (lead := words.lead(results)) is not None:
+            points, title = lead
+            tiles.append(("points above the better reference", f"{points:+.1f}", title))
+        if "ECE" in of_map:
+            tiles.append(("calibration error", _figure(of_map["ECE"]), ""))
+    limits = {name: high for name, _, high in run.bounds if high}
+    titles = {"params": "parameters", "macs": "multiply-accumulates"}
+    for name in dict.fromkeys([*_SHOWN_COSTS, *limits]):
+        if name in run.costs:
+            cost, limit = run.costs[name], limits.get(name)
+            remark = f"{words.share(cost / limit)} of the budget" if limit else ""
+            tiles.append((titles.get(name, name), charts.short(cost), remark))
+    return tiles
+
+
+def _spread(found: Mapping[str, Any]) -> str:
+    if found["std"] is None:
+        return _figure(found["mean"])
+    return f"{_figure(found['mean'])} ± {_figure(found['std'])}"
+
+
+def _curves(run: RunFacts) -> list[charts.Curves]:
+    """Return the learning curves of the final trainings."""
+    if run.metrics is None:
+        return []
+    found = charts.learning_curves(run.metrics.get("training") or {})
+    for seed, training in list(run.curves.items())[:_MOST_CURVES]:
+        found += charts.learning_curves(training, f" of seed {seed}")
+    return found
 
 
 def _samples(run: RunFacts) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
@@ -261,16 +330,60 @@ def _panels(run: RunFacts, drawn: Sequence[int]) -> list[charts.Panel]:
     return found
 
 
-def _map(pixels: Pixels) -> dict[str, Any]:
-    """Pictures of map and truth, and the numbers on them."""
+LAYERS = (
+    ("image", "False colours", "the scene in near infrared, red and green"),
+    ("truth", "Ground truth", "one colour a class"),
+    ("found", "Map of the model", "one colour a class"),
+    ("errors", "Errors", "labelled pixels of the wrong class in red"),
+    ("confidence", "Confidence", "from unsure (dark) to sure (bright)"),
+)
+"""Layers of the map: key, title, and what it shows."""
+
+
+def _map(pixels: Pixels, ids: Sequence[int]) -> dict[str, Any]:
+    """Return the layers of the map as pictures, and the numbers on them."""
     count = len(pixels.palette)
     colours = [tuple(colour) for colour in pixels.palette.tolist()]
     legend = Legend(range(1, count + 1), [""] * count, colours)
-    found = {}
-    for name, plane in (("truth", pixels.truth), ("found", pixels.found)):
-        png = base64.b64encode(map_png(plane.astype(np.int32), legend)).decode()
-        found[name] = {"src": f"data:image/png;base64,{png}", "spots": spots(plane)}
-    return {**found, "height": pixels.found.shape[0], "width": pixels.found.shape[1]}
+    number = dict(enumerate(ids, 1))
+    pictures = {
+        "image": picture_png(pixels.image),
+        "truth": map_png(pixels.truth.astype(np.int32), legend),
+        "found": map_png(pixels.found.astype(np.int32), legend),
+        "errors": picture_png(_errors(pixels)),
+        "confidence": picture_png(_confidence(pixels)),
+    }
+    layers = []
+    for key, title, about in LAYERS:
+        plane = getattr(pixels, key) if key in ("truth", "found") else None
+        marks = [] if plane is None else spots(plane)
+        layers.append(
+            {
+                "key": key,
+                "title": title,
+                "about": about,
+                "src": f"data:image/png;base64,{base64.b64encode(pictures[key]).decode()}",
+                "spots": [(number.get(own, own), top, left) for own, top, left in marks],
+            }
+        )
+    height, width = pixels.found.shape
+    return {"layers": layers, "height": height, "width": width}
+
+
+def _errors(pixels: Pixels) -> NDArray[np.uint8]:
+    """Return a picture: labelled pixels grey where they are right, red where they are wrong."""
+    picture = np.full((*pixels.truth.shape, 3), 235, np.uint8)
+    known = (pixels.truth > 0) & (pixels.found > 0)
+    right = known & (pixels.truth == pixels.found)
+    picture[right] = (165, 175, 185)
+    picture[known & ~right] = (200, 30, 30)
+    return picture
+
+
+def _confidence(pixels: Pixels) -> NDArray[np.uint8]:
+    """Return a picture of the confidence in greys; black without data."""
+    grey = np.where(pixels.found > 0, pixels.confidence, 0).astype(np.uint8)
+    return np.repeat(grey[:, :, None], 3, axis=2)
 
 
 def _pixel_data(pixels: Pixels, chart: charts.SpectraChart | None, blobs: Blobs) -> dict[str, Any]:
@@ -382,11 +495,6 @@ def _setting(value: Any) -> str:
     if value is None or isinstance(value, bool):
         return {None: "not set", True: "yes", False: "no"}[value]
     return f"{value:g}" if isinstance(value, float) else str(value)
-
-
-def _uri(svg: str) -> str:
-    """An SVG as an image: nothing in it can run."""
-    return f"data:image/svg+xml;base64,{base64.b64encode(svg.encode()).decode()}"
 
 
 def _spent(seconds: float) -> str:

@@ -31,6 +31,7 @@ class Pixels:
         roles: (h, w) uint8, indices of `ROLES`.
         means: (C, b) float32, mean spectrum of the labelled pixels of each class; NaN without any.
         palette: (C, 3) uint8, colours of the classes.
+        image: (h, w, 3) uint8, the scene in false colours.
         size: height and width of the scene.
         stride: rows and columns of the scene from one pixel to the next.
         spectra: or None where there are none; their stride is that of the scene.
@@ -42,6 +43,7 @@ class Pixels:
     roles: NDArray[np.uint8]
     means: NDArray[np.float32]
     palette: NDArray[np.uint8]
+    image: NDArray[np.uint8]
     size: tuple[int, int]
     stride: int
     spectra: Spectra | None
@@ -85,6 +87,8 @@ class Pixels:
             raise ValueError("means and colours of no one shape")
         if max(planes["found"].max(), planes["truth"].max()) > classes:
             raise ValueError("classes without a colour")
+        if held["image"].shape != (*shape, 3) or held["image"].dtype != np.uint8:
+            raise ValueError("an image of another shape")
         if planes["roles"].max() >= len(ROLES) or int(held["stride"]) < 1:
             raise ValueError("parts that a split does not have")
         height, width = (int(side) for side in held["size"])
@@ -92,6 +96,7 @@ class Pixels:
             **planes,
             means=held["means"],
             palette=held["palette"].astype(np.uint8),
+            image=held["image"],
             size=(height, width),
             stride=int(held["stride"]),
             spectra=Spectra.from_arrays(held) if "spectra_codes" in held else None,
@@ -128,6 +133,43 @@ def class_means(
             counts += np.bincount(index, minlength=classes)
     with np.errstate(invalid="ignore"):
         return np.where(counts[:, None] > 0, sums / counts[:, None], np.nan)
+
+
+FALSE_COLOURS_NM = (860.0, 660.0, 560.0)
+"""Wavelengths shown as red, green and blue: near infrared, red and green, so plants look red."""
+
+
+def false_colours(
+    cube: NDArray[Any],
+    valid: NDArray[np.bool_],
+    kept: NDArray[np.int64],
+    wavelengths: NDArray[np.float64] | None,
+) -> NDArray[np.uint8]:
+    """Return a scene (h, w, B) as a picture (h, w, 3) in false colours; black without data.
+
+    Each colour is stretched from the 2nd to the 98th percentile of its band. Without wavelengths
+    the bands at 3/4, 2/4 and 1/4 of those in use take the places of `FALSE_COLOURS_NM`.
+
+    Args:
+        cube: of the scene.
+        valid: (h, w), where a pixel has data.
+        kept: (b,) bands in use, indices.
+        wavelengths: (B,) in nm, or None.
+    """
+    if wavelengths is None:
+        chosen = [int(kept[len(kept) * quarter // 4]) for quarter in (3, 2, 1)]
+    else:
+        own = np.asarray(wavelengths, np.float64)[kept]
+        chosen = [int(kept[np.abs(own - wanted).argmin()]) for wanted in FALSE_COLOURS_NM]
+    picture = np.zeros((*valid.shape, 3), np.uint8)
+    for colour, band in enumerate(chosen):
+        plane = np.asarray(cube[:, :, band], np.float64)
+        seen = plane[valid & np.isfinite(plane)]
+        if seen.size:
+            low, high = np.percentile(seen, [2, 98])
+            share = np.nan_to_num((plane - low) / ((high - low) or 1.0))
+            picture[:, :, colour] = np.rint(255 * np.clip(share, 0, 1)) * valid
+    return picture
 
 
 def spots(plane: Plane) -> list[tuple[int, float, float]]:
@@ -184,6 +226,7 @@ def view_pixels(
         roles=roles[every].astype(np.uint8),
         means=means,
         palette=np.asarray(palette, np.uint8),
+        image=false_colours(cube[every], found[every] > 0, kept, wavelengths),
         size=(height, width),
         stride=stride,
         spectra=spectra,

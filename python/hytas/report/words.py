@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from hytas.report.facts import RunFacts
+from hytas.results import Results
 from hytas.settings import listed
 
 _WEAK = 0.8
@@ -50,46 +51,77 @@ def about_split(split: Mapping[str, Any], words: str = "pixels") -> list[str]:
     return sentences
 
 
-def verdict(metrics: Mapping[str, Any], words: str = "pixels") -> str:
-    """Say in one sentence how good the model is."""
-    test = metrics["test"]
-    return f"The model classifies {share(test['OA'])} of {test['pixels']:,} test {words} correctly."
+def title(run: RunFacts) -> str:
+    """Return the title of a run: its scene and its budget."""
+    budget = run.config.get("budget")
+    return ", ".join(filter(None, [run.scene or run.name, str(budget) if budget else ""]))
 
 
-def about_smoothing(metrics: Mapping[str, Any]) -> list[str]:
+def class_label(number: int, name: str) -> str:
+    """Return id and name of a class; the id alone where the name repeats it."""
+    return name if str(number) in name.split() else f"{number} {name}"
+
+
+def verdict(results: Results) -> str:
+    """Say in one sentence how good the map is that the run makes."""
+    of_map = results.of_map
+    what = "The smoothed map" if results.is_smoothed else "The model"
+    return (
+        f"{what} classifies {share(of_map['OA'])} of {of_map['pixels']:,} test {results.unit} "
+        "correctly."
+    )
+
+
+def lead(results: Results) -> tuple[float, str] | None:
+    """Return the points above the better reference method and its title, or None.
+
+    If the map is smoothed, the references are smoothed as well.
+    """
+    rows = results.comparison.rows[1:] if results.comparison else ()
+    if not rows:
+        return None
+    figures = [
+        ((row.smoothed if results.is_smoothed and row.smoothed else row.test)["OA"], row.title)
+        for row in rows
+    ]
+    best, name = max(figures)
+    return 100 * (results.of_map["OA"] - best), name
+
+
+def about_smoothing(results: Results) -> list[str]:
     """Say whether the map is smoothed, why, and what smoothing does to the accuracy."""
-    choice, smoothed = metrics.get("smoothing"), metrics.get("smoothed")
-    if not choice:
+    choice = results.smoothing
+    if choice is None:
         return []
-    taken = choice.get("method") == "guided"
-    sentences = ["The map is smoothed." if taken else "The map is not smoothed."]
-    before, after = choice.get("OA_raw"), choice.get("OA_smoothed")
-    if choice.get("reason"):
-        sentences.append(f"Why: {choice['reason']}.")
-    if before is not None and after is not None:
+    sentences = ["The map is smoothed." if results.is_smoothed else "The map is not smoothed."]
+    if choice.reason:
+        sentences.append(f"Why: {choice.reason}.")
+    if choice.OA_raw is not None and choice.OA_smoothed is not None:
         sentences.append(
-            f"Of {choice['pixels']:,} validation pixels, {share(before)} are right without "
-            f"smoothing and {share(after)} with it."
+            f"Of {choice.pixels:,} validation pixels, {share(choice.OA_raw)} are right without "
+            f"smoothing and {share(choice.OA_smoothed)} with it."
         )
-    if smoothed:
+    if results.smoothed is not None:
         sentences.append(
-            f"Of the test pixels, {share(metrics['test']['OA'])} are right without smoothing and "
-            f"{share(smoothed['OA'])} with it."
+            f"Of the test pixels, {share(results.test['OA'])} are right without smoothing and "
+            f"{share(results.smoothed['OA'])} with it."
         )
     return sentences
 
 
-def about_self_training(metrics: Mapping[str, Any]) -> list[str]:
-    """Say whether the model learnt from unlabelled pixels, and why."""
-    choice = metrics.get("self_training")
-    if not choice or not choice["pixels"]:
+def about_self_training(results: Results) -> list[str]:
+    """Say whether the model was trained further with unlabelled pixels, and why."""
+    choice = results.self_training
+    if choice is None or not choice.pixels:
         return []
-    learnt = "learnt" if choice["used"] else "did not learn"
-    return [
-        f"The model {learnt} from pixels without a label.",
-        f"Of {choice['pixels']:,} validation pixels, {share(choice['OA_before'])} are right before "
-        f"such a training and {share(choice['OA_after'])} after it.",
-    ]
+    was = "was" if choice.used else "was not"
+    sentences = [f"The model {was} trained further with unlabelled pixels."]
+    if choice.OA_before is not None and choice.OA_after is not None:
+        sentences.append(
+            f"Of {choice.pixels:,} validation pixels, {share(choice.OA_before)} are right before "
+            f"such a training and {share(choice.OA_after)} after it."
+        )
+    return sentences
 
 
 def weakest(metrics: Mapping[str, Any]) -> list[tuple[str, float, int]]:
@@ -123,11 +155,11 @@ def _scene_options(config: Mapping[str, Any]) -> Iterator[str]:
 
 def next_steps(run: RunFacts) -> list[tuple[str, str]]:
     """Return what to do next: a sentence and a command, which may be empty."""
-    data = next(iter(listed(run.config.get("data"))), "synthetic")
+    data, folder = next(iter(listed(run.config.get("data"))), "synthetic"), run.path or run.name
     if run.metrics is None:
-        command = f"hytas train {shlex.quote(run.name)}" if run.architecture else ""
+        command = f"hytas train {shlex.quote(folder)}" if run.architecture else ""
         return [("Go on: the run is not finished. Its own command goes on, too.", command)]
-    model = shlex.quote(f"{run.name}/model.onnx")
+    model = shlex.quote(f"{folder}/model.onnx")
     scene = " ".join(_scene_options(run.config))
     use = [
         ("Make the map of a scene.", f"hytas classify {model} {shlex.quote(data)} --out map.tif"),

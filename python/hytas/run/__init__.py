@@ -1,6 +1,6 @@
 """Run a search from scene to model: configuration, folder, and the stages that fill it."""
 
-from hytas.run.config import RunConfig
+from hytas.run.config import EFFORTS, RunConfig
 from hytas.run.folder import RunFolder
 from hytas.run.pipeline import (
     Outcome,
@@ -15,6 +15,7 @@ from hytas.run.supernets.family import Member, export_family, train_supernet
 from hytas.run.supernets.subnet_ranks import Rank, rank_subnets
 
 __all__ = [
+    "EFFORTS",
     "SILENT",
     "Evolved",
     "Member",

@@ -53,6 +53,38 @@ MOST = 10**9
 """Largest number of anything that a run counts; a larger number is a typing error."""
 
 
+@dataclass(frozen=True)
+class Effort:
+    """Lengths of a run that one word stands for.
+
+    Attributes:
+        population, generations: of the search.
+        finalists: of the race, for scenes.
+        image_finalists: for images, whose trainings take longer.
+        race_steps: optimiser steps of the race's first rung.
+        steps: optimiser steps of the final training.
+        about: the time that it takes, for people.
+    """
+
+    population: int
+    generations: int
+    finalists: int
+    image_finalists: int
+    race_steps: int
+    steps: int
+    about: str
+
+
+EFFORTS = {
+    "quick": Effort(20, 10, 6, 3, 30, 300, "2 minutes"),
+    "normal": Effort(50, 20, 24, 8, 60, 1500, "5 to 15 minutes"),
+    "thorough": Effort(50, 40, 48, 16, 60, 3000, "an hour"),
+}
+"""Name -> lengths; the times are those of scenes like Indian Pines on two CPU cores."""
+OF_EFFORT: Any = None
+"""Default of a setting that `effort` decides."""
+
+
 @takes_split_options
 @dataclass(frozen=True)
 class RunConfig:
@@ -82,6 +114,8 @@ class RunConfig:
         strategy: how the engine selects, a name of its `strategies()`; or "supernet", which
             trains a supernet in the kind that wins a short race (`run/supernets/strategy.py`).
         pareto: axes of the front to find, "score" and names of costs; None finds the best score.
+        effort: name in `EFFORTS`, which decides the settings of length that are not given:
+            population, generations, usual_finalists, race_steps, and the steps of the recipe.
         population: candidates in a generation.
         generations: number of generations.
         finalists: candidates that race at the end of the search. 1 takes the proxy's first choice.
@@ -139,11 +173,12 @@ class RunConfig:
     proxy: str = "dss"
     strategy: str = "evolution"
     pareto: str | None = None
-    population: int = 50
-    generations: int = 20
+    effort: str = "normal"
+    population: int = OF_EFFORT
+    generations: int = OF_EFFORT
     finalists: int | None = None
-    usual_finalists: int = 24
-    race_steps: int = 60
+    usual_finalists: int = OF_EFFORT
+    race_steps: int = OF_EFFORT
     race_epochs: int | None = None
     seed: int = 0
     split: SplitSettings = field(default_factory=SplitSettings)
@@ -158,7 +193,7 @@ class RunConfig:
     unlabelled: int | float | str | None = None
     zero_is_a_class: bool = False
     scaling: str = "standard"
-    recipe: Recipe = field(default_factory=Recipe)
+    recipe: Recipe = OF_EFFORT
     supernet: str | None = None
     supernet_settings: SupernetSettings | None = None
     presets: str = ""
@@ -171,6 +206,7 @@ class RunConfig:
     def __post_init__(self, retrain_on: str | None) -> None:
         if retrain_on is not None:
             object.__setattr__(self, "final_training_on", retrain_on)
+        self._fill_lengths()
         plain_numbers(self)
         if self.budget is not None and not isinstance(self.budget, str):
             raise InputError(f"budget {self.budget!r}: must be a text, such as '2M-params'")
@@ -223,6 +259,24 @@ class RunConfig:
                 f"self training {self.self_training!r}: must be {' or '.join(SELF_TRAINING)}"
             )
         self._check_pareto()
+
+    def _fill_lengths(self) -> None:
+        """Give the settings of length that were left out the values of the effort."""
+        if self.effort not in EFFORTS:
+            rule = f"must be one of {', '.join(EFFORTS)}"
+            raise InputError("effort", self.effort, rule)
+        effort = EFFORTS[self.effort]
+        images = self.usual_finalists is None and _are_images(self.data)
+        values = {
+            "population": effort.population,
+            "generations": effort.generations,
+            "usual_finalists": effort.image_finalists if images else effort.finalists,
+            "race_steps": effort.race_steps,
+            "recipe": Recipe(steps=effort.steps),
+        }
+        for name, value in values.items():
+            if getattr(self, name) is None:
+                object.__setattr__(self, name, value)
 
     def _check_pareto(self) -> None:
         """Refuse axes that are no front, and a strategy that finds none."""
@@ -402,11 +456,15 @@ class RunConfig:
 
 def usual_presets(data: Listed) -> str:
     """Return the presets that race where none is named: those for images, or for scenes."""
+    return ",".join(USUAL_IMAGE_PRESETS if _are_images(data) else USUAL_PRESETS)
+
+
+def _are_images(data: Listed) -> bool:
+    """Return whether data name a set of images; faults are reported when the data are read."""
     try:
-        images = images_of(data)
-    except (InputError, OSError):  # told when the data are read
-        images = None
-    return ",".join(USUAL_PRESETS if images is None else USUAL_IMAGE_PRESETS)
+        return images_of(data) is not None
+    except (InputError, OSError):
+        return False
 
 
 def images_of(data: Listed) -> str | None:

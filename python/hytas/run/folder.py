@@ -153,7 +153,7 @@ class RunFolder:
                 )
             trained = self._training_began()
             compared = stored if trained else stored.with_length_of(config)
-            free = [] if trained else ["smooth", "self_training"]
+            free = ["effort"] if trained else ["effort", "smooth", "self_training"]
             free += ["recipe"] if self.architecture.exists() and not trained else []
             if lines := _moved(config).differences(_moved(compared), (*WHERE, "seeds", *free)):
                 raise InputError(

@@ -1,7 +1,7 @@
 """The whole run: from a scene and a budget to a checked model."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +31,7 @@ from hytas.run.stages import (
     record_all,
     run_stages,
 )
+from hytas.run.times import read_times
 from hytas.run.weights import load_weights
 from hytas.search import EvaluationStore
 from hytas.workers import Named
@@ -47,6 +48,8 @@ class Outcome:
         budget: canonical text, or None.
         metrics: of `metrics.json`; None if the run stopped after the search.
         files: files of the folder for the user, with their sizes in bytes.
+        folder: of the run.
+        seconds: of each stage, in the order in which they were done.
     """
 
     architecture: dict[str, Any]
@@ -56,6 +59,7 @@ class Outcome:
     metrics: dict[str, Any] | None
     files: dict[str, int]
     folder: Path
+    seconds: dict[str, float] = field(default_factory=dict)
 
     @property
     def results(self) -> Results | None:
@@ -256,18 +260,24 @@ def describe_architecture(architecture: dict[str, Any]) -> str:
 
 
 def _introduce(run: Run) -> None:
+    """Report scene, split, settings, and what was done before."""
     config, data, report = run.context.config, run.context.data, run.report
     scene = data.scene
-    report.line(scene.describe(data.shape.bands))
+    report.notice(scene.describe(data.shape.bands))
     for note in scene.notes:
-        report.line(f"note: {note}")
-    report.line(data.split.describe())
+        report.notice(f"note: {note}")
+    report.notice(data.split.describe())
     for note in data.split.notes:
-        report.line(f"note: {note}")
+        report.notice(f"note: {note}")
     report.line(
         f"space {config.space}, budget {config.budget or 'none'}, "
         f"proxy {config.proxy}, seed {config.seed}, device {run.context.device}"
     )
+    done = [stage.name for stage in (*CHOOSING, *FINISHING) if stage.is_done(run.folder)]
+    if done:
+        report.notice(f"goes on in {run.folder.path}; done before: {', '.join(done)}")
+    elif run.folder.evaluations.exists():
+        report.notice(f"goes on in {run.folder.path}, in its search")
 
 
 def _outcome(run: Run, architecture: dict[str, Any]) -> Outcome:
@@ -301,4 +311,5 @@ def _outcome(run: Run, architecture: dict[str, Any]) -> Outcome:
         read_json(folder.metrics) if folder.metrics.exists() else None,
         {file.name: file.stat().st_size for file in files if file.exists()},
         folder.path,
+        {name: float(one["seconds"]) for name, one in read_times(folder.times).items()},
     )

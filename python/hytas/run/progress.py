@@ -1,6 +1,5 @@
 """The events of a run, and who receives them."""
 
-import sys
 import time
 import warnings
 from collections.abc import Iterator
@@ -66,14 +65,6 @@ class Silent(Report):
 SILENT = Silent()
 
 
-class Lines(Report):
-    """A report that prints its facts to standard error."""
-
-    def line(self, text: str) -> None:
-        """Print a fact."""
-        print(text, file=sys.stderr)
-
-
 class Logged(Report):
     """Writes details and notices to a log file, and passes all events on."""
 
@@ -98,6 +89,8 @@ class Logged(Report):
         self._report.notice(text)
 
     def _write(self, text: str) -> None:
+        if self._log.closed:  # the run has ended
+            return
         now = time.strftime("%Y-%m-%d %H:%M:%S")
         self._log.write(f"{now}  {escaped(text)}\n")
 

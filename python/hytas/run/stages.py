@@ -95,7 +95,7 @@ def mend(run: Run, *, needs_store: bool = True) -> None:
     Raises:
         InputError: a damaged file is needed and cannot be made again.
     """
-    folder, tell = run.folder, run.report.line
+    folder, tell = run.folder, run.report.notice
     if folder.manifest.damaged:
         tell(f"{folder.manifest.path.name}: damaged: made again from the files as they are")
     try:
@@ -129,9 +129,9 @@ def mend_further(run: Run) -> None:
         try:
             further_formats(run, [name], force=False, taken=taken)
         except InputError as error:
-            run.report.line(f"{path.name}: {fault}, and could not be made again: {error}")
+            run.report.notice(f"{path.name}: {fault}, and could not be made again: {error}")
             continue
-        run.report.line(f"{path.name}: {fault}: made again")
+        run.report.notice(f"{path.name}: {fault}: made again")
 
 
 def record_all(run: Run) -> None:

@@ -33,8 +33,8 @@ def active(architecture: Mapping[str, Any]) -> dict[str, Any]:
 _TOKENS = {
     "band": "bands",
     "pixel": "pixels",
-    "series": "bands then pixels",
-    "parallel": "bands and pixels",
+    "series": "bands > pixels",
+    "parallel": "bands + pixels",
 }
 
 

@@ -36,6 +36,7 @@ from hytas.cli.options.scene import (
     zero_option,
 )
 from hytas.cli.options.training import (
+    effort_option,
     recipe_of,
     recipe_option,
     smooth_option,
@@ -54,6 +55,7 @@ __all__ = [
     "class_field_option",
     "command_line",
     "device_option",
+    "effort_option",
     "is_given",
     "json_option",
     "labels_crs_option",

@@ -53,8 +53,8 @@ def format_of(path: Path) -> VectorFormat | None:
 
 def files_of(path: Path) -> tuple[Path, ...]:
     """Return a file of shapes, and the files beside it that belong to it."""
-    ends = ogr.BESIDE_SHAPEFILE if path.suffix.lower() == ".shp" else ()
-    return path, *(path.with_suffix(end) for end in ends if path.with_suffix(end).is_file())
+    is_shapefile = path.suffix.lower() == ".shp"
+    return path, *(ogr.beside_shapefile(path).values() if is_shapefile else ())
 
 
 def read_shapes(path: Path, options: VectorOptions) -> Shapes:

@@ -3,21 +3,25 @@
 import csv
 import io
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from hytas.data.formats.xml_tree import read_xml
 from hytas.data.labels.shapes import Colour
+from hytas.data.limits import listed
 from hytas.errors import InputError
 
 ClassNames = Mapping[str, str]
 """Names by the number of a class in its file, or by the name that the file gives."""
 
+GivenNames = str | Path | Mapping[int | str, str]
+"""Names as the user gives them; see `read_class_names`."""
+
 MOST_CLASSES = 65536
 _HEADINGS = {"id", "class", "class_id", "value", "label", "number", "code", "key"}
 
 
-def read_class_names(given: str | Path | Mapping[int | str, str] | None) -> dict[str, str]:
+def read_class_names(given: GivenNames | None) -> dict[str, str]:
     """Return names of classes by the text of their number, or of the name in the file.
 
     Args:
@@ -88,34 +92,30 @@ def _of_csv(path: Path) -> list[tuple[str, str]]:
 
 
 def renamed(
-    ids: Sequence[int], names: Sequence[str], given: ClassNames, zero_is_a_class: bool = False
-) -> tuple[str, ...]:
-    """Return the names of classes, with those that the user gives.
+    ids: Sequence[int], names: Mapping[int, str], given: ClassNames, plus: int = 0
+) -> tuple[dict[int, str], tuple[str, ...]]:
+    """Return names of classes by id, with those that the user gives, and notes.
+
+    A table may name further classes, such as all of a legend; a note lists them.
 
     Args:
-        ids: of the classes.
-        names: that they have.
+        ids: of the classes that are there.
+        names: that the file gives, by id.
         given: names by the number in the file, or by name; see `read_class_names`.
-        zero_is_a_class: whether ids are one more than the numbers in the file.
-
-    Raises:
-        InputError: a given class is not there.
+        plus: what ids are more than the numbers in the file: 1 if 0 is a class.
     """
-    one = 1 if zero_is_a_class else 0
-    place = {name: i for i, name in enumerate(names)}
-    place |= {str(number - one): i for i, number in enumerate(ids)}
-    found = list(names)
-    for key, name in given.items():
-        if key in place:
-            found[place[key]] = name
-        elif key != "0":  # tables often name what is unlabelled, too
-            raise InputError(
-                "class_names",
-                f"{key}={name}",
-                f"there is no class {key}",
-                f"the classes are {', '.join(str(number - one) for number in ids)}",
-            )
-    return tuple(found)
+    place = {names[number]: number for number in ids if number in names}
+    place |= {str(number - plus): number for number in ids}
+    found = {**names, **{place[key]: name for key, name in given.items() if key in place}}
+    return found, unused(key for key in given if key not in place and (key != "0" or plus))
+
+
+def unused(keys: Iterable[str]) -> tuple[str, ...]:
+    """Return a note on given names of classes that are not there."""
+    others = list(keys)
+    if not others:
+        return ()
+    return (f"names are given for classes that are not there: {listed(others, len(others))}",)
 
 
 def envi_class_names(text: str, classes: int | None) -> list[str] | None:

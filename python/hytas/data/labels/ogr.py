@@ -15,6 +15,8 @@ import numpy as np
 
 from hytas.data.labels import ogr_child
 from hytas.data.labels.shapes import (
+    CLASS_FIELDS,
+    COLOUR_FIELDS,
     MOST_COORDINATES,
     MOST_SHAPES,
     Geometries,
@@ -26,8 +28,6 @@ from hytas.data.limits import listed, shown
 from hytas.errors import InputError
 
 WALL_SECONDS = 120.0
-BESIDE_SHAPEFILE = (".dbf", ".shx", ".prj", ".cpg")
-
 _UNDEFINED = re.compile(r"\w+\[\"Undefined ", re.IGNORECASE)
 _PYTHON = (sys.executable, "-P")
 
@@ -77,7 +77,7 @@ def read_shapefile(path: Path, options: VectorOptions) -> Shapes:
     Raises:
         InputError: there is no table.
     """
-    beside = {end: file for end in BESIDE_SHAPEFILE if (file := _beside(path, end)) is not None}
+    beside = beside_shapefile(path)
     if ".dbf" not in beside:
         raise InputError(
             "labels",
@@ -97,9 +97,11 @@ def read_shapefile(path: Path, options: VectorOptions) -> Shapes:
         return _shapes("Shapefile", path, options, "ESRI Shapefile", restore, encoding=encoding)
 
 
-def _beside(path: Path, suffix: str) -> Path | None:
-    candidates = (path.with_suffix(suffix), path.with_suffix(suffix.upper()))
-    return next((file for file in candidates if file.is_file()), None)
+def beside_shapefile(path: Path) -> dict[str, Path]:
+    """Return the files beside a Shapefile that belong to it, by their suffix."""
+    ends = [end for suffix in (".dbf", ".shx", ".prj", ".cpg") for end in (suffix.upper(), suffix)]
+    files = {end.lower(): path.with_suffix(end) for end in ends if path.with_suffix(end).is_file()}
+    return files
 
 
 def _shapes(
@@ -126,15 +128,18 @@ def _shapes(
         InputError: there are too many shapes, no layer, or several and none is named.
         ValueError: the file is broken; the message says how.
     """
+    field = options.class_field
     request = {
         "driver": driver or name,
         "config": config or {},
         # A name of a file that begins with `/vsi...` would be one of GDAL's own file systems.
-        "path": str(path.resolve()),
+        "path": str(path.absolute()),
         "layer": options.layer,
         "most_shapes": MOST_SHAPES,
         "most_coordinates": MOST_COORDINATES,
         "options": open_options or {},
+        "class_fields": [field.lower()] if field is not None else list(CLASS_FIELDS),
+        "colour_fields": list(COLOUR_FIELDS),
         "encoding": encoding,
     }
     facts, coordinates = ask_child(request)
@@ -146,6 +151,13 @@ def _shapes(
         raise ValueError(facts["error"])
     if facts.get("many"):
         raise too_many()
+    if facts.get("wide"):
+        raise InputError(
+            "labels",
+            str(path),
+            f"its fields hold more than {ogr_child.MOST_TEXT} bytes",
+            "name the one of classes with `class_field`",
+        )
     if "layers" in facts:
         raise _no_layer(path, facts["layers"], options.layer)
     crs = facts["crs"]

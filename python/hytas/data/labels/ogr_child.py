@@ -15,6 +15,8 @@ from typing import Any
 
 MOST_BYTES = 1024 * 2**20
 MOST_SECONDS = 60
+MOST_TEXT = 2**27
+"""Bytes of the answer, without coordinates."""
 
 # Every connection goes to a port where nothing listens; no file but the named one is opened.
 SAFE = {
@@ -25,7 +27,6 @@ SAFE = {
     "CPL_VSIL_CURL_ALLOWED_EXTENSIONS": "{none}",
     "PROJ_NETWORK": "OFF",
     "OGR_SQLITE_PRAGMA": "trusted_schema=OFF",
-    "OGR_SQLITE_LOAD_EXTENSIONS": "",
 }
 
 
@@ -51,6 +52,8 @@ def read(
     most_shapes: int,
     most_coordinates: int,
     options: dict[str, str],
+    class_fields: list[str],
+    colour_fields: list[str],
     encoding: str | None = None,
 ) -> tuple[dict[str, Any], bytes]:
     """Return the facts of a layer, and its geometries as well-known binary, one after the other.
@@ -61,6 +64,9 @@ def read(
         most_shapes: limit of the number of features.
         most_coordinates: limit of the bytes of all geometries.
         options: of the driver, for opening the file.
+        class_fields: names of fields of classes, in lower case; if one is there, no others are
+            read.
+        colour_fields: names of fields of colours, in lower case, which are read as well.
         encoding: of texts; None leaves it to the driver.
 
     Returns:
@@ -76,10 +82,15 @@ def read(
         layers = [str(name) for name, kind in pyogrio.list_layers(path) if kind is not None]
         if (layer is None and len(layers) != 1) or (layer is not None and layer not in layers):
             return {"layers": layers}, b""
+        layer = layer or layers[0]
+        fields = pyogrio.read_info(path, layer=layer, encoding=encoding, **options)["fields"]
+        chosen = [name for name in fields.tolist() if name.lower() in class_fields]
+        chosen += [name for name in fields.tolist() if chosen and name.lower() in colour_fields]
         meta, _, geometries, columns = pyogrio.raw.read(
             path,
-            layer=layer or layers[0],
+            layer=layer,
             encoding=encoding,
+            columns=chosen or None,
             max_features=most_shapes + 1,
             force_2d=True,
             datetime_as_string=True,
@@ -150,6 +161,8 @@ def main() -> None:
     _limit()
     facts, coordinates = answer(request)
     text = json.dumps(facts).encode()
+    if len(text) > MOST_TEXT:
+        text, coordinates = b'{"wide": true}', b""
     sys.stdout.buffer.write(len(text).to_bytes(8, "little") + text + coordinates)
     sys.stdout.flush()
     os._exit(0)  # skip cleaning up, as memory may be damaged

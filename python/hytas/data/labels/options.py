@@ -2,6 +2,7 @@
 
 import math
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from hytas.data.labels.shapes import Colour, VectorOptions, colour_of
@@ -65,6 +66,7 @@ class LabelOptions:
         zero_is_a_class: whether 0 is a class; ids are then one more than the file's numbers.
         class_field: the field of the classes of vector labels.
         crs: their coordinate system.
+        names: of classes, by number in the file or by name; see `read_class_names`.
     """
 
     key: str | None = None
@@ -72,6 +74,7 @@ class LabelOptions:
     zero_is_a_class: bool = False
     class_field: str | None = None
     crs: str | None = None
+    names: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def of_shapes(self) -> VectorOptions:

@@ -14,10 +14,11 @@ from hytas.data.labels.align import aligned
 from hytas.data.labels.colours import by_colour, read_png
 from hytas.data.labels.formats import NAMES, files_of, format_of
 from hytas.data.labels.maps import LabelMap, check_map
-from hytas.data.labels.names import gdal_classes
+from hytas.data.labels.names import GivenNames, gdal_classes, read_class_names, renamed
 from hytas.data.labels.options import Given, LabelOptions, parse_unlabelled
 from hytas.data.labels.shapes import Colour
 from hytas.data.labels.vector import vector_map
+from hytas.data.limits import listed
 from hytas.data.readers import open_file
 from hytas.errors import InputError
 
@@ -56,6 +57,7 @@ def labels_on_grid(
     zero_is_a_class: bool = False,
     class_field: str | None = None,
     labels_crs: str | None = None,
+    class_names: GivenNames | None = None,
     known: Mapping[str, int] | None = None,
 ) -> LabelMaps:
     """Read a label raster, a label picture, or polygons and points, on the pixels of a cube.
@@ -67,14 +69,21 @@ def labels_on_grid(
     Args:
         path: the file.
         grid: the pixels of the cube, and their place.
-        labels_key, unlabelled, zero_is_a_class, class_field, labels_crs: as for `load_scene`.
+        labels_key, unlabelled, zero_is_a_class, class_field, labels_crs, class_names: as for
+            `load_scene`.
         known: ids of classes by name, as those of a model; classes with these names get their ids.
 
     Raises:
-        InputError: the file holds no labels, or none in the cube.
+        InputError: the file holds no labels, or none in the cube; or a colour of a picture is no
+            known class.
     """
     options = LabelOptions(
-        labels_key, parse_unlabelled(unlabelled), zero_is_a_class, class_field, labels_crs
+        labels_key,
+        parse_unlabelled(unlabelled),
+        zero_is_a_class,
+        class_field,
+        labels_crs,
+        read_class_names(class_names),
     )
     path = Path(path)
     if format_of(path) is not None:
@@ -108,6 +117,7 @@ def of_shapes(
         grid,
         unlabelled=options.unlabelled.number,
         zero_is_a_class=options.zero_is_a_class,
+        given=options.names,
         known=known,
     )
     maps = (("classes", drawn.labels.astype(np.int64)),)
@@ -157,6 +167,7 @@ def of_rasters(
     raws = [raw for each in sources for raw in find.find_maps(each, options, shape, grid, argument)]
     names, colours = _facts(sources[0])
     notes: list[str] = []
+    plus = 0
     if any(raw.is_picture for raw in raws):
         maps, names, colours = _coloured(raws, options)
     else:
@@ -166,11 +177,15 @@ def of_rasters(
         maps = [_numbered(raw, options, bool(plus), argument) for raw in raws]
         names = {label + plus: name for label, name in names.items()}
         colours = {label + plus: colour for label, colour in colours.items()}
-        if plus:
-            ids = np.unique(np.concatenate([np.unique(values) for values in maps])).tolist()
-            names = {i: names.get(i) or f"label {i - 1}" for i in ids if i}
+    ids = [i for i in np.unique(np.concatenate([np.unique(each) for each in maps])).tolist() if i]
+    if plus:
+        names = {i: names.get(i) or f"label {i - 1}" for i in ids}
+    names, others = renamed(ids, names, options.names, plus)
+    notes += others
     if known is not None:
-        maps, names, colours = _with_ids(maps, names, colours, known)
+        if raws[0].is_picture:
+            _check_known([names[i] for i in ids], known, raws[0].name)
+        maps, names, colours = _with_ids(maps, ids, names, colours, known)
     found = []
     for raw, values in zip(raws, maps, strict=True):
         on_grid = aligned(raw.name, values, raw.grid, grid) if grid is not None else None
@@ -245,8 +260,24 @@ def _numbered(raw: find.RawMap, options: LabelOptions, plus: bool, argument: str
     return np.where(empty, 0, whole + 1) if plus else whole
 
 
+def _check_known(names: Sequence[str], known: Mapping[str, int], path: str) -> None:
+    """Refuse a picture with other classes than those that it is compared with.
+
+    Numbers of colours mean nothing, because a picture may lack a colour.
+    """
+    if others := [name for name in names if name not in known]:
+        raise InputError(
+            "labels",
+            path,
+            f"the colours {listed(others, len(others))} are not among the classes "
+            f"{listed(known, len(known))}",
+            "name the class of each colour with `class_names`",
+        )
+
+
 def _with_ids(
     maps: Sequence[Map],
+    ids: Sequence[int],
     names: Mapping[int, str],
     colours: Mapping[int, Colour],
     known: Mapping[str, int],
@@ -255,15 +286,13 @@ def _with_ids(
 
     Names decide only if they are all known; else ids do.
     """
-    there = set(np.unique(np.concatenate([np.unique(values) for values in maps])).tolist()) - {0}
-    own = {number: names.get(number) for number in there}
-    if not there or not all(name in known for name in own.values()):
+    own = [names.get(number, "") for number in ids]
+    if not ids or not all(name in known for name in own):
         return list(maps), names, colours
-    ids = np.array([0, *sorted(there)])
-    new = np.array([0, *(known[str(own[number])] for number in sorted(there))])
-    moved = {known[str(name)]: str(name) for name in own.values()}
-    tints = {known[str(own[number])]: colours[number] for number in there if number in colours}
-    return [new[np.searchsorted(ids, values)] for values in maps], moved, tints
+    old, new = np.array([0, *ids]), np.array([0, *(known[name] for name in own)])
+    moved = {known[name]: name for name in own}
+    tints = {known[name]: colours[i] for i, name in zip(ids, own, strict=True) if i in colours}
+    return [new[np.searchsorted(old, values)] for values in maps], moved, tints
 
 
 def _no_picture(options: LabelOptions, path: str) -> InputError:

@@ -12,6 +12,7 @@ from hytas.data.grid import Grid, crs_of, gdal
 from hytas.data.labels.burn import Burner, check_rings
 from hytas.data.labels.formats import read_shapes
 from hytas.data.labels.maps import LabelMap
+from hytas.data.labels.names import ClassNames, renamed, unused
 from hytas.data.labels.shapes import (
     COLOUR_FIELDS,
     Colour,
@@ -40,11 +41,13 @@ class Classes:
         ids: of the shapes, one each; 0 where a shape labels nothing.
         names: by id.
         colours: by id, of the classes whose shapes all have the same.
+        notes: on given names.
     """
 
     ids: npt.NDArray[np.int64]
     names: Mapping[int, str]
     colours: Mapping[int, Colour]
+    notes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,6 +76,7 @@ def vector_map(
     *,
     unlabelled: int | None = None,
     zero_is_a_class: bool = False,
+    given: ClassNames | None = None,
     known: Mapping[str, int] | None = None,
 ) -> VectorMap:
     """Read a file of polygons or points as a label map (H, W) of the scene.
@@ -83,6 +87,7 @@ def vector_map(
         grid: the pixels of the scene.
         unlabelled: the class of shapes that label nothing.
         zero_is_a_class: whether 0 is a class; ids are then one more than the file's numbers.
+        given: names by number or by name in the file; see `read_class_names`.
         known: ids of classes by name, for shapes that are compared with a model.
 
     Raises:
@@ -95,9 +100,11 @@ def vector_map(
         overruled = _overruled(shapes.crs, options)
         shapes = _in_the_scene(shapes, options, grid)
         check_rings(shapes.geometries)
-        classes = _classes(shapes.fields, options, unlabelled, zero_is_a_class, known)
+        classes = _classes(shapes.fields, options, unlabelled, zero_is_a_class, known, given or {})
         labels, polygons, notes = _burn(shapes, classes, grid)
-    remarks = tuple(f"{path.name}: {note}" for note in (*shapes.notes, *overruled, *notes))
+    remarks = tuple(
+        f"{path.name}: {note}" for note in (*shapes.notes, *overruled, *classes.notes, *notes)
+    )
     return VectorMap(labels, polygons, classes.names, classes.colours, remarks)
 
 
@@ -234,6 +241,7 @@ def _classes(
     unlabelled: int | None,
     zero_is_a_class: bool,
     known: Mapping[str, int] | None,
+    given: ClassNames,
 ) -> Classes:
     name = find_field(fields, options.class_field)
     values = [_class_of(value, name, number) for number, value in enumerate(fields[name], start=1)]
@@ -241,10 +249,12 @@ def _classes(
         one = 1 if zero_is_a_class else 0
         ids = [0 if value == unlabelled else int(value) + one for value in values]
         names = {i: f"label {i - 1}" if zero_is_a_class else f"class {i}" for i in set(ids)}
+        names, notes = renamed(sorted(set(ids) - {0}), names, given, one)
         if known is not None:
             names = {}
     else:
-        texts = [str(value) for value in values]
+        texts = [given.get(str(value), str(value)) for value in values]
+        notes = unused(given.keys() - {str(value) for value in values})
         if known is None:
             numbers = {text: i for i, text in enumerate(sorted(set(texts)), start=1)}
         else:
@@ -253,7 +263,7 @@ def _classes(
             numbers = {**known, **{text: i for i, text in enumerate(new, start=beyond)}}
         ids = [numbers[text] for text in texts]
         names = {numbers[text]: text for text in texts}
-    return Classes(np.array(ids, np.int64), names, _colours(fields, ids, name))
+    return Classes(np.array(ids, np.int64), names, _colours(fields, ids, name), notes)
 
 
 def _class_of(value: Any, name: str, number: int) -> int | str:

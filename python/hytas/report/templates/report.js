@@ -74,6 +74,10 @@ class ClassMap {
       this.paint();
     };
     slider.addEventListener("input", cut);
+    for (const select of this.article.querySelectorAll(".choice select")) {
+      select.addEventListener("change", () => this.layers());
+    }
+    this.layers();
     cut();
     this.article.querySelector(".handle").hidden = false;
     const area = this.article.querySelector(".plane.found .frame");
@@ -102,6 +106,17 @@ class ClassMap {
     }
   }
 
+  /** Show the two chosen layers, left and right of the slider. */
+  layers() {
+    for (const select of this.article.querySelectorAll(".choice select")) {
+      for (const plane of this.article.querySelectorAll(".plane")) {
+        plane.classList.toggle(select.dataset.side, plane.dataset.layer === select.value);
+      }
+      this[select.dataset.side] = select.value;
+    }
+    this.paint();
+  }
+
   /** Tell all about a pixel. */
   show(place) {
     this.place = place;
@@ -114,11 +129,11 @@ class ClassMap {
     const parts = [[where, false]];
     if (found) {
       const sure = (this.confidence[at] / 255).toFixed(2);
-      parts.push([`${found} ${this.names[found - 1]}`, true], [`with confidence ${sure};`, false]);
+      parts.push([this.names[found - 1], true], [`with confidence ${sure};`, false]);
     } else parts.push(["no data;", false]);
     if (truth) {
       const right = found ? (truth === found ? "✓ right, " : "✗ wrong, ") : "";
-      parts.push([`${right}the truth is`, false], [`${truth} ${this.names[truth - 1]}`, true]);
+      parts.push([`${right}the truth is`, false], [this.names[truth - 1], true]);
     }
     if (truth) parts.push([`(${ROLES[this.roles[at]]}).`, false]);
     else parts.push(["no truth is known here.", false]);
@@ -164,7 +179,7 @@ class ClassMap {
     this.paint();
   }
 
-  /** Cover all pixels of other classes, left of the slider by the truth and right of it by the map. */
+  /** Cover all pixels of other classes: by the truth where a side shows it, else by the map. */
   paint() {
     const slider = this.article.querySelector(".slider input");
     this.mask.hidden = !this.chosen;
@@ -175,7 +190,8 @@ class ClassMap {
     const dark = matchMedia("(prefers-color-scheme: dark)").matches;
     const edge = (Number(slider.value) / 100) * this.width;
     for (let at = 0; at < this.found.length; at++) {
-      const plane = at % this.width < edge ? this.truth : this.found;
+      const side = at % this.width < edge ? this.left : this.right;
+      const plane = side === "truth" ? this.truth : this.found;
       if (plane[at] === this.chosen) continue;
       image.data.fill(dark ? 20 : 255, 4 * at, 4 * at + 3);
       image.data[4 * at + 3] = 225;

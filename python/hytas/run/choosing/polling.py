@@ -1,4 +1,4 @@
-"""Ask an SVM and a random forest for their votes in a race (`hytas.race.consensus`)."""
+"""Fit an SVM and a random forest before the search: what finalists must beat, and their votes."""
 
 from dataclasses import replace
 
@@ -17,57 +17,49 @@ MOST_TRAIN = 750
 def poll(run: Run, task: RaceTask, store: EvaluationStore) -> None:
     """Fit each method once a fold, without the fold's validation pixels, and keep its ballots.
 
-    Nothing is done where the race has no vote, or where the store holds the ballots. The fits take
-    seconds, so they are done in this process, whatever workers the run has.
+    Their accuracy on validation pixels is reported before the search, to compare finalists with.
+    Where the race has a vote (`hytas.race.consensus`), the ballots take part in it. Nothing is
+    fitted where the store holds the ballots. The fits take seconds, so they are done in this
+    process, whatever workers the run has.
 
     Args:
-        run: its race is about to begin, or goes on.
+        run: that races, now or later.
         task: of the race.
         store: of the run.
     """
-    data = run.context.data
-    if task.unlabelled is None or not data.scene.has_map:
+    if not run.context.data.scene.has_map:
         return
     ballots = store.ballots()
     if len(ballots) != len(CLASSICAL) * len(task.folds) or not all(map(task.counts, ballots)):
-        run.report.line("SVM and random forest on spectra are fitted, to vote in the race")
+        run.report.line("SVM and random forest are fitted on the spectra of training pixels")
+        asked = [(method, fold) for method in CLASSICAL for fold in range(len(task.folds))]
+        ballots = []
         try:
-            ballots = [
-                _ballot(run, task, method, fold)
-                for method in CLASSICAL
-                for fold in range(len(task.folds))
-            ]
+            for method, fold in asked:
+                run.report.pixels("SVM and random forest", len(ballots), len(asked))
+                ballots.append(_ballot(run, task, method, fold))
         except InputError as error:  # training pixels of one class
             ballots = []
-            run.report.line(f"SVM and random forest have no vote: {error}")
+            run.report.line(f"no SVM and random forest: {error}")
         store.keep_ballots(ballots)
-    if ballots:
-        run.report.line(_said(run, ballots))
+    for method in CLASSICAL if ballots else ():
+        own = [one for one in ballots if one.method == method]
+        right, pixels = sum(one.right for one in own), sum(one.pixels for one in own)
+        title = title_of(method, run.context.data.scene)
+        run.report.line(f"OA of {title} on {pixels} validation pixels: {right / pixels:.3f}")
+        run.report.reference(title, right / pixels, pixels)
 
 
 def _ballot(run: Run, task: RaceTask, method: str, fold: int) -> Ballot:
-    assert task.unlabelled is not None
+    none = np.empty(0, np.int64)
+    unlabelled = none if task.unlabelled is None else task.unlabelled.pixels
     data, (learnt, held_out) = run.context.data, task.folds[fold]
-    asked = np.sort(np.concatenate([held_out, task.unlabelled.pixels]))
+    asked = np.sort(np.concatenate([held_out, unlabelled]))
     split = replace(data.split, train=learnt, validation=held_out[:0], test=asked)
     split = bounded_split(data.scene, split, MOST_TRAIN, len(asked))
     fit = fit_method(data.scene, split, ReferenceSettings.of(run.context.config), method)
     known, answers = (
-        fit.predicted[np.searchsorted(asked, pixels)]
-        for pixels in (held_out, task.unlabelled.pixels)
+        fit.predicted[np.searchsorted(asked, pixels)] for pixels in (held_out, unlabelled)
     )
     right = int((known == data.targets(held_out)).sum())
     return Ballot(method, fold, len(held_out), right, pack_classes(answers))
-
-
-def _said(run: Run, ballots: list[Ballot]) -> str:
-    pixels = sum(one.pixels for one in ballots) // len(CLASSICAL)
-    figures = ", ".join(
-        f"{title_of(name, run.context.data.scene)} "
-        f"{sum(one.right for one in ballots if one.method == name) / pixels:.3f}"
-        for name in CLASSICAL
-    )
-    return (
-        f"OA on {pixels} validation pixels: {figures}; each votes, unless the best finalists are "
-        "ahead of it by more than chance"
-    )

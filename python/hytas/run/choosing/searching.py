@@ -54,6 +54,9 @@ def search_stage(run: Run) -> None:
     context, config = run.context, run.context.config
     assert context.feasible is not None  # a run without a budget does not search
     inherited = None if config.supernet is None else inherited_score(context, config.supernet)
+    if finalist_count(context) > 1:
+        with EvaluationStore(run.folder.evaluations) as store:
+            poll(run, race_task(context), store)
     search_with(run, inherited)
 
 
@@ -112,7 +115,7 @@ def race_stage(run: Run) -> None:
     context, config = run.context, run.context.config
     finalists = finalist_count(context)
     if finalists == 1 and config.finalists is None:
-        run.report.line(
+        run.report.notice(
             "no race: the split has no validation pixels; the proxy's first choice wins"
         )
     with EvaluationStore(run.folder.evaluations) as store:

@@ -214,7 +214,9 @@ def _advice(config: RunConfig, side: int) -> str:
         return "try more labels, or a search on both scenes: hytas search with --data twice"
     if config.budget is None:
         return "try a search, which compares architectures: hytas search with --budget"
-    if config.finalists == 1:
+    if config.effort == "quick":
+        change = "--effort normal"
+    elif config.finalists == 1:
         change = f"--finalists {config.usual_finalists}"
     elif side > 1:
         change = "--patch-size 1"  # the methods that are better see single pixels

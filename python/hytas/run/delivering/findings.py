@@ -1,7 +1,6 @@
 """What a run's folder tells for its report; the folder is only read."""
 
 import hashlib
-import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -14,8 +13,8 @@ from hytas.data import Split
 from hytas.deploy.card import read_card
 from hytas.deploy.model_file import examine, read_model
 from hytas.errors import InputError, one_line
+from hytas.model_card import ModelCard
 from hytas.models.counting import counted_layers
-from hytas.pictures import draw_learning_curve
 from hytas.proxies import fitness, parse_proxies
 from hytas.race import RANKINGS, RungResult, placings, rung_results, usual_ranking
 from hytas.race.rankings import Ranking
@@ -55,7 +54,8 @@ def run_facts(
     winner = None if candidates is None else candidates.winner
     costs = stored.evaluations[winner].costs if winner is not None else {}
     # What the model holds beside its weights decides no layer; a run of old may have no such file.
-    shape = shape or (_shape(folder.onnx) if folder.onnx.exists() and architecture else None)
+    card = _card(folder.onnx) if folder.onnx.exists() and architecture else None
+    shape = shape or (None if card is None else shape_of(card))
     layers, unknown = _layers(architecture, shape)
     preset = str(read_json(folder.recipe).get("preset", "")) if folder.recipe.exists() else ""
     split = Split.load(folder.split) if folder.split.exists() else None
@@ -63,6 +63,9 @@ def run_facts(
     seeds = (metrics or {}).get("seeds", {}).get("of", [])[1:]
     return RunFacts(
         name=folder.path.resolve().name,
+        path=str(folder.path),
+        scene=_scene_name(config),
+        class_ids=() if card is None else card.class_ids,
         config=config.to_dict(),
         versions=read_json(folder.config).get("versions", {}),
         fingerprint=fingerprint,
@@ -82,7 +85,6 @@ def run_facts(
         layers=layers,
         pixels=Pixels.load(folder.pixels) if folder.pixels.exists() else None,
         samples=Samples.load(folder.samples) if folder.samples.exists() else None,
-        figures=_figures(folder),
         curves={seed: _curve(folder, seed) for seed in seeds[:MOST_CURVES]},
         times=_times(folder, seeds),
         model=_model(folder.onnx) if folder.onnx.exists() else None,
@@ -106,7 +108,8 @@ def _stored(folder: RunFolder) -> _Stored:
         return _Stored()
     try:
         with EvaluationStore(folder.evaluations, read_only=True) as store:
-            return _Stored(store.evaluations(), store.trainings(), store.ballots())
+            votes = [one for one in store.ballots() if one.answers]
+            return _Stored(store.evaluations(), store.trainings(), votes)
     except (InputError, OSError) as error:
         return _Stored(notes=[f"The candidates are not shown: {one_line(error)}"])
 
@@ -204,8 +207,14 @@ def _layers(
     return [Layer(**asdict(layer)) for layer in layers], []
 
 
-def _shape(model: Path) -> Shape:
-    return shape_of(read_card(examine(read_model(model), model), model))
+def _card(model: Path) -> ModelCard:
+    return read_card(examine(read_model(model), model), model)
+
+
+def _scene_name(config: RunConfig) -> str:
+    """Return the name of the scene, or of the first of several."""
+    more = len(config.files[0]) - 1
+    return Path(config.first_data).stem + (f" and {more} more" if more else "")
 
 
 def _units(config: RunConfig) -> Mapping[str, str]:
@@ -215,21 +224,9 @@ def _units(config: RunConfig) -> Mapping[str, str]:
         return {}
 
 
-def _figures(folder: RunFolder) -> dict[str, str]:
-    files = {"learning curve": folder.learning_curve, "confusion": folder.confusion}
-    return {
-        name: path.read_text(encoding="utf-8", errors="replace")
-        for name, path in files.items()
-        if path.exists()
-    }
-
-
-def _curve(folder: RunFolder, seed: int) -> str:
-    training = read_json(_seed_folder(folder, seed).metrics)["training"]
-    with tempfile.TemporaryDirectory() as place:
-        path = Path(place) / "curve.svg"
-        draw_learning_curve(path, training["history"], training["best_epoch"])
-        return path.read_text(encoding="utf-8")
+def _curve(folder: RunFolder, seed: int) -> dict[str, Any]:
+    training: dict[str, Any] = read_json(_seed_folder(folder, seed).metrics)["training"]
+    return training
 
 
 def _seed_folder(folder: RunFolder, seed: int) -> RunFolder:

@@ -1,0 +1,299 @@
+"""The progress of a run for people: live on a terminal and in a notebook, else plain lines."""
+
+import sys
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Self
+
+from hytas.errors import escaped
+from hytas.race import RaceProgress, RungEnd, RungRow
+from hytas.run.progress import Report
+from hytas.search import SearchProgress
+from hytas.spaces.genes import describe_kind
+from hytas.train import Epoch
+
+if TYPE_CHECKING:
+    from rich.console import Console, RenderableType
+
+PLAIN_SECONDS = 30.0
+"""Between two lines of the same work where there is no terminal."""
+NOTEBOOK_SECONDS = 0.5
+MEASURED_SECONDS = 5.0
+"""A rate is known after so long, and after `MEASURED_SHARE` of the work."""
+MEASURED_SHARE = 0.05
+OTHER_COLUMNS = 44
+"""Characters of the columns of a rung's table beside the finalist."""
+LEAST_SECONDS = 1.0
+"""A stage that took less has no line of its own when it ends."""
+
+
+class Rate:
+    """The time left of one work, by the rate measured since it began or was resumed."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._first: tuple[float, float] | None = None
+
+    def left(self, done: float, total: float) -> float | None:
+        """Return the seconds left; None while too little of the work was measured."""
+        now = self._clock()
+        if self._first is None:
+            self._first = now, done
+        started, before = self._first
+        seconds, progress = now - started, done - before
+        if progress <= 0 or seconds < MEASURED_SECONDS:
+            return None
+        if progress < MEASURED_SHARE * (total - before):
+            return None
+        return max(0.0, total - done) * seconds / progress
+
+
+def about(seconds: float | None) -> str:
+    """Return a duration as an estimate is read: "40 s left", "3 min left", "1 h 20 min left"."""
+    if seconds is None:
+        return ""
+    if seconds < 95:
+        return f"{max(5, 5 * round(seconds / 5))} s left"
+    minutes = round(seconds / 60)
+    return f"{minutes} min left" if minutes < 60 else f"{minutes // 60} h {minutes % 60} min left"
+
+
+def duration(seconds: float) -> str:
+    """Write seconds as "42 s", "3:07 min" or "1:02:07 h"."""
+    whole = round(seconds)
+    if whole < 60:
+        return f"{whole} s"
+    hours, minutes = divmod(whole // 60, 60)
+    if not hours:
+        return f"{minutes}:{whole % 60:02} min"
+    return f"{hours}:{minutes:02}:{whole % 60:02} h"
+
+
+class Display(Report):
+    """Shows the events of a run on standard error: one live region, and a table for each rung.
+
+    Without a terminal it prints plain lines: the beginning of each stage, its progress every half a
+    minute, and the tables. Details are in the run's `run.log`.
+
+    Use it as a context, or call `close` at the end.
+    """
+
+    def __init__(self, console: "Console | None" = None) -> None:
+        """Show on `console`; without one on standard error, or below the cell of a notebook."""
+        from rich.console import Console
+
+        self._console = console or Console(stderr=True, highlight=False, soft_wrap=False)
+        self._notebook = console is None and _in_notebook()
+        self._live: Any = None
+        self._handle: Any = None
+        self._stage, self._began, self._count = "", time.monotonic(), ""
+        self._work, self._share, self._left = "", 0.0, ""
+        self._best = self._kind = ""
+        self._references: dict[str, float] = {}
+        self._pixels = 0
+        self._rate, self._rated = Rate(), ""
+        self._last = 0.0
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """End the live region; what was printed above it stays."""
+        self._end_stage()
+        if self._live is not None:
+            self._live.stop()
+            self._live = None
+        if self._handle is not None:
+            self._handle.update({"text/plain": ""}, raw=True)
+            self._handle = None
+
+    # Events
+
+    def stage(self, name: str) -> None:
+        """Begin a stage."""
+        self._end_stage()
+        self._stage, self._began = name, time.monotonic()
+        self._count, self._work, self._share, self._left = "", "", 0.0, ""
+        if not self._console.is_terminal and not self._notebook:
+            self._print(f"{name} ...")
+        self._last = time.monotonic()
+        self._refresh(force=True)
+
+    def notice(self, text: str) -> None:
+        """Print a fact on lines of its own."""
+        self._print(escaped(text))
+
+    def reference(self, title: str, accuracy: float, pixels: int) -> None:
+        """Keep what a reference method reaches, to show it next to the best finalist."""
+        name = title.partition(" on ")[0].partition(" (")[0]  # SVM (RBF) on spectra
+        self._references[name] = accuracy
+        self._pixels = pixels
+        self._refresh(force=True)
+
+    def search(self, progress: SearchProgress) -> None:
+        """Show how many candidates are scored."""
+        done, total = min(progress.evaluated, progress.evaluations), progress.evaluations
+        self._count = f"{done:,} candidates"
+        by = f" by {progress.workers} workers" if progress.workers > 1 else ""
+        self._show("search", f"{done:,} of {total:,} candidates{by}", done, total)
+
+    def training(self, progress: RaceProgress) -> None:
+        """Show how many trainings of the rung have ended, and the best so far."""
+        if progress.best is not None:
+            racer, accuracy = progress.best
+            kind = describe_kind(racer.finalist.architecture)
+            self._best, self._kind = f"best so far {figure(accuracy)}", f"({kind})"
+        work = (
+            f"rung {progress.rung} of {progress.rungs}, "
+            f"{progress.trained} of {progress.trainings} trainings"
+        )
+        self._show("race", work, progress.steps, progress.all_steps)
+
+    def rung(self, rung: RungEnd) -> None:
+        """Print the table of a rung."""
+        self._print(rung_table(rung, self._console.width))
+
+    def epoch(self, epoch: Epoch) -> None:
+        """Show the epoch of the final training."""
+        self._show("epoch", f"epoch {epoch.epoch} of {epoch.epochs}", epoch.epoch, epoch.epochs)
+
+    def pixels(self, work: str, done: int, total: int) -> None:
+        """Show the share of the pixels that are done."""
+        self._show(work, f"{work} {done / max(1, total):.0%}", done, total)
+
+    # The live region
+
+    def __rich__(self) -> "RenderableType":
+        """Return the live region: stage, work, bar and time left; the best next to the SVM."""
+        from rich.console import Group
+        from rich.progress_bar import ProgressBar
+        from rich.table import Table
+        from rich.text import Text
+
+        grid = Table.grid(padding=(0, 1), expand=False)
+        words = [self._stage, self._work]
+        cells: list[Any] = [Text(": ".join(filter(None, words)), no_wrap=True, overflow="ellipsis")]
+        if self._share:
+            width = min(30, max(8, self._console.width - 60))
+            cells += [ProgressBar(1.0, min(1.0, self._share), width=width), Text(self._left)]
+        grid.add_row(*cells)
+        lines: list[RenderableType] = [grid]
+        if best := self._comparison():
+            lines.append(Text(best, style="dim", no_wrap=True, overflow="ellipsis"))
+        return Group(*lines)
+
+    def _comparison(self) -> str:
+        """Return the best finalist so far next to the reference methods."""
+        methods = [f"{name} {figure(accuracy)}" for name, accuracy in self._references.items()]
+        figures = ", ".join([*filter(None, [self._best]), *methods])
+        on = f"on {self._pixels:,} validation pixels" if methods else ""
+        return " ".join(filter(None, [figures, on, self._kind]))
+
+    def _show(self, rated: str, work: str, done: float, total: float) -> None:
+        if rated != self._rated:
+            self._rate, self._rated = Rate(), rated
+        self._left = about(self._rate.left(done, total))
+        self._work, self._share = work, done / max(1, total)
+        self._refresh()
+
+    def _refresh(self, force: bool = False) -> None:
+        """Bring the live region up to date, or print a line if none was printed for a while."""
+        now = time.monotonic()
+        if self._notebook:
+            if force or now - self._last >= NOTEBOOK_SECONDS:
+                self._last = now
+                self._update_cell()
+        elif self._console.is_terminal:
+            if self._live is None:
+                from rich.live import Live
+
+                self._live = Live(self, console=self._console, refresh_per_second=4, transient=True)
+                self._live.start()
+        elif not force and now - self._last >= PLAIN_SECONDS:
+            self._last = now
+            parts = [f"{self._stage}: {self._work}", self._left, self._comparison()]
+            self._print(", ".join(filter(None, parts)))
+
+    def _update_cell(self) -> None:
+        from IPython.display import display
+
+        parts = [": ".join(filter(None, [self._stage, self._work])), self._left]
+        text = "\n".join(filter(None, [", ".join(filter(None, parts)), self._comparison()]))
+        bundle = {"text/plain": text}
+        if self._handle is None:
+            self._handle = display(bundle, raw=True, display_id=True)  # type: ignore[no-untyped-call]
+        else:
+            self._handle.update(bundle, raw=True)
+
+    def _end_stage(self) -> None:
+        """Print what a stage took, unless that was next to nothing."""
+        seconds = time.monotonic() - self._began
+        if self._stage and seconds >= LEAST_SECONDS:
+            count = f": {self._count}" if self._count else ""
+            self._print(f"{self._stage} done in {duration(seconds)}{count}")
+        self._stage = ""
+
+    def _print(self, what: "RenderableType") -> None:
+        plain = isinstance(what, str) and not self._console.is_terminal  # a log has long lines
+        self._console.print(what, markup=False, soft_wrap=plain)
+
+
+def rung_table(rung: RungEnd, width: int) -> "RenderableType":
+    """Return the table of a rung: finalist, recipe, parameters, accuracy, score, and who goes on.
+
+    Args:
+        rung: that ended.
+        width: columns of the terminal; descriptions of finalists are cut to fit.
+    """
+    from rich.table import Table
+    from rich.text import Text
+
+    last = rung.rung == rung.rungs
+    table = Table(
+        title=f"rung {rung.rung} of {rung.rungs}: {rung.steps:,} steps each",
+        title_justify="left",
+        title_style="bold",
+        box=None,
+        padding=(0, 2, 0, 0),
+    )
+    room = max(16, width - OTHER_COLUMNS)
+    table.add_column("finalist", no_wrap=True, overflow="ellipsis", max_width=room)
+    table.add_column("recipe", no_wrap=True)
+    table.add_column("params", justify="right")
+    table.add_column("OA", justify="right")
+    table.add_column("score", justify="right")
+    table.add_column("")
+    for row in rung.rows:
+        word = ("winner" if last else "kept") if row.kept else ""
+        style = "" if row.kept else "dim"
+        table.add_row(*(Text(cell, style=style) for cell in (*_row_cells(row), word)))
+    return table
+
+
+def _row_cells(row: RungRow) -> tuple[str, ...]:
+    finalist = row.racer.finalist
+    params = finalist.costs.get("params")
+    return (
+        describe_kind(finalist.architecture),
+        row.racer.recipe,
+        "" if params is None else f"{params:,}",
+        figure(row.accuracy),
+        figure(row.score),
+    )
+
+
+def figure(value: float | None) -> str:
+    """Write a share with three decimals."""
+    return "-" if value is None else f"{value:.3f}"
+
+
+def _in_notebook() -> bool:
+    """Whether the code runs in a notebook, which shows what a cell displays."""
+    if "IPython" not in sys.modules:
+        return False
+    from IPython import get_ipython
+
+    return type(get_ipython()).__name__ == "ZMQInteractiveShell"

@@ -1,0 +1,111 @@
+"""What people see while a run works: on a terminal, in a log, and in run.log."""
+
+import io
+import warnings
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from hytas.race import RaceProgress, Racer, RungEnd, RungRow
+from hytas.run.display import Display, Rate, about, duration
+from hytas.run.progress import SILENT, logged
+from hytas.search import Evaluation, SearchProgress
+
+GENES = {
+    "space": "hytas-wide",
+    "tokens": "pixel",
+    "patch": 7,
+    "pixel_mixer": "conv3",
+    "pixel_gate": "yes",
+    "pixel_depth": 2,
+}
+RACER = Racer(Evaluation(17, 1, GENES, {"params": 98_336}, {}, {}, 0.1), "plain")
+
+
+def test_a_rate_is_not_known_after_one_candidate() -> None:
+    now = [0.0]
+    rate = Rate(lambda: now[0])
+    assert rate.left(0, 1000) is None
+    now[0] = 6.0
+    assert rate.left(1, 1000) is None  # too small a share
+    now[0] = 10.0
+    assert rate.left(100, 1000) == pytest.approx(90.0)
+
+
+def test_what_was_done_before_a_restart_does_not_count() -> None:
+    now = [0.0]
+    rate = Rate(lambda: now[0])
+    rate.left(900, 1000)
+    now[0] = 10.0
+    assert rate.left(950, 1000) == pytest.approx(10.0)
+
+
+def test_durations_are_short() -> None:
+    assert [about(value) for value in (None, 42.0, 200.0, 5000.0)] == [
+        "",
+        "40 s left",
+        "3 min left",
+        "1 h 23 min left",
+    ]
+    assert [duration(value) for value in (42.2, 187.0, 3727.0)] == [
+        "42 s",
+        "3:07 min",
+        "1:02:07 h",
+    ]
+
+
+def shown(terminal: bool, width: int = 80) -> str:
+    """Everything that a short run writes."""
+    text = io.StringIO()
+    console = Console(file=text, force_terminal=terminal, width=width, color_system=None)
+    with Display(console) as display:
+        display.notice("scene field: 9 x 8 pixels\x1b[2J")
+        display.line("a detail")
+        display.stage("search")
+        display.reference("SVM (RBF) on spectra", 0.75, 60)
+        display.search(SearchProgress(1, 16, 200, 0.5, 4.0, 46.0))
+        display.stage("race")
+        display.training(RaceProgress(1, 2, 1, 6, 60, 900, (RACER, 0.9)))
+        rows = (RungRow(RACER, 0.9, 0.8, True), RungRow(RACER, None, 0.1, False))
+        display.rung(RungEnd(1, 2, 60, rows))
+    return text.getvalue()
+
+
+@pytest.mark.parametrize("width", [80, 120])
+def test_a_terminal_has_one_live_region_and_a_table_for_each_rung(width: int) -> None:
+    text = shown(True, width)
+    assert "best so far 0.900, SVM 0.750 on 60 validation pixels" in text
+    assert "rung 1 of 2, 1 of 6 trainings" in text
+    row = next(line for line in text.splitlines() if "98,336" in line)
+    assert row.split() == [
+        *("pixels", "7x7,", "gated", "conv3,", "2", "layers"),
+        *("plain", "98,336", "0.900", "0.800", "kept"),
+    ]
+    assert "\x1b[2J" not in text  # names of files move no cursor
+    assert "a detail" not in text
+
+
+def test_a_log_has_plain_lines() -> None:
+    text = shown(False)
+    assert "\x1b" not in text
+    assert "search ...\n" in text
+    assert "race ...\n" in text
+    assert "rung 1 of 2: 60 steps each" in text
+
+
+def test_details_and_warnings_of_libraries_are_in_the_log_of_a_run(tmp_path: Path) -> None:
+    usual = warnings.showwarning
+    with logged(SILENT, tmp_path / "run.log") as report:
+        report.stage("race")
+        report.line("a detail\x1b[2J")
+        with warnings.catch_warnings():
+            warnings.simplefilter("always")
+            warnings.warn("a worker stopped", UserWarning, stacklevel=1)
+    assert warnings.showwarning is usual
+    lines = (tmp_path / "run.log").read_text().splitlines()
+    assert [line.partition("  ")[2] for line in lines] == [
+        "stage: race",
+        "a detail\\x1b[2J",
+        "UserWarning: a worker stopped",
+    ]

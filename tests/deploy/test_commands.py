@@ -17,6 +17,7 @@ import pytest
 import rasterio
 from click.testing import CliRunner
 from matplotlib.font_manager import fontManager
+from PIL import Image
 from scipy.io import savemat
 from small_model import Exported
 from test_rasters import opened, write_cube
@@ -115,6 +116,7 @@ def test_classify_refuses_in_one_line(
         ),
         (("--unlabelled", 5), "--unlabelled 5: needs the ground truth"),
         (("--zero-is-a-class",), "--zero-is-a-class: needs the ground truth"),
+        (("--class-names", "1=a"), "--class-names 1=a: needs the ground truth"),
     ],
 )
 def test_options_that_cannot_apply_are_refused(
@@ -231,6 +233,30 @@ def test_doctor_tells_of_two_runtimes(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(doctor, "_version", lambda name: "1.28.0")
     found = json.loads(CliRunner().invoke(doctor.doctor, ["--json"]).stdout)
     assert any("overwrite each other" in problem for problem in found["problems"])
+
+
+def test_a_picture_is_a_ground_truth(
+    exported: Exported, scene: Path, tmp_path: Path, hytas: Run
+) -> None:
+    names = exported.scene.class_names
+    levels = [0, *(40 * (len(names) - i) for i in range(len(names)))]
+    picture = np.repeat(np.array(levels, np.uint8)[exported.scene.labels][..., None], 3, axis=2)
+    Image.fromarray(picture).save(tmp_path / "gt.png")
+    right, turned = (
+        ",".join(f"#{level:02x}{level:02x}{level:02x}={name}" for level, name in pairs)
+        for pairs in (zip(levels[1:], order, strict=True) for order in (names, names[::-1]))
+    )
+    arguments = ["classify", exported.onnx, scene, "--out", tmp_path / "map.npy", "--json"]
+    expected = json.loads(hytas(*arguments, "--labels", scene.with_name("gt.mat")).stdout)
+    truth = ["--labels", tmp_path / "gt.png", "--class-names"]
+    found = json.loads(hytas(*arguments, *truth, right).stdout)
+    assert found["accuracy"] == expected["accuracy"]
+    wrong = json.loads(hytas(*arguments, *truth, turned).stdout)
+    assert wrong["accuracy"]["OA"] < found["accuracy"]["OA"]
+    done = hytas(*arguments, *truth[:2])
+    assert done.returncode == 2
+    assert "are not among the classes" in done.stderr
+    assert "name the class of each colour with --class-names" in done.stderr
 
 
 def test_classify_draws_what_it_confuses(

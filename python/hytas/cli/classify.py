@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from hytas.deploy.scene import MapRows
 
 
-MARKS = ("unlabelled", "zero_is_a_class", "class_field", "labels_crs")
+MARKS = ("unlabelled", "zero_is_a_class", "class_names", "class_field", "labels_crs")
 """Options that say how to read the ground truth."""
 
 
@@ -63,6 +63,7 @@ MARKS = ("unlabelled", "zero_is_a_class", "class_field", "labels_crs")
 @options.labels_crs_option
 @options.unlabelled_option
 @options.zero_option
+@options.class_names_option
 @options.nodata_option
 @click.option(
     "--resample",

@@ -26,6 +26,7 @@ from hytas.cli.options.paths import (
 from hytas.cli.options.scene import (
     bands_option,
     class_field_option,
+    class_names_option,
     labels_crs_option,
     moved_options,
     nodata_option,
@@ -53,6 +54,7 @@ __all__ = [
     "budget_from_the_root",
     "budgets_option",
     "class_field_option",
+    "class_names_option",
     "command_line",
     "device_option",
     "effort_option",

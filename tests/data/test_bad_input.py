@@ -21,14 +21,14 @@ def refused(*arguments, **keywords):
 
 
 def test_missing_folder_and_empty_file(tmp_path):
-    assert refused(tmp_path / "none.mat") == f"data: no such file: {tmp_path / 'none.mat'}"
-    assert "is not a file" in refused(tmp_path)
+    assert refused(tmp_path / "none.mat") == f"data='{tmp_path / 'none.mat'}': no such file"
+    assert "no folder of a Zarr store or of files of bands" in refused(tmp_path)
     (tmp_path / "empty.mat").touch()
     assert "is empty (0 bytes)" in refused(tmp_path / "empty.mat")
 
 
 def test_missing_labels_file_is_named_as_such(mat, cube, tmp_path):
-    assert refused(mat(c=cube), tmp_path / "gt.mat").startswith("labels: no such file")
+    assert refused(mat(c=cube), tmp_path / "gt.mat").endswith("no such file")
     assert "holds no label map; name its file with labels" in refused(mat(c=cube))
 
 
@@ -83,24 +83,16 @@ def test_truncated(tmp_path, kept, suffix):
     assert str(path) in message
 
 
-@pytest.mark.parametrize(
-    ("at", "value", "message"),
-    [
-        (128, 77, "element of type 77 at byte 128"),
-        (132, 0xFFFFFF, "the element at byte 128 runs past its end"),
-        (144, 99, "is of class 99"),
-        (160, 10, "is not of its size"),
-        (188, 4, "is incomplete|runs past its end|is not of its size"),
-        (184, 40, "data of type 40"),
-    ],
-)
-def test_bad_tags_that_crash_scipy(tmp_path, cube, labels, at, value, message):
+@pytest.mark.parametrize(("at", "value"), [(128, 77), (144, 99), (160, 10), (188, 4), (184, 40)])
+def test_bad_tags_of_matlab(tmp_path, cube, labels, at, value):
     savemat(tmp_path / "a.mat", {"c": cube, "gt": labels}, do_compression=False)
     data = bytearray((tmp_path / "a.mat").read_bytes())
     data[at : at + 4] = value.to_bytes(4, "little")
     (tmp_path / "a.mat").write_bytes(data)
-    with pytest.raises(InputError, match=message):
-        open_file(tmp_path / "a.mat")
+    with pytest.raises(InputError) as caught:
+        load_cube(tmp_path / "a.mat", "c")
+    assert caught.value.argument == "scene"
+    assert caught.value.value == tmp_path / "a.mat"
 
 
 def test_structures_and_cells_pass_the_check_of_tags(tmp_path, cube, labels):
@@ -163,7 +155,7 @@ def test_several_cubes(mat, cube, labels):
     path = mat(a=cube, b=cube + 1, gt=labels)
     message = refused(path)
     assert "a (9 x 11 x 6 int16), b (9 x 11 x 6 int16)" in message
-    assert "--cube-key" in message
+    assert "name one with cube_key" in message
     np.testing.assert_array_equal(load_scene(path, cube_key="b").cube, cube + 1)
     other = mat("one-fits.mat", a=cube, b=np.moveaxis(cube, 0, 1), gt=labels)
     np.testing.assert_array_equal(load_scene(other).cube, cube)
@@ -232,6 +224,10 @@ def test_not_finite(mat, cube, labels, bad):
     assert scene.notes == ("3 unlabelled pixels with NaN or infinite values masked",)
     assert (~scene.valid).sum() == 3
     assert load_cube(mat(c=values)).notes == (
+        "its axes 9 x 11 x 6 are read as height, width, bands: nothing tells them",
+        "3 pixels with NaN, infinite or no-data values masked",
+    )
+    assert load_cube(mat(c=values), axes="y,x,band").notes == (
         "3 pixels with NaN, infinite or no-data values masked",
     )
     row, column = np.argwhere(labels > 0)[1]
@@ -290,8 +286,9 @@ def test_every_message_names_the_argument(tmp_path):
     (tmp_path / "c.hdr").write_text("ENVI\nlines = many\n")
     (tmp_path / "c.img").write_bytes(b"12")
     for argument in ("data", "labels", "scene"):
-        with pytest.raises(InputError, match=f"^{argument}: .*c.hdr: 'lines' is many"):
+        with pytest.raises(InputError, match="'lines' is many") as caught:
             open_file(tmp_path / "c.hdr", argument)
+        assert (caught.value.argument, caught.value.value) == (argument, tmp_path / "c.hdr")
 
 
 def test_envi_mistakes(tmp_path):
@@ -304,7 +301,7 @@ def test_envi_mistakes(tmp_path):
     with pytest.raises(InputError, match=r"without its data file: looked for c, c\.img"):
         open_file(header)
     np.zeros(24, np.int16).tofile(tmp_path / "c.img")
-    assert open_file(header).variables[0].shape == (3, 4, 2)
+    assert open_file(header).variables[0].shape == (2, 3, 4)
     for old, new, message in (
         (
             "bands = 2",
@@ -317,7 +314,7 @@ def test_envi_mistakes(tmp_path):
         ("lines = 3\n", "", "'lines' is 0; must be an integer"),
         ("data type = 2", "data type = 7", "'data type' is 7; must be one of"),
         ("byte order = 0", "byte order = 7", "'byte order' is 7; must be 0"),
-        ("bsq", "xyz", "interleave is 'xyz'; must be bsq, bil or bip"),
+        ("bsq", "xyz", "'interleave' is 'xyz'; must be bsq, bil or bip"),
         ("byte order = 0", "byte order = 0\nheader offset = -4", "'header offset' is -4"),
         ("byte order = 0", "wavelength = {1, 2", "the brace of 'wavelength' is never closed"),
     ):

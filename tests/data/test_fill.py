@@ -121,11 +121,9 @@ def test_the_users_mark_comes_before_the_files(tmp_path):
 def test_a_mark_that_the_cube_cannot_hold(tmp_path):
     cube, labels = with_border(7, np.uint16)
     np.savez(tmp_path / "scene.npz", cube=cube, labels=labels)
-    with pytest.raises(
-        InputError, match=r"^nodata -9999: must be a value of the cube's type, uint16"
-    ):
+    with pytest.raises(InputError, match=r"must be a value of the cube's type, uint16"):
         load_scene(tmp_path / "scene.npz", nodata=-9999)
-    with pytest.raises(InputError, match=r"^nodata: 0 given, but the synthetic scene"):
+    with pytest.raises(InputError, match=r"the synthetic scene has data everywhere"):
         load_scene("synthetic", nodata=0)
 
 

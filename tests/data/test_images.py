@@ -251,7 +251,7 @@ def test_arrays_that_cannot_be_read_are_refused(tmp_path: Path) -> None:
     whole = bytearray(path.read_bytes())
     whole[whole.index(np.ones(1).tobytes()) + 6] ^= 255
     path.write_bytes(whole)
-    assert "set.npz is truncated or corrupt: not a readable NumPy npz file" in refused(path)
+    assert "is truncated or corrupt: not a readable NumPy npz file" in refused(path)
 
 
 def test_digits_and_textures() -> None:

@@ -126,6 +126,25 @@ def test_one_no_data_value_holds_for_all() -> None:
     assert held.sum() == sum(part.height * part.width - 1 for part in joined.parts)
 
 
+@pytest.mark.parametrize("marks", [(0.0, -9.0), (-9.0, 0.0), (0.0, None), (7.0, 5.0)])
+def test_measurements_of_one_scene_are_not_the_no_data_value_of_another(
+    marks: tuple[float, float | None],
+) -> None:
+    scenes = [strips("a"), strips("b", seed=1)]
+    for scene, mark, other in zip(scenes, marks, marks[::-1], strict=True):
+        if mark is not None:
+            scene.cube[0, 0] = mark
+        if other is not None:
+            scene.cube[1, :5] = other
+    joined = join_scenes(
+        [replace(scene, nodata=mark) for scene, mark in zip(scenes, marks, strict=True)]
+    )
+    held = joined.holds_data(np.arange(5))
+    for part, mark in zip(joined.parts, marks, strict=True):
+        assert held[part.window].sum() == part.height * part.width - (mark is not None)
+        assert held[part.window][0, 0] == (mark is None)
+
+
 def test_fingerprints_tell_scenes_and_their_part_in_the_run() -> None:
     a, b = strips("a"), strips("b", seed=1)
     found = {

@@ -12,7 +12,7 @@ from test_rasters import holed, write_cube
 
 from commands import run_copy
 from hytas.data import open_file
-from hytas.data.formats.envi import parse_header
+from hytas.data.readers.envi import parse_header
 from hytas.export.onnx_file import seal
 
 
@@ -299,8 +299,7 @@ def test_wavelengths_that_cannot_be_used_are_told(
         (f"wavelength units = Wavenumber\nwavelength = {{{values}}}", "units = Wavenumber"),
     ):
         scene.write_text(text + more + "\n")
-        (note,) = open_file(scene).meta["notes"]
         done = onboard(model, scene, tmp_path / "map.hdr")
         assert done.returncode == 0
-        assert done.stderr == f"note: {note}\n"
-        assert reason in note
+        assert done.stderr.startswith("note: ")
+        assert reason in done.stderr

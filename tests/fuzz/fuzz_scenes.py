@@ -7,7 +7,7 @@ import tempfile
 import zipfile
 import zlib
 from collections.abc import Callable
-from contextlib import ExitStack, suppress
+from contextlib import suppress
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -19,8 +19,10 @@ import numpy as np
 sys.path.append(str(Path(__file__).parents[1] / "data"))
 
 import products_made
+import rasterio
 import tifffile
 import vectors_made
+import xarray
 from fuzz_mutator import Sample
 from PIL import Image
 from scipy.io import netcdf_file, savemat
@@ -45,15 +47,6 @@ def look(path: Path) -> None:
     height, width, _ = cube.shape
     cube.read(0, min(3, height), 0, min(3, width))
     cube.read(height - 1, height, 0, width)
-
-
-def look_without_child(path: Path) -> None:
-    """Do the same, with HDF5 read in this process at once."""
-    nothing = {"hytas.data.formats.hdf5.check_first", "hytas.data.formats.matlab.check_first"}
-    with ExitStack() as stack:
-        for name in nothing:
-            stack.enter_context(patch(name, lambda path, reader: None))
-        look(path)
 
 
 def _arrays() -> tuple[Any, Any, Any]:
@@ -275,6 +268,100 @@ def geotiff() -> list[Sample]:
     return [
         _written("scene.tif", lambda path, a=a, o=o: tifffile.imwrite(path, a, **o))
         for a, o in each
+    ]
+
+
+def rasters() -> list[Sample]:
+    """Other rasters of GDAL, with all files that belong to them."""
+    cube = _arrays()[0]
+    facts = {"height": _HEIGHT, "width": _WIDTH, "count": _BANDS, "dtype": "int16"}
+    place = {"transform": rasterio.Affine(30, 0, 5e5, 0, -30, 5e6), "crs": "EPSG:32633"}
+    samples = []
+    for name, driver in (
+        *(("s.img", "HFA"), ("s.bil", "EHdr"), ("s.pix", "PCIDSK"), ("s.cub", "ISIS3")),
+        *(("s.xml", "PDS4"), ("s.jp2", "JP2OpenJPEG"), ("s.tif", "GTiff")),
+    ):
+        with tempfile.TemporaryDirectory() as folder:
+            options = {"compress": "zstd", "tiled": True, "blockxsize": 16, "blockysize": 16}
+            more = options if driver == "GTiff" else {}
+            more |= {"driver": driver, **facts, **place}
+            with rasterio.open(Path(folder) / name, "w", **more) as file:
+                file.write(cube.transpose(2, 0, 1))
+            files = sorted(Path(folder).iterdir(), key=lambda each: each.name != name)
+            samples.append({file.name: file.read_bytes() for file in files})
+    return samples
+
+
+def files_of_bands() -> list[Sample]:
+    """GeoTIFFs of one band each, which are opened as a folder."""
+    cube = _arrays()[0]
+    facts = {"height": _HEIGHT, "width": _WIDTH, "count": 1, "dtype": "int16"}
+    facts |= {"driver": "GTiff", "transform": rasterio.Affine(30, 0, 5e5, 0, -30, 5e6)}
+    sample = {}
+    with tempfile.TemporaryDirectory() as folder:
+        for band in range(3):
+            path = Path(folder) / f"b{band}.tif"
+            with rasterio.open(path, "w", **facts) as file:
+                file.write(cube[:, :, band], 1)
+                file.update_tags(1, wavelength=str(400 + band), bbl="1")
+            sample[path.name] = path.read_bytes()
+    return [sample]
+
+
+def look_at_folder(path: Path) -> None:
+    """Do the same with the folder of a file."""
+    look(path.parent)
+
+
+def stores() -> list[Sample]:
+    """Zarr stores of both versions; the names of files have + for the slash."""
+    cube, labels, waves = _arrays()
+    data = xarray.Dataset(
+        {"cube": (("y", "x", "band"), cube), "gt": (("y", "x"), labels)},
+        {"wavelength": ("band", waves, {"units": "nm"})},
+    )
+    samples = []
+    for version in (2, 3):
+        with tempfile.TemporaryDirectory() as folder:
+            data.to_zarr(folder, zarr_format=version, consolidated=False)
+            files = sorted(each for each in Path(folder).rglob("*") if each.is_file())
+            names = (each.relative_to(folder).as_posix().replace("/", "+") for each in files)
+            pairs = zip(names, files, strict=True)
+            samples.append({name: each.read_bytes() for name, each in pairs})
+    return samples
+
+
+def look_at_store(path: Path) -> None:
+    """Unpack the files of a store beside each other, and do the same with it."""
+    with tempfile.TemporaryDirectory() as folder:
+        for file in path.parent.iterdir():
+            target = Path(folder, *file.name.split("+"))
+            target.parent.mkdir(parents=True, exist_ok=True)
+            target.write_bytes(file.read_bytes())
+        look(Path(folder))
+
+
+def netcdf4() -> list[Sample]:
+    """Dimensions, coordinates, packing and a grid mapping, as xarray writes them."""
+    cube, labels, waves = _arrays()
+    packing = {"scale_factor": 0.1, "add_offset": 1.0, "_FillValue": np.int16(-9999)}
+    data = xarray.Dataset(
+        {
+            "cube": (("band", "y", "x"), cube.transpose(2, 0, 1), {"grid_mapping": "crs"}),
+            "packed": (("y", "x", "band"), cube, packing),
+            "gt": (("y", "x"), labels),
+            "crs": ((), 0, {"crs_wkt": products_made.WGS84, "GeoTransform": "0 1 0 0 0 -1"}),
+        },
+        {
+            "x": np.arange(_WIDTH) + 0.5,
+            "y": 9.5 - np.arange(_HEIGHT),
+            "wavelength": ("band", waves),
+        },
+    )
+    one = data.drop_vars("packed")
+    return [
+        _written("scene.nc", lambda path, d=d: d.to_netcdf(path, engine="h5netcdf"))
+        for d in (data, one)
     ]
 
 

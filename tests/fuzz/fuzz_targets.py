@@ -49,13 +49,9 @@ class Target(NamedTuple):
 TARGETS = {
     "matlab-v5": Target(fuzz_scenes.matlab_v5, fuzz_scenes.look, fuzz_scenes.compress_elements),
     "matlab-v4": Target(fuzz_scenes.matlab_v4, fuzz_scenes.look),
-    "matlab-v73": Target(
-        fuzz_scenes.matlab_v73, fuzz_scenes.look_without_child, shield=fuzz_scenes.look
-    ),
-    "hdf5": Target(fuzz_scenes.hdf5, fuzz_scenes.look_without_child, shield=fuzz_scenes.look),
-    "products": Target(
-        fuzz_scenes.products, fuzz_scenes.look_without_child, shield=fuzz_scenes.look
-    ),
+    "matlab-v73": Target(fuzz_scenes.matlab_v73, fuzz_scenes.look),
+    "hdf5": Target(fuzz_scenes.hdf5, fuzz_scenes.look),
+    "products": Target(fuzz_scenes.products, fuzz_scenes.look),
     "product-metadata": Target(fuzz_scenes.product_metadata, fuzz_scenes.look),
     "vector-labels": Target(
         fuzz_scenes.vector_labels,
@@ -66,6 +62,10 @@ TARGETS = {
     "netcdf3": Target(fuzz_scenes.netcdf3, fuzz_scenes.look),
     "envi": Target(fuzz_scenes.envi, fuzz_scenes.look),
     "geotiff": Target(fuzz_scenes.geotiff, fuzz_scenes.look),
+    "rasters": Target(fuzz_scenes.rasters, fuzz_scenes.look),
+    "files-of-bands": Target(fuzz_scenes.files_of_bands, fuzz_scenes.look_at_folder),
+    "zarr": Target(fuzz_scenes.stores, fuzz_scenes.look_at_store),
+    "netcdf4": Target(fuzz_scenes.netcdf4, fuzz_scenes.look),
     "npy": Target(fuzz_scenes.npy, fuzz_scenes.look),
     "npz": Target(fuzz_scenes.npz, fuzz_scenes.look, fuzz_scenes.zip_members),
     "model": Target(fuzz_models.corpus, fuzz_models.run),

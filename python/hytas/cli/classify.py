@@ -58,6 +58,7 @@ MARKS = ("unlabelled", "zero_is_a_class", "class_names", "class_field", "labels_
     help="Write .tif and .hdr on the product's map grid, by its lookup table (EMIT).",
 )
 @click.option("--cube-key", help="Name of the cube's variable in its file.")
+@options.axes_option
 @click.option("--labels-key", help="Name of the label map's variable in its file.")
 @options.class_field_option
 @options.labels_crs_option
@@ -122,6 +123,7 @@ def _classify(
     confusion: Path | None,
     ortho: bool,
     cube_key: str | None,
+    axes: str | None,
     labels_key: str | None,
     nodata: float | None,
     resample: bool,
@@ -140,7 +142,7 @@ def _classify(
     given = {"out": out, "confidence": confidence, "confusion": confusion}
     outputs = _checked_outputs(given, labels, {"labels_key": labels_key, **marks})
     smooth = "none" if chosen_smoothing(deployed, smooth) is None else "guided"
-    source = open_source(scene, cube_key, None if resample else deployed.card.bands)
+    source = open_source(scene, cube_key, None if resample else deployed.card.bands, axes)
     extras = Extras(grid=source.grid, lookup=_lookup(source, scene, outputs) if ortho else None)
     for argument, path in outputs.items():
         check_place(path, extras, argument)
@@ -156,7 +158,7 @@ def _classify(
     report: dict[str, Any] = {"model": str(deployed.path), "scene": str(scene), "out": str(out)}
     report["notes"] = _notes(deployed, source, outputs, scene if strict else None)
     report["notes"] += () if truth is None else truth.notes
-    identity = _identity(deployed, source, cube_key, smooth, resample)
+    identity = _identity(deployed, source, [cube_key, axes], smooth, resample)
     with open_journal(out, identity, (height, width)) as journal:
         report["notes"] += _damage(journal)
         report |= _run(deployed, source, journal, tile_rows, smooth, hidden)
@@ -212,7 +214,11 @@ def _notes(
 
 
 def _identity(
-    deployed: "DeployedModel", source: Source, cube_key: str | None, smooth: str, resample: bool
+    deployed: "DeployedModel",
+    source: Source,
+    read: list[str | None],
+    smooth: str,
+    resample: bool,
 ) -> dict[str, Any]:
     """Describe the inputs; an unfinished map is continued only if they are the same."""
     from hytas.deploy.journal import file_identity
@@ -221,7 +227,7 @@ def _identity(
         "model": deployed.checksum,
         "scene": [file_identity(file) for file in source.files],
         "nodata": source.nodata,
-        "cube": cube_key,
+        "cube": read,
         "provider": deployed.provider,
         "smooth": smooth,
         "resample": resample,

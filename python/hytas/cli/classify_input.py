@@ -9,8 +9,7 @@ if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
-    from hytas.data import Geo, Location, Rows
-    from hytas.data.grid import Grid
+    from hytas.data import Grid, Location, Rows
     from hytas.deploy import DeployedModel
 
 
@@ -25,7 +24,6 @@ class Source(NamedTuple):
     notes: tuple[str, ...] = ()
     location: "Location | None" = None
     bad_bands: tuple[int, ...] = ()
-    geo: "Geo | None" = None
 
 
 class Truth(NamedTuple):
@@ -38,26 +36,23 @@ class Truth(NamedTuple):
     notes: tuple[str, ...] = ()
 
 
-def open_source(path: Path, key: str | None, bands: int | None) -> Source:
+def open_source(path: Path, key: str | None, bands: int | None, axes: str | None) -> Source:
     """Open a cube; `bands` is the number that finds its band axis, None for any."""
     from hytas.data import open_cube, synthetic_scene
-    from hytas.deploy.outputs import as_grid
 
     if str(path) == "synthetic":
         scene = synthetic_scene()
         return Source(scene.cube, scene.wavelengths)
-    cube = open_cube(path, key, bands)
-    notes = tuple(cube.meta.get("notes", ()))
+    cube = open_cube(path, key, bands, axes)
     return Source(
         cube,
         cube.wavelengths,
         cube.nodata,
-        as_grid(cube.geo, cube.shape),
+        cube.grid,
         cube.contents.files,
-        notes,
-        cube.meta.get("location"),
-        tuple(cube.meta.get("bad_bands", ())),
-        cube.geo,
+        cube.notes,
+        cube.grid.location,
+        cube.bad_bands,
     )
 
 
@@ -107,15 +102,15 @@ def _read_truth(
 ) -> Truth:
     import numpy as np
 
-    from hytas.data import label_files, synthetic_scene
+    from hytas.data import Grid, label_files, synthetic_scene
     from hytas.data.labels.read import labels_on_grid
-    from hytas.data.load import placed
 
     if str(path) == "synthetic":
         scene = synthetic_scene()
         assert scene.test is not None  # the synthetic scene has its own split
         return Truth(scene.labels, scene.test, "pixels of the test map")
-    grid = placed(source.geo, source.location, source.cube.shape)
+    height, width = source.cube.shape[:2]
+    grid = source.grid or Grid(None, None, height, width)
     known = dict(zip(model.card.class_names, model.card.class_ids, strict=True))
     found = labels_on_grid(path, grid, labels_key=key, known=known, **marks)
     maps = [values.astype(np.int32) for _, values in found.maps]

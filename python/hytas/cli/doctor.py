@@ -17,7 +17,7 @@ REQUIRED = (
 )
 RUNTIMES = ("onnxruntime", "onnxruntime-gpu")
 """Packages of one module: one of them is needed, and both together break each other."""
-OPTIONAL = (*RUNTIMES, "spectral", "tifffile", "rasterio", "netCDF4", "ray", "submitit")
+OPTIONAL = (*RUNTIMES, "rasterio", "pyogrio", "xarray", "h5netcdf", "zarr", "ray", "submitit")
 
 
 @click.command()

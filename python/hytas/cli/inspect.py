@@ -24,6 +24,7 @@ Lines = Callable[[Mapping[str, Any]], list[str]]
 @click.argument("path", type=click.Path(path_type=Path))
 @click.option("--labels", type=click.Path(path_type=Path), help="Ground truth of a scene.")
 @options.bands_option
+@options.axes_option
 @options.class_field_option
 @options.labels_crs_option
 @options.unlabelled_option
@@ -49,8 +50,10 @@ def _reader(path: Path, given: Mapping[str, Any]) -> tuple[Callable[[], Finding]
         path: of a scene, a model or a run.
         given: options for reading a scene.
     """
+    from hytas.data import is_scene_folder
+
     is_model = path.suffix.lower() == ".onnx"
-    if not path.is_dir() and not is_model:
+    if not is_model and (not path.is_dir() or is_scene_folder(path)):
         return (lambda: _scene(path, given)), _lines
     for name, value in given.items():
         what = "a model" if is_model else "a run folder"
@@ -119,7 +122,7 @@ def _scene(path: Path, given: Mapping[str, Any]) -> Finding:
     except InputError as error:
         if given and not _lacks_labels_alone(path, given):
             raise
-        return found | _unlabelled(path, error.render(_option))
+        return found | _unlabelled(path, error.render(_option), given.get("axes"))
     found |= {
         "size": f"{scene.height} x {scene.width} pixels",
         "bands": scene.bands,
@@ -146,13 +149,14 @@ def _product(contents: "Contents") -> Finding:
 
     from hytas.data.bands import format_bands
 
-    geo = next((each.geo for each in contents.variables if each.geo is not None), None)
-    location, bad = contents.meta.get("location"), contents.meta.get("bad_bands", ())
+    grid = next((each.grid for each in contents.variables if each.grid is not None), None)
+    bands = next((each.bands for each in contents.variables if each.bands is not None), None)
+    bad = () if bands is None else bands.bad_bands
     place = None
-    if geo is not None:
-        place = "on a map grid" if geo.epsg is None else f"EPSG:{geo.epsg}"
-    elif location is not None:
-        table = "" if location.lookup is None else ", with a lookup table to a map grid"
+    if grid is not None and grid.is_placed:
+        place = "on a map grid" if grid.epsg is None else f"EPSG:{grid.epsg}"
+    elif grid is not None and grid.location is not None:
+        table = "" if grid.location.lookup is None else ", with a lookup table to a map grid"
         place = f"sensor geometry, latitudes and longitudes{table}"
     found = {"place": place, "bad bands": format_bands(np.asarray(bad)) if bad else None}
     return {key: value for key, value in found.items() if value is not None}
@@ -164,14 +168,14 @@ def _lacks_labels_alone(path: Path, given: Mapping[str, Any]) -> bool:
     Raises:
         InputError: an option is wrong for the cube.
     """
-    from hytas.data import check_mark, load_cube, load_scene, parse_bands
+    from hytas.data import check_mark, load_scene, open_cube, parse_bands
 
-    if given.keys() - {"bands", "nodata"}:  # the others say how to read labels
+    if given.keys() - {"bands", "nodata", "axes"}:  # the others say how to read labels
         return False
     try:
         load_scene(path)
     except InputError:
-        cube = load_cube(path).cube
+        cube = open_cube(path, axes=given.get("axes"))
         if "bands" in given:
             parse_bands(given["bands"], cube.shape[2])
         if "nodata" in given:
@@ -180,20 +184,21 @@ def _lacks_labels_alone(path: Path, given: Mapping[str, Any]) -> bool:
     return False
 
 
-def _unlabelled(path: Path, reason: str) -> Finding:
+def _unlabelled(path: Path, reason: str, axes: str | None) -> Finding:
     """Describe a file that is not a labelled scene: its cube, if it holds one."""
-    from hytas.data import load_cube
+    from hytas.data import empty_pixels, open_cube
 
     try:
-        cube = load_cube(path)
+        cube = open_cube(path, axes=axes)
+        notes = [*cube.notes, *empty_pixels(cube)]
     except InputError as error:
         return {"problems": list(dict.fromkeys([reason, error.render(_option)]))}
     return {
-        "size": f"{cube.cube.shape[0]} x {cube.cube.shape[1]} pixels",
-        "bands": cube.cube.shape[2],
-        "type": cube.cube.dtype.name,
+        "size": f"{cube.shape[0]} x {cube.shape[1]} pixels",
+        "bands": cube.shape[2],
+        "type": cube.dtype.name,
         "wavelengths": _range(cube.wavelengths),
-        "notes": list(cube.notes),
+        "notes": notes,
         "problems": [reason],
     }
 

@@ -2,11 +2,9 @@
 
 from hytas.data.bands import parse_bands
 from hytas.data.classes import with_classes
-from hytas.data.contents import Contents, Rows, Variable
-from hytas.data.cube_reader import CubeReader, FileCube, open_cube, valid_pixels
+from hytas.data.cube import CubeReader, FileCube, empty_pixels, open_cube, valid_pixels
 from hytas.data.datasets import SCENES
 from hytas.data.fill import check_mark, holds_data, undeclared_in_rows
-from hytas.data.geo import Geo
 from hytas.data.grid import Grid
 from hytas.data.images import ImageSet, holds_images, load_images, make_image_split
 from hytas.data.join import check_same_bands, join_scenes
@@ -26,7 +24,8 @@ from hytas.data.patches import (
     mirror,
 )
 from hytas.data.preprocessing import Preprocessing
-from hytas.data.readers import FORMATS, open_file
+from hytas.data.readers.table import FORMATS, is_scene_folder, open_file
+from hytas.data.record import Contents, Rows, Variable
 from hytas.data.resample import Resampling
 from hytas.data.scene import Scene, scene_from_arrays
 from hytas.data.several import load_scenes
@@ -69,7 +68,6 @@ __all__ = [
     "CubePixels",
     "CubeReader",
     "FileCube",
-    "Geo",
     "Grid",
     "ImageSet",
     "LabelMaps",
@@ -94,10 +92,12 @@ __all__ = [
     "check_patch_size",
     "check_same_bands",
     "check_seed",
+    "empty_pixels",
     "extract_patches",
     "farthest_band",
     "holds_data",
     "holds_images",
+    "is_scene_folder",
     "join_scenes",
     "label_files",
     "labels_on_grid",

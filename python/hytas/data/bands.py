@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from hytas.data.contents import Array
+from hytas.data.record import Array
 from hytas.errors import InputError
 
 Bands = npt.NDArray[np.int64]

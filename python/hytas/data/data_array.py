@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from hytas.data.contents import nanometres
 from hytas.data.grid import Grid, Transform
+from hytas.data.wavelengths import nanometres
 from hytas.errors import InputError
 
 Array = npt.NDArray[Any]
@@ -244,7 +244,7 @@ def _in_nm(coordinate: Any, bands: int) -> tuple[npt.NDArray[np.float64] | None,
         found = np.asarray(values, np.float64) * factor
         right = np.isfinite(found).all() and found.min() > 0
         return (found, factor) if right else (None, 1.0)
-    guessed = nanometres(values, bands)
+    guessed, _ = nanometres(values)
     return guessed, 1.0 if guessed is None else float(guessed[0] / values[0])
 
 
@@ -265,8 +265,11 @@ def _stored_transform(text: Any) -> Transform | None:
 
 def _even(array: Any, dim: str, size: float | None) -> tuple[float, float] | None:
     """Return the outer edge of the first pixel and the step of a coordinate, if it is even."""
-    coordinate = array.coords.get(dim)
-    if coordinate is None or coordinate.dims != (dim,) or coordinate.dtype.kind not in "iuf":
+    # xarray makes up a coordinate for a dimension without one.
+    if dim not in array.coords:
+        return None
+    coordinate = array.coords[dim]
+    if coordinate.dims != (dim,) or coordinate.dtype.kind not in "iuf":
         return None
     centres = np.asarray(coordinate.values, np.float64)
     if len(centres) == 1:

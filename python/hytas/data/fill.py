@@ -7,7 +7,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hytas.data.bands import Bands, finite
-from hytas.data.contents import Array, Rows
+from hytas.data.record import Array, Rows
 from hytas.errors import InputError
 
 USUAL = (32767.0, 65535.0)

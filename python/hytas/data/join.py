@@ -11,9 +11,10 @@ import numpy.typing as npt
 
 from hytas.data.bands import measured_bands
 from hytas.data.classes import class_indices
-from hytas.data.contents import Array
+from hytas.data.fill import as_held
 from hytas.data.limits import IN_MEMORY_BYTES
 from hytas.data.parts import Part
+from hytas.data.record import Array
 from hytas.data.scene import Scene, numbered
 from hytas.data.wavelengths import farthest_band
 from hytas.errors import InputError
@@ -49,8 +50,7 @@ def join_scenes(learnt: Sequence[Scene], tested: Sequence[Scene] = ()) -> Scene:
     shape = (parts[-1].top + parts[-1].height, max(part.width for part in parts))
     known = first.class_ids, first.class_names, first.name
     indices = [class_indices(scene, *known) for scene in scenes]
-    marks = [scene.nodata for scene in scenes if scene.nodata is not None]
-    nodata = marks[0] if marks else None
+    nodata = _common_nodata(scenes)
     labels = [index[scene.labels] for index, scene in zip(indices, scenes, strict=True)]
     fixed = all(scene.train is not None for scene in learnt)
     return replace(
@@ -70,6 +70,29 @@ def join_scenes(learnt: Sequence[Scene], tested: Sequence[Scene] = ()) -> Scene:
         polygons=_polygons(learnt, parts, shape),
         joined=parts,
     )
+
+
+def _common_nodata(scenes: Sequence[Scene]) -> float | None:
+    """Return a no-data value for all scenes, which none of them has as a measurement.
+
+    It is the value of one of the scenes if that is possible, else an end of the type's range or
+    the lowest number of floats.
+    """
+    marks = list(dict.fromkeys(scene.nodata for scene in scenes if scene.nodata is not None))
+    if not marks:
+        return None
+    kind = np.result_type(*(scene.cube.dtype for scene in scenes))
+    limits = np.finfo(np.float32) if kind.kind == "f" else np.iinfo(kind)
+    for mark in (*marks, float(limits.min), float(limits.max)):
+        others = [scene for scene in scenes if scene.nodata != mark]
+        if as_held(mark, kind) is not None and not any(_measures(one, mark) for one in others):
+            return mark
+    return marks[0]
+
+
+def _measures(scene: Scene, value: float) -> bool:
+    """Return whether a scene has a value among its measurements."""
+    return any(bool((line == value).any()) for line in scene.cube)
 
 
 def check_same_bands(

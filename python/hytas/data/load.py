@@ -1,4 +1,4 @@
-"""Read scenes and cubes from files."""
+"""Read scenes, cubes and label maps from files."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -8,15 +8,15 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from hytas.data import find
-from hytas.data.contents import Array, Contents, Variable
-from hytas.data.cube_reader import band_axis, valid_pixels
+from hytas.data.axes import cube_axes
+from hytas.data.cube import FileCube, cube_in, find_cube, open_cube, valid_pixels
+from hytas.data.data_array import ArrayCube, cube_of, is_data_array, map_of
 from hytas.data.datasets import SCENES, locate
 from hytas.data.fill import check_mark
-from hytas.data.geo import Geo
 from hytas.data.grid import Grid
 from hytas.data.known import CLASS_NAMES
-from hytas.data.labels.align import is_placed
+from hytas.data.labels.align import aligned, is_placed
+from hytas.data.labels.find import map_shapes
 from hytas.data.labels.formats import format_of
 from hytas.data.labels.names import GivenNames, read_class_names, renamed
 from hytas.data.labels.options import Given, LabelOptions, parse_unlabelled
@@ -28,10 +28,9 @@ from hytas.data.labels.read import (
     open_labels,
     refuse_options_of_shapes,
 )
-from hytas.data.limits import IN_MEMORY_BYTES
-from hytas.data.location import Location
-from hytas.data.readers import open_file
-from hytas.data.scene import Scene, check_cube, numbered, scene_from_arrays, wavelengths_of
+from hytas.data.readers.table import Named, open_file
+from hytas.data.record import Array, Contents
+from hytas.data.scene import Scene, check_cube, numbered, scene_from_arrays
 from hytas.data.synthetic import synthetic_scene
 from hytas.errors import InputError
 
@@ -46,7 +45,9 @@ class Cube:
         valid: (H, W), False where a band is NaN or infinite.
         name: of the file, without its suffix.
         nodata: the no-data value that the file names, or None.
-        meta: other facts of the file ("class_names", "bad_bands", ...).
+        bad_bands: indices of the bands that the file marks as bad.
+        fwhm: (B,) band widths in nm, or None.
+        grid: where the pixels lie; None if nothing tells it.
         notes: one-line remarks on corrections.
     """
 
@@ -55,7 +56,9 @@ class Cube:
     valid: npt.NDArray[np.bool_]
     name: str
     nodata: float | None = None
-    meta: Mapping[str, Any] = field(default_factory=dict)
+    bad_bands: tuple[int, ...] = ()
+    fwhm: npt.NDArray[np.float64] | None = None
+    grid: Grid | None = None
     notes: tuple[str, ...] = ()
 
 
@@ -66,6 +69,8 @@ class Use:
     bands: str | None = None
     nodata: float | None = None
     labels: LabelOptions = field(default_factory=LabelOptions)
+    cube_key: str | None = None
+    axes: str | None = None
 
     def mark(self, own: float | None, cube: Array) -> float | None:
         """Return the no-data value of a cube: the user's, or `own`, which the file names.
@@ -77,8 +82,8 @@ class Use:
 
 
 def load_scene(
-    data: str | Path,
-    labels: str | Path | None = None,
+    data: Any,
+    labels: Any = None,
     *,
     cube_key: str | None = None,
     labels_key: str | None = None,
@@ -90,13 +95,16 @@ def load_scene(
     class_field: str | None = None,
     labels_crs: str | None = None,
     class_names: GivenNames | None = None,
+    axes: str | None = None,
 ) -> Scene:
     """Read a scene: one file with cube and labels, two files, or one by name.
 
     Args:
-        data: the file with the cube; "synthetic" is the embedded demonstration scene, and
-            "indian_pines", "salinas", "houston2013", "pavia_u" and "ksc" are downloaded.
-        labels: the file with the label map (or maps), if it is not `data`.
+        data: the file with the cube; the folder of a Zarr store, or of files of one band each; a
+            list of such files; or an `xarray.DataArray` with the dimensions y, x and band in any
+            order. "synthetic" is the embedded demonstration scene, and "indian_pines", "salinas",
+            "houston2013", "pavia_u" and "ksc" are downloaded.
+        labels: the file with the label map (or maps), if it is not `data`; or a `DataArray`.
         cube_key: the cube's name in its file; not needed if there is one cube.
         labels_key: the map's name, or two names "training,test".
         data_dir: a folder with the files of a scene known by name, which is then not downloaded.
@@ -111,6 +119,8 @@ def load_scene(
         labels_crs: the coordinate system of these, if their file names none.
         class_names: names of classes by their number in the file, or by the name that the file
             gives: a mapping, a text such as "1=corn,2=soy", or a CSV file of numbers and names.
+        axes: the order of the axes of the cube's array, such as "band,y,x"; it overrides what the
+            file says.
 
     Raises:
         InputError: the input is not a scene; the message is one line.
@@ -118,40 +128,35 @@ def load_scene(
     mark = parse_unlabelled(unlabelled)
     names = read_class_names(class_names)
     options = LabelOptions(labels_key, mark, zero_is_a_class, class_field, labels_crs, names)
-    use = Use(bands, nodata, options)
-    return _scene(data, labels, cube_key, data_dir, use)
+    use = Use(bands, nodata, options, cube_key, axes)
+    if is_data_array(data):
+        return _scene_of_array(data, labels, use)
+    if isinstance(data, str | Path) and str(data) in ("synthetic", *SCENES):
+        return _known_scene(str(data), labels, data_dir, use)
+    if data_dir is not None:
+        known = ", ".join(SCENES)
+        raise InputError("data_dir", data_dir, f"is only for the scenes {known}, not {data}")
+    return _read(data, () if labels is None else (labels,), use)
 
 
-def _scene(
-    data: str | Path,
-    labels: str | Path | None,
-    cube_key: str | None,
-    data_dir: str | Path | None,
-    use: Use,
-) -> Scene:
-    """Read a scene by the name of its file, or one that is known by name."""
+def _known_scene(name: str, labels: Any, data_dir: str | Path | None, use: Use) -> Scene:
+    """Read a scene that is known by name, to which no file may be added."""
     options = use.labels
-    if str(data) != "synthetic" and str(data) not in SCENES:
-        if data_dir is not None:
-            raise InputError(
-                "data_dir", data_dir, f"is only for the scenes {', '.join(SCENES)}, not {data}"
-            )
-        others = () if labels is None else (labels,)
-        return _read(data, others, cube_key, use)
     given = {
         "labels": labels,
-        "cube_key": cube_key,
+        "cube_key": use.cube_key,
         "labels_key": options.key,
         "class_field": options.class_field,
         "labels_crs": options.crs,
         "unlabelled": options.unlabelled.given,
         "zero_is_a_class": options.zero_is_a_class or None,
+        "axes": use.axes,
     }
-    if str(data) == "synthetic":
+    if name == "synthetic":
         given["data_dir"] = data_dir
-    _refuse_companions(str(data), given)
-    if str(data) != "synthetic":
-        return _named(str(data), data_dir, use)
+    _refuse_companions(name, given)
+    if name != "synthetic":
+        return _named(name, data_dir, use)
     if use.nodata is not None:
         raise InputError("nodata", f"{use.nodata:g}", "the synthetic scene has data everywhere")
     return _with_names(synthetic_scene(), options)
@@ -165,72 +170,96 @@ def _with_names(scene: Scene, options: LabelOptions) -> Scene:
     return replace(scene, class_names=numbered(found), notes=(*scene.notes, *notes))
 
 
-def _read(data: str | Path, labels: Sequence[str | Path], cube_key: str | None, use: Use) -> Scene:
+def _read(data: Named, labels: Sequence[Any], use: Use) -> Scene:
     """Read a scene from one file, or from a file of the cube and one or two files of labels."""
     contents = open_file(data, "data")
-    shapes = len(labels) == 1 and format_of(Path(labels[0])) is not None
-    if not shapes:
-        refuse_options_of_shapes(use.labels, str(labels[0]) if labels else None)
-    others = [] if shapes else [open_labels(path) for path in labels] or [contents]
-    maps_near = others[0].variables if others else ()
-    variable = find.find_cube(contents, cube_key, "data", maps_near)
-    grid = grid_of(contents, variable, variable.shape)
-    if shapes:
-        found = of_shapes(Path(labels[0]), use.labels, grid)
+    if len(labels) == 1 and (is_data_array(labels[0]) or format_of(Path(labels[0])) is not None):
+        others: list[Contents] = []
     else:
-        found = _maps(others, contents, variable, grid, use)
-    maps = found.maps
-    cube, notes = _turn(find.load(variable, contents, "data"), maps[0][1].shape, str(variable))
-    if cube.nbytes <= IN_MEMORY_BYTES:
-        # Store the bands of a pixel together, so that a patch is a few long reads. MATLAB stores
-        # band by band.
-        cube = np.ascontiguousarray(cube)
-    sources = [contents.path, *(Path(path) for path in labels)]
+        refuse_options_of_shapes(use.labels, str(labels[0]) if labels else None)
+        others = [open_labels(path) for path in labels] or [contents]
+    shapes = map_shapes(others[0]) if others else ()
+    variable = find_cube(contents, use.cube_key, "data", shapes)
+    cube = cube_in(contents, variable, "data", axes=use.axes)
+    if others:
+        found = _maps(others, cube, use)
+        # The label map tells which axis holds the bands where no name does.
+        size = found.maps[0][1].shape
+        cube = cube_in(contents, variable, "data", axes=use.axes, maps=(size,))
+    else:
+        found = _shapes(labels[0], cube.grid, use)
+    sources = [contents.path, *(Path(path) for path in labels if not is_data_array(path))]
+    return _scene_of(cube, found, use, cube.name, tuple(dict.fromkeys(map(str, sources))))
+
+
+def _scene_of(
+    cube: FileCube | ArrayCube, found: LabelMaps, use: Use, name: str, sources: tuple[str, ...]
+) -> Scene:
+    """Return a cube and its labels as a scene."""
+    pixels, maps = cube.whole(), found.maps
     scene = scene_from_arrays(
-        cube,
+        pixels,
         maps[0][1] if len(maps) == 1 else None,
         train=maps[0][1] if len(maps) == 2 else None,
         test=maps[1][1] if len(maps) == 2 else None,
-        name=contents.path.stem,
-        wavelengths=contents.meta.get("wavelengths"),
+        name=name,
+        wavelengths=cube.wavelengths,
         class_names=found.names or None,
-        sources=tuple(dict.fromkeys(str(path) for path in sources)),
-        notes=[*contents.meta.get("notes", ()), *notes, *found.notes],
+        sources=sources,
+        notes=[*(cube.notes if isinstance(cube, FileCube) else ()), *found.notes],
         class_colours=found.colours,
         map_names=tuple(name for name, _ in maps),
-        nodata=use.mark(variable.nodata, cube),
-        bad_bands=contents.meta.get("bad_bands", ()),
+        nodata=use.mark(cube.nodata, pixels),
+        bad_bands=cube.bad_bands,
         bands=use.bands,
-        fwhm=contents.meta.get("fwhm"),
+        fwhm=cube.fwhm,
     )
     return scene if found.polygons is None else scene.with_polygons(found.polygons)
 
 
-def _maps(
-    others: Sequence[Contents], contents: Contents, variable: Variable, grid: Grid, use: Use
-) -> LabelMaps:
+def _scene_of_array(data: Any, labels: Any, use: Use) -> Scene:
+    """Return an `xarray.DataArray` and its labels as a scene."""
+    cube = cube_of(data, "data")
+    if use.cube_key is not None or use.axes is not None:
+        argument, value = ("axes", use.axes) if use.cube_key is None else ("cube_key", use.cube_key)
+        raise InputError(argument, value, "is for files; a DataArray names its dimensions")
+    if labels is None:
+        raise InputError("labels", rule="missing; a DataArray holds a cube alone")
+    found = _shapes(labels, cube.grid, use)
+    sources = () if is_data_array(labels) else (str(labels),)
+    return _scene_of(cube, found, use, str(data.name or "scene"), sources)
+
+
+def _shapes(labels: Any, grid: Grid, use: Use) -> LabelMaps:
+    """Return labels of a file, or of a `DataArray`, on the pixels of a cube."""
+    if is_data_array(labels):
+        values, own = map_of(labels)
+        placed = aligned("labels", values, own if is_placed(own) else None, grid)
+        ids = np.unique(placed.values).tolist()
+        names, notes = renamed([number for number in ids if number], {}, use.labels.names)
+        notes = notes if placed.note is None else (placed.note, *notes)
+        return LabelMaps((("labels", placed.values),), names, notes=notes)
+    path = Path(labels)
+    if format_of(path) is not None:
+        return of_shapes(path, use.labels, grid)
+    refuse_options_of_shapes(use.labels, str(path))
+    shape = (grid.height, grid.width, 0)
+    return of_rasters([open_labels(path)], use.labels, shape, grid)
+
+
+def _maps(others: Sequence[Contents], cube: FileCube, use: Use) -> LabelMaps:
     """Return the label maps of other files, or of the file of the cube."""
+    contents, variable = cube.contents, cube.variable
+    kept = tuple(variable.shape[axis] for axis in cube_axes(variable))
+    shape = cube.shape if cube.axes.is_settled else kept
     if others[0] is not contents:
-        own = grid if is_placed(grid) else None
-        return of_rasters(others, use.labels, variable.shape, own)
-    if use.labels.key is None and not find.of_map_shape(contents.variables):
+        own = cube.grid if is_placed(cube.grid) else None
+        return of_rasters(others, use.labels, shape, own)
+    if use.labels.key is None and not map_shapes(contents):
         raise InputError(
             "data", str(contents.path), "holds no label map", "name its file with `labels`"
         )
-    return of_rasters(others, use.labels, variable.shape, None, argument="data")
-
-
-def grid_of(scene: Contents, cube: Variable, shape: Sequence[int]) -> Grid:
-    """Return the pixels of a cube (H, W, B), and where they lie."""
-    return placed(cube.geo, scene.meta.get("location"), shape)
-
-
-def placed(geo: Geo | None, location: Location | None, shape: Sequence[int]) -> Grid:
-    """Return the pixels (H, W) of something, and where they lie."""
-    if geo is None:
-        return Grid(None, None, shape[0], shape[1], location)
-    crs = f"EPSG:{geo.epsg}" if geo.epsg is not None else geo.wkt
-    return Grid(geo.transform, crs, shape[0], shape[1], location)
+    return of_rasters(others, use.labels, shape, None, argument="data")
 
 
 def _refuse_companions(data: str, given: Mapping[str, Any]) -> None:
@@ -243,7 +272,7 @@ def _refuse_companions(data: str, given: Mapping[str, Any]) -> None:
 def _named(name: str, data_dir: str | Path | None, use: Use) -> Scene:
     paths = locate(name, data_dir)
     unnamed_yet = replace(use, labels=replace(use.labels, names={}))
-    scene = replace(_read(paths[0], paths[1:], None, unnamed_yet), name=name)
+    scene = replace(_read(paths[0], paths[1:], unnamed_yet), name=name)
     if scene.classes != len(CLASS_NAMES[name]):
         raise InputError(
             f"data: {paths[-1]} holds {scene.classes} classes, {name} has {len(CLASS_NAMES[name])}"
@@ -257,29 +286,27 @@ def _named(name: str, data_dir: str | Path | None, use: Use) -> Scene:
     return _with_names(replace(scene, train_counts=counts), use.labels)
 
 
-def load_cube(path: str | Path, cube_key: str | None = None, bands: int | None = None) -> Cube:
-    """Read a whole cube, with or without labels (`open_cube` reads it by windows).
-
-    Args:
-        path: the file.
-        cube_key: the cube's name in the file; not needed if there is one cube.
-        bands: the expected number of bands, which finds the band axis of a (B, H, W) array.
-
-    Raises:
-        InputError: the file is missing or broken, holds no cube, or several cubes without a key.
-    """
-    contents = open_file(path, "scene")
-    variable = find.find_cube(contents, cube_key, "scene")
-    cube = find.load(variable, contents, "scene")
-    cube = np.moveaxis(cube, band_axis(cube.shape, bands), 2)
+def load_cube(
+    path: Named, cube_key: str | None = None, bands: int | None = None, axes: str | None = None
+) -> Cube:
+    """Read a whole cube, with or without labels; arguments and errors are those of `open_cube`."""
+    found = open_cube(path, cube_key, bands, axes)
+    cube = found.whole()
     check_cube(cube, "scene")
-    valid = valid_pixels(cube, variable.nodata)
+    valid = valid_pixels(cube, found.nodata)
     bad = int(valid.size - valid.sum())
     masked = (f"{bad} pixels with NaN, infinite or no-data values masked",) if bad else ()
-    notes = (*contents.meta.get("notes", ()), *masked)
-    wavelengths = wavelengths_of(contents.meta.get("wavelengths"), cube.shape[2])
-    name, mark = contents.path.stem, variable.nodata
-    return Cube(cube, wavelengths, valid, name, mark, contents.meta, notes)
+    return Cube(
+        cube,
+        found.wavelengths,
+        valid,
+        found.name,
+        found.nodata,
+        found.bad_bands,
+        found.fwhm,
+        found.grid,
+        (*found.notes, *masked),
+    )
 
 
 def load_maps(
@@ -319,12 +346,3 @@ def load_maps(
     options = LabelOptions(labels_key, mark, zero_is_a_class, class_field, labels_crs)
     refuse_options_of_shapes(options, str(path))
     return list(of_rasters([open_labels(path)], options, shape, None).maps)
-
-
-def _turn(cube: Array, shape: tuple[int, ...], name: str) -> tuple[Array, list[str]]:
-    """Bring the axes of a cube into the order (H, W, B) that fits the shape of its label map."""
-    for axes, source in (((0, 1), 2), ((1, 2), 0), ((0, 2), 1)):
-        if shape == (cube.shape[axes[0]], cube.shape[axes[1]]):
-            note = f"{name} has its bands on axis {source + 1}: turned to height, width, bands"
-            return np.moveaxis(cube, source, 2), [] if source == 2 else [note]
-    return cube, []

@@ -1,14 +1,13 @@
 """Where the pixels of a scene in sensor geometry lie on the earth."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
 
-from hytas.data.contents import Array, Rows, Variable
-from hytas.data.geo import Geo
+from hytas.data.grid import Grid
+from hytas.data.record import Array, Contents, Rows, Variable
 
 Degrees = npt.NDArray[np.float64]
 
@@ -20,12 +19,12 @@ class Lookup:
     Attributes:
         rows, columns: (h, w) numbers from 1; 0 where the scene has no pixel. A negative number
             marks a pixel that is repeated to fill a gap.
-        geo: where the grid lies.
+        grid: where the pixels of the map lie.
     """
 
     rows: Variable
     columns: Variable
-    geo: Geo
+    grid: Grid
 
 
 @dataclass(frozen=True)
@@ -43,11 +42,11 @@ class Location:
 
     @classmethod
     def of(
-        cls, found: Mapping[str, Variable], latitude: str, longitude: str, shape: tuple[int, ...]
+        cls, contents: Contents, latitude: str, longitude: str, size: tuple[int, ...]
     ) -> Self | None:
-        """Return the location that two variables of a file tell, if they fit a cube (H, W, B)."""
-        north, east = found.get(latitude), found.get(longitude)
-        if north is None or east is None or not north.shape == east.shape == shape[:2]:
+        """Return the location that two variables of a file tell, if they fit a cube of a size."""
+        north, east = contents.find(latitude), contents.find(longitude)
+        if north is None or east is None or not north.shape == east.shape == size:
             return None
         return cls(north, east)
 
@@ -102,5 +101,4 @@ class Orthorectified:
 
 
 def _numbers(variable: Variable, rows: slice, columns: slice) -> npt.NDArray[np.int64]:
-    values = variable.window(rows, columns) if variable.window else variable.values()[rows, columns]
-    return np.abs(values.astype(np.int64))
+    return np.abs(variable.part((rows, columns)).astype(np.int64))

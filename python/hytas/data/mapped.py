@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from hytas.data.contents import Array, Rows
+from hytas.data.record import Array, Rows
 
 Change = Callable[[Array], npt.NDArray[np.float32]]
 """Raw values of a row (W, B) -> its changed values (W, b)."""

@@ -6,8 +6,8 @@ from typing import Self
 import numpy as np
 import numpy.typing as npt
 
-from hytas.data.contents import Array, Rows
 from hytas.data.mapped import MappedCube, absent
+from hytas.data.record import Array, Rows
 
 
 @dataclass(frozen=True, eq=False)

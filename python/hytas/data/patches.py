@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from hytas.data.contents import Array
 from hytas.data.parts import Part
+from hytas.data.record import Array
 from hytas.errors import InputError
 
 

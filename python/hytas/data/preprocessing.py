@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hytas.data.bands import finite, select_bands
-from hytas.data.contents import Array
+from hytas.data.record import Array
 from hytas.data.scene import Scene
 from hytas.errors import InputError
 

@@ -6,8 +6,8 @@ from typing import Self
 import numpy as np
 import numpy.typing as npt
 
-from hytas.data.contents import Array
 from hytas.data.mapped import absent
+from hytas.data.record import Array
 from hytas.errors import InputError
 
 Floats = npt.NDArray[np.float64]

@@ -9,14 +9,14 @@ import numpy as np
 import numpy.typing as npt
 
 from hytas.data.bands import Bands, finite, format_bands, measured_bands, select_bands
-from hytas.data.contents import Array
-from hytas.data.cube_reader import valid_pixels
+from hytas.data.cube import valid_pixels
 from hytas.data.fill import as_held, holds_data, undeclared
 from hytas.data.known import known_class_names
 from hytas.data.labels import LabelMap, Labels, join
 from hytas.data.palette import UNLABELLED_COLOUR, Palette, palette
 from hytas.data.parts import Part, mask_of
 from hytas.data.patches import PatchReader
+from hytas.data.record import Array
 from hytas.errors import InputError
 
 

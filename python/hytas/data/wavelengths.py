@@ -1,12 +1,122 @@
-"""Compare the wavelengths of two scenes."""
+"""Wavelengths and other facts of bands: units, lists in headers, and comparison of two scenes."""
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+Floats = npt.NDArray[np.float64]
 
-def farthest_band(
-    own: npt.NDArray[np.float64], known: npt.NDArray[np.float64]
-) -> tuple[int, float] | None:
+# Unit -> nanometres of one; wavenumbers are inverse centimetres.
+_UNITS = {
+    **dict.fromkeys(("nm", "nanometer", "nanometre", "nano"), 1.0),
+    **dict.fromkeys(("um", "µm", "μm", "micrometer", "micrometre", "micron", "micro"), 1e3),
+    **dict.fromkeys(("mm", "millimeter", "millimetre"), 1e6),
+    **dict.fromkeys(("cm", "centimeter", "centimetre"), 1e7),
+    **dict.fromkeys(("m", "meter", "metre"), 1e9),
+    **dict.fromkeys(("angstrom", "ångström", "ångstrom", "å", "a", "aa"), 0.1),
+}
+_WAVENUMBERS = {"1/cm", "cm-1", "cm^-1", "cm**-1", "wavenumber", "reciprocal centimeter"}
+_NO_UNIT = {"", "unknown", "index", "none", "1", "n/a"}
+_SAFE_NM, _SAFE_UM, _SAFE_M = (200.0, 5500.0), (0.2, 20.0), (2e-7, 2e-5)
+"""Values in these ranges are wavelengths of optical sensors in that unit, and in no other."""
+_NUMBER = re.compile(r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?")
+_DESCRIPTION = re.compile(
+    rf"({_NUMBER.pattern})\s*(nanomet(?:er|re)s?|micromet(?:er|re)s?|microns?|nm|[uµμ]m)\b",
+    re.IGNORECASE,
+)
+_TRUE, _FALSE = {"true", "t", "yes", "y", "good"}, {"false", "f", "no", "n", "bad"}
+
+
+def nanometres(values: Any, unit: str | None = None) -> tuple[Floats | None, str]:
+    """Return wavelengths in nm, or None and the reason why they cannot be used.
+
+    Args:
+        values: (B,) numbers, or their texts, which may name a unit each.
+        unit: as the file names it; None if it names none.
+    """
+    numbers, own = _numbers(values)
+    if numbers is None or not np.isfinite(numbers).all() or numbers.min(initial=1.0) <= 0:
+        return None, "positive finite numbers are needed"
+    if not numbers.size:
+        return None, "the list is empty"
+    convert, reason = _conversion(own or unit or "", numbers)
+    return (None, reason) if convert is None else (convert(numbers), "")
+
+
+def widths(values: Any, wavelengths: Floats, listed: Any, unit: str | None = None) -> Floats | None:
+    """Return widths of bands in nm; None without a usable number for each band.
+
+    Args:
+        values: (B,) widths, in the unit of the wavelengths if they name no other.
+        wavelengths: (B,) in nm.
+        listed: (B,) the same as the file has them.
+        unit: of the widths, if the file names it.
+    """
+    numbers, _ = _numbers(values)
+    centres, _ = _numbers(listed)
+    if numbers is None or centres is None or numbers.shape != centres.shape:
+        return None
+    if numbers.shape != wavelengths.shape or not np.isfinite(numbers).all() or numbers.min() <= 0:
+        return None
+    if unit is not None and _plain(unit) in _UNITS:
+        return numbers * _UNITS[_plain(unit)]
+    # The factor of the unit; of wavenumbers it is |d lambda / d nu| = lambda / nu.
+    return numbers * wavelengths / centres
+
+
+def good_bands(values: Any, bands: int) -> tuple[npt.NDArray[np.bool_] | None, str]:
+    """Return which bands a list of flags calls good, or None and why the list cannot be used.
+
+    Args:
+        values: (B,) numbers or truth values, as numbers or texts; a positive number is good.
+        bands: number of bands.
+    """
+    flags = np.asarray(values).ravel()
+    if flags.size != bands:
+        return None, f"{flags.size} values for {bands} bands"
+    found = [_flag(flag) for flag in flags.tolist()]
+    if None in found:
+        return None, "numbers or truth values are needed"
+    return np.array(found, np.bool_), ""
+
+
+def in_descriptions(texts: Sequence[str | None]) -> tuple[list[str] | None, str | None]:
+    """Return the wavelengths that descriptions of bands name, such as "410.0 Nanometers".
+
+    Returns:
+        A text for each band and their unit; None and None if one band has no wavelength.
+    """
+    found = [_DESCRIPTION.search(text or "") for text in texts]
+    matches = [match for match in found if match is not None]
+    units = {_UNITS[_plain(match[2])]: match[2] for match in matches}
+    if len(matches) < len(texts) or len(units) != 1:
+        return None, None
+    return [match[1] for match in matches], next(iter(units.values()))
+
+
+def items_of(text: str) -> list[str]:
+    """Return the items of a list in a header: braces or brackets, commas or blanks."""
+    inner = text.strip().strip("{}[]()").strip()
+    items = [item.strip() for item in inner.split(",")] if "," in inner else inner.split()
+    while items and not items[-1]:  # a comma after the last item
+        items.pop()
+    return items
+
+
+def band_items(items: Sequence[Mapping[str, str]], *names: str) -> list[str] | None:
+    """Return the texts that items of each band give by one of the names, or None if one lacks."""
+    lower = [{key.lower(): text for key, text in item.items()} for item in items]
+    for name in names:
+        found = [item[name] for item in lower if name in item]
+        if found and len(found) == len(items):
+            return found
+    return None
+
+
+def farthest_band(own: Floats, known: Floats) -> tuple[int, float] | None:
     """Return the band that lies farthest from its like, and one band spacing, both in nm.
 
     None if no band (B,) of `own` lies more than the spacing of `known` (B,) away.
@@ -16,3 +126,55 @@ def farthest_band(
     spacing = float(np.median(np.abs(np.diff(known))))
     worst = int(np.argmax(np.abs(own - known)))
     return (worst, spacing) if abs(own[worst] - known[worst]) > spacing else None
+
+
+def _numbers(values: Any) -> tuple[Floats | None, str]:
+    """Return numbers, and the unit that their texts name."""
+    array = np.asarray(values).ravel()
+    if array.dtype.kind in "iuf":
+        return array.astype(np.float64), ""
+    units, found = set(), []
+    for text in array.tolist():
+        match = _NUMBER.match(str(text).strip())
+        if match is None:
+            return None, ""
+        found.append(float(match[0]))
+        units.add(_plain(str(text).strip()[match.end() :]))
+    if len(units) > 1 or (units and not units <= {"", *_UNITS}):
+        return None, ""
+    return np.array(found), units.pop() if units else ""
+
+
+def _conversion(unit: str, values: Floats) -> tuple[Callable[[Floats], Floats] | None, str]:
+    name = _plain(unit)
+    if name in _WAVENUMBERS:
+        return (lambda each: 1e7 / each), ""
+    if name in _UNITS:
+        # Headers often say nanometers of values in micrometers.
+        if _UNITS[name] == 1.0 and values.max() < 100:
+            return (lambda each: each * 1e3), ""
+        return (lambda each: each * _UNITS[name]), ""
+    if name not in _NO_UNIT:
+        return None, f"their unit is {unit}: nm, um, mm, cm, m, Angstrom or 1/cm are known"
+    low, high = float(values.min()), float(values.max())
+    for (least, most), factor in ((_SAFE_NM, 1.0), (_SAFE_UM, 1e3), (_SAFE_M, 1e9)):
+        if least <= low and high <= most:
+            return (lambda each, by=factor: each * by), ""
+    return None, f"they name no unit, and {low:g} to {high:g} may be several"
+
+
+def _plain(unit: str) -> str:
+    name = " ".join(unit.strip().strip("[]()").lower().split())
+    return name[:-1] if name.endswith("s") and len(name) > 2 else name
+
+
+def _flag(value: Any) -> bool | None:
+    if isinstance(value, bytes | str):
+        text = (value.decode("latin-1") if isinstance(value, bytes) else value).strip().lower()
+        if text in _TRUE or text in _FALSE:
+            return text in _TRUE
+        try:
+            value = float(text)
+        except ValueError:
+            return None
+    return None if value != value else bool(value > 0)

@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from hytas.data import Geo, Lookup, Orthorectified, Rows
-from hytas.data.grid import Grid, wkt_of_epsg
+from hytas.data import Grid, Lookup, Orthorectified, Rows
 from hytas.data.libraries import library
 from hytas.deploy.rasters import (
     check_envi_place,
@@ -44,24 +43,11 @@ class Extras:
     @property
     def place(self) -> Grid | None:
         """Return where the pixels of rasters lie."""
-        return self.grid if self.lookup is None else grid_of_table(self.lookup)
+        return self.grid if self.lookup is None else self.lookup.grid
 
     def placed(self, values: Rows) -> Rows:
         """Return a map (H, W) as rasters have it."""
         return values if self.lookup is None else Orthorectified(values, self.lookup)
-
-
-def grid_of_table(lookup: Lookup) -> Grid:
-    """Return the map grid of a lookup table."""
-    return as_grid(lookup.geo, lookup.rows.shape)
-
-
-def as_grid(geo: Geo | None, shape: Sequence[int]) -> Grid:
-    """Return the pixels of a map (H, W) at a place."""
-    if geo is None:
-        return Grid(None, None, shape[0], shape[1])
-    system = wkt_of_epsg(geo.epsg) if geo.epsg is not None else geo.wkt
-    return Grid(geo.transform, system, shape[0], shape[1])
 
 
 def write_picture(path: Path, result: MapRows, card: ModelCard, extras: Extras) -> None:

@@ -8,7 +8,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from hytas.data.contents import reading
+from hytas.data.record import reading
 from hytas.files import atomic_write
 from hytas.report.arrays import read_arrays
 from hytas.report.spectra import Spectra, merge_bands, reduce_spectra

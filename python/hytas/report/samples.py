@@ -10,7 +10,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from hytas.data.contents import reading
+from hytas.data.record import reading
 from hytas.files import atomic_write
 from hytas.report.arrays import read_arrays
 

@@ -43,7 +43,16 @@ TUNED = ("all", "small")
 """Which weights of a model change: all; or biases, normalisations and the read-out alone."""
 SELF_TRAINING = ("auto", "none")
 OF_SCENES = (
-    *("labels", "test_data", "cube_key", "labels_key", "class_field", "labels_crs", "data_dir"),
+    *(
+        "labels",
+        "test_data",
+        "cube_key",
+        "axes",
+        "labels_key",
+        "class_field",
+        "labels_crs",
+        "data_dir",
+    ),
     "class_names",
     *("resample", "scale_by", "nodata", "unlabelled", "zero_is_a_class", "patch_size"),
     *("band_group", "self_training"),
@@ -103,6 +112,7 @@ class RunConfig:
         scale_by: "training" scales by the training pixels; "scene" scales every scene by its own
             pixels first, without a look at labels.
         cube_key: variable of the cube, if a file holds several.
+        axes: order of the axes of the cube's array, such as "band,y,x"; None for what files say.
         labels_key: variable or variables of the labels, if a file holds several.
         class_field: field of the classes, if the labels are polygons or points.
         labels_crs: coordinate system of these, if their file names none.
@@ -164,6 +174,7 @@ class RunConfig:
     resample: bool = False
     scale_by: str = SCALE_BY[0]
     cube_key: str | None = None
+    axes: str | None = None
     labels_key: str | None = None
     class_field: str | None = None
     labels_crs: str | None = None
@@ -389,6 +400,7 @@ class RunConfig:
             resample=self.resample,
             scale_by=self.scale_by,
             cube_key=self.cube_key,
+            axes=self.axes,
             labels_key=self.labels_key,
             data_dir=self.data_dir,
             bands=self.bands,

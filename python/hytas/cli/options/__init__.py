@@ -24,6 +24,7 @@ from hytas.cli.options.paths import (
     run_argument,
 )
 from hytas.cli.options.scene import (
+    axes_option,
     bands_option,
     class_field_option,
     class_names_option,
@@ -50,6 +51,7 @@ __all__ = [
     "Command",
     "Renamed",
     "absolute_paths",
+    "axes_option",
     "bands_option",
     "budget_from_the_root",
     "budgets_option",

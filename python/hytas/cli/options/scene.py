@@ -47,6 +47,11 @@ class UnlabelledType(click.ParamType[int | str | None]):
         return parse_unlabelled(value).given
 
 
+axes_option = click.option(
+    "--axes",
+    help="Order of the axes of the cube's array, such as band,y,x.  [default: what the file says]",
+)
+
 unlabelled_option = click.option(
     "--unlabelled",
     type=UnlabelledType(),
@@ -151,6 +156,7 @@ def _scene_options(required: bool) -> Callable[[Command], Command]:
         ),
         click.option("--data-dir", help="Folder with the files of a scene that is known by name."),
         click.option("--cube-key", help="Variable that holds the cube, if several could."),
+        axes_option,
         click.option(
             "--labels-key",
             help="Variable that holds the label map; `TRAIN,TEST` for a fixed split.",

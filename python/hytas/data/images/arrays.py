@@ -7,12 +7,11 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from hytas.data.contents import Array, Contents, Variable
-from hytas.data.find import load
 from hytas.data.images.decode import resized
 from hytas.data.images.image_set import ImageSet, InMemory, image_set
 from hytas.data.limits import listed
-from hytas.data.readers import open_file
+from hytas.data.readers.table import open_file
+from hytas.data.record import Array, Contents, Variable, load
 from hytas.errors import InputError
 
 PARTS = ("train", "val", "test")

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from hytas.data.contents import Array, reading
-from hytas.data.readers import open_file
+from hytas.data.readers.table import open_file
+from hytas.data.record import Array, reading
 from hytas.errors import InputError
 
 PILLOW = (".png", ".jpg", ".jpeg", ".bmp")
@@ -24,7 +24,7 @@ _KEPT = {"L": "L", "RGB": "RGB", "I;16": "I;16", "1": "L", "LA": "L", "I;16B": "
 
 
 def read_image(path: Path) -> Array:
-    """Return an image (H, W, channels): PNG, JPEG or BMP by Pillow, any TIFF by tifffile.
+    """Return an image (H, W, channels): PNG, JPEG or BMP by Pillow, any TIFF by GDAL.
 
     Palettes become RGB, and an alpha channel is left out.
 
@@ -83,8 +83,9 @@ def _tiff(path: Path) -> Array:
         raise InputError(
             "data", rule=f"{path}: holds NaN or infinite values", hint="all must be finite"
         )
-    native = values.astype(values.dtype.newbyteorder("="), copy=False)
-    return np.ascontiguousarray(native[..., None] if native.ndim == 2 else native)
+    order = [variable.dims.index(name) for name in ("y", "x", "band") if name in variable.dims]
+    turned = values.transpose(order) if len(order) == values.ndim else values
+    return np.ascontiguousarray(turned[..., None] if turned.ndim == 2 else turned)
 
 
 def check_side(side: int | None) -> None:

@@ -12,10 +12,10 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from hytas.data.contents import Array
 from hytas.data.images.decode import SUFFIXES, as_colours, read_image, resized
 from hytas.data.images.image_set import ImageSet, InMemory, image_set
 from hytas.data.limits import listed
+from hytas.data.record import Array
 from hytas.errors import InputError
 
 TRAIN, VALIDATION, TEST = "train", "val", "test"
@@ -147,7 +147,7 @@ def _is_class(path: Path) -> bool:
 
 
 def _each(work: Callable[[Path], Any], paths: Sequence[Path]) -> list[Any]:
-    """Do `work` on files, several at a time: Pillow and tifffile decode without Python's lock."""
+    """Do `work` on files, several at a time: Pillow decodes without Python's lock."""
     if len(paths) < 2:
         return [work(path) for path in paths]
     with ThreadPoolExecutor(min(8, len(os.sched_getaffinity(0)))) as pool:
@@ -159,7 +159,9 @@ def _look(path: Path) -> Facts | str:
     try:
         image = read_image(path)
         content = hashlib.sha256(path.read_bytes()).hexdigest()
-    except (InputError, OSError) as error:
+    except InputError as error:
+        return f"{error.value} {error.rule}" if error.value is not None else str(error)
+    except OSError as error:
         return str(error)
     return Facts(image.shape, image.dtype, content)
 

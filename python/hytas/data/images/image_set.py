@@ -8,9 +8,9 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from hytas.data.contents import Array
 from hytas.data.labels import LabelMap
 from hytas.data.palette import Palette, palette
+from hytas.data.record import Array
 from hytas.errors import InputError
 
 Read = Callable[[npt.NDArray[np.int64]], Array]

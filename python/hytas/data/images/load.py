@@ -8,7 +8,7 @@ from hytas.data.images.arrays import digits, load_arrays, pairs_of, textures
 from hytas.data.images.decode import check_side
 from hytas.data.images.folder import load_folder
 from hytas.data.images.image_set import ImageSet
-from hytas.data.readers import open_file
+from hytas.data.readers.table import is_scene_folder, open_file
 from hytas.errors import InputError
 
 # Name -> what makes the set.
@@ -28,7 +28,7 @@ def holds_images(data: str | Path) -> bool:
     if str(data) in {*SCENES, "synthetic"}:  # even if a folder is called the same
         return False
     if Path(data).is_dir():
-        return True
+        return not is_scene_folder(Path(data))
     if not str(data).lower().endswith(".npz") or not Path(data).is_file():
         return False
     contents = open_file(data, "data")

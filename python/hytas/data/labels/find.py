@@ -1,17 +1,17 @@
 """Find the label maps among the variables of a file, by their shapes and names."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
 
-from hytas.data.contents import Array, Contents, Variable
-from hytas.data.find import fits, load, map_shape, numbers, of_map_shape
+from hytas.data.axes import map_axes
 from hytas.data.grid import Grid
 from hytas.data.labels.align import is_placed
 from hytas.data.labels.options import LabelOptions
 from hytas.data.limits import listed, shown
+from hytas.data.record import Array, Contents, Variable, load
 from hytas.errors import InputError
 
 # Pairs of names of a training and a test map, in lower case.
@@ -70,8 +70,8 @@ def find_maps(
         names = _keys(options.key)
         found = [contents.get(name, argument) for name in names]
     else:
-        maps = numbers(contents.variables)
-        maps = maps or [v for v in contents.variables if _is_picture(v, contents)]
+        maps = [v for v in contents.variables if v.kind == "number" and _is_map(v, shape)]
+        maps = maps or [v for v in contents.variables if v.is_colour]
         found = _split_pair(maps) or _fitting(maps, contents, shape, grid, argument)
     if options.zero_is_a_class and len(found) == 2 and (options.key or _split_pair(found)):
         both = " and ".join(shown(variable.name) for variable in found)
@@ -100,16 +100,29 @@ def _keys(key: str) -> list[str]:
     return names
 
 
-def _is_picture(variable: Variable, contents: Contents) -> bool:
-    """Return whether an array can be red, green, blue (and opacity) of 8 bits."""
-    shape = variable.shape
-    of_colours = len(shape) == 3 and shape[2] in (3, 4) and variable.dtype == "uint8"
-    return of_colours and contents.format in ("PNG", "GeoTIFF")
+def map_shapes(contents: Contents) -> list[tuple[int, int]]:
+    """Return the height and width of each array that may be a label map, numeric or not."""
+    found = (_plane(each) for each in contents.variables if each.kind != "other" or not each.shape)
+    return [plane for plane in found if plane is not None and min(plane) > 1]
 
 
-def _plane(shape: tuple[int, ...]) -> tuple[int, int] | None:
+def _plane(variable: Variable) -> tuple[int, int] | None:
     """Return the height and width of a map or a picture."""
-    return map_shape(shape) or ((shape[0], shape[1]) if len(shape) == 3 else None)
+    axes = map_axes(variable)
+    return None if axes is None else (variable.shape[axes[0]], variable.shape[axes[1]])
+
+
+def _is_map(variable: Variable, shape: tuple[int, ...] | None) -> bool:
+    """Return whether an array has two axes; a row or a column must be one of the cube's."""
+    plane = None if variable.is_colour else _plane(variable)
+    if plane is None:
+        return False
+    return min(plane) > 1 or (shape is not None and _fits_shape(plane, shape))
+
+
+def _fits_shape(plane: tuple[int, int], shape: tuple[int, ...]) -> bool:
+    """Return whether a map's height and width are two axes of the cube, in that order."""
+    return plane in ((shape[0], shape[1]), (shape[1], shape[2]), (shape[0], shape[2]))
 
 
 def _fitting(
@@ -122,7 +135,8 @@ def _fitting(
     """Return the maps of a file that fit the cube; refuse a file without such a map."""
     if not maps:
         names = listed(contents.variables, len(contents.variables))
-        if unfit := of_map_shape(contents.variables):
+        unfit = [v for v in contents.variables if _plane(v) is not None and v.kind == "text"]
+        if unfit:
             _require_number(unfit[0], contents, argument)
         raise InputError(argument, str(contents.path), f"has no label map; it holds {names}")
     found = [v for v in maps if shape is None or _fits(v, shape, grid)]
@@ -138,18 +152,17 @@ def _fitting(
 
 
 def _fits(variable: Variable, shape: tuple[int, ...], grid: Grid | None) -> bool:
-    plane = _plane(variable.shape)
-    same_shape = plane is not None and fits(plane, shape)
+    plane = _plane(variable)
+    same_shape = plane is not None and _fits_shape(plane, shape)
     return same_shape or (is_placed(grid) and is_placed(grid_of(variable)))
 
 
 def grid_of(variable: Variable) -> Grid | None:
     """Return where a map lies, or None."""
-    geo, plane = variable.geo, _plane(variable.shape)
-    if geo is None or geo.transform is None or plane is None:
+    plane = _plane(variable)
+    if variable.grid is None or variable.grid.transform is None or plane is None:
         return None
-    crs = f"EPSG:{geo.epsg}" if geo.epsg is not None else geo.wkt
-    return Grid(geo.transform, crs, *plane)
+    return replace(variable.grid, height=plane[0], width=plane[1])
 
 
 def _split_pair(maps: Sequence[Variable]) -> list[Variable]:
@@ -162,12 +175,15 @@ def _split_pair(maps: Sequence[Variable]) -> list[Variable]:
 
 def _raw_map(variable: Variable, contents: Contents, argument: str) -> RawMap:
     _require_number(variable, contents, argument)
-    shape = variable.shape if _is_picture(variable, contents) else map_shape(variable.shape)
-    if shape is None:
+    axes = map_axes(variable)
+    if axes is None:
         raise InputError(
             argument, str(contents.path), f"{variable} is not a map; two axes are needed"
         )
-    values = load(variable, contents, argument).reshape(shape)
+    values = load(variable, contents, argument)
+    colours = [axis for axis in range(values.ndim) if axis not in axes]
+    values = values.transpose(*axes, *colours)
+    values = values if variable.is_colour else values.reshape(values.shape[:2])
     return RawMap(variable.name, values, variable.nodata, grid_of(variable))
 
 

@@ -4,9 +4,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
-from hytas.data.contents import reading
 from hytas.data.labels import envi_roi, ogr, points_csv
 from hytas.data.labels.shapes import MOST_TEXT, Shapes, VectorOptions, naming
+from hytas.data.record import reading
 from hytas.errors import InputError
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from hytas.data.contents import Array
+from hytas.data.record import Array
 from hytas.errors import InputError
 
 USUAL_MARKS = (255, 65535)

@@ -6,9 +6,10 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
-from hytas.data.formats.xml_tree import read_xml
 from hytas.data.labels.shapes import Colour
 from hytas.data.limits import listed
+from hytas.data.record import ReaderError
+from hytas.data.xml_tree import read_xml
 from hytas.errors import InputError
 
 ClassNames = Mapping[str, str]
@@ -156,7 +157,7 @@ def gdal_classes(path: Path) -> tuple[dict[int, str], dict[int, Colour]]:
         return {}, {}
     try:
         root = read_xml(beside)
-    except InputError:
+    except ReaderError:
         return {}, {}
     band = root.find("PAMRasterBand")
     if band is None:

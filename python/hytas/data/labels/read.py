@@ -7,7 +7,6 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from hytas.data.contents import Contents, Variable, reading
 from hytas.data.grid import Grid
 from hytas.data.labels import find
 from hytas.data.labels.align import aligned
@@ -19,7 +18,8 @@ from hytas.data.labels.options import Given, LabelOptions, parse_unlabelled
 from hytas.data.labels.shapes import Colour
 from hytas.data.labels.vector import vector_map
 from hytas.data.limits import listed
-from hytas.data.readers import open_file
+from hytas.data.readers.table import open_file
+from hytas.data.record import Contents, Variable, reading
 from hytas.errors import InputError
 
 Map = npt.NDArray[np.int64]
@@ -136,8 +136,9 @@ def open_labels(path: str | Path) -> Contents:
     with reading("labels", path, "PNG file"):
         picture = read_png(path)
     values = picture.values
-    variable = Variable(path.stem, values.shape, str(values.dtype), "number", lambda: values)
-    return Contents(path, "PNG", (variable,), {"class_colours": picture.colours})
+    dims = ("y", "x", "band")[: values.ndim]
+    variable = Variable.of_array(path.stem, values, dims=dims, is_colour=values.ndim == 3)
+    return Contents(path, "PNG", (variable,), class_colours=picture.colours)
 
 
 def of_rasters(
@@ -206,8 +207,7 @@ def of_rasters(
 def _facts(source: Contents) -> tuple[Mapping[int, str], Mapping[int, Colour]]:
     """Return names and colours of labels, from the file, or from GDAL's file beside it."""
     names, colours = gdal_classes(source.path)
-    own = source.meta.get("class_names") or names, source.meta.get("class_colours") or colours
-    return own
+    return source.class_names or names, source.class_colours or colours
 
 
 def _coloured(

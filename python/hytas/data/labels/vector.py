@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from hytas.data.grid import Grid, crs_of, gdal
+from hytas.data.grid import Grid, crs_of, epsg_of, gdal
 from hytas.data.labels.burn import Burner, check_rings
 from hytas.data.labels.formats import read_shapes
 from hytas.data.labels.maps import LabelMap
@@ -199,11 +199,16 @@ def reprojected(geometries: Geometries, source: str, target: str) -> Geometries:
         raise InputError("labels", rule=f"no such coordinate system: {shown(wrong)}")
     if systems[0] == systems[1]:
         return geometries
-    moved: Geometries = shapely.transform(geometries, _mover(systems, (source, target)))
+    codes = [epsg_of(system) for system in systems]
+    names = [
+        text if code is None else f"EPSG:{code}"
+        for text, code in zip((source, target), codes, strict=True)
+    ]
+    moved: Geometries = shapely.transform(geometries, _mover(systems, names))
     return moved
 
 
-def _mover(systems: Sequence[Any], names: tuple[str, str]) -> Callable[[Points], Points]:
+def _mover(systems: Sequence[Any], names: Sequence[str]) -> Callable[[Points], Points]:
     warp = library("rasterio.warp", "labels", "another coordinate system")
 
     def moved(places: Points) -> Points:

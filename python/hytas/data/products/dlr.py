@@ -13,11 +13,9 @@ from xml.etree.ElementTree import Element
 
 import numpy as np
 
-from hytas.data.contents import Contents
-from hytas.data.formats import tiff
-from hytas.data.formats.xml_tree import read_xml
 from hytas.data.products.joined import Part, join
-from hytas.errors import InputError
+from hytas.data.record import BandFacts, Contents, ReaderError
+from hytas.data.xml_tree import read_xml
 
 _IMAGE = re.compile(r"((ENMAP|DESIS).*)-SPECTRAL_IMAGE(_COG)?\.TIFF?", re.IGNORECASE)
 _METADATA = re.compile(r"((ENMAP|DESIS).*)-METADATA\.XML", re.IGNORECASE)
@@ -26,67 +24,60 @@ _EMPTY_MEAN = -1_000_000
 """Mean of a band that holds no data, in the statistics of an EnMAP product."""
 
 
-def matches_metadata(head: bytes, path: Path) -> bool:
-    """Tell the metadata of a product by their name."""
-    return _METADATA.fullmatch(path.name) is not None
-
-
-def read_image(path: Path) -> Contents:
-    """Describe the image that lies beside the metadata `path`.
+def image_of(path: Path) -> Path:
+    """Return the image of a product, given its metadata; any other path as it is.
 
     Raises:
-        InputError: there is none.
+        ReaderError: metadata without an image beside them.
     """
+    if _METADATA.fullmatch(path.name) is None:
+        return path
     stem = path.name[: -len("-METADATA.XML")]
     names = [f"{stem}-SPECTRAL_IMAGE{end}" for end in (".TIF", ".tif", "_COG.tiff", "_COG.TIFF")]
     for name in names:
         if path.with_name(name).is_file():
-            return tiff.read(path.with_name(name))
-    raise InputError(f"{path} is metadata without their image: looked for {names[0]}")
+            return path.with_name(name)
+    raise ReaderError(f"is metadata without their image: looked for {names[0]}")
 
 
 def matches(contents: Contents) -> bool:
     """Tell the image of a product by its name."""
-    return contents.format == "GeoTIFF" and _IMAGE.fullmatch(contents.path.name) is not None
+    return _IMAGE.fullmatch(contents.path.name) is not None and len(contents.variables) == 1
 
 
 def refine(contents: Contents) -> Contents:
     """Return the cube as reflectance (L2A) or radiance, with wavelengths and bad bands.
 
     Raises:
-        InputError: no metadata beside the image, or those of another product.
+        ReaderError: no metadata beside the image, or those of another product.
     """
     name = _IMAGE.fullmatch(contents.path.name)
     assert name is not None
     metadata = _beside(contents.path, name[1])
     root = read_xml(metadata)
     bands = list(_bands(root))
-    cube = contents.variables[0]
-    count = cube.shape[2] if len(cube.shape) == 3 else 1
-    if len(bands) != count:
-        raise InputError(
-            f"{metadata} describes {len(bands)} bands and {contents.path.name} has {count}: "
-            "are they of one product?"
+    image = contents.variables[0]
+    sizes = dict(zip(image.dims, image.shape, strict=False))
+    if len(bands) != sizes.get("band"):
+        raise ReaderError(
+            f"{metadata.name} describes {len(bands)} bands and {contents.path.name} has "
+            f"{sizes.get('band')}: are they of one product?"
         )
     size = [_integer(root.find(f".//merge/dimension/{axis}")) for axis in ("rows", "columns")]
-    if None not in size and size != [*cube.shape[:2]]:
-        raise InputError(
-            f"{metadata} describes {size[0]} x {size[1]} pixels and {contents.path.name} has "
-            f"{cube.shape[0]} x {cube.shape[1]}: are they of one product?"
+    if None not in size and size != [sizes["y"], sizes["x"]]:
+        raise ReaderError(
+            f"{metadata.name} describes {size[0]} x {size[1]} pixels and {contents.path.name} has "
+            f"{sizes['y']} x {sizes['x']}: are they of one product?"
         )
-    waves, gain, offset, widths = (np.array(column) for column in zip(*bands, strict=True))
-    part = Part(cube, waves, gain, offset)
-    joined, order = join(cube.name, [part], cube.geo, nodata=_mark(cube.nodata, root))
-    bad = _bad_bands(root, count)
-    places = np.argsort(np.argsort(waves, kind="stable"), kind="stable")
-    meta = {
-        "wavelengths": order,
-        "bad_bands": tuple(sorted(int(places[band]) for band in bad)),
-        "fwhm": widths[np.argsort(waves, kind="stable")] if np.isfinite(widths).all() else None,
-        "header": str(metadata),
-    }
+    waves, gain, offset, fwhm = (np.array(column) for column in zip(*bands, strict=True))
+    part = Part(image, waves, gain, offset)
+    cube, order = join(image.name, [part], image.grid, nodata=_mark(image.nodata, root))
+    bad = _bad_bands(root, len(bands))
+    good = None if not bad else np.array([band not in bad for band in order.tolist()])
+    facts = BandFacts(waves[order], fwhm[order] if np.isfinite(fwhm).all() else None, good)
     kind = f"{_MISSIONS[name[2].upper()]} ({contents.format})"
-    return replace(contents, format=kind, variables=(joined,), meta={**contents.meta, **meta})
+    cube = replace(cube, bands=facts)
+    return replace(contents, format=kind, variables=(cube,), notes=(), beside=(metadata,))
 
 
 def _beside(image: Path, stem: str) -> Path:
@@ -94,8 +85,8 @@ def _beside(image: Path, stem: str) -> Path:
     for name in names:
         if image.with_name(name).is_file():
             return image.with_name(name)
-    raise InputError(
-        f"{image} is a product without its metadata: looked for {names[0]}; under another name it "
+    raise ReaderError(
+        f"is a product without its metadata: looked for {names[0]}; under another name it "
         "is read as a plain GeoTIFF"
     )
 
@@ -122,7 +113,7 @@ def _number(facts: dict[str, str | None], name: str) -> float:
     except (KeyError, ValueError):
         value = float("nan")
     if not np.isfinite(value) or (value <= 0 and name != "OffsetOfBand"):
-        raise InputError(f"{name} of a band is {facts.get(name.lower())!r}, a number needed")
+        raise ReaderError(f"{name} of a band is {facts.get(name.lower())!r}, a number needed")
     return value
 
 

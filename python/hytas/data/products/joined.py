@@ -7,15 +7,14 @@ from itertools import pairwise
 import numpy as np
 import numpy.typing as npt
 
-from hytas.data.contents import Array, Variable, Window
-from hytas.data.geo import Geo
+from hytas.data.grid import Grid
 from hytas.data.limits import bytes_of
-from hytas.errors import InputError
+from hytas.data.record import Array, BandFacts, Key, ReaderError, Variable
 
 Floats = npt.NDArray[np.float64]
 NO_DATA = -9999.0
-BLOCK_ROWS = 64
-"""Rows that are scaled at a time."""
+ROWS_FIRST, BANDS_FIRST, BANDS_BETWEEN = ("y", "x", "band"), ("band", "y", "x"), ("y", "band", "x")
+"""Names of the dimensions of cubes, as missions store them."""
 
 
 @dataclass(frozen=True)
@@ -23,7 +22,7 @@ class Part:
     """The cube of one detector.
 
     Attributes:
-        variable: (H, W, b), as stored.
+        variable: as stored, with the dimensions y, x and band in any order.
         wavelengths: (b,) in nm; a band of 0 was not measured, and is left out.
         gain, offset: numbers, or one a band: a value stands for gain x stored + offset.
     """
@@ -33,29 +32,50 @@ class Part:
     gain: Floats | float = 1.0
     offset: Floats | float = 0.0
 
+    @property
+    def axes(self) -> tuple[int, ...]:
+        """Return the axes of rows, columns and bands."""
+        return tuple(self.variable.dims.index(name) for name in ROWS_FIRST)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Return height, width and bands."""
+        return tuple(self.variable.shape[axis] for axis in self.axes)
+
+    def window(self, rows: slice, columns: slice) -> Array:
+        """Return stored values (h, w, b)."""
+        key = [slice(0, size) for size in self.variable.shape]
+        row, column, _ = self.axes
+        key[row], key[column] = rows, columns
+        return self.variable.part(tuple(key)).transpose(self.axes)
+
 
 def join(
     name: str,
     parts: Sequence[Part],
-    geo: Geo | None = None,
+    grid: Grid | None = None,
     empty: float | None = None,
     nodata: float = NO_DATA,
-) -> tuple[Variable, Floats]:
-    """Return the cube of all bands as float32 (H, W, B), and its wavelengths (B,), ascending.
+) -> tuple[Variable, npt.NDArray[np.int64]]:
+    """Return the cube of all bands as float32 (H, W, B), and the order of its bands.
 
     Args:
         name: of the cube.
         parts: of like height and width.
-        geo: where it lies.
+        grid: where it lies.
         empty: the stored value that stands for no data where all bands of a pixel hold it.
         nodata: what stands for no data in the cube that is returned.
 
+    Returns:
+        The cube, its bands ascending by wavelength; and for each of them its number among the
+        measured bands of all parts.
+
     Raises:
-        InputError: parts of different sizes, or wavelengths that are not one a band.
+        ReaderError: parts of different sizes, or wavelengths that are not one a band.
     """
-    height, width = parts[0].variable.shape[:2]
     for part in parts:
-        _check(part, (height, width), parts[0].variable.name)
+        _check(part, parts[0])
+    height, width, _ = parts[0].shape
     kept = [np.flatnonzero(part.wavelengths > 0) for part in parts]
     waves = np.concatenate([p.wavelengths[k] for p, k in zip(parts, kept, strict=True)])
     order = np.argsort(waves, kind="stable")
@@ -63,17 +83,17 @@ def join(
     ends = np.cumsum([0, *(len(k) for k in kept)])
     places = [place[a:b] for a, b in pairwise(ends)]
 
-    def window(rows: slice, columns: slice) -> Array:
-        size = len(range(height)[rows]), len(range(width)[columns])
-        result = np.empty((*size, len(waves)), np.float32)
-        nothing = np.full(size, empty is not None)
-        for part, bands, to in zip(parts, kept, places, strict=True):
-            stored = _window(part.variable, rows, columns)[:, :, bands]
+    def values(key: Key) -> Array:
+        rows, columns, bands = key
+        result = np.empty((rows.stop - rows.start, columns.stop - columns.start, len(waves)), "f4")
+        nothing = np.full(result.shape[:2], empty is not None)
+        for part, measured, to in zip(parts, kept, places, strict=True):
+            stored = part.window(rows, columns)[:, :, measured]
             if empty is not None:
                 nothing &= (stored == empty).all(axis=2)
-            result[:, :, to] = _scaled(part, bands, stored, nodata)
+            result[:, :, to] = _scaled(part, measured, stored, nodata)
         result[nothing] = nodata
-        return result
+        return result[:, :, bands]
 
     shape = (height, width, len(waves))
     cube = Variable(
@@ -81,43 +101,28 @@ def join(
         shape,
         "float32",
         "number",
-        lambda: _by_rows(window, shape),
-        window,
+        values,
+        ROWS_FIRST,
+        BandFacts(waves[order]),
         nodata,
-        geo,
+        grid,
         bytes_of(shape, 4),
         sum(part.variable.stored for part in parts),
     )
-    return cube, waves[order]
+    return cube, order
 
 
-def _by_rows(window: Window, shape: tuple[int, int, int]) -> Array:
-    """The whole cube, scaled a few rows at a time."""
-    result = np.empty(shape, np.float32)
-    for top in range(0, shape[0], BLOCK_ROWS):
-        rows = slice(top, min(top + BLOCK_ROWS, shape[0]))
-        result[rows] = window(rows, slice(0, shape[1]))
-    return result
-
-
-def _check(part: Part, size: tuple[int, int], first: str) -> None:
-    shape = part.variable.shape
-    if len(shape) != 3 or part.variable.kind != "number":
-        raise InputError(f"{part.variable} is no numeric cube")
-    if shape[:2] != size:
-        raise InputError(f"{part.variable} and {first} differ in height or width")
-    if part.wavelengths.shape != shape[2:]:
-        raise InputError(
-            f"{part.variable} has {shape[2]} bands and {part.wavelengths.size} wavelengths: one a "
+def _check(part: Part, first: Part) -> None:
+    variable = part.variable
+    if len(variable.shape) != 3 or variable.kind != "number":
+        raise ReaderError(f"{variable} is no numeric cube")
+    if part.shape[:2] != first.shape[:2]:
+        raise ReaderError(f"{variable} and {first.variable.name} differ in height or width")
+    if part.wavelengths.shape != part.shape[2:]:
+        raise ReaderError(
+            f"{variable} has {part.shape[2]} bands and {part.wavelengths.size} wavelengths: one a "
             "band needed"
         )
-
-
-def _window(variable: Variable, rows: slice, columns: slice) -> Array:
-    if variable.window is None:
-        return variable.values()[rows, columns]
-    variable.check_size()
-    return variable.window(rows, columns)
 
 
 def _scaled(part: Part, bands: npt.NDArray[np.int64], stored: Array, nodata: float) -> Array:

@@ -4,17 +4,12 @@ Layout: NASA's "File structure at three processing levels for OCI" (oceandata-no
 are (line, pixel, band) with `wavelength_3d`; L1B has a cube (band, scan, pixel) a detector.
 """
 
-from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
 
-import numpy as np
-
-from hytas.data.contents import Contents, Variable
-from hytas.data.formats.hdf5 import dataset_attributes, open_variable
+from hytas.data.grid import Grid
 from hytas.data.location import Location
-from hytas.data.products.joined import Part, join
-from hytas.errors import InputError
+from hytas.data.products.joined import BANDS_FIRST, ROWS_FIRST, Part, join
+from hytas.data.record import Contents, ReaderError, number
 
 _BANDS = "sensor_band_parameters/"
 _L2 = ("geophysical_data/rhos", "geophysical_data/Rrs")
@@ -28,57 +23,45 @@ _PLACES = ("navigation_data/", "geolocation_data/")
 
 def matches(contents: Contents) -> bool:
     """Tell a product by its cubes and their lists of wavelengths."""
-    found = {variable.name: variable for variable in contents.variables}
-    l2 = any(len(found[name].shape) == 3 for name in _L2 if name in found)
-    return (l2 and f"{_BANDS}wavelength_3d" in found) or set(_L1B) <= set(found)
+    is_l2 = _l2(contents) is not None and contents.find(f"{_BANDS}wavelength_3d") is not None
+    return is_l2 or all(contents.find(name) is not None for name in _L1B)
 
 
 def refine(contents: Contents) -> Contents:
     """Return one cube of all bands, ascending, as reflectance, and its location.
 
     Raises:
-        InputError: wavelengths that are not one a band.
+        ReaderError: wavelengths that are not one a band.
     """
-    found = {variable.name: variable for variable in contents.variables}
-    one = next((name for name in _L2 if name in found and len(found[name].shape) == 3), None)
-    if one is not None and f"{_BANDS}wavelength_3d" in found:
-        cubes, axis, level = {one: "wavelength_3d"}, 2, "L2"
+    one = _l2(contents)
+    if one is not None and contents.find(f"{_BANDS}wavelength_3d") is not None:
+        cubes, dims, level = {one: "wavelength_3d"}, ROWS_FIRST, "L2"
     else:
-        cubes, axis, level = _L1B, 0, "L1B"
-    parts = [
-        _part(contents, name, axis, _waves(found, waves), level) for name, waves in cubes.items()
-    ]
-    cube, waves = join("+".join(name.rsplit("/", 1)[-1] for name in cubes), parts)
-    meta: dict[str, Any] = {"wavelengths": waves}
-    location = _location(found, cube.shape)
+        cubes, dims, level = _L1B, BANDS_FIRST, "L1B"
+    parts = [_part(contents, name, dims, waves) for name, waves in cubes.items()]
+    cube, _ = join("+".join(name.rsplit("/", 1)[-1] for name in cubes), parts)
+    size = cube.shape[:2]
+    each = (Location.of(contents, f"{g}latitude", f"{g}longitude", size) for g in _PLACES)
+    location = next((location for location in each if location is not None), None)
     if location is not None:
-        meta["location"] = location
-    return replace(
-        contents,
-        format=f"PACE OCI {level} ({contents.format})",
-        variables=(cube,),
-        meta={**contents.meta, **meta},
-        further=contents.variables,
-    )
+        cube = replace(cube, grid=Grid(None, None, size[0], size[1], location))
+    name = f"PACE OCI {level} ({contents.format})"
+    return replace(contents, format=name, variables=(cube,), further=contents.variables)
 
 
-def _waves(found: Mapping[str, Variable], name: str) -> Any:
-    variable = found.get(_BANDS + name)
-    if variable is None or len(variable.shape) != 1 or variable.kind != "number":
-        raise InputError(f"a PACE product needs {_BANDS}{name}, a wavelength for each band")
-    return np.asarray(variable.values(), np.float64)
+def _l2(contents: Contents) -> str | None:
+    for name in _L2:
+        variable = contents.find(name)
+        if variable is not None and len(variable.shape) == 3:
+            return name
+    return None
 
 
-def _part(contents: Contents, name: str, axis: int, waves: Any, level: str) -> Part:
-    cube = open_variable(contents.path, name, axis)
-    attributes = dataset_attributes(contents.path, name)
-    gain, offset = (
-        float(np.ravel(attributes.get(key, default))[0])
-        for key, default in (("scale_factor", 1.0), ("add_offset", 0.0))
-    )
-    return Part(cube, waves, gain, offset)
-
-
-def _location(found: Mapping[str, Variable], shape: tuple[int, ...]) -> Location | None:
-    each = (Location.of(found, f"{g}latitude", f"{g}longitude", shape) for g in _PLACES)
-    return next((location for location in each if location is not None), None)
+def _part(contents: Contents, name: str, dims: tuple[str, ...], waves: str) -> Part:
+    cube, wavelengths = contents.find(name), number(contents.find(_BANDS + waves))
+    assert cube is not None  # it is a product by this cube
+    if wavelengths is None:
+        raise ReaderError(f"a PACE product needs {_BANDS}{waves}, a wavelength for each band")
+    if len(cube.shape) != 3:
+        raise ReaderError(f"{cube} is no numeric cube")
+    return Part(replace(cube, dims=dims), wavelengths)

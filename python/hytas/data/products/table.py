@@ -3,8 +3,8 @@
 from collections.abc import Callable
 from typing import NamedTuple
 
-from hytas.data.contents import Contents
 from hytas.data.products import dlr, emit, pace, prisma
+from hytas.data.record import Contents
 
 
 class Product(NamedTuple):
@@ -26,7 +26,7 @@ def refined(contents: Contents) -> Contents:
     """Return the contents of a file as those of the product that it is, if it is one.
 
     Raises:
-        InputError: a product that is not whole.
+        ReaderError: a product that is not whole.
     """
     for product in PRODUCTS:
         if product.matches(contents):

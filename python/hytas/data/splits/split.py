@@ -7,8 +7,8 @@ from typing import Any, Self
 
 import numpy as np
 
-from hytas.data.contents import reading
 from hytas.data.labelled import Labelled
+from hytas.data.record import reading
 from hytas.data.scene import Scene
 from hytas.data.splits.apart import folds_apart
 from hytas.data.splits.validation import Pixels, further_folds

@@ -4,7 +4,7 @@ from pathlib import Path
 from xml.etree.ElementTree import Element, TreeBuilder
 from xml.parsers import expat
 
-from hytas.errors import InputError
+from hytas.data.record import ReaderError
 
 MOST_BYTES = 2**25
 """Of a file: the metadata of an EnMAP tile take a fiftieth."""
@@ -16,11 +16,11 @@ def read_xml(path: Path) -> Element:
     """Return the root element of a file.
 
     Raises:
-        InputError: too large, too deep, not XML, or with a document type, which may define
+        ReaderError: too large, too deep, not XML, or with a document type, which may define
             entities and name other files.
     """
     if path.stat().st_size > MOST_BYTES:
-        raise InputError(f"{path}: metadata have at most {MOST_BYTES} bytes")
+        raise ReaderError(f"{path.name}: metadata have at most {MOST_BYTES} bytes")
     builder = TreeBuilder()
     depth = count = 0
 
@@ -28,7 +28,9 @@ def read_xml(path: Path) -> Element:
         nonlocal depth, count
         depth, count = depth + 1, count + 1
         if depth > MOST_DEPTH or count > MOST_ELEMENTS:
-            raise InputError(f"{path}: more than {MOST_ELEMENTS} elements, or {MOST_DEPTH} deep")
+            raise ReaderError(
+                f"{path.name}: more than {MOST_ELEMENTS} elements, or {MOST_DEPTH} deep"
+            )
         builder.start(tag, attributes)
 
     def end(tag: str) -> None:
@@ -37,7 +39,7 @@ def read_xml(path: Path) -> Element:
         builder.end(tag)
 
     def document_type(*_: object) -> None:
-        raise InputError(f"{path}: XML with a document type, which may name other files")
+        raise ReaderError(f"{path.name}: XML with a document type, which may name other files")
 
     parser = expat.ParserCreate()
     parser.StartElementHandler, parser.EndElementHandler = start, end
@@ -46,5 +48,5 @@ def read_xml(path: Path) -> Element:
     try:
         parser.Parse(path.read_bytes(), True)
     except expat.ExpatError as error:
-        raise InputError(f"{path} is not XML ({error})") from None
+        raise ReaderError(f"{path.name} is not XML ({error})") from None
     return builder.close()

@@ -1,6 +1,5 @@
 """Windows equal slices of the whole, in every format; places on the earth survive."""
 
-import re
 import subprocess
 import sys
 from pathlib import Path
@@ -8,13 +7,13 @@ from pathlib import Path
 import h5py
 import numpy as np
 import pytest
+import rasterio
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.io import netcdf_file, savemat
 
 from hytas.data import (
     FORMATS,
-    Geo,
     Preprocessing,
     load_cube,
     load_scene,
@@ -45,8 +44,10 @@ def write(kind: str, folder: Path, cube: np.ndarray) -> Path:
     if kind == "mat5":
         savemat(path := folder / "cube.mat", {"c": cube})
     elif kind == "mat73":
-        with h5py.File(path := folder / "cube.mat", "w") as file:
+        with h5py.File(path := folder / "cube.mat", "w", userblock_size=512) as file:
             file["c"] = cube.T
+        with path.open("r+b") as file:
+            file.write(b"MATLAB 7.3 MAT-file".ljust(124) + b"\x00\x02IM")
     elif kind == "npz":
         np.savez(path := folder / "cube.npz", c=cube)
     elif kind == "npy":
@@ -114,7 +115,7 @@ KINDS = (
 @pytest.mark.parametrize("kind", KINDS)
 def test_windows_equal_slices(tmp_path, cube, kind, dtype):
     cube = cube.astype(dtype)
-    reader = open_cube(write(kind, tmp_path, cube))
+    reader = open_cube(write(kind, tmp_path, cube), bands=6)
     assert reader.shape == cube.shape
     assert reader.dtype == cube.dtype
     assert reader.dtype.isnative
@@ -126,7 +127,7 @@ def test_windows_equal_slices(tmp_path, cube, kind, dtype):
         assert window.dtype == cube.dtype
     np.testing.assert_array_equal(reader[2:5], cube[2:5])
     assert reader[4:4].shape == (0, *cube.shape[1:])
-    np.testing.assert_array_equal(load_cube(tmp_path / reader.contents.path.name).cube, cube)
+    np.testing.assert_array_equal(load_cube(reader.contents.path, bands=6).cube, cube)
 
 
 @pytest.mark.parametrize("compressed", [True, False])
@@ -217,78 +218,163 @@ def test_envi_place(tmp_path, cube):
     reader = open_cube(tmp_path / "c.hdr")
     assert reader.nodata == -9999
     np.testing.assert_allclose(reader.wavelengths, [400, 500, 600, 700, 800, 900])
-    assert reader.geo.epsg == 32616
-    assert reader.geo.transform == UTM_TRANSFORM
-    assert reader.geo.to_envi()["map info"].startswith("UTM, 1.5, 1.5, 500025")
+    assert reader.grid.epsg == 32616
+    assert reader.grid.transform == UTM_TRANSFORM
 
 
-def test_a_turned_envi_scene_lies_where_gdal_puts_it():
-    """The numbers are those of GDAL 3 for this header."""
+def test_a_turned_envi_scene_lies_where_gdal_puts_it(tmp_path, cube):
     info = "UTM, 3, 2, 500025, 4100005, 30, 20, 16, South, WGS-84, units=Meters, rotation=25"
-    geo = Geo.from_envi({"map info": info})
-    assert geo.epsg == 32716
+    write_envi(tmp_path / "c.img", cube, "bsq", "<", f"map info = {{{info}}}\n")
+    grid = open_cube(tmp_path / "c.img").grid
+    assert grid.epsg == 32716
     expected = (27.18923361, 12.67854785, 499965.0, 8.45236523, -18.12615574, 4100025.0)
-    assert geo.transform == pytest.approx(expected)
-    again = Geo.from_envi(Geo(geo.transform, geo.epsg).to_envi())
-    assert again.transform == pytest.approx(expected)
+    assert grid.transform == pytest.approx(expected)
 
 
-def test_an_epsg_code_that_envi_cannot_tell_needs_rasterio():
-    fields = Geo(UTM_TRANSFORM, 2154).to_envi()
-    assert fields["map info"].startswith("Arbitrary, 1, 1, 500010.0, 4100020.0, 30.0, 30.0")
-    try:
-        from rasterio.crs import CRS
-    except ImportError:
-        assert "coordinate system string" not in fields
-    else:
-        assert CRS.from_wkt(fields["coordinate system string"]).to_epsg() == 2154
+@pytest.mark.parametrize("driver", ["GTiff", "ENVI", "HFA", "EHdr", "PCIDSK"])
+@pytest.mark.parametrize(
+    ("transform", "epsg"),
+    [
+        (UTM_TRANSFORM, 32616),
+        ((1e-4, 0.0, 11.5, 0.0, -1e-4, 48.25), 4326),
+        ((20.0, 5.0, 600000.0, 5.0, -20.0, 4000000.0), 25832),
+        ((30.0, 0.0, 500010.0, 0.0, 30.0, 4100020.0), 3035),
+    ],
+)
+def test_a_raster_is_what_rasterio_reads(tmp_path, cube, driver, transform, epsg):
+    if driver == "EHdr" and transform[1]:
+        pytest.skip("the format has no rotation")
+    path = tmp_path / f"c.{'bil' if driver == 'EHdr' else 'img'}"
+    facts = {"height": 9, "width": 11, "count": 6, "dtype": "int16", "nodata": -300}
+    facts |= {"transform": rasterio.Affine(*transform), "crs": f"EPSG:{epsg}"}
+    with rasterio.open(path, "w", driver=driver, **facts) as file:
+        file.write(cube.transpose(2, 0, 1))
+    reader = open_cube(path)
+    np.testing.assert_array_equal(reader[0:9], cube)
+    with rasterio.open(path) as file:
+        assert reader.nodata == file.nodata
+        assert reader.grid.transform == tuple(file.transform)[:6]
+        assert reader.grid.system == file.crs
 
 
-def write_geotiff(path: Path, cube: np.ndarray, geo: Geo, **options: object) -> None:
-    tifffile = pytest.importorskip("tifffile")
-    extra = [(*tag, True) for tag in geo.to_tags()]
-    tifffile.imwrite(
-        path, cube, planarconfig="contig", photometric="minisblack", extratags=extra, **options
-    )
+def write_tif(path: Path, cube: np.ndarray, **facts: object) -> rasterio.DatasetBase:
+    height, width, count = cube.shape
+    place = rasterio.Affine(2, 0, 0, 0, -2, 0)  # rasterio warns without one
+    own = {"height": height, "width": width, "count": count, "dtype": cube.dtype}
+    facts = {**own, "transform": place, **facts}
+    file = rasterio.open(path, "w", driver="GTiff", **facts)
+    file.write(cube.transpose(2, 0, 1))
+    return file
 
 
 @pytest.mark.parametrize(
-    "geo",
+    ("tag", "values"),
     [
-        Geo(UTM_TRANSFORM, 32616),
-        Geo(UTM_TRANSFORM, 32733),
-        Geo((1e-4, 0.0, 11.5, 0.0, -1e-4, 48.25), 4326),
-        Geo((20.0, 5.0, 600000.0, 5.0, -20.0, 4000000.0), 25832),
-        Geo(UTM_TRANSFORM, None, 'PROJCS["Some_Local_Grid",GEOGCS["x"]]'),
+        ({"wavelength": "{:.1f}"}, [0.4, 0.5, 0.6, 0.7, 0.8, 0.9]),
+        ({"wavelength": "{:.1f} ", "wavelength_units": "Micrometers"}, np.linspace(0.4, 0.9, 6)),
+        ({"WAVELENGTH_NM": "{:.0f}"}, [400, 500, 600, 700, 800, 900]),
     ],
 )
-def test_geotiff_round_trip_and_to_envi(tmp_path, cube, geo):
-    write_geotiff(tmp_path / "c.tif", cube, geo, metadata=None)
-    read = open_cube(tmp_path / "c.tif").geo
-    assert read.transform == pytest.approx(geo.transform)
-    assert (read.epsg, read.wkt) == (geo.epsg, geo.wkt)
-    write_geotiff(tmp_path / "d.tif", cube, read, metadata=None)
-    assert open_cube(tmp_path / "d.tif").geo == read
-    back = Geo.from_envi(read.to_envi())
-    assert back.transform == pytest.approx(geo.transform)
-    assert (back.epsg, back.wkt or geo.wkt) == (geo.epsg, geo.wkt or back.wkt)
-
-
-def test_gdal_metadata_of_a_geotiff(tmp_path, cube):
-    tifffile = pytest.importorskip("tifffile")
-    items = "".join(
-        f'<Item name="wavelength" sample="{i}" role="">{0.4 + i / 10} </Item>' for i in range(6)
-    )
-    extra = [
-        (42112, "s", 0, f"<GDALMetadata>{items}</GDALMetadata>", True),
-        (42113, "s", 0, "-32768", True),
-    ]
-    tifffile.imwrite(
-        tmp_path / "c.tif", cube, planarconfig="contig", photometric="minisblack", extratags=extra
-    )
+def test_wavelengths_of_the_bands_of_a_geotiff(tmp_path, cube, tag, values):
+    with write_tif(tmp_path / "c.tif", cube) as file:
+        for band, value in enumerate(values, start=1):
+            file.update_tags(band, **{name: text.format(value) for name, text in tag.items()})
     reader = open_cube(tmp_path / "c.tif")
-    assert reader.nodata == -32768
     np.testing.assert_allclose(reader.wavelengths, [400, 500, 600, 700, 800, 900])
+
+
+def test_further_places_for_facts_of_bands_in_a_geotiff(tmp_path, cube):
+    with write_tif(tmp_path / "imagery.tif", cube) as file:
+        for band in range(1, 7):
+            imagery = {"CENTRAL_WAVELENGTH_UM": f"{0.3 + band / 10:.3f}", "FWHM_UM": "0.010"}
+            file.update_tags(band, ns="IMAGERY", **imagery)
+            file.update_tags(band, bbl="0" if band == 2 else "1.0")
+    reader = open_cube(tmp_path / "imagery.tif")
+    np.testing.assert_allclose(reader.wavelengths, [400, 500, 600, 700, 800, 900])
+    np.testing.assert_allclose(reader.fwhm, 10)
+    assert reader.bad_bands == (1,)
+    with write_tif(tmp_path / "named.tif", cube) as file:
+        file.descriptions = [
+            f"Band {band} ({300 + 100 * band}.0 Nanometers)" for band in range(1, 7)
+        ]
+    np.testing.assert_allclose(open_cube(tmp_path / "named.tif").wavelengths[[0, 5]], [400, 900])
+    write_tif(tmp_path / "header.tif", cube).close()
+    (tmp_path / "header.hdr").write_text(
+        "ENVI\nwavelength = {0.4, 0.5, 0.6, 0.7, 0.8, 0.9}\nbbl = {1, true, 0.0e+00, 1., 1, no}\n"
+    )
+    reader = open_cube(tmp_path / "header.tif")
+    np.testing.assert_allclose(reader.wavelengths, [400, 500, 600, 700, 800, 900])
+    assert reader.bad_bands == (2, 5)
+    assert reader.contents.files == (tmp_path / "header.tif", tmp_path / "header.hdr")
+
+
+def test_bands_with_no_data_values_of_their_own(tmp_path, cube):
+    values = np.abs(cube)
+    values[0, 0, :3], values[0, 0, 3:], values[1, 1] = 0, -9, 0
+    bands = [tmp_path / f"b{band}.tif" for band in range(6)]
+    for band, path in enumerate(bands):
+        write_tif(path, values[:, :, band : band + 1], nodata=0 if band < 3 else -9).close()
+    loaded = load_cube(bands)
+    assert loaded.cube.dtype == np.float32
+    assert np.isnan(loaded.cube[0, 0]).all()
+    assert not loaded.valid[0, 0]
+    assert (loaded.cube[1, 1, 3:] == 0).all()
+    assert np.isnan(loaded.cube[1, 1, :3]).all()
+    np.testing.assert_array_equal(loaded.cube[2:], values[2:])
+
+
+def test_files_of_bands_are_one_cube(tmp_path, cube, labels):
+    folder = tmp_path / "EO1H"
+    folder.mkdir()
+    for band in range(6):
+        write_tif(folder / f"EO1H_B{band + 8}.TIF", cube[:, :, band : band + 1]).close()
+    (folder / "EO1H_MTL.txt").write_text("metadata")
+    write_tif(folder / "quicklook.tif", cube[:4]).close()
+    np.save(tmp_path / "gt.npy", labels)
+    scene = load_scene(folder, tmp_path / "gt.npy")
+    np.testing.assert_array_equal(scene.cube, cube)
+    assert scene.name == "EO1H"
+    (note,) = scene.notes
+    assert note == (
+        "6 files are its bands, in the order of their names: EO1H_B8.TIF to EO1H_B13.TIF"
+    )
+    for band, wave in enumerate((700, 400, 500, 600, 800, 900)):
+        with rasterio.open(folder / f"EO1H_B{band + 8}.TIF", "r+") as file:
+            file.update_tags(1, wavelength=str(wave), wavelength_units="nm")
+    again = load_cube(folder)
+    np.testing.assert_array_equal(again.cube[:, :, 0], cube[:, :, 1])
+    np.testing.assert_array_equal(again.wavelengths, [400, 500, 600, 700, 800, 900])
+    assert "order of their wavelengths" in again.notes[0]
+    listed = load_cube([folder / "EO1H_B8.TIF", folder / "EO1H_B9.TIF"])
+    np.testing.assert_array_equal(listed.cube, cube[:, :, [1, 0]])
+    write_tif(folder / "EO1H_B99.TIF", cube[:5, :, :1]).close()
+    with pytest.raises(InputError, match=r"EO1H_B99\.TIF has 5 x 11 pixels"):
+        load_cube(folder)
+
+
+@pytest.mark.parametrize("order", [(0, 1, 2), (2, 0, 1), (0, 2, 1)])
+def test_pages_of_a_tiff_are_rows_or_bands(tmp_path, cube, labels, order):
+    """Programs write the first axis of an array as pages, whatever it means."""
+    tifffile = pytest.importorskip("tifffile")
+    stored = np.ascontiguousarray(cube.transpose(order))
+    np.save(tmp_path / "gt.npy", labels)
+    tifffile.imwrite(tmp_path / "c.tif", stored)
+    np.testing.assert_array_equal(load_scene(tmp_path / "c.tif", tmp_path / "gt.npy").cube, cube)
+    names = "".join("YXC"[axis] for axis in order)
+    tifffile.imwrite(tmp_path / "d.tif", stored, metadata={"axes": names})
+    reader = open_cube(tmp_path / "d.tif")
+    assert reader.notes == ()
+    np.testing.assert_array_equal(reader.read(1, 8, 2, 9), cube[1:8, 2:9])
+
+
+def test_a_geotiff_without_some_of_its_tiles(tmp_path, cube):
+    values = np.tile(cube, (6, 6, 1))
+    values[:32, 32:] = -9999
+    facts = {"tiled": True, "blockxsize": 16, "blockysize": 16, "nodata": -9999}
+    write_tif(tmp_path / "c.tif", values, SPARSE_OK="TRUE", compress="zstd", **facts).close()
+    loaded = load_cube(tmp_path / "c.tif")
+    np.testing.assert_array_equal(loaded.cube, values)
+    assert not loaded.valid[:32, 32:].any()
 
 
 @pytest.mark.parametrize("kind", ["tif", "envi", "h5", "nc3"])
@@ -296,8 +382,7 @@ def test_what_a_label_file_marks_as_no_data_is_unlabelled(kind, tmp_path, cube, 
     marked = np.where(labels == 0, 255, labels).astype(np.uint8)
     path = tmp_path / "gt"
     if kind == "tif":
-        tifffile = pytest.importorskip("tifffile")
-        tifffile.imwrite(path, marked, extratags=[(42113, "s", 0, "255", True)])
+        write_tif(path, marked[:, :, None], nodata=255).close()
     elif kind == "envi":
         write_envi(path, marked[:, :, None], "bsq", "<", "data ignore value = 255\n")
     elif kind == "h5":
@@ -338,30 +423,27 @@ def test_the_mark_of_the_cube_that_is_named(kind, tmp_path, cube, labels) -> Non
         assert load_scene(path, tmp_path / "gt.npy", cube_key=key).nodata == mark
 
 
+WKT = (
+    'PROJCS["WGS 84 / UTM zone 16N",GEOGCS["WGS 84",DATUM["WGS_1984",SPHEROID["WGS 84",6378137,'
+    '298.257223563]],PRIMEM["Greenwich",0],UNIT["degree",0.0174532925199433]],PROJECTION['
+    '"Transverse_Mercator"],PARAMETER["latitude_of_origin",0],PARAMETER["central_meridian",-87],'
+    'PARAMETER["scale_factor",0.9996],PARAMETER["false_easting",500000],'
+    'PARAMETER["false_northing",0],UNIT["metre",1],AUTHORITY["EPSG","32616"]]'
+)
+
+
 def test_netcdf_place(tmp_path, cube):
     with h5py.File(tmp_path / "c.nc", "w") as file:
         data = file.create_dataset("reflectance", data=cube)
         data.attrs["grid_mapping"] = "crs"
         data.attrs["_FillValue"] = np.array([-9999], np.int16)
         place = file.create_dataset("crs", data=0)
-        place.attrs["spatial_ref"] = 'PROJCS["WGS 84 / UTM zone 16N",AUTHORITY["EPSG","32616"]]'
+        place.attrs["spatial_ref"] = WKT
         place.attrs["GeoTransform"] = "500010 30 0 4100020 0 -30"
     reader = open_cube(tmp_path / "c.nc")
-    assert reader.geo.transform == UTM_TRANSFORM
-    assert reader.geo.epsg == 32616
+    assert reader.grid.transform == UTM_TRANSFORM
+    assert reader.grid.epsg == 32616
     assert reader.nodata == -9999
-
-
-def test_lzw_names_the_package_it_needs(tmp_path, cube):
-    tifffile = pytest.importorskip("tifffile")
-    path = write("tiff-zip", tmp_path, cube)
-    with tifffile.TiffFile(path, mode="r+b") as file:
-        file.pages[0].tags["Compression"].overwrite(5)
-    try:
-        import imagecodecs  # noqa: F401
-    except ImportError:
-        with pytest.raises(InputError, match="compressed with LZW, which needs the package imagec"):
-            open_cube(path).read(0, 9, 0, 11)
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="ru_maxrss is in kilobytes on Linux")
@@ -386,9 +468,9 @@ def test_memory_of_windows_is_bounded(tmp_path):
 
 def test_unknown_files_list_the_formats(tmp_path):
     (tmp_path / "a.xyz").write_bytes(b"abcdefgh")
-    known = ", ".join(entry.name for entry in FORMATS)
-    with pytest.raises(InputError, match=re.escape(known)):
+    with pytest.raises(InputError, match="has no format that hytas reads") as caught:
         open_file(tmp_path / "a.xyz")
+    assert all(entry.name in caught.value.rule for entry in FORMATS)
 
 
 def test_bands_that_an_envi_header_marks_as_bad_are_left_out(tmp_path, cube, labels):

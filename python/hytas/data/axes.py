@@ -1,0 +1,172 @@
+"""Which axis of an array holds rows, columns and bands.
+
+What the user says comes first, then the names of dimensions, then the number of bands that are
+expected, the lists of wavelengths, and the shape of the label map. What is left open is read as
+rows, columns, bands, in this order, or with the pages of a file as bands, and a note says so.
+"""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import permutations
+
+from hytas.data.record import Variable
+from hytas.errors import InputError
+
+ROW, COLUMN, BAND = "y", "x", "band"
+PAGE = "page"
+"""Name of a dimension that holds the bands, if nothing tells better."""
+Shape = tuple[int, ...]
+
+_BANDS = re.compile(r"band|wave|spectral|channel|lambda|^wl$|^nm$")
+_ROWS = re.compile(
+    r"^(y|lat|latitude|north\w*|ny|row|rows|nrows?|line|lines|nlines?|height|h|downtrack|\w*scan"
+    r"|\w*scans|\w*scanlines?|along_?track|number_of_lines|number_of_rows|y_?dim\w*|ydim.*)$"
+)
+_COLUMNS = re.compile(
+    r"^(x|lon|long|longitude|east\w*|nx|col|cols|column|columns|ncols?|sample|samples|nsamples?"
+    r"|width|w|\w*pixels?|cross_?track|across_?track|number_of_samples|number_of_columns|x_?dim\w*)$"
+)
+
+
+def role_of(name: str) -> str:
+    """Return ROW, COLUMN or BAND for the name of a dimension; "" for any other name."""
+    plain = name.rsplit("/", 1)[-1].strip().lower()
+    if _BANDS.search(plain):
+        return BAND
+    if _ROWS.match(plain):
+        return ROW
+    return COLUMN if _COLUMNS.match(plain) else ""
+
+
+@dataclass(frozen=True)
+class Axes:
+    """The axes of a cube in its array.
+
+    Attributes:
+        row, column, band: of height, width and bands.
+        is_settled: whether names, numbers of bands or the user settle which one holds the bands.
+        note: a remark if another fact does, or nothing.
+    """
+
+    row: int
+    column: int
+    band: int
+    is_settled: bool = True
+    note: str | None = None
+
+    @property
+    def order(self) -> tuple[int, int, int]:
+        """Return the axes of height, width and bands."""
+        return self.row, self.column, self.band
+
+
+def cube_axes(variable: Variable) -> tuple[int, ...]:
+    """Return the axes of an array that may be a cube, without further ones of length 1.
+
+    An array that is no cube has fewer or more than three.
+    """
+    shape, names = variable.shape, _names(variable)
+    spare = [axis for axis, size in enumerate(shape) if size == 1]
+    spare = sorted(spare, key=lambda axis: bool(role_of(names[axis])))[: max(0, len(shape) - 3)]
+    return tuple(axis for axis in range(len(shape)) if axis not in spare)
+
+
+def map_axes(variable: Variable) -> tuple[int, int] | None:
+    """Return the axes of rows and columns of a label map or a picture; None if it is neither.
+
+    Names decide where there are some; else rows come before columns, and an axis of length 1 in
+    front or behind is none of them.
+    """
+    shape, names = variable.shape, _names(variable)
+    roles = [role_of(name) for name in names]
+    if roles.count(ROW) == roles.count(COLUMN) == 1:
+        axes = roles.index(ROW), roles.index(COLUMN)
+        rest = [size for axis, size in enumerate(shape) if axis not in axes]
+        return axes if variable.is_colour or all(size == 1 for size in rest) else None
+    kept = list(range(len(shape)))
+    while len(kept) > 2 and (shape[kept[-1]] == 1 or shape[kept[0]] == 1):
+        kept.pop(-1 if shape[kept[-1]] == 1 else 0)
+    return (kept[0], kept[1]) if len(kept) == 2 else None
+
+
+def find_axes(
+    variable: Variable,
+    *,
+    asked: str | None = None,
+    bands: int | None = None,
+    wavelengths: Sequence[int] = (),
+    maps: Sequence[Shape] = (),
+) -> Axes:
+    """Return the axes of a cube.
+
+    Args:
+        variable: an array with three axes that matter (`cube_axes`).
+        asked: the user's order, such as "band,y,x".
+        bands: the number of bands that is expected, or None.
+        wavelengths: lengths of the lists of wavelengths in the file.
+        maps: (height, width) of the label maps in use.
+
+    Raises:
+        InputError: what the user says is no order of these axes.
+    """
+    kept, shape = cube_axes(variable), variable.shape
+    if asked is not None:
+        return _asked(variable, kept, asked)
+    roles = [role_of(name) for name in _names(variable)]
+    found = [order for order in permutations(kept) if _fits_names(order, kept, roles)]
+    if len({order[2] for order in found}) == 1:
+        return Axes(found[0][0], found[0][1], found[0][2])
+    evidence = (
+        lambda order: shape[order[2]] == bands,
+        lambda order: shape[order[2]] in wavelengths,
+        lambda order: (shape[order[0]], shape[order[1]]) in maps,
+    )
+    for fits in evidence:
+        found = [order for order in found if fits(order)] or found
+    best = max(found, key=lambda order: (_names(variable)[order[2]] == PAGE, order[2]))
+    is_settled = len({order[2] for order in found}) == 1
+    note = None
+    if not is_settled:
+        note = (
+            f"its axes {_listed(shape, kept)} are read as {_told(best, kept)}: nothing tells them"
+        )
+    elif best[2] != kept[-1]:
+        note = f"{variable} has its bands on axis {kept.index(best[2]) + 1}"
+    return Axes(best[0], best[1], best[2], is_settled, note)
+
+
+def _fits_names(order: Shape, kept: Shape, roles: Sequence[str]) -> bool:
+    """Return whether an order agrees with the names; unnamed rows come before columns."""
+    wanted = dict(zip(order, (ROW, COLUMN, BAND), strict=True))
+    known = {axis: roles[axis] for axis in kept if roles[axis]}
+    if len(set(known.values())) < len(known):  # two dimensions of one kind tell nothing
+        known = {}
+    if any(wanted[axis] != role for axis, role in known.items()):
+        return False
+    return bool(known.keys() & set(order[:2])) or order[0] < order[1]
+
+
+def _asked(variable: Variable, kept: Shape, asked: str) -> Axes:
+    roles = [role_of(name) for name in asked.split(",")]
+    if sorted(roles) != sorted((ROW, COLUMN, BAND)) or len(kept) != 3:
+        raise InputError(
+            "axes", asked, f"must name y, x and band in the order of {variable}, such as band,y,x"
+        )
+    places = dict(zip(roles, kept, strict=True))
+    return Axes(places[ROW], places[COLUMN], places[BAND])
+
+
+def _names(variable: Variable) -> Sequence[str]:
+    return (
+        variable.dims if len(variable.dims) == len(variable.shape) else [""] * len(variable.shape)
+    )
+
+
+def _listed(shape: Shape, kept: Shape) -> str:
+    return " x ".join(str(shape[axis]) for axis in kept)
+
+
+def _told(order: Shape, kept: Shape) -> str:
+    names = dict(zip(order, ("height", "width", "bands"), strict=True))
+    return ", ".join(names[axis] for axis in kept)

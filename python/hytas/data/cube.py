@@ -1,0 +1,372 @@
+"""A cube in a file: found, its axes settled, its bands described, and read by windows."""
+
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from hytas.data.axes import Axes, Shape, cube_axes, find_axes, role_of
+from hytas.data.band_lists import band_facts, list_lengths
+from hytas.data.bands import finite
+from hytas.data.grid import Grid
+from hytas.data.limits import IN_MEMORY_BYTES, bytes_of, listed
+from hytas.data.readers.table import Named, open_file
+from hytas.data.record import Array, BandFacts, Contents, Variable, reading, whole_key
+from hytas.errors import InputError
+
+SAMPLED_BYTES, SAMPLED_ROWS = 2**26, 16
+"""A larger cube is described by some of its rows."""
+BLOCK_BYTES = 2**27
+"""Bytes of rows that are read together where all rows are read."""
+
+
+class CubeReader(Protocol):
+    """A cube on disk that is read by windows."""
+
+    @property
+    def name(self) -> str:
+        """Return the file's name, without its suffix."""
+
+    @property
+    def shape(self) -> tuple[int, int, int]:
+        """Height, width, bands."""
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """Return the type of the values that `read` returns, in native byte order."""
+
+    @property
+    def wavelengths(self) -> npt.NDArray[np.float64] | None:
+        """Return the band centres in nm, (B,), or None."""
+
+    @property
+    def nodata(self) -> float | None:
+        """Return the no-data value, or None."""
+
+    @property
+    def grid(self) -> Grid:
+        """Return where the pixels lie."""
+
+    def read(self, row0: int, row1: int, col0: int, col1: int) -> Array:
+        """Return the pixels (row1 - row0, col1 - col0, B) of a window inside the scene."""
+
+
+@dataclass(eq=False)
+class FileCube:
+    """A cube in a file.
+
+    Attributes:
+        contents: the record of the file.
+        variable: the array of the cube.
+        axes: which of its axes are height, width and bands.
+        facts: of the bands.
+        notes: remarks on axes and bands.
+        argument: the name of the file in messages.
+    """
+
+    contents: Contents
+    variable: Variable
+    axes: Axes
+    facts: BandFacts
+    notes: tuple[str, ...] = ()
+    argument: str = "scene"
+
+    @property
+    def name(self) -> str:
+        """Return the file's name, without its suffix."""
+        return self.contents.path.stem
+
+    @cached_property
+    def shape(self) -> tuple[int, int, int]:
+        """Height, width, bands."""
+        height, width, bands = (self.variable.shape[axis] for axis in self.axes.order)
+        return height, width, bands
+
+    @cached_property
+    def dtype(self) -> np.dtype[Any]:
+        """Return the type of the values that `read` returns, in native byte order."""
+        return self.read(0, 1, 0, 1).dtype
+
+    @property
+    def wavelengths(self) -> npt.NDArray[np.float64] | None:
+        """Return the band centres in nm, (B,), or None."""
+        return self.facts.wavelengths
+
+    @property
+    def fwhm(self) -> npt.NDArray[np.float64] | None:
+        """Return the band widths in nm, (B,), or None."""
+        return self.facts.fwhm
+
+    @property
+    def bad_bands(self) -> tuple[int, ...]:
+        """Return the indices of the bands that the file marks as bad."""
+        return self.facts.bad_bands
+
+    @property
+    def nodata(self) -> float | None:
+        """Return the no-data value, or None."""
+        return self.variable.nodata
+
+    @property
+    def grid(self) -> Grid:
+        """Return where the pixels lie."""
+        height, width, _ = self.shape
+        own = self.variable.grid or Grid(None, None, height, width)
+        return replace(own, height=height, width=width)
+
+    def read(self, row0: int, row1: int, col0: int, col1: int) -> Array:
+        """Return the pixels (row1 - row0, col1 - col0, B) of a window.
+
+        Raises:
+            InputError: the window is empty or leaves the scene, or the file is broken.
+            OSError: the file cannot be read.
+        """
+        height, width, _ = self.shape
+        if not (0 <= row0 < row1 <= height and 0 <= col0 < col1 <= width):
+            raise InputError(
+                f"window: rows {row0} to {row1}, columns {col0} to {col1} must lie inside the "
+                f"scene of {height} x {width} pixels"
+            )
+        if not self.variable.has_parts:
+            return np.ascontiguousarray(self._everything[row0:row1, col0:col1])
+        key = list(whole_key(self.variable.shape))
+        key[self.axes.row], key[self.axes.column] = slice(row0, row1), slice(col0, col1)
+        with self._reading():
+            return np.ascontiguousarray(self._turned(self.variable.part(tuple(key))))
+
+    def __getitem__(self, rows: slice) -> Array:
+        """Return full rows, so that code for arrays also works with a cube on disk."""
+        height, width, bands = self.shape
+        start, stop, step = rows.indices(height)
+        if step != 1 or stop <= start:
+            return np.empty((0, width, bands), self.dtype)
+        return self.read(start, stop, 0, width)
+
+    def whole(self) -> Array:
+        """Return all pixels (H, W, B): in memory, or if they take much, in a file that is mapped.
+
+        In memory the bands of a pixel lie together, so that a patch is a few long reads.
+        """
+        is_small = bytes_of(self.shape, self.dtype.itemsize) <= IN_MEMORY_BYTES
+        raw = self.variable.raw
+        if not self.variable.has_parts:
+            return np.ascontiguousarray(self._everything) if is_small else self._everything
+        if not is_small and raw is not None and np.dtype(raw.dtype).isnative:
+            return self._turned(raw.mapped())
+        result = _empty(self.shape, self.dtype, is_small)
+        height, width, bands = self.shape
+        rows = max(1, BLOCK_BYTES // bytes_of((width, bands), self.dtype.itemsize))
+        for top in range(0, height, rows):
+            bottom = min(top + rows, height)
+            result[top:bottom] = self.read(top, bottom, 0, width)
+        return result
+
+    @cached_property
+    def _everything(self) -> Array:
+        """All pixels of a file that cannot be read in parts."""
+        with self._reading():
+            return self._turned(self.variable.values())
+
+    def _turned(self, array: Array) -> Array:
+        """Return an array with the axes of the file as (h, w, B)."""
+        spare = [axis for axis in range(array.ndim) if axis not in self.axes.order]
+        turned = array.transpose(*self.axes.order, *spare)
+        return turned.reshape(turned.shape[:3])
+
+    def _reading(self) -> Any:
+        contents = self.contents
+        return reading(self.argument, contents.path, f"{contents.format} file")
+
+
+def _empty(shape: Shape, dtype: np.dtype[Any], in_memory: bool) -> Array:
+    """Return an array, in memory or in a file without a name."""
+    if in_memory:
+        return np.empty(shape, dtype)
+    with tempfile.TemporaryFile() as file:
+        return np.memmap(file, dtype, "w+", shape=shape)
+
+
+def open_cube(
+    path: Named, cube_key: str | None = None, bands: int | None = None, axes: str | None = None
+) -> FileCube:
+    """Open a cube to read it by windows.
+
+    Args:
+        path: the file, the folder of a Zarr store or of files of bands, or a list of such files.
+        cube_key: the cube's name in the file; not needed if there is one cube.
+        bands: the expected number of bands, which finds the band axis where nothing names it.
+        axes: the order of the array's axes, such as "band,y,x"; it overrides what the file says.
+
+    Raises:
+        InputError: the file is missing or broken, holds no cube, or several cubes without a key.
+    """
+    contents = open_file(path, "scene")
+    return cube_in(contents, find_cube(contents, cube_key, "scene"), bands=bands, axes=axes)
+
+
+def cube_in(
+    contents: Contents,
+    variable: Variable,
+    argument: str = "scene",
+    *,
+    bands: int | None = None,
+    axes: str | None = None,
+    maps: Sequence[Shape] = (),
+) -> FileCube:
+    """Return a variable as a cube, its axes settled (`find_axes`) and its bands described.
+
+    Raises:
+        InputError: it has fewer than 2 bands, or no pixel.
+    """
+    lengths = list_lengths(contents, variable)
+    found = find_axes(variable, asked=axes, bands=bands, wavelengths=lengths, maps=maps)
+    with reading(argument, contents.path, f"{contents.format} file"):
+        facts, notes = band_facts(contents, variable, found.band)
+    remarks = [*contents.notes, *notes, *([] if found.note is None else [found.note])]
+    cube = FileCube(contents, variable, found, facts, tuple(remarks), argument)
+    if cube.shape[2] < 2 or 0 in cube.shape:
+        shape = " x ".join(map(str, cube.shape))
+        raise InputError(
+            argument, contents.path, f"its cube is {shape}: pixels with at least 2 bands are needed"
+        )
+    return cube
+
+
+def empty_pixels(cube: FileCube) -> tuple[str, ...]:
+    """Return a note on pixels with NaN, infinite or no-data values.
+
+    Of a large cube some rows are read, so that it takes seconds and little memory.
+    """
+    height, width, bands = cube.shape
+    size = bytes_of(cube.shape, cube.dtype.itemsize)
+    rows = range(height) if size <= SAMPLED_BYTES else np.linspace(0, height - 1, SAMPLED_ROWS)
+    step = max(1, SAMPLED_BYTES // max(1, bytes_of((width, bands), cube.dtype.itemsize)))
+    every, empty = len(rows) == height, 0
+    for top in range(0, height, step) if every else sorted({int(row) for row in rows}):
+        block = cube[top : min(top + (step if every else 1), height)]
+        empty += int((~valid_pixels(block, cube.nodata)).sum())
+    if not empty:
+        return ()
+    where = "pixels" if every else f"of {len(rows) * width} pixels in {len(rows)} rows"
+    return (f"{empty} {where} with NaN, infinite or no-data values masked",)
+
+
+def find_cube(
+    contents: Contents,
+    key: str | None,
+    argument: str = "data",
+    maps: Sequence[Shape] = (),
+) -> Variable:
+    """Return the variable of the cube: the named one, or the only one with three axes.
+
+    If there are several, it is the only one that has two axes of a map of the shapes `maps`.
+
+    Raises:
+        InputError: no such variable, no cube, or several cubes without a key.
+    """
+    if key is not None:
+        variable = contents.get(key, argument)
+        require_number(variable, contents, argument)
+        if len(cube_axes(variable)) != 3:
+            raise InputError(
+                argument, contents.path, f"{variable} is not a cube; three axes are needed"
+            )
+        return variable
+    cubes = [each for each in contents.variables if _is_cube(each)]
+    # One line of a cube has the shape of a map with a leading axis of one.
+    cubes = cubes or [each for each in contents.variables if _is_one_line(each)]
+    numeric = [each for each in cubes if each.kind == "number"]
+    if len(numeric) > 1:
+        fitting = [each for each in numeric if any(_has_axes(each, shape) for shape in maps)]
+        numeric = fitting if len(fitting) == 1 else numeric
+    if len(numeric) > 1:
+        names = listed(numeric, len(numeric))
+        raise InputError(
+            argument, contents.path, f"it holds several cubes ({names})", "name one with `cube_key`"
+        )
+    if numeric:
+        return numeric[0]
+    if cubes:
+        require_number(cubes[0], contents, argument)
+    flat = [each for each in contents.variables if _is_flat(each)]
+    if len(flat) == 1 and (len(contents.variables) == 1 or len(flat[0].shape) == 3):
+        raise InputError(
+            argument, contents.path, f"{flat[0]} has one band; a scene needs at least 2"
+        )
+    names = listed(contents.variables, len(contents.variables))
+    raise InputError(
+        argument,
+        contents.path,
+        f"is not a scene: it holds {names}, but no numeric cube with three axes (height, width, "
+        "bands)",
+    )
+
+
+def require_number(variable: Variable, contents: Contents, argument: str) -> None:
+    """Refuse an array that holds no real numbers.
+
+    Raises:
+        InputError: naming the array and what it holds.
+    """
+    if variable.kind != "number":
+        raise InputError(
+            argument, contents.path, f"{variable} is {variable.kind}; real numbers are needed"
+        )
+
+
+def _sizes(variable: Variable) -> tuple[dict[str, int], Shape]:
+    """Return the sizes of the named axes that matter, and of all of them in order."""
+    kept = cube_axes(variable)
+    names = variable.dims if len(variable.dims) == len(variable.shape) else ("",) * 99
+    sizes = {role_of(names[axis]): variable.shape[axis] for axis in kept}
+    return sizes, tuple(variable.shape[axis] for axis in kept)
+
+
+def _is_cube(variable: Variable) -> bool:
+    named, shape = _sizes(variable)
+    if len(shape) != 3:
+        return False
+    return named["band"] > 1 if "band" in named else 1 not in (shape[0], shape[2])
+
+
+def _is_one_line(variable: Variable) -> bool:
+    named, shape = _sizes(variable)
+    return len(shape) == 3 and "band" not in named and shape[0] == 1 and min(shape[1:]) > 1
+
+
+def _is_flat(variable: Variable) -> bool:
+    """Return whether an array is a cube of one band, or a map."""
+    _, shape = _sizes(variable)
+    sizes = [size for size in shape if size > 1]
+    return len(sizes) == 2 and len(shape) in (2, 3)
+
+
+def _has_axes(variable: Variable, shape: Shape) -> bool:
+    _, own = _sizes(variable)
+    return tuple(shape) in ((own[0], own[1]), (own[1], own[2]), (own[0], own[2]))
+
+
+def valid_pixels(
+    pixels: Array, nodata: float | None = None, bands: npt.NDArray[np.int64] | None = None
+) -> npt.NDArray[np.bool_]:
+    """Return (H, W), False where a band is not finite in float32, or every band is `nodata`.
+
+    Args:
+        pixels: (H, W, B).
+        nodata: the no-data value, or None.
+        bands: indices of the bands to look at; None means all.
+    """
+    valid = np.ones(pixels.shape[:2], dtype=np.bool_)
+    if nodata is None and pixels.dtype.kind != "f":
+        return valid
+    whole = bands is None or len(bands) == pixels.shape[2]  # a selection of bands is a copy
+    for row in range(pixels.shape[0]):
+        line = pixels[row] if whole else pixels[row][:, bands]
+        valid[row] = finite(line).all(axis=1)
+        if nodata is not None:
+            valid[row] &= ~(line == nodata).all(axis=1)
+    return valid

@@ -1,0 +1,290 @@
+"""Headers of ENVI: what they tell beside the pixels, which GDAL reads.
+
+https://www.nv5geospatialsoftware.com/docs/enviheaderfiles.html
+"""
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+
+from hytas.data.limits import shown
+from hytas.data.record import BandFacts, Raw, ReaderError
+from hytas.data.wavelengths import good_bands, items_of, nanometres, widths
+
+# "data type": complex numbers are refused later, by their kind.
+_DTYPES = {1: "u1", 2: "i2", 3: "i4", 4: "f4", 5: "f8", 6: "c8", 9: "c16"}
+_DTYPES |= {12: "u2", 13: "u4", 14: "i8", 15: "u8"}
+INTERLEAVES = {"bsq": "byx", "bil": "ybx", "bip": "yxb"}
+"""The order of bands, rows and columns in the file."""
+MOST_HEADER = 2**24
+"""Bytes of a header, at most; a list of 10,000 wavelengths takes a hundredth of this."""
+DATA_SUFFIXES = (".img", ".dat", ".raw", ".bsq", ".bil", ".bip", ".bin", ".envi", ".rfl", ".rdn")
+_FIRST = b"ENVI"
+
+
+@dataclass(frozen=True)
+class HeaderFacts:
+    """What header fields tell about bands and classes.
+
+    Attributes:
+        bands: their facts.
+        nodata: the no-data value, or None.
+        class_names, class_colours: by label.
+        notes: on fields that were not used.
+    """
+
+    bands: BandFacts = field(default_factory=BandFacts)
+    nodata: float | None = None
+    class_names: Mapping[int, str] = field(default_factory=dict)
+    class_colours: Mapping[int, tuple[int, int, int]] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+
+
+def matches(path: Path) -> bool:
+    """Return whether a file is an ENVI header, or has one beside it."""
+    return is_header(path) or header_beside(path) is not None
+
+
+def is_header(path: Path) -> bool:
+    """Return whether a file is an ENVI header, by its first word."""
+    if not path.is_file():
+        return False
+    with path.open("rb") as file:
+        return file.read(16).lstrip(b"\xef\xbb\xbf").startswith(_FIRST)
+
+
+def header_beside(path: Path) -> Path | None:
+    """Return the ENVI header of a data file, or None."""
+    if path.suffix.lower() == ".hdr":
+        return None
+    names = (f"{path.name}.hdr", f"{path.stem}.hdr", f"{path.name}.HDR", f"{path.stem}.HDR")
+    return next((path.with_name(name) for name in names if is_header(path.with_name(name))), None)
+
+
+def data_beside(header: Path, suffixes: Sequence[str] = DATA_SUFFIXES) -> Path:
+    """Return the data file of a header.
+
+    Raises:
+        ReaderError: there is none, or there are several of which each may be it.
+    """
+    stem = header.with_suffix("").name
+    endings = ("", *suffixes, *(suffix.upper() for suffix in suffixes))
+    found = [path for end in endings if (path := header.with_name(stem + end)).is_file()]
+    if not found:
+        looked = ", ".join(stem + end for end in endings[:4])
+        raise ReaderError(f"is a header without its data file: looked for {looked} ...")
+    if len(found) == 1:
+        return found[0]
+    fields = fields_of(header)
+    fitting = [path for path in found if path.stat().st_size == _wanted_size(fields)]
+    if len(fitting) > 1:
+        names = " and ".join(path.name for path in fitting)
+        raise ReaderError(f"is a header of {names}: both fit it", "name the data file")
+    return fitting[0] if fitting else found[0]
+
+
+def parse_header(path: Path) -> dict[str, str | list[str]]:
+    """Return the fields of a header, names in lower case; a braced value is a list of texts.
+
+    Raises:
+        ReaderError: the file is not an ENVI header, or a brace is never closed.
+    """
+    return {
+        name: [part.strip() for part in text[1:-1].split(",")] if text.startswith("{") else text
+        for name, text in fields_of(path).items()
+    }
+
+
+def fields_of(path: Path) -> dict[str, str]:
+    """Return the fields of a header as written; a value in braces keeps them, and its lines.
+
+    Raises:
+        ReaderError: as `parse_header`.
+    """
+    if path.stat().st_size > MOST_HEADER:
+        raise ReaderError(f"an ENVI header has at most {MOST_HEADER} bytes")
+    content = path.read_bytes()
+    try:
+        text = content.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        text = content.decode("latin-1")
+    lines = text.splitlines()
+    if not lines or not lines[0].strip().startswith("ENVI"):
+        raise ReaderError("is not an ENVI header: its first line must be 'ENVI'")
+    return dict(_fields(iter(lines[1:])))
+
+
+def _fields(lines: Iterator[str]) -> Iterator[tuple[str, str]]:
+    for line in lines:
+        name, equals, value = line.partition("=")
+        if not equals or line.startswith(";"):
+            continue
+        name, value = " ".join(name.lower().split()), value.strip()
+        if value.startswith("{"):
+            parts = [value]
+            while "}" not in parts[-1]:
+                more = next(lines, None)
+                if more is None:
+                    raise ReaderError(f"the brace of {shown(name)!r} is never closed")
+                parts.append("" if more.startswith(";") else more.strip())
+            value = "\n".join(filter(None, parts))
+            value = value[: value.rindex("}") + 1]
+        yield name, value
+
+
+def raw_of(header: Path, data: Path) -> Raw | None:
+    """Return where the values of an image lie; None if the file is compressed.
+
+    Raises:
+        ReaderError: a field is missing, or the size of the data does not fit the header.
+    """
+    fields = fields_of(header)
+    sizes = {
+        "y": _integer(fields, "lines", 0, 1),
+        "x": _integer(fields, "samples", 0, 1),
+        "b": _integer(fields, "bands", 1, 1),
+    }
+    offset, dtype = _integer(fields, "header offset", 0, 0), _dtype(fields)
+    layout = INTERLEAVES.get(fields.get("interleave", "bsq").lower())
+    if layout is None:
+        raise ReaderError(f"'interleave' is {fields['interleave']!r}; must be bsq, bil or bip")
+    if fields.get("file compression", "0").strip() not in ("", "0"):
+        return None
+    shape = tuple(sizes[axis] for axis in layout)
+    wanted, size = offset + math.prod(shape) * dtype.itemsize, data.stat().st_size
+    if size != wanted:
+        wrong = "is truncated" if size < wanted else "is too long"
+        raise ReaderError(
+            f"{data.name} {wrong} or does not belong to {header.name}: it holds {size} bytes, the "
+            f"header needs {wanted} (offset {offset} + {sizes['y']} lines x {sizes['x']} samples "
+            f"x {sizes['b']} bands x {dtype.itemsize} bytes)",
+            _remedy(size - offset, sizes, dtype),
+        )
+    return Raw(str(data), dtype.str, offset, shape, (0, 1, 2))
+
+
+def header_facts(fields: Mapping[str, str], bands: int) -> HeaderFacts:
+    """Return what fields tell about the bands and classes of an image of so many bands."""
+    notes: list[str] = []
+    found = _band_facts(fields, bands, notes)
+    names = _class_names(fields, notes)
+    colours = _class_colours(fields.get("class lookup", ""))
+    return HeaderFacts(found, _nodata(fields, notes), names, colours, tuple(notes))
+
+
+def _band_facts(fields: Mapping[str, str], bands: int, notes: list[str]) -> BandFacts:
+    listed = _first(fields, "wavelength", "wavelengths")
+    wavelengths = fwhm = good = None
+    # A map often has the list of the cube that it comes from.
+    items = items_of(listed or "")
+    if listed and (bands > 1 or len(items) == bands):
+        reason = f"{len(items)} values for {bands} bands"
+        if len(items) == bands:
+            wavelengths, reason = nanometres(items, _first(fields, "wavelength units"))
+        if wavelengths is None:
+            notes.append(f"its wavelengths are not used: {reason}")
+        elif widths_listed := _first(fields, "fwhm"):
+            fwhm = widths(items_of(widths_listed), wavelengths, items)
+            if fwhm is None:
+                notes.append("its band widths (fwhm) are not used: one number a band is needed")
+    flags = _first(fields, "bbl", "bad band multiplier", "bad bands list")
+    if flags and (bands > 1 or len(items_of(flags)) == bands):
+        good, reason = good_bands(items_of(flags), bands)
+        if good is None:
+            notes.append(f"its list of bad bands is not used: {reason}")
+        elif not good.any():
+            good = None
+            notes.append("its list of bad bands is not used: it marks all bands as bad")
+    return BandFacts(wavelengths, fwhm, good)
+
+
+def _first(fields: Mapping[str, str], *names: str) -> str | None:
+    return next((fields[name] for name in names if fields.get(name, "").strip(" {}[]")), None)
+
+
+def _class_names(fields: Mapping[str, str], notes: list[str]) -> dict[int, str]:
+    text = fields.get("class names", "")
+    if not text.startswith("{"):
+        return {}
+    inner = text[1:-1].strip().rstrip(",")
+    items = [item.strip() for item in inner.split(",")]
+    count = fields.get("classes", "").strip()
+    if count.isdecimal() and int(count) != len(items):
+        # A name with a comma can be told from two names where each name has a line of its own.
+        lines = [line.strip().rstrip(",") for line in inner.splitlines()]
+        if len(lines) != int(count):
+            notes.append(
+                f"its class names are not used: {len(items)} names, by the commas between them, "
+                f"for {count} classes"
+            )
+            return {}
+        items = lines
+    return dict(enumerate(items))
+
+
+def _class_colours(text: str) -> dict[int, tuple[int, int, int]]:
+    """Return red, green and blue of each label; nothing if the list has another form."""
+    items = items_of(text)
+    if len(items) % 3 or not all(item.isascii() and item.isdigit() for item in items):
+        return {}
+    levels = [int(item[:6]) for item in items]
+    if any(level > 255 for level in levels):
+        return {}
+    return dict(enumerate(zip(levels[::3], levels[1::3], levels[2::3], strict=True)))
+
+
+def _nodata(fields: Mapping[str, str], notes: list[str]) -> float | None:
+    text = _first(fields, "data ignore value")
+    if text is None:
+        return None
+    plain = text.strip("{} ")
+    if "#" in plain:  # how Windows writes NaN and infinity
+        return float("nan")
+    try:
+        return float(plain)
+    except ValueError:
+        notes.append(f"'data ignore value' is {shown(text)}, no number: it is not used")
+        return None
+
+
+def _integer(fields: Mapping[str, str], name: str, default: int, lowest: int) -> int:
+    value = fields.get(name, str(default))
+    try:
+        number = float(value.partition(";")[0])
+    except ValueError:
+        number = math.nan
+    if not lowest <= number < 2**53 or number % 1:
+        raise ReaderError(f"{name!r} is {shown(value)}; must be an integer of at least {lowest}")
+    return int(number)
+
+
+def _dtype(fields: Mapping[str, str]) -> "np.dtype[np.generic]":
+    code = _integer(fields, "data type", 0, 0)
+    if code not in _DTYPES:
+        raise ReaderError(f"'data type' is {code}; must be one of {sorted(_DTYPES)}")
+    order = _integer(fields, "byte order", 0, 0)
+    if order not in (0, 1):
+        raise ReaderError(f"'byte order' is {order}; must be 0 (little) or 1 (big endian)")
+    return np.dtype((">" if order else "<") + _DTYPES[code])
+
+
+def _wanted_size(fields: Mapping[str, str]) -> int:
+    sizes = [_integer(fields, name, 1, 1) for name in ("lines", "samples", "bands")]
+    return _integer(fields, "header offset", 0, 0) + math.prod(sizes) * _dtype(fields).itemsize
+
+
+def _remedy(size: int, sizes: Mapping[str, int], dtype: "np.dtype[np.generic]") -> str:
+    """Return the one field that would make the header fit the file, if there is one."""
+    values = math.prod(sizes.values())
+    for code, text in _DTYPES.items():
+        if values * np.dtype(text).itemsize == size and code != 1:
+            return f"it would fit 'data type = {code}' ({np.dtype(text)})"
+    for axis, name in (("b", "bands"), ("y", "lines")):
+        others = values // sizes[axis] * dtype.itemsize
+        if size > 0 and size % others == 0:
+            return f"it would fit '{name} = {size // others}'"
+    longer = size > values * dtype.itemsize
+    return "correct the header, or cut the file to its size" if longer else ""

@@ -1,0 +1,204 @@
+"""Read files in a child process, where a damaged file does no harm.
+
+The libraries of the field crash on some damaged files, or take all memory. So a child process calls
+them, with limits of memory and processor time. It answers with a record in JSON, and with values of
+arrays as bytes. The child starts with the first file, serves all further ones, and ends when it is
+idle or when its parent ends.
+"""
+
+import atexit
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from hytas.data.limits import bytes_of
+from hytas.data.readers.pipe import bytes_in, fill, receive, send
+from hytas.data.readers.transport import contents_from
+from hytas.data.record import Array, Contents, Key, ReaderError
+from hytas.errors import InputError
+
+WALL_SECONDS = 60.0
+BYTES_PER_SECOND = 5e6
+"""Slowest reading that is waited for."""
+_CHILD = (
+    "import json, sys; sys.path[:] = json.loads(sys.argv[1]); "
+    "from hytas.data.readers.child import serve; serve()"
+)
+
+
+class Guard:
+    """A child process that reads files; made again when it has ended."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._child: subprocess.Popen[bytes] | None = None
+        self._owner = 0
+
+    def contents(self, reader: str, paths: Sequence[Path]) -> Contents:
+        """Return the record of a file, or of files that belong together.
+
+        Args:
+            reader: of `table.Format`; its function takes the paths.
+            paths: of the files; the first one names the record.
+
+        Raises:
+            InputError, ReaderError, OSError: as the reader.
+            ValueError: the child crashed, took too much time or memory, or found the file broken.
+        """
+        asked = {"reader": reader, "paths": [str(path) for path in paths]}
+        answer, _ = self._ask({**asked, "bytes": 0}, 0)
+        found = contents_from(answer["contents"])
+        return replace(
+            found,
+            variables=tuple(
+                replace(each, read=partial(self._part, asked, number))
+                for number, each in enumerate(found.variables)
+            ),
+        )
+
+    def _part(self, asked: dict[str, Any], number: int, key: Key) -> Array:
+        ends = [(part.start, part.stop) for part in key]
+        most = bytes_of((stop - start for start, stop in ends), 16)
+        wanted = {**asked, "number": number, "key": ends, "bytes": most}
+        answer, array = self._ask(wanted, most)
+        if array is None:
+            raise ReaderError(f"holds values of type {answer['dtype']}; real numbers are needed")
+        return array
+
+    def _ask(self, asked: dict[str, Any], most: int) -> tuple[dict[str, Any], Array | None]:
+        with self._lock:
+            answer, array = self._answer(asked, most)
+        _raise(answer)
+        return answer, array
+
+    def _answer(self, asked: dict[str, Any], most: int) -> tuple[dict[str, Any], Array | None]:
+        for last in (False, True):
+            child = self._running()
+            if child is None:
+                return _here(asked)
+            try:
+                return _exchange(child, asked, most)
+            except (EOFError, BrokenPipeError):
+                status = child.wait()
+                self._stop()
+                # A child that was idle ends with 0, which is no reason to refuse the file.
+                if last or status != 0:
+                    raise ValueError(_why(-status)) from None
+            except TimeoutError:
+                self._stop()
+                raise ValueError("reading it takes too much time") from None
+            except BaseException:  # the rest of the answer is still in the pipe
+                self._stop()
+                raise
+        raise AssertionError
+
+    def _running(self) -> subprocess.Popen[bytes] | None:
+        """Return the child, started if it is not there; None where no process can be started."""
+        if self._child is not None and self._owner == os.getpid():
+            return self._child
+        # One thread is enough; a pool of threads is slow to start.
+        few = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
+        command = [sys.executable, "-c", _CHILD, json.dumps(sys.path)]
+        try:
+            child = subprocess.Popen(
+                command,
+                bufsize=0,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.DEVNULL,
+                env={**os.environ, **few},
+            )
+        except OSError:
+            return None
+        self._child, self._owner = child, os.getpid()
+        assert child.stdout is not None
+        try:
+            receive(child.stdout.fileno(), WALL_SECONDS)
+        except (EOFError, TimeoutError):  # an interpreter that cannot start
+            self._stop()
+            return None
+        return child
+
+    def _stop(self) -> None:
+        child, self._child = self._child, None
+        if child is None or self._owner != os.getpid():
+            return
+        child.kill()
+        for pipe in (child.stdin, child.stdout):
+            with suppress(OSError):
+                if pipe is not None:
+                    pipe.close()
+        child.wait()
+
+    def close(self) -> None:
+        """End the child."""
+        with self._lock:
+            self._stop()
+
+    def forget(self) -> None:
+        """Leave the child to the parent of a process that was forked."""
+        self._lock, self._child = threading.Lock(), None
+
+
+GUARD = Guard()
+atexit.register(GUARD.close)
+os.register_at_fork(after_in_child=GUARD.forget)
+
+
+def _exchange(
+    child: subprocess.Popen[bytes], asked: dict[str, Any], most: int
+) -> tuple[dict[str, Any], Array | None]:
+    """Let the child answer; return the answer, and the values if it has some."""
+    assert child.stdin is not None
+    assert child.stdout is not None
+    seconds = WALL_SECONDS + most / BYTES_PER_SECOND
+    send(child.stdin.fileno(), asked)
+    answer = receive(child.stdout.fileno(), seconds)
+    if "shape" not in answer:
+        return answer, None
+    dtype, shape = np.dtype(answer["dtype"]), tuple(answer["shape"])
+    if dtype.kind not in "biufc" or bytes_of(shape, dtype.itemsize) > most:
+        raise ValueError(f"values of type {dtype} in an array of shape {shape}")
+    array = np.empty(shape, dtype)
+    fill(child.stdout.fileno(), bytes_in(array), seconds)
+    return answer, array
+
+
+def _here(asked: dict[str, Any]) -> tuple[dict[str, Any], Array | None]:
+    """Answer in this process."""
+    from hytas.data.readers.child import answered
+
+    return answered(asked)
+
+
+def _why(number: int) -> str:
+    if number in (signal.SIGXCPU, signal.SIGKILL):
+        return "reading it takes too much time or memory"
+    with suppress(ValueError):
+        return f"the library that reads it crashes ({signal.Signals(number).name})"
+    return "the library that reads it ends the process"
+
+
+def _raise(answer: dict[str, Any]) -> None:
+    """Raise the error that an answer tells of."""
+    kind, text = answer.get("error"), str(answer.get("text"))
+    if kind is None:
+        return
+    if kind == "InputError":
+        raise InputError(answer["argument"], rule=answer["rule"], hint=answer["hint"])
+    if kind == "ReaderError":
+        raise ReaderError(answer["rule"], answer["hint"])
+    if kind == "OSError":
+        raise OSError(answer["errno"], text, answer["file"])
+    raise ValueError(text)

@@ -1,0 +1,121 @@
+"""HDF5 and MATLAB 7.3, which is HDF5, by h5py; NetCDF-4 goes to xarray."""
+
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import replace
+from functools import partial
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from hytas.data.libraries import library
+from hytas.data.limits import MOST_VARIABLES, bytes_of
+from hytas.data.readers import netcdf
+from hytas.data.readers.hdf5_walk import datasets
+from hytas.data.record import Array, Contents, Key, Variable, kind_of, plain
+
+MAGIC = b"\x89HDF\r\n\x1a\n"
+MATLAB = b"MATLAB 7.3"
+MOST_ATTRIBUTE = 2**19
+"""Bytes of an attribute that is read; a list of wavelengths takes kilobytes."""
+_NETCDF = (".nc", ".nc4", ".cdf")
+
+
+def read(path: Path) -> Contents:
+    """Describe the datasets of a file."""
+    h5py = library("h5py", "", "an HDF5 file")
+    with h5py.File(path, "r") as file:
+        found = datasets(file)
+        if _is_netcdf(path, file, found):
+            return netcdf.read_hdf5(path, {name: _stored(item) for name, item in found.items()})
+        size = file.id.get_filesize()
+        variables = tuple(_variable(path, name, item, size) for name, item in found.items())
+        return Contents(path, "HDF5", variables, attributes=_attributes(file))
+
+
+def read_matlab(path: Path) -> Contents:
+    """Describe the datasets of a MATLAB 7.3 file, with axes in MATLAB's order.
+
+    MATLAB's arrays are column-major and HDF5's are row-major, so (H, W, B) is stored as (B, W, H).
+    """
+    h5py = library("h5py", "", "a MATLAB 7.3 file")
+    with h5py.File(path, "r") as file:
+        size = file.id.get_filesize()
+        found = [_variable(path, name, item, size) for name, item in datasets(file).items()]
+    turned = (each if "MATLAB_class" in each.attributes else _turned(each) for each in found)
+    return Contents(path, "MATLAB v7.3", tuple(turned))
+
+
+def _is_netcdf(path: Path, file: Any, found: Mapping[str, Any]) -> bool:
+    if path.suffix.lower() in _NETCDF or "_NCProperties" in file.attrs:
+        return True
+    return any(item.attrs.get("CLASS") == b"DIMENSION_SCALE" for item in found.values())
+
+
+def _variable(path: Path, name: str, item: Any, file_size: int) -> Variable:
+    dtype = _dtype(item)
+    attributes = _attributes(item)
+    kind = "complex" if dtype.names == ("real", "imag") else kind_of(dtype)
+    kind = "text" if attributes.get("MATLAB_class") == "char" else kind
+    shape = tuple(map(int, item.shape))
+    variable = Variable(
+        name,
+        shape,
+        str(dtype),
+        kind,
+        partial(_values, path, name),
+        tuple(_dims(item)),
+        nodata=netcdf.fill_value(attributes),
+        size=bytes_of(shape, dtype.itemsize),
+        stored=min(_stored(item), file_size),
+        attributes=attributes,
+    )
+    return _turned(variable) if "MATLAB_class" in attributes else variable
+
+
+def _turned(variable: Variable) -> Variable:
+    """Return a variable with its axes in reverse order."""
+
+    def values(key: Key) -> Array:
+        return variable.read(key[::-1]).transpose()
+
+    return replace(variable, shape=variable.shape[::-1], read=values, dims=())
+
+
+def _values(path: Path, name: str, key: Key) -> Array:
+    h5py = library("h5py", "", "an HDF5 file")
+    with h5py.File(path, "r") as file:
+        return np.asarray(file[name.encode("utf-8", "surrogateescape")][key])
+
+
+def _dtype(item: Any) -> "np.dtype[Any]":
+    try:
+        dtype: np.dtype[Any] = np.dtype(item.dtype)
+        return dtype
+    except TypeError:  # numpy has no such type
+        return np.dtype(object)
+
+
+def _stored(item: Any) -> int:
+    return int(item.id.get_storage_size())
+
+
+def _dims(item: Any) -> list[str]:
+    return [dimension.label for dimension in item.dims]
+
+
+def _attributes(item: Any) -> dict[str, Any]:
+    """Return the attributes that are numbers or texts, and not large, by name."""
+    h5py = library("h5py", "", "an HDF5 file")
+    found: dict[str, Any] = {}
+    for name in islice(item.attrs, MOST_VARIABLES):
+        with suppress(OSError, TypeError, ValueError, RuntimeError, KeyError):
+            kept = h5py.h5a.open(item.id, name.encode("utf-8", "surrogateescape"))
+            if kept.get_storage_size() > MOST_ATTRIBUTE:
+                continue
+            value = plain(item.attrs[name])
+            if value is not None:
+                found[name] = value
+    return found

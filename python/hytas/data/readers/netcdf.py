@@ -1,0 +1,192 @@
+"""NetCDF and Zarr by xarray: named dimensions, coordinates, packing and places (CF)."""
+
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from hytas.data.axes import COLUMN, ROW, role_of
+from hytas.data.data_array import grid_of
+from hytas.data.grid import Grid, wkt_of_epsg
+from hytas.data.libraries import library
+from hytas.data.limits import bytes_of, check_count
+from hytas.data.record import Array, Contents, Key, Variable, kind_of, plain
+
+PACKED_NODATA = -9999.0
+"""No-data value of a packed array, whose values are scaled when they are read."""
+# Values are decoded here, so that whole numbers stay whole numbers.
+_AS_STORED = {
+    "mask_and_scale": False,
+    "decode_times": False,
+    "concat_characters": False,
+    "decode_coords": "all",
+    "cache": False,
+}
+_CODECS = "pickle"
+
+
+def read_hdf5(path: Path, stored: Mapping[str, int]) -> Contents:
+    """Describe a NetCDF-4 file, whose datasets were looked at before.
+
+    Args:
+        path: of the file.
+        stored: bytes in the file of each dataset, by name.
+    """
+    xarray = library("xarray", "", "a NetCDF file")
+    library("h5netcdf", "", "a NetCDF-4 file")
+    groups = xarray.open_groups(path, engine="h5netcdf", phony_dims="access", **_AS_STORED)
+    return _contents(path, "NetCDF-4", groups, stored)
+
+
+def read_netcdf3(path: Path) -> Contents:
+    """Describe a NetCDF file of the classic formats."""
+    xarray = library("xarray", "", "a NetCDF file")
+    library("scipy", "", "a NetCDF-3 file")
+    dataset = xarray.open_dataset(path, engine="scipy", **_AS_STORED)
+    size = path.stat().st_size
+    return _contents(path, "NetCDF-3", {"/": dataset}, dict.fromkeys(dataset.variables, size))
+
+
+def read_zarr(path: Path) -> Contents:
+    """Describe a Zarr store, a folder.
+
+    Raises:
+        ReaderError: a codec of it runs code that the store holds.
+    """
+    xarray = library("xarray", "", "a Zarr store")
+    library("zarr", "", "a Zarr store")
+    codecs = library("numcodecs.registry", "", "a Zarr store")
+    codecs.codec_registry.pop(_CODECS, None)
+    codecs.entries.pop(_CODECS, None)
+    groups = xarray.open_groups(path, engine="zarr", **_AS_STORED)
+    stored = sum(file.stat().st_size for file in path.rglob("*") if file.is_file())
+    names = [_name(group, name) for group, each in groups.items() for name in each.variables]
+    return _contents(path, "Zarr", groups, dict.fromkeys(names, stored))
+
+
+def fill_value(attributes: Mapping[str, Any]) -> float | None:
+    """Return the no-data value among attributes, or None."""
+    for key in ("_FillValue", "missing_value"):
+        if key in attributes:
+            with suppress(TypeError, ValueError, IndexError):
+                return float(np.asarray(attributes[key]).ravel()[0])
+    return None
+
+
+@dataclass(frozen=True)
+class Packing:
+    """Values stand for factor x stored + offset; compared with the no-data value as stored."""
+
+    factor: float
+    offset: float
+    nodata: float | None
+
+    @classmethod
+    def of(cls, attributes: Mapping[str, Any]) -> "Packing | None":
+        """Return the packing that attributes tell of, or None."""
+        numbers: list[float] = []
+        for name, usual in (("scale_factor", 1.0), ("add_offset", 0.0)):
+            value = np.asarray(attributes.get(name, usual)).ravel()
+            if value.size != 1 or value.dtype.kind not in "iuf" or not np.isfinite(value[0]):
+                return None
+            numbers.append(float(value[0]))
+        if numbers == [1.0, 0.0]:
+            return None
+        factor, offset = numbers
+        return cls(factor, offset, fill_value(attributes))
+
+    def __call__(self, stored: Array) -> Array:
+        """Return the values; PACKED_NODATA where there are none."""
+        dtype = np.result_type(np.float32, stored.dtype if stored.dtype.kind == "f" else np.float32)
+        values = stored * dtype.type(self.factor) + dtype.type(self.offset)
+        if self.nodata is not None:
+            missing = np.isnan(stored) if np.isnan(self.nodata) else stored == self.nodata
+            values[missing] = PACKED_NODATA
+        return np.asarray(values, dtype)
+
+
+def _contents(
+    path: Path, name: str, groups: Mapping[str, Any], stored: Mapping[str, int]
+) -> Contents:
+    check_count(sum(len(group.variables) for group in groups.values()), "datasets")
+    variables = tuple(
+        _variable(group[key], _name(place, str(key)), stored)
+        for place, group in groups.items()
+        for key in group.variables
+    )
+    root = groups.get("/")
+    attributes = {} if root is None else _plain(root.attrs)
+    return Contents(path, name, variables, attributes=attributes)
+
+
+def _name(group: str, name: str) -> str:
+    return f"{group.strip('/')}/{name}".lstrip("/")
+
+
+def _variable(array: Any, name: str, stored: Mapping[str, int]) -> Variable:
+    attributes = _plain({**array.encoding, **array.attrs})
+    dims = tuple("" if str(dim).startswith("phony_dim_") else str(dim) for dim in array.dims)
+    packing = Packing.of(attributes) if array.dtype.kind in "iuf" else None
+    dtype = array.dtype if packing is None else packing(np.empty(0, array.dtype)).dtype
+    shape = tuple(map(int, array.shape))
+
+    def values(key: Key) -> Array:
+        found = np.asarray(array.variable[key].values)
+        return found if packing is None else packing(found)
+
+    nodata = fill_value(attributes)
+    return Variable(
+        name,
+        shape,
+        str(dtype),
+        kind_of(dtype),
+        values,
+        dims,
+        nodata=PACKED_NODATA if packing is not None and nodata is not None else nodata,
+        grid=_grid(array),
+        size=bytes_of(shape, dtype.itemsize),
+        stored=stored.get(name, 0),
+        attributes=attributes,
+    )
+
+
+def _grid(array: Any) -> Grid | None:
+    """Return the grid of an array by its coordinates or its grid mapping, or None."""
+    if not 2 <= array.ndim <= 4:
+        return None
+    roles = [role_of(str(dim)) for dim in array.dims]
+    places = [roles.index(role) if role in roles else None for role in (ROW, COLUMN)]
+    if places[0] is None or places[1] is None:
+        # Without names only a stored transform can tell the place.
+        rows, columns = array.dims[:2]
+    else:
+        rows, columns = (array.dims[place] for place in places if place is not None)
+    found = grid_of(array, rows, columns)
+    if found.transform is None and found.crs is None:
+        return None
+    if (
+        found.crs is None
+        and _is_degrees(array, rows, "north")
+        and _is_degrees(array, columns, "east")
+    ):
+        return Grid(found.transform, wkt_of_epsg(4326), found.height, found.width)
+    return found
+
+
+def _is_degrees(array: Any, dim: Any, direction: str) -> bool:
+    coordinate = array.coords.get(dim)
+    return coordinate is not None and str(coordinate.attrs.get("units", "")).startswith(
+        f"degrees_{direction}"
+    )
+
+
+def _plain(attributes: Mapping[Any, Any]) -> dict[str, Any]:
+    found = {str(name): plain(value) for name, value in attributes.items()}
+    return {
+        name: value
+        for name, value in found.items()
+        if value is not None and np.size(value) <= 2**16 and len(str(name)) < 256
+    }

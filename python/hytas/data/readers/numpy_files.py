@@ -1,0 +1,84 @@
+"""NumPy's files: .npy, and .npz, a zip archive of them."""
+
+import io
+import zipfile
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+
+from hytas.data.limits import bytes_of, check_count
+from hytas.data.record import Array, Contents, Key, Raw, Variable, kind_of
+
+MOST_HEADER = 2**16
+"""Bytes of an array's header, at most; numpy itself refuses texts of more than 10,000."""
+
+
+def read_npy(path: Path) -> Contents:
+    """Describe the array of a .npy file; its name is that of the file."""
+    with path.open("rb") as stream:
+        shape, is_fortran, dtype, offset = _header(stream)
+    size = bytes_of(shape, dtype.itemsize)
+    if offset + size > path.stat().st_size and not dtype.hasobject:
+        raise ValueError(f"its array takes {size} bytes")
+    axes = tuple(range(len(shape)))[:: -1 if is_fortran else 1]
+    stored = shape[::-1] if is_fortran else shape
+    raw = None if dtype.hasobject else Raw(str(path), dtype.str, offset, stored, axes)
+    read = _nothing if raw is None else raw.read
+    found = Variable(path.stem, shape, str(dtype), kind_of(dtype), read, size=size, stored=size)
+    return Contents(path, "NumPy npy", (replace(found, raw=raw),))
+
+
+def read_npz(path: Path) -> Contents:
+    """Describe the arrays of a .npz file by their headers; an array is read on demand."""
+    variables = []
+    with zipfile.ZipFile(path) as archive:
+        members = [item for item in archive.infolist() if item.filename.endswith(".npy")]
+        check_count(len(members), "arrays")
+        for member in members:
+            with archive.open(member) as stream:
+                shape, _, dtype, _ = _header(stream)
+            stored = min(member.compress_size, path.stat().st_size)
+            name = member.filename.removesuffix(".npy")
+            variables.append(
+                Variable(
+                    name,
+                    shape,
+                    str(dtype),
+                    kind_of(dtype),
+                    partial(_member, path, name),
+                    size=bytes_of(shape, dtype.itemsize),
+                    stored=stored,
+                    has_parts=False,
+                )
+            )
+    return Contents(path, "NumPy npz", tuple(variables))
+
+
+def _member(path: Path, name: str, key: Key) -> Array:
+    with np.load(path, allow_pickle=False) as archive:
+        array = np.asarray(archive[name])
+    if array.ndim != len(key):
+        raise ValueError(f"{name} holds an array of shape {array.shape}")
+    return array[key]
+
+
+def _nothing(key: Key) -> Array:
+    raise ValueError("an array of objects")
+
+
+def _header(stream: IO[bytes]) -> tuple[tuple[int, ...], bool, "np.dtype[Any]", int]:
+    """Return shape, whether the order is Fortran's, type, and the bytes of the header."""
+    # A header may declare gigabytes of text, and a zip archive may produce them.
+    head = io.BytesIO(stream.read(MOST_HEADER))
+    version = np.lib.format.read_magic(head)
+    read = {
+        (1, 0): np.lib.format.read_array_header_1_0,
+        (2, 0): np.lib.format.read_array_header_2_0,
+    }.get(version, np.lib.format.read_array_header_2_0)
+    shape, is_fortran, dtype = read(head)
+    if any(length < 0 for length in shape):
+        raise ValueError(f"its shape is {shape}")
+    return shape, is_fortran, dtype, head.tell()

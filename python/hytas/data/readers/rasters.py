@@ -1,0 +1,454 @@
+"""Rasters by GDAL (rasterio): ENVI, GeoTIFF, ERDAS Imagine, ESRI BIL and others.
+
+Only the driver of the format is asked. A raster whose pixels lie in a file of another name is
+refused, so that no file can make hytas read another one.
+"""
+
+import json
+import re
+import struct
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from functools import lru_cache, partial
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import numpy as np
+
+from hytas.data.axes import PAGE
+from hytas.data.grid import Grid, gdal
+from hytas.data.libraries import library
+from hytas.data.limits import bytes_of, check_count
+from hytas.data.readers import envi
+from hytas.data.record import Array, BandFacts, Contents, Key, ReaderError, Variable, kind_of
+from hytas.data.wavelengths import band_items, good_bands, in_descriptions, nanometres, widths
+
+CACHE_BYTES = 64 * 2**20
+"""Of decoded blocks that GDAL keeps."""
+MOST_PAGES = 4000
+"""Pages of a TIFF, at most; a cube may have one for each band."""
+MOST_TAGS = 4096
+_LIKE = (254, 256, 257, 258, 277, 339)
+"""Tags of a page: kind of subfile, width, height, bits, samples, and the format of samples."""
+OPEN_FILES = 300
+_COMPOSED = ("HFA", "PCIDSK", "ISIS3", "PDS4")
+"""Drivers of formats whose files may name other files with pixels."""
+_ESRI = (".bil", ".bip", ".bsq", ".flt")
+_LETTERS = {"Y": "y", "X": "x", "C": "band", "S": "band"}
+"""Axes in descriptions by tifffile -> names of dimensions."""
+
+
+def read(path: Path, driver: str, name: str) -> Contents:
+    """Describe a raster.
+
+    Args:
+        path: the data file.
+        driver: GDAL's name of its driver.
+        name: of the format, for messages.
+
+    Raises:
+        ReaderError: the pixels lie in another file, or do not fit their header.
+    """
+    header = envi.header_beside(path)
+    with _opened(path, driver) as dataset:
+        if driver in _COMPOSED:
+            _check_files(dataset, path)
+        fields = _fields(dataset, header)
+        facts = envi.header_facts(fields, dataset.count)
+        colours = dict(facts.class_colours) or _palette(dataset)
+        bands, notes = _with_items(dataset, facts.bands, "wavelength" in fields)
+        found = _variable(dataset, path.stem, partial(_values, str(path), driver))
+        marks = dataset.nodatavals
+    # GDAL reads any text of an ENVI header as 0.
+    marks = (facts.nodata,) if driver == "ENVI" else marks
+    variable = _marked(replace(found, bands=bands, stored=path.stat().st_size), marks)
+    if driver == "GTiff" and variable.shape[0] == 1 and len(pages := like_pages(path)) > 1:
+        variable = _stack(path, variable, pages)
+    notes = (*facts.notes, *notes)
+    beside = () if header is None else (header,)
+    names = facts.class_names
+    return Contents(path, name, (variable,), notes, names, colours, beside=beside)
+
+
+def read_envi(path: Path) -> Contents:
+    """Describe an ENVI image, given its header or its data file.
+
+    Raises:
+        ReaderError: the header has no data file, or does not fit it.
+    """
+    is_header = envi.is_header(path)
+    header = path if is_header else envi.header_beside(path)
+    data = envi.data_beside(path) if is_header else path
+    assert header is not None  # the format was told by it
+    raw = envi.raw_of(header, data)
+    found = read(data, "ENVI", "ENVI")
+    if raw is None:
+        return found
+    variable = found.variables[0]
+    layout = envi.fields_of(header).get("interleave", "bsq").lower()
+    names = {"y": "y", "x": "x", "b": "band"}
+    dims = tuple(names[axis] for axis in envi.INTERLEAVES[layout])
+    variable = replace(variable, read=raw.read, raw=raw, dims=dims, shape=raw.shape)
+    return replace(found, format=f"ENVI {layout.upper()}", variables=(variable,))
+
+
+def is_esri(path: Path) -> bool:
+    """Return whether a file is a raster with a header of ESRI, or that header."""
+    suffix, header = path.suffix.lower(), path.with_suffix(".hdr")
+    return suffix in (*_ESRI, ".hdr") and header.is_file() and not envi.is_header(header)
+
+
+def read_esri(path: Path) -> Contents:
+    """Describe an ESRI BIL, BIP, BSQ or FLT raster, given its header or its data file."""
+    is_header = path.suffix.lower() == ".hdr"
+    return read(envi.data_beside(path, _ESRI) if is_header else path, "EHdr", "ESRI BIL")
+
+
+def read_bands(*paths: Path) -> Contents:
+    """Describe rasters of one band each, on one grid, as one cube.
+
+    The bands are in the order of their wavelengths if each file names one, else of their names.
+
+    Raises:
+        ReaderError: a file is no raster of one band, or lies on another grid than the first.
+    """
+    found = [_one_band(path) for path in paths]
+    waves = [each.variables[0].bands for each in found]
+    listed = [
+        None if facts is None or facts.wavelengths is None else float(facts.wavelengths[0])
+        for facts in waves
+    ]
+    by_wave = None not in listed and len(set(listed)) == len(listed)
+    keys: list[Any] = listed if by_wave else [_natural(path.name) for path in paths]
+    order = sorted(range(len(paths)), key=lambda number: keys[number])
+    ordered = [found[number].variables[0] for number in order]
+    first = ordered[0]
+    for number, each in zip(order, ordered, strict=True):
+        _check_like(first, each, paths[number])
+    names = [paths[number].name for number in order]
+    note = (
+        f"{len(paths)} files are its bands, in the order of their "
+        f"{'wavelengths' if by_wave else 'names'}: {names[0]} to {names[-1]}"
+    )
+    dtype = np.result_type(*(each.dtype for each in ordered))
+
+    def values(key: Key) -> Array:
+        parts = [each.read((slice(0, 1), *key[1:]))[0] for each in ordered[key[0]]]
+        return np.stack(parts).astype(dtype, copy=False)
+
+    variable = replace(
+        first,
+        name=paths[0].parent.name,
+        shape=(len(ordered), *first.shape[1:]),
+        dtype=str(dtype),
+        read=values,
+        bands=_joined(waves, order),
+        size=bytes_of((len(ordered), *first.shape[1:]), dtype.itemsize),
+        stored=sum(each.stored for each in ordered),
+        is_colour=False,
+    )
+    variable = _marked(variable, [each.nodata for each in ordered])
+    return Contents(paths[0].parent, "files of bands", (variable,), (note,), beside=paths)
+
+
+def band_files(folder: Path) -> list[Path]:
+    """Return the rasters in a folder that are bands of one scene: their names differ by numbers."""
+    alike: dict[str, list[Path]] = {}
+    for path in sorted(folder.iterdir()):
+        if path.suffix.lower() in (".tif", ".tiff", ".img", ".bil", ".jp2") and path.is_file():
+            alike.setdefault(re.sub(r"\d+", "#", path.name.lower()), []).append(path)
+    most = max(alike.values(), key=len, default=[])
+    return most if len(most) > 1 else []
+
+
+@contextmanager
+def settings() -> Iterator[None]:
+    """Let GDAL keep few blocks, list no folder and use no network; no place is no warning."""
+    options = {"GDAL_DISABLE_READDIR_ON_OPEN": "TRUE", "GDAL_PAM_ENABLED": "YES"}
+    with warnings.catch_warnings(), gdal(GDAL_CACHEMAX=CACHE_BYTES, **options):
+        warnings.simplefilter("ignore")
+        yield
+
+
+@contextmanager
+def _opened(path: Path | str, driver: str) -> Iterator[Any]:
+    rasterio = library("rasterio", "", "a raster")
+    with settings(), rasterio.open(str(path), driver=driver) as dataset:
+        yield dataset
+
+
+@lru_cache(maxsize=OPEN_FILES)
+def _dataset(path: str, driver: str, state: int) -> Any:
+    return library("rasterio", "", "a raster").open(path, driver=driver)
+
+
+def _values(path: str, driver: str, key: Key) -> Array:
+    """Return a part (bands, rows, columns)."""
+    bands, rows, columns = key
+    where = path.split(":", 3)[-1] if path.startswith("GTIFF_DIR:") else path
+    with settings():
+        dataset = _dataset(path, driver, Path(where).stat().st_mtime_ns)
+        window = ((rows.start, rows.stop), (columns.start, columns.stop))
+        return np.asarray(dataset.read(list(range(bands.start + 1, bands.stop + 1)), window=window))
+
+
+def _variable(dataset: Any, name: str, values: Any) -> Variable:
+    dtype = np.result_type(*(_numpy(text) for text in dataset.dtypes))
+    shape = (dataset.count, dataset.height, dataset.width)
+    colours = [each.name for each in dataset.colorinterp]
+    return Variable(
+        name,
+        shape,
+        str(dtype),
+        kind_of(dtype),
+        values,
+        ("band", "y", "x"),
+        grid=_grid(dataset),
+        size=bytes_of(shape, dtype.itemsize),
+        is_colour=colours[:3] == ["red", "green", "blue"] and len(colours) <= 4,
+    )
+
+
+def _numpy(text: str) -> "np.dtype[Any]":
+    return np.dtype({"complex_int16": "complex64"}.get(text, text))
+
+
+def _marked(variable: Variable, marks: Sequence[float | None]) -> Variable:
+    """Return an array (bands, rows, columns) with its no-data value.
+
+    Bands with no-data values of their own become floats, in which NaN means no data: the value of
+    one band may be a measurement in another.
+    """
+    known = {str(mark): mark for mark in marks}
+    if len(known) == 1:
+        return replace(variable, nodata=marks[0])
+    dtype = np.result_type(variable.dtype, np.float32)
+
+    def values(key: Key) -> Array:
+        found = variable.read(key)
+        result = found.astype(dtype)
+        for band, mark in zip(range(found.shape[0]), marks[key[0]], strict=False):
+            if mark is not None:
+                result[band][found[band] == mark] = np.nan
+        return result
+
+    size = bytes_of(variable.shape, dtype.itemsize)
+    return replace(variable, dtype=str(dtype), read=values, size=size, nodata=None)
+
+
+def _grid(dataset: Any) -> Grid | None:
+    """Return where the raster lies; None if nothing tells it."""
+    a, b, c, d, e, f = tuple(dataset.transform)[:6]
+    is_known = (a, b, c, d, e, f) != (1, 0, 0, 0, 1, 0)
+    crs = dataset.crs.to_wkt() if dataset.crs else None
+    if not is_known and crs is None:
+        return None
+    transform = (a, b, c, d, e, f) if is_known and np.isfinite((a, b, c, d, e, f)).all() else None
+    return Grid(transform, crs, dataset.height, dataset.width)
+
+
+def _check_files(dataset: Any, path: Path) -> None:
+    """Refuse a raster that GDAL composes of files of other names."""
+    own = path.name.split(".")[0].lower()
+    for file in map(Path, dataset.files):
+        if file.parent != path.parent or not file.name.lower().startswith(own):
+            raise ReaderError(
+                f"its pixels lie in another file ({file.name}), and hytas opens no file that a "
+                "file names",
+                "name that file, or copy the values into one",
+            )
+
+
+def _fields(dataset: Any, header: Path | None) -> dict[str, str]:
+    """Return header fields: of the header, or those that programs write into other rasters."""
+    found = {key.lower().replace("_", " "): text for key, text in _tags(dataset).items()}
+    kept = ("wavelength", "wavelengths", "wavelength units", "fwhm", "bbl", "class names")
+    found = {key: text for key, text in found.items() if key in kept and text.startswith("{")}
+    units = _tags(dataset).get("wavelength_units")
+    found |= {} if units is None else {"wavelength units": units}
+    domain = _tags(dataset, ns="ENVI") if header is None else {}
+    found |= {key.lower().replace("_", " "): text for key, text in domain.items()}
+    return found if header is None else {**found, **envi.fields_of(header)}
+
+
+def _tags(dataset: Any, band: int = 0, **domain: str) -> dict[str, str]:
+    try:
+        return dict(dataset.tags(band, **domain))
+    except UnicodeDecodeError:
+        return {}
+
+
+def _with_items(
+    dataset: Any, facts: BandFacts, has_list: bool
+) -> tuple[BandFacts, tuple[str, ...]]:
+    """Return the facts, with those that each band has of its own where the header has none.
+
+    Args:
+        dataset: opened.
+        facts: of the header.
+        has_list: whether the header lists wavelengths, which GDAL then gives to each band as well.
+    """
+    count, notes = dataset.count, []
+    items = [_tags(dataset, band) for band in dataset.indexes]
+    imagery = [_tags(dataset, band, ns="IMAGERY") for band in dataset.indexes]
+    wavelengths, fwhm, good = facts.wavelengths, facts.fwhm, facts.good
+    if wavelengths is None and not has_list:
+        listed, unit, reason = _listed(dataset, items, imagery)
+        if listed is not None:
+            wavelengths, reason = nanometres(listed, unit)
+            own = band_items(items, "fwhm") or band_items(imagery, "fwhm_um")
+            if wavelengths is not None and own is not None:
+                fwhm = widths(own, wavelengths, listed)
+        if wavelengths is None and reason:
+            notes.append(f"its wavelengths are not used: {reason}")
+    flags = band_items(items, "bbl", "good", "bad_band_multiplier") if good is None else None
+    if flags is not None:
+        good, reason = good_bands(flags, count)
+        if good is None:
+            notes.append(f"its list of bad bands is not used: {reason}")
+        elif not good.any():
+            good = None
+    return BandFacts(wavelengths, fwhm, good), tuple(notes)
+
+
+def _listed(
+    dataset: Any, items: Sequence[Mapping[str, str]], imagery: Sequence[Mapping[str, str]]
+) -> tuple[list[str] | None, str | None, str]:
+    """Return a text for each band with its wavelength, and their unit."""
+    for name, unit in (
+        ("wavelength", None),
+        ("wavelength_nm", "nm"),
+        ("central_wavelength_nm", "nm"),
+        ("central_wavelength", None),
+        ("wavelength_um", "um"),
+    ):
+        found = band_items(items, name)
+        if found is not None:
+            named = band_items(items, "wavelength_units", "wavelength_unit", "units")
+            units = set(named or ())
+            return found, unit or (units.pop() if len(units) == 1 else None), ""
+    found = band_items(imagery, "central_wavelength_um")
+    if found is not None:
+        return found, "um", ""
+    listed, unit = in_descriptions(dataset.descriptions)
+    return listed, unit, ""
+
+
+def _palette(dataset: Any) -> dict[int, tuple[int, int, int]]:
+    """Return the colours of a palette by value."""
+    if dataset.count != 1 or dataset.colorinterp[0].name != "palette":
+        return {}
+    return {int(value): tuple(rgba[:3]) for value, rgba in dataset.colormap(1).items()}
+
+
+def _stack(path: Path, page: Variable, offsets: Sequence[int]) -> Variable:
+    """Return the pages of a TIFF as one array of three dimensions.
+
+    Args:
+        path: of the TIFF.
+        page: the first one, (1, rows, columns).
+        offsets: of all pages, in bytes.
+    """
+    places = [f"GTIFF_DIR:off:{offset}:{path}" for offset in offsets]
+
+    def values(key: Key) -> Array:
+        parts = [_values(place, "GTiff", (slice(0, 1), *key[1:]))[0] for place in places[key[0]]]
+        return np.stack(parts)
+
+    shape = (len(places), *page.shape[1:])
+    dims = _stack_dims(path, shape)
+    size = len(places) * page.size
+    return replace(page, shape=shape, read=values, dims=dims, size=size, bands=None)
+
+
+def _stack_dims(path: Path, shape: tuple[int, ...]) -> tuple[str, ...]:
+    """Return the dimensions of a stack of pages, which ImageJ's and tifffile's files describe."""
+    with settings():
+        text = _tags(_dataset(str(path), "GTiff", path.stat().st_mtime_ns)).get(
+            "TIFFTAG_IMAGEDESCRIPTION", ""
+        )
+    if text.startswith("ImageJ="):
+        return ("band", "y", "x")
+    try:
+        axes = json.loads(text)["axes"]
+    except (ValueError, KeyError, TypeError):
+        return (PAGE, "", "")
+    known = [_LETTERS.get(letter, "") for letter in str(axes)]
+    return tuple(known) if len(known) == len(shape) else (PAGE, "", "")
+
+
+def like_pages(path: Path) -> list[int]:
+    """Return the places of a TIFF's pages that have the size and type of the first one.
+
+    Raises:
+        InputError: there are more pages than a cube has bands.
+        ValueError: a page lies outside the file, or the pages form a ring.
+    """
+    pages: list[tuple[int, dict[int, bytes]]] = []
+    seen: set[int] = set()
+    with path.open("rb") as file:
+        head = file.read(16)
+        order = "<" if head[:2] == b"II" else ">"
+        is_big = struct.unpack(order + "H", head[2:4])[0] == 43
+        forms = ("Q", "HHQ8s", "Q") if is_big else ("H", "HHI4s", "I")
+        count, tag, link = (struct.Struct(order + form) for form in forms)
+        at = link.unpack(head[8:16] if is_big else head[4:8])[0]
+        while at:
+            if at in seen:
+                raise ValueError(f"its pages form a ring: the page at byte {at} follows itself")
+            seen.add(at)
+            check_count(len(seen), "pages", MOST_PAGES)
+            file.seek(at)
+            number = count.unpack(_read(file, count.size))[0]
+            if number > MOST_TAGS:
+                raise ValueError(f"the page at byte {at} has {number} tags")
+            data = _read(file, number * tag.size)
+            pages.append((at, {code: value for code, _, _, value in tag.iter_unpack(data)}))
+            end = file.read(link.size)  # some programs write no link behind the last page
+            at = link.unpack(end)[0] if len(end) == link.size else 0
+    first = pages[0][1]
+    return [at for at, own in pages if all(own.get(code) == first.get(code) for code in _LIKE)]
+
+
+def _read(file: BinaryIO, size: int) -> bytes:
+    data = file.read(size)
+    if len(data) < size:
+        raise ValueError("the file ends inside a page")
+    return data
+
+
+def _one_band(path: Path) -> Contents:
+    driver = {".img": "HFA", ".bil": "EHdr", ".jp2": "JP2OpenJPEG"}.get(
+        path.suffix.lower(), "GTiff"
+    )
+    found = read_envi(path) if envi.header_beside(path) else read(path, driver, driver)
+    if 1 not in found.variables[0].shape[:1]:
+        raise ReaderError(
+            f"{path.name} has {found.variables[0].shape[0]} bands; files of one are joined"
+        )
+    return found
+
+
+def _check_like(first: Variable, other: Variable, path: Path) -> None:
+    if first.shape != other.shape:
+        raise ReaderError(
+            f"{path.name} has {other.shape[1]} x {other.shape[2]} pixels, others more"
+        )
+    if first.grid is not None and other.grid is not None and not first.grid.is_same(other.grid):
+        raise ReaderError(f"{path.name} lies on another grid than the other bands")
+
+
+def _joined(each: Sequence[BandFacts | None], order: Sequence[int]) -> BandFacts | None:
+    facts = [each[number] or BandFacts() for number in order]
+
+    def column(name: str) -> Any:
+        values = [getattr(one, name) for one in facts]
+        return None if any(value is None for value in values) else np.concatenate(values)
+
+    return BandFacts(column("wavelengths"), column("fwhm"), column("good"))
+
+
+def _natural(name: str) -> list[Any]:
+    return [int(part) if part.isdecimal() else part for part in re.split(r"(\d+)", name.lower())]

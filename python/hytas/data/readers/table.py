@@ -1,0 +1,158 @@
+"""The table of file formats: each has a reader, and one line here."""
+
+import difflib
+from collections.abc import Callable, Sequence
+from importlib import import_module
+from pathlib import Path
+from typing import NamedTuple
+
+from hytas.data.datasets import SCENES
+from hytas.data.products import dlr
+from hytas.data.products.table import refined
+from hytas.data.readers import envi, hdf5, rasters
+from hytas.data.readers.guard import GUARD
+from hytas.data.record import Contents, ReaderError, reading
+from hytas.errors import InputError
+
+Named = str | Path | Sequence[str | Path]
+"""A file, a folder that is a scene, or several files that are bands of one scene."""
+Matches = Callable[[bytes, Path], bool]
+
+
+class Format(NamedTuple):
+    """A format.
+
+    Attributes:
+        name: for messages.
+        matches: whether a file is one, by its first kilobyte and its path.
+        reader: "module:function" in this package, and texts that the function takes behind the
+            path; it returns the record of the file.
+        is_guarded: whether a child process reads it; formats that Python itself reads need none.
+    """
+
+    name: str
+    matches: Matches
+    reader: str
+    is_guarded: bool = True
+
+
+def _begins(*magics: bytes) -> Matches:
+    return lambda head, path: head.startswith(magics)
+
+
+# The first format that matches reads the file. Content is tested before the suffix.
+FORMATS = (
+    Format("MATLAB v7.3", _begins(hdf5.MATLAB), "hdf5:read_matlab"),
+    Format("NumPy npy", _begins(b"\x93NUMPY"), "numpy_files:read_npy", is_guarded=False),
+    Format("NumPy npz", _begins(b"PK\x03\x04"), "numpy_files:read_npz", is_guarded=False),
+    Format(
+        "GeoTIFF", _begins(b"II*\0", b"MM\0*", b"II+\0", b"MM\0+"), "rasters:read:GTiff:GeoTIFF"
+    ),
+    Format("HDF5", lambda head, path: hdf5.MAGIC in (head[:8], head[512:520]), "hdf5:read"),
+    Format("NetCDF-3", _begins(b"CDF\x01", b"CDF\x02"), "netcdf:read_netcdf3"),
+    Format("MATLAB v5", lambda head, path: head[126:128] in (b"IM", b"MI"), "matlab:read"),
+    Format("MATLAB v4", lambda head, path: path.suffix.lower() == ".mat", "matlab:read"),
+    Format("ENVI", lambda head, path: envi.matches(path), "rasters:read_envi"),
+    Format("ERDAS Imagine", _begins(b"EHFA_HEADER_TAG"), "rasters:read:HFA:ERDAS Imagine"),
+    Format("ESRI BIL", lambda head, path: rasters.is_esri(path), "rasters:read_esri"),
+    Format("PCI", _begins(b"PCIDSK"), "rasters:read:PCIDSK:PCI"),
+    Format("ISIS cube", lambda head, path: b"= IsisCube" in head, "rasters:read:ISIS3:ISIS cube"),
+    Format("PDS4", lambda head, path: b"<Product_Obs" in head, "rasters:read:PDS4:PDS4"),
+    Format(
+        "JPEG 2000", lambda head, path: head[4:8] == b"jP  ", "rasters:read:JP2OpenJPEG:JPEG 2000"
+    ),
+    Format("PNG", _begins(b"\x89PNG\r\n\x1a\n"), "rasters:read:PNG:PNG"),
+    Format("BMP", _begins(b"BM"), "rasters:read:BMP:BMP"),
+)
+_ZARR = (".zgroup", ".zarray", ".zmetadata", "zarr.json")
+
+
+def _known_names(path: Path) -> str:
+    """Return a hint at the scenes that are known by name, if the path may be meant for one."""
+    if path.suffix or path.parent != Path():
+        return ""
+    name = path.name.lower().replace("-", "_")
+    near = difflib.get_close_matches(name, SCENES, 1)
+    known = f"known by name: {', '.join(SCENES)}"
+    return f"did you mean {near[0]}? {known}" if near else known
+
+
+def open_file(path: Named, argument: str = "data") -> Contents:
+    """Describe the arrays of a file, without reading its pixels.
+
+    Args:
+        path: a file; a Zarr store; or a folder or a list of files that are bands of one scene.
+        argument: name of the file in messages.
+
+    Raises:
+        InputError: the file is missing, has no known format, or is broken.
+    """
+    if not isinstance(path, str | Path):
+        return _files(tuple(map(Path, path)), argument)
+    path = Path(path)
+    if not path.exists():
+        raise InputError(argument, path, "no such file", _known_names(path))
+    if path.is_dir():
+        return _folder(path, argument)
+    if not path.is_file():
+        raise InputError(argument, path, "is not a file")
+    with reading(argument, path, "product"):
+        path = dlr.image_of(path)
+    with path.open("rb") as file:
+        head = file.read(1024)
+    if not head:
+        raise InputError(argument, path, "is empty (0 bytes)")
+    for entry in FORMATS:
+        if entry.matches(head, path):
+            with reading(argument, path, f"{entry.name} file"):
+                return refined(_record(entry, (path,)))
+    if path.suffix.lower() in envi.DATA_SUFFIXES:
+        raise InputError(
+            argument,
+            path,
+            f"has no ENVI header beside it: looked for {path.name}.hdr and {path.stem}.hdr",
+        )
+    known = ", ".join(dict.fromkeys(entry.name for entry in FORMATS))
+    raise InputError(argument, path, f"has no format that hytas reads ({known})")
+
+
+def is_scene_folder(path: Path) -> bool:
+    """Return whether a folder is a scene: a Zarr store, or files of bands."""
+    return path.is_dir() and (_is_zarr(path) or bool(rasters.band_files(path)))
+
+
+def _folder(path: Path, argument: str) -> Contents:
+    if _is_zarr(path):
+        with reading(argument, path, "Zarr store"):
+            return GUARD.contents("netcdf:read_zarr", (path,))
+    files = rasters.band_files(path)
+    if not files:
+        raise InputError(
+            argument, path, "is not a file, and no folder of a Zarr store or of files of bands"
+        )
+    return _files(tuple(files), argument)
+
+
+def _files(paths: tuple[Path, ...], argument: str) -> Contents:
+    """Describe files of bands, or the only file of a list."""
+    if len(paths) == 1:
+        return open_file(paths[0], argument)
+    for path in paths:
+        if not path.is_file():
+            raise InputError(argument, path, "no such file")
+    with reading(argument, paths[0].parent if paths else "", "set of bands"):
+        if not paths:
+            raise ReaderError("an empty list of files")
+        return GUARD.contents("rasters:read_bands", paths)
+
+
+def _is_zarr(path: Path) -> bool:
+    return any((path / name).is_file() for name in _ZARR)
+
+
+def _record(entry: Format, paths: tuple[Path, ...]) -> Contents:
+    if entry.is_guarded:
+        return GUARD.contents(entry.reader, paths)
+    module, name, *further = entry.reader.split(":")
+    found: Contents = getattr(import_module(f"{__package__}.{module}"), name)(*paths, *further)
+    return found

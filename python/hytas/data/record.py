@@ -1,0 +1,379 @@
+"""The record of a file: its arrays with named dimensions, bands, grid and no-data value.
+
+Readers make records. Whatever comes after a record does not ask for the file's format.
+"""
+
+import errno
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Protocol, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from hytas.data.grid import Grid
+from hytas.data.limits import bytes_of, check_inflated, listed, shown
+from hytas.errors import InputError
+
+Array = npt.NDArray[Any]
+Floats = npt.NDArray[np.float64]
+Key = tuple[slice, ...]
+"""A part of an array: one slice for each dimension, with start and stop inside the array."""
+
+
+class ReaderError(ValueError):
+    """A reader's reason to refuse a file; `reading` makes an `InputError` of it.
+
+    Attributes:
+        rule: what is wrong with the file.
+        hint: what to do, or "".
+    """
+
+    def __init__(self, rule: str, hint: str = "") -> None:
+        self.rule, self.hint = rule, hint
+        super().__init__(f"{rule}; {hint}" if hint else rule)
+
+
+class Rows(Protocol):
+    """Something that gives full rows of a cube or a map, such as an array or a `FileCube`."""
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Height, width, and the bands of a cube."""
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """Element type."""
+
+    def __getitem__(self, rows: slice, /) -> Array:
+        """Rows, (h, W, bands) or (h, W)."""
+
+
+@dataclass(frozen=True, eq=False)
+class BandFacts:
+    """What a file tells about its bands.
+
+    Attributes:
+        wavelengths: (B,) centres in nm, or None.
+        fwhm: (B,) full widths at half maximum in nm, or None.
+        good: (B,) False for bands that the file marks as bad; None if it marks none.
+    """
+
+    wavelengths: Floats | None = None
+    fwhm: Floats | None = None
+    good: npt.NDArray[np.bool_] | None = None
+
+    @property
+    def bad_bands(self) -> tuple[int, ...]:
+        """Return the indices of the bands that are marked as bad."""
+        return () if self.good is None else tuple(np.flatnonzero(~self.good).tolist())
+
+    def ordered(self, order: npt.NDArray[np.int64]) -> Self:
+        """Return the facts of the bands in another order."""
+        return type(self)(
+            None if self.wavelengths is None else self.wavelengths[order],
+            None if self.fwhm is None else self.fwhm[order],
+            None if self.good is None else self.good[order],
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Variable:
+    """One array of a file.
+
+    Attributes:
+        name: its name in the file.
+        shape: of the array.
+        dtype: the file's name of the element type.
+        kind: "number", "complex", "text" or "other" (structures, cells, functions).
+        read: returns a part of the array; raises the errors of the reader's library.
+        dims: names of the dimensions, "" where unknown; () if the format has none.
+        bands: facts of the bands, if the file gives them together with the array.
+        nodata: no-data value of the array, or None.
+        grid: place of the array on the earth, or None.
+        size: bytes in memory.
+        stored: bytes in the file, at most.
+        attributes: numbers (as arrays) and texts that the file keeps with the array.
+        raw: where the values lie in a file as they are in memory, or None.
+        has_parts: whether a part can be read without the rest.
+        is_colour: whether its bands are red, green and blue of a picture.
+    """
+
+    name: str
+    shape: tuple[int, ...]
+    dtype: str
+    kind: str
+    read: Callable[[Key], Array] = field(repr=False)
+    dims: tuple[str, ...] = ()
+    bands: BandFacts | None = None
+    nodata: float | None = None
+    grid: Grid | None = None
+    size: int = 0
+    stored: int = 0
+    attributes: Mapping[str, Any] = field(default_factory=dict)
+    raw: "Raw | None" = None
+    has_parts: bool = True
+    is_colour: bool = False
+
+    @classmethod
+    def of_array(cls, name: str, array: Array, **facts: Any) -> Self:
+        """Return an array in memory as a variable; `facts` are other attributes."""
+        size = int(array.nbytes)
+        kind = kind_of(array.dtype)
+        read = array.__getitem__
+        found = {"size": size, "stored": size, **facts}
+        return cls(name, array.shape, str(array.dtype), kind, read, **found)
+
+    def __str__(self) -> str:
+        shape = " x ".join(map(str, self.shape))
+        return f"{shown(self.name)} ({shape} {shown(self.dtype)})"
+
+    def values(self) -> Array:
+        """Read the whole array.
+
+        Raises:
+            InputError: it is much larger in memory than in the file.
+            MemoryError: there is too little memory; the message names the array and its bytes.
+            ValueError: the array in the file has another shape than its header says.
+        """
+        return self.part(tuple(slice(0, size) for size in self.shape))
+
+    def part(self, key: Key) -> Array:
+        """Read a part of the array, in native byte order; errors are those of `values`."""
+        check_inflated(self.name, self.size, self.stored)
+        try:
+            array = self.read(key)
+        except MemoryError as error:
+            size = self.size or bytes_of(self.shape, 8)
+            raise MemoryError(f"{self} takes {size} bytes of memory") from error
+        wanted = tuple(
+            len(range(*each.indices(n))) for each, n in zip(key, self.shape, strict=True)
+        )
+        if array.shape != wanted:
+            raise ValueError(f"{self} holds an array of shape {array.shape}")
+        if not array.dtype.isnative:
+            array = array.astype(array.dtype.newbyteorder("="))
+        return array
+
+
+@dataclass(frozen=True)
+class Raw:
+    """Values that lie in a file one after another.
+
+    They are read by plain reads: pages of a memory map would count as memory of the process, far
+    more of them than are read.
+
+    Attributes:
+        path: of the file.
+        dtype: as stored, with its byte order.
+        offset: of the first value, in bytes.
+        shape: in the order of the file.
+        axes: which axis of the file each dimension of the variable is.
+    """
+
+    path: str
+    dtype: str
+    offset: int
+    shape: tuple[int, ...]
+    axes: tuple[int, ...]
+
+    def mapped(self) -> Array:
+        """Return a memory map, its dimensions in the order of the variable."""
+        memory = np.memmap(self.path, np.dtype(self.dtype), "r", self.offset, self.shape)
+        return memory.transpose(self.axes)
+
+    def read(self, key: Key) -> Array:
+        """Return a part, its dimensions in the order of the variable.
+
+        Raises:
+            ValueError: the file ends too early.
+        """
+        parts = [slice(0, size) for size in self.shape]
+        for axis, part in zip(self.axes, key, strict=True):
+            parts[axis] = part
+        dtype = np.dtype(self.dtype)
+        result = np.empty([part.stop - part.start for part in parts], dtype)
+        outer = self._axis_of_pieces(parts)
+        steps = [math.prod(self.shape[axis + 1 :]) for axis in range(len(parts))]
+        with Path(self.path).open("rb") as file:
+            for index in np.ndindex(result.shape[:outer]):
+                first = [parts[axis].start + place for axis, place in enumerate(index)]
+                first.append(parts[outer].start)
+                start = sum(at * step for at, step in zip(first, steps, strict=False))
+                file.seek(self.offset + start * dtype.itemsize)
+                size = result.shape[outer] * steps[outer] * dtype.itemsize
+                data = file.read(size)
+                if len(data) < size:
+                    raise ValueError(f"the file ends {size - len(data)} bytes too early")
+                piece = np.frombuffer(data, dtype).reshape(-1, *self.shape[outer + 1 :])
+                result[index] = piece[(slice(None), *parts[outer + 1 :])]
+        return result.transpose(self.axes)
+
+    def _axis_of_pieces(self, parts: Sequence[slice]) -> int:
+        """Return the axis of which a range is read at once, with all of the axes behind it.
+
+        Of the last axis a part is kept, so that lines are read as a whole.
+        """
+        axis = max(0, len(parts) - 2)
+        while axis > 0 and parts[axis] == slice(0, self.shape[axis]):
+            axis -= 1
+        return axis
+
+
+@dataclass(frozen=True)
+class Contents:
+    """The arrays of one file, or of files that belong together, and their other facts.
+
+    Attributes:
+        path: the file that was named.
+        format: the format's name, for messages.
+        variables: all arrays.
+        notes: one-line remarks on facts that were not used.
+        class_names: by label, of a label map; empty if the file names none.
+        class_colours: RGB by label; empty if the file has none.
+        attributes: numbers (as arrays) and texts of the whole file.
+        further: arrays of a product that are neither cube nor label map; read only by name.
+        beside: other files that were read.
+        meta: facts of label files that were drawn ("polygons").
+    """
+
+    path: Path
+    format: str
+    variables: tuple[Variable, ...]
+    notes: tuple[str, ...] = ()
+    class_names: Mapping[int, str] = field(default_factory=dict)
+    class_colours: Mapping[int, tuple[int, int, int]] = field(default_factory=dict)
+    attributes: Mapping[str, Any] = field(default_factory=dict)
+    further: tuple[Variable, ...] = ()
+    beside: tuple[Path, ...] = ()
+    meta: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def files(self) -> tuple[Path, ...]:
+        """Return all files that were read."""
+        return (self.path, *self.beside)
+
+    def find(self, name: str) -> Variable | None:
+        """Return the variable of that name, or None."""
+        for variable in (*self.variables, *self.further):
+            if variable.name == name:
+                return variable
+        return None
+
+    def get(self, name: str, argument: str) -> Variable:
+        """Return the variable of that name.
+
+        Raises:
+            InputError: there is none; the message lists the names in the file.
+        """
+        variable = self.find(name)
+        if variable is None:
+            names = listed(self.variables, len(self.variables))
+            raise InputError(
+                argument, self.path, f"it has no variable {shown(name)!r}; it holds {names}"
+            )
+        return variable
+
+
+def kind_of(dtype: np.dtype[Any]) -> str:
+    """Return the `Variable.kind` of a numpy type."""
+    return {"b": "number", "i": "number", "u": "number", "f": "number", "c": "complex"}.get(
+        dtype.kind, "text" if dtype.kind in "SU" else "other"
+    )
+
+
+def number(variable: Variable | None) -> Floats | None:
+    """Return the values of a list of numbers (n,), or None if the variable is none."""
+    if variable is None or variable.kind != "number":
+        return None
+    if math.prod(variable.shape) != max(variable.shape, default=0):
+        return None
+    return np.asarray(variable.values(), np.float64).ravel()
+
+
+def plain(value: Any) -> Any:
+    """Return an attribute of a file as a text or an array of numbers; None for anything else."""
+    array = np.asarray(value)
+    first = array.reshape(-1)[0] if array.size else None
+    if isinstance(first, bytes):
+        return first.decode("utf-8", "replace")
+    if isinstance(first, str):
+        return str(first)
+    return array if array.dtype.kind in "biuf" else None
+
+
+def text_of(attributes: Mapping[str, Any], *names: str) -> str | None:
+    """Return the first of the attributes that is a text with content, or None."""
+    for name in names:
+        value = attributes.get(name)
+        if isinstance(value, str) and value.strip():
+            return value.strip()
+    return None
+
+
+def numbers_of(attributes: Mapping[str, Any], name: str, count: int | None = None) -> Floats | None:
+    """Return an attribute as numbers (n,), from an array or a text; None for anything else."""
+    value = attributes.get(name)
+    try:
+        values = value.replace(",", " ").split() if isinstance(value, str) else value
+        found = np.asarray(values, np.float64).ravel()
+    except (TypeError, ValueError):
+        return None
+    wanted = found.size > 0 if count is None else found.size == count
+    return found if wanted and value is not None else None
+
+
+def load(variable: Variable, contents: Contents, argument: str) -> Array:
+    """Return the values of a whole variable; an error names the file.
+
+    Raises:
+        InputError: the file is broken, or there is too little memory.
+    """
+    with reading(argument, contents.path, f"{contents.format} file"):
+        return variable.values()
+
+
+@contextmanager
+def reading(argument: str, path: Path | str, what: str) -> Iterator[None]:
+    """Turn any exception that a reader's library raises on a broken file into one line.
+
+    Raises:
+        InputError: the file is truncated or corrupt, or there is too little memory to read it.
+        OSError: as the system gives it (permission, input/output error).
+    """
+    try:
+        yield
+    except InputError as error:
+        if not error.rule:  # the whole message is one text
+            raise InputError(argument, path, str(error)) from error
+        if error.argument:
+            raise
+        raise InputError(argument, path, error.rule, error.hint) from error
+    except ReaderError as error:
+        raise InputError(argument, path, error.rule, error.hint) from error
+    except MemoryError as error:
+        told = " ".join(str(error).split()) or f"the file has {_size(path)} bytes"
+        raise InputError(argument, path, f"memory ran out while reading it: {told}") from error
+    except Exception as error:
+        # h5py raises OSError without errno for a truncated file; the system's own errors have one.
+        # EINVAL means that a damaged file names a position that no file can have.
+        if isinstance(error, OSError) and error.errno not in (None, errno.EINVAL):
+            raise
+        reason = " ".join(str(error).split()) or type(error).__name__
+        raise InputError(
+            argument,
+            path,
+            f"is truncated or corrupt: not a readable {what} ({reason[:160]})",
+        ) from error
+
+
+def _size(path: Path | str) -> int:
+    return Path(path).stat().st_size
+
+
+def whole_key(shape: Sequence[int]) -> Key:
+    """Return the key of a whole array."""
+    return tuple(slice(0, size) for size in shape)

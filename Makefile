@@ -15,7 +15,7 @@ SOURCES := $(shell find engine csrc python -type f -not -name '*.pyc' 2>/dev/nul
 .PHONY: help install demo test ctest pytest fuzz torture docs lint tidy format stubs bench gpu clean
 
 help:
-	@echo "make demo     search, train, export and map the synthetic scene"
+	@echo "make demo     search, train, export and map a synthetic scene: two minutes after installing"
 	@echo "make test     all tests: the engine's (ctest) and the package's (pytest)"
 	@echo "make fuzz     damaged inputs in all that reads files; SECONDS=3600, failures in build/"
 	@echo "make docs     the pages and the API as a site in build/site, links checked"
@@ -23,7 +23,7 @@ help:
 	@echo "make tidy     clang-tidy over the C++ sources; a warning is an error"
 	@echo "make format   rewrite the sources in the house's format"
 	@echo "make stubs    write python/hytas/_engine.pyi from the built module"
-	@echo "make bench    the benchmarks of docs/benchmarks.md"
+	@echo "make bench    the benchmarks of docs/measured.md"
 	@echo "make gpu      tests and benchmarks on a GPU, one table in runs/; DEVICE=cpu rehearses it,"
 	@echo "              VENV= takes the packages of PYTHON and needs no network, TABLE=FILE, DATA=SCENE"
 	@echo "make torture  kill hytas at 100 random moments and break its disk; KILLS=, FAULTS=, SEED="
@@ -38,22 +38,26 @@ $(BIN)/python:
 $(VENV)/installed: $(BIN)/python $(SOURCES)
 	@echo "installing hytas into $(VENV) (the first time this fetches torch and takes minutes)"
 	$(PIP) install --constraint constraints.txt torch
-	$(PIP) install --constraint constraints.txt '.[test]'
-	$(PIP) install 'cmake>=3.25' 'ninja>=1.11'
+	$(PIP) install --constraint constraints.txt .
 	@touch $@
 
 install: $(VENV)/installed
 
-demo: install
-	$(BIN)/hytas-search --budget 500K-params --proxy dss --out runs/demo
+$(VENV)/testing: $(VENV)/installed
+	$(PIP) install --constraint constraints.txt '.[test]'
+	$(PIP) install 'cmake>=3.25' 'ninja>=1.11'
+	@touch $@
 
-ctest: install
+demo: install
+	$(BIN)/hytas-search --budget 500K-params --effort quick --out runs/demo
+
+ctest: $(VENV)/testing
 	PATH="$(abspath $(BIN)):$$PATH" cmake --preset dev
 	PATH="$(abspath $(BIN)):$$PATH" cmake --build --preset dev --parallel 4
 	PATH="$(abspath $(BIN)):$$PATH" ctest --preset dev
 
 # A process a core with one thread each; the tests of a file share their fixtures.
-pytest: install
+pytest: $(VENV)/testing
 	PATH="$(abspath $(BIN)):$$PATH" OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --dist loadfile
 
 test: ctest pytest
@@ -61,7 +65,7 @@ test: ctest pytest
 # An hour over all targets; a failing input is kept in build/fuzz-failures.
 SECONDS ?= 3600
 SEED ?= $(shell date +%s)
-fuzz: install
+fuzz: $(VENV)/testing
 	OMP_NUM_THREADS=1 $(BIN)/python tests/fuzz/run_fuzz.py --seconds $(SECONDS) --seed $(SEED)
 
 $(VENV)/documenting: $(VENV)/installed
@@ -73,7 +77,7 @@ docs: $(VENV)/documenting
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 	@echo "build/site/index.html is there; its search needs: python3 -m http.server -d build/site"
 
-$(VENV)/linting: $(VENV)/installed
+$(VENV)/linting: $(VENV)/testing
 	$(PIP) install --constraint constraints.txt '.[dev]'
 	@touch $@
 
@@ -104,7 +108,7 @@ stubs: $(VENV)/linting
 	$(BIN)/pybind11-stubgen hytas._engine --output-dir build/stubs
 	cp build/stubs/hytas/_engine.pyi python/hytas/_engine.pyi
 
-bench: install
+bench: $(VENV)/testing
 	for file in $(filter-out benchmarks/gpu.py,$(wildcard benchmarks/*.py)); do $(BIN)/python $$file || exit 1; done
 
 # With VENV= nothing is fetched: hytas is built with the packages that $(PYTHON) has, for it alone.
@@ -117,14 +121,14 @@ $(HERE)/built: $(SOURCES)
 	    --upgrade --target $(HERE) .
 	@touch $@
 
-gpu: $(if $(strip $(VENV)),install,$(HERE)/built)
+gpu: $(if $(strip $(VENV)),$(VENV)/testing,$(HERE)/built)
 	$(GPU_PYTHON) benchmarks/gpu.py --device $(DEVICE) $(if $(DATA),--data $(DATA)) $(if $(TABLE),--out $(TABLE))
 
 KILLS ?= 100
 FAULTS ?= 20
 
 
-torture: install
+torture: $(VENV)/testing
 	$(BIN)/python tests/torture/torture.py --kills $(KILLS) --faults $(FAULTS) --seed $(SEED)
 
 clean:

@@ -1,6 +1,6 @@
 """Scores against the published columns, where the published score follows its formula.
 
-A few dozen rows each, to be quick; docs/benchmarks.md has the figures of larger samples.
+A few dozen rows each, to be quick; docs/measured.md has the figures of larger samples.
 """
 
 import csv

@@ -327,8 +327,8 @@ def load_maps(
         path: the file.
         labels_key: the map's name, or two names "training,test".
         shape: of the cube, to find the map that fits; None accepts any map.
-        grid: the pixels of the cube; the maps are then read by `labels_on_grid`.
-        unlabelled, zero_is_a_class, class_field, labels_crs, known: as for `labels_on_grid`.
+        grid: the pixels of the cube; the maps are then read by `labels_on_grid`, which has the
+            arguments that are not listed.
     """
     if grid is not None:
         found = labels_on_grid(

@@ -143,8 +143,9 @@ def classify_whole(
 ) -> ClassMap:
     """Classify every pixel of a cube, without a look at its value range.
 
+    Arguments that are not listed are those of `classify_scene`.
+
     Args:
-        model, cube, nodata, tile_rows, smooth, progress: as for `classify_scene`.
         scaled: whether the cube was scaled by itself already, where the model needs that.
     """
     height, width = cube.shape[:2]

@@ -33,7 +33,7 @@ from hytas.models.layers import probabilities
 SEVEN_BITS = True
 """Bits of a weight in an integer product. A processor with AVX2 but without VNNI sums two 8-bit
 products in 16 bits, which is one bit too few. There, 8-bit weights give other labels
-(docs/benchmarks.md)."""
+(docs/measured.md)."""
 MOST_LEVEL = 127
 """Largest stored weight of 8 bits; 0 lies in the middle."""
 FEWEST_WEIGHTS = 256

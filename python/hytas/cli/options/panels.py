@@ -11,8 +11,8 @@ PANELS = {
         *("patch_size", "band_group", "scaling", "resize", "skip_unreadable"),
     ),
     "Labels": (
-        *("test_labels", "labels_key", "class_field", "labels_crs", "unlabelled"),
-        "zero_is_a_class",
+        *("test_labels", "labels_key", "class_field", "class_names", "labels_crs"),
+        *("unlabelled", "zero_is_a_class"),
     ),
     "Split": (
         *("train_per_class", "train_fraction", "block", "folds", "fold", "validation_fraction"),

@@ -64,13 +64,12 @@ def labels_on_grid(
 
     A raster with a place on the earth is brought onto the grid of a cube with a place, by nearest
     neighbour; a note says so. Without a place it must have the height and width of the cube.
-    `load_scene` and `hytas classify` use this function alike.
+    `load_scene` and `hytas classify` use this function alike. Arguments that are not listed are
+    those of `load_scene`.
 
     Args:
         path: the file.
         grid: the pixels of the cube, and their place.
-        labels_key, unlabelled, zero_is_a_class, class_field, labels_crs, class_names: as for
-            `load_scene`.
         known: ids of classes by name, as those of a model; classes with these names get their ids.
 
     Raises:

@@ -11,8 +11,9 @@ from hytas.cli.search import search
 PAGE = Path(__file__).with_name("options.md")
 HEAD = """# Options of a search
 
-`docs/make_options.py` writes this page from the command. Every option is also a key of the TOML file of `--config`:
-`--race-steps 60` is `race_steps = 60`. `hytas search --write-config run.toml` writes all settings of a command.
+`docs/make_options.py` writes this page from the command. Every option is also a key of the TOML
+file of `--config`: `--race-steps 60` is `race_steps = 60`. `--write-config run.toml` writes all
+settings of a command.
 """
 
 

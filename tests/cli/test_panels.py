@@ -1,4 +1,4 @@
-"""The help of a search: every option has a panel, and the page of options is that of the command."""
+"""The help of a search: each option has a panel, and the page of options is up to date."""
 
 import importlib.util
 from pathlib import Path

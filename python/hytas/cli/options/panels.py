@@ -7,7 +7,7 @@ from hytas.cli.config_file import ConfiguredCommand
 PANELS = {
     "Most used": ("data", "labels", "budgets", "out", "effort", "split", "seeds", "config"),
     "Scene": (
-        *("test_data", "resample", "scale_by", "data_dir", "cube_key", "bands", "nodata"),
+        *("test_data", "resample", "scale_by", "data_dir", "cube_key", "axes", "bands", "nodata"),
         *("patch_size", "band_group", "scaling", "resize", "skip_unreadable"),
     ),
     "Labels": (

@@ -149,6 +149,7 @@ def test_labels_without_data_cost_only_the_accuracy(
 def test_inspect_a_model_a_scene_and_a_folder(
     exported: Exported, scene: Path, tmp_path: Path, hytas: Run
 ) -> None:
+    counts = list(exported.scene.class_counts().values())
     model = json.loads(hytas("inspect", exported.onnx, "--json").stdout)
     assert model["input"] == "patches (N, 5, 5, 24) uint16"
     assert model["bands kept"] == "23 of 24"
@@ -159,9 +160,13 @@ def test_inspect_a_model_a_scene_and_a_folder(
     found = json.loads(with_labels.stdout)
     assert (found["size"], found["bands"], found["type"]) == ("17 x 23 pixels", 24, "uint16")
     assert found["class ids"] == [3, 4, 9, 200]
+    assert found["values"].startswith(f"{exported.scene.cube.min()} to ")
     bare = hytas("inspect", scene)
     assert "--labels" in bare.stdout
     assert bare.returncode == 0
+    labels = json.loads(hytas("inspect", scene.with_name("gt.mat"), "--json").stdout)
+    assert (labels["what"], labels["unlabelled"]) == ("label map", 0)
+    assert labels["classes"] == dict(zip(["3", "4", "9", "200"], counts, strict=True))
     embedded = json.loads(hytas("inspect", "synthetic", "--json").stdout)
     assert embedded["labelled pixels"] > 0
     assert "problems" not in embedded

@@ -9,6 +9,7 @@ import click
 
 from hytas.cli import options
 from hytas.cli.inspect_run import describe_run, file_digest, lines_of_run
+from hytas.cli.inspect_values import describe_labels, describe_range
 from hytas.cli.progress import echo
 from hytas.errors import InputError, escaped
 
@@ -113,6 +114,8 @@ def _scene(path: Path, given: Mapping[str, Any]) -> Finding:
     from hytas.data import load_scene, open_file
 
     found: Finding = {"what": "scene", "path": str(path)}
+    if path.suffix.lower() == ".png" and (labels := describe_labels(path)) is not None:
+        return found | labels
     if str(path) != "synthetic":
         contents = open_file(path, "path")
         found |= {"format": contents.format, "variables": _variables(contents)}
@@ -128,6 +131,7 @@ def _scene(path: Path, given: Mapping[str, Any]) -> Finding:
         "bands": scene.bands,
         "type": scene.cube.dtype.name,
         "wavelengths": _range(scene.wavelengths),
+        "values": describe_range(scene.cube, scene.nodata),
         "labelled pixels": int((scene.labels > 0).sum()),
         "classes": scene.class_counts(),
         "class ids": list(scene.class_ids),
@@ -192,12 +196,15 @@ def _unlabelled(path: Path, reason: str, axes: str | None) -> Finding:
         cube = open_cube(path, axes=axes)
         notes = [*cube.notes, *empty_pixels(cube)]
     except InputError as error:
+        if (labels := describe_labels(path)) is not None:
+            return labels
         return {"problems": list(dict.fromkeys([reason, error.render(_option)]))}
     return {
         "size": f"{cube.shape[0]} x {cube.shape[1]} pixels",
         "bands": cube.shape[2],
         "type": cube.dtype.name,
         "wavelengths": _range(cube.wavelengths),
+        "values": describe_range(cube, cube.nodata),
         "notes": notes,
         "problems": [reason],
     }

@@ -1,15 +1,12 @@
 """Compare the values of a scene with those that a model was trained on."""
 
-from typing import Any
-
 import numpy as np
 import numpy.typing as npt
 
 from hytas.data import Preprocessing, Rows
+from hytas.data.sampling import sample_spectra
 from hytas.deploy.model import DeployedModel
 
-MOST_ROWS = 16
-MOST_PIXELS = 4096
 FARTHEST, NEAREST = 2.25, 0.3
 """Usual z of a scene, as parts of the training's. The program on board has the same bounds.
 
@@ -17,15 +14,6 @@ Measured on Indian Pines, SalinasA and the embedded scene, trained on all, a fif
 labelled pixels: whole scenes .58 to 1.5, the other half of a scene up to 2.1. Zeros, a tenth of the
 values or reversed bands 2.5 and more (Indian Pines reversed 1.4, which goes unseen), a gain of ten
 19 and more; with "minmax" zeros and a tenth of the values .01 to .28."""
-
-
-def sample_spectra(cube: Rows) -> npt.NDArray[Any]:
-    """Return raw spectra (n, B) of a few rows of a cube, with the first and the last row."""
-    height, width, _ = cube.shape
-    rows = np.unique(np.linspace(0, height - 1, MOST_ROWS).astype(int))
-    each = max(1, MOST_PIXELS // len(rows))
-    columns = np.unique(np.linspace(0, width - 1, min(width, each)).astype(int))
-    return np.concatenate([np.asarray(cube[row : row + 1])[0][columns] for row in rows])
 
 
 def range_doubt(model: DeployedModel, cube: Rows, nodata: float | None) -> str | None:

@@ -1,0 +1,52 @@
+"""What `hytas inspect` says of values: the range of a cube, and the classes of a label map."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from hytas.errors import InputError
+
+if TYPE_CHECKING:
+    from hytas.data import Rows
+
+
+def describe_range(cube: "Rows", nodata: float | None) -> str | None:
+    """Return the range of the values of a cube (H, W, B) in a few rows; None without data."""
+    import numpy as np
+
+    from hytas.data.sampling import sample_spectra
+
+    values = sample_spectra(cube).ravel()
+    values = values[np.isfinite(values)]
+    if nodata is not None:
+        values = values[values != nodata]
+    if not values.size:
+        return None
+    ends = np.quantile(values.astype(np.float64), (0, 0.01, 0.99, 1))
+    least, low, high, most = (f"{end:.6g}" for end in ends)
+    return f"{least} to {most}; first to last percentile {low} to {high}, of {values.size} sampled"
+
+
+def describe_labels(path: Path) -> dict[str, Any] | None:
+    """Return size and classes of a file that holds a label map; None if it holds none."""
+    import numpy as np
+
+    from hytas.data.labels.options import LabelOptions
+    from hytas.data.labels.read import of_rasters, open_labels
+
+    try:
+        found = of_rasters([open_labels(path)], LabelOptions(), None, None)
+    except InputError:
+        return None
+    maps = {}
+    for name, values in found.maps:
+        ids, counts = np.unique(values, return_counts=True)
+        classes = {
+            f"{number} {found.names.get(int(number), '')}".strip(): int(count)
+            for number, count in zip(ids, counts, strict=True)
+            if number
+        }
+        size = f"{values.shape[0]} x {values.shape[1]} pixels"
+        unlabelled = int(counts[ids == 0].sum())
+        maps[name] = {"size": size, "classes": classes, "unlabelled": unlabelled}
+    whole = next(iter(maps.values())) if len(maps) == 1 else {"maps": maps}
+    return {"what": "label map", **whole, "notes": list(found.notes)}

@@ -92,6 +92,7 @@ def environment() -> Environment:
         "short": charts.short,
         "share": words.share,
         "figure": _figure,
+        "uri": _uri,
         "spent": _spent,
         "setting": _setting,
     }
@@ -495,6 +496,11 @@ def _setting(value: Any) -> str:
     if value is None or isinstance(value, bool):
         return {None: "not set", True: "yes", False: "no"}[value]
     return f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def _uri(svg: str) -> str:
+    """An SVG as an image: nothing in it can run."""
+    return f"data:image/svg+xml;base64,{base64.b64encode(svg.encode()).decode()}"
 
 
 def _spent(seconds: float) -> str:

@@ -10,7 +10,6 @@ from PIL import Image
 from hytas import RunConfig
 from hytas.data import labels_on_grid, load_maps, load_scene, scene_from_arrays
 from hytas.data.grid import Grid
-from hytas.data.labels.names import envi_class_names
 from hytas.errors import InputError
 
 pytestmark = pytest.mark.filterwarnings("ignore::rasterio.errors.NotGeoreferencedWarning")
@@ -303,17 +302,24 @@ class TestNames:
             beside.write_text(wrong)
             assert load_scene(data, path).class_names == ("class 1", "class 2", "class 3")
 
-    def test_envi_names_with_commas(self) -> None:
-        text = "\nUnclassified, Corn (no till), Soy, clean,\nOats"
-        wanted = ["Unclassified", "Corn (no till)", "Soy, clean", "Oats"]
-        assert envi_class_names(text, 4) == wanted
-        assert envi_class_names(text, 5) == [
-            "Unclassified",
-            "Corn (no till)",
-            "Soy",
-            "clean",
-            "Oats",
-        ]
-        assert envi_class_names(text, None) == envi_class_names(text, 5)
-        assert envi_class_names(text, 3) is None
-        assert envi_class_names("a, b", 4) == ["a", "b"]
+    @pytest.mark.parametrize(
+        ("text", "names"),
+        [
+            ("{\nNone, Corn (till), Soy, clean,\nOats}", ("Corn (till)", "Soy, clean", "Oats")),
+            ("{None,\nCorn,\nSoy, Clean,\nOats}", ("Corn", "Soy, Clean", "Oats")),
+            ("{None, Corn, Soy, Oats}", ("Corn", "Soy", "Oats")),
+            ("{None, Corn, Soy, Clean, Oats}", ("class 1", "class 2", "class 3")),
+        ],
+    )
+    def test_envi_names_with_commas(
+        self, tmp_path: Path, data: Path, truth: np.ndarray, text: str, names: tuple[str, ...]
+    ) -> None:
+        truth.tofile(tmp_path / "gt.img")
+        (tmp_path / "gt.hdr").write_text(
+            "ENVI\nsamples = 11\nlines = 9\nbands = 1\nfile type = ENVI Classification\n"
+            f"data type = 1\nclasses = 4\nclass names = {text}\n"
+        )
+        scene = load_scene(data, tmp_path / "gt.hdr")
+        assert scene.class_names == names
+        unused = "gt.img: its class names are not used: 5 names, by the commas between them, for 4"
+        assert any(note.startswith(unused) for note in scene.notes) == (names[0] == "class 1")

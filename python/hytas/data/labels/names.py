@@ -1,4 +1,4 @@
-"""Names of classes: from the user, from an ENVI header, and from GDAL's file beside a raster."""
+"""Names of classes: from the user, and from GDAL's file beside a raster."""
 
 import csv
 import io
@@ -117,31 +117,6 @@ def unused(keys: Iterable[str]) -> tuple[str, ...]:
     if not others:
         return ()
     return (f"names are given for classes that are not there: {listed(others, len(others))}",)
-
-
-def envi_class_names(text: str, classes: int | None) -> list[str] | None:
-    """Return the names in "class names" of an ENVI header, without its braces.
-
-    A name may hold a comma, which also parts the names. A part that begins with a small letter then
-    belongs to the one before it.
-
-    Args:
-        text: of the header, one line or more.
-        classes: their number, from the field "classes"; None if the header does not say it.
-
-    Returns:
-        None if the names do not fit the number.
-    """
-    parts = [" ".join(part.split()) for part in re.split(",", text)]
-    if classes is None or len(parts) <= classes:
-        return parts
-    names: list[str] = []
-    for part in parts:
-        if names and part[:1].islower():
-            names[-1] += f", {part}"
-        else:
-            names.append(part)
-    return names if len(names) == classes else None
 
 
 def gdal_classes(path: Path) -> tuple[dict[int, str], dict[int, Colour]]:

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -165,48 +166,70 @@ def of_rasters(
     if options.unlabelled.number == 0 and options.zero_is_a_class:
         raise InputError("unlabelled", 0, "cannot be given together with `zero_is_a_class`")
     raws = [raw for each in sources for raw in find.find_maps(each, options, shape, grid, argument)]
-    names, colours = _facts(sources[0])
+    # Notes on the file of the cube are the cube's.
+    told = [f"{each.path.name}: {note}" for each in sources for note in each.notes]
+    found = _classes(raws, sources[0], options, argument)
+    found.notes[:0] = told if argument == "labels" else []
+    if known is not None:
+        found = _with_known_ids(found, known, raws[0])
+    maps = found.maps
+    if grid is not None:
+        on_grid = [
+            aligned(raw.name, values, raw.grid, grid)
+            for raw, values in zip(raws, found.maps, strict=True)
+        ]
+        found.notes.extend(each.note for each in on_grid if each.note)
+        maps = [each.values for each in on_grid]
+        for raw, values in zip(raws, maps, strict=True):
+            _check_size(raw.name, values, grid, argument)
+    named = tuple((raw.name, values) for raw, values in zip(raws, maps, strict=True))
+    files = tuple(file for each in sources for file in each.files)
+    return LabelMaps(named, found.names, found.colours, tuple(found.notes), None, files)
+
+
+class _Found(NamedTuple):
+    """Maps of class ids on their own grids; names and colours by id; notes."""
+
+    maps: list[Map]
+    ids: list[int]
+    names: Mapping[int, str]
+    colours: Mapping[int, Colour]
+    notes: list[str]
+
+
+def _classes(
+    raws: Sequence[find.RawMap], source: Contents, options: LabelOptions, argument: str
+) -> _Found:
+    """Return the classes in maps as their file has them."""
     notes: list[str] = []
     plus = 0
     if any(raw.is_picture for raw in raws):
         maps, names, colours = _coloured(raws, options)
     else:
         if options.unlabelled.colour is not None:
-            raise _no_picture(options, str(sources[0].path))
+            raise _no_picture(options, str(source.path))
         plus = int(_zero_is_a_class(raws, options, notes))
         maps = [_numbered(raw, options, bool(plus), argument) for raw in raws]
-        names = {label + plus: name for label, name in names.items()}
-        colours = {label + plus: colour for label, colour in colours.items()}
+        beside = gdal_classes(source.path)
+        own_names, own_colours = source.class_names or beside[0], source.class_colours or beside[1]
+        names = {label + plus: name for label, name in own_names.items()}
+        colours = {label + plus: colour for label, colour in own_colours.items()}
     ids = [i for i in np.unique(np.concatenate([np.unique(each) for each in maps])).tolist() if i]
     if plus:
         names = {i: names.get(i) or f"label {i - 1}" for i in ids}
     names, others = renamed(ids, names, options.names, plus)
-    notes += others
-    if known is not None:
-        if raws[0].is_picture:
-            _check_known([names[i] for i in ids], known, raws[0].name)
-        maps, names, colours = _with_ids(maps, ids, names, colours, known)
-    found = []
-    for raw, values in zip(raws, maps, strict=True):
-        on_grid = aligned(raw.name, values, raw.grid, grid) if grid is not None else None
-        notes += [on_grid.note] if on_grid is not None and on_grid.note else []
-        found.append((raw.name, values if on_grid is None else on_grid.values))
-        if grid is not None and found[-1][1].shape != (grid.height, grid.width):
-            height, width = found[-1][1].shape
-            raise InputError(
-                argument,
-                raw.name,
-                f"is {height} x {width} pixels, and the cube {grid.height} x {grid.width}: they "
-                "must agree, or both must have a place on the earth",
-            )
-    files = tuple(file for each in sources for file in each.files)
-    return LabelMaps(tuple(found), names, colours, tuple(notes), None, files)
+    return _Found(maps, ids, names, colours, [*notes, *others])
 
 
-def _facts(source: Contents) -> tuple[Mapping[int, str], Mapping[int, Colour]]:
-    """Return names and colours of labels, from the file, or from GDAL's file beside it."""
-    names, colours = gdal_classes(source.path)
-    return source.class_names or names, source.class_colours or colours
+def _check_size(name: str, values: Map, grid: Grid, argument: str) -> None:
+    height, width = values.shape
+    if (height, width) != (grid.height, grid.width):
+        raise InputError(
+            argument,
+            name,
+            f"is {height} x {width} pixels, and the cube {grid.height} x {grid.width}: they must "
+            "agree, or both must have a place on the earth",
+        )
 
 
 def _coloured(
@@ -259,39 +282,33 @@ def _numbered(raw: find.RawMap, options: LabelOptions, plus: bool, argument: str
     return np.where(empty, 0, whole + 1) if plus else whole
 
 
-def _check_known(names: Sequence[str], known: Mapping[str, int], path: str) -> None:
-    """Refuse a picture with other classes than those that it is compared with.
+def _with_known_ids(found: _Found, known: Mapping[str, int], raw: find.RawMap) -> _Found:
+    """Return maps in which classes with known names have the known ids.
 
-    Numbers of colours mean nothing, because a picture may lack a colour.
+    Names decide only if they are all known; else ids do.
+
+    Raises:
+        InputError: a colour of a picture is not known. Its number means nothing, because another
+            picture may lack a colour.
     """
-    if others := [name for name in names if name not in known]:
+    own = [found.names.get(number, "") for number in found.ids]
+    others = [name for name in own if name not in known]
+    if others and raw.is_picture:
         raise InputError(
             "labels",
-            path,
+            raw.name,
             f"the colours {listed(others, len(others))} are not among the classes "
             f"{listed(known, len(known))}",
             "name the class of each colour with `class_names`",
         )
-
-
-def _with_ids(
-    maps: Sequence[Map],
-    ids: Sequence[int],
-    names: Mapping[int, str],
-    colours: Mapping[int, Colour],
-    known: Mapping[str, int],
-) -> tuple[list[Map], Mapping[int, str], Mapping[int, Colour]]:
-    """Return maps in which classes with known names have the known ids.
-
-    Names decide only if they are all known; else ids do.
-    """
-    own = [names.get(number, "") for number in ids]
-    if not ids or not all(name in known for name in own):
-        return list(maps), names, colours
-    old, new = np.array([0, *ids]), np.array([0, *(known[name] for name in own)])
-    moved = {known[name]: name for name in own}
-    tints = {known[name]: colours[i] for i, name in zip(ids, own, strict=True) if i in colours}
-    return [new[np.searchsorted(old, values)] for values in maps], moved, tints
+    if others or not own:
+        return found
+    old, new = np.array([0, *found.ids]), np.array([0, *(known[name] for name in own)])
+    maps = [new[np.searchsorted(old, values)] for values in found.maps]
+    names = {known[name]: name for name in own}
+    pairs = zip(found.ids, own, strict=True)
+    colours = {known[name]: found.colours[i] for i, name in pairs if i in found.colours}
+    return _Found(maps, [*names], names, colours, found.notes)
 
 
 def _no_picture(options: LabelOptions, path: str) -> InputError:

@@ -210,19 +210,32 @@ def _class_names(fields: Mapping[str, str], notes: list[str]) -> dict[int, str]:
     if not text.startswith("{"):
         return {}
     inner = text[1:-1].strip().rstrip(",")
-    items = [item.strip() for item in inner.split(",")]
+    items = [" ".join(item.split()) for item in inner.split(",")]
     count = fields.get("classes", "").strip()
-    if count.isdecimal() and int(count) != len(items):
-        # A name with a comma can be told from two names where each name has a line of its own.
-        lines = [line.strip().rstrip(",") for line in inner.splitlines()]
-        if len(lines) != int(count):
-            notes.append(
-                f"its class names are not used: {len(items)} names, by the commas between them, "
-                f"for {count} classes"
-            )
-            return {}
-        items = lines
-    return dict(enumerate(items))
+    if not count.isdecimal() or int(count) == len(items):
+        return dict(enumerate(items))
+    # A name may hold a comma. Each name may have a line of its own; or the rest of a name begins
+    # with a small letter.
+    lines = [line.strip().rstrip(",") for line in inner.splitlines()]
+    for names in (lines, _joined(items)):
+        if len(names) == int(count):
+            return dict(enumerate(names))
+    notes.append(
+        f"its class names are not used: {len(items)} names, by the commas between them, for "
+        f"{count} classes"
+    )
+    return {}
+
+
+def _joined(items: Sequence[str]) -> list[str]:
+    """Return names, each with the items behind it that begin with a small letter."""
+    names: list[str] = []
+    for item in items:
+        if names and item[:1].islower():
+            names[-1] += f", {item}"
+        else:
+            names.append(item)
+    return names
 
 
 def _class_colours(text: str) -> dict[int, tuple[int, int, int]]:

@@ -30,11 +30,12 @@ def describe_labels(path: Path) -> dict[str, Any] | None:
     """Return size and classes of a file that holds a label map; None if it holds none."""
     import numpy as np
 
+    from hytas.data import open_file
     from hytas.data.labels.options import LabelOptions
-    from hytas.data.labels.read import of_rasters, open_labels
+    from hytas.data.labels.read import of_rasters
 
     try:
-        found = of_rasters([open_labels(path)], LabelOptions(), None, None)
+        found = of_rasters([open_file(path, "labels")], LabelOptions(), None, None)
     except InputError:
         return None
     maps = {}

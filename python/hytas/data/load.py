@@ -25,7 +25,6 @@ from hytas.data.labels.read import (
     labels_on_grid,
     of_rasters,
     of_shapes,
-    open_labels,
     refuse_options_of_shapes,
 )
 from hytas.data.readers.table import Named, open_file
@@ -177,7 +176,7 @@ def _read(data: Named, labels: Sequence[Any], use: Use) -> Scene:
         others: list[Contents] = []
     else:
         refuse_options_of_shapes(use.labels, str(labels[0]) if labels else None)
-        others = [open_labels(path) for path in labels] or [contents]
+        others = [open_file(path, "labels") for path in labels] or [contents]
     shapes = map_shapes(others[0]) if others else ()
     variable = find_cube(contents, use.cube_key, "data", shapes)
     cube = cube_in(contents, variable, "data", axes=use.axes)
@@ -244,7 +243,7 @@ def _shapes(labels: Any, grid: Grid, use: Use) -> LabelMaps:
         return of_shapes(path, use.labels, grid)
     refuse_options_of_shapes(use.labels, str(path))
     shape = (grid.height, grid.width, 0)
-    return of_rasters([open_labels(path)], use.labels, shape, grid)
+    return of_rasters([open_file(path, "labels")], use.labels, shape, grid)
 
 
 def _maps(others: Sequence[Contents], cube: FileCube, use: Use) -> LabelMaps:
@@ -345,4 +344,4 @@ def load_maps(
     mark = parse_unlabelled(unlabelled)
     options = LabelOptions(labels_key, mark, zero_is_a_class, class_field, labels_crs)
     refuse_options_of_shapes(options, str(path))
-    return list(of_rasters([open_labels(path)], options, shape, None).maps)
+    return list(of_rasters([open_file(path, "labels")], options, shape, None).maps)

@@ -1,7 +1,6 @@
 """Label pictures: a colour is a class."""
 
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -12,8 +11,6 @@ from hytas.errors import InputError
 
 MOST_COLOURS = 64
 """Classes of a picture; one with more is a photograph, or was saved with smooth edges."""
-MOST_PIXELS = 2**28
-"""Pixels of a PNG file; a small file may say that it has more."""
 BLACK: Colour = (0, 0, 0)
 
 
@@ -78,40 +75,9 @@ def _packed(picture: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
     return packed
 
 
-class Picture(NamedTuple):
-    """A PNG file: whole numbers (H, W) with the colours of some, or colours (H, W, 3 or 4)."""
-
-    values: npt.NDArray[Any]
-    colours: Mapping[int, Colour]
-
-
-def read_png(path: Path) -> Picture:
-    """Read a PNG file.
-
-    Numbers in a file with a palette are class ids if 0 is black, and thus unlabelled; else the
-    colours are the classes.
-
-    Raises:
-        InputError: it has too many pixels.
-    """
-    from PIL import Image
-
-    with Image.open(path, formats=("PNG",)) as opened:
-        width, height = opened.size
-        if width * height > MOST_PIXELS:
-            raise InputError(
-                "labels",
-                str(path),
-                f"has {width} x {height} pixels; at most {MOST_PIXELS} are read",
-            )
-        if opened.mode in ("1", "L", "I", "I;16", "I;16B"):
-            return Picture(np.asarray(opened).astype(np.int64), {})
-        if opened.mode == "P" and (table := _palette(opened)).get(0) == BLACK:
-            return Picture(np.asarray(opened), table)
-        transparent = opened.mode in ("RGBA", "LA") or "transparency" in opened.info
-        return Picture(np.asarray(opened.convert("RGBA" if transparent else "RGB")), {})
-
-
-def _palette(opened: Any) -> Mapping[int, Colour]:
-    levels = opened.getpalette("RGB") or []
-    return {i // 3: (*levels[i : i + 3],) for i in range(0, len(levels) - 2, 3)}
+def painted(values: npt.NDArray[Any], table: Mapping[int, Colour]) -> npt.NDArray[np.uint8]:
+    """Return the picture (H, W, 3) of numbers (H, W) with a colour each; black without one."""
+    numbers, place = np.unique(values, return_inverse=True)
+    colours = np.array([table.get(int(number), BLACK) for number in numbers], np.uint8)
+    picture: npt.NDArray[np.uint8] = colours[place.reshape(values.shape)]
+    return picture

@@ -9,10 +9,14 @@ import numpy.typing as npt
 from hytas.data.axes import map_axes
 from hytas.data.grid import Grid
 from hytas.data.labels.align import is_placed
+from hytas.data.labels.colours import BLACK, painted
 from hytas.data.labels.options import LabelOptions
 from hytas.data.limits import listed, shown
 from hytas.data.record import Array, Contents, Variable, load
 from hytas.errors import InputError
+
+PICTURES = ("PNG", "BMP")
+"""Formats in which the colours of a palette are the classes, unless its first one is black."""
 
 # Pairs of names of a training and a test map, in lower case.
 SPLIT_NAMES = (
@@ -71,7 +75,7 @@ def find_maps(
         found = [contents.get(name, argument) for name in names]
     else:
         maps = [v for v in contents.variables if v.kind == "number" and _is_map(v, shape)]
-        maps = maps or [v for v in contents.variables if v.is_colour]
+        maps = maps or [v for v in contents.variables if _is_picture(v)]
         found = _split_pair(maps) or _fitting(maps, contents, shape, grid, argument)
     if options.zero_is_a_class and len(found) == 2 and (options.key or _split_pair(found)):
         both = " and ".join(shown(variable.name) for variable in found)
@@ -98,6 +102,10 @@ def _keys(key: str) -> list[str]:
     if len(set(names)) < len(names):
         raise InputError("labels_key", key, "names one map twice")
     return names
+
+
+def _is_picture(variable: Variable) -> bool:
+    return variable.is_colour and variable.dtype == "uint8"
 
 
 def map_shapes(contents: Contents) -> list[tuple[int, int]]:
@@ -183,7 +191,9 @@ def _raw_map(variable: Variable, contents: Contents, argument: str) -> RawMap:
     values = load(variable, contents, argument)
     colours = [axis for axis in range(values.ndim) if axis not in axes]
     values = values.transpose(*axes, *colours)
-    values = values if variable.is_colour else values.reshape(values.shape[:2])
+    values = values if _is_picture(variable) else values.reshape(values.shape[:2])
+    if contents.format in PICTURES and contents.class_colours.get(0, BLACK) != BLACK:
+        values = painted(values, contents.class_colours)
     return RawMap(variable.name, values, variable.nodata, grid_of(variable))
 
 

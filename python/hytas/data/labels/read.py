@@ -11,7 +11,7 @@ import numpy.typing as npt
 from hytas.data.grid import Grid
 from hytas.data.labels import find
 from hytas.data.labels.align import aligned
-from hytas.data.labels.colours import by_colour, read_png
+from hytas.data.labels.colours import by_colour
 from hytas.data.labels.formats import NAMES, files_of, format_of
 from hytas.data.labels.maps import LabelMap, check_map
 from hytas.data.labels.names import GivenNames, gdal_classes, read_class_names, renamed
@@ -20,7 +20,7 @@ from hytas.data.labels.shapes import Colour
 from hytas.data.labels.vector import vector_map
 from hytas.data.limits import listed
 from hytas.data.readers.table import open_file
-from hytas.data.record import Contents, Variable, reading
+from hytas.data.record import Contents
 from hytas.errors import InputError
 
 Map = npt.NDArray[np.int64]
@@ -90,7 +90,7 @@ def labels_on_grid(
         return of_shapes(path, options, grid, known)
     refuse_options_of_shapes(options, str(path))
     shape = (grid.height, grid.width, 0)
-    return of_rasters([open_labels(path)], options, shape, grid, known=known)
+    return of_rasters([open_file(path, "labels")], options, shape, grid, known=known)
 
 
 def refuse_options_of_shapes(options: LabelOptions, labels: str | None) -> None:
@@ -122,23 +122,6 @@ def of_shapes(
     )
     maps = (("classes", drawn.labels.astype(np.int64)),)
     return LabelMaps(maps, drawn.names, drawn.colours, drawn.notes, drawn.polygons, files_of(path))
-
-
-def open_labels(path: str | Path) -> Contents:
-    """Describe the arrays of a file of label maps; a PNG is read at once.
-
-    Raises:
-        InputError: the file is missing, has no known format, or is broken.
-    """
-    path = Path(path)
-    if path.suffix.lower() != ".png" or not path.is_file():
-        return open_file(path, "labels")
-    with reading("labels", path, "PNG file"):
-        picture = read_png(path)
-    values = picture.values
-    dims = ("y", "x", "band")[: values.ndim]
-    variable = Variable.of_array(path.stem, values, dims=dims, is_colour=values.ndim == 3)
-    return Contents(path, "PNG", (variable,), class_colours=picture.colours)
 
 
 def of_rasters(
@@ -323,4 +306,4 @@ def label_files(path: str | Path) -> tuple[Path, ...]:
         InputError: no such file, or it is of no known format.
     """
     path = Path(path)
-    return open_labels(path).files if format_of(path) is None else files_of(path)
+    return open_file(path, "labels").files if format_of(path) is None else files_of(path)

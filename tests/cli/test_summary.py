@@ -126,7 +126,8 @@ def test_an_export_says_what_it_wrote(capsys: pytest.CaptureFixture[str]) -> Non
     _print({"onnx": exact, "onnx-w8": small})
     assert capsys.readouterr().out.splitlines()[1:] == [
         "written to run/",
-        "  model.onnx        143,835 bytes  torch's labels on 90 pixels, largest difference 2.4e-07",
+        "  model.onnx        143,835 bytes  torch's labels on 90 pixels, "
+        "largest difference 2.4e-07",
         "  model.w8.onnx      41,000 bytes  99.23 % of torch's labels on 90 pixels, "
         "OA 0.9500 -> 0.9487",
     ]

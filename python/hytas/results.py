@@ -264,6 +264,11 @@ class Results:
         return {name: self.values.get(name) for name in RESULTS}
 
 
+def short_title(title: str) -> str:
+    """Return the name of a method without what it is fitted on: "SVM (RBF) on spectra" is "SVM"."""
+    return title.partition(" on ")[0].partition(" (")[0]
+
+
 def _comparison(metrics: Mapping[str, Any]) -> Comparison | None:
     references = metrics.get("references")
     if references is None:

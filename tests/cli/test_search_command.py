@@ -19,6 +19,7 @@ from small_run import TINY_SEARCH, small_scene
 
 from commands import Run, command, start_copy
 from hytas.cli.options import absolute_paths
+from hytas.results import short_title
 
 FILES = [
     "architecture.json",
@@ -64,7 +65,7 @@ def test_the_summary_has_the_reference_methods(finished: Path) -> None:
     smoothed = found["smoothing"]["method"] == "guided"
     for method in found["references"]["methods"].values():
         accuracy = method["smoothed" if smoothed else "test"]["OA"]
-        assert f"{method['title']} {accuracy:.4f}" in shown
+        assert f"{short_title(method['title'])} {accuracy:.4f}" in shown
 
 
 def test_a_class_of_one_pixel_is_trained_and_named(tmp_path: Path, hytas: Run) -> None:

@@ -2,11 +2,14 @@
 
 import re
 import shlex
+import shutil
+import sys
+import textwrap
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 from hytas.cli.progress import echo
-from hytas.results import MethodResult, Results
+from hytas.results import MethodResult, Results, short_title
 from hytas.run import Outcome, describe_architecture
 from hytas.run.display import duration
 from hytas.spaces.genes import describe_kind
@@ -22,25 +25,63 @@ def print_outcome(outcome: Outcome, data: str) -> None:
         outcome: of the run.
         data: file or name of its first scene.
     """
+    for line in _lines(outcome, data):
+        echo(_wrapped(line))
+
+
+def _wrapped(line: str) -> str:
+    """Return a line as a terminal shows it: broken between words, further rows indented."""
+    if not sys.stdout.isatty() or line.startswith("next: "):  # which is to be copied
+        return line
+    width = shutil.get_terminal_size().columns
+    rows = textwrap.wrap(
+        line, width, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False
+    )
+    return "\n".join(rows)
+
+
+def _lines(outcome: Outcome, data: str) -> Iterator[str]:
     results = outcome.results
     if results is None:
-        echo(f"architecture  {describe_architecture(outcome.architecture)}")
-    else:
-        echo("\n".join(_accuracy(results)))
-    echo(_size(outcome))
-    if results is None:
-        echo(f"next: hytas train {_shell(outcome.folder)}")
+        yield f"architecture  {describe_architecture(outcome.architecture)}"
+        yield _size(outcome)
+        yield f"next: hytas train {_shell(outcome.folder)}"
         return
-    for line in results.decisions():
-        echo(line)
+    yield from _accuracy(results)
+    yield _size(outcome)
+    yield from _decisions(results)
     if seconds := outcome.seconds:
         longest = sorted(seconds.items(), key=lambda stage: -stage[1])[:3]
         parts = ", ".join(f"{name} {duration(value)}" for name, value in longest)
-        echo(f"time {duration(sum(seconds.values()))}: {parts}")
+        yield f"time {duration(sum(seconds.values()))}: {parts}"
     out = "predictions.csv" if results.unit == "images" else "map.png"
     model = _shell(outcome.folder / "model.onnx")
-    echo(f"open {outcome.folder / 'report.html'}")
-    echo(f"next: hytas classify {model} {_shell(data)} --out {out}")
+    yield f"open {outcome.folder / 'report.html'}"
+    yield f"next: hytas classify {model} {_shell(data)} --out {out}"
+
+
+def _decisions(results: Results) -> Iterator[str]:
+    """Yield one short line for each decision of the final training; `run.log` says why."""
+    smoothing, further, found = results.smoothing, results.self_training, results.calibration
+    if smoothing is not None:
+        was = "are smoothed" if results.is_smoothed else "are not smoothed"
+        yield f"maps {was}{_both(smoothing.pixels, smoothing.OA_raw, smoothing.OA_smoothed)}"
+    if further is not None and further.pixels:
+        was = "is used" if further.used else "is not used"
+        yield f"self-training {was}{_both(further.pixels, further.OA_before, further.OA_after)}"
+    if found.reason:
+        yield f"the confidence is not calibrated: {found.reason}"
+    elif found.ECE_before is not None and found.ECE_after is not None:
+        yield (
+            f"confidence calibrated on {found.pixels} validation pixels: calibration error "
+            f"{found.ECE_before:.3f} before, {found.ECE_after:.3f} after"
+        )
+
+
+def _both(pixels: int, without: float | None, with_it: float | None) -> str:
+    if without is None or with_it is None:
+        return ""
+    return f": accuracy {without:.4f} without, {with_it:.4f} with, on {pixels} validation pixels"
 
 
 def _accuracy(results: Results) -> Iterator[str]:
@@ -102,8 +143,11 @@ def _comparison(results: Results) -> Iterator[str]:
     points = 100 * (results.of_map["OA"] - _of_map(best, results)["OA"])
     smoothed = " with smoothing" if results.is_smoothed and best.smoothed else ""
     side = "above" if points >= 0 else "below"
-    others = ", ".join(f"{one.title} {_of_map(one, results)['OA']:.4f}" for one in methods)
-    yield f"{abs(points):.1f} points {side} {best.title}, the better reference ({others}{smoothed})"
+    others = ", ".join(
+        f"{short_title(one.title)} {_of_map(one, results)['OA']:.4f}" for one in methods
+    )
+    name = short_title(best.title)
+    yield f"{abs(points):.1f} points {side} {name}, the better reference ({others}{smoothed})"
 
 
 def _of_map(method: MethodResult, results: Results) -> Mapping[str, Any]:

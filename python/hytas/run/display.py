@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from hytas.errors import escaped
 from hytas.race import RaceProgress, RungEnd, RungRow
+from hytas.results import short_title
 from hytas.run.progress import Report
 from hytas.search import SearchProgress
 from hytas.spaces.genes import describe_kind
@@ -23,6 +24,8 @@ MEASURED_SECONDS = 5.0
 MEASURED_SHARE = 0.05
 OTHER_COLUMNS = 44
 """Characters of the columns of a rung's table beside the finalist."""
+COMPARED = ("search", "race")
+"""Stages that show the best finalist next to the reference methods."""
 LEAST_SECONDS = 1.0
 """A stage that took less has no line of its own when it ends."""
 
@@ -117,6 +120,8 @@ class Display(Report):
         self._end_stage()
         self._stage, self._began = name, time.monotonic()
         self._count, self._work, self._share, self._left = "", "", 0.0, ""
+        if name not in COMPARED:
+            self._best, self._kind, self._references = "", "", {}
         if not self._console.is_terminal and not self._notebook:
             self._print(f"{name} ...")
         self._last = time.monotonic()
@@ -128,8 +133,7 @@ class Display(Report):
 
     def reference(self, title: str, accuracy: float, pixels: int) -> None:
         """Keep what a reference method reaches, to show it next to the best finalist."""
-        name = title.partition(" on ")[0].partition(" (")[0]  # SVM (RBF) on spectra
-        self._references[name] = accuracy
+        self._references[short_title(title)] = accuracy
         self._pixels = pixels
         self._refresh(force=True)
 

@@ -302,6 +302,19 @@ def test_two_processes_never_share_a_journal(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
+def test_two_runs_never_write_one_map(exported: Exported, tmp_path: Path) -> None:
+    """Also under the two names of an ENVI raster."""
+    scene = write_cube(tmp_path / "scene", exported.scene.cube, "bil", "<")
+    given = [str(exported.onnx), str(scene), "--out"]
+    with open_journal(tmp_path / "map.hdr", {"model": 1}, (17, 23)):
+        for name in ("map.hdr", "map.img"):
+            done = CliRunner().invoke(classify, [*given, str(tmp_path / name)])
+            assert isinstance(done.exception, InputError)
+            assert done.exception.argument == "out"
+            assert done.exception.rule == "another hytas is at work on it"
+    assert not list(tmp_path.glob("map*"))
+
+
 def test_a_journal_that_was_finished_meanwhile_is_begun_anew(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

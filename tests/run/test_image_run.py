@@ -202,7 +202,7 @@ def test_what_does_not_fit_a_model_of_images_is_refused(
         assert error.count("\n") == 1
         return error
 
-    assert "synthetic holds no images, and" in told("synthetic", "--out", tmp_path / "a.csv")
+    assert "synthetic: holds no images, and" in told("synthetic", "--out", tmp_path / "a.csv")
     assert "must end in .csv" in told(folder, "--out", tmp_path / "map.png")
     assert "smooth none: is for scenes" in told(folder, "--smooth", "none")
     other = tmp_path / "other" / "1.png"
@@ -217,7 +217,7 @@ def test_what_does_not_fit_a_model_of_images_is_refused(
         assert f"resize {side}: must be 1 to 4096" in told(other.parent, "--resize", side)
     other.write_bytes(b"\x89PNG broken")
     other.with_name("2.png").write_bytes(b"")
-    assert "2 of 2 images of" in (error := told(other.parent, "--out", out))
+    assert "2 of 2 images cannot be read" in (error := told(other.parent, "--out", out))
     assert "1.png is truncated" in error
     assert "; also 2.png; --skip" in error
 

@@ -135,7 +135,7 @@ def _classify(
     """Write the map of a scene, and return what is said of it."""
     from hytas.data import check_mark
     from hytas.deploy.journal import open_journal
-    from hytas.deploy.outputs import Extras, check_apart, check_place, write_confidence
+    from hytas.deploy.outputs import Extras, check_apart, check_place, files_of, write_confidence
     from hytas.deploy.scene import chosen_smoothing
 
     marks = {name: further[name] for name in MARKS}
@@ -159,7 +159,7 @@ def _classify(
     report["notes"] = _notes(deployed, source, outputs, scene if strict else None)
     report["notes"] += () if truth is None else truth.notes
     identity = _identity(deployed, source, [cube_key, axes], smooth, resample)
-    with open_journal(out, identity, (height, width)) as journal:
+    with open_journal(files_of(out)[0], identity, (height, width)) as journal:
         report["notes"] += _damage(journal)
         report |= _run(deployed, source, journal, tile_rows, smooth, hidden)
         result = journal.class_map()

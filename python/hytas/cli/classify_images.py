@@ -92,9 +92,9 @@ def classify_folder(
     from hytas.deploy.images import classify_images, write_predictions
 
     if out.suffix.lower() != SUFFIX:
-        raise InputError(f"out {out}: must end in {SUFFIX}, for the model takes images")
+        raise InputError("out", out, f"must end in {SUFFIX}: the model takes images")
     if not out.absolute().parent.is_dir():
-        raise InputError(f"out {out}: no such folder: {out.absolute().parent}")
+        raise InputError("out", out, f"no such folder: {out.absolute().parent}")
     images = _images(model, source, resize, skip_unreadable)
     with bar("classifying", hidden) as advance:
         found = classify_images(model, images.read, len(images.files), advance)
@@ -135,7 +135,7 @@ def _images(
     if source.is_dir():
         return _folder(model, source, resize, skip_unreadable)
     if not holds_images(source):
-        raise InputError(f"scene: {source} holds no images, and {model.path} takes images")
+        raise InputError("scene", source, f"holds no images, and {model.path} takes images")
     found = load_images(source, resize=resize)
     check_images(model, str(source), (found.side, found.side, found.channels))
     labels = [found.class_names[target - 1] for target in found.labels]
@@ -153,7 +153,7 @@ def _folder(model: "DeployedModel", folder: Path, resize: int | None, skip: bool
     check_side(resize)
     paths = images_of(folder)
     if not paths:
-        raise InputError(f"scene: {folder} holds no images ({', '.join(SUFFIXES)})")
+        raise InputError("scene", folder, f"holds no images ({', '.join(SUFFIXES)})")
     reader = FromFiles(paths, resize, model.card.bands == 3)
     kept, types, reasons = [], [], {}
     for path in paths:
@@ -168,10 +168,12 @@ def _folder(model: "DeployedModel", folder: Path, resize: int | None, skip: bool
     if reasons and (not skip or not kept):
         others = list(reasons)[1:]
         more = f"; also {listed(others, len(others))}" if others else ""
+        first = next(iter(reasons.values())).removeprefix("data: ")
         raise InputError(
-            f"scene: {len(reasons)} of {len(paths)} images of {folder} cannot be read: "
-            f"{next(iter(reasons.values())).removeprefix('data: ')}{more}; --skip-unreadable "
-            "leaves such files out"
+            "scene",
+            folder,
+            f"{len(reasons)} of {len(paths)} images cannot be read: {first}{more}",
+            "`skip_unreadable` leaves such files out",
         )
     left_out = (
         f"{len(reasons)} of {len(paths)} images cannot be read and are left out: "

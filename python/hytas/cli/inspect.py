@@ -35,7 +35,7 @@ Lines = Callable[[Mapping[str, Any]], list[str]]
 def inspect(path: Path, as_json: bool, **reading: Any) -> None:
     """Describe PATH: a scene, an exported model or a run folder."""
     if str(path) != "synthetic" and not path.exists():
-        raise InputError(f"path: no such file or folder: {path}")
+        raise InputError("path", path, "no such file or folder")
     given = {
         name: value for name, value in reading.items() if value is not None and value is not False
     }

@@ -208,14 +208,22 @@ def test_from_envi_to_geotiff_on_the_command_line(
     assert np.array_equal(found, expected.confidence)
 
 
-def test_rasters_need_rasterio_and_arrays_do_not(
-    exported: Exported, expected: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("name", "package"), [("map.tif", "rasterio"), ("map.img", "rasterio"), ("a.png", "matplotlib")]
+)
+def test_files_name_the_package_that_they_lack_and_arrays_lack_none(
+    exported: Exported,
+    expected: Any,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    name: str,
+    package: str,
 ) -> None:
-    monkeypatch.setitem(sys.modules, "rasterio", None)
+    monkeypatch.setitem(sys.modules, package, None)
     with pytest.raises(InputError) as error:
-        write_map(tmp_path / "map.tif", expected, exported.card)
+        write_map(tmp_path / name, expected, exported.card)
     assert error.value.argument == "out"
-    assert "package rasterio" in error.value.rule
+    assert f"package {package}" in error.value.rule
     write_map(tmp_path / "map.npy", expected, exported.card)
 
 

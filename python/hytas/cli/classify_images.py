@@ -160,7 +160,9 @@ def _folder(model: "DeployedModel", folder: Path, resize: int | None, skip: bool
         try:
             image = reader.one(path)
         except (InputError, OSError) as error:
-            reasons[path.relative_to(folder).as_posix()] = one_line(error)
+            name = path.relative_to(folder).as_posix()
+            rule = error.rule if isinstance(error, InputError) else ""
+            reasons[name] = f"{name} {rule}" if rule else one_line(error)
             continue
         check_images(model, str(path), image.shape)
         kept.append(path)
@@ -168,7 +170,7 @@ def _folder(model: "DeployedModel", folder: Path, resize: int | None, skip: bool
     if reasons and (not skip or not kept):
         others = list(reasons)[1:]
         more = f"; also {listed(others, len(others))}" if others else ""
-        first = next(iter(reasons.values())).removeprefix("data: ")
+        first = next(iter(reasons.values()))
         raise InputError(
             "scene",
             folder,

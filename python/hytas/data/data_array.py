@@ -15,23 +15,21 @@ import numpy as np
 import numpy.typing as npt
 
 from hytas.data.grid import Grid, Transform
-from hytas.data.wavelengths import nanometres
+from hytas.data.wavelengths import good_bands, nanometres, widths
 from hytas.errors import InputError
 
 Array = npt.NDArray[Any]
 Axes = tuple[str, str, str]
 
 ROWS = ("y", "lat", "latitude", "northing", "row", "rows", "line", "lines", "downtrack", "height")
-COLUMNS: tuple[str, ...] = ("x", "lon", "longitude", "easting", "column", "columns", "col", "cols")
-COLUMNS = (*COLUMNS, "sample", "samples", "crosstrack", "width")
+COLUMNS = (
+    *("x", "lon", "longitude", "easting", "column", "columns", "col", "cols"),
+    *("sample", "samples", "crosstrack", "width"),
+)
 BANDS = ("band", "bands", "wavelength", "wavelengths", "wl", "channel", "channels", "spectral")
 """Names of dimensions, in lower case."""
 _WAVES = ("wavelength", "wavelengths", "wl", "center_wavelength", "wave")
 _GOOD = ("good", "good_wavelengths", "bbl")
-_NANOMETRES = {"nm": 1.0, "um": 1e3, "µm": 1e3, "μm": 1e3, "micron": 1e3, "microns": 1e3}
-_NANOMETRES |= {"m": 1e9, "angstrom": 0.1, "å": 0.1}
-_NANOMETRES |= {f"nanomet{end}": 1.0 for end in ("er", "ers", "re", "res")}
-_NANOMETRES |= {f"micromet{end}": 1e3 for end in ("er", "ers", "re", "res")}
 _UNEVEN = 1e-3
 """Part of a pixel by which a coordinate of an even grid may be off."""
 
@@ -132,17 +130,19 @@ def cube_of(array: Any, argument: str = "cube") -> ArrayCube:
     axes = _axes(array, argument)
     others = {dim: 0 for dim in array.dims if dim not in axes}
     cube = array.isel(others).transpose(*axes)
-    bands = cube.sizes[axes[2]]
-    waves = _by_name(cube, axes[2], _WAVES)
-    wavelengths, factor = (None, 1.0) if waves is None else _in_nm(waves, bands)
-    widths = _by_name(cube, axes[2], ("fwhm",))
-    good = _by_name(cube, axes[2], _GOOD)
+    waves, fwhm, good = (_by_name(cube, axes[2], names) for names in (_WAVES, ("fwhm",), _GOOD))
+    wavelengths, in_nm = None, None
+    if waves is not None:
+        wavelengths, _ = nanometres(waves.values, _unit(waves))
+    if fwhm is not None and wavelengths is not None:
+        in_nm = widths(fwhm.values, wavelengths, waves.values, _unit(fwhm))
+    flags = None if good is None else good_bands(good.values, cube.sizes[axes[2]])[0]
     return ArrayCube(
         cube,
         grid_of(cube, axes[0], axes[1]),
         wavelengths,
-        None if widths is None else np.asarray(widths.values, np.float64) * _factor(widths, factor),
-        () if good is None else tuple(map(int, np.flatnonzero(np.asarray(good.values) == 0))),
+        in_nm,
+        () if flags is None else tuple(np.flatnonzero(~flags).tolist()),
         nodata_of(array),
     )
 
@@ -234,24 +234,8 @@ def _by_name(cube: Any, band: str, names: Sequence[str]) -> Any:
     return next((lists[name] for name in names if name in lists), None)
 
 
-def _in_nm(coordinate: Any, bands: int) -> tuple[npt.NDArray[np.float64] | None, float]:
-    """Return wavelengths in nm, and what their values were multiplied with."""
-    values = np.asarray(coordinate.values)
-    if values.dtype.kind not in "iuf":
-        return None, 1.0
-    if str(coordinate.attrs.get("units", "")).strip():
-        factor = _factor(coordinate, np.nan)
-        found = np.asarray(values, np.float64) * factor
-        right = np.isfinite(found).all() and found.min() > 0
-        return (found, factor) if right else (None, 1.0)
-    guessed, _ = nanometres(values)
-    return guessed, 1.0 if guessed is None else float(guessed[0] / values[0])
-
-
-def _factor(coordinate: Any, otherwise: float) -> float:
-    """Return how many nm the unit of a coordinate is."""
-    unit = str(coordinate.attrs.get("units", "")).strip().lower()
-    return _NANOMETRES.get(unit, otherwise)
+def _unit(coordinate: Any) -> str | None:
+    return str(coordinate.attrs["units"]) if "units" in coordinate.attrs else None
 
 
 def _stored_transform(text: Any) -> Transform | None:

@@ -112,8 +112,8 @@ def check_output(path: Path, argument: str = "out") -> None:
     """Refuse, before the work, an output that could not be written afterwards.
 
     Raises:
-        InputError: an unknown suffix, a folder that is missing or cannot be written, or a folder
-            with the name of the file.
+        InputError: an unknown suffix, a folder that is missing or cannot be written, a folder with
+            the name of the file, or a package that is not installed.
     """
     known = SUFFIXES[argument]
     if path.suffix.lower() not in known:
@@ -124,6 +124,8 @@ def check_output(path: Path, argument: str = "out") -> None:
             raise InputError(argument, file, "is a folder; the name of a file is needed")
     if path.suffix.lower() in RASTERS:
         library("rasterio", argument, "a GeoTIFF or ENVI map")
+    if path.suffix.lower() in PICTURES:
+        library("matplotlib", argument, "a picture")
 
 
 def check_place(path: Path, extras: Extras, argument: str = "out") -> None:

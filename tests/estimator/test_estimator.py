@@ -165,11 +165,19 @@ def test_a_cube_is_read_in_any_type_that_holds_its_values(
     assert np.array_equal(fitted.predict(cube), fitted.predict(halves[0]))
 
 
-def test_a_mark_for_no_data_gets_no_class(halves: tuple[np.ndarray, ...]) -> None:
+def test_a_mark_for_no_data_gets_no_class_and_names_reach_the_model(
+    halves: tuple[np.ndarray, ...], tmp_path: Path
+) -> None:
     cube, train, _ = halves
     marked = cube.copy()
     marked[:2] = -1
-    model = HSIClassifier(**SETTINGS, budget="20K..40K-params", nodata=-1).fit(marked, train)
+    first, second = np.unique(train[train > 0])[:2].tolist()
+    names = {first: "corn", 999: "of another scene"}
+    settings = {"budget": "20K..40K-params", "nodata": -1, "class_names": names}
+    model = HSIClassifier(**SETTINGS, **settings).fit(marked, train)
+    model.export(tmp_path / "model.onnx")
+    card = DeployedModel.load(tmp_path / "model.onnx", "cpu").card
+    assert card.class_names[:2] == ("corn", f"class {second}")
     assert (model.predict(marked)[:2] == 0).all()
     assert (model.predict(marked)[2:] > 0).all()
     probabilities = model.predict_proba(marked)
@@ -267,6 +275,8 @@ def test_arrays_that_are_no_scene(fitted: HSIClassifier, halves: tuple[np.ndarra
     ):
         with pytest.raises(InputError, match=message):
             model.fit(*arrays)
+    with pytest.raises(InputError, match="class_names='corn': must be the id of a class"):
+        HSIClassifier(**SETTINGS, class_names={"corn": "maize"}).fit(cube, train)
     assert not hasattr(model, "classes_")
     for call, message in (
         (lambda: fitted.predict(cube[..., :9]), "has 9 bands, and the fitted model takes 20"),

@@ -9,6 +9,7 @@ from sklearn.utils import check_random_state
 from hytas.data import CubePixels
 from hytas.data.data_array import ArrayCube, cube_of, is_data_array, map_of
 from hytas.data.labels.align import aligned
+from hytas.data.labels.names import GivenNames, read_class_names
 from hytas.errors import InputError
 
 Array = npt.NDArray[Any]
@@ -63,6 +64,19 @@ def seed_of(state: int | np.random.RandomState | None) -> int:
             raise InputError("random_state", state, "must be 0 or more")
         return int(state)
     return int(check_random_state(state).randint(2**31 - 1))
+
+
+def names_by_id(given: GivenNames) -> dict[int, str]:
+    """Return the names of classes by id.
+
+    Raises:
+        InputError: an id is no whole number, or a file or text is none of names.
+    """
+    names = read_class_names(given)
+    for key in names:
+        if not (key.isascii() and key.isdigit()):
+            raise InputError("class_names", key, "must be the id of a class, a whole number")
+    return {int(key): name for key, name in names.items()}
 
 
 class Given(NamedTuple):

@@ -11,6 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from hytas.data import CubePixels, Scene, SplitSettings, scene_from_arrays
 from hytas.data.data_array import is_data_array
+from hytas.data.labels.names import GivenNames
 from hytas.deploy import DeployedModel, classify_scene
 from hytas.deploy.scene import probability_rows
 from hytas.errors import InputError
@@ -22,6 +23,7 @@ from hytas.estimator.arguments import (
     check_types,
     given_cube,
     label_map,
+    names_by_id,
     seed_of,
 )
 from hytas.estimator.messages import python_arguments
@@ -58,6 +60,8 @@ class HSIClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         bands: bands to start from, such as "1-103,110-148"; None for all.
         scaling: "standard" or "minmax".
         nodata: the no-data value of the cube, or None.
+        class_names: names of classes by id, for the exported model and its maps: a mapping, a text
+            such as "1=corn,2=soy", or a CSV file of ids and names; None for "class 1" and so on.
         validation_fraction: share of the labelled pixels that the race ranks on. The final training
             uses these pixels, too.
         epochs: of the final training; None takes the recipe's number of steps.
@@ -98,6 +102,7 @@ class HSIClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         bands: str | None = None,
         scaling: str = "standard",
         nodata: float | None = None,
+        class_names: GivenNames | None = None,
         validation_fraction: float = 0.2,
         epochs: int | None = None,
         recipe: Recipe | None = None,
@@ -121,6 +126,7 @@ class HSIClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.bands = bands
         self.scaling = scaling
         self.nodata = nodata
+        self.class_names = class_names
         self.validation_fraction = validation_fraction
         self.epochs = epochs
         self.recipe = recipe
@@ -189,6 +195,8 @@ class HSIClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             facts |= {name: getattr(given.array, name) for name in names}
         if self.nodata is not None:
             facts["nodata"] = self.nodata
+        if self.class_names is not None:
+            facts["class_names"] = names_by_id(self.class_names)
         scene = scene_from_arrays(given.cube, labels, name="cube", bands=self.bands, **facts)
         return scene, labels
 

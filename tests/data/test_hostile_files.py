@@ -274,6 +274,17 @@ def small(tmp_path: Path) -> Iterator[Path]:
     guard.GUARD.close()
 
 
+def test_a_file_that_ends_the_child_is_read_once(
+    small: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as patched:
+        patched.setattr(guard, "_CHILD", child("import os; os.abort()"))
+        refused(lambda: open_file(small), "crashes")
+    refused(lambda: load_cube(small), "crashes")
+    small.write_bytes(small.read_bytes() + b"0")  # another state of the file is another file
+    assert load_cube(small).cube.shape == (4, 5, 6)
+
+
 def child(work: str, **settings: float) -> str:
     """The code of a child that does `work` in place of reading."""
     return (
@@ -290,7 +301,7 @@ def child(work: str, **settings: float) -> str:
     [
         ("import os; os.abort()", "the library that reads it crashes (SIGABRT)"),
         ("import os; os._exit(3)", "ends the process"),
-        ("import time; time.sleep(60)", "reading it takes too much time"),
+        ("import time; time.sleep(60)", "reading it takes too much time or memory"),
         ("while True: pass", "reading it takes too much time or memory"),
         ("return {'shape': (2**20,), 'dtype': '<f8'}, None", "values of type float64"),
     ],

@@ -19,7 +19,7 @@ from hytas.data.readers.transport import plain_contents
 from hytas.data.record import Array, Contents, ReaderError
 from hytas.errors import InputError
 
-CPU_SECONDS = 4
+CPU_SECONDS = 3
 """Time of one answer, and a second more for every BYTES_PER_SECOND of values."""
 BYTES_PER_SECOND = 10e6
 MOST_BYTES = 768 * 2**20

@@ -31,6 +31,7 @@ from hytas.errors import InputError
 WALL_SECONDS = 60.0
 BYTES_PER_SECOND = 5e6
 """Slowest reading that is waited for."""
+_TOO_MUCH = "reading it takes too much time or memory"
 _CHILD = (
     "import json, sys; sys.path[:] = json.loads(sys.argv[1]); "
     "from hytas.data.readers.child import serve; serve()"
@@ -44,6 +45,7 @@ class Guard:
         self._lock = threading.Lock()
         self._child: subprocess.Popen[bytes] | None = None
         self._owner = 0
+        self._fatal: dict[tuple[Any, ...], str] = {}
 
     def contents(self, reader: str, paths: Sequence[Path]) -> Contents:
         """Return the record of a file, or of files that belong together.
@@ -77,8 +79,15 @@ class Guard:
         return array
 
     def _ask(self, asked: dict[str, Any], most: int) -> tuple[dict[str, Any], Array | None]:
-        with self._lock:
-            answer, array = self._answer(asked, most)
+        file = asked["reader"], *(_state(path) for path in asked["paths"])
+        if file in self._fatal:
+            raise ValueError(self._fatal[file])
+        try:
+            with self._lock:
+                answer, array = self._answer(asked, most)
+        except ValueError as error:  # a child is not started for this file again
+            self._fatal[file] = str(error)
+            raise
         _raise(answer)
         return answer, array
 
@@ -97,7 +106,7 @@ class Guard:
                     raise ValueError(_why(-status)) from None
             except TimeoutError:
                 self._stop()
-                raise ValueError("reading it takes too much time") from None
+                raise ValueError(_TOO_MUCH) from None
             except BaseException:  # the rest of the answer is still in the pipe
                 self._stop()
                 raise
@@ -182,9 +191,18 @@ def _here(asked: dict[str, Any]) -> tuple[dict[str, Any], Array | None]:
     return answered(asked)
 
 
+def _state(path: str) -> tuple[Any, ...]:
+    """Return what tells a file, and one state of it, from others."""
+    try:
+        state = Path(path).stat()
+    except OSError:
+        return (path,)
+    return path, state.st_ino, state.st_size, state.st_mtime_ns
+
+
 def _why(number: int) -> str:
     if number in (signal.SIGXCPU, signal.SIGKILL):
-        return "reading it takes too much time or memory"
+        return _TOO_MUCH
     with suppress(ValueError):
         return f"the library that reads it crashes ({signal.Signals(number).name})"
     return "the library that reads it ends the process"

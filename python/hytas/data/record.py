@@ -237,7 +237,6 @@ class Contents:
         attributes: numbers (as arrays) and texts of the whole file.
         further: arrays of a product that are neither cube nor label map; read only by name.
         beside: other files that were read.
-        meta: facts of label files that were drawn ("polygons").
     """
 
     path: Path
@@ -249,7 +248,6 @@ class Contents:
     attributes: Mapping[str, Any] = field(default_factory=dict)
     further: tuple[Variable, ...] = ()
     beside: tuple[Path, ...] = ()
-    meta: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def files(self) -> tuple[Path, ...]:

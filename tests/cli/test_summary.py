@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from hytas.cli.export import _print
+from hytas.cli.export import print_written
 from hytas.cli.summary import print_outcome
 from hytas.run import Outcome
 
@@ -124,7 +124,7 @@ def test_an_export_says_what_it_wrote(capsys: pytest.CaptureFixture[str]) -> Non
     exact = {"file": "run/model.onnx", "bytes": 143835, "pixels": 90, "max_difference": 2.4e-7}
     small = {"file": "run/model.w8.onnx", "bytes": 41000, "pixels": 90}
     small |= {"agreement": 0.99234, "OA_torch": 0.95, "OA": 0.9487}
-    _print({"onnx": exact, "onnx-w8": small})
+    print_written({"onnx": exact, "onnx-w8": small})
     assert capsys.readouterr().out.splitlines()[1:] == [
         "written to run/",
         "  model.onnx        143,835 bytes  torch's labels on 90 pixels, "

@@ -15,8 +15,8 @@ from small_model import Exported
 from hytas.deploy.delta import (
     DIGEST,
     MAGIC,
-    _deflated,
     apply_delta,
+    deflated,
     make_delta,
     round_difference,
 )
@@ -191,7 +191,7 @@ def test_both_programs_inflate_alike(tmp_path: Path, onboard: Run) -> None:
 def forged(old: bytes, new: bytes, tail: bytes, packed: bool = True) -> bytes:
     """A delta with right checksums of its own and other operations."""
     body = MAGIC + hashlib.sha256(old).digest() + hashlib.sha256(new).digest()
-    body += _deflated(tail) if packed else tail
+    body += deflated(tail) if packed else tail
     return body + hashlib.sha256(body).digest()
 
 

@@ -140,8 +140,9 @@ def test_exports(fitted: HSIClassifier, halves: tuple[np.ndarray, ...], tmp_path
     assert DeployedModel.load(scene["file"]).card.graph == "scene"
     with pytest.raises(InputError, match=r"path: .*winner must end in one of \.onnx, \.pt"):
         fitted.export(tmp_path / "winner")
-    with pytest.raises(InputError, match="format: 'tflite' is not one of onnx, "):
+    with pytest.raises(InputError, match="must be one of onnx, ") as refusal:
         fitted.export(tmp_path / "winner", "tflite")
+    assert (refusal.value.argument, refusal.value.value) == ("as_format", "tflite")
 
 
 def test_a_pickle_predicts_and_exports(

@@ -58,8 +58,8 @@ def test_a_model_that_rounding_breaks_is_refused(exported: Exported) -> None:
 
 
 def test_a_run_s_folder_is_found(tmp_path: Path) -> None:
-    from hytas.cli.update import _run_of
+    from hytas.cli.update import run_of
 
-    assert _run_of(tmp_path / "model.onnx") is None
+    assert run_of(tmp_path / "model.onnx") is None
     (tmp_path / "config.json").write_text("{}")
-    assert _run_of(tmp_path / "model.onnx") == tmp_path
+    assert run_of(tmp_path / "model.onnx") == tmp_path

@@ -77,7 +77,7 @@ def export(
                 command=options.command_line(),
             )
     except ExportError as refusal:
-        _print(refusal.written)
+        print_written(refusal.written)
         raise
     if as_json:
         echo(json.dumps({**outcome.to_dict(), "further": further}, indent=1))
@@ -89,11 +89,11 @@ def export(
         path = folder.path / file_of(name)
         size = {"file": str(path), "bytes": path.stat().st_size}
         main[name] = {**size, "pixels": parity["pixels"], **figures}
-    _print({**main, **further})
+    print_written({**main, **further})
     echo(f"\nnext: hytas classify {folder.path / file_of('onnx')} SCENE --out map.tif")
 
 
-def _print(written: Mapping[str, Mapping[str, Any]]) -> None:
+def print_written(written: Mapping[str, Mapping[str, Any]]) -> None:
     """Print a line for each format: its file, and how it compares with torch."""
     if not written:
         return

@@ -59,7 +59,7 @@ def make(old: Path, new: Path, out: Path, rounding: str, check: Path | None, for
     if rounding != "none":
         bits = ROUNDINGS[rounding]
         after, rounded = round_difference(before, exact, bits)
-        if (run := check or _run_of(new)) is None:
+        if (run := check or run_of(new)) is None:
             echo("note: the rounded model is not checked: `--check RUN` names a run that does it")
         else:
             echo(_checked(after, exact, run, bits, force))
@@ -70,7 +70,7 @@ def make(old: Path, new: Path, out: Path, rounding: str, check: Path | None, for
     echo(f"it makes  the file with SHA-256 {hashlib.sha256(after).hexdigest()}")
 
 
-def _run_of(model: Path) -> Path | None:
+def run_of(model: Path) -> Path | None:
     """Return the folder of a model file if it is a run's."""
     return model.parent if (model.parent / "config.json").is_file() else None
 

@@ -81,13 +81,14 @@ def make_delta(old: bytes, new: bytes, rounded: Mapping[str, Rounded] | None = N
     """
     operations = _operations(old, new, rounded or {})
     whole = _number(len(new)) + _fresh(new)
-    packed = min((_deflated(each) for each in (operations, whole)), key=len)
+    packed = min((deflated(each) for each in (operations, whole)), key=len)
     head = [MAGIC, hashlib.sha256(old).digest(), hashlib.sha256(new).digest()]
     body = b"".join([*head, packed])
     return body + hashlib.sha256(body).digest()
 
 
-def _deflated(operations: bytes) -> bytes:
+def deflated(operations: bytes) -> bytes:
+    """Return the operations of a delta as it holds them: their length, and them compressed."""
     packer = zlib.compressobj(9, zlib.DEFLATED, -zlib.MAX_WBITS)
     return _number(len(operations)) + packer.compress(operations) + packer.flush()
 

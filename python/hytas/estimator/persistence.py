@@ -13,7 +13,7 @@ import numpy as np
 
 from hytas.data import Scene
 from hytas.errors import InputError
-from hytas.export import FORMATS, Evidence, check_formats, export_file
+from hytas.export import FORMATS, Evidence, export_file
 from hytas.files import atomic_write
 from hytas.run import Outcome, RunConfig
 from hytas.run.weights import load_weights
@@ -66,7 +66,8 @@ def format_of(path: Path, as_format: str | None) -> tuple[str, Path]:
             f"path: {path} must end in one of {', '.join(_SUFFIXES)}; or give as_format, one of "
             f"{', '.join(FORMATS)}"
         )
-    check_formats([name])
+    if name not in FORMATS:
+        raise InputError("as_format", name, f"must be one of {', '.join(FORMATS)}")
     return name, path / FORMATS[name].file if path.is_dir() else path
 
 

@@ -1,8 +1,8 @@
 """A tile graph for QGIS: the plugin Deepness opens it without code.
 
-Deepness gives a tile of 8-bit values divided by 255 and takes a score for each class; it multiplies
-nothing back for layers of other types. So the graph begins with a product by 255. Its metadata are
-those that Deepness reads: kind of model, class names, size and overlap of tiles, no threshold.
+Deepness divides the values of a layer by 255, whatever their type, so the graph multiplies by 255
+first. It wants the score of each class, and takes the largest. The metadata are those that it
+reads: kind of model, class names, size and overlap of tiles, and no threshold.
 """
 
 import json

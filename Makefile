@@ -49,7 +49,7 @@ $(VENV)/testing: $(VENV)/installed
 	@touch $@
 
 demo: install
-	$(BIN)/hytas-search --budget 500K-params --effort quick --out runs/demo
+	$(BIN)/hytas-search --budget 100K-params --effort quick --out runs/demo
 
 ctest: $(VENV)/testing
 	PATH="$(abspath $(BIN)):$$PATH" cmake --preset dev

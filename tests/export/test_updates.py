@@ -62,4 +62,4 @@ def test_a_run_s_folder_is_found(tmp_path: Path) -> None:
 
     assert run_of(tmp_path / "model.onnx") is None
     (tmp_path / "config.json").write_text("{}")
-    assert run_of(tmp_path / "model.onnx") == tmp_path
+    assert run_of(tmp_path / "model.onnx") == run_of(tmp_path) == tmp_path

@@ -44,7 +44,7 @@ def update() -> None:
 )
 @click.option("--force", is_flag=True, help="Write the delta even if the check fails.")
 def make(old: Path, new: Path, out: Path, rounding: str, check: Path | None, force: bool) -> None:
-    """Write the difference between OLD and NEW, two ONNX files of `hytas export`.
+    """Write the difference between OLD and NEW: ONNX files of `hytas export`, or runs.
 
     A rounded model must give 99 % of the labels of NEW and lose at most 0.5 points of OA.
     """
@@ -71,8 +71,9 @@ def make(old: Path, new: Path, out: Path, rounding: str, check: Path | None, for
 
 
 def run_of(model: Path) -> Path | None:
-    """Return the folder of a model file if it is a run's."""
-    return model.parent if (model.parent / "config.json").is_file() else None
+    """Return the folder of a run, or that of its model file; None for another file."""
+    folder = model if model.is_dir() else model.parent
+    return folder if (folder / "config.json").is_file() else None
 
 
 def _checked(after: bytes, exact: bytes, run: Path, bits: int, force: bool) -> str:

@@ -28,6 +28,7 @@ from torch import Tensor, nn
 from hytas._engine import Feasible
 from hytas.benchmark.drawing import draw
 from hytas.data.images.arrays import TEXTURES, textures
+from hytas.models import build_network
 from hytas.models.layers import Attention
 from hytas.proxies import Evaluator
 from hytas.proxies.initial import Pool, start_of
@@ -172,10 +173,9 @@ def beside_plain(count: int) -> None:
             value = evaluator.score([architecture])[0]["scores"][proxy]
             ours.append(time.process_time() - began)
             began = time.process_time()
-            start = start_of(architecture, shape(), pool)
-            values = {name: value.clone() for name, value in start.values.items()}
-            start.network.load_state_dict(values, assign=True)
-            network = start.network.requires_grad_(True)
+            start = start_of([architecture], shape(), pool)
+            network = build_network(architecture, shape()).eval()
+            network.load_state_dict({name: value[0] for name, value in start.values.items()})
             expected = formula(network, tensors)
             plain.append(time.process_time() - began)
             apart.append(abs(value / expected - 1.0))

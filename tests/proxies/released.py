@@ -23,8 +23,8 @@ from hytas.models import InputShape, Network
 from hytas.models.blocks import NO_DROP, Block
 from hytas.models.layers import CrossLayerFusion, SpectralEmbedding
 from hytas.proxies import Evaluator
-from hytas.proxies.initial import Start
-from hytas.proxies.passes import score_network
+from hytas.proxies.initial import Pool, Source, Start
+from hytas.proxies.passes import score_networks
 
 WIDTH, DEPTH, RATIO = 360, 10, 6
 DEVIATION = 0.02
@@ -143,7 +143,9 @@ def released_start(
         if n.endswith(("fc1.bias", "fc2.bias", "proj.bias", "head.bias"))
     }
     values = {name: value.to(dtype) for name, value in (values | zeros).items()}
-    return Start(network, values, None, {})
+    values = {name: value[None] for name, value in values.items()}
+    pool = Pool(0, torch.device("cpu"), dtype)  # of noise, which no proxy here reads
+    return Start(network, values, [Source(pool, {})])
 
 
 @lru_cache(maxsize=4)
@@ -160,10 +162,11 @@ def score(
 ) -> list[dict[str, float]]:
     """The scores that `scorer` gives the released networks."""
     dtype = scorer.setting.pool.dtype
-    return [
-        score_network(released_start(each, scorer.shape, seed, dtype), scorer.specs, scorer.setting)
-        for each in architectures
-    ]
+    found = []
+    for each in architectures:
+        start = released_start(each, scorer.shape, seed, dtype)
+        found += score_networks(start, scorer.specs, scorer.setting)
+    return found
 
 
 def bands_together(weight: Tensor, shape: InputShape) -> Tensor:

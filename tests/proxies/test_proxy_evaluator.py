@@ -115,14 +115,14 @@ def test_a_network_short_of_memory_is_tried_with_recomputation(
     error, shape, batch, monkeypatch
 ) -> None:
     expected = scored(SMALL[:1], shape, batch, "snip")[0]["snip"]
-    score_network = evaluator.score_network
+    score_networks = evaluator.score_networks
 
     def short_of_memory(start, specs, setting):
         if setting.memory:
             raise error
-        return score_network(start, specs, setting)
+        return score_networks(start, specs, setting)
 
-    monkeypatch.setattr(evaluator, "score_network", short_of_memory)
+    monkeypatch.setattr(evaluator, "score_networks", short_of_memory)
     found = scored(SMALL[:1], shape, batch, "snip")[0]["snip"]
     assert found == pytest.approx(expected, rel=1e-5)
 
@@ -140,10 +140,10 @@ def test_only_the_proxy_at_fault_loses_its_score(shape, batch, monkeypatch) -> N
 
 def test_overflow_is_computed_again_in_float64(shape, batch, monkeypatch) -> None:
     def huge(tap):
-        return (tap.weight.square().sum() * 0 + 1e30) * 1e30
+        return (tap.weight.square().sum((1, 2)) * 0 + 1e30) * 1e30
 
     def beyond(tap):
-        return tap.weight.double().square().sum() * math.inf
+        return tap.weight.double().square().sum((1, 2)) * math.inf
 
     monkeypatch.setitem(PROXIES, "huge", Proxy(huge))
     monkeypatch.setitem(PROXIES, "beyond", Proxy(beyond))
@@ -156,7 +156,7 @@ def test_overflow_is_computed_again_in_float64(shape, batch, monkeypatch) -> Non
 
 def test_a_score_is_computed_again_whatever_fails_beside_it(shape, batch, monkeypatch) -> None:
     def huge(tap):
-        return (tap.weight.square().sum() * 0 + 1e30) * 1e30
+        return (tap.weight.square().sum((1, 2)) * 0 + 1e30) * 1e30
 
     def broken(tap):
         raise RuntimeError("no such layer")

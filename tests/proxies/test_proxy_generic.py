@@ -106,10 +106,10 @@ def test_a_foreign_network_is_scored_by_the_formulas(irregular, shape, batch, mo
     (result,) = scorer.score([architecture])
     assert not result["reasons"]
 
-    start = start_of(architecture, shape, scorer.setting.pool)
+    start = start_of([architecture], shape, scorer.setting.pool)
     network = start.network
     for name, parameter in network.named_parameters():
-        parameter.data = start.values[name]
+        parameter.data = start.values[name][0]
     kinds = [layer.kind for layer in layers_of(network, 4)]
     assert kinds == ["embed", "qkv", "qkv", "qkv", "proj", "fc1", "fc2", "head"]
     assert torch.equal(network.shift, (torch.arange(12) / 12).double())

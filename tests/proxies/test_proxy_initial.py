@@ -10,7 +10,7 @@ from torch import nn
 from hytas.models import Network, build_network
 from hytas.models.layers import Law
 from hytas.models.table import NETWORKS
-from hytas.proxies import Evaluator, linalg
+from hytas.proxies import Evaluator, passes
 from hytas.proxies.initial import NOISE, Pool, start_of
 
 ALL = "snip,grasp,jacob_cov,naswot,dss,dss:sign=weights,zico,croze,t_cet,synflow"
@@ -18,6 +18,11 @@ ALL = "snip,grasp,jacob_cov,naswot,dss,dss:sign=weights,zico,croze,t_cet,synflow
 
 def pool(seed: int = 0) -> Pool:
     return Pool(seed, torch.device("cpu"), torch.float32)
+
+
+def values_of(architecture, shape, draws, init) -> dict[str, torch.Tensor]:
+    start = start_of([architecture], shape, draws, init)
+    return {name: value[0] for name, value in start.values.items()}
 
 
 def test_draws_depend_on_seed_and_name_alone() -> None:
@@ -46,7 +51,7 @@ def test_matrices_of_any_size_share_what_they_have_in_common() -> None:
 def test_initial_weights_follow_the_networks_own_laws(init, wide_shape) -> None:
     networks = [*WIDE, {**SMALL[0], "embed_dim": 96}]
     for architecture in networks:
-        values = start_of(architecture, wide_shape, pool(), init).values
+        values = values_of(architecture, wide_shape, pool(), init)
         own = dict(build_network(architecture, wide_shape).named_parameters())
         assert values.keys() == own.keys()
         for name, value in values.items():
@@ -66,7 +71,7 @@ def test_networks_share_what_they_have_in_common(wide_shape) -> None:
     draws = pool()
 
     def values(init: str = "pool", **genes: object) -> dict[str, torch.Tensor]:
-        return start_of({**WIDE[1], **genes}, wide_shape, draws, init).values
+        return values_of({**WIDE[1], **genes}, wide_shape, draws, init)
 
     name = "pixel_stream.blocks.0.fc2.weight"
     narrow, broad = (values(embed_dim=width, pixel_mlp=[2] * 3)[name] for width in (32, 48))
@@ -85,7 +90,7 @@ def test_scoring_leaves_the_weights_as_they_were(init, wide_shape, wide_batch) -
     scorer = Evaluator(ALL, wide_shape, batch=wide_batch, init=init)
 
     def values() -> dict[str, torch.Tensor]:
-        return start_of(WIDE[3], wide_shape, scorer.setting.pool, init).values
+        return values_of(WIDE[3], wide_shape, scorer.setting.pool, init)
 
     before = {name: value.clone() for name, value in values().items()}
     scorer.score([*WIDE, *SMALL[:2]])
@@ -94,7 +99,7 @@ def test_scoring_leaves_the_weights_as_they_were(init, wide_shape, wide_batch) -
 
 
 def test_the_twin_has_noise_on_every_linear_weight(wide_shape) -> None:
-    start = start_of(WIDE[3], wide_shape, pool())
+    start = start_of([WIDE[3]], wide_shape, pool())
     twin = start.perturbed(start.values)
     modules = dict(start.network.named_modules())
     for name, value in start.values.items():
@@ -109,7 +114,7 @@ def test_the_twin_has_noise_on_every_linear_weight(wide_shape) -> None:
 
 
 def test_the_sign_step_leaves_what_it_is_told_to(wide_shape) -> None:
-    start = start_of(WIDE[3], wide_shape, pool())
+    start = start_of([WIDE[3]], wide_shape, pool())
     assert start.signed("none") is start.values
     for name, value in start.signed("weights").items():
         assert torch.equal(value, start.values[name].abs())
@@ -122,20 +127,20 @@ def test_the_sign_step_leaves_what_it_is_told_to(wide_shape) -> None:
 @pytest.mark.parametrize("proxy", ["dss", "dss:sign=weights", "dss:sign=released"])
 def test_norms_of_shared_weights_are_taken_once(proxy, shape, monkeypatch) -> None:
     taken = []
-    nuclear_norms = linalg.nuclear_norms
+    nuclear_norms = passes.nuclear_norms
 
-    def counting(stacks):
+    def counting(stacks, real):
         taken.append(len(stacks))
-        return nuclear_norms(stacks)
+        return nuclear_norms(stacks, real)
 
-    monkeypatch.setattr(linalg, "nuclear_norms", counting)
+    monkeypatch.setattr(passes, "nuclear_norms", counting)
     scorer = Evaluator([proxy, "dss:parts=msa"], shape, seed=5)
     first = scorer.score(SMALL)
     layers = len(SMALL[0]["num_heads"])
     taken.clear()
     again = scorer.score(SMALL[:1])[0]
-    passes = 2 if "sign" in proxy else 1
-    assert sum(taken) == passes * 2 * layers  # of the gradients of qkv and proj alone
+    turns = 2 if "sign" in proxy else 1
+    assert sum(taken) == turns * 2 * layers  # of the gradients of qkv and proj alone
     assert again["scores"] == first[0]["scores"]
     # The sign steps and the other architectures have norms of their own.
     for architecture, one in zip(SMALL, first, strict=True):

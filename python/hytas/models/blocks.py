@@ -6,7 +6,7 @@ the gated block of MambaOut (Yu and Wang, CVPR 2025) and of S2Mamba (Wang et al.
 state-space scan is left out.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import NamedTuple
@@ -15,7 +15,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from hytas.errors import InputError
-from hytas.models.layers import Attention, depthwise, over_grid
+from hytas.models.layers import Attention, LayerNorm, depthwise, over_grid
 from hytas.models.places import RelativePositions
 from hytas.spaces import mlp_width
 
@@ -41,6 +41,7 @@ class Drop(NamedTuple):
 NO_DROP = Drop()
 
 _part: ContextVar[tuple[slice, int] | None] = ContextVar("part of a batch", default=None)
+_alike: ContextVar[dict[Hashable, nn.Module] | None] = ContextVar("layers alike", default=None)
 
 
 @contextmanager
@@ -56,6 +57,17 @@ def part_of_batch(rows: slice, samples: int) -> Iterator[None]:
         yield
     finally:
         _part.reset(token)
+
+
+@contextmanager
+def one_for_all(made: dict[Hashable, nn.Module]) -> Iterator[None]:
+    """Let streams take layers of the same sizes from `made`: one module, of which only sizes are
+    read, stands for all."""
+    token = _alike.set(made)
+    try:
+        yield
+    finally:
+        _alike.reset(token)
 
 
 class Layers(NamedTuple):
@@ -123,9 +135,9 @@ class Block(Layer):
         hidden = mlp_width(embed_dim, mlp_ratio)
         if isinstance(attention, int):
             attention = Attention(embed_dim, attention)
-        self.norm1 = nn.LayerNorm(embed_dim)
+        self.norm1 = LayerNorm(embed_dim)
         self.attention = attention
-        self.norm2 = nn.LayerNorm(embed_dim)
+        self.norm2 = LayerNorm(embed_dim)
         self.fc1 = nn.Linear(embed_dim, hidden)
         self.fc2 = nn.Linear(hidden, embed_dim)
 
@@ -178,13 +190,13 @@ class MixerBlock(Layer):
             raise InputError("mixer", mixer, f"must be one of {', '.join(MIXERS)}")
         inner = mlp_width(embed_dim, expansion)
         self.grid = tuple(grid)
-        self.norm1 = nn.LayerNorm(embed_dim)
+        self.norm1 = LayerNorm(embed_dim)
         self.fc1 = nn.Linear(embed_dim, inner, bias=False)
         self.gate = nn.Linear(embed_dim, inner, bias=False) if gate else None
         self.attention = Attention(inner, heads) if mixer == ATTENTION else None
         kernel = KERNELS.get(mixer)
         self.near = depthwise(inner, kernel, len(self.grid)) if kernel else None
-        self.norm2 = nn.LayerNorm(inner)
+        self.norm2 = LayerNorm(inner)
         self.fc2 = nn.Linear(inner, embed_dim, bias=False)
 
     def forward(self, tokens: Tensor, read: slice | None = None) -> Tensor:
@@ -225,7 +237,19 @@ def layer_of(
             relative position reads it.
         drop: what training drops in the last layer.
     """
-    drop = of_layer(drop, index, len(layers.heads))
+    made = _alike.get()
+    if made is None:
+        return _made(layers, index, embed_dim, grid, of_layer(drop, index, len(layers.heads)))
+    own = layers._replace(heads=layers.heads[index : index + 1], mlp=layers.mlp[index : index + 1])
+    key = (*map(str, own), embed_dim, *grid)
+    if key not in made:
+        made[key] = _made(own, 0, embed_dim, grid, NO_DROP)
+    return made[key]  # type: ignore[return-value]
+
+
+def _made(
+    layers: Layers, index: int, embed_dim: int, grid: Sequence[int], drop: Drop
+) -> Block | MixerBlock:
     heads, ratio = layers.heads[index], layers.mlp[index]
     if layers.attends and not layers.gate:
         dim = layers.head_dim or embed_dim // heads

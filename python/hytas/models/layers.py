@@ -135,6 +135,31 @@ def over_grid(convolution: nn.Module, tokens: Tensor, grid: Sequence[int]) -> Te
     return mixed.flatten(2).transpose(1, 2)
 
 
+class LayerNorm(nn.LayerNorm):
+    """Layer normalisation whose input may be padded with zeros: it reads the first `width` values.
+
+    Its weight and bias are then zero beyond them, and so are its output and its gradient. Sizes are
+    read of the input, so one module serves parameters of any width.
+
+    Attributes:
+        width: values that are not padding, a scalar; None where all are.
+    """
+
+    width: Tensor | None = None
+
+    def forward(self, values: Tensor) -> Tensor:
+        """(..., E) -> (..., E)."""
+        size = values.shape[-1:]
+        if self.width is None:
+            return F.layer_norm(values, size, self.weight, self.bias, self.eps)
+        own = (torch.arange(size[0], device=values.device) < self.width).to(values.dtype)
+        mean = (values * own).sum(-1, keepdim=True) / self.width
+        centred = (values - mean) * own
+        variance = centred.square().sum(-1, keepdim=True) / self.width
+        normed = centred * torch.rsqrt(variance + self.eps)
+        return normed * self.weight + self.bias
+
+
 class SpectralEmbedding(nn.Module):
     """GSE: a token every `stride` bands, from the patch of that band and its neighbours.
 
@@ -211,13 +236,13 @@ class QueryKeyValue(nn.Linear):
     """
 
     def forward(  # type: ignore[override]
-        self, tokens: Tensor, asking: Tensor, scale: float
+        self, tokens: Tensor, asking: Tensor, scale: float | Tensor
     ) -> tuple[Tensor, Tensor, Tensor]:
         """Tokens (N, T, E), those that ask (N, Q, E) -> (N, Q, q), (N, T, q), (N, T, q).
 
         `scale` multiplies the queries' weight, which is smaller than the queries.
         """
-        inner = self.out_features // 3
+        inner = self.weight.shape[0] // 3
         query, key = self.weight[:inner], self.weight[inner : 2 * inner]
         value = self.weight[2 * inner :]
         if self.bias is None:
@@ -240,6 +265,9 @@ class Attention(nn.Module):
             E // heads, as HyTAS truncates it, without a bias.
         places: module that says what attention adds because of where tokens lie (`Seen`), for the
             tokens of `read`.
+
+    Attributes:
+        scale: of the queries; the width of a head to the power of -1/2.
     """
 
     def __init__(
@@ -252,6 +280,7 @@ class Attention(nn.Module):
         super().__init__()
         self.heads = heads
         self.head_dim = head_dim or embed_dim // heads
+        self.scale: float | Tensor = self.head_dim**-0.5
         inner = heads * self.head_dim
         self.qkv = QueryKeyValue(embed_dim, 3 * inner, bias=head_dim is not None)
         self.proj = nn.Linear(inner, embed_dim)
@@ -264,7 +293,7 @@ class Attention(nn.Module):
     def mixed(self, tokens: Tensor, read: slice | None, seen: Seen) -> Tensor:
         """The same, with what is added because of where tokens lie."""
         asking = tokens if read is None else tokens[:, read]
-        query, key, value = map(self._split, self.qkv(tokens, asking, self.head_dim**-0.5))
+        query, key, value = map(self._split, self.qkv(tokens, asking, self.scale))
         joined: Tensor = self.proj(attend(query, key, value, seen).transpose(1, 2).flatten(2))
         return joined
 

@@ -36,6 +36,11 @@ class Network(nn.Module):
 
     readout = "head"
     """Name of the layer that gives the logits."""
+    joined = 1
+    """Tokens that the read-out reads one after the other."""
+    framed = False
+    """Whether the network runs with parameters of other sizes, padded with zeros, by name. All its
+    parameters then start by the laws of `hytas.models.streams`."""
 
     @property
     def pixel_projection(self) -> nn.Linear | None:

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from hytas.models.blocks import NO_DROP, Block, Drop, of_layer
-from hytas.models.layers import Attention, Law, Placed
+from hytas.models.layers import Attention, Law, LayerNorm, Placed
 from hytas.models.network import Network
 from hytas.models.streams import initialise, laws_of
 from hytas.models.vit import PatchEmbedding, class_first
@@ -105,9 +105,11 @@ class PoolingTransformer(Network):
                     for layer in range(count)
                 )
             )
-        self.norm = nn.LayerNorm(widths[-1])
+        self.norm = LayerNorm(widths[-1])
         self.head = nn.Linear(widths[-1], shape.classes)
         initialise(self)
+
+    framed = True
 
     def laws(self) -> dict[str, Law]:
         """Return parameter name -> law of its initial values."""

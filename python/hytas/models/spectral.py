@@ -15,7 +15,7 @@ from torch import Tensor, nn
 
 from hytas.errors import InputError
 from hytas.models.blocks import NO_DROP, Drop, Layers
-from hytas.models.layers import Law, PixelEmbedding, SpectralEmbedding
+from hytas.models.layers import Law, LayerNorm, PixelEmbedding, SpectralEmbedding
 from hytas.models.network import Network, Strips
 from hytas.models.streams import TokenStream, initialise, laws_of
 from hytas.spaces.shape import InputShape
@@ -86,9 +86,12 @@ class SpectralTransformer(Network):
             square, read = (patch_size, patch_size), self._read(PIXEL, pixels.attends)
             self.pixel_stream = TokenStream(square, embed_dim, pixels, fusion, drop, read)
         heard = self.streams if tokens == PARALLEL else self.streams[-1:]
-        self.norms = nn.ModuleDict({name: nn.LayerNorm(embed_dim) for name in heard})
+        self.norms = nn.ModuleDict({name: LayerNorm(embed_dim) for name in heard})
+        self.joined = len(heard)
         self.head = nn.Linear(embed_dim * len(heard), shape.classes)
         initialise(self)
+
+    framed = True
 
     @property
     def streams(self) -> tuple[str, ...]:

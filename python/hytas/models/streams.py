@@ -93,8 +93,11 @@ class TokenStream(Placed):
 def initialise(network: nn.Module) -> None:
     """Draw tokens and linear maps from a truncated normal of deviation 0.02, as ViT and HyTAS do.
 
-    Convolutions and fusions keep torch's own uniform draws.
+    Convolutions and fusions keep torch's own uniform draws. A network without numbers is left as it
+    is.
     """
+    if next(network.parameters()).is_meta:
+        return
     for module in network.modules():
         if isinstance(module, Placed):
             for parameter in module.parameters(recurse=False):
@@ -110,13 +113,14 @@ def laws_of(network: nn.Module) -> dict[str, Law]:
     found: dict[str, Law] = {}
     for name, module in network.named_modules():
         for part, _ in module.named_parameters(recurse=False):
-            law = _law(module, part)
+            law = law_of(module, part)
             if law is not None:
                 found[f"{name}.{part}" if name else part] = law
     return found
 
 
-def _law(module: nn.Module, part: str) -> Law | None:
+def law_of(module: nn.Module, part: str) -> Law | None:
+    """Return the law of one parameter of a module itself; None for a module that is not ours."""
     if isinstance(module, Placed):
         return Law("normal", DEVIATION)
     if isinstance(module, nn.Linear):

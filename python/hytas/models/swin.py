@@ -8,7 +8,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from hytas.models.blocks import NO_DROP, Block, Drop, of_layer
-from hytas.models.layers import Law
+from hytas.models.layers import Law, LayerNorm
 from hytas.models.network import Network
 from hytas.models.places import WindowAttention
 from hytas.models.streams import initialise, laws_of
@@ -45,7 +45,7 @@ class Merge(nn.Module):
     def __init__(self, side: int, embed_dim: int) -> None:
         super().__init__()
         self.side = side
-        self.norm = nn.LayerNorm(4 * embed_dim)
+        self.norm = LayerNorm(4 * embed_dim)
         self.embed = nn.Linear(4 * embed_dim, 2 * embed_dim, bias=False)
 
     def forward(self, tokens: Tensor) -> Tensor:
@@ -87,7 +87,7 @@ class WindowTransformer(Network):
         self.patch_embed = PatchEmbedding(
             shape.channels, shape.patch_size, shape.patch_size, embed_dim
         )
-        self.embed_norm = nn.LayerNorm(embed_dim)
+        self.embed_norm = LayerNorm(embed_dim)
         self.stages = nn.ModuleList()
         self.merges = nn.ModuleList()
         side, width, done = shape.grid, embed_dim, 0
@@ -103,9 +103,11 @@ class WindowTransformer(Network):
                 layers.append(Block(width, attention, ratio, of_layer(drop, done + layer, total)))
             self.stages.append(layers)
             done += len(layers)
-        self.norm = nn.LayerNorm(width)
+        self.norm = LayerNorm(width)
         self.head = nn.Linear(width, shape.classes)
         initialise(self)
+
+    framed = True
 
     def laws(self) -> dict[str, Law]:
         """Return parameter name -> law of its initial values."""

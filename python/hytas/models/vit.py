@@ -7,7 +7,7 @@ from torch import Tensor, nn
 
 from hytas.errors import InputError
 from hytas.models.blocks import NO_DROP, Drop, Layers
-from hytas.models.layers import Law
+from hytas.models.layers import Law, LayerNorm
 from hytas.models.network import Network
 from hytas.models.streams import TokenStream, initialise, laws_of
 from hytas.spaces.shape import ImageShape
@@ -70,7 +70,7 @@ class VisionTransformer(Network):
             shape.channels, shape.patch_size, shape.patch_size, embed_dim
         )
         self.stream = TokenStream((side, side), embed_dim, layers, False, drop, read)
-        self.norm = nn.LayerNorm(embed_dim)
+        self.norm = LayerNorm(embed_dim)
         self.head = nn.Linear(embed_dim, shape.classes)
         initialise(self)
 
@@ -78,6 +78,8 @@ class VisionTransformer(Network):
     def token_streams(self) -> Mapping[str, TokenStream]:
         """The one stream."""
         return {"patch": self.stream}
+
+    framed = True
 
     def laws(self) -> dict[str, Law]:
         """Return parameter name -> law of its initial values."""

@@ -27,9 +27,9 @@ class _Recorded(Tally):
     def visit(self, tap: Tap) -> None:
         """Add a layer's contribution, and keep it."""
         if tap.kind in self.kinds:
-            before = sum(float(part) for part in self.parts.values())
+            before = sum(float(part[0]) for part in self.parts.values())
             super().visit(tap)
-            after = sum(float(part) for part in self.parts.values())
+            after = sum(float(part[0]) for part in self.parts.values())
             self.layers.append((tap.name, after - before))
 
 
@@ -55,8 +55,8 @@ def layer_scores(
     pool = Pool(seed, device, torch.float32)
     ones = torch.ones(1, shape.patch_size, shape.patch_size, shape.bands)
     setting = Setting(pool, shape.classes, None, ones, activation_memory(device))
-    start = start_of(genes_only(architecture), shape, pool, "pool")
+    start = start_of([genes_only(architecture)], shape, pool, labelled=False)
     tally = _Recorded(spec)
-    probe = Probe(start.network, shape.classes)
+    probe = Probe(start, shape.classes)
     ones_pass(probe, start, spec.options["sign"], [tally], setting)
     return tally.layers

@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 import math
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -15,19 +15,28 @@ from torch import Tensor
 
 from hytas.errors import InputError, is_out_of_memory, one_line
 from hytas.machine import PRECISIONS, arithmetic, one_thread_on_cpu
+from hytas.models.outline import Outlines, kind_of
+from hytas.models.table import free_genes
 from hytas.proxies.check import check_architecture
 from hytas.proxies.initial import INITS, Pool, start_of
 from hytas.proxies.memory import activation_memory
 from hytas.proxies.no_pass import NEEDS_SUPERNET
-from hytas.proxies.passes import Setting, score_network
+from hytas.proxies.passes import Setting, score_networks
+from hytas.proxies.probe import TooLargeError
 from hytas.proxies.results import Scores, record
 from hytas.proxies.spec import ProxySpec, base_proxies, parse_proxies
+from hytas.spaces.costs import cost
 from hytas.spaces.genes import genes_only
 from hytas.spaces.shape import Shape
 
 Batch = tuple[Any, Any]
 """Scaled patches (n, P, P, bands) float, labels (n,) 0-based integers: arrays or tensors."""
 Inherited = Callable[[Mapping[str, Any]], float]
+LEAST_BATCH = {"cuda": 2}
+"""Networks of a kind from which they run as one batch, by type of device. On a GPU a batch takes
+about as long as one network. On a CPU it computes the zeros, too, and takes no less time than its
+networks one by one (docs/log.md)."""
+MOST_BATCH = 64
 
 
 class Evaluator:
@@ -81,6 +90,7 @@ class Evaluator:
         dtype = torch.float64 if precision == "float64" else torch.float32
         self.setting = self._make_setting(dtype)
         self._exact: Setting | None = None
+        self._outlines = Outlines(shape)
 
     def __getstate__(self) -> dict[str, Any]:
         """Return what travels to a worker."""
@@ -91,14 +101,89 @@ class Evaluator:
         """The canonical texts of the proxies that `score` records, in order."""
         return [str(spec) for spec in self.specs]
 
+    @property
+    def together(self) -> int:
+        """The number of architectures that are scored best at a time."""
+        return MOST_BATCH if self.device.type in LEAST_BATCH else 1
+
     def score(self, architectures: Sequence[Mapping[str, Any]]) -> list[Scores]:
         """Score every architecture; the answer is in their order, and none is missing.
 
-        One after another, on one thread of a CPU: `hytas.proxies.spread_over` scores them side by
-        side.
+        Networks of one kind run as one batch, on one thread of a CPU. `hytas.proxies.spread_over`
+        lets several processes score.
         """
+        found: dict[int, Scores] = {}
+        for places in self.batches(architectures):
+            batch = self.score_batch([architectures[place] for place in places])
+            found.update(zip(places, batch, strict=True))
+        return [found[place] for place in range(len(architectures))]
+
+    def batches(self, architectures: Sequence[Mapping[str, Any]]) -> list[list[int]]:
+        """Divide architectures into batches whose networks run together, by their places.
+
+        They depend on the architectures alone, so scores do not depend on who scores a batch.
+        """
+        kinds: dict[Hashable, list[int]] = {}
+        kept: dict[int, float] = {}
+        for place, architecture in enumerate(architectures):
+            kind, kept[place] = self._kind(genes_only(architecture))
+            kinds.setdefault(kind or place, []).append(place)
+        samples = 1 if self._batch is None else len(self._batch[0])
+        found: list[list[int]] = []
+        for places in kinds.values():
+            room = self.setting.memory / max(1.0, samples * max(kept[place] for place in places))
+            alone = len(places) < LEAST_BATCH.get(self.device.type, len(architectures) + 1)
+            size = 1 if alone else max(1, min(MOST_BATCH, int(room)))
+            found += [places[start : start + size] for start in range(0, len(places), size)]
+        return found
+
+    def score_batch(self, architectures: Sequence[Mapping[str, Any]]) -> list[Scores]:
+        """Score architectures of one kind together; if that fails, in halves or one by one."""
         with one_thread_on_cpu(self.device):
-            return [self._score_one(genes_only(architecture)) for architecture in architectures]
+            return self._score_together([genes_only(each) for each in architectures])
+
+    def _kind(self, genes: Mapping[str, Any]) -> tuple[Hashable | None, float]:
+        """Return the kind of an architecture and the bytes of its activations for one patch.
+
+        The kind is None if its network runs alone.
+        """
+        batched = self.precision != "bf16" and any(spec.proxy.observes for spec in self.specs)
+        if not batched or not free_genes(genes):
+            return None, 0.0
+        try:
+            check_architecture(genes)
+            return kind_of(genes, self._labelled), _activations(genes, self.shape)
+        except (InputError, LookupError, TypeError):  # its scores will say what is wrong with it
+            return None, 0.0
+
+    @property
+    def _labelled(self) -> bool:
+        return any(spec.proxy.needs_data for spec in self.specs)
+
+    def _score_together(self, architectures: Sequence[Mapping[str, Any]]) -> list[Scores]:
+        if len(architectures) == 1:
+            return [self._score_one(architectures[0])]
+        started = time.perf_counter()
+        found: list[dict[str, float]] | None = None
+        try:
+            found = self._measure(architectures, self.specs, self.setting)
+        except Exception as error:
+            short = isinstance(error, TooLargeError) or is_out_of_memory(one_line(error))
+        if found is None:
+            _release(self.device)
+            size = len(architectures) // 2 if short else 1
+            parts = [architectures[n : n + size] for n in range(0, len(architectures), size)]
+            return [each for part in parts for each in self._score_together(part)]
+        results: list[Scores] = []
+        for architecture, values in zip(architectures, found, strict=True):
+            result: Scores = {"scores": {}, "seconds": 0.0, "reasons": {}}
+            for name, value in values.items():
+                record(result, name, self._rescued(architecture, name, value))
+            results.append(result)
+        seconds = (time.perf_counter() - started) / len(architectures)
+        for result in results:
+            result["seconds"] = seconds
+        return results
 
     def _make_setting(self, dtype: torch.dtype) -> Setting:
         shape = self.shape
@@ -116,7 +201,7 @@ class Evaluator:
         started = time.perf_counter()
         failure = None
         try:
-            values = self._measure(architecture, self.specs, self.setting)
+            (values,) = self._measure([architecture], self.specs, self.setting)
             for name, value in values.items():
                 record(result, name, self._rescued(architecture, name, value))
         except Exception as error:
@@ -136,7 +221,7 @@ class Evaluator:
         if self._precision_of(spec) == "float64":
             return value
         try:
-            return self._observed(architecture, [spec], self._in_float64(), "float64")[name]
+            return self._observed([architecture], [spec], self._in_float64(), "float64")[0][name]
         except Exception:
             return value  # the first result, with its own reason, stands
 
@@ -153,7 +238,7 @@ class Evaluator:
             reason: str | None = failure
             if short or len(self.specs) > 1:
                 try:
-                    found = self._measure(architecture, [spec], setting)
+                    (found,) = self._measure([architecture], [spec], setting)
                     value = self._rescued(architecture, str(spec), found[str(spec)])
                     record(result, str(spec), value)
                     reason = None
@@ -165,34 +250,50 @@ class Evaluator:
                 result["reasons"][str(spec)] = reason
 
     def _measure(
-        self, architecture: Mapping[str, Any], specs: Sequence[ProxySpec], setting: Setting
-    ) -> dict[str, float]:
-        """proxy -> score."""
-        check_architecture(architecture)
-        values: dict[str, float] = {}
-        for spec in specs:
-            if spec.proxy.needs_supernet:
-                assert self._inherited is not None
-                values[str(spec)] = self._inherited(architecture)
-            elif not spec.proxy.observes:
-                function: Callable[..., float] = spec.proxy.function
-                values[str(spec)] = function(architecture, self.shape, self.seed)
+        self,
+        architectures: Sequence[Mapping[str, Any]],
+        specs: Sequence[ProxySpec],
+        setting: Setting,
+    ) -> list[dict[str, float]]:
+        """Of each architecture proxy -> score."""
+        found: list[dict[str, float]] = []
+        for architecture in architectures:
+            check_architecture(architecture)
+            found.append({str(spec): self._unobserved(architecture, spec) for spec in specs})
         for sharing, precision in self._by_precision(specs):
             usual = precision == self.precision
             own = setting if usual else replace(self._in_float64(), memory=setting.memory)
-            values.update(self._observed(architecture, sharing, own, precision))
-        return {str(spec): values[str(spec)] for spec in specs}
+            observed = self._observed(architectures, sharing, own, precision)
+            for values, more in zip(found, observed, strict=True):
+                values.update(more)
+        return found
+
+    def _unobserved(self, architecture: Mapping[str, Any], spec: ProxySpec) -> float:
+        """Return a score that needs no pass of a new network; NaN for one that does."""
+        if spec.proxy.observes:
+            return math.nan
+        function: Callable[..., float] = spec.proxy.function
+        if spec.proxy.needs_supernet:
+            return function(architecture, self._inherited)
+        return function(architecture, self.shape, self.seed)
 
     def _observed(
         self,
-        architecture: Mapping[str, Any],
+        architectures: Sequence[Mapping[str, Any]],
         specs: Sequence[ProxySpec],
         setting: Setting,
         precision: str,
-    ) -> dict[str, float]:
+    ) -> list[dict[str, float]]:
         with arithmetic(precision, self.device, plans=False):
-            start = start_of(architecture, self.shape, setting.pool, self.init)
-            return score_network(start, specs, setting)
+            start = start_of(
+                architectures,
+                self.shape,
+                setting.pool,
+                self.init,
+                outlines=self._outlines,
+                labelled=self._labelled,
+            )
+            return score_networks(start, specs, setting)
 
     def _by_precision(self, specs: Sequence[ProxySpec]) -> list[tuple[list[ProxySpec], str]]:
         """Proxies that need a pass and the precision that each has: float32 is not enough, even to
@@ -235,6 +336,16 @@ class Evaluator:
         if not bool(((labels >= 0) & (labels < self.shape.classes)).all()):
             raise InputError(f"batch labels: each must lie in 0..{self.shape.classes - 1}")
         return patches, labels
+
+
+def _activations(architecture: Mapping[str, Any], shape: Shape) -> float:
+    """Estimate the bytes of activations that a pass of one patch keeps.
+
+    For `width` products a token, a layer keeps an input and an output, and about as much of what is
+    computed with them.
+    """
+    width = float(architecture.get("embed_dim") or architecture["base_dim"])
+    return 4.0 * 6.0 * cost(architecture, shape, "macs") / width
 
 
 def _check_choices(**values: str) -> None:

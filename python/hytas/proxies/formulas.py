@@ -1,7 +1,8 @@
-"""One function a proxy: what one linear layer contributes to its score.
+"""One function a proxy: what one linear layer contributes to its score, for K networks at once.
 
-Each takes a `Tap` (taps.py), the weight, inputs, outputs and gradients of a layer, and returns a
-scalar or an array; the pass adds up the layers. `kinds` of layers: "embed", "qkv", "proj", "fc1",
+Each takes a `Tap` (taps.py), the weight, inputs, outputs and gradients of a layer of K networks. It
+returns a number or an array for each, (K, ...), and the pass adds up the layers. Where networks
+differ in size, there are zeros beyond each. `kinds` of layers: "embed", "qkv", "proj", "fc1",
 "fc2", "head".
 """
 
@@ -10,8 +11,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable, Sequence
-
     from torch import Tensor
 
     from hytas.proxies.taps import Tap
@@ -26,8 +25,8 @@ def grad_norm(tap: Tap) -> Tensor:
     Source: HyTAS, supplementary table 1. Direction: larger is better. Data: labelled patches,
     cross-entropy. Shape: gradients (out, in) to a scalar. Cost: one forward and one backward pass.
     """
-    norm: Tensor = tap.grad.norm()
-    return norm
+    norms: Tensor = tap.grad.flatten(1).norm(dim=1)
+    return norms
 
 
 def snip(tap: Tap) -> Tensor:
@@ -37,7 +36,7 @@ def snip(tap: Tap) -> Tensor:
     labelled patches, cross-entropy. Shape: gradients and weights (out, in) to a scalar. Cost: one
     forward and one backward pass.
     """
-    return (tap.grad * tap.weight).abs().sum()
+    return _summed((tap.grad * tap.weight).abs())
 
 
 def synflow(tap: Tap, terms: str = "signed") -> Tensor:
@@ -51,7 +50,7 @@ def synflow(tap: Tap, terms: str = "signed") -> Tensor:
     scores such as 1e61.
     """
     product = tap.grad * tap.weight
-    return (product.abs() if terms == "absolute" else product).sum()
+    return _summed(product.abs() if terms == "absolute" else product)
 
 
 def logsynflow(tap: Tap, domain: str = "formula") -> Tensor:
@@ -66,11 +65,11 @@ def logsynflow(tap: Tap, domain: str = "formula") -> Tensor:
     """
     grad = tap.grad
     if domain == "formula":
-        return (grad.log1p() * tap.weight).sum()
+        return _summed(grad.log1p() * tap.weight)
     size = grad.abs().log1p()
     if domain == "absolute":
-        return (size * tap.weight.abs()).sum()
-    return (size.copysign(grad) * tap.weight).sum()
+        return _summed(size * tap.weight.abs())
+    return _summed(size.copysign(grad) * tap.weight)
 
 
 def dss(tap: Tap) -> Tensor:
@@ -84,33 +83,14 @@ def dss(tap: Tap) -> Tensor:
     the HyTAS code does; `sign` the sign step.
     """
     if tap.kind in MSA:
-        of_grad, of_weight = tap.norms or _nuclear_norms([tap.grad, tap.weight])
+        of_grad, of_weight = tap.norms
         return of_grad * of_weight
-    return (tap.grad * tap.weight).abs().sum()
+    return _summed((tap.grad * tap.weight).abs())
 
 
-def take_norms(taps: Sequence[Tap], known: dict[Hashable, Tensor]) -> None:
-    """Take the nuclear norms of many layers together, which pays on a GPU.
-
-    Args:
-        taps: of one network.
-        known: norms of weights that were met before, by key; those met now are added.
-    """
-    wanted = [tap for tap in taps if tap.kind in MSA]
-    missing = [tap for tap in wanted if tap.key is None or tap.key not in known]
-    if not wanted:
-        return
-    norms = _nuclear_norms([tap.grad for tap in wanted] + [tap.weight for tap in missing])
-    of_weights = {id(tap): norm for tap, norm in zip(missing, norms[len(wanted) :], strict=True)}
-    known.update((tap.key, of_weights[id(tap)]) for tap in missing if tap.key is not None)
-    for tap, of_grad in zip(wanted, norms, strict=False):
-        tap.norms = of_grad, of_weights[id(tap)] if id(tap) in of_weights else known[tap.key]
-
-
-def _nuclear_norms(matrices: Sequence[Tensor]) -> list[Tensor]:
-    from hytas.proxies.linalg import nuclear_norms
-
-    return [norm[0] for norm in nuclear_norms([matrix[None] for matrix in matrices])]
+def _summed(terms: Tensor) -> Tensor:
+    """(K, ...) -> (K,)."""
+    return terms.flatten(1).sum(1)
 
 
 def fisher(tap: Tap) -> Tensor:
@@ -120,7 +100,7 @@ def fisher(tap: Tap) -> Tensor:
     and unit. Direction: larger is better. Data: labelled patches, cross-entropy. Shape: outputs and
     their gradients (N, units) to a scalar. Cost: one forward and one backward pass.
     """
-    return (tap.activation_grads * tap.activations).square().sum()
+    return _summed((tap.activation_grads * tap.activations).square())
 
 
 def zico(tap: Tap, std: str = "magnitude") -> Tensor:
@@ -144,18 +124,18 @@ def zico_pp(tap: Tap, std: str = "magnitude") -> Tensor:
     Cost: one forward and one backward pass.
     """
     value = _signal_to_noise(tap.activation_grads * tap.activations, std).log()
-    return value / max(tap.order - 4, 1)
+    return value / (tap.order - 4).clamp_min(1)
 
 
 def _signal_to_noise(samples: Tensor, std: str) -> Tensor:
-    """(N, ...) -> scalar: sum over the rest of mean|x| / std|x| over N."""
-    flat = samples.flatten(1)
+    """(K, N, ...) -> (K,): sum over the rest of mean|x| / std|x| over N."""
+    flat = samples.flatten(2)
     size = flat.abs()
-    mean = size.mean(0)
+    mean = size.mean(1, keepdim=True)
     # In two sweeps: torch's own `var` over this axis takes ten times as long on a CPU.
-    spread_of = flat - flat.mean(0) if std == "signed" else size.sub_(mean)
-    spread = spread_of.square_().mean(0).sqrt_()
-    return mean.div(spread).where(spread > 0, 0.0).sum()
+    spread_of = flat - flat.mean(1, keepdim=True) if std == "signed" else size.sub_(mean)
+    spread = spread_of.square_().mean(1).sqrt_()
+    return mean[:, 0].div(spread).where(spread > 0, 0.0).sum(1)
 
 
 def jacob_cov(tap: Tap, log: str = "no") -> Tensor:
@@ -168,11 +148,11 @@ def jacob_cov(tap: Tap, log: str = "no") -> Tensor:
     backward pass.
     """
     rows = tap.activation_grads.double()
-    rows = rows - rows.mean(1, keepdim=True)
-    rows = rows / rows.norm(dim=1, keepdim=True)
-    shifted = _eigenvalues(rows @ rows.T) + 1e-5
+    rows = rows - rows.mean(2, keepdim=True)
+    rows = rows / rows.norm(dim=2, keepdim=True)
+    shifted = _eigenvalues(rows @ rows.mT) + 1e-5
     first = shifted.log() if log == "yes" else shifted
-    return -(first + 1.0 / shifted).sum()
+    return -_summed(first + 1.0 / shifted)
 
 
 def naswot(tap: Tap) -> Tensor:
@@ -185,13 +165,18 @@ def naswot(tap: Tap) -> Tensor:
     """
     from hytas.machine import exactly
 
-    codes = (tap.activations > 0).to(tap.weight.dtype) * 2 - 1  # (N, T * f)
+    codes = (tap.activations > 0).to(tap.weight.dtype) * 2 - 1  # (K, N, T * f)
+    units, outputs = codes.shape[2], tap.weight.shape[1]
     with exactly(codes.device):  # counts, which bf16 would round
-        return (codes @ codes.T + codes.shape[1]) / 2
+        shared = (codes @ codes.mT + units) / 2
+    if tap.real is None:
+        return shared
+    beyond = outputs - tap.real.outputs  # every two samples share their sign
+    return shared - (beyond * (units // outputs)).to(shared.dtype)[:, None, None]
 
 
 def log_determinant(kernels: Tensor) -> Tensor:
-    """(N, N) -> log |det|, -inf where singular."""
+    """(K, N, N) -> log |det|, -inf where singular."""
     from torch.linalg import slogdet
 
     value: Tensor = slogdet(kernels).logabsdet
@@ -208,7 +193,13 @@ def t_cet(tap: Tap) -> Tensor:
     (N, T * f) to a scalar. Cost: one forward and one backward pass.
     """
     saliency = (tap.grad * tap.weight).abs()
-    trainable = saliency.sum() / (saliency - saliency.mean()).square().mean().sqrt()
+    every = saliency[0].numel()
+    weights = every if tap.real is None else tap.real.outputs * tap.real.inputs
+    total = _summed(saliency)
+    mean = total / weights
+    # Zeros that were added lie as far from the mean as it is large.
+    squares = _summed((saliency - mean[:, None, None]).square()) - (every - weights) * mean.square()
+    trainable = total / (squares / weights).sqrt()
     return trainable.double() * log_determinant(naswot(tap).double())
 
 
@@ -230,16 +221,16 @@ def croze(tap: Tap) -> Tensor:
 
 
 def _cosine(one: Tensor, other: Tensor) -> Tensor:
-    return (one * other).sum() / (one.square().sum() * other.square().sum()).sqrt()
+    return _summed(one * other) / (_summed(one.square()) * _summed(other.square())).sqrt()
 
 
 def _eigenvalues(matrix: Tensor) -> Tensor:
-    """Eigenvalues of a symmetric matrix (n, n); NaN for one that is not finite."""
+    """Eigenvalues of symmetric matrices (K, n, n); NaN for one that is not finite."""
     from torch.linalg import eigvalsh
 
-    bad = ~matrix.isfinite().all()
+    bad = ~matrix.isfinite().flatten(1).all(1)
     values: Tensor = eigvalsh(matrix.nan_to_num(0.0, 0.0, 0.0))
-    return values.masked_fill(bad, float("nan"))
+    return values.masked_fill(bad[:, None], float("nan"))
 
 
 def grasp(tap: Tap) -> Tensor:
@@ -251,4 +242,4 @@ def grasp(tap: Tap) -> Tensor:
     the whole network, a scalar. Cost: one forward and one backward pass, then a backward pass
     through the graph of another (`passes.curvature_of`).
     """
-    return tap.activations.sum()
+    return _summed(tap.activations)

@@ -7,7 +7,7 @@ they share starts equal. The HyTAS paper does the same: it slices the initial we
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
 from typing import Any
@@ -18,6 +18,7 @@ from torch import Tensor, nn
 from hytas.models.blocks import NO_DROP
 from hytas.models.layers import DEVIATION, Law
 from hytas.models.network import Network
+from hytas.models.outline import Frame, Outlines, Part, Real
 from hytas.models.slices import THIRDS, full_sizes, rules_of, slice_of
 from hytas.models.table import NETWORKS, build_network, check_data
 from hytas.proxies.kinds import linear_weights
@@ -46,7 +47,7 @@ class Pool:
         dtype: of the tensors.
 
     Attributes:
-        norms: nuclear norms of weights that several networks have, by `Tap.key`.
+        norms: nuclear norms of weights that several networks have, by `Start.keys`.
     """
 
     def __init__(self, seed: int, device: torch.device, dtype: torch.dtype) -> None:
@@ -84,8 +85,9 @@ class Pool:
 
     def perturbed(self, patches: Tensor) -> Tensor:
         """Return patches (N, P, P, bands) with Gaussian noise of relative size `NOISE`."""
-        noise = self.draws("patches", "normal", [patches.numel()])
-        return _with_noise(patches, noise.view_as(patches))
+        noise = self.draws("patches", "normal", [patches.numel()]).view_as(patches)
+        scale: Tensor = NOISE * patches.norm() / noise.norm()
+        return patches + noise * scale
 
     def _matrix(self, name: str, law: str, rows: int, columns: int) -> Tensor:
         """Draw (rows, columns), `COLUMNS` columns at a time."""
@@ -111,12 +113,6 @@ class Pool:
         return torch.cat(drawn)[:length]
 
 
-def _with_noise(values: Tensor, noise: Tensor) -> Tensor:
-    """Add noise, scaled to the relative size `NOISE`."""
-    scale: Tensor = NOISE * values.norm() / noise.norm()
-    return values + noise * scale
-
-
 @dataclass(frozen=True)
 class Source:
     """Where the parameters of one network are cut from.
@@ -138,9 +134,9 @@ class Source:
         drawn = self._cut(f"module {name}", name, law.name, size)
         return drawn if law.scale == unit else drawn * (law.scale / unit)
 
-    def noisy(self, name: str, value: Tensor) -> Tensor:
-        """Return a parameter's value with noise of relative size `NOISE`."""
-        return _with_noise(value, self._cut(f"noise module {name}", name, "normal", value.shape))
+    def noise(self, name: str, size: torch.Size) -> Tensor:
+        """Return Gaussian noise for a parameter."""
+        return self._cut(f"noise module {name}", name, "normal", size)
 
     def _cut(self, label: str, name: str, law: str, size: torch.Size) -> Tensor:
         # Genes off the space's list may ask for more than its largest network has.
@@ -151,19 +147,26 @@ class Source:
 
 @dataclass(frozen=True)
 class Start:
-    """A network and its initial weights.
+    """K networks that compute the same operations, and their initial weights.
 
     Attributes:
-        network: in eval mode; its own parameters are not used.
-        values: name -> tensor, for every parameter; not to be changed.
-        source: where they are cut from.
-        shared: name -> law of the parameters that other networks cut from the same pool.
+        network: of them all, in eval mode; its own parameters are not used.
+        values: name -> tensor (K, ...), for every parameter; not to be changed.
+        sources: where those of each network are cut from.
+        frame: in which networks of several sizes are laid out; None for one network as it is built.
+        shared: whether other networks cut parameters from the same pool.
     """
 
     network: nn.Module
     values: Values
-    source: Source
-    shared: Mapping[str, Law]
+    sources: Sequence[Source]
+    frame: Frame | None = None
+    shared: bool = False
+
+    @property
+    def count(self) -> int:
+        """The number of networks, K."""
+        return len(self.sources)
 
     def signed(self, sign: str) -> Values:
         """Return the values after the sign step.
@@ -180,50 +183,120 @@ class Start:
     def perturbed(self, values: Values) -> Values:
         """Return `values` with noise on every weight of a linear layer."""
         noisy = linear_weights(self.network) & values.keys()
-        return values | {name: self.source.noisy(name, values[name]) for name in noisy}
+        return values | {name: self._noisy(name, values[name]) for name in noisy}
 
-    def key_of(self, name: str, sign: str) -> Hashable | None:
-        """Return a key of a signed value: equal keys, equal values; None if nobody shares it."""
-        law = self.shared.get(name)
-        return None if law is None else (name, sign, law, self.values[name].shape)
+    def _noisy(self, name: str, value: Tensor) -> Tensor:
+        if self.frame is None:
+            noise = self.sources[0].noise(name, value.shape[1:])[None]
+        else:
+            noise = _laid(self.frame, self.sources, name, lambda s, p: s.noise(name, p.size))
+        axes = tuple(range(1, value.ndim))
+        size = noise.square().sum(axes, keepdim=True).sqrt()
+        scale = NOISE * value.square().sum(axes, keepdim=True).sqrt() / size
+        return value + noise * scale.where(size > 0, 0.0)  # of a layer that is not there
+
+    def real(self, name: str) -> Real | None:
+        """Return how much of a layer's weight the networks have; None for all of it."""
+        return None if self.frame is None else self.frame.real(name, self.values[name].device)
+
+    def keys(self, name: str, sign: str) -> Sequence[Hashable | None]:
+        """Return a key of each network's signed value: equal keys, equal values; None if nobody
+        shares it."""
+        if self.frame is None or not self.shared:
+            return [None] * len(self.values[name])
+        return [(name, sign, each.get(name)) for each in self.frame.outlines]
 
 
 def start_of(
-    architecture: Mapping[str, Any], shape: Shape, pool: Pool, init: str = INITS[0]
+    architectures: Sequence[Mapping[str, Any]],
+    shape: Shape,
+    pool: Pool,
+    init: str = INITS[0],
+    *,
+    outlines: Outlines | None = None,
+    labelled: bool = True,
 ) -> Start:
-    """Return the network of an architecture of any space, and its initial weights.
+    """Return the networks of architectures of one kind, and their initial weights.
 
     A network that does not name the laws of all its parameters (`Network.laws`), or has buffers,
     starts as it initialises itself, from the seed and the architecture.
 
     Args:
-        architecture: genes, and the space.
+        architectures: genes, and the space; several only of one kind (`kind_of`).
         shape: what the scene fixes.
         pool: draws of the seed.
-        init: "pool", slices of the pool; "own", draws of the architecture's own.
+        init: "pool", slices of the pool; "own", draws of each architecture's own.
+        outlines: of this shape, which serve many calls.
+        labelled: whether the networks see labelled patches (`kind_of`).
 
     Raises:
         InputError: no network belongs to the architecture's space.
     """
-    space, pooled = space_of(architecture), init == "pool"
+    space, pooled = space_of(architectures[0]), init == "pool"
     check_data(space, shape)
-    if not pooled:
-        seed = stable_hash(pool.seed, "own", architecture_key(architecture))
-        pool = Pool(seed, pool.device, pool.dtype)
+    pools = [pool if pooled else _own(pool, each) for each in architectures]
+    full = full_sizes(space, shape) if pooled else {}
+    sources = [Source(each, full) for each in pools]
+    outlines = Outlines(shape) if outlines is None else outlines
+    found = [outlines.outline(each) for each in architectures]
+    known = [each for each in found if each is not None]
+    if len(known) < len(architectures):
+        return _as_built(architectures[0], shape, sources[0], pooled)
+    network = outlines.network(architectures, labelled)
+    frame = Frame(network, known)
+    values = {name: _laid(frame, sources, name, _initial(name)) for name in frame.layouts}
+    return Start(network, values, sources, frame, pooled)
+
+
+def _initial(name: str) -> Callable[[Source, Part], Tensor]:
+    return lambda source, part: source.value(name, part.size, part.law)
+
+
+def _own(pool: Pool, architecture: Mapping[str, Any]) -> Pool:
+    seed = stable_hash(pool.seed, "own", architecture_key(architecture))
+    return Pool(seed, pool.device, pool.dtype)
+
+
+def _laid(
+    frame: Frame, sources: Sequence[Source], name: str, value: Callable[[Source, Part], Tensor]
+) -> Tensor:
+    """Lay a parameter of all networks out in a frame: (K, *size)."""
+    outlines = frame.outlines
+    if len(outlines) == 1:
+        return value(sources[0], outlines[0][name])[None]
+    like = sources[0].pool
+    rows = torch.zeros(len(outlines), *frame.size(name), device=like.device, dtype=like.dtype)
+    alike: dict[Hashable, list[int]] = {}
+    for row, (source, outline) in enumerate(zip(sources, outlines, strict=True)):
+        alike.setdefault((id(source.pool), outline.get(name)), []).append(row)
+    for members in alike.values():
+        part = outlines[members[0]].get(name)
+        if part is not None:
+            own = rows[members]
+            frame.place(name, own, part.layout, value(sources[members[0]], part))
+            rows[members] = own
+        elif ".fusions." in name and name.endswith("weight"):
+            rows[members, 0] = torch.eye(rows.shape[-1], device=like.device, dtype=like.dtype)
+    return rows
+
+
+def _as_built(architecture: Mapping[str, Any], shape: Shape, source: Source, pooled: bool) -> Start:
+    """Build a network of any class; one that does not tell its laws draws its own weights."""
+    space, pool = space_of(architecture), source.pool
     network = _without_numbers(space, architecture, shape)
-    if network is None:
-        return _self_initialised(architecture, shape, pool)
-    laws = network.laws()
-    source = Source(pool, full_sizes(space, shape) if pooled else {})
-    parameters = network.named_parameters()
-    values = {name: source.value(name, p.shape, laws[name]) for name, p in parameters}
-    return Start(network, values, source, laws if pooled else {})
+    if network is not None:
+        laws, parameters = network.laws(), network.named_parameters()
+        values = {name: source.value(name, p.shape, laws[name])[None] for name, p in parameters}
+        return Start(network, values, [source])
+    seed = stable_hash(pool.seed, architecture_key(architecture)) >> 1
+    own = build_network(architecture, shape, seed=seed)
+    own = own.eval().requires_grad_(False).to(pool.device, pool.dtype)
+    values = {name: parameter.detach()[None] for name, parameter in own.named_parameters()}
+    return Start(own, values, [Source(pool, {})])
 
 
 def _without_numbers(space: str, architecture: Mapping[str, Any], shape: Shape) -> Network | None:
     """Build a network on the meta device; None if laws do not tell all its numbers."""
-    if space not in NETWORKS:
-        return None
     try:
         with torch.device("meta"):
             network = NETWORKS[space](architecture, shape, NO_DROP).eval().requires_grad_(False)
@@ -233,12 +306,3 @@ def _without_numbers(space: str, architecture: Mapping[str, Any], shape: Shape) 
         return None
     names = {name for name, _ in network.named_parameters()}
     return network if network.laws().keys() == names else None
-
-
-def _self_initialised(architecture: Mapping[str, Any], shape: Shape, pool: Pool) -> Start:
-    """Build a network that draws its own weights, from the pool's seed and the architecture."""
-    seed = stable_hash(pool.seed, architecture_key(architecture)) >> 1
-    network = build_network(architecture, shape, seed=seed)
-    network = network.eval().requires_grad_(False).to(pool.device, pool.dtype)
-    values = {name: parameter.detach() for name, parameter in network.named_parameters()}
-    return Start(network, values, Source(pool, {}), {})

@@ -1,6 +1,6 @@
 """Scores that need no pass: what every proxy has to beat."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from hytas.errors import InputError
@@ -81,17 +81,16 @@ def depth_and_width(proxy: str, architecture: Mapping[str, Any]) -> tuple[float,
     return float(sum(depths)), float(width)
 
 
-def inherited(architecture: Mapping[str, Any], shape: Shape, seed: int) -> float:
+def inherited(
+    architecture: Mapping[str, Any], supernet: Callable[[Mapping[str, Any]], float]
+) -> float:
     """Mean probability of the true class on validation pixels, with the weights of a supernet.
 
     Source: AutoFormer (Chen et al., ICCV 2021), Algorithm 2, by accuracy. Direction: larger is
     better. Data: validation pixels, and a supernet that `hytas supernet train` trained on the
     training pixels. Shape: an architecture to a number. Cost: a forward pass.
-
-    Raises:
-        InputError: always; an `Evaluator` with a supernet takes the score from that.
     """
-    raise InputError(NEEDS_SUPERNET)
+    return supernet(architecture)
 
 
 def random(architecture: Mapping[str, Any], shape: Shape, seed: int) -> float:

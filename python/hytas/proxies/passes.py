@@ -1,4 +1,4 @@
-"""The passes that a set of proxies needs of one network, each pass once.
+"""The passes that a set of proxies needs of one network, or of several of a kind, each pass once.
 
 The network is the one that is trained and exported. It runs with initial weights by name
 (`initial.py`), and hooks show its linear layers to the proxies (`probe.py`).
@@ -14,14 +14,14 @@ from functools import partial
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
-from torch.func import functional_call
 
 from hytas.errors import InputError
 from hytas.machine import exactly
 from hytas.models.layers import attention_written_out
 from hytas.models.network import Network
-from hytas.proxies.formulas import LINEAR, MLP, MSA, take_norms
+from hytas.proxies.formulas import LINEAR, MLP, MSA
 from hytas.proxies.initial import Pool, Start, Values
+from hytas.proxies.linalg import nuclear_norms
 from hytas.proxies.probe import Look, Probe, TooLargeError, Visitor
 from hytas.proxies.spec import ProxySpec
 from hytas.proxies.table import CURVATURE, FORWARD, INPUT, PERTURBED
@@ -66,30 +66,33 @@ class Tally:
         if tap.kind not in self.kinds:
             return
         value = self.spec.proxy.function(tap, **self._options()).double()
+        if tap.there is not None:  # of a layer that is not there, it may have no value
+            there = tap.there.view(-1, *[1] * (value.ndim - 1))
+            value = torch.where(there, value, 0.0)
         part = PART_OF.get(tap.kind, "other")
         self.parts[part] = self.parts[part] + value if part in self.parts else value
 
-    def score(self) -> float:
-        """Return the score.
+    def scores(self) -> list[float]:
+        """Return the score of each network.
 
         Raises:
-            InputError: the network has none of the layers that the proxy reads.
+            InputError: the networks have none of the layers that the proxy reads.
         """
         choice = self.spec.options.get("parts", "sum")
         wanted = {"msa", "mlp"} if choice == "log" else {choice} - {"sum"}
         if not self.parts or not wanted <= self.parts.keys():
             kinds = ", ".join(self.kinds)
             raise InputError(f"reads layers of the kinds {kinds}; the network has none")
-        zero = torch.zeros((), dtype=torch.float64)
         if choice == "log":
             # Supplementary 7.4: attention and MLP differ in scale; NaN where a part is negative.
-            total = sum((self.parts[part].log().cpu() for part in ("msa", "mlp")), zero)
-        elif choice == "sum":
-            total = sum((part.cpu() for part in self.parts.values()), zero)
+            parts = [self.parts[part].log() for part in ("msa", "mlp")]
         else:
-            total = self.parts[choice]
+            parts = list(self.parts.values()) if choice == "sum" else [self.parts[choice]]
+        total = torch.stack(parts).sum(0)
         finish = self.spec.proxy.finish
-        return float(finish(total, **self._options()) if finish is not None else total)
+        found = total if finish is None else finish(total, **self._options())
+        values: list[float] = found.tolist()
+        return values
 
     def _options(self) -> dict[str, str]:
         """Return the options that the function itself reads."""
@@ -97,16 +100,21 @@ class Tally:
         return {key: value for key, value in self.spec.options.items() if key not in common}
 
 
-def score_network(start: Start, specs: Sequence[ProxySpec], setting: Setting) -> dict[str, float]:
-    """Score one network: proxy -> score.
+def score_networks(
+    start: Start, specs: Sequence[ProxySpec], setting: Setting
+) -> list[dict[str, float]]:
+    """Score networks: of each proxy -> score.
 
     Args:
-        start: the network and its initial weights.
+        start: the networks and their initial weights.
         specs: proxies that need a pass.
         setting: what all networks share.
+
+    Raises:
+        TooLargeError: a batch of several networks needs more memory than there is.
     """
-    probe = Probe(start.network, setting.classes)
-    scores: dict[str, float] = {}
+    probe = Probe(start, setting.classes)
+    scores: dict[str, list[float]] = {}
     for (name, sign, every), sharing in _by_passes(specs).items():
         tallies = [Tally(spec) for spec in sharing]
         with _all_tokens(start.network) if every else nullcontext():
@@ -114,8 +122,8 @@ def score_network(start: Start, specs: Sequence[ProxySpec], setting: Setting) ->
                 ones_pass(probe, start, sign, tallies, setting)
             else:
                 _DataPass(probe, tallies, setting).run(start, start.signed(sign))
-        scores.update({str(tally.spec): tally.score() for tally in tallies})
-    return scores
+        scores.update({str(tally.spec): tally.scores() for tally in tallies})
+    return [dict(zip(scores, values, strict=True)) for values in zip(*scores.values(), strict=True)]
 
 
 def _by_passes(specs: Sequence[ProxySpec]) -> dict[tuple[str, str, bool], list[ProxySpec]]:
@@ -144,20 +152,53 @@ def ones_pass(
     probe: Probe, start: Start, sign: str, tallies: Sequence[Tally], setting: Setting
 ) -> None:
     """Show the layers in the pass of one patch of ones; its scalar is the sum of the logits."""
-    look, seen = Look(1), list[Tap]()
+    values, seen = start.signed(sign), list[Tap]()
+    kinds = {kind for tally in tallies for kind in tally.kinds}
 
     def work() -> None:
+        look = Look(probe, 1, kinds=kinds, memory=None if start.count == 1 else setting.memory)
         with torch.enable_grad(), probe.watched(look):
-            logits = probe.logits(setting.ones)
-            _go_back(look, logits.sum(), seen.append)
+            _go_back(look, probe.logits(setting.ones).sum(), seen.append)
 
-    probe.run(start.signed(sign), work)
+    if any(layer.kind in kinds for layer in probe.layers):
+        probe.run(values, work)
     if any(tally.spec.proxy.nuclear_norms for tally in tallies):
-        for tap in seen:
-            tap.key = start.key_of(f"{tap.name}.weight", sign)
-        take_norms(seen, setting.pool.norms)  # of all layers at once, which pays on a GPU
+        _take_norms(seen, start, sign, setting.pool)
     for tap in seen:
         _visit(tallies, tap)
+
+
+def _take_norms(taps: Sequence[Tap], start: Start, sign: str, pool: Pool) -> None:
+    """Take the nuclear norms of all attention layers together, which pays on a GPU.
+
+    Those of weights that several networks have are taken once.
+    """
+    wanted = [tap for tap in taps if tap.kind in MSA]
+    if not wanted:
+        return
+    keys = [start.keys(f"{tap.name}.weight", sign) for tap in wanted]
+    unknown = [
+        [row for row, key in enumerate(own) if key is None or key not in pool.norms] for own in keys
+    ]
+    stacks, real = [tap.grad for tap in wanted], [_ends(tap) for tap in wanted]
+    for tap, rows, ends in zip(wanted, unknown, list(real), strict=True):
+        if rows:
+            stacks.append(tap.weight[rows])
+            real.append(None if ends is None else (ends[0], ends[1][rows]))
+    norms = nuclear_norms(stacks, real)
+    of_unknown = iter(norms[len(wanted) :])
+    for tap, own, rows, of_grad in zip(wanted, keys, unknown, norms, strict=False):
+        fresh = dict(zip(rows, next(of_unknown), strict=True)) if rows else {}
+        pool.norms.update({key: fresh[row] for row, key in enumerate(own) if row in fresh and key})
+        of_weight = [fresh[row] if row in fresh else pool.norms[key] for row, key in enumerate(own)]
+        tap.norms = of_grad, torch.stack(of_weight)
+
+
+def _ends(tap: Tap) -> tuple[int, Tensor] | None:
+    """Return the axis of an attention's weight that has no heads, and how much of it is real."""
+    if tap.real is None:
+        return None
+    return (2, tap.real.inputs) if tap.kind == "qkv" else (1, tap.real.outputs)
 
 
 class _DataPass:
@@ -187,7 +228,7 @@ class _DataPass:
         self.backward = [*needing.get("", []), *needing.get(PERTURBED, [])]
         # Each sample's gradients first: their sum is cheaper than a second product.
         self.backward.sort(key=lambda tally: not tally.spec.proxy.sample_grads)
-        self.twins: dict[int, list[Tap]] = {}
+        self.twins: dict[str, list[Tap]] = {}
         self.grads: dict[str, Tensor] = {}
         self.recompute = False
         # The twin's outputs are kept beside the graph of the network itself.
@@ -204,19 +245,22 @@ class _DataPass:
             with exactly(self.patches.device):
                 batch = (self.patches, self.labels)
                 found = curvature_of(self.probe, values, batch, self.grads, self._few(look))
-            _visit(
-                self.curved, _summary("curvature", Product(found[None, None], found[None, None]))
-            )
+            found = found[:, None, None]
+            _visit(self.curved, _summary("curvature", Product(found, found)))
 
     def _watch(self, values: Values, patches: Tensor, late: Visitor) -> Look:
         """Go forward and backward; once more with less memory if the graph is too large to keep."""
         own = patches is self.patches
         early = partial(_visit, self.forward) if own and self.forward else None
         while True:
-            look = Look(len(patches), early, memory=self.memory, recompute=self.recompute)
+            self.probe.values = values
+            samples = len(self.patches)
+            look = Look(self.probe, samples, early, memory=self.memory, recompute=self.recompute)
             try:
                 self.probe.run(values, partial(self._pass, look, patches, late))
             except TooLargeError:
+                if self.probe.count > 1:
+                    raise
                 self.recompute = True
                 for tally in self.forward:
                     tally.parts.clear()
@@ -227,8 +271,9 @@ class _DataPass:
         of_input = self.of_input if patches is self.patches else []
         needed = bool(self.backward or self.curved)
         with torch.set_grad_enabled(needed or bool(of_input)), self.probe.watched(look):
+            networks = self.probe.count
             if of_input:
-                patches = patches.detach().requires_grad_()
+                patches = patches.detach().repeat(networks, 1, 1, 1, 1).requires_grad_()
             logits = self.probe.logits(patches)
             if of_input:
                 _go_back(look, logits.sum(), None, again=needed)
@@ -236,18 +281,21 @@ class _DataPass:
                 seen = Product(patches.detach(), patches.detach(), patches.grad)
                 _visit(of_input, _summary("input", seen))
             if needed:
-                _go_back(look, F.cross_entropy(logits, self.labels), late)
+                losses = F.cross_entropy(
+                    logits.flatten(0, 1), self.labels.repeat(networks), reduction="sum"
+                )
+                _go_back(look, losses / len(self.labels), late)
 
     def _remember(self, tap: Tap) -> None:
         """Keep what is compared of a twin's layer: outputs, weight, and its gradient."""
         _ = tap.grad
         tap.products = [Product(p.inputs.new_empty(0), p.outputs) for p in tap.products]
-        self.twins.setdefault(tap.order, []).append(tap)
+        self.twins.setdefault(tap.name, []).append(tap)
 
     def _show(self, tap: Tap) -> None:
         """Show a layer of the network itself, with its gradients."""
         if self.twinned:
-            tap.twin = self.twins[tap.order].pop(0)
+            tap.twin = self.twins[tap.name].pop(0)
         _visit(self.backward, tap)
         if self.curved:
             known = self.grads.get(tap.name)  # of a layer that is called twice
@@ -269,7 +317,8 @@ def _visit(tallies: Sequence[Tally], tap: Tap) -> None:
 
 def _summary(kind: str, product: Product) -> Tap:
     """Return a tap of the kinds that are no layers; see `Tap`."""
-    return Tap(kind, "", 0, product.outputs.new_empty(0), [product])
+    none = product.outputs.new_empty(0)
+    return Tap(kind, "", none, none, [product])
 
 
 def _go_back(look: Look, scalar: Tensor, late: Visitor | None, *, again: bool = False) -> None:
@@ -287,29 +336,33 @@ def curvature_of(
     """Return w' H g, H the Hessian of the mean cross-entropy by the linear weights.
 
     Args:
-        probe: the network.
-        values: its weights by name.
+        probe: the networks.
+        values: their weights by name.
         batch: patches (N, P, P, bands) and labels (N,).
-        grads: name of a linear layer -> g, the direction, (out, in).
+        grads: name of a linear layer -> g, the direction, (K, out, in).
         samples: patches taken together, through one graph that is differentiated twice.
 
     Returns:
-        A scalar.
+        Of each network, (K,).
     """
     foreign = not isinstance(probe.network, Network)
     names = [f"{name}.weight" for name in grads]
     weights = {name: values[name].detach().requires_grad_() for name in names}
     along = [g.view_as(weights[name]) for name, g in zip(names, grads.values(), strict=True)]
-    total = batch[0].new_zeros(())
-    pieces = zip(*(torch.split(each, samples) for each in batch), strict=True)
-    for patches, labels in pieces:
+    total = batch[0].new_zeros(probe.count)
+
+    def differentiate(patches: Tensor, labels: Tensor) -> None:
+        nonlocal total
         with torch.enable_grad(), attention_written_out(foreign):
-            found = functional_call(probe.network, values | weights, (patches,))
-            logits = found[0] if isinstance(found, tuple) else found
-            loss = F.cross_entropy(logits, labels, reduction="sum") / len(batch[0])
+            logits = probe.logits(patches).flatten(0, 1)
+            losses = F.cross_entropy(logits, labels.repeat(probe.count), reduction="sum")
+            loss = losses / len(batch[0])
             first = torch.autograd.grad(loss, list(weights.values()), create_graph=True)
             slope = torch.stack([(g * f).sum() for g, f in zip(along, first, strict=True)]).sum()
         second = torch.autograd.grad(slope, list(weights.values()))
         for weight, curved in zip(weights.values(), second, strict=True):
-            total = total + (weight.detach() * curved).sum()
+            total = total + (weight.detach() * curved).flatten(1).sum(1)
+
+    for patches, labels in zip(*(torch.split(each, samples) for each in batch), strict=True):
+        probe.run(values | weights, partial(differentiate, patches, labels))
     return total

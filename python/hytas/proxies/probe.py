@@ -1,30 +1,33 @@
-"""Hooks that show the linear layers of any network to the proxies.
+"""Hooks that show the linear layers of K networks to the proxies.
 
-A forward pass notes the inputs and outputs of each layer. The backward pass shows a layer to the
-proxies as soon as it has the gradients of the outputs. Autograd computes no gradient of a weight,
-and nothing is kept that is not in the graph.
+One network runs as it is, several as one batch by `torch.func.vmap`. A forward pass notes the
+inputs and outputs of each layer. The backward pass shows a layer to the proxies as soon as it has
+the gradients of the outputs. Autograd computes no gradient of a weight, and nothing is kept that is
+not in the graph.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
-from torch.func import functional_call
+from torch.func import functional_call, vmap
 from torch.utils.checkpoint import checkpoint
 
-from hytas.models.layers import QueryKeyValue
-from hytas.proxies.initial import Values
+from hytas.models.layers import QueryKeyValue, attention_written_out
+from hytas.proxies.initial import Start, Values
 from hytas.proxies.kinds import Layer, is_linear, layers_of
 from hytas.proxies.taps import Product, Tap
 
 Visitor = Callable[[Tap], None]
+Scale = float | Tensor
+"""Of the weight in a product: one number, or one of each network, (K,)."""
 
 
 class TooLargeError(Exception):
@@ -43,30 +46,42 @@ class _Work(nn.Module):
 
 
 class Probe:
-    """A network whose linear layers can be looked at.
+    """Networks whose linear layers can be looked at.
 
     Args:
-        network: in eval mode; it takes (N, P, P, bands), gives (N, classes) or a tuple that begins
-            with them, and mixes no samples.
+        start: the networks, in eval mode; each takes (N, P, P, bands), gives (N, classes) or a
+            tuple that begins with them, and mixes no samples.
         classes: C, to tell the head.
+
+    Attributes:
+        count: K.
+        values: name -> weights (K, ...) of the pass that runs.
     """
 
-    def __init__(self, network: nn.Module, classes: int) -> None:
-        self.network = network
-        self.layers = list(layers_of(network, classes))
-        self.blocks = blocks(network)
-        self._work = _Work(network)
+    def __init__(self, start: Start, classes: int) -> None:
+        self.network, self.count, self.real = start.network, start.count, start.real
+        self.layers = list(layers_of(self.network, classes))
+        self.blocks = blocks(self.network)
+        self.values: Values = {}
+        self._work = _Work(self.network)
+        pool = start.sources[0].pool
+        frame = start.frame
+        self._differing = [] if frame is None else frame.lend(pool.device, pool.dtype)
 
     def run(self, values: Values, work: Callable[[], None]) -> None:
-        """Call `work` while the network has the weights `values`, for backward passes too."""
-        lent = {f"network.{name}": value for name, value in values.items()}
+        """Call `work` while the networks have the weights `values`, for backward passes too."""
+        self.values = values
+        if self.count > 1:
+            work()
+            return
+        lent = {f"network.{name}": value[0] for name, value in values.items()}
         functional_call(self._work, lent, (work,))
 
     @contextmanager
     def watched(self, look: Look) -> Iterator[None]:
         """Let `look` note every layer while the context lasts."""
         handles = [
-            layer.module.register_forward_hook(partial(look.note, layer)) for layer in self.layers
+            layer.module.register_forward_hook(partial(look.note, layer)) for layer in look.layers
         ]
         again = self.blocks if look.recompute else []
         for block in again:
@@ -80,19 +95,81 @@ class Probe:
                 del block.forward
 
     def logits(self, patches: Tensor) -> Tensor:
-        """(N, P, P, bands) -> (N, classes)."""
-        found = self.network(patches)
-        logits: Tensor = found[0] if isinstance(found, tuple) else found
+        """(N, P, P, bands), or (K, N, P, P, bands) of each network's own -> (K, N, classes)."""
+        own = patches.ndim == 5
+        if self.count == 1:
+            found = self.network(patches[0] if own else patches)
+            logits: Tensor = found[0] if isinstance(found, tuple) else found
+            return logits[None]
+        differing = [values for _, _, values in self._differing]
+        together = vmap(self._one, in_dims=(0, 0, 0 if own else None))
+        with attention_written_out():
+            batched: Tensor = together(self.values, differing, patches)
+        return batched
+
+    def _one(self, values: Values, differing: Sequence[Tensor], patches: Tensor) -> Tensor:
+        """The logits of one of the networks, as `vmap` calls it for all."""
+        for (module, name, _), value in zip(self._differing, differing, strict=True):
+            setattr(module, name, value)
+        logits: Tensor = functional_call(self.network, values, (patches,))
         return logits
 
+    def weight(self, layer: Layer) -> Tensor:
+        """Return the weights of a layer, (K, out, in)."""
+        weight = self.values.get(f"{layer.name}.weight")
+        if weight is None:  # of a module that another one shares its weight with
+            assert isinstance(layer.module.weight, Tensor)
+            weight = layer.module.weight[None]
+        return weight.detach().flatten(2)
 
-@dataclass
-class _Output:
-    """What a layer gave, before it is scaled back, and how often it had been changed by then."""
 
-    tensor: Tensor
-    version: int
-    scale: float
+class _Seen(NamedTuple):
+    """One product of a layer in a pass.
+
+    Attributes:
+        inputs: (K, ...), or (1, ...) where the networks share them.
+        outputs: (K, ...).
+        scale: of the weight.
+        leaf: what the outputs go on as.
+    """
+
+    inputs: Tensor
+    outputs: Tensor
+    scale: Scale
+    leaf: Tensor
+
+
+def _seen(inputs: Tensor, outputs: Tensor, scale: Scale) -> _Seen:
+    if torch.is_grad_enabled() and not outputs.requires_grad:
+        outputs.requires_grad_()  # the first layer: no parameter has a gradient
+    return _Seen(inputs.detach(), outputs.detach(), scale, outputs)
+
+
+class _Batched(torch.autograd.Function):
+    """Hands what `vmap` computes for all networks to a function, and changes nothing."""
+
+    @staticmethod
+    def forward(outputs: Tensor, *_: Any) -> Tensor:
+        return outputs.view_as(outputs)
+
+    @staticmethod
+    def setup_context(*_: Any) -> None:
+        pass
+
+    @staticmethod
+    def backward(_: Any, grad: Tensor) -> tuple[Tensor, None, None, None]:
+        return grad, None, None, None
+
+    @staticmethod
+    def vmap(info: Any, dims: Any, *args: Any) -> tuple[Tensor, int]:
+        outputs, inputs, scale, receive = args
+        if dims[0] is None:
+            outputs = outputs.expand(info.batch_size, *outputs.shape)
+        else:
+            outputs = outputs.movedim(dims[0], 0)
+        inputs = inputs[None] if dims[1] is None else inputs.movedim(dims[1], 0)
+        receive(_seen(inputs, outputs, scale))
+        return outputs, 0
 
 
 @dataclass
@@ -101,139 +178,164 @@ class _Pending:
 
     layer: Layer
     weight: Tensor
-    products: list[Product] = field(default_factory=list)
-    outputs: list[_Output] = field(default_factory=list)
-    waiting: int = 0
+    seen: list[_Seen]
+    versions: list[int]
+    grads: dict[int, Tensor] = field(default_factory=dict)
 
 
 class Look:
     """What one pass notes of the layers, and who is shown them.
 
     Args:
+        probe: the networks.
         samples: N, patches of the pass.
         early: is shown the layers in the forward pass, without gradients.
+        kinds: of layers that are noted; None for all.
         memory: bytes of activations; a forward pass that would keep more is given up.
         recompute: whether activations inside blocks are computed again in the backward pass; then
             there is no limit.
 
     Attributes:
+        layers: that are noted.
         late: is shown the layers in the backward pass, with gradients; None where nobody looks.
         backward: whether the forward pass is over.
         kept: bytes of the activations met in the forward pass.
-        order: the layers met, with their places from 1.
     """
 
     def __init__(
         self,
+        probe: Probe,
         samples: int,
         early: Visitor | None = None,
         *,
+        kinds: Collection[str] | None = None,
         memory: int | None = None,
         recompute: bool = False,
     ) -> None:
-        self.samples, self.early = samples, early
+        self.probe, self.samples, self.early = probe, samples, early
+        self.layers = [each for each in probe.layers if kinds is None or each.kind in kinds]
         self.memory = None if recompute else memory
         self.recompute = recompute
         self.late: Visitor | None = None
         self.backward = False
         self.kept = 0
-        self.order: dict[nn.Module, int] = {}
+        self._orders: dict[nn.Module, Tensor] = {}
+        self._met = torch.zeros(probe.count, device=next(iter(probe.values.values())).device)
 
-    def note(self, layer: Layer, module: nn.Module, args: tuple[Any, ...], output: Any) -> None:
+    def note(self, layer: Layer, module: nn.Module, args: tuple[Any, ...], output: Any) -> Any:
         """Note a layer and await the gradients of its outputs; a forward hook of torch.
+
+        Returns:
+            None; of a batch of networks, what takes the place of the output.
 
         Raises:
             TooLargeError: the activations exceed the memory.
         """
         products = _products(module, args, output)
+        seen: list[_Seen] = []
+        if self.probe.count > 1:
+            shown = tuple(
+                _Batched.apply(outputs, inputs, scale, seen.append)  # type: ignore[no-untyped-call]
+                for inputs, outputs, scale in products
+            )
+            self._note(layer, seen)
+            return shown if isinstance(output, tuple) else shown[0]
+        for inputs, outputs, scale in products:
+            each = _seen(inputs, outputs, scale)
+            seen.append(each._replace(inputs=each.inputs[None], outputs=each.outputs[None]))
+        self._note(layer, seen)
+        return None
+
+    def _note(self, layer: Layer, seen: list[_Seen]) -> None:
         if not self.backward:
-            self._count(layer, products)
+            self._count(layer, seen)
         if not torch.is_grad_enabled() or (self.backward and self.late is None):
             return
         if self.memory is not None and self.kept > self.memory:
             raise TooLargeError
-        pending = _Pending(layer, _weight(module))
-        for place, (inputs, outputs, scale) in enumerate(products):
-            pending.products.append(Product(inputs.detach(), _unscaled(outputs, scale)))
-            pending.outputs.append(_Output(outputs.detach(), outputs._version, scale))
-            pending.waiting += 1
-            leaf = outputs if outputs.requires_grad else outputs.requires_grad_()
-            leaf.register_hook(partial(self._arrived, pending, place))  # type: ignore[no-untyped-call]
+        kept = [each._replace(leaf=each.outputs) for each in seen]  # a hook on itself would leak
+        versions = [each.outputs._version for each in seen]
+        pending = _Pending(layer, self.probe.weight(layer), kept, versions)
+        for place, each in enumerate(seen):
+            each.leaf.register_hook(partial(self._arrived, pending, place))  # type: ignore[no-untyped-call]
 
-    def _count(self, layer: Layer, products: Sequence[tuple[Tensor, Tensor, float]]) -> None:
+    def _count(self, layer: Layer, seen: Sequence[_Seen]) -> None:
         """Count a layer that the forward pass meets, and show it early."""
-        self.order.setdefault(layer.module, len(self.order) + 1)
-        for inputs, outputs, _ in products:
-            self.kept += (inputs.numel() + outputs.numel()) * outputs.element_size()
+        if layer.module not in self._orders:
+            real = self.probe.real(f"{layer.name}.weight")
+            self._met = self._met + (1 if real is None else real.outputs > 0)
+            self._orders[layer.module] = self._met
+        for each in seen:
+            kept = each.inputs.numel() + each.outputs.numel()
+            self.kept += kept * each.outputs.element_size()
         if self.early is not None:
-            seen = [Product(x.detach(), _unscaled(y, scale)) for x, y, scale in products]
-            self.early(self._tap(layer, _weight(layer.module), seen))
+            self.early(self._tap(layer, self.probe.weight(layer), seen, {}))
 
     def _arrived(self, pending: _Pending, place: int, grad: Tensor) -> None:
         """Note the gradient of an output; show the layer once all have arrived."""
         if self.late is None:
             return
-        output = pending.outputs[place]
-        if output.tensor._version != output.version:
+        if pending.seen[place].outputs._version != pending.versions[place]:
             raise RuntimeError(
                 f"a layer ({pending.layer.kind}) whose output is changed in place: not scored"
             )
-        # The gradient by the output before its scale.
-        pending.products[place].output_grad = grad if output.scale == 1.0 else grad * output.scale
-        pending.waiting -= 1
-        if pending.waiting:
+        pending.grads[place] = grad[None] if self.probe.count == 1 else grad
+        if len(pending.grads) < len(pending.seen):
             return
         with torch.no_grad():
-            self.late(self._tap(pending.layer, pending.weight, pending.products))
-        pending.products.clear()
-        pending.outputs.clear()
+            self.late(self._tap(pending.layer, pending.weight, pending.seen, pending.grads))
+        pending.seen.clear()
+        pending.grads.clear()
 
-    def _tap(self, layer: Layer, weight: Tensor, products: Sequence[Product]) -> Tap:
+    def _tap(
+        self, layer: Layer, weight: Tensor, seen: Sequence[_Seen], grads: dict[int, Tensor]
+    ) -> Tap:
         exact = weight.dtype  # reduced precision ends at the matrix products
-        shown = []
-        for each in products:
+        module, shown = layer.module, []
+        for place, each in enumerate(seen):
+            # Outputs and gradients are those of the product before its scale.
+            scale = _beside(each.scale, each.outputs)
+            outputs = each.outputs if scale is None else each.outputs / scale
             product = Product(
-                self._stacked(layer.module, each.inputs).to(exact),
-                self._rows(layer.module, each.outputs).to(exact),
+                self._stacked(module, each.inputs).to(exact), self._rows(module, outputs).to(exact)
             )
-            if each.output_grad is not None:
-                product.output_grad = self._rows(layer.module, each.output_grad).to(exact)
+            if place in grads:
+                grad = grads[place] if scale is None else grads[place] * scale
+                product.output_grad = self._rows(module, grad).to(exact)
             shown.append(product)
-        order = self.order[layer.module]
-        return Tap(layer.kind, layer.name, order, weight.flatten(1), shown)
+        real = self.probe.real(f"{layer.name}.weight")
+        return Tap(layer.kind, layer.name, self._orders[module], weight, shown, real=real)
 
     def _rows(self, module: nn.Module, outputs: Tensor) -> Tensor:
-        """Outputs of a layer -> (N, T, out)."""
+        """Outputs of a layer -> (K, N, T, out)."""
         if not isinstance(module, nn.Linear):
-            outputs = outputs.flatten(2).transpose(1, 2)
-        return outputs.reshape(self.samples, -1, outputs.shape[-1])
+            outputs = outputs.flatten(3).transpose(2, 3)
+        return outputs.reshape(len(outputs), self.samples, -1, outputs.shape[-1])
 
     def _stacked(self, module: nn.Module, inputs: Tensor) -> Tensor:
-        """Inputs of a layer -> (N, T, in); those of a convolution as it stacks them."""
+        """Inputs of a layer -> (K, N, T, in); those of a convolution as it stacks them."""
+        networks = len(inputs)
         if not isinstance(module, nn.Linear):
-            inputs = unfolded(module, inputs)
-        return inputs.reshape(self.samples, -1, inputs.shape[-1])
+            inputs = unfolded(module, inputs.flatten(0, 1))
+        return inputs.reshape(networks, self.samples, -1, inputs.shape[-1])
 
 
-def _weight(module: nn.Module) -> Tensor:
-    weight = module.weight
-    assert isinstance(weight, Tensor)
-    return weight.detach()
+def _beside(scale: Scale, outputs: Tensor) -> Scale | None:
+    """Return a scale that multiplies outputs (K, ...); None for 1."""
+    if isinstance(scale, Tensor):
+        return scale.view(-1, *[1] * (outputs.ndim - 1))
+    return None if scale == 1.0 else scale
 
 
 def _products(
     module: nn.Module, args: tuple[Any, ...], output: Any
-) -> list[tuple[Tensor, Tensor, float]]:
+) -> list[tuple[Tensor, Tensor, Scale]]:
     """Return the products of a layer: inputs, outputs, and the scale of the weight in each."""
     if isinstance(module, QueryKeyValue):
         tokens, asking, scale = args
         query, key, value = output
         return [(asking, query, scale), (tokens, key, 1.0), (tokens, value, 1.0)]
     return [(args[0], output, 1.0)]
-
-
-def _unscaled(outputs: Tensor, scale: float) -> Tensor:
-    return outputs.detach() if scale == 1.0 else outputs.detach() / scale
 
 
 def unfolded(module: nn.Module, inputs: Tensor) -> Tensor:

@@ -1,13 +1,17 @@
-"""A linear layer as a proxy sees it."""
+"""A linear layer of K networks as a proxy sees it."""
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
 import torch
 from torch import Tensor
+
+from hytas.models.outline import Real
+
+_NONE = torch.empty(0)
 
 
 @dataclass
@@ -15,9 +19,10 @@ class Product:
     """One product of a layer with some rows of its weight.
 
     Attributes:
-        inputs: (N, T, in).
-        outputs: (N, T, out).
-        output_grad: (N, T, out) gradient of the pass's scalar; absent before the backward pass.
+        inputs: (K, N, T, in).
+        outputs: (K, N, T, out).
+        output_grad: (K, N, T, out) gradient of each network's scalar; absent before the backward
+            pass.
     """
 
     inputs: Tensor
@@ -27,55 +32,67 @@ class Product:
 
 @dataclass
 class Tap:
-    """One linear layer of a network, as a proxy sees it.
+    """One linear layer of K networks, as a proxy sees it.
 
-    Two more kinds are not linear layers: "input", whose `output_grad` is that of the sum of the
+    Networks of other sizes have zeros beyond their own, and of a layer that they lack. Two more
+    kinds are not linear layers: "input", whose `output_grad` is that of the sum of the
     logits by the patches, and "curvature", whose activation is w' H g.
 
     Attributes:
         kind: "embed", "qkv", "proj", "fc1", "fc2" or "head".
         name: of the layer in its network.
-        order: place of the layer among the network's linear layers, from 1.
-        weight: (out, in).
+        order: place of the layer among the linear layers of each network, from 1, (K,).
+        weight: (K, out, in).
         products: one, or one for the rows of queries, of keys and of values each. A layer that
             computes only the tokens that are read has only these.
         twin: the same layer of the perturbed network on perturbed patches, where it was asked for.
-        norms: nuclear norms of gradient and weight, where they were taken beforehand.
-        key: of the weight, where other networks have the same.
+        norms: nuclear norms of gradient and weight, (K,) each, for a proxy that reads them.
+        real: how much of the weight the networks have; None for all of it.
     """
 
     kind: str
     name: str
-    order: int
+    order: Tensor
     weight: Tensor
     products: Sequence[Product]
     twin: Tap | None = None
-    norms: tuple[Tensor, Tensor] | None = None
-    key: Hashable | None = None
+    norms: tuple[Tensor, Tensor] = (_NONE, _NONE)
+    real: Real | None = None
+
+    @cached_property
+    def there(self) -> Tensor | None:
+        """Which networks have the layer, (K,) bool; None for all."""
+        return None if self.real is None else self.real.outputs > 0
 
     @cached_property
     def grad(self) -> Tensor:
-        """Gradient of the weight, (out, in)."""
+        """Gradient of the weight, (K, out, in)."""
         if "sample_grads" in self.__dict__:
-            return self.sample_grads.sum(0)
-        parts = [_known(p).flatten(0, 1).T @ p.inputs.flatten(0, 1) for p in self.products]
-        return _joined(parts, 0).to(self.weight)
+            return self.sample_grads.sum(1)
+        parts = [_known(p).flatten(1, 2).mT @ p.inputs.flatten(1, 2) for p in self.products]
+        return self._own(_joined(parts, 1).to(self.weight))
 
     @cached_property
     def sample_grads(self) -> Tensor:
-        """Gradient of the weight from each sample alone, (N, out, in); they sum to `grad`."""
-        parts = [_known(p).transpose(1, 2) @ p.inputs for p in self.products]
-        return _joined(parts, 1).to(self.weight)
+        """Gradient of the weight from each sample alone, (K, N, out, in); they sum to `grad`."""
+        parts = [_known(p).mT @ p.inputs for p in self.products]
+        found = _joined(parts, 2).to(self.weight)
+        return self._own(found.transpose(0, 1)).transpose(0, 1)
+
+    def _own(self, grads: Tensor) -> Tensor:
+        """Gradients (..., K, out, in), zero where a network has no weight."""
+        columns = None if self.real is None else self.real.columns
+        return grads if columns is None else grads * columns[:, None]
 
     @property
     def activations(self) -> Tensor:
-        """What the layer gave, every token and unit, (N, units)."""
-        return _joined([p.outputs.flatten(1) for p in self.products], 1)
+        """What the layer gave, every token and unit, (K, N, units)."""
+        return _joined([p.outputs.flatten(2) for p in self.products], 2)
 
     @property
     def activation_grads(self) -> Tensor:
-        """The gradient by each of `activations`, (N, units)."""
-        return _joined([_known(p).flatten(1) for p in self.products], 1)
+        """The gradient by each of `activations`, (K, N, units)."""
+        return _joined([_known(p).flatten(2) for p in self.products], 2)
 
 
 def _known(product: Product) -> Tensor:

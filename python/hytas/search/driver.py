@@ -25,8 +25,8 @@ Result = Mapping[str, Any]
 class Scorer(Protocol):
     """An object that scores architectures, such as `hytas.proxies.Evaluator`.
 
-    It may also have `parts`, which yields results as they come, and `workers`, how many score at
-    once.
+    It may also have `parts`, which yields results as they come, `workers`, how many score at once,
+    and `together`, how many it scores best at a time.
     """
 
     def score(self, architectures: Sequence[Architecture]) -> Sequence[Result]:
@@ -46,6 +46,7 @@ def score_parts(
     if hasattr(scorer, "parts"):
         yield from scorer.parts(architectures)
         return
+    size = max(size, getattr(scorer, "together", 1))
     for start in range(0, len(architectures), size):
         yield scorer.score(architectures[start : start + size])
 

@@ -199,6 +199,23 @@ def test_a_small_search_starts_no_process_and_a_large_one_does(
         assert [one["scores"] for part in parts for one in part] == expected
 
 
+def test_processes_start_where_they_save_more_than_they_take(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    class Slow(Evaluator):
+        def score(self, architectures):
+            return [{"scores": {}, "seconds": 1.0, "reasons": {}} for _ in architectures]
+
+    monkeypatch.setattr("hytas.proxies.spread.START_SECONDS", 4.0)
+    for count, expected, several in ((2, 8, False), (2, 9, True), (4, 6, False), (4, 7, True)):
+        monkeypatch.setattr("hytas.workers.opening.worker_count", lambda *_, n=count: n)
+        with spread_over(Slow("params", SHAPE), None) as scorer:
+            assert isinstance(scorer, SpreadEvaluator)
+            scorer.expect(expected)
+            scorer.score(architectures(1))
+            assert (scorer.workers > 1) == several
+
+
 def test_a_supernet_that_is_too_large_to_be_sent_scores_here(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

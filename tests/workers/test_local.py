@@ -1,15 +1,18 @@
 """Processes of this machine."""
 
+import os
 import signal
 import subprocess
 import sys
+from typing import Any
 
 import joblib
+import numpy as np
 import pytest
 import torch
 
 from hytas.errors import InputError
-from hytas.workers import check_workers, open_workers, worker_count
+from hytas.workers import Shared, check_workers, open_workers, worker_count
 
 SCRIPT = """
 import os, time
@@ -35,6 +38,35 @@ def test_workers_end_with_their_parent_however_it_ends(how) -> None:
         # The output ends when the last process that holds it has.
         parent.communicate(timeout=1800)
         assert parent.returncode == -how
+
+
+def test_processes_share_the_arrays_of_a_file() -> None:
+    value = {"array": np.arange(10.0), "tensor": torch.ones(2), "empty": np.zeros(0)}
+    with open_workers(2) as workers:
+        shared = workers.share(value)
+        found = list(workers.run(facts_of, [(shared,), (shared,)], 2))
+        path = shared.path  # type: ignore[attr-defined]
+        assert path.exists()
+    assert found == [(45.0, 2.0, 0, False, 1)] * 2
+    assert not path.exists()
+
+
+def facts_of(shared: Shared[dict[str, Any]]) -> tuple[float, float, int, bool, int]:
+    value = shared.get()
+    array, threads = value["array"], torch.get_num_threads()
+    tensor = float(value["tensor"].sum())
+    return float(array.sum()), tensor, len(value["empty"]), array.flags.writeable, threads
+
+
+def test_a_worker_that_is_killed_is_told_and_the_next_workers_work() -> None:
+    with open_workers(2) as workers, pytest.raises(OSError, match="worker processes was killed"):
+        list(workers.run(end, [(1,), (2,)], 2))
+    with open_workers(2) as workers:
+        assert list(workers.run(abs, [(-1,), (2,)], 2)) == [1, 2]
+
+
+def end(number: int) -> None:
+    os.kill(os.getpid(), signal.SIGKILL)
 
 
 def test_how_many_work_at_once(monkeypatch: pytest.MonkeyPatch) -> None:

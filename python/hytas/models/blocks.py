@@ -41,7 +41,9 @@ class Drop(NamedTuple):
 NO_DROP = Drop()
 
 _part: ContextVar[tuple[slice, int] | None] = ContextVar("part of a batch", default=None)
-_alike: ContextVar[dict[Hashable, nn.Module] | None] = ContextVar("layers alike", default=None)
+_alike: ContextVar[tuple[dict[Hashable, nn.Module], bool] | None] = ContextVar(
+    "layers alike", default=None
+)
 
 
 @contextmanager
@@ -60,10 +62,15 @@ def part_of_batch(rows: slice, samples: int) -> Iterator[None]:
 
 
 @contextmanager
-def one_for_all(made: dict[Hashable, nn.Module]) -> Iterator[None]:
-    """Let streams take layers of the same sizes from `made`: one module, of which only sizes are
-    read, stands for all."""
-    token = _alike.set(made)
+def one_for_all(made: dict[Hashable, nn.Module], places: bool = False) -> Iterator[None]:
+    """Let streams take layers of the same sizes from `made`, so that one module stands for many.
+
+    Args:
+        made: the layers, by their sizes.
+        places: whether the layers of one stream are different modules, as they must be to run. If
+            not, only sizes are read of them.
+    """
+    token = _alike.set((made, places))
     try:
         yield
     finally:
@@ -237,11 +244,11 @@ def layer_of(
             relative position reads it.
         drop: what training drops in the last layer.
     """
-    made = _alike.get()
-    if made is None:
+    if (alike := _alike.get()) is None:
         return _made(layers, index, embed_dim, grid, of_layer(drop, index, len(layers.heads)))
     own = layers._replace(heads=layers.heads[index : index + 1], mlp=layers.mlp[index : index + 1])
-    key = (*map(str, own), embed_dim, *grid)
+    made, places = alike
+    key = (*map(str, own), embed_dim, *grid, index if places else None)
     if key not in made:
         made[key] = _made(own, 0, embed_dim, grid, NO_DROP)
     return made[key]  # type: ignore[return-value]

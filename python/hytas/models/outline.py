@@ -66,13 +66,14 @@ class Outlines:
     def __init__(self, shape: Shape) -> None:
         self.shape = shape
         self._alike: dict[Hashable, nn.Module] = {}
+        self._lent: dict[Hashable, nn.Module] = {}
         self._layers: dict[nn.Module, list[tuple[str, Part]]] = {}
         self._networks: dict[Hashable, Network] = {}
         self._known: dict[str, Outline | None] = {}
 
     def __getstate__(self) -> dict[str, Any]:
         """Return what travels to a worker, which finds out the rest."""
-        return {**vars(self), "_alike": {}, "_layers": {}, "_networks": {}, "_known": {}}
+        return {**vars(Outlines(self.shape))}
 
     def outline(self, architecture: Mapping[str, Any]) -> Outline | None:
         """Return the parameters of a network; None for one that is not `framed`."""
@@ -108,7 +109,7 @@ class Outlines:
                 genes[name] = _of_frame(name, values)
         key = repr(genes)
         if key not in self._networks:
-            with WithoutNumbers():
+            with WithoutNumbers(), one_for_all(self._lent, places=True):
                 made = NETWORKS[space_of(genes)](genes, self.shape, NO_DROP)
             assert isinstance(made, Network)
             self._networks[key] = made.eval().requires_grad_(False)

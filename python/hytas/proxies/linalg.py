@@ -52,8 +52,8 @@ def nuclear_norms(
 def _scaled(stack: Tensor, axis: int | None) -> tuple[Tensor, Tensor]:
     """Matrices in float64, their largest value 1, and that value, NaN for what is not finite.
 
-    The shorter axis, or `axis`, comes first. Scaled, the squares in a Gram matrix leave no range; in
-    place of what is not finite are zeros.
+    The shorter axis, or `axis`, comes first. Scaled, the squares in a Gram matrix leave no range;
+    in place of what is not finite are zeros.
     """
     wide = stack.double()
     if axis == 2 or (axis is None and wide.shape[-2] > wide.shape[-1]):

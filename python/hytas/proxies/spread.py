@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from itertools import islice
 from typing import Any
 
-from joblib.externals.loky.backend.reduction import dumps
+from cloudpickle import dumps
 
 from hytas.proxies.evaluator import Evaluator
 from hytas.proxies.results import Scores
@@ -16,9 +16,9 @@ FIRST_BATCH, MOST_BATCH = 32, 256
 """Architectures of a task, unless some workers would get none."""
 SECONDS = 10.0
 """A task takes about so long, which hides what it costs to hand it over."""
-START_SECONDS = 2.0
-"""Processes of this machine start when scoring has taken so long without them. Their start takes
-3 s on two cores and 13 s on sixteen: a small search does not wait for it."""
+START_SECONDS = 4.0
+"""Processes of this machine start where they save as much of what is left. Their server loads torch
+in about three seconds, while this process waits."""
 ALONE_SECONDS = 0.5
 """Of scoring between two results until then."""
 
@@ -32,21 +32,27 @@ class SpreadEvaluator:
     Args:
         evaluator: that scores; every worker has a copy.
         workers: that score.
-        alone: seconds of scoring by this process before the workers are asked.
+        start: seconds that the workers take to start: this process scores alone until they would
+            save as much.
     """
 
-    def __init__(self, evaluator: Evaluator, workers: Workers, alone: float = 0.0) -> None:
+    def __init__(self, evaluator: Evaluator, workers: Workers, start: float = 0.0) -> None:
         self.names = evaluator.names
         self._evaluator = evaluator
         self._workers = workers
         self._shared = workers.share(evaluator)
-        self._alone = alone
+        self._start, self._alone = start, start > 0
+        self._expected = 0
         self._wanted, self._wanted_alone = FIRST_BATCH, 1
 
     @property
     def workers(self) -> int:
         """Tasks that run at once."""
-        return 1 if self._alone > 0 else self._workers.count
+        return 1 if self._alone else self._workers.count
+
+    def expect(self, count: int) -> None:
+        """Say how many architectures are to come in all, with those of the next call."""
+        self._expected = count
 
     def score(self, architectures: Sequence[Mapping[str, Any]]) -> list[Scores]:
         """Score every architecture; the answer is in their order, and none is missing."""
@@ -54,10 +60,14 @@ class SpreadEvaluator:
 
     def parts(self, architectures: Sequence[Mapping[str, Any]]) -> Iterator[list[Scores]]:
         """Score every architecture; yield what each task gives, in their order."""
-        while architectures and self._alone > 0:
+        left = max(self._expected, len(architectures))
+        while architectures and self._alone:
             part = self._evaluator.score(architectures[: self._wanted_alone])
             architectures = architectures[len(part) :]
-            self._alone -= sum(item["seconds"] for item in part)
+            left -= len(part)
+            seconds = sum(item["seconds"] for item in part) / len(part)
+            saved = left * seconds * (1.0 - 1.0 / self._workers.count)
+            self._alone = saved < self._start
             self._learn(part)
             yield part
         if not architectures:
@@ -96,9 +106,9 @@ def spread_over(
 
     Args:
         evaluator: that scores.
-        workers: where to (`hytas.workers.open_workers`). None takes one process a core, once there
-            is enough to do (`START_SECONDS`), unless a supernet is too large to be sent to them. A
-            GPU then scores from this process.
+        workers: where to (`hytas.workers.open_workers`). None takes one process a core where they
+            save more than they take to start (`START_SECONDS`), unless a supernet is too large to
+            be sent to them. A GPU then scores from this process.
         tell: receives a line about workers that are named.
     """
     on_cpu = evaluator.device.type == "cpu"
@@ -110,7 +120,7 @@ def spread_over(
         if not opened.elsewhere:
             yield evaluator
         elif workers is None:
-            yield SpreadEvaluator(evaluator, opened, alone=START_SECONDS)
+            yield SpreadEvaluator(evaluator, opened, start=START_SECONDS)
         else:
             tell(f"workers: {opened.name}, {opened.count} at once")
             yield SpreadEvaluator(evaluator, opened)

@@ -26,7 +26,8 @@ class Scorer(Protocol):
     """An object that scores architectures, such as `hytas.proxies.Evaluator`.
 
     It may also have `parts`, which yields results as they come, `workers`, how many score at once,
-    and `together`, how many it scores best at a time.
+    `together`, how many it scores best at a time, and `expect`, which is told how many are to come
+    with those of the next call.
     """
 
     def score(self, architectures: Sequence[Architecture]) -> Sequence[Result]:
@@ -163,6 +164,8 @@ def search(
         generation = evolution.generation
         asked = list(zip(ids.tolist(), feasible.space.unpack(genomes), strict=True))
         missing = [pair for pair in asked if pair[0] not in done]
+        if hasattr(scorer, "expect"):
+            scorer.expect(settings.evaluations - len(done))
         for fresh in _scored(feasible, scorer, generation, missing, settings.chunk):
             store.add(fresh)
             done.update((item.id, item) for item in fresh)

@@ -1,31 +1,45 @@
-"""Processes of this machine, one a core, each with one thread."""
+"""Processes of this machine, one a core, each with one thread.
 
+They are forked from a server that has torch and hytas loaded: one start takes a few seconds, each
+process some milliseconds. `ProcessPoolExecutor` runs them.
+"""
+
+import mmap
 import os
+import pickle
+import signal
+import sys
+import tempfile
 import threading
-import time
 from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
-from typing import TypeVar
+from contextlib import contextmanager
+from dataclasses import dataclass
+from multiprocessing import connection, forkserver, parent_process
+from multiprocessing.context import ForkServerContext, ForkServerProcess
+from pathlib import Path
+from types import ModuleType
+from typing import Any, Generic, TypeVar, cast
 
-from joblib import Parallel, delayed, parallel_config
-from joblib.externals.loky import get_reusable_executor
+from cloudpickle import dumps
 
-from hytas.workers.seam import Job, Workers
+from hytas.workers.seam import ExecutorWorkers, Job, Shared, Workers, once
 
-IDLE_SECONDS = 30
-"""After so long a worker process that has nothing to do ends."""
-WATCH_SECONDS = 1
-"""So often a worker process looks whether its parent is there still."""
+PRELOADED = ["torch", "hytas.proxies.evaluator", "hytas.race.task", "hytas.train.loop"]
+THREADS = [f"{name}_NUM_THREADS" for name in ("OMP", "MKL", "OPENBLAS", "BLIS", "NUMEXPR")]
+"""Settings of libraries that would start threads before a process forks."""
+ALIGNED = 64
+"""Bytes at a multiple of which an array begins."""
 
 T = TypeVar("T")
 
 
 class Processes(Workers):
-    """Runs calls in processes of this machine.
+    """Runs calls in processes of this machine, which end when it is closed.
 
-    They are joblib's "loky", which a program that uses it beside them finds shut down. If they
-    stayed, they would share a core while they wait (seen on Linux, with two cores: the training
-    after the race took three times as long), and each holds some 300 MB.
+    If they stayed, they would share a core while they wait (seen on Linux, with two cores: the
+    training after the race took three times as long).
 
     Args:
         count: processes.
@@ -35,12 +49,35 @@ class Processes(Workers):
 
     def __init__(self, count: int) -> None:
         self._count = count
-        self._started = False
+        self._context = _Context()
+        self._executor: ProcessPoolExecutor | None = None
+        self._folder: tempfile.TemporaryDirectory[str] | None = None
+        self._idle = True
 
     def close(self) -> None:
-        """End the processes."""
-        if self._started:
-            get_reusable_executor().shutdown(wait=True)
+        """End the processes; those with a call under way are killed."""
+        if self._executor is not None:
+            for process in () if self._idle else self._context.started:
+                process.kill()
+            self._executor.shutdown(wait=True, cancel_futures=True)
+            self._executor = None
+        if self._folder is not None:
+            self._folder.cleanup()
+            self._folder = None
+
+    def share(self, value: T) -> Shared[T]:
+        """Write a value into a file that all processes map into their memory."""
+        if self._folder is None:
+            self._folder = tempfile.TemporaryDirectory(prefix="hytas-")
+        with tempfile.NamedTemporaryFile(dir=self._folder.name, delete=False) as file:
+            buffers: list[pickle.PickleBuffer] = []
+            text = dumps(value, protocol=5, buffer_callback=buffers.append)
+            places = []
+            for part in [text, *(buffer.raw() for buffer in buffers)]:
+                file.seek(-file.tell() % ALIGNED, os.SEEK_CUR)
+                places.append((file.tell(), len(part)))
+                file.write(part)
+        return _Mapped(Path(file.name), places)
 
     def run(self, work: Callable[..., T], jobs: Iterable[Job], count: int) -> Iterator[T]:
         """Call `work` with each of the jobs.
@@ -53,35 +90,103 @@ class Processes(Workers):
         # One job alone goes to a process, too: its last digits may depend on where it runs, and a
         # race that goes on after a kill may have one left.
         processes = min(self.count, max(count, 2))
-        self._started = True
+        if self._executor is None:
+            self._executor = ProcessPoolExecutor(
+                self.count, self._context, _begin, (dict(os.environ),)
+            )
+        calls = ((dumps((work, job)),) for job in jobs)
+        self._idle = False
         try:
-            with parallel_config(
-                "loky",
-                inner_max_num_threads=1,
-                idle_worker_timeout=IDLE_SECONDS,
-                initializer=_end_with,
-                initargs=(os.getpid(),),
-            ):
-                yield from Parallel(processes, return_as="generator")(
-                    delayed(work)(*job) for job in jobs
-                )
+            yield from ExecutorWorkers(self._executor, processes).run(_call, calls, count)
         except BrokenProcessPool:
             raise OSError(
                 f"one of {processes} worker processes was killed, as where memory runs out: the "
                 "same command goes on, and with OMP_NUM_THREADS=1 it works one after another"
             ) from None
+        self._idle = True
 
 
-def _end_with(parent: int) -> None:
-    """End this process when its parent has, however that ended.
+@dataclass(frozen=True)
+class _Mapped(Generic[T]):
+    """A value in a file: the places of its pickle and of its arrays."""
 
-    A parent that was killed cannot end its workers, and one that waits for the rest of a message
-    would wait for ever, for it holds the other end of that pipe too.
+    path: Path
+    places: list[tuple[int, int]]
+
+    def get(self) -> T:
+        """Return the value, whose arrays all processes share; a process reads it once."""
+        return once(str(self.path), self._read)
+
+    def _read(self) -> T:
+        with self.path.open("rb") as file:
+            whole = memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
+        text, *buffers = (whole[start : start + size] for start, size in self.places)
+        return cast("T", pickle.loads(text, buffers=buffers))  # this process's parent wrote it
+
+
+class _Process(ForkServerProcess):
+    """A process that does not run the user's script again, as others do without a guard in it."""
+
+    def start(self) -> None:
+        """Start the process."""
+        with _nameless_main(), _one_thread():
+            forkserver.set_forkserver_preload(PRELOADED)
+            super().start()
+
+
+class _Context(ForkServerContext):
+    """Starts processes from the server, and knows them."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.started: list[_Process] = []
+
+    def Process(self, *args: Any, **kwargs: Any) -> _Process:  # type: ignore[override] # noqa: N802
+        self.started.append(_Process(*args, **kwargs))
+        return self.started[-1]
+
+
+@contextmanager
+def _nameless_main() -> Iterator[None]:
+    main = sys.modules["__main__"]
+    sys.modules["__main__"] = ModuleType("__main__")
+    try:
+        yield
+    finally:
+        sys.modules["__main__"] = main
+
+
+@contextmanager
+def _one_thread() -> Iterator[None]:
+    before = {name: os.environ.get(name) for name in THREADS}
+    os.environ.update(dict.fromkeys(THREADS, "1"))
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            del os.environ[name]
+            if value is not None:
+                os.environ[name] = value
+
+
+def _begin(environment: dict[str, str]) -> None:
+    """Prepare a worker process.
+
+    It has the environment of its parent, not the server's, and one thread. It leaves Ctrl-C to its
+    parent, and ends when its parent has, however that ended.
     """
+    os.environ.update(environment)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    parent = parent_process()
+    assert parent is not None
 
     def watch() -> None:
-        while os.getppid() == parent:
-            time.sleep(WATCH_SECONDS)
+        connection.wait([parent.sentinel])
         os._exit(1)
 
     threading.Thread(target=watch, daemon=True).start()
+
+
+def _call(text: bytes) -> Any:
+    work, job = pickle.loads(text)  # this process's parent wrote it
+    return work(*job)

@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, NamedTuple
+from weakref import WeakKeyDictionary
 
 import torch
 import torch.nn.functional as F
@@ -45,6 +46,10 @@ class _Work(nn.Module):
         work()
 
 
+_LAYERS: WeakKeyDictionary[nn.Module, list[Layer]] = WeakKeyDictionary()
+"""Of networks that score many architectures."""
+
+
 class Probe:
     """Networks whose linear layers can be looked at.
 
@@ -60,7 +65,9 @@ class Probe:
 
     def __init__(self, start: Start, classes: int) -> None:
         self.network, self.count, self.real = start.network, start.count, start.real
-        self.layers = list(layers_of(self.network, classes))
+        if self.network not in _LAYERS:
+            _LAYERS[self.network] = list(layers_of(self.network, classes))
+        self.layers = _LAYERS[self.network]
         self.blocks = blocks(self.network)
         self.values: Values = {}
         self._work = _Work(self.network)

@@ -1,6 +1,7 @@
 """Write files completely or not at all, even after a kill or on a full disk; read CSV and JSON."""
 
 import csv
+import errno
 import fcntl
 import io
 import json
@@ -16,7 +17,7 @@ from hytas.errors import InputError
 
 @contextmanager
 def atomic_write(path: str | Path) -> Iterator[Path]:
-    """Yield a temporary path beside `path`; on success fsync it and rename it to `path`.
+    """Yield a temporary path next to `path`; on success fsync it and rename it to `path`.
 
     The suffix is kept, because some writers choose the format by it. On any error the temporary
     file is removed, and `path` stays as it was.
@@ -35,7 +36,7 @@ def atomic_write(path: str | Path) -> Iterator[Path]:
         with temporary.open("rb+") as file:
             os.fsync(file.fileno())
         temporary.chmod(0o666 & ~_umask())  # some writers make files that only their owner can read
-        temporary.replace(path)
+        move(temporary, path)
     except OSError as error:
         # The error of a full disk has no file name; other errors have the temporary one.
         if error.errno is None or str(error.filename or temporary) != str(temporary):
@@ -44,6 +45,23 @@ def atomic_write(path: str | Path) -> Iterator[Path]:
     finally:
         with suppress(OSError):
             temporary.unlink(missing_ok=True)
+
+
+def move(file: Path, path: Path) -> None:
+    """Rename a whole file to `path`, and fsync the folder, so that a crash keeps the new name.
+
+    Raises:
+        OSError: the folder cannot be written.
+    """
+    file.replace(path)
+    handle = os.open(path.parent, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    except OSError as error:
+        if error.errno != errno.EINVAL:  # a file system that syncs no folder
+            raise
+    finally:
+        os.close(handle)
 
 
 def read_csv(

@@ -156,7 +156,7 @@ def test_a_store_that_lost_an_evaluation_is_told(tmp_path: Path) -> None:
         search(feasible(), Scorer(), fitness, SETTINGS, store)
         with store._transaction() as connection:
             connection.execute("DELETE FROM evaluations WHERE id = 7")
-        message = r"damaged, in evaluations: its rows are not those that were written"
+        message = "damaged: of the 48 candidates that the search scored, number 7 is missing"
         with pytest.raises(InputError, match=message):
             search(feasible(), Scorer(), fitness, SETTINGS, store)
 

@@ -122,19 +122,9 @@ def read_training(row: tuple[Any, ...]) -> Training:
     for name, value in (("recipe", row[1]), ("reason", row[7])):
         if not isinstance(value, str):
             raise TypeError(f"{name} is {value!r}, a text needed")
-    return Training(number, row[1], steps, fold, pixels, figures, seconds, row[7])
-
-
-def key_of_training(training: Training) -> tuple[int, str, int, int]:
-    """Return what tells a training from others: evaluation, recipe, steps and fold."""
-    return training.id, training.recipe, training.steps, training.fold
-
-
-def read_answers(row: tuple[Any, ...]) -> tuple[tuple[Any, ...], bytes]:
-    """Return a row of `answers`: the key of its training, and the packed classes."""
-    if not isinstance(row[4], bytes):
-        raise TypeError(f"classes is {str(row[4])[:40]!r}; bytes are needed")
-    return row[:4], row[4]
+    if not isinstance(row[8], bytes):
+        raise TypeError(f"classes is {str(row[8])[:40]!r}; bytes are needed")
+    return Training(number, row[1], steps, fold, pixels, figures, seconds, row[7], row[8])
 
 
 def read_ballot(row: tuple[Any, ...]) -> Ballot:

@@ -1,11 +1,10 @@
 """Keep every candidate of a run in one SQLite file, which survives a kill at any moment."""
 
-import hashlib
 import json
 import sqlite3
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import astuple, replace
+from dataclasses import astuple
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -17,8 +16,6 @@ from hytas.search.records import (
     FinalTraining,
     Training,
     finite_or_null,
-    key_of_training,
-    read_answers,
     read_ballot,
     read_evaluation,
     read_final_training,
@@ -29,12 +26,7 @@ Row = TypeVar("Row")
 
 # SQLite's messages quote damaged bytes, which Python cannot always read as text.
 _UNREADABLE = (sqlite3.DatabaseError, UnicodeDecodeError)
-SCHEMA_VERSION = 7
-_SUMMED = ("evaluations", "trainings", "answers", "ballots")
-"""Tables whose rows choose the winner: `state` holds a checksum of each, by its name."""
-_SUM_BYTES = 32
-_SUMS = 1 << (8 * _SUM_BYTES)
-_OF_TRAINING = ("id", "recipe", "steps", "fold")
+SCHEMA_VERSION = 8
 SCHEMA = """
 CREATE TABLE IF NOT EXISTS evaluations (
     id INTEGER PRIMARY KEY,        -- the engine's number of the architecture, in asking order
@@ -54,6 +46,8 @@ CREATE TABLE IF NOT EXISTS trainings (
     figures TEXT NOT NULL,         -- JSON: name -> what it reached; none where it failed
     seconds REAL NOT NULL,
     reason TEXT NOT NULL,          -- why it failed; empty where it did not
+    -- class indices of pixels whose label nobody reads: unsigned, two bytes each, the lower first
+    classes BLOB NOT NULL,
     PRIMARY KEY (id, recipe, steps, fold)
 );
 CREATE TABLE IF NOT EXISTS final_trainings (
@@ -66,31 +60,16 @@ CREATE TABLE IF NOT EXISTS final_trainings (
     test_kappa REAL NOT NULL,
     PRIMARY KEY (architecture, seed)
 );
-CREATE TABLE IF NOT EXISTS state (
-    name TEXT PRIMARY KEY,
-    value BLOB NOT NULL
-);
-"""
-
-# Made with the first row: a store is not changed by opening it, and older ones have none.
-ANSWERS = """
-CREATE TABLE IF NOT EXISTS answers (  -- of trainings, on pixels whose label nobody reads
-    id INTEGER NOT NULL,
-    recipe TEXT NOT NULL,
-    steps INTEGER NOT NULL,
-    fold INTEGER NOT NULL,
-    classes BLOB NOT NULL,         -- class indices, unsigned, two bytes each, the lower one first
-    PRIMARY KEY (id, recipe, steps, fold)
-);
-"""
-BALLOTS = """
 CREATE TABLE IF NOT EXISTS ballots (  -- of methods that do not race, on the same pixels
     method TEXT NOT NULL,
     fold INTEGER NOT NULL,         -- of the validation pixels, from 0
     pixels INTEGER NOT NULL,       -- validation pixels of the fold
     right INTEGER NOT NULL,        -- of them, that the method classifies right
-    classes BLOB NOT NULL,         -- as in answers
+    classes BLOB NOT NULL,         -- as in trainings
     PRIMARY KEY (method, fold)
+);
+CREATE TABLE IF NOT EXISTS state (
+    engine BLOB NOT NULL           -- the engine's state, one row
 );
 """
 
@@ -133,7 +112,7 @@ class EvaluationStore:
             if not read_only:
                 self._connection.execute("PRAGMA journal_mode=WAL")
                 self._connection.execute("PRAGMA synchronous=NORMAL")
-                if version == 0:  # a store that is only read keeps its bytes
+                if version == 0:  # do not modify a store that was opened for reading
                     self._connection.executescript(
                         f"BEGIN; {SCHEMA} PRAGMA user_version={SCHEMA_VERSION}; COMMIT"
                     )
@@ -163,51 +142,31 @@ class EvaluationStore:
                 raise _translate(error, self.path) from None
             raise
 
-    def _holds(self, table: str) -> bool:
-        named = "SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = ?"
+    def fault(self) -> str | None:
+        """Return what SQLite finds wrong in its file; None if it is sound."""
         try:
-            return self._connection.execute(named, (table,)).fetchone() is not None
+            (line,) = self._connection.execute("PRAGMA integrity_check(1)").fetchone()
         except _UNREADABLE as error:
-            raise _translate(error, self.path) from None
+            return f"damaged ({legible(str(error))})"
+        return None if line == "ok" else f"damaged ({legible(' '.join(line.split()))})"
 
     def _read(self, table: str, order: str, make: Callable[[tuple[Any, ...]], Row]) -> list[Row]:
         """Return `make` of each row of a table; a damaged file and a failing disk differ."""
         try:
-            self._connection.execute("BEGIN")  # another process may write between the two
             rows = self._connection.execute(f"SELECT * FROM {table} ORDER BY {order}").fetchall()
-            total = _sum_of(self._connection, table) if table in _SUMMED else None
         except _UNREADABLE as error:
             raise _translate(error, self.path) from None
-        finally:
-            if self._connection.in_transaction:
-                self._connection.execute("ROLLBACK")
         try:
-            made = [make(row) for row in rows]
-            if total is not None and total != _digest(rows):
-                raise ValueError("its rows are not those that were written")
+            return [make(row) for row in rows]
         except (ValueError, TypeError, AttributeError, LookupError, OverflowError) as error:
             raise InputError(f"{self.path}: damaged, in {table}: {error}") from None
-        return made
 
-    def _put(self, table: str, key: Sequence[str], rows: Iterable[tuple[Any, ...]]) -> None:
-        """Add rows to a table, all or none; `key` names its first columns, which tell a row.
-
-        The sum of the digests of all rows is kept beside them, so that a changed digit is noticed.
-        """
-        found = f"SELECT * FROM {table} WHERE " + " AND ".join(f"{name} = ?" for name in key)
+    def _put(self, table: str, rows: Iterable[tuple[Any, ...]]) -> None:
+        """Add rows to a table, all or none; those with a known key are replaced."""
         with self._transaction() as connection:
-            total = _sum_of(connection, table)
             for row in rows:
-                before = connection.execute(found, row[: len(key)]).fetchall()
                 marks = ",".join("?" * len(row))
                 connection.execute(f"INSERT OR REPLACE INTO {table} VALUES ({marks})", row)
-                # As SQLite gives it back: it makes whole numbers real where a column says so.
-                after = connection.execute(found, row[: len(key)]).fetchall()
-                if total is not None:
-                    total = (total + _digest(after) - _digest(before)) % _SUMS
-            if total is not None:
-                value = (table, total.to_bytes(_SUM_BYTES, "big"))
-                connection.execute("INSERT OR REPLACE INTO state VALUES (?, ?)", value)
 
     def add(self, evaluations: Iterable[Evaluation]) -> None:
         """Add candidates, all or none; those with a known id are replaced.
@@ -227,7 +186,7 @@ class EvaluationStore:
             )
             for item in evaluations
         ]
-        self._put("evaluations", ("id",), rows)
+        self._put("evaluations", rows)
 
     def evaluations(self) -> list[Evaluation]:
         """Return all candidates, in the order in which the engine proposed them."""
@@ -244,41 +203,29 @@ class EvaluationStore:
             json.dumps(finite_or_null(training.figures)),
             training.seconds,
             training.reason,
+            training.answers,
         )
-        if training.answers:  # first: a training without them is done again
-            with self._transaction() as connection:
-                connection.execute(ANSWERS)
-            self._put("answers", _OF_TRAINING, [(*key_of_training(training), training.answers)])
-        self._put("trainings", _OF_TRAINING, [row])
+        self._put("trainings", [row])
 
     def trainings(self) -> list[Training]:
         """All trainings, the shortest first."""
-        answers: dict[tuple[Any, ...], bytes] = {}
-        if self._holds("answers"):
-            answers = dict(self._read("answers", "id", read_answers))
-        found = self._read("trainings", "steps, id, recipe, fold", read_training)
-        return [replace(one, answers=answers.get(key_of_training(one), b"")) for one in found]
+        return self._read("trainings", "steps, id, recipe, fold", read_training)
 
     def keep_ballots(self, ballots: Iterable[Ballot]) -> None:
         """Keep these ballots, in place of those that there are."""
         with self._transaction() as connection:
-            connection.execute(BALLOTS)
             connection.execute("DELETE FROM ballots")
-            connection.execute("DELETE FROM state WHERE name = 'ballots'")  # their sum
-        self._put("ballots", ("method", "fold"), [astuple(ballot) for ballot in ballots])
+            for ballot in ballots:
+                connection.execute("INSERT INTO ballots VALUES (?,?,?,?,?)", astuple(ballot))
 
     def ballots(self) -> list[Ballot]:
         """All ballots, by method and fold."""
-        return self._read("ballots", "method, fold", read_ballot) if self._holds("ballots") else []
+        return self._read("ballots", "method, fold", read_ballot)
 
     def add_final_training(self, training: FinalTraining) -> None:
         """Add a final training; it replaces one with the same architecture and seed."""
         architecture = json.dumps(training.architecture, sort_keys=True)
-        with self._transaction() as connection:
-            connection.execute(
-                "INSERT OR REPLACE INTO final_trainings VALUES (?,?,?,?,?,?,?)",
-                (architecture, *astuple(training)[1:]),
-            )
+        self._put("final_trainings", [(architecture, *astuple(training)[1:])])
 
     def final_trainings(self) -> list[FinalTraining]:
         """Return all final trainings, by seed."""
@@ -287,12 +234,12 @@ class EvaluationStore:
     def save_state(self, state: bytes) -> None:
         """Keep the engine's state."""
         with self._transaction() as connection:
-            connection.execute("INSERT OR REPLACE INTO state VALUES ('engine', ?)", (state,))
+            connection.execute("DELETE FROM state")
+            connection.execute("INSERT INTO state VALUES (?)", (state,))
 
     def load_state(self) -> bytes | None:
         """Return the engine's state that was stored last, or None."""
-        states = dict(self._read("state", "name", lambda row: (row[0], bytes(row[1]))))
-        return states.get("engine")
+        return next(iter(self._read("state", "rowid", lambda row: bytes(row[0]))), None)
 
 
 def _connect(path: Path, read_only: bool) -> sqlite3.Connection:
@@ -302,24 +249,6 @@ def _connect(path: Path, read_only: bool) -> sqlite3.Connection:
     written = path.with_name(path.name + "-wal").exists()
     mode = "mode=ro" if written else "mode=ro&immutable=1"
     return sqlite3.connect(f"{path.absolute().as_uri()}?{mode}", uri=True, isolation_level=None)
-
-
-def _sum_of(connection: sqlite3.Connection, table: str) -> int | None:
-    """The sum kept of a table's digests; None if an older version began the table without one."""
-    kept = connection.execute("SELECT value FROM state WHERE name = ?", (table,)).fetchone()
-    if kept is None:
-        return None if connection.execute(f"SELECT 1 FROM {table} LIMIT 1").fetchone() else 0
-    value = kept[0]
-    if not isinstance(value, bytes):
-        raise sqlite3.DatabaseError(f"the checksum of {table} is none")
-    return int.from_bytes(value, "big")
-
-
-def _digest(rows: Iterable[tuple[Any, ...]]) -> int:
-    """The sum of the SHA-256 of rows, in any order."""
-    texts = (repr(row).encode(errors="surrogatepass") for row in rows)
-    digests = (int.from_bytes(hashlib.sha256(text).digest(), "big") for text in texts)
-    return sum(digests) % _SUMS
 
 
 def _translate(error: Exception, path: Path) -> Exception:

@@ -36,15 +36,11 @@ _PUBLIC = {
     "train_architecture": "hytas.run",
 }
 
-# Old name -> public name, for scripts.
-_RENAMED = {"run_mission": "run_pipeline"}
-
 __all__ = ["__version__", *_PUBLIC]
 
 
 def __getattr__(name: str) -> Any:
     """Import a public name when it is first used."""
-    name = _RENAMED.get(name, name)
     if name not in _PUBLIC:
         raise AttributeError(f"module 'hytas' has no attribute {name!r}")
     return getattr(importlib.import_module(_PUBLIC[name]), name)

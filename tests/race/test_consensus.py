@@ -251,11 +251,3 @@ def test_the_targets_of_pixels_without_a_label_decide_nothing(store: EvaluationS
             winners.append(race(voting(targets), ranked(4), own, finalists=4, steps=3, workers=1))
             winners.append(without_time(own))
     assert winners[:2] == winners[2:]
-
-
-def test_a_training_without_answers_is_done_again(store: EvaluationStore) -> None:
-    race(race_task(), ranked(3), store, finalists=3, steps=3, workers=1)
-    assert not any(item.answers for item in store.trainings())
-    told: list[str] = []
-    race(voting(), ranked(3), store, finalists=3, steps=3, workers=1, tell=told.append)
-    assert all(item.answers for item in store.trainings())

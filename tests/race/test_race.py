@@ -117,23 +117,6 @@ def test_a_ranking_is_a_function_and_a_line(
         race(replace(trains_nothing(), ranking="best"), ranked(5), store, **FIVE)
 
 
-def test_a_training_without_a_figure_to_rank_by_is_done_again(store: EvaluationStore) -> None:
-    for finalist in ranked(2):
-        store.add_training(Training(finalist.id, "plain", 3, 0, HELD, {"accuracy": 0.5}, 0.0))
-    race(race_task(), ranked(2), store, finalists=2, steps=3, workers=1)
-    assert all(item.figures.keys() == figures(0.0).keys() for item in store.trainings())
-
-
-def test_a_training_on_other_pixels_is_done_again(store: EvaluationStore) -> None:
-    """An older hytas may have chosen other pixels to judge on."""
-    assert race(race_task(), ranked(2), store, finalists=2, steps=3, workers=1)
-    (best, worst) = store.trainings()
-    false = dict.fromkeys(worst.figures, 1.0)
-    store.add_training(replace(worst, pixels=worst.pixels - 1, figures=false))
-    race(race_task(), ranked(2), store, finalists=2, steps=3, workers=1)
-    assert [item.figures for item in store.trainings()] == [best.figures, worst.figures]
-
-
 def test_rungs_of_many_finalists_take_as_few_folds_as_they_need(
     store: EvaluationStore, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

@@ -37,12 +37,6 @@ def test_the_figures_of_a_rung_weigh_folds_by_their_pixels() -> None:
     assert rung_results([one, two]) == rung_results([two, one])
 
 
-def test_what_lacks_a_figure_is_worth_nothing() -> None:
-    old = RungResult((7, "plain"), 100, 1, {"accuracy": 0.9, "probability": 0.9}, 2.0, "")
-    assert old.merit(USUAL) == -math.inf
-    assert old.merit(RANKINGS["accuracy"]) > 0.9
-
-
 def test_what_failed_in_one_fold_or_rung_is_last() -> None:
     well = Training(7, "plain", 100, 0, 30, figures(0.4), 2.0)
     failed = Training(7, "plain", 100, 1, 10, {}, 3.0, "too wild")

@@ -178,16 +178,6 @@ def test_smoothed_maps_are_reported_beside_raw_ones(scene: Scene) -> None:
         assert ("ECE" in found) == ("ECE" in raw)
 
 
-def test_fits_of_an_older_file_have_no_smoothed_map(scene: Scene, tmp_path: Path) -> None:
-    path, setting = tmp_path / "fits.json", SETTINGS.setting(scene)
-    run_references(scene, SETTINGS, ["rf"], [0], Results(path, setting))
-    held = json.loads(path.read_text())
-    del held["runs"][0]["smoothed"]
-    path.write_text(json.dumps(held))
-    found = run_references(scene, SETTINGS, ["rf"], [0], Results(path, setting))
-    assert found["methods"]["rf"]["smoothed"] is None
-
-
 def test_every_training_pixel_is_used(scene: Scene) -> None:
     """Validation pixels are training pixels here, so the share kept for them changes nothing."""
     whole = task_of(scene)

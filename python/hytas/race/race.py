@@ -14,7 +14,7 @@ from hytas.race.rungs import Rung, plan_rungs
 from hytas.race.standings import Placing, best_first, placings
 from hytas.race.task import RaceTask
 from hytas.race.trials import RacePixels, Trial, run_trials, share_pixels
-from hytas.search import Ballot, Evaluation, EvaluationStore, Training, unpack_classes
+from hytas.search import Ballot, Evaluation, EvaluationStore, Training
 from hytas.workers import Named, Shared, Workers, open_workers
 
 Tell = Callable[[str], None]
@@ -270,23 +270,8 @@ class _Trainer:
             if item.steps == steps
             and key_of(item) in keys
             and item.fold < folds
-            and self._counts(item)
+            and not is_out_of_memory(item.reason)  # where memory was short, there may be enough now
         ]
-
-    def _counts(self, training: Training) -> bool:
-        """Whether a training is not to be done again."""
-        if training.pixels != len(self.task.folds[training.fold][1]):  # an older hytas chose others
-            return False
-        if training.reason:  # where memory was short, there may be enough now
-            return not is_out_of_memory(training.reason)
-        asked = self.task.unlabelled
-        if asked is not None and len(unpack_classes(training.answers)) != len(asked):
-            return False  # an older hytas asked none, or another number
-        try:
-            self.ranking(training.figures)
-        except KeyError:  # kept before this figure was measured
-            return False
-        return True
 
     def _describe(self, racer: Racer, result: RungResult) -> str:
         name = self._name(racer)

@@ -34,14 +34,8 @@ class RungResult:
     answers: tuple[bytes, ...] = ()
 
     def merit(self, ranking: Ranking) -> float:
-        """Return what `ranking` makes of the figures.
-
-        It is -inf where a fold failed, or where an older hytas did not measure one of them.
-        """
-        try:
-            merit = math.nan if self.reason else ranking(self.figures)
-        except KeyError:
-            merit = math.nan
+        """Return what `ranking` makes of the figures; -inf where a fold failed."""
+        merit = math.nan if self.reason else ranking(self.figures)
         return -math.inf if math.isnan(merit) else merit
 
 

@@ -99,7 +99,7 @@ class RaceTask:
         return min(enough, FOLDS_WITH_VOTE) if voted else enough
 
     def counts(self, ballot: Ballot) -> bool:
-        """Return whether a ballot is of these folds and pixels; an older hytas chose others."""
+        """Return whether a ballot is of these folds and pixels."""
         return (
             ballot.fold < len(self.folds)
             and ballot.pixels == len(self.folds[ballot.fold][1])

@@ -116,7 +116,7 @@ def run_references(
 
 
 def _summary_of_smoothed(runs: Sequence[dict[str, Any]]) -> dict[str, Any] | None:
-    """The same with smoothed maps; None where a file of an older hytas does not say."""
+    """The same with smoothed maps; None for images."""
     reports = [run.get("smoothed") for run in runs]
     return None if None in reports else summarise([one for one in reports if one is not None])
 

@@ -17,8 +17,8 @@ from hytas.export import describe
 from hytas.manifest import NAME, Manifest
 from hytas.models import InputShape, build_network
 from hytas.run import RunConfig, RunFolder
-from hytas.run.damage import find_faults
 from hytas.run.folder import read_json, write_json
+from hytas.run.repair import find_faults
 from hytas.run.weights import TrainedModel, load_weights, save_weights
 from hytas.search import Evaluation, EvaluationStore, FinalTraining, Training
 
@@ -72,7 +72,7 @@ def _ordered(folder: Path) -> list[Path]:
 
 
 def folders() -> list[Sample]:
-    """A run's folder with its manifest, and one of an older version, without."""
+    """A run's folder with its manifest, and one that has lost it."""
     whole = _folder()
     return [whole, {name: data for name, data in whole.items() if name != NAME}]
 

@@ -83,7 +83,7 @@ def test_interrupted_equals_uninterrupted(
 
 
 def test_a_race_of_one_has_no_kinds(scene: Scene, tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="strategy supernet: races the kinds of two finalists"):
+    with pytest.raises(InputError, match="races the kinds of two finalists"):
         run_pipeline(replace(CONFIG, finalists=1), scene, tmp_path / "run", device="cpu")
     assert not (tmp_path / "run").exists()
 

@@ -14,9 +14,10 @@ from hytas.cli.summary import print_outcome
 from hytas.data import Scene, make_split, scene_from_arrays
 from hytas.errors import InputError
 from hytas.references import METHODS, ReferenceSettings, Results, bounded_split, run_references
-from hytas.run import export_run, run_pipeline
+from hytas.run import RunFolder, export_run, run_pipeline
 from hytas.run.context import open_run
 from hytas.run.delivering import comparing
+from hytas.run.final.records import HeldOut
 from hytas.run.progress import SILENT, Silent
 from hytas.train import Recipe
 
@@ -73,14 +74,11 @@ def uncompared(finished: Path, into: Path) -> Path:
 
 
 def test_all_are_compared_on_the_pixels_that_calibrate(finished: Path, scene: Scene) -> None:
-    folds = json.loads((finished / "calibration.json").read_text())["folds"]
-    right = sum(
-        int((np.argmax(fold["logits"], axis=1) == np.array(fold["targets"])).sum())
-        for fold in folds
-    )
+    records = [HeldOut.load(path) for path in RunFolder(finished).records]
+    right = sum(int((one.logits.argmax(axis=1) == one.targets).sum()) for one in records)
     found = held(finished)["validation"]
-    assert found["pixels"] == sum(len(fold["pixels"]) for fold in folds)
-    assert found["folds"] == len(folds)
+    assert found["pixels"] == sum(len(record.pixels) for record in records)
+    assert found["folds"] == len(records)
     assert found["OA"]["winner"] == pytest.approx(right / found["pixels"])
     assert set(found["OA"]) == {"winner", "svm", "rf"}
 
@@ -97,11 +95,11 @@ def test_no_method_is_fitted_on_pixels_that_it_is_compared_on(
     fit, out = comparing.fit_method, uncompared(finished, tmp_path)
     monkeypatch.setattr(comparing, "fit_method", watching)
     run_pipeline(CONFIG, scene, out, device="cpu")
-    folds = json.loads((finished / "calibration.json").read_text())["folds"]
-    assert len(seen) == 2 * len(folds) + 2
+    records = [HeldOut.load(path) for path in RunFolder(finished).records]
+    assert len(seen) == 2 * len(records) + 2
     for number, (learnt, asked) in enumerate(seen[:-2]):
         assert not learnt & asked
-        assert asked == set(folds[number // 2]["pixels"])
+        assert asked == set(records[number // 2].pixels)
     assert held(out) == held(finished)  # and a seed repeats all figures
 
 
@@ -197,12 +195,8 @@ def test_metrics_keep_the_figures(
         assert f"{method['title']:<28} " in shown
         assert f"{method['test']['OA']:.4f}" in shown
     assert held(finished)["validation"]["verdict"] in shown
-    before = (finished / "references.json").read_bytes()  # as a run of an older version
+    before = (finished / "references.json").read_bytes()
     (finished / "references.json").unlink()
-    metrics = json.loads((finished / "metrics.json").read_text())
-    del metrics["references"]
-    (finished / "metrics.json").write_text(json.dumps(metrics))
-    (finished / "manifest.json").unlink()
     run_pipeline(CONFIG, scene, finished, device="cpu")
     assert (finished / "references.json").read_bytes() == before
     assert in_metrics() == held(finished)
@@ -224,14 +218,14 @@ def test_a_stop_in_a_fit_leaves_nothing_and_the_fit_is_done_again(
     assert (out / "references.json").read_bytes() == (finished / "references.json").read_bytes()
 
 
-@pytest.mark.parametrize("text", [None, '{"folds": []}', '{"folds": 3}'])
-def test_without_answers_of_the_winner_only_the_test_compares(
-    text: str | None, scene: Scene, finished: Path, tmp_path: Path
+@pytest.mark.parametrize("content", [None, b"PK"])
+def test_without_all_records_of_the_winner_only_the_test_compares(
+    content: bytes | None, scene: Scene, finished: Path, tmp_path: Path
 ) -> None:
     out = uncompared(finished, tmp_path)
-    (out / "calibration.json").unlink()
-    if text is not None:
-        (out / "calibration.json").write_text(text)
+    (out / "held-out-4.npz").unlink()
+    if content is not None:
+        (out / "held-out-4.npz").write_bytes(content)
     with open_run(out, CONFIG, scene, "cpu", SILENT) as run:
         comparing.references_stage(run)
     assert held(out)["validation"]["pixels"] == 0

@@ -28,9 +28,9 @@ def no_export(monkeypatch: pytest.MonkeyPatch) -> None:
         write_json(run.folder.metrics, {"test": {"OA": 0.5}})
 
     place = "hytas.run.supernets.family"
-    monkeypatch.setattr(f"{place}.EXPORT", Stage("export", export, ("weights",), ("metrics",)))
+    monkeypatch.setattr(f"{place}.EXPORT", Stage("export", export, done=lambda run: False))
     for name in ("CHARTS", "MAP"):
-        monkeypatch.setattr(f"{place}.{name}", Stage(name, lambda run: None, (), ()))
+        monkeypatch.setattr(f"{place}.{name}", Stage(name, lambda run: None))
 
 
 @pytest.mark.usefixtures("no_export")

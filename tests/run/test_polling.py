@@ -18,7 +18,7 @@ from hytas.run.choosing.searching import race_task
 from hytas.run.context import Run, open_run
 from hytas.run.delivering.findings import run_facts
 from hytas.run.progress import Silent
-from hytas.run.stages import CHOOSING, run_stages
+from hytas.run.stages import RACE, SEARCH, run_stages
 from hytas.search import Ballot, EvaluationStore, unpack_classes
 from hytas.train import Recipe
 
@@ -125,6 +125,7 @@ def test_what_was_asked_once_is_not_asked_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run, task, ballots = polled(tmp_path / "run", fields())
+    run = replace(run, report=Silent())  # the log of the run is closed
 
     def refusing(*_: object) -> None:
         raise AssertionError
@@ -160,7 +161,7 @@ def test_methods_that_cannot_be_fitted_do_not_end_the_race(
 
 def test_the_votes_are_part_of_the_agreement_that_a_report_shows(tmp_path: Path) -> None:
     with open_run(tmp_path / "run", ASKED, fields(), "cpu", Silent()) as run:
-        run_stages(CHOOSING, run)
+        run_stages((SEARCH, RACE), run)
     with EvaluationStore(run.folder.evaluations) as store:
         shown = run_facts(run.folder)
         store.keep_ballots([])
@@ -195,7 +196,7 @@ def test_methods_without_a_vote_are_compared_with(tmp_path: Path) -> None:
 def test_a_run_fits_the_methods_before_its_search(tmp_path: Path) -> None:
     told = Told()
     with open_run(tmp_path / "run", ASKED, fields(), "cpu", told) as run:
-        run_stages(CHOOSING, run)
+        run_stages((SEARCH, RACE), run)
         with EvaluationStore(run.folder.evaluations, read_only=True) as store:
             assert {one.method for one in store.ballots()} == {"svm", "rf"}
     fitted, raced = (

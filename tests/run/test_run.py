@@ -20,7 +20,7 @@ from hytas.manifest import Manifest
 from hytas.models import count_parameters
 from hytas.run import RunConfig, RunFolder, export_run, run_pipeline
 from hytas.run.context import prepare
-from hytas.run.fitting import training
+from hytas.run.final import train as final_train
 from hytas.run.folder import LEFTOVER
 from hytas.run.progress import Silent
 from hytas.search import EvaluationStore
@@ -144,9 +144,6 @@ def test_a_configuration_holds_its_split_in_one_place() -> None:
     stored = json.loads(json.dumps(config.to_dict()))
     assert stored["split"]["block"] == 8
     assert RunConfig.from_dict(stored) == config
-    # Runs of older versions have the parts of a split side by side, and go on.
-    older = {**stored, **config.split.options()}
-    assert RunConfig.from_dict(older) == config
     other = replace(config, split=replace(config.split, kind="folds", fold=1))
     assert other.differences(config, ()) == ["split folds (there blocks)", "fold 1 (there 0)"]
     with pytest.raises(InputError, match="not a configuration of this hytas"):
@@ -295,20 +292,20 @@ def test_further_seeds_train_the_same_on_any_workers(scene: Scene, tmp_path: Pat
         )
         weights.append((run / "seed-1" / "weights.safetensors").read_bytes())
     assert weights[0] == weights[1]
-    assert "final training with seeds 1 side by side: processes of this machine" in report.told
+    assert "final training with seeds 1 in parallel: processes of this machine" in report.told
 
 
 def test_a_further_seed_that_diverges_costs_nothing_of_the_first(
     scene: Scene, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    train = training.train
+    train = final_train.train
 
     def diverging(*arguments: Any, seed: int, **others: Any) -> Any:
         if seed == 1:
             raise DivergedError("too wild")
         return train(*arguments, seed=seed, **others)
 
-    monkeypatch.setattr(training, "train", diverging)
+    monkeypatch.setattr(final_train, "train", diverging)
     with pytest.raises(InputError, match="too wild"):
         run_pipeline(replace(TRAINED, seeds=2), scene, tmp_path / "run", device="cpu")
     names = {file.name for file in (tmp_path / "run").iterdir()}
@@ -335,16 +332,6 @@ def test_validation_pixels_are_trained_on_unless_kept_apart(scene: Scene, tmp_pa
     assert told == overlap_fraction(scene.labels.shape, split.train, split.test, side)
     with pytest.raises(InputError, match="final training on 'test': must be all or train"):
         replace(TRAINED, final_training_on="test")
-
-
-def test_the_old_name_of_a_setting_is_read(tmp_path: Path) -> None:
-    config = RunConfig(retrain_on="train")
-    assert config == RunConfig(final_training_on="train")
-    assert replace(config, seed=3).final_training_on == "train"
-    values = config.to_dict()
-    assert "retrain_on" not in values
-    values["retrain_on"] = values.pop("final_training_on")
-    assert RunConfig.from_dict(values) == config
 
 
 def test_a_space_file_that_changes_is_another_run(scene: Scene, tmp_path: Path) -> None:
@@ -460,22 +447,8 @@ def test_without_validation_pixels_the_proxy_chooses(scene: Scene, tmp_path: Pat
         assert store.trainings() == []
         best = max(item.scores["params"] for item in store.evaluations())
     assert outcome.costs["params"] == best
-    with pytest.raises(InputError, match="finalists 4: a race ranks on validation pixels"):
+    with pytest.raises(InputError, match="finalists=4: a race ranks on validation pixels"):
         run_pipeline(replace(config, finalists=4), scene, tmp_path / "other", device="cpu")
-
-
-def test_a_run_by_a_strategy_that_is_gone_is_refused_in_one_line(tmp_path: Path) -> None:
-    values = SEARCH_ONLY.to_dict()
-    folder = RunFolder(tmp_path)
-    # As every config.json of that time had it.
-    folder.config.write_text(json.dumps({"scene": "x", "config": {**values, "learn_from": []}}))
-    assert folder.read_config()[0] == SEARCH_ONLY
-    values |= {"strategy": "predictor", "learn_from": ["runs/a"]}
-    folder.config.write_text(json.dumps({"scene": "x", "config": values}))
-    with pytest.raises(
-        InputError, match=r"config\.json: strategy predictor: is not in this version"
-    ):
-        folder.read_config()
 
 
 def test_exporting_again_keeps_what_the_other_seeds_reached(scene: Scene, tmp_path: Path) -> None:

@@ -25,9 +25,9 @@ from hytas.race import (
 from hytas.run import SILENT, RunConfig, prepared, run_pipeline
 from hytas.run.choosing.searching import finalist_count, first_steps, race_task
 from hytas.run.context import open_run, prepare
-from hytas.run.prepared import ASKED
+from hytas.run.prepared import VOTING
 from hytas.run.progress import Silent
-from hytas.run.stages import CHOOSING, TRAIN, run_stages
+from hytas.run.stages import plan_of, run_stages
 from hytas.run.weights import load_weights
 from hytas.search import Evaluation, EvaluationStore, Training
 from hytas.train import Recipe
@@ -176,7 +176,8 @@ def test_labels_of_test_pixels_change_nothing(tmp_path: Path) -> None:
     for poison in (0, 1):
         folder = tmp_path / str(poison)
         with open_run(folder, asked, fixed_scene(poison), "cpu", SILENT) as run:
-            run_stages((*CHOOSING, TRAIN), run)
+            plan = plan_of(run.context)
+            run_stages((*plan.choosing, *plan.training), run)
         evaluations, trainings = kept(folder)
         scores = [item.scores for item in evaluations]
         assert all(set(row) == {"snip", "naswot", "params"} for row in scores)
@@ -202,7 +203,7 @@ def test_racers_vote_on_pixels_whose_labels_nobody_reads(monkeypatch: pytest.Mon
     )
     assert first is not None
     assert second is not None
-    assert len(first) == ASKED
+    assert len(first) == VOTING
     assert np.isin(split.test, first.pixels).any()
     assert not np.isin(split.learnable, first.pixels).any()
     assert first.pixels.tolist() == second.pixels.tolist()
@@ -210,7 +211,7 @@ def test_racers_vote_on_pixels_whose_labels_nobody_reads(monkeypatch: pytest.Mon
     assert not second.targets.any()
     # Nobody is asked where test pixels lie among labelled ones, or few pixels are left.
     assert race_task(prepare(RACE, fixed_scene(), CPU)).unlabelled is None
-    monkeypatch.setattr(prepared, "LEAST_ASKED", 10**6)
+    monkeypatch.setattr(prepared, "LEAST_VOTING", 10**6)
     assert race_task(prepare(asked, scene, CPU)).unlabelled is None
 
 

@@ -1,4 +1,4 @@
-"""Self-training: what it learns from, who decides about it, a kill, and that it helps."""
+"""Self-training: what it trains on, a kill, and that it helps."""
 
 import json
 from dataclasses import replace
@@ -13,75 +13,27 @@ from three_scenes import config as of_three
 from hytas.data import Scene, scene_from_arrays
 from hytas.errors import InputError
 from hytas.models import build_network
+from hytas.results import SelfTraining
 from hytas.run import RunConfig, RunFolder, run_pipeline
 from hytas.run.context import open_run, prepare
-from hytas.run.fitting import calibrating, self_training, training
-from hytas.run.fitting.self_training import (
-    SelfTraining,
-    choose_self_training,
-    refusal,
-    round_recipe,
-    with_soft_labels,
-)
-from hytas.run.fitting.smoothing import Judged
+from hytas.run.final import decide, self_training, stage
+from hytas.run.final.records import HeldOut
+from hytas.run.final.self_training import round_recipe, with_soft_labels
 from hytas.run.prepared import PreparedScene, prepare_scene
 from hytas.run.progress import Silent
-from hytas.run.stages import CHOOSING, TRAIN, run_stages
+from hytas.run.stages import plan_of, run_stages
+from hytas.run.start import Start
 from hytas.run.weights import load_weights
-from hytas.train import DivergedError, LabelledPixels, Recipe, fit_temperature, loop, train
+from hytas.temperature import fit_temperature
+from hytas.train import DivergedError, LabelledPixels, Recipe, loop, train
 
 CPU = torch.device("cpu")
 MOST = 10**6
 
 
-def judged(right: np.ndarray) -> Judged:
-    """What is said of pixels of class 1, the same raw and smoothed."""
-    soft_labels = np.where(right[:, None], [0.3, 0.7], [0.7, 0.3]).astype(np.float32).reshape(-1, 2)
-    return Judged(np.ones(len(right), int), soft_labels, soft_labels)
-
-
-@pytest.mark.parametrize(
-    ("apart", "gained", "lost", "used", "words"),
-    [
-        (False, 12, 2, True, "is used: OA on 100 validation pixels 0.7200 without and 0.8200 with"),
-        (False, 5, 3, False, "with it; no more than chance would give, and test pixels lie among"),
-        (False, 0, 0, False, "no more than chance would give"),
-        (True, 5, 3, True, "is used: OA on 100 validation pixels 0.7200 without and 0.7400 with"),
-        (True, 0, 0, True, "is used: OA on 100 validation pixels 0.7200 without and 0.7200 with"),
-        (True, 2, 3, False, "is not used: OA on 100 validation pixels 0.7200 without and 0.7100"),
-    ],
-)
-def test_held_out_pixels_decide(
-    apart: bool, gained: int, lost: int, used: bool, words: str
-) -> None:
-    before = np.arange(100) < 72
-    after = before.copy()
-    after[72 : 72 + gained] = True
-    after[:lost] = False
-    choice = choose_self_training("auto", apart, judged(before), judged(after))
-    assert choice.used is used
-    assert words in choice.describe()
-
-
-def test_few_pixels_decide_nothing() -> None:
-    nine = np.zeros(9, bool)
-    choice = choose_self_training("auto", True, judged(nine), judged(~nine))
-    assert not choice.used
-    assert choice.reason == "9 validation pixels to judge by; at least 10 are needed"
-
-
-def test_accuracies_are_those_of_maps_as_they_will_be() -> None:
-    """Smoothing hides what the network gains, or shows it."""
-    raw = judged(np.arange(100) < 60)
-    better = judged(np.arange(100) < 80)
-    before, after = replace(raw, smoothed=better.raw), replace(better, smoothed=better.raw)
-    assert choose_self_training("none", False, before, after).used
-    assert not choose_self_training("auto", False, before, after).used
-
-
 def prepared(scene: Scene, **changed: object) -> tuple[PreparedScene, torch.nn.Module]:
     """The scene, and a network that knows nothing of it."""
-    data = prepare_scene(replace(CONFIG, **changed), scene)  # type: ignore[arg-type]
+    data = prepare_scene(replace(CONFIG, **changed), scene).as_scene  # type: ignore[arg-type]
     context = prepare(replace(CONFIG, **changed), scene, CPU)  # type: ignore[arg-type]
     assert context.feasible is not None
     return data, build_network(context.feasible.unrank(0), data.shape, seed=0).eval()
@@ -112,7 +64,7 @@ def test_no_other_label_is_read(scene: Scene) -> None:
     poisoned = scene.labels.copy()
     others = np.setdiff1d(np.arange(scene.labels.size), learnt)
     poisoned.flat[others] = 1 + poisoned.flat[others] % 3
-    other = prepare_scene(CONFIG, replace(scene, labels=poisoned), data.split)
+    other = prepare_scene(CONFIG, replace(scene, labels=poisoned), data.split).as_scene
     found, same = (with_soft_labels(network, one, learnt, MOST, 0, CPU) for one in (data, other))
     assert np.array_equal(found.pixels, same.pixels)
     assert np.array_equal(found.soft_labels, same.soft_labels)
@@ -132,10 +84,10 @@ def test_scenes_that_only_test_are_not_learnt_from(three_scenes: Path) -> None:
     settings = replace(of_three(three_scenes), train_per_class=30)
     context = prepare(settings, settings.load_scene(), CPU)
     assert context.feasible is not None
-    data = context.data
+    data = context.data.as_scene
     network = build_network(context.feasible.unrank(0), data.shape, seed=0).eval()
     pixels = with_soft_labels(network, data, data.split.train, MOST, 0, CPU)
-    assert np.isin(pixels.pixels, data.pixel_scene.learnt_pixels).all()
+    assert np.isin(pixels.pixels, data.scene.learnt_pixels).all()
     assert len(pixels) > len(data.split.train)
 
 
@@ -188,7 +140,8 @@ def always(*_: object) -> SelfTraining:
 def trained(config: RunConfig, scene: Scene, out: Path) -> RunFolder:
     """A run up to its final training."""
     with open_run(out, config, scene, "cpu", Silent()) as run:
-        run_stages((*CHOOSING, TRAIN), run)
+        plan = plan_of(run.context)
+        run_stages((*plan.choosing, *plan.training), run)
     return RunFolder(out)
 
 
@@ -197,8 +150,7 @@ def test_a_kill_leaves_the_same_weights_and_repeats_no_epoch(
     at: int, scene: Scene, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Each of five folds has two epochs and two rounds of one epoch; so has the final training."""
-    for module in (calibrating, training):
-        monkeypatch.setattr(module, "choose_self_training", always)
+    monkeypatch.setattr(decide, "choose_self_training", always)
     whole = trained(CONFIG, scene, tmp_path / "whole")
     begun: list[int] = []
     epoch = loop._train_epoch
@@ -216,7 +168,8 @@ def test_a_kill_leaves_the_same_weights_and_repeats_no_epoch(
     run = trained(CONFIG, scene, tmp_path / "run")
     assert len(begun) == 24 + 1
     assert run.weights.read_bytes() == whole.weights.read_bytes()
-    assert run.calibration.read_bytes() == whole.calibration.read_bytes()
+    for one, other in zip(run.records, whole.records, strict=True):
+        assert one.read_bytes() == other.read_bytes()
     assert not list(run.path.glob("*self-training*"))
     assert not run.checkpoint.exists()
 
@@ -230,13 +183,16 @@ def test_of_many_labelled_pixels_a_round_takes_some(scene: Scene) -> None:
     assert recipe.epochs_for(recipe.steps * 8) == 1
 
 
-def test_what_forbids_it(scene: Scene) -> None:
+def test_what_forbids_it(scene: Scene, run_of_three: Path) -> None:
     context = prepare(CONFIG, scene, CPU)
-    assert refusal(context) == ""
-    assert refusal(replace(context, start=object())) == "the run begins with a trained model"  # type: ignore[arg-type]
+    assert context.no_self_training == ""
+    asked = replace(context, config=replace(CONFIG, self_training="none"))
+    assert asked.no_self_training == "self_training none was asked for"
+    further = replace(context, origin=Start.open(run_of_three))
+    assert further.no_self_training == "the run begins with a trained model"
     everything = replace(context.data.split, train=np.arange(scene.labels.size))
     labelled = replace(context, data=replace(context.data, split=everything))
-    assert refusal(labelled) == "every pixel of the scene is a training pixel"
+    assert labelled.no_self_training == "every pixel of the scene is a training pixel"
 
 
 def test_a_training_that_diverges_is_not_used(
@@ -245,11 +201,11 @@ def test_a_training_that_diverges_is_not_used(
     def diverging(*_: object) -> None:
         raise DivergedError("the training diverged")
 
-    monkeypatch.setattr(calibrating, "train_further", diverging)
+    monkeypatch.setattr(stage, "self_train", diverging)
     found = load_weights(trained(CONFIG, scene, tmp_path / "run").weights)
     choice = found.training["self_training"]
     assert not choice["used"]
-    assert choice["reason"] == "some networks were not trained further, to be judged"
+    assert choice["reason"] == "the self-training of a fold diverged"
     assert found.training["calibration"]["folds"] == 5
 
 
@@ -257,12 +213,11 @@ def test_what_is_decided_is_done_and_written(
     scene: Scene, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     plain = trained(replace(CONFIG, self_training="none"), scene, tmp_path / "none")
-    for module in (calibrating, training):
-        monkeypatch.setattr(module, "choose_self_training", always)
+    monkeypatch.setattr(decide, "choose_self_training", always)
     outcome = run_pipeline(replace(CONFIG, seeds=2), scene, tmp_path / "run", device="cpu")
     without = load_weights(plain.weights)
-    assert without.training["self_training"]["reason"] == "--self-training none asks for it"
-    assert not json.loads(plain.calibration.read_text())["folds"][0]["after"]
+    assert without.training["self_training"]["reason"] == "self_training none was asked for"
+    assert not HeldOut.load(plain.record(0)).self_trained
     assert outcome.metrics is not None
     found = outcome.metrics["self_training"]
     assert (found["used"], found["OA_after"]) == (True, 0.8)
@@ -272,31 +227,32 @@ def test_what_is_decided_is_done_and_written(
     weights = load_weights(tmp_path / "run" / "weights.safetensors").network.state_dict()
     assert any(not torch.equal(weights[k], v) for k, v in without.network.state_dict().items())
     # Temperature, and the accuracy beside reference methods, are of networks trained further.
-    folds = json.loads((tmp_path / "run" / "calibration.json").read_text())["folds"]
-    answers = np.concatenate([np.array(fold["after"]["logits"]).argmax(1) for fold in folds])
-    truth = np.concatenate([fold["targets"] for fold in folds])
-    logits = np.concatenate([fold["after"]["logits"] for fold in folds])
-    assert outcome.metrics["calibration"]["temperature"] == fit_temperature(logits, truth)
-    before = np.concatenate([fold["logits"] for fold in folds])
-    assert fit_temperature(before, truth) != fit_temperature(logits, truth)
+    records = [HeldOut.load(path) for path in RunFolder(tmp_path / "run").records]
+    truth = np.concatenate([record.targets for record in records])
+    before, after = (
+        np.concatenate([record.final_logits(used)[0] for record in records])
+        for used in (False, True)
+    )
+    assert outcome.metrics["calibration"]["temperature"] == fit_temperature(after, truth)
+    assert fit_temperature(before, truth) != fit_temperature(after, truth)
     further = json.loads((tmp_path / "run" / "seed-1" / "metrics.json").read_text())
     assert further["self_training"]["used"]
     assert further["calibration"] == outcome.metrics["calibration"]
     told = outcome.metrics["references"]["validation"]
-    assert told["OA"]["winner"] == pytest.approx((answers == truth).mean())
+    assert told["OA"]["winner"] == pytest.approx((after.argmax(axis=1) == truth).mean())
     page = (tmp_path / "run" / "report.html").read_text()
     assert "The model learnt from pixels without a label." in page
     assert "50.0 % are right before such a training and 80.0 % after it." in page
 
 
 @pytest.mark.parametrize("chosen", [True, False])
-def test_a_network_with_validation_pixels_of_its_own_is_judged_itself(
+def test_a_network_with_validation_pixels_of_its_own_is_compared_itself(
     chosen: bool, scene: Scene, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     config = replace(CONFIG, final_training_on="train", train_per_class=24)
     plain = trained(replace(config, self_training="none"), scene, tmp_path / "none")
     monkeypatch.setattr(
-        training, "choose_self_training", lambda *_: SelfTraining(chosen, 15, 0.5, 0.6)
+        decide, "choose_self_training", lambda *_: SelfTraining(chosen, 15, 0.5, 0.6)
     )
     found = load_weights(trained(config, scene, tmp_path / "run").weights)
     weights, others = found.network.state_dict(), load_weights(plain.weights).network.state_dict()

@@ -1,28 +1,34 @@
 """The stages of a run: what they read and write, and what is there already."""
 
+import shutil
+from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
+import torch
 
-import hytas
 from hytas.data import Scene
 from hytas.run import SILENT, RunConfig, RunFolder, run_pipeline
-from hytas.run.context import open_run
+from hytas.run.context import open_run, prepare
+from hytas.run.folder import ARTEFACTS
 from hytas.run.stages import (
     CHARTS,
-    CHOOSING,
     EXPORT,
-    FINISHING,
+    FOLDS,
+    INHERIT,
+    KIND,
     MAP,
+    PREDICTIONS,
+    RACE,
     REFERENCES,
-    REPORT,
     SEARCH,
-    SEEDS,
     TRAIN,
+    Stage,
+    plan_of,
 )
 from hytas.train import Recipe
 
-STAGES = [stage for stage in (*CHOOSING, *FINISHING) if stage.of_map is not False]
 CONFIG = RunConfig(
     budget="30K..60K-params",
     space="hytas",
@@ -38,38 +44,56 @@ CONFIG = RunConfig(
 )
 
 
-def path(folder: RunFolder, name: str) -> Path:
-    found = getattr(folder, name)
-    assert isinstance(found, Path)
-    return found
+def paths(folder: RunFolder, names: Iterable[str]) -> set[Path]:
+    return {path for name in names for path in ARTEFACTS[name].paths(folder.path)}
 
 
 @pytest.fixture(scope="module")
 def finished(scene: Scene, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A run, stage by stage, each of which keeps what it declares."""
+    """A run, stage by stage, each of which writes what the table says."""
     out = tmp_path_factory.mktemp("runs") / "run"
     with open_run(out, CONFIG, scene, "cpu", SILENT) as run:
-        for stage in STAGES:
-            assert not stage.is_done(run.folder), stage.name
-            assert all(path(run.folder, name).exists() for name in stage.reads), stage.name
+        plan = plan_of(run.context)
+        for stage in (*plan.choosing, *plan.finishing):
+            assert not stage.is_done(run), stage.name
+            assert all(path.exists() for path in paths(run.folder, stage.needs)), stage.name
             before = set(out.iterdir())
             stage.work(run)
-            written = {path(run.folder, name) for name in stage.writes}
-            assert all(file.exists() for file in written), stage.name
+            written = paths(run.folder, [*stage.writes(), *stage.changes])
+            needed = [n for n in stage.writes() if not ARTEFACTS[n].optional]
+            assert all(file.exists() for file in paths(run.folder, needed)), stage.name
             assert set(out.iterdir()) - before <= written, stage.name
     return out
 
 
-def test_a_stage_reads_what_an_earlier_one_writes() -> None:
+def test_a_stage_needs_what_an_earlier_one_writes(scene: Scene, tmp_path: Path) -> None:
+    with open_run(tmp_path / "run", CONFIG, scene, "cpu", SILENT) as run:
+        plan = plan_of(run.context)
     there: set[str] = set()
-    for stage in STAGES:
-        assert set(stage.reads) <= there, stage.name
-        there |= set(stage.writes)
+    for stage in (*plan.choosing, *plan.finishing):
+        assert set(stage.needs) <= there, stage.name
+        there |= set(stage.writes())
+
+
+def test_the_plan_is_chosen_once_by_configuration_and_data(scene: Scene) -> None:
+    device = torch.device("cpu")
+    ordinary = prepare(CONFIG, scene, device)
+    assert plan_of(ordinary).training == (FOLDS, TRAIN)
+    assert plan_of(ordinary).choosing == (SEARCH, RACE)
+    assert plan_of(ordinary).delivering[-1] is MAP
+    assert REFERENCES not in plan_of(ordinary, references=False).finishing
+    by_supernet = replace(ordinary, config=replace(CONFIG, strategy="supernet"))
+    assert plan_of(by_supernet).choosing == (SEARCH, KIND)
+    assert plan_of(by_supernet).training[0] is INHERIT
+    images = RunConfig(budget="300K-params", data="digits", space="autoformer-mini")
+    assert plan_of(prepare(images, images.load_scene(), device)).delivering[-1] is PREDICTIONS
 
 
 def test_what_is_there_is_not_done_again(scene: Scene, finished: Path) -> None:
     def times() -> dict[str, int]:
-        files = [file for file in finished.iterdir() if file.suffix not in (".sqlite", ".json")]
+        files = [
+            file for file in finished.iterdir() if file.suffix not in (".sqlite", ".json", ".log")
+        ]
         return {file.name: file.stat().st_mtime_ns for file in files if file.name != ".lock"}
 
     before = times()
@@ -87,7 +111,8 @@ def test_what_is_there_is_not_done_again(scene: Scene, finished: Path) -> None:
     ("missing", "undone"),
     [
         ((), ()),
-        (("architecture",), CHOOSING),
+        (("architecture",), (SEARCH, RACE)),
+        (("records",), (FOLDS,)),
         (("weights",), (TRAIN,)),
         (("references",), (REFERENCES,)),
         (("onnx",), (EXPORT,)),
@@ -101,16 +126,26 @@ def test_what_is_there_is_not_done_again(scene: Scene, finished: Path) -> None:
     ],
 )
 def test_a_missing_file_asks_for_its_stage(
-    missing: tuple[str, ...], undone: tuple[object, ...], tmp_path: Path
+    missing: tuple[str, ...],
+    undone: tuple[Stage, ...],
+    scene: Scene,
+    finished: Path,
+    tmp_path: Path,
 ) -> None:
-    folder = RunFolder(tmp_path)
-    for name in {name for stage in STAGES for name in stage.writes} - set(missing):
-        path(folder, name).touch()
-    assert [stage for stage in STAGES if not stage.is_done(folder)] == [*undone, SEEDS, REPORT]
-    assert SEARCH.is_done(RunFolder(tmp_path / "none")) is False
+    copy = Path(shutil.copytree(finished, tmp_path / "run"))
+    with open_run(copy, CONFIG, scene, "cpu", SILENT) as run:
+        for file in paths(run.folder, missing):
+            file.unlink()
+        plan = plan_of(run.context)
+        stages = [stage for stage in (*plan.choosing, *plan.finishing) if not stage.always]
+        assert [stage for stage in stages if not stage.is_done(run)] == list(undone)
 
 
-def test_the_old_name_of_the_pipeline_is_read() -> None:
-    assert hytas.run_mission is hytas.run_pipeline
-    assert "run_mission" not in dir(hytas)
-    assert "run_pipeline" in dir(hytas)
+def test_the_documentation_lists_every_file() -> None:
+    page = Path(__file__).parents[2] / "docs" / "run-files.md"
+    rows = [line for line in page.read_text(encoding="utf-8").splitlines() if line[:3] == "| `"]
+    assert rows == [
+        f"| `{each.file}` | {each.holds} | {each.stage or 'the run itself'} | "
+        f"{', '.join(f'`{ARTEFACTS[name].file}`' for name in each.made_from) or '-'} |"
+        for each in ARTEFACTS.values()
+    ]

@@ -14,7 +14,7 @@ import tempfile
 from collections import Counter
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -27,7 +27,7 @@ from hytas.errors import InputError
 from hytas.run import RunConfig, export_run, run_pipeline
 from hytas.run.context import open_run
 from hytas.run.progress import Silent
-from hytas.run.stages import CHOOSING, TRAIN, mend, run_stages
+from hytas.run.stages import plan_of, repair, run_stages
 from hytas.run.weights import load_weights
 from hytas.train import Recipe, loop
 
@@ -87,12 +87,9 @@ class Flips:
 
     def __init__(self, folder: Path) -> None:
         self.folder, self.scene = folder, scene_of_strips()
-        finished, searched, training = (
-            folder / name for name in ("finished", "searched", "training")
-        )
+        finished, training = folder / "finished", folder / "training"
         run_pipeline(CONFIG, self.scene, finished, device="cpu")
-        self._stop(searched, CHOOSING)
-        self._stop(training, (*CHOOSING, TRAIN))
+        self._stop(training)
         self.targets = (
             Target("model.onnx", finished, self.classified, 40),
             Target("weights.safetensors", finished, self.exported, 15),
@@ -101,20 +98,18 @@ class Flips:
             Target("evaluations.sqlite", finished, self.searched, 6),
             Target("split.npz", finished, self.searched, 3),
             Target("config.json", finished, self.searched, 3),
-            Target("evaluations.sqlite", searched, self.chosen, 6),
+            Target("held-out-0.npz", finished, self.searched, 3),
             Target("checkpoint.safetensors", training, self.trained, 6),
-            Target("calibration.json", training, self.trained, 3),
+            Target("held-out-0.npz", training, self.trained, 3),
         )
 
-    def _stop(self, out: Path, stages: Any) -> None:
-        """A run that was stopped in the race, or in its final training after some epochs."""
+    def _stop(self, out: Path) -> None:
+        """A run that was stopped in its final training after some epochs."""
         told: list[object] = []
 
         class Stopping(Silent):
             def line(self, text: str) -> None:
                 told.append(text)
-                if TRAIN not in stages and text.lstrip().startswith("4 steps"):
-                    raise KeyboardInterrupt
 
             def epoch(self, epoch: Any) -> None:
                 if epoch.epoch == 4:
@@ -126,7 +121,8 @@ class Flips:
                 suppress(KeyboardInterrupt),
                 open_run(out, CONFIG, self.scene, "cpu", Stopping()) as run,
             ):
-                run_stages(stages, run)
+                plan = plan_of(run.context)
+                run_stages((*plan.choosing, *plan.training), run)
                 raise RuntimeError(f"not stopped; it said {told}")
         finally:
             loop.CHECKPOINT_SECONDS = seconds
@@ -146,16 +142,13 @@ class Flips:
         run_pipeline(CONFIG, self.scene, run, device="cpu", report=told)
         return self.classified(run, told)
 
-    def chosen(self, run: Path, told: Told) -> Any:
-        """The winner of a search that goes on."""
-        config = replace(CONFIG, recipe=replace(CONFIG.recipe, epochs=0))
-        return run_pipeline(config, self.scene, run, device="cpu", report=told).architecture
-
     def trained(self, run: Path, told: Told) -> Any:
         """The weights and the temperature of a training that goes on."""
         with open_run(run, CONFIG, self.scene, "cpu", told) as opened:
-            mend(opened)
-            run_stages((*CHOOSING, TRAIN), opened)
+            plan = plan_of(opened.context)
+            stages = (*plan.choosing, *plan.training)
+            repair(opened, stages)
+            run_stages(stages, opened)
         model = load_weights(run / "weights.safetensors")
         tensors = {name: value.tolist() for name, value in model.network.state_dict().items()}
         return model.card.temperature, tensors

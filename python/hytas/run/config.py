@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import InitVar, asdict, dataclass, field, fields, replace
+from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -162,8 +162,7 @@ class RunConfig:
         tune: which of its weights change: "all" or "small".
         smooth: whether maps are smoothed: "guided", "none", or "auto", by validation pixels.
         self_training: whether the model goes on with pixels of the scene that have no label
-            (`hytas.run.fitting.self_training`): "none", or "auto", by validation pixels.
-        retrain_on: old name of `final_training_on`.
+            (`hytas.run.final.self_training`): "none", or "auto", by validation pixels.
     """
 
     budget: str | None = None
@@ -212,11 +211,8 @@ class RunConfig:
     self_training: str = SELF_TRAINING[0]
     start: str | None = None
     tune: str = TUNED[0]
-    retrain_on: InitVar[str | None] = None
 
-    def __post_init__(self, retrain_on: str | None) -> None:
-        if retrain_on is not None:
-            object.__setattr__(self, "final_training_on", retrain_on)
+    def __post_init__(self) -> None:
         self._fill_lengths()
         plain_numbers(self)
         if self.budget is not None and not isinstance(self.budget, str):
@@ -364,19 +360,11 @@ class RunConfig:
         """Rebuild from the JSON form; missing fields have their defaults.
 
         Raises:
-            InputError: a field is unknown, the recipe is missing, or the strategy is "predictor",
-                which this version does not have.
+            InputError: a field is unknown, or the recipe or the split is missing.
         """
-        if values.get("strategy") == "predictor":
-            raise InputError(
-                "config.json: strategy predictor: is not in this version of hytas; choose another "
-                "folder and another strategy"
-            )
         try:
-            given = {**values, "recipe": Recipe(**values["recipe"])}
-            given.pop("learn_from", None)  # only that strategy used it
-            if isinstance(split := values.get("split"), Mapping):
-                given["split"] = SplitSettings(**split)  # older runs store its fields directly
+            recipe, split = Recipe(**values["recipe"]), SplitSettings(**values["split"])
+            given = {**values, "recipe": recipe, "split": split}
             if isinstance(settings := values.get("supernet_settings"), Mapping):
                 given["supernet_settings"] = SupernetSettings(**settings)
             return cls(**given)

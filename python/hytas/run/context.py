@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Self
 
@@ -16,9 +16,10 @@ from hytas.models import NETWORKS, build_network
 from hytas.models.table import check_data
 from hytas.run.config import RunConfig
 from hytas.run.folder import RunFolder, read_json
-from hytas.run.prepared import Pixels, PreparedScene, prepare_scene
+from hytas.run.prepared import PreparedData, prepare_scene
 from hytas.run.progress import Report, logged
-from hytas.run.start import Start
+from hytas.run.start import Origin, Scratch, Start
+from hytas.run.types import Pixels
 from hytas.spaces import open_space
 from hytas.spaces.shape import Shape
 from hytas.train import Recipe
@@ -35,15 +36,15 @@ class RunContext:
         space: search space.
         feasible: the architectures of the space that fit the budget; None without a budget.
         device: where to score and train.
-        start: the trained model that the run begins with, or None.
+        origin: what its networks begin with: random weights, or a trained model.
     """
 
     config: RunConfig
-    data: PreparedScene
+    data: PreparedData
     space: SearchSpace
     feasible: Feasible | None
     device: torch.device
-    start: Start | None = None
+    origin: Origin = field(default_factory=Scratch)
 
     @property
     def final_pixels(self) -> tuple[Pixels, Pixels]:
@@ -52,6 +53,20 @@ class RunContext:
         if self.config.final_training_on == "all":
             return split.learnable, split.validation[:0]
         return split.train, split.validation
+
+    @property
+    def holds_out_validation(self) -> bool:
+        """Whether the final training leaves out validation pixels that lie like test pixels."""
+        _, watched = self.final_pixels
+        return len(watched) > 0 and not self.data.split.extrapolates
+
+    @property
+    def no_self_training(self) -> str:
+        """Return why the run trains without unlabelled pixels, whatever they would gain; or ""."""
+        if self.config.self_training == "none":
+            return "self_training none was asked for"
+        trained, _ = self.final_pixels
+        return self.data.no_self_training(trained) or self.origin.no_self_training
 
     def network(self, architecture: Mapping[str, Any], recipe: Recipe) -> nn.Module:
         """Build the network of an architecture as training begins with it.
@@ -65,8 +80,7 @@ class RunContext:
             dropout=recipe.dropout,
             seed=self.config.seed,
         )
-        if self.start is not None:
-            self.start.begin(network, self.config.tune)
+        self.origin.begin(network, self.config.tune)
         return network
 
 
@@ -81,6 +95,8 @@ class Run:
         command: that does the work, for the record; empty from Python.
         workers: where candidates are scored, and finalists and the winner trained
             (`hytas.workers`).
+        records_of: the folder whose records of held-out pixels decide for this run; None is its
+            own.
     """
 
     context: RunContext
@@ -88,6 +104,12 @@ class Run:
     report: Report
     command: str = ""
     workers: Named = None
+    records_of: RunFolder | None = None
+
+    @property
+    def records(self) -> RunFolder:
+        """The folder of the records of held-out pixels."""
+        return self.records_of or self.folder
 
     @property
     def recipe(self) -> tuple[str, Recipe]:
@@ -102,11 +124,20 @@ class Run:
             raise InputError(f"{path}: preset {name!r}: must be one of {', '.join(recipes)}")
         return name, recipes[name]
 
-    def of_seed(self, seed: int) -> Self:
-        """Return the same run with another seed, in a folder of its own inside this one."""
+    def of_seed(self, seed: int, *, shares_records: bool = True) -> Self:
+        """Return the same run with another seed, in a folder of its own inside this one.
+
+        Args:
+            seed: of the training.
+            shares_records: whether records of folds decide for it, too: they are of the same
+                recipe, pixels and architecture. A network that leaves out validation pixels has a
+                record of its own.
+        """
         config = replace(self.context.config, seed=seed)
         context = replace(self.context, config=config)
-        return replace(self, context=context, folder=self.folder.of_seed(seed))
+        shared = shares_records and not context.holds_out_validation
+        records, folder = self.records if shared else None, self.folder.of_seed(seed)
+        return replace(self, context=context, folder=folder, records_of=records)
 
     def inside(self, name: str, config: RunConfig) -> Self:
         """Return a run on the same pixels with another configuration, in a folder of this one.
@@ -134,7 +165,7 @@ def choose_device(name: str) -> torch.device:
     if name == "auto":
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
     if name == "cuda" and not torch.cuda.is_available():
-        raise InputError("--device cuda: torch finds no CUDA device here; use cpu or auto")
+        raise InputError("device", name, "torch finds no CUDA device here", "use cpu or auto")
     return torch.device(name)
 
 
@@ -183,7 +214,7 @@ def prepare(
     start = None if config.start is None else Start.open(config.start)
     data = prepare_scene(config, scene, split, start)
     space, feasible = open_feasible(config, data.shape)
-    return RunContext(config, data, space, feasible, device, start)
+    return RunContext(config, data, space, feasible, device, start or Scratch())
 
 
 def _kept_split(folder: RunFolder, scene: LabelledData) -> Split | None:
@@ -212,8 +243,9 @@ def _keep_split(folder: RunFolder, split: Split, report: Report) -> None:
     if folder.manifest.fault(folder.split) is not None:
         folder.split.unlink()
         raise InputError(
-            f"{folder.split}: {fault}; it cannot be made again, because this version draws another "
-            "split: put a copy back, or choose another folder"
+            folder.split,
+            rule=f"{fault}; it cannot be made again, because this version draws another split",
+            hint="put a copy back, or choose another folder",
         )
     report.line(f"{folder.split.name}: {fault}: made again")
 

@@ -14,6 +14,7 @@ from hytas.data import LabelledData
 from hytas.errors import InputError, one_line
 from hytas.files import lock, parse_json, write_text
 from hytas.manifest import Manifest
+from hytas.run.artefacts import FORGOTTEN, REFUSED, Artefact, Artefacts, table_of
 from hytas.run.config import RunConfig
 from hytas.spaces import file_digests, with_files
 
@@ -24,7 +25,7 @@ WHERE = ("data", "labels", "test_data", "test_labels", "cube_key", "labels_key",
 
 
 class RunFolder:
-    """The files of one run.
+    """The files of one run, and a lock for one process at a time.
 
     Use as a context manager: it creates the folder and holds its lock.
 
@@ -33,58 +34,155 @@ class RunFolder:
         OSError: the folder cannot be made or written.
     """
 
+    report = Artefact(
+        "report.html",
+        "all of the run on one page; it loads nothing from the internet",
+        "report",
+    )
+    onnx = Artefact(
+        "model.onnx",
+        "the model: raw pixels in, class probabilities out",
+        "export",
+        ("weights",),
+    )
+    torchscript = Artefact("model.pt", "the same model for torch", "export", ("weights",))
+    weights = Artefact(
+        "weights.safetensors",
+        "the weights of the winner, its card and the history of its training",
+        "final training",
+        ("architecture",),
+    )
+    metrics = Artefact(
+        "metrics.json",
+        "accuracy of `model.onnx` on the test pixels, raw and smoothed; difference from torch; "
+        "training",
+        "export",
+        ("weights",),
+    )
+    references = Artefact(
+        "references.json",
+        "accuracy of SVM and random forest, on held-out pixels next to the winner, and on test "
+        "pixels",
+        "reference methods",
+        ("weights",),
+    )
+    map = Artefact("map.png", "the classified scene next to the ground truth", "map", ("onnx",))
+    predictions = Artefact(
+        "predictions.csv", "for images: the class of each test image", "predictions", ("onnx",)
+    )
+    learning_curve = Artefact(
+        "learning-curve.svg", "the learning curve of the final training", "charts", ("metrics",)
+    )
+    confusion = Artefact("confusion.svg", "the confusion matrix", "charts", ("metrics",))
+    architecture = Artefact("architecture.json", "the genes of the winner", "race", ("recipe",))
+    recipe = Artefact(
+        "recipe.json", "the name of its recipe: `full`, `plain` or `unwhitened`", "race"
+    )
+    evaluations = Artefact(
+        "evaluations.sqlite",
+        "every candidate with genes, costs, scores and failures; every training; the votes of a "
+        "race",
+        "search",
+        repair=REFUSED,
+    )
+    front = Artefact(
+        "pareto.csv",
+        "of a search for a Pareto front: the networks that no other beats on all axes",
+        "search",
+        optional=True,
+    )
+    front_picture = Artefact("pareto.png", "the same as a chart", "search", optional=True)
+    latency = Artefact(
+        "latency.json",
+        "of a search under a latency budget: measured times of the finalists",
+        "race",
+        optional=True,
+        listed=False,
+    )
+    config = Artefact(
+        "config.json",
+        "settings, seed, versions, fingerprints of the scene and of other input files",
+        repair=REFUSED,
+    )
+    split = Artefact("split.npz", "training, validation and test pixels")
+    records = Artefacts(
+        "held-out-*.npz",
+        "logits of the winner for pixels that it was not trained on; they decide on temperature, "
+        "smoothing and self-training",
+        "held-out records",
+        listed=False,
+    )
+    pixels = Artefact(
+        "pixels.npz",
+        "class, confidence and reduced spectrum of each pixel, for the report",
+        "map",
+        ("onnx",),
+        listed=False,
+    )
+    samples = Artefact(
+        "samples.npz",
+        "for images: some of the test images, for the report",
+        "predictions",
+        ("onnx",),
+        listed=False,
+    )
+    log = Artefact(
+        "run.log",
+        "every step of the run with its time, and warnings of libraries",
+        listed=False,
+        recorded=False,
+    )
+    times = Artefact(
+        "times.json",
+        "which command did which stage, and how long it took",
+        repair=FORGOTTEN,
+        listed=False,
+    )
+    supernet = Artefact(
+        "supernet.safetensors",
+        "of `hytas supernet train`: the shared weights",
+        "supernet",
+        listed=False,
+    )
+    family = Artefact(
+        "family.csv",
+        "of `hytas supernet export`: the best subnet of each budget",
+        "family",
+        listed=False,
+    )
+    family_picture = Artefact("family.svg", "the same as a chart", "family", listed=False)
+    family_weights = Artefact("family.npz", "the weights of all subnets", "family", listed=False)
+    family_slices = Artefact(
+        "slices.json", "which part of the weights a subnet has", "family", listed=False
+    )
+    checkpoints = Artefacts(
+        "checkpoint*.safetensors", "a training that goes on", "final training", temporary=True
+    )
+    fold_checkpoints = Artefacts(
+        "fold-*.safetensors", "a training of a fold", "held-out records", temporary=True
+    )
+
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path)
-        self.config = self.path / "config.json"
-        self.split = self.path / "split.npz"
-        self.evaluations = self.path / "evaluations.sqlite"
-        self.architecture = self.path / "architecture.json"
-        self.recipe = self.path / "recipe.json"
         self.race = self.path / "race"
         self.checkpoint = self.path / "checkpoint.safetensors"
-        self.calibration = self.path / "calibration.json"
-        self.weights = self.path / "weights.safetensors"
-        self.references = self.path / "references.json"
-        self.onnx = self.path / "model.onnx"
-        self.torchscript = self.path / "model.pt"
-        self.metrics = self.path / "metrics.json"
-        self.learning_curve = self.path / "learning-curve.svg"
-        self.confusion = self.path / "confusion.svg"
-        self.map = self.path / "map.png"
-        self.predictions = self.path / "predictions.csv"
-        self.supernet = self.path / "supernet.safetensors"
-        self.family = self.path / "family.csv"
-        self.family_picture = self.path / "family.svg"
-        self.family_weights = self.path / "family.npz"
-        self.family_slices = self.path / "slices.json"
-        self.pixels = self.path / "pixels.npz"
-        self.samples = self.path / "samples.npz"
-        self.report = self.path / "report.html"
-        self.log = self.path / "run.log"
-        self.times = self.path / "times.json"
-        self.front = self.path / "pareto.csv"
-        self.front_picture = self.path / "pareto.png"
         self.manifest = Manifest(self.path)
         self._lock: TextIO | None = None
 
     def __enter__(self) -> "RunFolder":
         if self.path.exists() and not self.path.is_dir():
-            raise InputError(f"--out {self.path}: is a file; a run needs a folder")
+            raise InputError("out", self.path, "is a file", "name a folder")
         if self.path.exists() and not self.config.exists() and self._holds_foreign_files():
-            raise InputError(
-                f"--out {self.path}: holds files but no run (no config.json); "
-                "name a new or an empty folder"
-            )
+            rule = "holds files but no run (no config.json)"
+            raise InputError("out", self.path, rule, "name a new or an empty folder")
         self.path.mkdir(parents=True, exist_ok=True)
         self._lock = (self.path / ".lock").open("a+", encoding="utf-8")
         if not lock(self._lock):
             self._lock.seek(0)
             holder = self._lock.read().strip()
             self._lock.close()
-            raise InputError(
-                f"--out {self.path}: another hytas (process {holder}) works in this folder; "
-                "wait for it or choose another"
-            )
+            rule = f"another hytas (process {holder}) works in this folder"
+            raise InputError("out", self.path, rule, "wait for it or choose another")
         self._remove_leftovers()
         self.manifest = Manifest(self.path)  # read again, now that this process holds the lock
         self._lock.truncate(0)
@@ -143,23 +241,21 @@ class RunFolder:
             for path, now, before in zip(digests, files, held.get("files", []), strict=False):
                 if now[0] == before[0] and now != before:
                     raise InputError(
-                        f"{path}: has changed since the run in {self.path} began; put it back, or "
-                        "choose another folder"
+                        path,
+                        rule=f"has changed since the run in {self.path} began",
+                        hint="put it back, or choose another folder",
                     )
             if fingerprint != scene.fingerprint:
-                raise InputError(
-                    f"--out {self.path}: belongs to another scene ({stored.data}); "
-                    "choose another folder"
-                )
+                rule = f"belongs to another scene ({stored.data})"
+                raise InputError("out", self.path, rule, "choose another folder")
             trained = self._training_began()
             compared = stored if trained else stored.with_length_of(config)
             free = ["effort"] if trained else ["effort", "smooth", "self_training"]
             free += ["recipe"] if self.architecture.exists() and not trained else []
             if lines := _moved(config).differences(_moved(compared), (*WHERE, "seeds", *free)):
-                raise InputError(
-                    f"--out {self.path}: belongs to another configuration: {'; '.join(lines)}; "
-                    "choose another folder or repeat its settings"
-                )
+                rule = f"belongs to another configuration: {'; '.join(lines)}"
+                hint = "choose another folder or repeat its settings"
+                raise InputError("out", self.path, rule, hint)
         card = {
             "scene": scene.fingerprint,
             "files": files,
@@ -171,36 +267,40 @@ class RunFolder:
             write_json(self.config, card)
         self.manifest.record([self.config])
 
-    def calibration_checkpoint(self, fold: int) -> Path:
-        """Return the checkpoint of the calibration training that leaves out a fold."""
-        return self.path / f"calibration-{fold}.safetensors"
+    def record(self, fold: int) -> Path:
+        """Return the record of held-out pixels of a fold."""
+        return self.path / f"held-out-{fold}.npz"
 
-    def self_training_checkpoint(self, number: int, fold: int | None = None) -> Path:
-        """Return the checkpoint of a round of self-training.
+    def fold_checkpoint(self, fold: int) -> Path:
+        """Return the checkpoint of the training that leaves out a fold."""
+        return self.path / f"fold-{fold}.safetensors"
 
-        Args:
-            number: of the round.
-            fold: of the calibration training that the round follows; None is the final training.
+    def forget_training(self, *, records: bool = False) -> None:
+        """Remove the checkpoints of the final training and of its folds, and records if asked.
+
+        The winner's own checkpoint goes last: as long as it exists, the recipe cannot change.
         """
-        return self.path / f"{_rounds(fold)}{number}.safetensors"
-
-    def forget_checkpoints(self, fold: int | None = None) -> None:
-        """Remove the checkpoints of the final training, or of a calibration training.
-
-        The first training's goes last: as long as it exists, the recipe cannot change.
-        """
-        first = self.checkpoint if fold is None else self.calibration_checkpoint(fold)
-        for path in (*self.path.glob(f"{_rounds(fold)}*.safetensors"), first):
+        paths = [*self.fold_checkpoints, *self.checkpoints]
+        paths.sort(key=lambda path: path == self.checkpoint)
+        if records:
+            paths = [*self.records, *paths]
+            self.manifest.forget(self.records)
+        for path in paths:
             path.unlink(missing_ok=True)
 
-    def calibration_checkpoints(self) -> list[Path]:
-        """Return the checkpoints of calibration trainings that exist."""
-        return sorted(self.path.glob("calibration-*.safetensors"))
+    def record_all(self) -> None:
+        """Put files into the manifest whose stage was stopped before it could do so."""
+        self.manifest.record(
+            path
+            for artefact in ARTEFACTS.values()
+            for path in artefact.paths(self.path)
+            if artefact.recorded and path not in self.manifest
+        )
 
     def _training_began(self) -> bool:
         """Return whether a file exists that the recipe decided after the race."""
-        files = (self.checkpoint, self.weights, self.calibration)
-        return any(file.exists() for file in files) or bool(self.calibration_checkpoints())
+        trained = [*self.checkpoints, *self.fold_checkpoints, *self.records]
+        return self.weights.exists() or bool(trained)
 
     def read_config(self) -> tuple[RunConfig, str]:
         """Return the folder's configuration and the fingerprint of its scene.
@@ -209,16 +309,15 @@ class RunFolder:
             InputError: it is missing or not readable.
         """
         if not self.path.exists():
-            raise InputError(f"run {self.path}: no such folder")
+            raise InputError("run", self.path, "no such folder")
         if self.path.is_dir() and not self.config.exists():
-            raise InputError(f"{self.path}: is not a run folder: it holds no config.json")
+            raise InputError(self.path, rule="is not a run folder: it holds no config.json")
         values = self._whole_config()
         try:
             return RunConfig.from_dict(values["config"]), str(values["scene"])
         except (KeyError, TypeError) as error:
-            raise InputError(
-                f"{self.config}: not a run's configuration ({one_line(error)})"
-            ) from None
+            rule = f"not a run's configuration ({one_line(error)})"
+            raise InputError(self.config, rule=rule) from None
 
     def _whole_config(self) -> dict[str, Any]:
         """Return the content of `config.json`.
@@ -228,15 +327,15 @@ class RunFolder:
         """
         if fault := self.manifest.fault(self.config):
             raise InputError(
-                f"{self.config}: {fault}; it cannot be made again from other files: put a copy "
-                "back, or choose another folder"
+                self.config,
+                rule=f"{fault}; it cannot be made again from other files",
+                hint="put a copy back, or choose another folder",
             )
         return read_json(self.config)
 
 
-def _rounds(fold: int | None) -> str:
-    """Return how the names of checkpoints of self-training begin."""
-    return "self-training-" if fold is None else f"calibration-{fold}-self-training-"
+ARTEFACTS = table_of(RunFolder)
+"""The table of a run's files: attribute of `RunFolder` -> artefact."""
 
 
 def _moved(config: RunConfig) -> RunConfig:
@@ -267,7 +366,7 @@ def read_json(path: Path) -> dict[str, Any]:
     try:
         values = parse_json(path.read_bytes(), path)
     except FileNotFoundError:
-        raise InputError(f"{path}: no such file") from None
+        raise InputError(path, rule="no such file") from None
     if not isinstance(values, dict):
-        raise InputError(f"{path}: must hold a JSON object")
+        raise InputError(path, rule="must hold a JSON object")
     return values

@@ -11,24 +11,18 @@ from hytas.results import RESULTS, Results
 from hytas.run.choosing.searching import check_search
 from hytas.run.config import RunConfig
 from hytas.run.context import Run, RunContext, open_run
-from hytas.run.damage import check_trained
 from hytas.run.delivering.files import further_formats
-from hytas.run.fitting.calibrating import mend_calibration
-from hytas.run.folder import read_json, write_json
+from hytas.run.folder import ARTEFACTS, read_json, write_json
 from hytas.run.progress import SILENT, Report
+from hytas.run.repair import check_trained
 from hytas.run.stages import (
-    CHARTS,
-    CHOOSING,
-    EXPORT,
-    FINISHING,
-    MAP,
-    PREDICTIONS,
-    REFERENCES,
     REPORT,
+    Plan,
+    Stage,
     do_stage,
-    mend,
-    mend_further,
-    record_all,
+    plan_of,
+    repair,
+    repair_further_formats,
     run_stages,
 )
 from hytas.run.times import read_times
@@ -111,14 +105,15 @@ def run_pipeline(
         OSError: `out` cannot be written.
     """
     with open_run(out, config, scene, device, report, check_search, command, workers) as run:
-        _introduce(run)
-        mend(run)
-        run_stages(CHOOSING, run)
+        plan = plan_of(run.context, references=references)
+        _introduce(run, (*plan.choosing, *plan.finishing))
+        repair(run, (*plan.choosing, *plan.finishing))
+        run_stages(plan.choosing, run)
         architecture = read_json(run.folder.architecture)
         check_architecture(run.context, architecture, str(run.folder.architecture))
         report.line(f"winner: {describe_architecture(architecture)}, {run.recipe[0]} recipe")
         if config.recipe.epochs != 0:
-            _finish(run, references)
+            _finish(run, plan)
         return _outcome(run, architecture)
 
 
@@ -155,16 +150,16 @@ def train_architecture(
 
     with open_run(out, config, scene, device, report, check, command) as run:
         folder = run.folder
-        _introduce(run)
-        mend(run)
+        plan = plan_of(run.context)
+        _introduce(run, plan.finishing)
+        repair(run, plan.finishing)
         if not folder.architecture.exists():
             write_json(folder.architecture, chosen)
         elif read_json(folder.architecture) != chosen:
-            raise InputError(
-                f"--out {folder.path}: holds another architecture "
-                f"({describe_architecture(read_json(folder.architecture))}); choose another folder"
-            )
-        _finish(run)
+            other = describe_architecture(read_json(folder.architecture))
+            rule = f"holds another architecture ({other})"
+            raise InputError("out", folder.path, rule, "choose another folder")
+        _finish(run, plan)
         return _outcome(run, chosen)
 
 
@@ -201,17 +196,14 @@ def export_run(
     """
     with open_run(out, config, scene, "cpu", report, command=command) as run:
         check_trained(run.folder)
-        mend(run, needs_store=False)
-        if fault := run.folder.manifest.fault(run.folder.calibration):
-            again = "the command of this run makes it again"
-            report.line(f"{run.folder.calibration.name}: {fault}; {again}")
-        run_stages([REFERENCES], run)
-        for stage in (EXPORT, CHARTS, MAP, PREDICTIONS, REPORT):
-            if stage.suits(run):
-                do_stage(stage, run)
+        plan = plan_of(run.context)
+        repair(run, (*plan.references, *plan.delivering, REPORT), needs_store=False)
+        run_stages(plan.references, run)
+        for stage in (*plan.delivering, REPORT):
+            do_stage(stage, run)
         further = further_formats(run, formats, force, taken)
-        mend_further(run)
-        record_all(run)
+        repair_further_formats(run)
+        run.folder.record_all()
         architecture = load_weights(run.folder.weights).card.architecture
         return _outcome(run, dict(architecture)), further
 
@@ -226,28 +218,27 @@ def check_architecture(
     """
     if "space" not in architecture:
         raise InputError(
-            f'{source}: has no "space": an architecture names its space beside its genes, as '
-            "a run's architecture.json does"
+            source,
+            rule='has no "space": an architecture names its space next to its genes, as a run\'s '
+            "architecture.json does",
         )
     if architecture["space"] != context.space.name:
-        raise InputError(
-            f"{source}: has space {architecture['space']!r}; the run searches {context.space.name}"
-        )
+        rule = f"has space {architecture['space']!r}; the run searches {context.space.name}"
+        raise InputError(source, rule=rule)
     try:
         context.space.cost(dict(architecture))
     except (ValueError, TypeError, OverflowError) as error:
         text = " ".join(str(error).split())
         why = text.removeprefix("genome: ").removeprefix("architecture: ")
-        raise InputError(f"{source}: {why}") from None
+        raise InputError(source, rule=why) from None
 
 
-def _finish(run: Run, references: bool = True) -> None:
+def _finish(run: Run, plan: Plan) -> None:
     """Train, export and check the chosen architecture, and draw its pictures."""
     # Fail before training if the file is not an evaluation store.
     EvaluationStore(run.folder.evaluations).close()
-    mend_calibration(run)
-    run_stages([stage for stage in FINISHING if references or stage is not REFERENCES], run)
-    mend_further(run)
+    run_stages(plan.finishing, run)
+    repair_further_formats(run)
 
 
 def describe_architecture(architecture: dict[str, Any]) -> str:
@@ -259,7 +250,7 @@ def describe_architecture(architecture: dict[str, Any]) -> str:
     return " ".join(parts)
 
 
-def _introduce(run: Run) -> None:
+def _introduce(run: Run, stages: Sequence[Stage]) -> None:
     """Report scene, split, settings, and what was done before."""
     config, data, report = run.context.config, run.context.data, run.report
     scene = data.scene
@@ -273,7 +264,7 @@ def _introduce(run: Run) -> None:
         f"space {config.space}, budget {config.budget or 'none'}, "
         f"proxy {config.proxy}, seed {config.seed}, device {run.context.device}"
     )
-    done = [stage.name for stage in (*CHOOSING, *FINISHING) if stage.is_done(run.folder)]
+    done = [stage.name for stage in stages if stage.is_done(run) and stage.has_files(run)]
     if done:
         report.notice(f"goes on in {run.folder.path}; done before: {', '.join(done)}")
     elif run.folder.evaluations.exists():
@@ -282,27 +273,10 @@ def _introduce(run: Run) -> None:
 
 def _outcome(run: Run, architecture: dict[str, Any]) -> Outcome:
     """Return the outcome from the files of the folder."""
-    record_all(run)
     context, folder = run.context, run.folder
-    files = [
-        folder.report,
-        folder.onnx,
-        folder.torchscript,
-        folder.weights,
-        folder.metrics,
-        folder.references,
-        folder.map,
-        folder.predictions,
-        folder.learning_curve,
-        folder.confusion,
-        folder.architecture,
-        folder.recipe,
-        folder.evaluations,
-        folder.front,
-        folder.front_picture,
-        folder.config,
-        folder.split,
-    ]
+    folder.record_all()
+    listed = [each for each in ARTEFACTS.values() if each.listed]
+    files = [path for each in listed for path in each.paths(folder.path)]
     return Outcome(
         architecture,
         context.space.cost(architecture),

@@ -1,7 +1,14 @@
-"""Prepare a scene or a set of images: split it, scale it, and read its samples."""
+"""Prepare a scene or a set of images: split it, scale it, and read its samples.
 
+A run asks once what its data are (`prepare_scene`). `PreparedScene` and `PreparedImages` then have
+one interface, `PreparedData`, so that no stage asks again.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,82 +19,62 @@ from hytas.data import (
     Preprocessing,
     Scene,
     Split,
-    as_scene,
     make_image_split,
     make_split,
+    overlap_fraction,
 )
 from hytas.data.images import fit_scaling_of
-from hytas.deploy.smoothing import Smoothing
+from hytas.deploy.smoothing import Smoothing, around, smooth_pixels
 from hytas.errors import InputError
 from hytas.models import InputShape, check_band_group
+from hytas.models.table import patch_size_of
 from hytas.run.config import RunConfig
+from hytas.run.final.decide import LEAST_PIXELS
 from hytas.run.start import Start
+from hytas.run.types import Pixels, Smoother
 from hytas.spaces.opening import name_of
 from hytas.spaces.shape import ImageShape, Shape
-from hytas.train import LabelledPixels
+from hytas.train import PRESETS, LabelledPixels, Recipe
 
-Pixels = NDArray[np.int64]
-
-ASKED = 1000
-"""Pixels without a label that each racer of a race classifies; twice as many rank as well."""
-LEAST_ASKED = 100
+VOTING = 1000
+"""Unlabelled pixels whose predictions a race compares; twice as many rank as well."""
+LEAST_VOTING = 100
+MOST_NEIGHBOURS = 20_000
+"""Pixels that a network classifies to compare smoothing; with more, fewer pixels are compared."""
 
 
 @dataclass(frozen=True, eq=False)
-class PreparedScene:
-    """A scene or a set of images with its split, its scaling, and the shape of a network's input.
+class PreparedData(ABC):
+    """Labelled data with their split, their scaling, and the shape of a network's input.
 
     Attributes:
         scene: the scene, or the images, as read.
-        split: its training, validation and test pixels, or images.
-        preprocessing: bands and scaling, fitted on the training pixels.
+        split: its training, validation and test samples.
+        preprocessing: bands and scaling, fitted on the training samples.
         shape: shape of a network's input.
-        kept_guide: the guide of the model that the run begins with; None fits one.
+        unit: what a sample is: "pixels" or "images".
+        inputs: what the classical reference methods are fitted on.
+        polls: whether reference methods are fitted before the search, and vote in the race.
+        trains_in_parallel: whether final trainings use one CPU thread each, and run in parallel.
+            The larger networks of images use all threads of one process.
     """
 
     scene: LabelledData
     split: Split
     preprocessing: Preprocessing
     shape: Shape
-    kept_guide: Smoothing | None = None
 
-    @property
-    def pixel_scene(self) -> Scene:
-        """Return the scene, for what only a map of pixels has.
-
-        Raises:
-            InputError: the data are images.
-        """
-        return as_scene(self.scene, "maps")
-
-    @cached_property
-    def guide(self) -> Smoothing:
-        """The kept guide, or one that is fitted on the scene without a look at labels."""
-        if self.kept_guide is not None:
-            return self.kept_guide
-        scene = self.pixel_scene
-        return Smoothing.fit(
-            scene.cube, self.preprocessing, scene.nodata, pixels=scene.learnt_pixels
-        )
-
-    @cached_property
-    def held(self) -> NDArray[np.bool_]:
-        """(H, W), the pixels that hold data in a band in use."""
-        return self.pixel_scene.holds_data(self.preprocessing.bands)
-
-    @cached_property
-    def usable(self) -> NDArray[np.bool_]:
-        """(H, W), those of them in scenes that may train, labelled or not."""
-        usable = np.zeros_like(self.held)
-        usable.flat[self.pixel_scene.learnt_pixels] = True
-        return usable & self.held
+    unit: ClassVar[str]
+    inputs: ClassVar[str]
+    polls: ClassVar[bool]
+    trains_in_parallel: ClassVar[bool]
 
     def targets(self, pixels: Pixels) -> NDArray[np.int64]:
-        """Return the class indices (n,), 0-based, of flat pixel indices (n,)."""
+        """Return the class indices (n,), 0-based, of flat sample indices (n,)."""
         return self.scene.targets(pixels)
 
     def labelled(self, pixels: Pixels) -> LabelledPixels:
-        """Return the pixels of flat indices (n,) in the form of the training loop."""
+        """Return the samples of flat indices (n,) in the form of the training loop."""
         reader = self.scene.reader(self.shape.side)
 
         def patches(chosen: Pixels) -> NDArray[np.float32]:
@@ -97,21 +84,211 @@ class PreparedScene:
         return LabelledPixels(patches, pixels, targets, self.shape.classes, dark)
 
     def unlabelled(self, pixels: Pixels) -> LabelledPixels:
-        """Return pixels as `labelled` does, with targets that mean nothing: no label is read."""
+        """Return samples as `labelled` does, without reading a label: their targets are ignored."""
         empty = self.labelled(pixels[:0])
         return replace(empty, pixels=pixels, targets=np.zeros(len(pixels), np.int64))
 
-    def some_unlabelled(self, seed: int) -> LabelledPixels | None:
-        """Return at most `ASKED` usable pixels whose label no training may read, drawn by a seed.
+    @property
+    def as_scene(self) -> "PreparedScene":
+        """The data, for what only a scene has.
 
-        Test pixels are among them, as those without a label are. None if there are less than
-        `LEAST_ASKED`.
+        Raises:
+            InputError: they are images.
         """
-        others = np.setdiff1d(np.flatnonzero(self.usable), self.split.learnable)
-        if len(others) < LEAST_ASKED:
+        raise InputError("data", self.scene.name, "is a set of images; maps are for scenes only")
+
+    @property
+    @abstractmethod
+    def smoother(self) -> Smoother | None:
+        """The guided filter of the scene; None for images."""
+
+    @abstractmethod
+    def with_neighbours(self, pixels: Pixels) -> tuple[Pixels, Pixels]:
+        """Return those of the pixels that smoothing is compared on, and all that it reads there."""
+
+    @abstractmethod
+    def pixels_that_vote(self, seed: int) -> LabelledPixels | None:
+        """Return samples whose label no training may read, for the vote of a race; or None."""
+
+    @abstractmethod
+    def no_self_training(self, trained: Pixels) -> str:
+        """Return why no unlabelled pixels can train with these training pixels; or ""."""
+
+    @abstractmethod
+    def overlap(self, architecture: Mapping[str, Any], trained: Pixels) -> float:
+        """Return the share of test pixels inside the patch of a pixel that the model trained on."""
+
+    @abstractmethod
+    def patch_side(self, architecture: Mapping[str, Any]) -> int:
+        """Return the side of the patch of a scene that a network sees; 1 for images."""
+
+    @abstractmethod
+    def sources(self, trained: Pixels) -> list[dict[str, Any]]:
+        """Return name, fingerprint and number of training pixels of each scene, for the card."""
+
+    @property
+    @abstractmethod
+    def augmented_recipe(self) -> Recipe:
+        """The recipe whose augmentation a race measures accuracy under."""
+
+    @property
+    @abstractmethod
+    def sample_values(self) -> int:
+        """The values of an image; 0 for a scene, whose pixels have few."""
+
+
+@dataclass(frozen=True, eq=False)
+class PreparedScene(PreparedData):
+    """A prepared scene: see `PreparedData`.
+
+    Attributes:
+        kept_guide: the guide of the model that the run begins with; None fits one.
+    """
+
+    scene: Scene
+    kept_guide: Smoothing | None = None
+
+    unit, inputs, polls, trains_in_parallel = "pixels", "spectra", True, True
+
+    @property
+    def as_scene(self) -> "PreparedScene":
+        """Return itself."""
+        return self
+
+    @cached_property
+    def guide(self) -> Smoothing:
+        """The kept guide, or one that is fitted on the scene without a look at labels."""
+        if self.kept_guide is not None:
+            return self.kept_guide
+        scene = self.scene
+        return Smoothing.fit(
+            scene.cube, self.preprocessing, scene.nodata, pixels=scene.learnt_pixels
+        )
+
+    @cached_property
+    def valid(self) -> NDArray[np.bool_]:
+        """(H, W), the pixels that have data in a band in use."""
+        return self.scene.holds_data(self.preprocessing.bands)
+
+    @cached_property
+    def usable(self) -> NDArray[np.bool_]:
+        """(H, W), those of them in scenes that may train, labelled or not."""
+        usable = np.zeros_like(self.valid)
+        usable.flat[self.scene.learnt_pixels] = True
+        return usable & self.valid
+
+    @property
+    def smoother(self) -> Smoother:
+        """The guided filter of the scene."""
+
+        def smooth(pixels: Pixels, chances: NDArray[np.float32]) -> NDArray[np.float32]:
+            return smooth_pixels(self.guide, self.scene.cube, self.preprocessing, pixels, chances)
+
+        return smooth
+
+    def with_neighbours(self, pixels: Pixels) -> tuple[Pixels, Pixels]:
+        """Return at most so many that the filter reads about `MOST_NEIGHBOURS` around them."""
+        compared = pixels[self.valid.flat[pixels]]
+        reach = 2 * self.guide.radius
+        neighbours = around(compared, self.valid, reach)
+        while len(neighbours) > MOST_NEIGHBOURS and len(compared) > LEAST_PIXELS:
+            compared = compared[:: max(2, len(neighbours) // MOST_NEIGHBOURS)]
+            neighbours = around(compared, self.valid, reach)
+        return compared, neighbours
+
+    def pixels_that_vote(self, seed: int) -> LabelledPixels | None:
+        """Return at most `VOTING` usable pixels, test pixels among them, drawn by a seed.
+
+        None if there are less than `LEAST_VOTING`, or if test pixels lie among labelled ones: there
+        validation pixels are like test pixels, and need no help.
+        """
+        if not self.split.extrapolates:
             return None
-        drawn = np.random.default_rng(seed).permutation(others)[:ASKED]
+        others = np.setdiff1d(np.flatnonzero(self.usable), self.split.learnable)
+        if len(others) < LEAST_VOTING:
+            return None
+        drawn = np.random.default_rng(seed).permutation(others)[:VOTING]
         return self.unlabelled(np.sort(drawn))
+
+    def no_self_training(self, trained: Pixels) -> str:
+        """Return why not, if every usable pixel is a training pixel."""
+        unlabelled = np.setdiff1d(np.flatnonzero(self.usable), trained)
+        return "" if unlabelled.size else "every pixel of the scene is a training pixel"
+
+    def overlap(self, architecture: Mapping[str, Any], trained: Pixels) -> float:
+        """Return the share of test pixels inside the patch of a pixel that the model trained on."""
+        side = self.patch_side(architecture)
+        return overlap_fraction(self.scene.labels.shape, trained, self.split.test, side)
+
+    def patch_side(self, architecture: Mapping[str, Any]) -> int:
+        """Return the side of the patch that a network sees."""
+        return patch_size_of(architecture, self.shape)
+
+    def sources(self, trained: Pixels) -> list[dict[str, Any]]:
+        """Return name, fingerprint and number of training pixels of each scene, for the card."""
+        return [
+            {
+                "name": part.name,
+                "fingerprint": part.fingerprint,
+                "pixels": len(np.intersect1d(trained, part.pixels(self.scene.width))),
+            }
+            for part in self.scene.parts
+            if part.learnt
+        ]
+
+    @property
+    def augmented_recipe(self) -> Recipe:
+        """The recipe of scenes."""
+        return Recipe()
+
+    @property
+    def sample_values(self) -> int:
+        """Return 0."""
+        return 0
+
+
+@dataclass(frozen=True, eq=False)
+class PreparedImages(PreparedData):
+    """A prepared set of images: see `PreparedData`."""
+
+    scene: ImageSet
+
+    unit, inputs, polls, trains_in_parallel = "images", "all values", False, False
+    smoother = None
+
+    def with_neighbours(self, pixels: Pixels) -> tuple[Pixels, Pixels]:
+        """Return none: images have no neighbours."""
+        return pixels[:0], pixels[:0]
+
+    def pixels_that_vote(self, seed: int) -> None:
+        """Return None: all images have labels."""
+
+    def no_self_training(self, trained: Pixels) -> str:
+        """Return that images have no neighbours."""
+        return "images have no neighbours"
+
+    def overlap(self, architecture: Mapping[str, Any], trained: Pixels) -> float:
+        """Return 0: images do not overlap."""
+        return 0.0
+
+    def patch_side(self, architecture: Mapping[str, Any]) -> int:
+        """Return 1."""
+        return 1
+
+    def sources(self, trained: Pixels) -> list[dict[str, Any]]:
+        """Return name, fingerprint and number of training images."""
+        name, fingerprint = self.scene.name, self.scene.fingerprint
+        return [{"name": name, "fingerprint": fingerprint, "pixels": len(trained)}]
+
+    @property
+    def augmented_recipe(self) -> Recipe:
+        """The recipe of images."""
+        return Recipe(**PRESETS["images"])
+
+    @property
+    def sample_values(self) -> int:
+        """Return the values of an image."""
+        return self.shape.side**2 * self.shape.bands
 
 
 def prepare_scene(
@@ -119,7 +296,7 @@ def prepare_scene(
     scene: LabelledData,
     split: Split | None = None,
     start: Start | None = None,
-) -> PreparedScene:
+) -> PreparedData:
     """Split and scale a scene, or a set of images, as `config` says.
 
     Args:
@@ -134,7 +311,7 @@ def prepare_scene(
     if isinstance(scene, ImageSet):
         if start is not None:
             raise InputError(
-                f"data: {scene.name} is a set of images; a model to start from is for scenes only"
+                "data", scene.name, "is a set of images; a model to start from is for scenes only"
             )
         return _prepare_images(config, scene, split)
     scene = scene if start is None else start.adapted(scene)
@@ -150,11 +327,11 @@ def prepare_scene(
     return PreparedScene(scene, split, preprocessing, shape)
 
 
-def _prepare_images(config: RunConfig, images: ImageSet, split: Split | None) -> PreparedScene:
+def _prepare_images(config: RunConfig, images: ImageSet, split: Split | None) -> PreparedImages:
     split = split or make_image_split(images, config.split, seed=config.seed)
     preprocessing = fit_scaling_of(
         images, split.train, method=config.scaling, bands=config.bands, seed=config.seed
     )
     channels = len(preprocessing.bands)
     shape = ImageShape.of(name_of(config.space), channels, images.classes, images.side)
-    return PreparedScene(images, split, preprocessing, shape)
+    return PreparedImages(images, split, preprocessing, shape)

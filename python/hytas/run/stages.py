@@ -1,24 +1,18 @@
-"""The stages of a run in order: what each stage reads and writes, and whether it is done.
+"""The stages of a run, and the plan of those that a run needs.
 
 The manifest forgets the files of a stage before it works, and records them afterwards."""
 
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
+from typing import NamedTuple
 
 from hytas.errors import InputError
 from hytas.export import FILES
 from hytas.run.choosing.searching import race_stage, search_stage
 from hytas.run.config import SUPERNET_STRATEGY
-from hytas.run.context import Run
-from hytas.run.damage import (
-    check_store,
-    drop,
-    find_faults,
-    further_files,
-    known_files,
-    restore_choice,
-)
+from hytas.run.context import Run, RunContext
 from hytas.run.delivering.comparing import references_stage
 from hytas.run.delivering.files import (
     charts_stage,
@@ -28,99 +22,103 @@ from hytas.run.delivering.files import (
     predictions_stage,
 )
 from hytas.run.delivering.reporting import report_stage
-from hytas.run.fitting.training import copy_choice, seeds_stage, train_stage
-from hytas.run.folder import RunFolder
-from hytas.run.supernets.strategy import choose_by_supernet, inherit_if_better
+from hytas.run.final.seeds import copy_choice, seeds_stage
+from hytas.run.final.stage import are_recorded, folds_stage, train_stage
+from hytas.run.folder import ARTEFACTS
+from hytas.run.prepared import PreparedScene
+from hytas.run.repair import check_store, further_files
+from hytas.run.repair import repair as remove_damaged
+from hytas.run.supernets.strategy import (
+    are_recorded_or_inherited,
+    choose_by_supernet,
+    inherit_if_better,
+)
 from hytas.run.times import keep_time
 
 
 @dataclass(frozen=True)
 class Stage:
-    """One step of a run; files are named as the attributes of `RunFolder`.
+    """One step of a run. It writes the files that the table names for it (`run/folder.py`).
 
     Attributes:
         name: of the stage.
         work: the function that does it.
-        reads: files of earlier stages that it needs.
-        writes: files that it writes.
-        done_by: files that exist once it is done; None means `writes`. If empty, the stage runs
-            every time and checks for itself what exists.
-        at_times: files that it writes only if the run asks for them.
-        of_map: whether it is for scenes only (True), for images only (False), or for both.
+        needs: names of files of earlier stages that it reads.
+        changes: names of files of earlier stages that it writes again.
+        done: whether its files are there; None looks for all that the table names for it.
+        always: whether it runs every time, and checks for itself what is to do.
     """
 
     name: str
-    work: Callable[[Run], None]
-    reads: tuple[str, ...]
-    writes: tuple[str, ...]
-    done_by: tuple[str, ...] | None = None
-    at_times: tuple[str, ...] = ()
-    of_map: bool | None = None
+    work: Callable[[Run], object]
+    needs: tuple[str, ...] = ()
+    changes: tuple[str, ...] = ()
+    done: Callable[[Run], bool] | None = None
+    always: bool = False
 
-    def suits(self, run: Run) -> bool:
-        """Return whether the stage is for the data of the run."""
-        return self.of_map in (None, run.context.data.scene.has_map)
+    def writes(self) -> list[str]:
+        """Return the names of its files."""
+        return [
+            name
+            for name, each in ARTEFACTS.items()
+            if each.stage == self.name and not each.temporary
+        ]
 
-    def is_done(self, folder: RunFolder) -> bool:
+    def has_files(self, run: Run) -> bool:
+        """Return whether the folder holds a file of the stage."""
+        paths = (path for name in self.writes() for path in ARTEFACTS[name].paths(run.folder.path))
+        return any(path.exists() for path in paths)
+
+    def is_done(self, run: Run) -> bool:
         """Return whether the folder holds the files of the stage."""
-        files = self.writes if self.done_by is None else self.done_by
-        return bool(files) and all(getattr(folder, name).exists() for name in files)
+        if self.always:
+            return False
+        if self.done is not None:
+            return self.done(run)
+        needed = [name for name in self.writes() if not ARTEFACTS[name].optional]
+        return all(getattr(run.folder, name).exists() for name in needed)
 
 
 def run_stages(stages: Sequence[Stage], run: Run) -> None:
     """Do the stages whose files are missing, in order."""
     for stage in stages:
-        if stage.suits(run) and not stage.is_done(run.folder):
+        if not stage.is_done(run):
             do_stage(stage, run)
 
 
 def do_stage(stage: Stage, run: Run) -> None:
     """Do a stage, even if its files exist."""
-    files = known_files(run.folder, (*stage.writes, *stage.at_times))
-    looks_itself = stage.done_by == ()
-    if not looks_itself:
-        files.append(run.folder.times)
-    run.folder.manifest.forget(files)
     run.report.stage(stage.name)
+    folder = run.folder
+    names = [*stage.writes(), *stage.changes, *([] if stage.always else ["times"])]
+    folder.manifest.forget(path for name in names for path in ARTEFACTS[name].paths(folder.path))
     start = time.perf_counter()
     stage.work(run)
-    if not looks_itself:
-        keep_time(run.folder.times, stage.name, time.perf_counter() - start, run.command)
-    run.folder.manifest.record(files)
+    if not stage.always:
+        keep_time(folder.times, stage.name, time.perf_counter() - start, run.command)
+    folder.manifest.record(path for name in names for path in ARTEFACTS[name].paths(folder.path))
 
 
-def mend(run: Run, *, needs_store: bool = True) -> None:
-    """Find and report damaged files, and remove them so that stages make them again.
+def repair(run: Run, stages: Sequence[Stage], *, needs_store: bool = True) -> None:
+    """Find and report damaged files, and remove them so that `stages` make them again.
 
     Raises:
         InputError: a damaged file is needed and cannot be made again.
     """
-    folder, tell = run.folder, run.report.notice
-    if folder.manifest.damaged:
-        tell(f"{folder.manifest.path.name}: damaged: made again from the files as they are")
     try:
-        check_store(folder, tell)
+        check_store(run.folder, run.report)
     except InputError as error:
         if needs_store:
             raise
-        tell(str(error))
-    if fault := folder.manifest.fault(folder.times):
-        tell(f"{folder.times.name}: {fault}: how long the stages took is not known any more")
-        folder.times.unlink(missing_ok=True)
-        folder.manifest.forget([folder.times])
-    faults = find_faults(folder)
-    for name in ("architecture", "recipe"):
-        if name in faults and "weights" not in faults and restore_choice(folder, name):
-            path = getattr(folder, name)
-            tell(f"{path.name}: {faults.pop(name)}: made again from {folder.weights.name}")
-    drop(folder, faults, tell)
-    if TRAIN.is_done(folder):  # a stop right after it leaves its checkpoints
-        folder.forget_checkpoints()
-    if {"front", "front_picture"} & set(faults) and SEARCH.is_done(folder):
-        do_stage(SEARCH, run)  # all candidates are scored already, so it only draws the front
+        run.report.notice(str(error))
+    damaged = remove_damaged(run.folder, [stage.name for stage in stages], run.report)
+    optional = {ARTEFACTS[name].stage for name in damaged if ARTEFACTS[name].optional}
+    for stage in stages:  # only a stage that writes optional files can be done without them
+        if stage.name in optional and stage.is_done(run):
+            do_stage(stage, run)
 
 
-def mend_further(run: Run) -> None:
+def repair_further_formats(run: Run) -> None:
     """Write damaged files of further export formats again, from undamaged weights."""
     for path in further_files(run.folder):
         if (fault := run.folder.manifest.fault(path)) is None:
@@ -134,66 +132,93 @@ def mend_further(run: Run) -> None:
         run.report.notice(f"{path.name}: {fault}: made again")
 
 
-def record_all(run: Run) -> None:
-    """Record the files of an older run that had no manifest."""
-    names = [name for stage in (*CHOOSING, *FINISHING) for name in (*stage.writes, *stage.at_times)]
-    files = known_files(run.folder, dict.fromkeys([*names, "times"]))
-    run.folder.manifest.record(path for path in files if path not in run.folder.manifest)
+def _architecture_is_chosen(run: Run) -> bool:
+    return run.folder.architecture.exists()
 
 
-def _choose(run: Run) -> None:
-    by_supernet = run.context.config.strategy == SUPERNET_STRATEGY
-    (choose_by_supernet if by_supernet else race_stage)(run)
-
-
-def _train(run: Run) -> None:
-    if not inherit_if_better(run):
-        train_stage(run)
-
-
-def _seeds(run: Run) -> None:
-    seeds_stage(run, _train_seed)
-
-
-def _train_seed(run: Run, inner: Run) -> None:
-    if inner.folder.manifest.damaged or inner.folder.manifest.faults():
-        run.report.line(f"in {inner.folder.path.name}:")
-    mend(inner)
-    copy_choice(run, inner)
-    if not inner.folder.metrics.exists() or not EXPORT.is_done(inner.folder):
-        run_stages((TRAIN, EXPORT), inner)
-    record_all(inner)
+def _is_trained(run: Run) -> bool:
+    return run.folder.weights.exists()
 
 
 # The store grows until the race has a winner.
-SEARCH = Stage(
-    "search", search_stage, (), ("evaluations",), ("architecture",), ("front", "front_picture")
+SEARCH = Stage("search", search_stage, done=_architecture_is_chosen)
+RACE = Stage("race", race_stage, ("evaluations",), ("evaluations",), done=_architecture_is_chosen)
+FOLDS = Stage("held-out records", folds_stage, ("architecture",), done=are_recorded)
+TRAIN = Stage("final training", train_stage, ("architecture",))
+# The strategy "supernet" races kinds, and trains the winner only if inherited weights are worse.
+KIND = Stage("race", choose_by_supernet, ("evaluations",), ("evaluations",), done=RACE.done)
+INHERIT = Stage(
+    "inheritance", inherit_if_better, ("architecture",), ("weights", "records"), done=_is_trained
 )
-RACE = Stage(
-    "race",
-    _choose,
-    ("evaluations",),
-    ("evaluations", "recipe", "architecture"),
-    ("architecture",),
+FOLDS_IF_TRAINED = Stage(
+    "held-out records", folds_stage, ("architecture",), done=are_recorded_or_inherited
 )
-TRAIN = Stage("final training", _train, ("architecture",), ("weights", "calibration"), ("weights",))
-# Its figures are in the metrics too; a run of an older version has metrics already.
-REFERENCES = Stage(
-    "reference methods",
-    references_stage,
-    ("weights",),
-    ("references",),
-    at_times=("metrics",),
-)
-EXPORT = Stage("export", export_stage, ("weights",), ("onnx", "torchscript", "metrics"))
-CHARTS = Stage("charts", charts_stage, ("metrics",), ("learning_curve", "confusion"))
-MAP = Stage("map", map_stage, ("onnx",), ("map", "pixels"), of_map=True)
-PREDICTIONS = Stage(
-    "predictions", predictions_stage, ("onnx",), ("predictions", "samples"), of_map=False
-)
-SEEDS = Stage("seeds", _seeds, ("architecture", "metrics"), ("metrics", "evaluations"), done_by=())
-# Last, for it tells of all that is there.
-REPORT = Stage("report", report_stage, ("metrics", "pixels"), ("report",), done_by=())
+# Its figures are in the metrics, too, if it is done again after the export.
+REFERENCES = Stage("reference methods", references_stage, ("weights",), ("metrics",))
+EXPORT = Stage("export", export_stage, ("weights",))
+CHARTS = Stage("charts", charts_stage, ("metrics",))
+MAP = Stage("map", map_stage, ("onnx",))
+PREDICTIONS = Stage("predictions", predictions_stage, ("onnx",))
+# Last, because it reports on all other files.
+REPORT = Stage("report", report_stage, ("metrics",), always=True)
 
-CHOOSING = (SEARCH, RACE)
-FINISHING = (TRAIN, REFERENCES, EXPORT, CHARTS, MAP, PREDICTIONS, SEEDS, REPORT)
+
+class Plan(NamedTuple):
+    """The stages of a run in order; configuration and kind of data choose them once.
+
+    Attributes:
+        choosing: from the scene to an architecture.
+        training: from the architecture to weights.
+        references: the comparison with reference methods.
+        delivering: from weights to checked files, charts and maps.
+        ending: further seeds, and the report.
+    """
+
+    choosing: tuple[Stage, ...]
+    training: tuple[Stage, ...]
+    references: tuple[Stage, ...]
+    delivering: tuple[Stage, ...]
+    ending: tuple[Stage, ...]
+
+    @property
+    def finishing(self) -> tuple[Stage, ...]:
+        """All stages after the choice of the architecture."""
+        return (*self.training, *self.references, *self.delivering, *self.ending)
+
+
+def plan_of(context: RunContext, *, references: bool = True) -> Plan:
+    """Return the plan of a run.
+
+    Args:
+        context: its configuration and data.
+        references: whether the winner is compared with reference methods.
+    """
+    by_supernet = context.config.strategy == SUPERNET_STRATEGY
+    training = (INHERIT, FOLDS_IF_TRAINED, TRAIN) if by_supernet else (FOLDS, TRAIN)
+    drawing = MAP if isinstance(context.data, PreparedScene) else PREDICTIONS
+    seeds = Stage(
+        "seeds",
+        partial(_seeds, stages=(*training, EXPORT), shares_records=not by_supernet),
+        ("architecture", "metrics"),
+        ("metrics", "evaluations"),
+        always=True,
+    )
+    return Plan(
+        (SEARCH, KIND if by_supernet else RACE),
+        training,
+        (REFERENCES,) if references else (),
+        (EXPORT, CHARTS, drawing),
+        (seeds, REPORT),
+    )
+
+
+def _seeds(run: Run, stages: Sequence[Stage], shares_records: bool) -> None:
+    def train_and_check(run: Run, inner: Run) -> None:
+        if inner.folder.manifest.damaged or inner.folder.manifest.faults():
+            run.report.notice(f"in {inner.folder.path.name}:")
+        repair(inner, stages)
+        copy_choice(run, inner)
+        run_stages(stages, inner)
+        inner.folder.record_all()
+
+    seeds_stage(run, train_and_check, shares_records=shares_records)

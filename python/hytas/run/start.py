@@ -1,20 +1,47 @@
-"""The trained model that a run begins with, and what of it the run keeps."""
+"""What the networks of a run begin with: random weights, or the trained model of another run."""
 
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from torch import nn
 
-from hytas.data import Preprocessing, Scene, check_same_bands, with_classes
+from hytas.data import (
+    LabelledData,
+    Preprocessing,
+    Scene,
+    as_scene,
+    check_same_bands,
+    with_classes,
+)
 from hytas.deploy.smoothing import Smoothing
 from hytas.errors import InputError
 from hytas.model_card import ModelCard
 from hytas.models import InputShape, small_parameters
+from hytas.run.delivering.updating import changes
+from hytas.run.final.decide import Decisions
 from hytas.run.folder import RunFolder
+from hytas.run.types import Pixels
 from hytas.run.weights import TrainedModel, load_weights
+
+
+class Scratch:
+    """The origin of a run that begins with random weights; `Start` has the same interface."""
+
+    smoothing: str | None = None
+    no_self_training = ""
+
+    def begin(self, network: nn.Module, tuned: str) -> None:
+        """Leave the random weights."""
+
+    def card_of(self, card: ModelCard, decisions: Decisions) -> ModelCard:
+        """Return the card as it is."""
+        return card
+
+    def figures(self, scene: LabelledData, pixels: Pixels, onnx: Path) -> dict[str, Any]:
+        """Return nothing: no model was changed."""
+        return {}
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,6 +55,8 @@ class Start:
 
     folder: RunFolder
     model: TrainedModel
+
+    no_self_training: ClassVar[str] = "the run begins with a trained model"
 
     @classmethod
     def open(cls, path: str | Path) -> Self:
@@ -91,7 +120,7 @@ class Start:
         )
 
     def begin(self, network: nn.Module, tuned: str) -> None:
-        """Give a new network the weights of the model, and hold fast those that stay."""
+        """Load the model's weights and freeze those that are not fine-tuned."""
         network.load_state_dict(self.model.network.state_dict())
         if tuned == "small":
             moving = small_parameters(network)
@@ -109,21 +138,28 @@ class Start:
         """Return how the model's maps are smoothed, or None if it has no guide."""
         return None if self.card.smoothing is None else str(self.card.smoothing["method"])
 
-    def card_after(
-        self, temperature: float, smoothing: Mapping[str, Any], learnt: Sequence[Mapping[str, Any]]
-    ) -> ModelCard:
-        """Return the card of the changed model: its guide stays, and `learnt` scenes are added.
+    def card_of(self, card: ModelCard, decisions: Decisions) -> ModelCard:
+        """Return the card of the changed model: its guide stays, and new sources are added.
 
         Args:
-            temperature: of the logits.
-            smoothing: what changes of how maps are smoothed, as in the card.
-            learnt: scenes.
+            card: of the run's scene, with the new temperature, smoothing and sources.
+            decisions: of the final training. What they leave open stays as the model has it.
         """
-        kept = self.card.smoothing
-        if kept is not None:
-            kept = {**kept, **smoothing}
-        known = (*self.card.learnt_from, *learnt)
-        return replace(self.card, temperature=temperature, smoothing=kept, learnt_from=known)
+        temperature = self.card.temperature if decisions.calibration.reason else card.temperature
+        kept, choice = self.card.smoothing, decisions.smoothing
+        if kept is not None and choice is not None:
+            kept = {**kept, "method": choice.method}
+            if choice.ECE_after is not None:  # pixels were enough to fit it
+                kept["temperature"] = choice.temperature
+        sources = (*self.card.learnt_from, *card.learnt_from)
+        return replace(self.card, temperature=temperature, smoothing=kept, learnt_from=sources)
+
+    def figures(self, scene: LabelledData, pixels: Pixels, onnx: Path) -> dict[str, Any]:
+        """Return what the training changed (`hytas.run.delivering.updating`)."""
+        return {"further": changes(self.folder, as_scene(scene, "updates"), pixels, onnx)}
+
+
+Origin = Scratch | Start
 
 
 def folder_of(path: str | Path) -> RunFolder:
@@ -135,4 +171,4 @@ def folder_of(path: str | Path) -> RunFolder:
     for place in (Path(path), Path(path).parent):
         if (folder := RunFolder(place)).weights.is_file():
             return folder
-    raise InputError(f"from: {path} is not a run, or a model in a run, with trained weights")
+    raise InputError("from", path, "must be a run, or a model in a run, with trained weights")

@@ -21,7 +21,7 @@ CALIBRATION = "calibration"
 SMOOTHING = "smoothing"
 SELF_TRAINING = "self_training"
 """Entries of a training with the facts of its calibration, of the choice of smoothing and of
-self-training; older files have none."""
+self-training."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -25,7 +25,6 @@ from hytas.train.rate import usual_rate
 from hytas.train.recipe import Recipe
 from hytas.train.schedule import Schedule
 from hytas.train.state import Epoch
-from hytas.train.temperature import fit_temperature
 
 __all__ = [
     "ALONE",
@@ -45,7 +44,6 @@ __all__ = [
     "Weights",
     "augmented_accuracy",
     "distinct",
-    "fit_temperature",
     "leads",
     "logits_of",
     "open_processes",

@@ -27,7 +27,7 @@ def poll(run: Run, task: RaceTask, store: EvaluationStore) -> None:
         task: of the race.
         store: of the run.
     """
-    if not run.context.data.scene.has_map:
+    if not run.context.data.polls:
         return
     ballots = store.ballots()
     if len(ballots) != len(CLASSICAL) * len(task.folds) or not all(map(task.counts, ballots)):

@@ -24,11 +24,10 @@ from hytas.run.choosing.timing import within_latency
 from hytas.run.config import SUPERNET_STRATEGY
 from hytas.run.context import Run, RunContext
 from hytas.run.folder import write_json
-from hytas.run.prepared import PreparedScene
+from hytas.run.prepared import PreparedData
 from hytas.run.supernets.sharing import inherited_score
 from hytas.search import Evaluation, EvaluationStore, SearchSettings, search
 from hytas.search.kinds import rank_in_kinds
-from hytas.train import PRESETS, Recipe
 
 Ranks = Callable[[Sequence[Evaluation]], NDArray[np.float64]]
 
@@ -44,9 +43,8 @@ def check_search(context: RunContext) -> None:
     if context.config.supernet is not None:
         inherited_score(context, context.config.supernet)
     if context.config.strategy == SUPERNET_STRATEGY and finalist_count(context) == 1:
-        raise InputError(
-            "strategy supernet: races the kinds of two finalists or more, on validation pixels"
-        )
+        rule = "races the kinds of two finalists or more, on validation pixels"
+        raise InputError("strategy", SUPERNET_STRATEGY, rule)
 
 
 def search_stage(run: Run) -> None:
@@ -178,9 +176,8 @@ def race_task(context: RunContext, folder: Path | None = None) -> RaceTask:
         context.device,
         folder,
         usual_ranking(data.split.extrapolates),
-        Recipe() if data.scene.has_map else Recipe(**PRESETS["images"]),
-        # Among labelled pixels, validation pixels are like test pixels, and need no help.
-        data.some_unlabelled(config.seed) if data.split.extrapolates else None,
+        data.augmented_recipe,
+        data.pixels_that_vote(config.seed),
     )
 
 
@@ -194,10 +191,8 @@ def finalist_count(context: RunContext) -> int:
     if len(context.data.split.validation):
         return config.finalists or config.usual_finalists
     if (config.finalists or 1) > 1:
-        raise InputError(
-            f"finalists {config.finalists}: a race ranks on validation pixels, and the split has "
-            "none; use --finalists 1"
-        )
+        rule = "a race ranks on validation pixels, and the split has none"
+        raise InputError("finalists", config.finalists, rule, "use 1")
     return 1
 
 
@@ -234,7 +229,7 @@ def _ranked(items: Sequence[Evaluation], ranks: Ranks) -> list[Evaluation]:
 
 
 def patches_for_proxies(
-    data: PreparedScene, specs: Sequence[ProxySpec], seed: int
+    data: PreparedData, specs: Sequence[ProxySpec], seed: int
 ) -> tuple[NDArray[np.float32], NDArray[np.int64]] | None:
     """Return the labelled patches for the proxies; None if no proxy needs them."""
     if not any(spec.proxy.needs_data for spec in base_proxies(specs)):

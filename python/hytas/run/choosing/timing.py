@@ -14,8 +14,6 @@ from hytas.run.folder import read_json, write_json
 from hytas.search import Evaluation
 from hytas.spaces.named_files import read_text
 
-TIMED = "latency.json"
-"""File of a run's folder with the measured times, so that a resumed race has the same finalists."""
 _PREFIX = "latency@"
 _NANOSECONDS = 1e6  # of a millisecond
 _MOST = 4
@@ -69,7 +67,7 @@ def _limits(run: Run) -> list[_Limit]:
 
 def _over(run: Run, group: Sequence[Evaluation], limit: _Limit) -> list[bool]:
     """Return which candidates take longer than a limit; each is timed once in a run's life."""
-    path = run.folder.path / TIMED
+    path = run.folder.latency  # a resumed race has the same finalists
     stored = read_json(path) if path.exists() else {}
     known = stored.setdefault(limit.name, {})
     new = [one for one in group if str(one.id) not in known]

@@ -15,7 +15,6 @@ import numpy.typing as npt
 from hytas.data import LabelledData, Scene, Split
 from hytas.errors import InputError
 from hytas.metrics import compare_answers
-from hytas.models.table import patch_size_of
 from hytas.references import (
     CLASSICAL,
     Fit,
@@ -25,12 +24,12 @@ from hytas.references import (
     fit_method,
     title_of,
 )
+from hytas.results import WINNER
 from hytas.run.config import RunConfig
 from hytas.run.context import Run
-from hytas.run.fitting.calibrating import held_out_answers
+from hytas.run.final.records import HeldOut
 from hytas.run.folder import read_json, write_json
-from hytas.run.prepared import Pixels
-from hytas.run.weights import load_weights
+from hytas.run.weights import CALIBRATION, SELF_TRAINING, load_weights
 from hytas.workers import Shared, open_workers
 
 Array = npt.NDArray[np.bool_]
@@ -39,7 +38,6 @@ MOST_TEST = 50_000
 USUAL_BANDS = 200  # of a pixel; of images with more values, fewer are taken
 MOST_VALUES = 32 * 32 * 3
 """Values of an image, at most, that an SVM and a forest are fitted on."""
-WINNER = "winner"
 
 
 def references_stage(run: Run) -> None:
@@ -48,8 +46,10 @@ def references_stage(run: Run) -> None:
     A line says what the held-out pixels say, before the methods are tested. It is a warning if the
     winner is below by more than chance, and then says what to try.
     """
-    what = "spectra" if run.context.data.scene.has_map else "all values"
-    run.report.line(f"reference methods: SVM and random forest on {what} of the same {_words(run)}")
+    data = run.context.data
+    run.report.line(
+        f"reference methods: SVM and random forest on {data.inputs} of the same {data.unit}"
+    )
     try:
         _check_size(run)
         with _opened(run) as fits:
@@ -61,7 +61,7 @@ def references_stage(run: Run) -> None:
         found = {"reason": str(error), "validation": None, "methods": {}}
         run.report.line(f"no reference methods: {error}")
     write_json(run.folder.references, found)
-    if run.folder.metrics.exists():  # a run of an older version, or a file that was damaged
+    if run.folder.metrics.exists():  # the file was damaged
         write_json(run.folder.metrics, {**read_json(run.folder.metrics), "references": found})
 
 
@@ -98,29 +98,36 @@ def _fit(
 def _validate(run: Run, fits: Fits) -> dict[str, Any]:
     """Return the accuracy of the winner and of each method on the same held-out pixels."""
     data, model = run.context.data, load_weights(run.folder.weights)
-    answers = held_out_answers(run, model)
-    pixels = sum(len(held_out) for _, held_out, _ in answers)
-    facts: dict[str, Any] = {"pixels": pixels, "folds": len(answers), "OA": {}, "below": []}
+    records = _records(run, model.training)
+    pixels = sum(len(record.pixels) for record in records)
+    facts: dict[str, Any] = {"pixels": pixels, "folds": len(records), "OA": {}, "below": []}
     if not pixels:
         verdict = (
-            f"no held-out {_words(run)} compare the winner with reference methods before the test"
+            f"no held-out {data.unit} compare the winner with reference methods before the test"
         )
         return {**facts, "verdict": verdict}
     right: dict[str, list[Array]] = {name: [] for name in (WINNER, *CLASSICAL)}
-    for _, held_out, predicted in answers:
-        right[WINNER].append(predicted == data.targets(held_out))
-    asked = [
-        (name, _fold(run, learnt, held_out))
-        for learnt, held_out, _ in answers
-        for name in CLASSICAL
-    ]
-    for (name, fold), fit in zip(asked, fits(asked, False), strict=True):
+    self_trained = bool((model.training.get(SELF_TRAINING) or {}).get("used"))
+    for record in records:
+        logits, _ = record.final_logits(self_trained)
+        right[WINNER].append(logits.argmax(axis=1) == record.targets)
+    jobs = [(name, _fold(run, record)) for record in records for name in CLASSICAL]
+    for (name, fold), fit in zip(jobs, fits(jobs, False), strict=True):
         right[name].append(fit.predicted == data.targets(fold.test))
     facts |= accuracies_of({name: np.concatenate(parts) for name, parts in right.items()})
-    side = patch_size_of(model.card.architecture, data.shape) if data.scene.has_map else 1
     titles = {name: title_of(name, data.scene) for name in CLASSICAL}
-    verdict = _verdict(facts, run.context.config, side, titles, _words(run))
-    return {**facts, "verdict": verdict}
+    side = data.patch_side(model.card.architecture)
+    return {**facts, "verdict": _verdict(facts, run.context.config, side, titles, data.unit)}
+
+
+def _records(run: Run, training: Mapping[str, Any]) -> list[HeldOut]:
+    """Return the records that calibrated the winner; none if they are not all whole."""
+    try:
+        records = [HeldOut.load(path) for path in run.records.records]
+    except InputError:
+        return []
+    pixels = sum(len(record.pixels) for record in records)
+    return records if pixels == training[CALIBRATION]["pixels"] else []
 
 
 def accuracies_of(right: Mapping[str, Array]) -> dict[str, Any]:
@@ -136,13 +143,9 @@ def accuracies_of(right: Mapping[str, Array]) -> dict[str, Any]:
     return {"OA": {name: float(hits.mean()) for name, hits in right.items()}, "below": ahead}
 
 
-def _words(run: Run) -> str:
-    return "pixels" if run.context.data.scene.has_map else "images"
-
-
 def _check_size(run: Run) -> None:
     """Refuse images that the methods take too long for."""
-    if (values := _values(run)) > MOST_VALUES:
+    if (values := run.context.data.sample_values) > MOST_VALUES:
         side = run.context.data.shape.side
         raise InputError(
             f"images of {side} x {side} pixels have {values} values; SVM and random forest are "
@@ -150,23 +153,17 @@ def _check_size(run: Run) -> None:
         )
 
 
-def _values(run: Run) -> int:
-    """Return the values of an image; 0 for a scene, whose pixels have few."""
-    data = run.context.data
-    return 0 if data.scene.has_map else data.shape.side**2 * data.shape.bands
-
-
 def _bounded(run: Run, split: Split, most_test: int) -> Split:
     """Return the split with so few samples that a fit takes about half a minute."""
-    longer = max(1.0, _values(run) / USUAL_BANDS)
+    longer = max(1.0, run.context.data.sample_values / USUAL_BANDS)
     return bounded_split(run.context.data.scene, split, int(MOST_TRAIN / longer**0.5), most_test)
 
 
-def _fold(run: Run, learnt: Pixels, held_out: Pixels) -> Split:
+def _fold(run: Run, record: HeldOut) -> Split:
     """Return the split that fits a method without held-out pixels, and predicts these."""
-    split = run.context.data.split
-    fold = replace(split, train=learnt, validation=split.validation[:0], test=held_out)
-    return _bounded(run, fold, len(held_out))
+    split, none = run.context.data.split, record.pixels[:0]
+    fold = replace(split, train=record.trained, validation=none, test=record.pixels)
+    return _bounded(run, fold, len(record.pixels))
 
 
 def _test(run: Run, fits: Fits) -> dict[str, Any]:

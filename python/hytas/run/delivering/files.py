@@ -1,13 +1,13 @@
 """The stages after the final training: checked model files, figures, charts and the map."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from hytas.data import ImageSet, overlap_fraction
+from hytas.data import ImageSet
 from hytas.deploy import DeployedModel
 from hytas.deploy.images import classify_images, write_predictions
 from hytas.deploy.outputs import Extras, write_map
@@ -23,22 +23,19 @@ from hytas.export import (
     export_formats,
     file_of,
 )
+from hytas.files import move
 from hytas.metrics import accuracy_report, calibration
-from hytas.models.table import patch_size_of
 from hytas.pictures import draw_confusion, draw_learning_curve
 from hytas.references import figures_by_scene
 from hytas.report import choose_samples
-from hytas.results import Calibration
 from hytas.run.context import Run, RunContext
 from hytas.run.delivering.shown import classify_parts, shown_pixels
-from hytas.run.delivering.updating import changes
 from hytas.run.folder import read_json, write_json
-from hytas.run.prepared import PreparedScene
+from hytas.run.prepared import PreparedData
 from hytas.run.progress import Report
 from hytas.run.weights import CALIBRATION, SELF_TRAINING, SMOOTHING, TrainedModel, load_weights
 
 PARITY_BATCH = 64
-_UNKNOWN = Calibration(reason="an older hytas trained the model").to_dict()
 MAIN_FORMATS = ("onnx", "torchscript")  # every run writes these
 
 
@@ -52,8 +49,8 @@ def export_stage(run: Run) -> None:
     parity = _export(run, model)
     metrics = _metrics(run.context, model, parity)
     metrics |= _smoothed(run, model)
-    if (found := changes(run)) is not None:
-        metrics["further"] = found
+    data = run.context.data
+    metrics |= run.context.origin.figures(data.scene, data.split.reported, run.folder.onnx)
     if run.folder.references.exists():  # further seeds have none
         metrics["references"] = read_json(run.folder.references)
     if run.folder.metrics.exists():  # exported again: the figures of the trainings stay
@@ -73,7 +70,7 @@ def _export(run: Run, model: TrainedModel) -> Parity:
         files = export_formats(sensor_model, staging, model.card, MAIN_FORMATS)
         parity = check_parity(sensor_model, files, batches)
         for name, file in files.items():
-            file.replace(run.folder.path / FORMATS[name].file)
+            move(file, run.folder.path / FORMATS[name].file)
     finally:
         for file in staging.iterdir():
             file.unlink()
@@ -89,14 +86,14 @@ def _metrics(context: RunContext, model: TrainedModel, parity: Parity) -> dict[s
     test = accuracy_report(truth, predicted, card.class_names, parity.confidence[at])
     before = calibration(truth, predicted, parity.uncalibrated[at])["ECE"]
     training = dict(model.training)
-    learnt, _ = context.final_pixels
+    trained, _ = context.final_pixels
     return {
-        "unit": "pixels" if context.data.scene.has_map else "images",
+        "unit": context.data.unit,
         "test": {**test, "ECE_before": before},
         "scenes": figures_by_scene(
             context.data.scene, split.reported, parity.predicted, parity.confidence
         ),
-        "calibration": training.pop(CALIBRATION, _UNKNOWN),
+        "calibration": training.pop(CALIBRATION),
         "smoothing": training.pop(SMOOTHING, None),
         "self_training": training.pop(SELF_TRAINING, None),
         "parity": parity.to_dict(),
@@ -108,7 +105,7 @@ def _metrics(context: RunContext, model: TrainedModel, parity: Parity) -> dict[s
             "apart": len(split.apart),
             "overlap": split.overlap,
             "overlap_of": split.patch_size,
-            "overlap_of_model": _overlap(context.data, card.architecture, learnt),
+            "overlap_of_model": context.data.overlap(card.architecture, trained),
             "notes": list(split.notes),
         },
         "costs": context.space.cost(dict(card.architecture)),
@@ -122,42 +119,29 @@ def _smoothed(run: Run, model: TrainedModel) -> dict[str, Any]:
     """Accuracy of the ONNX model on the test pixels with smoothing, whether it is chosen or not.
 
     Returns:
-        "smoothed": an accuracy report; None for images, and for a model of an older hytas, which
-        has no guide.
+        "smoothed": an accuracy report; None for a model without a guide.
         "scenes_smoothed": the same of each scene.
     """
-    data, card = run.context.data, model.card
-    if not data.scene.has_map:
-        return {"smoothed": None}
+    card = model.card
     deployed = DeployedModel.load(run.folder.onnx, "cpu")
     if (smoothing := deployed.smoothing) is None:
         return {"smoothed": None}
-    held = data.held
-    test = data.split.reported[held.flat[data.split.reported]]
-    near = around(test, held, 2 * smoothing.radius)
+    data = run.context.data.as_scene
+    test = data.split.reported[data.valid.flat[data.split.reported]]
+    near = around(test, data.valid, 2 * smoothing.radius)
     read = data.scene.reader(card.patch_size)
     chances = np.empty((len(near), len(card.class_ids)), np.float32)
     for start in range(0, len(near), PARITY_BATCH):
         part = slice(start, start + PARITY_BATCH)
         chances[part] = deployed.predict_patches(read(near[part]))
         run.report.pixels("smooth", min(part.stop, len(near)), len(near))
-    found = smooth_pixels(smoothing, data.pixel_scene.cube, data.preprocessing, near, chances)
+    found = smooth_pixels(smoothing, data.scene.cube, data.preprocessing, near, chances)
     found = found[np.searchsorted(near, test)]
     inside = np.isin(test, data.split.test)
     truth, chosen = data.targets(test[inside]), found[inside]
     report = accuracy_report(truth, chosen.argmax(axis=1), card.class_names, chosen)
     scenes = figures_by_scene(data.scene, test, found.argmax(axis=1), found)
     return {"smoothed": report, "scenes_smoothed": scenes}
-
-
-def _overlap(
-    data: PreparedScene, architecture: Mapping[str, Any], learnt: NDArray[np.int64]
-) -> float:
-    """Return the share of test pixels inside the patch of a pixel that the model was trained on."""
-    if not data.scene.has_map:
-        return 0.0
-    side = patch_size_of(architecture, data.shape)
-    return overlap_fraction(data.scene.labels.shape, learnt, data.split.test, side)
 
 
 def charts_stage(run: Run) -> None:
@@ -172,7 +156,7 @@ def map_stage(run: Run) -> None:
     """Classify the whole scene with the ONNX file, and draw it beside the ground truth."""
     torch.cuda.empty_cache()  # free the memory that torch keeps, for onnxruntime
     deployed = DeployedModel.load(run.folder.onnx)
-    scene = run.context.data.pixel_scene
+    scene = run.context.data.as_scene.scene
     result = classify_parts(deployed, scene, run.report)
     ids = np.concatenate([[0], np.asarray(scene.class_ids)]).astype(np.int32)
     write_map(run.folder.map, result, deployed.card, Extras(ids[scene.labels]))
@@ -235,7 +219,7 @@ def further_formats(
         run.folder.manifest.record([path for path in files if path.exists()])
 
 
-def _batches(data: PreparedScene, patch_size: int, report: Report) -> Iterator[NDArray[Any]]:
+def _batches(data: PreparedData, patch_size: int, report: Report) -> Iterator[NDArray[Any]]:
     """Yield the raw patches of the test pixels, and of those in scenes that are only tested on."""
     pixels = data.split.reported
     read = data.scene.reader(patch_size)

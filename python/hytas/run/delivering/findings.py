@@ -53,7 +53,6 @@ def run_facts(
     candidates = _candidates(stored.evaluations, config, architecture)
     winner = None if candidates is None else candidates.winner
     costs = stored.evaluations[winner].costs if winner is not None else {}
-    # What the model holds beside its weights decides no layer; a run of old may have no such file.
     card = _card(folder.onnx) if folder.onnx.exists() and architecture else None
     shape = shape or (None if card is None else shape_of(card))
     layers, unknown = _layers(architecture, shape)
@@ -153,13 +152,8 @@ def _finalists(
 ) -> list[Finalist]:
     """Those that trained, in the order of the race: who came farther, then who stands better."""
     places = {item.id: at for at, item in enumerate(stored.evaluations)}
-    # Where a race began before racers voted, some of its trainings were not done again.
-    voted = {item.steps for item in stored.trainings if item.answers}
-    trainings = [
-        item for item in stored.trainings if item.answers or item.reason or item.steps not in voted
-    ]
     racers: dict[tuple[int, str], list[RungResult]] = {}
-    for result in rung_results(item for item in trainings if item.id in places):
+    for result in rung_results(item for item in stored.trainings if item.id in places):
         racers.setdefault(result.key, []).append(result)
     placed = placings(racers, ranking, stored.ballots)
     found = []

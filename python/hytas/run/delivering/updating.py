@@ -1,5 +1,6 @@
 """What a change of a model does: accuracy before and after, on the old scene and on the new."""
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -8,34 +9,35 @@ from hytas.data import Scene, Split, as_scene
 from hytas.deploy import DeployedModel
 from hytas.errors import InputError, one_line
 from hytas.metrics import accuracy_report
-from hytas.run.context import Run
 from hytas.run.folder import RunFolder
-from hytas.run.prepared import Pixels
+from hytas.run.types import Pixels
 
 MOST_PIXELS = 20_000
 """Test pixels of a scene that are compared; of more, as many, evenly spread."""
 READ_PIXELS = 1024  # at a time
 
 
-def changes(run: Run) -> dict[str, Any] | None:
-    """Return the accuracy of the model that the run began with, and of the run's own.
+def changes(before: RunFolder, scene: Scene, pixels: Pixels, onnx: Path) -> dict[str, Any]:
+    """Return the accuracy of a model, and of the model that it was trained further to.
+
+    Args:
+        before: folder of the first model's run.
+        scene: that it was trained further on.
+        pixels: flat indices of the test pixels of that scene.
+        onnx: the second model.
 
     Returns:
-        None for a run that began with no model. "from": its folder's name; "scenes": for each
-        scene "name", "role" ("new" or "old"), and the reports "before" and "after"; "reason": why
-        the old scene is missing, or "".
+        "from": the folder's name; "scenes": for each scene "name", "role" ("new" or "old"), and the
+        reports "before" and "after"; "reason": why the old scene is missing, or "".
     """
-    start, data = run.context.start, run.context.data
-    if start is None:
-        return None
-    found: dict[str, Any] = {"from": start.folder.path.resolve().name, "scenes": [], "reason": ""}
+    result: dict[str, Any] = {"from": before.path.resolve().name, "scenes": [], "reason": ""}
     try:
-        models = [DeployedModel.load(each.onnx, "cpu") for each in (start.folder, run.folder)]
-        found["scenes"].append(_compare(data.pixel_scene, data.split.reported, models, "new"))
-        found["scenes"].append(_compare(*_old(start.folder), models, "old"))
+        models = [DeployedModel.load(path, "cpu") for path in (before.onnx, onnx)]
+        result["scenes"].append(_compare(scene, pixels, models, "new"))
+        result["scenes"].append(_compare(*_old(before), models, "old"))
     except (InputError, OSError) as error:
-        found["reason"] = one_line(error)
-    return found
+        result["reason"] = one_line(error)
+    return result
 
 
 def _old(folder: RunFolder) -> tuple[Scene, Pixels]:

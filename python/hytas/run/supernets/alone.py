@@ -7,7 +7,7 @@ from typing import Any
 from torch import nn
 
 from hytas.run.context import Run
-from hytas.run.damage import forget_damaged
+from hytas.run.final.train import forget_damaged
 from hytas.train import Recipe, TrainingResult, train
 
 
@@ -21,7 +21,7 @@ def train_alone(
     """
     context, data = run.context, run.context.data
     if checkpoint is not None:
-        forget_damaged(checkpoint, run.report.line)
+        forget_damaged(checkpoint, run.report)
     network = context.network(architecture, recipe)
     result = train(
         network,

@@ -91,11 +91,11 @@ def evolve_space(
     """
     out = Path(out)
     if out.suffix != ".json":
-        raise InputError(f"--out {out}: is a space file; its name must end in .json")
+        raise InputError("out", out, "is a space file; its name must end in .json")
     if rounds < 1:
-        raise InputError(f"steps {rounds}: must be 1 or more")
+        raise InputError("steps", rounds, "must be 1 or more")
     if is_same_file(out, Path(config.space)):
-        raise InputError(f"out {out}: is the space that evolves; choose another name")
+        raise InputError("out", out, "is the space that evolves", "choose another name")
     with open_run(out.with_suffix(".rounds"), config, scene, device, report, check_supernet) as run:
         _same_settings(run, rounds, settings)
         space, steps, errors = config.space, [], []
@@ -120,7 +120,7 @@ def _same_settings(run: Run, rounds: int, settings: EvolutionSettings) -> None:
     path = run.folder.path / "evolution.json"
     wanted = settings.to_dict()
     if path.exists() and read_json(path) != wanted:
-        raise InputError(f"{path}: belongs to other thresholds; choose another --out")
+        raise InputError(path, rule="belongs to other thresholds", hint="choose another `out`")
     write_json(path, wanted)
     run.report.line(f"at most {rounds} rounds of {settings.subnets} subnets")
 

@@ -18,7 +18,7 @@ from hytas.run.config import RunConfig
 from hytas.run.context import Run, choose_device, open_run, prepare
 from hytas.run.folder import RunFolder, read_json, write_json
 from hytas.run.progress import SILENT, Report
-from hytas.run.stages import CHARTS, EXPORT, MAP, Stage, mend, record_all, run_stages
+from hytas.run.stages import CHARTS, EXPORT, MAP, SEARCH, TRAIN, Stage, repair, run_stages
 from hytas.run.supernets.alone import train_alone
 from hytas.run.supernets.sharing import (
     check_supernet,
@@ -34,7 +34,7 @@ from hytas.supernet import InheritedScore, Supernet
 from hytas.supernet.family import family_weights, save_family_weights, slice_table
 from hytas.train import LostProcessError, Processes, open_processes
 
-SUPERNET = Stage("supernet", supernet_stage, (), ("supernet",))
+SUPERNET = Stage("supernet", supernet_stage)
 ALONE = "alone"
 
 
@@ -100,7 +100,7 @@ def train_supernet(
             _drop_damaged(run)
             stage = replace(SUPERNET, work=partial(_lead, processes=processes))
             run_stages((stage,), run)
-            record_all(run)
+            run.folder.record_all()
             return run.folder.supernet
 
 
@@ -222,17 +222,17 @@ def _member(run: Run, supernet: Supernet, score: InheritedScore, alone: bool) ->
         inherit_weights(of, supernet, score)
 
     stages = (
-        Stage("search", search, (), ("evaluations",), ("architecture",)),
-        Stage("choice", race_stage, ("evaluations",), ("recipe", "architecture")),
-        Stage("inheritance", inherit, ("architecture",), ("weights",)),
+        replace(SEARCH, work=search),
+        Stage("race", race_stage, ("evaluations",)),
+        replace(TRAIN, work=inherit, changes=("records",)),
         EXPORT,
         CHARTS,
         MAP,
     )
     run.report.line(f"subnet of {run.context.config.budget}")
-    mend(run)
+    repair(run, stages)
     run_stages(stages, run)
-    record_all(run)
+    run.folder.record_all()
     architecture = read_json(run.folder.architecture)
     figures = score.figures(architecture)
     return Member(
@@ -250,11 +250,12 @@ def _member(run: Run, supernet: Supernet, score: InheritedScore, alone: bool) ->
 def _trained_alone(run: Run, architecture: dict[str, Any]) -> float:
     """Train the architecture alone, by the supernet's recipe; its accuracy on test pixels."""
     inner = run.inside(ALONE, run.context.config)
-    mend(inner)
+    stages = (replace(TRAIN, work=_train_alone, changes=("records",)), EXPORT)
+    repair(inner, stages)
     if not inner.folder.architecture.exists():
         write_json(inner.folder.architecture, architecture)
-    run_stages((Stage("training", _train_alone, ("architecture",), ("weights",)), EXPORT), inner)
-    record_all(inner)
+    run_stages(stages, inner)
+    inner.folder.record_all()
     accuracy: float = read_json(inner.folder.metrics)["test"]["OA"]
     return accuracy
 

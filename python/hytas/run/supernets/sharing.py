@@ -14,11 +14,12 @@ from hytas.errors import InputError
 from hytas.export import describe
 from hytas.models.blocks import Drop
 from hytas.run.context import Run, RunContext
-from hytas.run.damage import forget_damaged
-from hytas.run.fitting.calibrating import calibrate_own
+from hytas.run.final.decide import Conditions, calibrate
+from hytas.run.final.train import forget_damaged, hold_out
 from hytas.run.folder import read_json
-from hytas.run.weights import CALIBRATION, TrainedModel, save_weights
+from hytas.run.weights import CALIBRATION, TRAINING, TrainedModel, save_weights
 from hytas.supernet import InheritedScore, Supernet, SupernetLearner
+from hytas.tensors import read_facts
 from hytas.train import (
     ALONE,
     DivergedError,
@@ -59,7 +60,7 @@ def supernet_stage(run: Run, processes: Processes = ALONE) -> None:
     """
     context, folder, (preset, recipe) = run.context, run.folder, run.recipe
     config, checkpoint = context.config, folder.checkpoint
-    forget_damaged(checkpoint, run.report.line)
+    forget_damaged(checkpoint, run.report)
     try:
         supernet, result = _fitted(
             context, recipe, processes, checkpoint=checkpoint, progress=run.report.epoch
@@ -176,7 +177,9 @@ def inherit_weights(run: Run, supernet: Supernet, score: InheritedScore) -> None
 
 
 def write_network(run: Run, network: nn.Module, training: Mapping[str, Any]) -> None:
-    """Write the weights of a network that did not learn validation pixels, calibrated on these.
+    """Write the weights of a network that was not trained on validation pixels.
+
+    They calibrate it. Its record of them is written, too.
 
     Args:
         run: with the architecture.
@@ -185,14 +188,21 @@ def write_network(run: Run, network: nn.Module, training: Mapping[str, Any]) -> 
     """
     context, data = run.context, run.context.data
     architecture = read_json(run.folder.architecture)
-    held_out = data.labelled(data.split.validation)
-    calibrated = calibrate_own(network, held_out, context.device)
+    split = data.split
+    record = hold_out(network, data, split.train, split.validation, context.device)
+    record.save(run.folder.record(0))
+    calibrated = calibrate([record], False, Conditions())
     run.report.line(calibrated.describe())
     card = describe(
         data.scene, data.preprocessing, architecture, data.shape, calibrated.temperature
     )
     facts = {**training, CALIBRATION: calibrated.to_dict()}
     save_weights(run.folder.weights, TrainedModel(network, card, facts))
+
+
+def are_inherited(weights: Path) -> bool:
+    """Return whether weights of a file exist and were inherited from a supernet."""
+    return weights.exists() and "inherited" in read_facts(weights)[TRAINING]
 
 
 def _learner(context: RunContext, supernet: Supernet, recipe: Recipe) -> SupernetLearner:

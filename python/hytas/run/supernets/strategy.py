@@ -13,11 +13,12 @@ from hytas.run.choosing.searching import (
     race_task,
     search_with,
 )
-from hytas.run.config import SUPERNET_STRATEGY
 from hytas.run.context import Run
+from hytas.run.final.stage import are_recorded
 from hytas.run.folder import read_json, write_json
 from hytas.run.supernets.alone import probability_of, train_alone
 from hytas.run.supernets.sharing import (
+    are_inherited,
     check_supernet,
     inherit_weights,
     load_supernet,
@@ -49,17 +50,12 @@ def choose_by_supernet(run: Run) -> None:
     write_json(run.folder.architecture, read_json(inner.folder.architecture))
 
 
-def inherit_if_better(run: Run) -> bool:
+def inherit_if_better(run: Run) -> None:
     """Write the weights that the winner inherits, if validation pixels say so.
 
     They are compared with those of a training alone, on the same training pixels, by the mean
-    probability of the true class.
-
-    Returns:
-        Whether the weights were written; if not, the final training is still to be done.
+    probability of the true class. If those are better, the final training is still to be done.
     """
-    if run.context.config.strategy != SUPERNET_STRATEGY:
-        return False
     inner = _inner(run)
     supernet, score = _score(inner)
     architecture = read_json(run.folder.architecture)
@@ -69,11 +65,14 @@ def inherit_if_better(run: Run) -> bool:
         f"probability on validation pixels: {inherited:.4f} with the supernet's weights, "
         f"{alone:.4f} trained alone"
     )
-    if inherited < alone:
-        return False
-    inherit_weights(run, supernet, score)
-    inner.folder.checkpoint.unlink(missing_ok=True)
-    return True
+    if inherited >= alone:
+        inherit_weights(run, supernet, score)
+        inner.folder.checkpoint.unlink(missing_ok=True)
+
+
+def are_recorded_or_inherited(run: Run) -> bool:
+    """Return whether the records of all folds are there, or inherited weights need none."""
+    return are_inherited(run.folder.weights) or are_recorded(run)
 
 
 def _score(inner: Run) -> tuple[Supernet, InheritedScore]:

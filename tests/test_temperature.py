@@ -5,7 +5,7 @@ import pytest
 
 from hytas.errors import InputError
 from hytas.metrics import calibration
-from hytas.train import fit_temperature
+from hytas.temperature import fit_temperature
 
 
 def drawn(count: int, factor: float) -> tuple[np.ndarray, np.ndarray]:

@@ -1,4 +1,4 @@
-"""The winner's trainings side by side: the final one, and those that measure confidence."""
+"""The winner's trainings in parallel: the final one, and those of the folds."""
 
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import replace
@@ -11,13 +11,14 @@ from one_candidate import CONFIG
 from hytas.data import Scene
 from hytas.errors import InputError
 from hytas.run import run_pipeline
-from hytas.run.fitting import side_by_side, training
+from hytas.run.final import stage
+from hytas.run.final import train as final_train
 from hytas.run.progress import Silent
 from hytas.tensors import read_facts, write_tensors
 from hytas.workers import ExecutorWorkers, Named
 
-KEPT = ("weights.safetensors", "calibration.json", "model.onnx")
-SAID = "trainings of the winner side by side: processes of this machine"
+KEPT = ("weights.safetensors", "held-out-0.npz", "held-out-4.npz", "model.onnx")
+SAID = "trainings of the winner in parallel: processes of this machine"
 
 
 class Told(Silent):
@@ -55,17 +56,17 @@ def alone(scene: Scene, tmp_path_factory: pytest.TempPathFactory) -> list[bytes]
     return files(scene, tmp_path_factory.mktemp("runs") / "alone", 1)
 
 
-def test_they_are_the_same_side_by_side_and_tell_how_far_they_are(
+def test_they_are_the_same_in_parallel_and_report_their_progress(
     scene: Scene, alone: list[bytes], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(side_by_side, "PROGRESS_SECONDS", 0.01)
+    monkeypatch.setattr(final_train, "PROGRESS_SECONDS", 0.01)
     told = Told()
     assert files(scene, tmp_path / "run", 2, told) == alone
     assert SAID in told.lines
     assert told.shares == sorted(told.shares)
     assert told.shares[-1] > 0
     assert not list((tmp_path / "run").glob("*checkpoint*"))
-    assert not list((tmp_path / "run").glob("calibration-*"))
+    assert not list((tmp_path / "run").glob("fold-*"))
 
 
 def test_workers_that_see_no_files_send_their_checkpoints(
@@ -83,8 +84,8 @@ def test_a_damaged_checkpoint_is_told_and_its_training_begins_again(
     stop_after_training(scene, out)
     checkpoints = sorted(out.glob("*.safetensors"))
     assert [path.name for path in checkpoints] == [
-        *(f"calibration-{fold}.safetensors" for fold in range(5)),
         "checkpoint.safetensors",
+        *(f"fold-{fold}.safetensors" for fold in range(5)),
     ]
     content = bytearray(checkpoints[1].read_bytes())
     content[-5] ^= 1
@@ -125,12 +126,12 @@ def test_facts_are_read_without_the_tensors(tmp_path: Path) -> None:
 
 
 def stop_after_training(scene: Scene, out: Path) -> None:
-    """Run up to where all networks are trained, and none is judged."""
+    """Run up to where all networks are trained, and no network is observed."""
 
     def interrupted(*_: object) -> None:
         raise KeyboardInterrupt
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(training, "calibrate_by_folds", interrupted)
+        patch.setattr(stage, "fit", interrupted)
         with pytest.raises(KeyboardInterrupt):
             files(scene, out, 2)

@@ -1,0 +1,258 @@
+"""Decide how the winner ships: its temperature, smoothing and self-training.
+
+Every decision is a pure function of records (`hytas.run.final.records`): no network, no folder and
+no label of a test pixel. So it needs no torch, and can be tried on arrays.
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import NamedTuple, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import softmax
+
+from hytas.deploy.smoothing import as_probabilities
+from hytas.metrics import calibration, compare_answers
+from hytas.results import Calibration, SelfTraining, SmoothingChoice
+from hytas.run.final.records import HeldOut
+from hytas.run.types import Logits, Smoother
+from hytas.temperature import fit_temperature, is_chance
+
+LEAST_PIXELS = 10
+"""Held-out pixels that a decision needs. With few pixels, confidence stays lower."""
+LEAST_PROBABILITY = 1e-12
+"""The filter cuts some probabilities to 0, whose logarithm is not finite."""
+
+
+class Conditions(NamedTuple):
+    """What decides beside the records.
+
+    Attributes:
+        smooth: "auto", "guided" or "none", as the user asked.
+        kept_smoothing: the method of the model that the run began with, which "auto" keeps; or
+            None.
+        disjoint: whether test pixels lie apart from labelled ones, beyond a guard band.
+        no_self_training: why the run cannot train with unlabelled pixels; or "".
+        folds: networks that were trained for their record; 0 if the record is the winner's.
+        pixels: labelled pixels that could be held out.
+    """
+
+    smooth: str = "auto"
+    kept_smoothing: str | None = None
+    disjoint: bool = False
+    no_self_training: str = ""
+    folds: int = 0
+    pixels: int = 0
+
+
+class Decisions(NamedTuple):
+    """How the winner ships; `smoothing` is None for images."""
+
+    calibration: Calibration
+    smoothing: SmoothingChoice | None
+    self_training: SelfTraining
+
+
+def decide(
+    records: Sequence[HeldOut], smoother: Smoother | None, conditions: Conditions
+) -> Decisions:
+    """Decide on self-training, then on the temperature and the smoothing of what it leaves.
+
+    Args:
+        records: of all folds, or the winner's; empty if too few pixels could be held out.
+        smoother: the filter of the scene; None for images.
+        conditions: what else decides.
+    """
+    self_training = _decide_self_training(records, smoother, conditions)
+    temperature = calibrate(records, self_training.used, conditions)
+    if smoother is None:
+        return Decisions(temperature, None, self_training)
+    maps = _maps(records, self_training.used, smoother, temperature.temperature)
+    smoothing = choose_smoothing(conditions.smooth, maps, conditions.kept_smoothing)
+    return Decisions(temperature, smoothing, self_training)
+
+
+def calibrate(
+    records: Sequence[HeldOut], self_trained: bool, conditions: Conditions
+) -> Calibration:
+    """Fit the temperature on the logits of all records together."""
+    pixels = sum(len(record.pixels) for record in records) if records else conditions.pixels
+    if pixels < LEAST_PIXELS or not records:
+        return Calibration(pixels=pixels, reason=f"the split has {_too_few(pixels)}")
+    logits = np.concatenate([record.final_logits(self_trained)[0] for record in records])
+    targets = np.concatenate([record.targets for record in records])
+    temperature = fit_temperature(logits, targets)
+    if is_chance(temperature):
+        why = "after this short training, accuracy on held-out pixels is not above chance"
+        return Calibration(pixels=pixels, folds=conditions.folds, reason=why)
+    before, after = (_error(logits, targets, number) for number in (1.0, temperature))
+    return Calibration(temperature, pixels, conditions.folds, before, after)
+
+
+class Maps(NamedTuple):
+    """Class probabilities of compared pixels in a raw and in a smoothed map.
+
+    Attributes:
+        targets: (n,) true classes.
+        raw: (n, C) probabilities, at the temperature of the model.
+        smoothed: (n, C) smoothed probabilities.
+    """
+
+    targets: NDArray[np.int64]
+    raw: NDArray[np.float32]
+    smoothed: NDArray[np.float32]
+
+    @classmethod
+    def joined(cls, parts: Sequence[Self]) -> Self:
+        """Return the pixels of all parts."""
+        return cls(*map(np.concatenate, zip(*parts, strict=True)))
+
+    def right(self, method: str) -> NDArray[np.bool_]:
+        """Return which pixels (n,) a map has right, smoothed if the method is "guided"."""
+        chances = self.smoothed if method == "guided" else self.raw
+        return np.asarray(chances.argmax(axis=1) == self.targets)
+
+    def losses(self) -> tuple[float, float]:
+        """Return the mean negative log likelihood raw and smoothed, both calibrated."""
+        temperature, _, _ = self.calibrated()
+        places = np.arange(len(self.targets)), self.targets
+        before, after = (
+            float(-np.log(np.maximum(chances[places], LEAST_PROBABILITY)).mean())
+            for chances in (self.raw, as_probabilities(self.smoothed.T, temperature).T)
+        )
+        return before, after
+
+    def calibrated(self) -> tuple[float, float, float]:
+        """Fit the temperature of smoothed probabilities.
+
+        Returns:
+            The temperature, 1 if they are not above chance; and the expected calibration error
+            without and with it.
+        """
+        values = np.log(np.maximum(self.smoothed.astype(np.float64), LEAST_PROBABILITY))
+        temperature = fit_temperature(values, self.targets)
+        if is_chance(temperature):
+            temperature = 1.0
+        predicted = self.smoothed.argmax(axis=1)
+        before, after = (
+            calibration(self.targets, predicted, as_probabilities(self.smoothed.T, number).T)
+            for number in (1.0, temperature)
+        )
+        return temperature, before["ECE"], after["ECE"]
+
+
+def choose_smoothing(asked: str, maps: Maps, kept: str | None = None) -> SmoothingChoice:
+    """Choose by held-out pixels, unless a method was asked for, and calibrate what it gives.
+
+    Args:
+        asked: "auto", "guided" or "none".
+        maps: of held-out pixels.
+        kept: the method of the model that the run began with, which "auto" keeps; or None.
+    """
+    pixels = len(maps.targets)
+    enough = pixels >= LEAST_PIXELS
+    method, reason = asked, f"smooth {asked} was asked for"
+    if asked == "auto" and kept is not None:
+        method, reason = kept, "as the model that the run began with"
+    elif asked == "auto" and enough:
+        method, reason = _better(maps)
+    elif asked == "auto":
+        method, reason = "none", _too_few(pixels)
+    if not pixels:
+        return SmoothingChoice(method, reason=reason)
+    before, after = (float(maps.right(each).mean()) for each in ("none", "guided"))
+    choice = SmoothingChoice(method, pixels, before, after, reason)
+    if not enough:
+        return choice
+    temperature, unsure, sure = maps.calibrated()
+    return replace(choice, temperature=temperature, ECE_before=unsure, ECE_after=sure)
+
+
+def _better(maps: Maps) -> tuple[str, str]:
+    """Return the better method, and a reason unless the number of right pixels alone decides.
+
+    Smoothing must not have fewer pixels right. A lead beyond chance decides by itself
+    (`hytas.metrics.compare_answers`). Few pixels often show no more than chance. Then the
+    likelihood over all pixels must also favour smoothing.
+    """
+    gained, lost, beyond_chance = compare_answers(maps.right("none"), maps.right("guided"))
+    if gained < lost or beyond_chance:
+        return ("guided" if gained > lost else "none"), ""
+    before, after = maps.losses()
+    equal = "as many are right either way" if gained == lost else "the lead is within chance"
+    why = f"{equal}; negative log likelihood {before:.3f} raw and {after:.3f} smoothed"
+    return ("guided" if after < before else "none"), why
+
+
+def choose_self_training(asked: str, disjoint: bool, before: Maps, after: Maps) -> SelfTraining:
+    """Choose by maps of held-out pixels, without and with self-training.
+
+    Where test pixels lie apart from labelled ones, it is used unless it loses a pixel. Where they
+    lie among labelled ones, as in a random split, little is left to learn from neighbours. There it
+    must gain more pixels than chance would (`hytas.metrics.compare_answers`).
+
+    Args:
+        asked: how maps are smoothed, "auto", "guided" or "none"; such maps are compared.
+        disjoint: whether test pixels lie apart.
+        before, after: of the same networks without and with it, on the same pixels.
+    """
+    pixels = len(before.targets)
+    if pixels < LEAST_PIXELS:
+        return SelfTraining(False, reason=_too_few(pixels))
+    old, new = (maps.right(choose_smoothing(asked, maps).method) for maps in (before, after))
+    gained, lost, beyond_chance = compare_answers(old, new)
+    used = gained >= lost if disjoint else beyond_chance
+    reason = ""
+    if gained >= lost and not used:
+        reason = "no more than chance would give, and test pixels lie among labelled ones"
+    return SelfTraining(used, pixels, float(old.mean()), float(new.mean()), reason)
+
+
+def _too_few(pixels: int) -> str:
+    return f"{pixels or 'no'} validation pixels; at least {LEAST_PIXELS} are needed"
+
+
+def _decide_self_training(
+    records: Sequence[HeldOut], smoother: Smoother | None, conditions: Conditions
+) -> SelfTraining:
+    if conditions.no_self_training or smoother is None:
+        return SelfTraining(False, reason=conditions.no_self_training)
+    if not all(record.self_trained for record in records):
+        return SelfTraining(False, reason="the self-training of a fold diverged")
+
+    def maps(self_trained: bool) -> Maps:
+        temperature = calibrate(records, self_trained, conditions).temperature
+        return _maps(records, self_trained, smoother, temperature)
+
+    return choose_self_training(conditions.smooth, conditions.disjoint, maps(False), maps(True))
+
+
+def _maps(
+    records: Sequence[HeldOut], self_trained: bool, smoother: Smoother, temperature: float
+) -> Maps:
+    """Return the probabilities of the compared pixels of all records."""
+    parts = [Maps(np.zeros(0, np.int64), *(np.zeros((0, 1), np.float32),) * 2)]
+    for record in records:
+        if not len(record.compared):
+            continue
+        _, logits = record.final_logits(self_trained)
+        raw = probabilities(logits, temperature)
+        smoothed, at = (
+            smoother(record.neighbours, raw),
+            np.searchsorted(record.neighbours, record.compared),
+        )
+        parts.append(Maps(record.compared_targets, raw[at], smoothed[at]))
+    return Maps.joined(parts[1:] or parts)
+
+
+def probabilities(logits: Logits, temperature: float) -> NDArray[np.float32]:
+    """Return class probabilities (n, C) of logits (n, C)."""
+    chances: NDArray[np.float32] = softmax(logits / np.float32(temperature), axis=1)
+    return chances
+
+
+def _error(logits: Logits, targets: NDArray[np.int64], temperature: float) -> float:
+    """Return the expected calibration error at a temperature."""
+    chances = softmax(logits.astype(np.float64) / temperature, axis=1)
+    return float(calibration(targets, logits.argmax(axis=1), chances)["ECE"])

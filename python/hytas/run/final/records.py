@@ -1,0 +1,103 @@
+"""Records of held-out pixels: the logits of a network on pixels that it was not trained on.
+
+Training and prediction write them, and every decision of the final training reads them
+(`hytas.run.final.decide`). Nothing needs the network again.
+"""
+
+import zipfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hytas.errors import InputError, one_line
+from hytas.files import atomic_write
+from hytas.run.types import Logits, Pixels
+
+
+@dataclass(frozen=True, eq=False)
+class HeldOut:
+    """A network's logits on held-out pixels, before and after self-training.
+
+    The filter that smooths a map reads the pixels around a held-out pixel, so their logits are
+    here, too. Their labels are not.
+
+    Attributes:
+        trained: flat indices of the labelled pixels that the network was trained on.
+        pixels: (n,) flat indices of held-out pixels; they fit the temperature.
+        targets: (n,) their class indices.
+        compared: (k,) flat indices of the held-out pixels that smoothing is compared on; `n` and
+            `k` differ where a scene has many.
+        compared_targets: (k,) their class indices.
+        neighbours: (m,) flat indices, ascending, of all that the filter reads around them, and of
+            themselves.
+        logits: (n, C) of `pixels`, before self-training.
+        neighbour_logits: (m, C) of `neighbours`, likewise.
+        logits_after, neighbour_logits_after: the same after self-training; None without it.
+    """
+
+    trained: Pixels
+    pixels: Pixels
+    targets: NDArray[np.int64]
+    compared: Pixels
+    compared_targets: NDArray[np.int64]
+    neighbours: Pixels
+    logits: Logits
+    neighbour_logits: Logits
+    logits_after: Logits | None = None
+    neighbour_logits_after: Logits | None = None
+
+    @property
+    def self_trained(self) -> bool:
+        """Whether it has logits after self-training."""
+        return self.logits_after is not None
+
+    def final_logits(self, self_trained: bool) -> tuple[Logits, Logits]:
+        """Return the logits of `pixels` and `neighbours`, after self-training or before."""
+        if not self_trained:
+            return self.logits, self.neighbour_logits
+        assert self.logits_after is not None
+        assert self.neighbour_logits_after is not None
+        return self.logits_after, self.neighbour_logits_after
+
+    def save(self, path: Path) -> None:
+        """Write a .npz file, completely or not at all."""
+        values = {name: value for name, value in vars(self).items() if value is not None}
+        with atomic_write(path) as temporary, temporary.open("wb") as file:
+            np.savez(file, **values)
+
+    @classmethod
+    def load(cls, path: Path) -> Self:
+        """Read a file that `save` wrote.
+
+        Raises:
+            InputError: it is missing, damaged, or not a record of held-out pixels.
+        """
+        try:
+            with np.load(path, allow_pickle=False) as file:
+                record = cls(**{name: file[name] for name in file.files})
+            record.check()
+        except (OSError, TypeError, ValueError, zipfile.BadZipFile) as error:
+            raise InputError(
+                f"{path}: not a record of held-out pixels ({one_line(error)})"
+            ) from None
+        return record
+
+    def check(self) -> None:
+        """Check that all arrays fit each other, and that logits are finite.
+
+        Raises:
+            ValueError: they do not.
+        """
+        sizes = {"targets": self.pixels, "compared_targets": self.compared, "logits": self.pixels}
+        sizes |= {"neighbour_logits": self.neighbours}
+        if self.self_trained:
+            sizes |= {"logits_after": self.pixels, "neighbour_logits_after": self.neighbours}
+        for name, rows in sizes.items():
+            values = getattr(self, name)
+            if len(values) != len(rows) or not np.isfinite(values).all():
+                raise ValueError(f"{name} of shape {values.shape}: must be {len(rows)} finite rows")
+        if not np.isin(self.compared, self.neighbours).all():
+            raise ValueError("compared: must be among the neighbours")

@@ -1,1 +1,0 @@
-"""Fit the winner: final training, temperature, and smoothing of maps."""

@@ -1,0 +1,13 @@
+"""Names of array types that the stages of a run share."""
+
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import NDArray
+
+Pixels = NDArray[np.int64]
+"""Flat indices (n,) of pixels of a scene, or numbers of images."""
+Logits = NDArray[np.float32]
+"""(n, C), of a network."""
+Smoother = Callable[[Pixels, NDArray[np.float32]], NDArray[np.float32]]
+"""Flat pixel indices (n,), ascending, and their probabilities (n, C) -> smoothed ones (n, C)."""

@@ -1,0 +1,283 @@
+"""Decisions on arrays: temperature, smoothing and self-training, without a training."""
+
+import subprocess
+import sys
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from hytas.run.final.decide import (
+    Conditions,
+    Maps,
+    choose_self_training,
+    choose_smoothing,
+    decide,
+)
+from hytas.run.final.records import HeldOut
+from hytas.temperature import fit_temperature
+
+
+def sure(pixels: int, right: int, chance: float) -> np.ndarray:
+    """Probabilities (pixels, 2) of which the first ones are right, all with the same chance."""
+    chosen = np.arange(pixels)[:, None] < right
+    found = np.where(chosen, [1 - chance, chance], [chance, 1 - chance])
+    return found.astype(np.float32).reshape(-1, 2)
+
+
+@pytest.mark.parametrize(
+    ("asked", "counts", "method", "words"),
+    [
+        ("auto", (50, 40, 41), "guided", "50 validation pixels 0.8000 raw and 0.8200 smoothed"),
+        ("auto", (50, 40, 39), "none", "not smoothed: OA on 50 validation pixels"),
+        ("auto", (9, 1, 9), "none", "9 validation pixels; at least 10 are needed"),
+        ("auto", (0, 0, 0), "none", "no validation pixels; at least 10"),
+        ("guided", (50, 40, 30), "guided", "smooth guided was asked for; OA on 50"),
+        ("none", (0, 0, 0), "none", "smooth none was asked for"),
+    ],
+)
+def test_what_is_chosen(asked: str, counts: tuple[int, int, int], method: str, words: str) -> None:
+    pixels, raw, smoothed = counts
+    maps = Maps(np.ones(pixels, int), sure(pixels, raw, 0.6), sure(pixels, smoothed, 0.6))
+    choice = choose_smoothing(asked, maps)
+    assert choice.method == method
+    assert words in choice.describe()
+
+
+@pytest.mark.parametrize("better", ["raw", "smoothed"])
+def test_where_as_many_are_right_the_likelihood_decides(better: str) -> None:
+    """One of both is unsure where it is wrong, and sure where it is right."""
+    wrong = sure(50, 45, 0.9)
+    telling = wrong.copy()
+    telling[45:] = [0.55, 0.45]
+    pair = (telling, wrong) if better == "raw" else (wrong, telling)
+    choice = choose_smoothing("auto", Maps(np.ones(50, int), *pair))
+    assert choice.method == ("none" if better == "raw" else "guided")
+    assert "as many are right either way; negative log likelihood" in choice.describe()
+
+
+@pytest.mark.parametrize(
+    ("gained", "lost", "likelier", "method"),
+    [
+        (2, 1, "smoothed", "guided"),
+        (2, 1, "raw", "none"),  # a lead of one pixel may be chance
+        (9, 1, "raw", "guided"),  # and this one is none
+        (1, 2, "smoothed", "none"),
+        (0, 9, "smoothed", "none"),
+    ],
+)
+def test_a_lead_within_chance_needs_the_likelihood(
+    gained: int, lost: int, likelier: str, method: str
+) -> None:
+    right = np.ones((2, 50), bool)  # raw, smoothed
+    right[0, :gained] = right[1, gained : gained + lost] = False
+    pair = []
+    for name, each in zip(("raw", "smoothed"), right, strict=True):
+        chances = np.where(each, 0.9, 0.45) if name == likelier else np.where(each, 0.9, 0.001)
+        pair.append(np.stack([1 - chances, chances], 1).astype(np.float32))
+    choice = choose_smoothing("auto", Maps(np.ones(50, int), *pair))
+    assert choice.method == method
+    assert ("the lead is within chance" in choice.reason) == (gained - lost == 1)
+
+
+def test_smoothed_probabilities_that_tell_nothing_have_no_temperature() -> None:
+    targets = np.arange(40) % 2
+    against = np.full((40, 2), 0.9, np.float32)
+    against[np.arange(40), targets] = 0.1
+    maps = Maps(targets, against, against)
+    assert maps.calibrated()[0] == 1
+    assert maps.losses()[1] == pytest.approx(-np.log(0.1), abs=1e-6)
+
+
+def test_smoothed_probabilities_are_as_sure_as_they_are_right() -> None:
+    """Means over a window say .6 where 19 of 20 are right."""
+    generator = np.random.default_rng(3)
+    targets = generator.integers(0, 3, 400)
+    shown = np.where(generator.random(400) < 0.95, targets, (targets + 1) % 3)
+    chances = np.full((400, 3), 0.2, np.float32)
+    chances[np.arange(400), shown] = 0.6
+    choice = choose_smoothing("guided", Maps(targets, chances, chances))
+    assert choice.temperature < 0.5
+    assert choice.ECE_before == pytest.approx((shown == targets).mean() - 0.6, abs=1e-6)
+    assert choice.ECE_after is not None
+    assert choice.ECE_after < 0.01
+    assert choose_smoothing("guided", Maps(targets[:9], chances[:9], chances[:9])).temperature == 1
+
+
+def maps_of(right: np.ndarray) -> Maps:
+    """Maps of pixels of class 1, the same raw and smoothed."""
+    chances = np.where(right[:, None], [0.3, 0.7], [0.7, 0.3]).astype(np.float32).reshape(-1, 2)
+    return Maps(np.ones(len(right), int), chances, chances)
+
+
+@pytest.mark.parametrize(
+    ("disjoint", "gained", "lost", "used", "words"),
+    [
+        (False, 12, 2, True, "is used: OA on 100 validation pixels 0.7200 without and 0.8200 with"),
+        (False, 5, 3, False, "with it; no more than chance would give, and test pixels lie among"),
+        (False, 0, 0, False, "no more than chance would give"),
+        (True, 5, 3, True, "is used: OA on 100 validation pixels 0.7200 without and 0.7400 with"),
+        (True, 0, 0, True, "is used: OA on 100 validation pixels 0.7200 without and 0.7200 with"),
+        (True, 2, 3, False, "is not used: OA on 100 validation pixels 0.7200 without and 0.7100"),
+    ],
+)
+def test_held_out_pixels_decide_on_self_training(
+    disjoint: bool, gained: int, lost: int, used: bool, words: str
+) -> None:
+    before = np.arange(100) < 72
+    after = before.copy()
+    after[72 : 72 + gained] = True
+    after[:lost] = False
+    choice = choose_self_training("auto", disjoint, maps_of(before), maps_of(after))
+    assert choice.used is used
+    assert words in choice.describe()
+
+
+def test_few_pixels_decide_nothing() -> None:
+    nine = np.zeros(9, bool)
+    choice = choose_self_training("auto", True, maps_of(nine), maps_of(~nine))
+    assert not choice.used
+    assert choice.reason == "9 validation pixels; at least 10 are needed"
+
+
+def test_accuracies_are_those_of_maps_as_they_will_be() -> None:
+    """Smoothing hides what the network gains, or shows it."""
+    raw, better = maps_of(np.arange(100) < 60), maps_of(np.arange(100) < 80)
+    before, after = raw._replace(smoothed=better.raw), better._replace(smoothed=better.raw)
+    assert choose_self_training("none", False, before, after).used
+    assert not choose_self_training("auto", False, before, after).used
+
+
+def record(right: int, sure: float = 2.0, after: int | None = None, pixels: int = 40) -> HeldOut:
+    """Record a network that has the first pixels right, of classes in turn."""
+
+    def logits(right: int) -> np.ndarray:
+        shown = np.where(np.arange(pixels) < right, targets, 1 - targets)
+        return np.asarray(sure * np.eye(2, dtype=np.float32)[shown])
+
+    numbers, targets = np.arange(pixels), np.arange(pixels) % 2
+    found = HeldOut(
+        numbers, numbers, targets, numbers, targets, numbers, logits(right), logits(right)
+    )
+    if after is None:
+        return found
+    return replace(found, logits_after=logits(after), neighbour_logits_after=logits(after))
+
+
+def as_they_are(pixels: np.ndarray, chances: np.ndarray) -> np.ndarray:
+    return chances
+
+
+def test_the_temperature_is_fitted_on_all_records_together() -> None:
+    records = [record(36), record(20, sure=5.0)]
+    found = decide(records, None, Conditions(folds=2, no_self_training="images")).calibration
+    logits = np.concatenate([each.logits for each in records])
+    targets = np.concatenate([each.targets for each in records])
+    assert found.temperature == fit_temperature(logits, targets)
+    assert (found.pixels, found.folds, found.reason) == (80, 2, "")
+    assert found.ECE_before is not None
+    assert found.ECE_after is not None
+    assert found.ECE_after < found.ECE_before
+
+
+def test_maps_are_compared_at_the_temperature_that_ships() -> None:
+    seen: list[np.ndarray] = []
+
+    def smoother(pixels: np.ndarray, chances: np.ndarray) -> np.ndarray:
+        seen.append(chances)
+        return chances
+
+    records = [record(36), record(30)]
+    conditions = Conditions(no_self_training="none was asked for", folds=2)
+    temperature = decide(records, smoother, conditions).calibration.temperature
+    for chances, each in zip(seen, records, strict=True):
+        wanted = np.exp(each.logits / temperature)
+        np.testing.assert_allclose(chances, wanted / wanted.sum(1, keepdims=True), atol=1e-6)
+
+
+def test_only_compared_pixels_count_and_neighbours_are_smoothed() -> None:
+    """The filter gets all neighbours; the accuracy is of the compared pixels among them."""
+    whole = record(40)
+    some = replace(whole, compared=whole.pixels[5:25], compared_targets=whole.targets[5:25])
+
+    def wrong_outside(pixels: np.ndarray, chances: np.ndarray) -> np.ndarray:
+        assert np.array_equal(pixels, whole.neighbours)
+        return np.where(np.isin(pixels, some.compared)[:, None], chances, 1 - chances)
+
+    conditions = Conditions(no_self_training="none was asked for")
+    choice = decide([some], wrong_outside, conditions).smoothing
+    assert choice is not None
+    assert (choice.pixels, choice.OA_raw, choice.OA_smoothed) == (20, 1.0, 1.0)
+
+
+def test_self_training_decides_whose_logits_are_calibrated() -> None:
+    used = decide([record(28, after=38)], as_they_are, Conditions())
+    assert used.self_training.used
+    without = decide([record(28)], as_they_are, Conditions())
+    assert without.self_training.reason == "the self-training of a fold diverged"
+    assert used.calibration.temperature < without.calibration.temperature
+    lost = decide([record(38, after=28)], as_they_are, Conditions(disjoint=True))
+    assert not lost.self_training.used
+    assert lost.smoothing is not None
+    assert lost.smoothing.OA_raw == 0.95
+
+
+def test_images_have_no_smoothing_and_say_why_they_are_not_self_trained() -> None:
+    conditions = Conditions(no_self_training="images have no neighbours")
+    found = decide([record(30)], None, conditions)
+    assert found.smoothing is None
+    assert found.self_training.reason == "images have no neighbours"
+
+
+@pytest.mark.parametrize(
+    ("pixels", "words"),
+    [
+        (0, "the split has no validation pixels; at least 10 are needed"),
+        (6, "the split has 6 validation pixels; at least 10 are needed"),
+    ],
+)
+def test_without_records_nothing_is_calibrated(pixels: int, words: str) -> None:
+    found = decide([], as_they_are, Conditions(pixels=pixels))
+    assert (found.calibration.temperature, found.calibration.reason) == (1.0, words)
+    assert found.smoothing is not None
+    assert found.smoothing.method == "none"
+    assert not found.self_training.used
+
+
+def test_logits_like_chance_are_not_calibrated() -> None:
+    found = decide([record(20)], None, Conditions()).calibration
+    assert found.temperature == 1.0
+    assert "not above chance" in found.reason
+
+
+def test_the_model_that_a_run_began_with_keeps_its_smoothing() -> None:
+    conditions = Conditions(kept_smoothing="guided", no_self_training="begins with a model")
+    choice = decide([record(30)], as_they_are, conditions).smoothing
+    assert choice is not None
+    assert (choice.method, choice.reason) == ("guided", "as the model that the run began with")
+
+
+def test_decisions_need_no_torch() -> None:
+    code = "import sys, hytas.run.final.decide; print('torch' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "False\n"
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"targets": np.zeros(3, np.int64)},
+        {"logits": np.full((40, 2), np.nan, np.float32)},
+        {"neighbours": np.arange(39)},
+        {"compared": np.array([99]), "compared_targets": np.array([0])},
+        {"logits_after": np.zeros((3, 2), np.float32)},
+    ],
+)
+def test_arrays_that_do_not_fit_are_no_record(change: dict[str, Any], tmp_path: Any) -> None:
+    whole = record(30, after=31)
+    whole.save(tmp_path / "held-out-0.npz")
+    assert np.array_equal(HeldOut.load(tmp_path / "held-out-0.npz").logits, whole.logits)
+    replace(whole, **change).save(tmp_path / "held-out-0.npz")
+    with pytest.raises(ValueError, match="not a record of held-out pixels"):
+        HeldOut.load(tmp_path / "held-out-0.npz")

@@ -412,6 +412,18 @@ def test_several_lists_of_wavelengths(tmp_path: Path, cube) -> None:
     np.testing.assert_array_equal(open_cube(tmp_path / "s.nc").wavelengths, np.arange(6) + 500)
 
 
+def test_an_hdf5_file_with_a_scale_of_one_dimension(tmp_path: Path, cube, labels) -> None:
+    """It has dimension scales as NetCDF has them, but is no NetCDF file."""
+    with h5py.File(tmp_path / "s.h5", "w") as file:
+        file["a/cube"], file["a/gt"] = cube.transpose(0, 2, 1), labels
+        file["wavelength"] = np.linspace(400, 900, 6)
+        file["wavelength"].make_scale("wavelength")
+        file["a/cube"].dims[1].attach_scale(file["wavelength"])
+    scene = load_scene(tmp_path / "s.h5")
+    assert_same(scene, cube, labels)
+    np.testing.assert_allclose(scene.wavelengths, np.linspace(400, 900, 6))
+
+
 def test_the_user_names_the_axes(tmp_path: Path, cube, labels) -> None:
     np.save(tmp_path / "c.npy", cube.transpose(1, 2, 0))
     np.save(tmp_path / "gt.npy", labels)

@@ -358,10 +358,10 @@ def netcdf4() -> list[Sample]:
             "wavelength": ("band", waves),
         },
     )
-    one = data.drop_vars("packed")
+    one, packed = data.drop_vars("packed"), data.drop_vars("cube")
     return [
         _written("scene.nc", lambda path, d=d: d.to_netcdf(path, engine="h5netcdf"))
-        for d in (data, one)
+        for d in (one, packed)
     ]
 
 

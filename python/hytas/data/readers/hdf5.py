@@ -28,8 +28,10 @@ def read(path: Path) -> Contents:
     h5py = library("h5py", "", "an HDF5 file")
     with h5py.File(path, "r") as file:
         found = datasets(file)
+        # A file may have a few dimensions like those of NetCDF, and still be none.
         if _is_netcdf(path, file, found):
-            return netcdf.read_hdf5(path, {name: _stored(item) for name, item in found.items()})
+            with suppress(ValueError, KeyError, AttributeError, TypeError):
+                return netcdf.read_hdf5(path, {name: _stored(item) for name, item in found.items()})
         size = file.id.get_filesize()
         variables = tuple(_variable(path, name, item, size) for name, item in found.items())
         return Contents(path, "HDF5", variables, attributes=_attributes(file))
@@ -103,7 +105,12 @@ def _stored(item: Any) -> int:
 
 
 def _dims(item: Any) -> list[str]:
-    return [dimension.label for dimension in item.dims]
+    """Return the names of dimensions: their labels, or the names of their scales."""
+    names = []
+    for dimension in item.dims:
+        scales = [str(scale.name).rsplit("/", 1)[-1] for scale in dimension.values()]
+        names.append(dimension.label or (scales[0] if scales else ""))
+    return names
 
 
 def _attributes(item: Any) -> dict[str, Any]:

@@ -103,5 +103,5 @@ def test_a_narrowed_space_has_the_values_that_were_asked_for(tmp_path: Path) -> 
     assert open_space(str(tmp_path / "space.json"))[0].size() > 0
     wider = json.loads(with_values("hytas-wide", {"tokens": ["pixel", "other"]}))
     assert "weights" not in {gene["name"]: gene for gene in wider["genes"]}["tokens"]
-    with pytest.raises(InputError, match="space hytas: has no gene 'colour'"):
+    with pytest.raises(InputError, match="has no gene 'colour'"):
         with_values("hytas", {"colour": ["red"]})

@@ -32,8 +32,7 @@ def report_runs(
 ) -> None:
     """Write one page about a run, or about several side by side.
 
-    A run of an older version keeps no pixels: its scene is then read and classified again, if it is
-    there.
+    If `pixels.npz` of a run is missing, its scene is read and classified again, if it is there.
 
     Args:
         runs: their folders, which are only read.

@@ -26,7 +26,7 @@ LEAST_PROBABILITY = 1e-12
 
 
 class Conditions(NamedTuple):
-    """What decides beside the records.
+    """What decides next to the records.
 
     Attributes:
         smooth: "auto", "guided" or "none", as the user asked.

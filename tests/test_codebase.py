@@ -24,6 +24,7 @@ RANK = {
     "_engine": 0,
     "metrics": 1,
     "results": 1,
+    "temperature": 1,
     "spaces": 1,
     "model_card": 1,
     "pictures": 1,

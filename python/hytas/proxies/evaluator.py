@@ -33,9 +33,9 @@ Batch = tuple[Any, Any]
 """Scaled patches (n, P, P, bands) float, labels (n,) 0-based integers: arrays or tensors."""
 Inherited = Callable[[Mapping[str, Any]], float]
 LEAST_BATCH = {"cuda": 2}
-"""Networks of a kind from which they run as one batch, by type of device. On a GPU a batch takes
-about as long as one network. On a CPU it computes the zeros, too, and takes no less time than its
-networks one by one (docs/log.md)."""
+"""Networks of a kind from which they run as one batch, by type of device. On a GPU, starting the
+operations takes most of the time. A CPU computes the zeros, too, and takes no less time than for
+the networks one by one (docs/log.md)."""
 MOST_BATCH = 64
 
 

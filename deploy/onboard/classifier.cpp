@@ -7,13 +7,18 @@
 #include <cstring>
 #include <limits>
 #include <numeric>
-#include <type_traits>
 
 #include "error.hpp"
 #include "metadata.hpp"
+#include "values.hpp"
 
 namespace onboard {
 namespace {
+
+// Pixels whose answers are repeated, and how far their probabilities may lie apart: cores of one
+// processor may differ in the last digits.
+constexpr std::int64_t reference_pixels = 64;
+constexpr float most_difference = 1e-6F;
 
 std::string property(const ModelFile& model, const std::string& key) {
     const auto found = model.metadata("hytas." + key);
@@ -26,56 +31,6 @@ std::string property(const ModelFile& model, const std::string& key) {
 // Beyond either end the scene is mirrored, the end itself not repeated.
 std::int64_t mirror(std::int64_t index, std::int64_t size) {
     return (size - 1) - std::abs((size - 1) - std::abs(index));
-}
-
-// Calls use(Value{}) with the C++ type of a cube's values.
-template <typename Use>
-auto with_type(const ElementType& type, const Use& use) {
-    switch (type.envi) {
-        case 1: return use(std::uint8_t{});
-        case 2: return use(std::int16_t{});
-        case 3: return use(std::int32_t{});
-        case 4: return use(float{});
-        case 5: return use(double{});
-        case 12: return use(std::uint16_t{});
-        case 13: return use(std::uint32_t{});
-        case 14: return use(std::int64_t{});
-        default: return use(std::uint64_t{});
-    }
-}
-
-// In the type of the values: a header may write the number for no data with fewer digits than a
-// float has.
-template <typename Value>
-bool equals(Value value, double number) {
-    if constexpr (std::is_floating_point_v<Value>)
-        return std::abs(number) <= static_cast<double>(std::numeric_limits<Value>::max()) &&
-               value == static_cast<Value>(number);
-    else
-        return static_cast<double>(value) == number;
-}
-
-template <typename Value>
-bool holds(double number) {
-    if constexpr (std::is_floating_point_v<Value>)
-        return std::abs(number) <= static_cast<double>(std::numeric_limits<Value>::max());
-    // The largest value of 64 bits is no double, the power of two above it is.
-    const double above = std::ldexp(1.0, std::numeric_limits<Value>::digits);
-    return number == std::floor(number) &&
-           number >= static_cast<double>(std::numeric_limits<Value>::min()) && number < above;
-}
-
-template <typename Value>
-bool any_data(const char* pixel, const std::vector<std::int64_t>& bands,
-              std::optional<double> ignore) {
-    for (const std::int64_t band : bands) {
-        Value value;
-        std::memcpy(&value, pixel + static_cast<std::size_t>(band) * sizeof(Value), sizeof(Value));
-        if (!(std::abs(static_cast<double>(value)) <= std::numeric_limits<float>::max()))
-            continue;  // the networks' type; NaN is no number either
-        if (!ignore || !equals(value, *ignore)) return true;
-    }
-    return false;
 }
 
 std::string one_decimal(double value) {
@@ -128,7 +83,25 @@ void check_ends(const ModelFile& model, const Card& card) {
             "`hytas export`");
 }
 
-// What the filter needs, of which older files say nothing.
+// How the network scales values, and where those of its training lay.
+void read_preprocessing(const ModelFile& model, Card& card) {
+    const std::string key = "preprocessing", text = property(model, key);
+    card.offset = parse_numbers(parse_member(text, "offset", key), key);
+    card.scale = parse_numbers(parse_member(text, "scale", key), key);
+    if (card.offset.size() != card.kept.size() || card.scale.size() != card.kept.size())
+        throw Error(
+            "model: its metadata are broken: preprocessing: one offset and scale needed for each "
+            "band");
+    if (const std::string reach = parse_member(text, "reach", key); reach != "null")
+        card.reach = parse_number(reach, key);
+    const std::string usual = parse_member(text, "usual", key);
+    if (usual == "null") return;
+    card.usual = ValueRange{.z = parse_number(parse_member(usual, "z", key), key),
+                            .low = parse_number(parse_member(usual, "low", key), key),
+                            .high = parse_number(parse_member(usual, "high", key), key)};
+}
+
+// What the filter needs, where the model has one.
 void read_guide(const ModelFile& model, Card& card) {
     const std::string smoothing = model.metadata("hytas.smoothing").value_or("null"),
                       key = "smoothing";
@@ -145,14 +118,6 @@ void read_guide(const ModelFile& model, Card& card) {
         guide.temperature = parse_number(parse_member(smoothing, "temperature", key), key);
     guide.directions = parse_numbers(parse_member(smoothing, "directions", key), key);
     guide.offset = parse_numbers(parse_member(smoothing, "offset", key), key);
-    const std::string preprocessing = property(model, "preprocessing");
-    card.offset =
-        parse_numbers(parse_member(preprocessing, "offset", "preprocessing"), "preprocessing");
-    card.scale =
-        parse_numbers(parse_member(preprocessing, "scale", "preprocessing"), "preprocessing");
-    if (const std::string reach = parse_member(preprocessing, "reach", "preprocessing");
-        reach != "null")
-        card.reach = parse_number(reach, "preprocessing");
     // This and the radius as in hytas/deploy/smoothing.py.
     constexpr double least_temperature = 0.01;
     constexpr std::int64_t most_radius = 64;
@@ -169,8 +134,8 @@ void read_guide(const ModelFile& model, Card& card) {
     };
     const std::size_t kept = card.kept.size();
     if (guide.directions.size() != 3 * kept || guide.offset.size() != 3 ||
-        card.offset.size() != kept || card.scale.size() != kept || !finite(guide.directions) ||
-        !finite(guide.offset) || !std::isfinite(guide.eps) || guide.eps <= 0)
+        !finite(guide.directions) || !finite(guide.offset) || !std::isfinite(guide.eps) ||
+        guide.eps <= 0)
         throw Error(
             "model: its metadata are broken: smoothing: three directions, one number for each "
             "band, and a positive eps needed");
@@ -180,8 +145,8 @@ void read_guide(const ModelFile& model, Card& card) {
 }  // namespace
 
 Card::Card(const ModelFile& model) {
-    if (const std::string format = property(model, "format"); format != "1" && format != "2")
-        throw Error("model: is of hytas format " + format + ", this program reads formats 1 and 2");
+    if (const std::string format = property(model, "format"); format != "2")
+        throw Error("model: is of hytas format " + format + ", this program reads format 2");
     if (property(model, "graph") != "scene")
         throw Error(
             "model: is a " + property(model, "graph") +
@@ -244,6 +209,7 @@ Card::Card(const ModelFile& model) {
             throw Error("model: its metadata are broken: " + std::to_string(wavelengths.size()) +
                         " wavelengths for " + std::to_string(bands) + " bands");
     }
+    read_preprocessing(model, *this);
     read_guide(model, *this);
     check_ends(model, *this);
 }
@@ -262,9 +228,7 @@ Classifier::Classifier(const SceneModel& model, const Card& card, EnviCube& cube
                     std::to_string(cube.samples()) + " pixels are less than the model's patch of " +
                     std::to_string(card.patch_size));
     if (smooth && !card.guide)
-        throw Error(
-            "smooth: the model holds no guide to smooth by: an older hytas trained it; only none "
-            "is possible");
+        throw Error("--smooth: the model holds no guide to smooth by; only none is possible");
     if (smooth)
         smoother_.emplace(*card.guide, cube.lines(), cube.samples(),
                           static_cast<std::int64_t>(card.ids.size()));
@@ -312,6 +276,11 @@ void Classifier::take(std::int64_t number) {
     mark_missing(ring_[slot]);
 }
 
+void Classifier::begin(std::int64_t number) {
+    const std::int64_t first = smoother_ ? smoother_->begin(number) : number;
+    taken_ = std::max<std::int64_t>(0, first - card_.margin());
+}
+
 MapLine Classifier::line(std::int64_t number) {
     if (smoother_) return smoothed(number);
     MapLine found = classify(number, "confidence");
@@ -343,15 +312,49 @@ MapLine Classifier::classify(std::int64_t number, const char* values) {
                         &source[static_cast<std::size_t>(mirror(column, cube_.samples())) * pixel],
                         pixel);
     }
-    found.classes = model_.run({tile_.data(), card_.type, card_.patch_size, columns, card_.bands},
-                               values, found.confidence);
+    Answers answers =
+        model_.run({tile_.data(), card_.type, card_.patch_size, columns, card_.bands}, values);
+    found.classes = std::move(answers.classes), found.confidence = std::move(answers.values);
     if (found.classes.size() != valid.size() || found.confidence.size() != expected)
         throw Error("model: gave " + std::to_string(found.classes.size()) +
                     " pixels for a line of " + std::to_string(valid.size()));
     for (const std::int32_t number_of_class : found.classes)
         if (std::find(card_.ids.begin(), card_.ids.end(), number_of_class) == card_.ids.end())
             throw Error("model: gives classes that its metadata do not name");
+    if (reference_.empty()) remember(valid, values);
     return found;
+}
+
+// Keep a part of the tile, from the first pixel with data on, and what the model says of it.
+void Classifier::remember(const std::vector<bool>& valid, const char* values) {
+    const std::int64_t columns = cube_.samples() + 2 * card_.margin();
+    reference_columns_ = std::min(columns, reference_pixels + 2 * card_.margin());
+    const std::int64_t first = std::min<std::int64_t>(
+        std::find(valid.begin(), valid.end(), true) - valid.begin(), columns - reference_columns_);
+    const std::size_t pixel = static_cast<std::size_t>(card_.bands) * card_.type->size;
+    const std::size_t row = static_cast<std::size_t>(columns) * pixel;
+    for (auto at = tile_.begin() + static_cast<std::ptrdiff_t>(first * pixel); at < tile_.end();
+         at += static_cast<std::ptrdiff_t>(row))
+        reference_.insert(reference_.end(), at,
+                          at + static_cast<std::ptrdiff_t>(reference_columns_ * pixel));
+    reference_values_ = values;
+    reference_answers_ = ask_again();
+}
+
+Answers Classifier::ask_again() const {
+    return model_.run(
+        {reference_.data(), card_.type, card_.patch_size, reference_columns_, card_.bands},
+        reference_values_);
+}
+
+bool Classifier::unchanged() const {
+    if (reference_.empty()) return true;
+    const Answers now = ask_again();
+    return now.classes == reference_answers_.classes &&
+           std::equal(now.values.begin(), now.values.end(), reference_answers_.values.begin(),
+                      reference_answers_.values.end(), [](float one, float other) {
+                          return std::abs(one - other) <= most_difference;
+                      });
 }
 
 // A line that the filter has gone over, which reads lines ahead of it.

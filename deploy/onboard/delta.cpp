@@ -148,8 +148,9 @@ void update_model(const std::string& delta, const std::string& model, const std:
     }
     const std::string content =
         apply_delta(read_bytes(model, "model"), read_bytes(delta, "delta"), delta);
-    Whole file(result, "model");
-    file.file.write(content.data(), static_cast<std::streamsize>(content.size()));
+    WholeFile file(result, "model");
+    file.resize(0);
+    file.write(content);
     file.keep();
     std::cout << content.size() << " bytes written, checked by SHA-256: " << result << "\n";
 }

@@ -31,7 +31,7 @@ std::string lower(std::string text) {
 std::string words(const std::string& text) {
     std::istringstream stream(text);
     std::string joined, word;
-    while (stream >> word) joined += (joined.empty() ? "" : " ") + word;
+    while (stream >> word) joined.append(joined.empty() ? "" : " ").append(word);
     return joined;
 }
 

@@ -1,54 +1,54 @@
-// hytas-onboard MODEL CUBE.hdr MAP.hdr [--library LIBONNXRUNTIME] [--threads N] [--smooth
-// guided|none] [--confidence FILE.hdr] hytas-onboard --update DELTA MODEL NEW
-//
-// Classifies an ENVI cube line by line, as a push-broom sensor delivers it, with an exported scene
-// graph.
+// hytas-onboard: classifies an ENVI cube line by line, as a push-broom sensor delivers it, with an
+// exported scene graph; or updates a model by a delta.
 
 #include <algorithm>
-#include <bit>
 #include <charconv>
-#include <cstdio>
+#include <chrono>
 #include <filesystem>
-#include <fstream>
 #include <iostream>
-#include <limits>
 #include <optional>
+#include <sstream>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 #include "classifier.hpp"
 #include "delta.hpp"
 #include "envi.hpp"
 #include "error.hpp"
+#include "map_writer.hpp"
 #include "model_file.hpp"
 #include "ort.hpp"
-#include "whole_file.hpp"
+#include "sha256.hpp"
+#include "stop.hpp"
+#include "value_range.hpp"
 
 namespace onboard {
 namespace {
 
-// Each takes memory, and a slip of the keyboard should not take it all.
+// Each takes memory, and a typo must not exhaust it.
 constexpr int most_threads = 1024;
+// So often the model's weights are checked in memory, and the map is synced to the disk.
+constexpr std::int64_t lines_a_check = 16;
+constexpr std::chrono::seconds time_a_sync{5};
+
 constexpr const char* usage =
-    "usage: hytas-onboard MODEL.onnx CUBE.hdr MAP.hdr [--library libonnxruntime.so] [--threads N] "
-    "[--smooth guided|none] [--confidence FILE.hdr]";
+    "usage: hytas-onboard MODEL.onnx CUBE.hdr MAP.hdr [--library libonnxruntime.so] [--threads N]\n"
+    "       [--smooth guided|none] [--confidence FILE.hdr] [--strict]\n"
+    "       hytas-onboard --update DELTA MODEL.onnx NEW.onnx\n";
 
 constexpr const char* help =
-    "usage: hytas-onboard MODEL.onnx CUBE.hdr MAP.hdr [--library libonnxruntime.so] [--threads N]\n"
-    "       [--smooth guided|none] [--confidence FILE.hdr]\n"
-    "       hytas-onboard --update DELTA MODEL.onnx NEW.onnx\n\n"
-    "Classifies an ENVI cube line by line with a scene graph (hytas export RUN --formats "
-    "onnx-scene).\n\n"
+    "\nClassifies an ENVI cube line by line with a scene graph (hytas export RUN --formats "
+    "onnx-scene).\n"
+    "A run that was stopped goes on where it was if the same command is given again.\n\n"
     "  MODEL.onnx   the scene graph\n"
-    "  CUBE.hdr     the header of the cube; the data lie beside it\n"
+    "  CUBE.hdr     the header of the cube; the data lie next to it\n"
     "  MAP.hdr      the header of the map to write; its data get the ending .img\n"
     "  --library    onnxruntime's library (default: libonnxruntime.so.1)\n"
     "  --threads    processor threads, 1 to 1024 (default: 1)\n"
-    "  --smooth     guided removes speckle from the map, none does not (default: as the model "
-    "says)\n"
+    "  --smooth     guided removes speckle from the map, none does not (default: the model's)\n"
     "  --confidence the header of a raster for the probability of each pixel's class\n"
+    "  --strict     refuse a cube without wavelengths, or with other values than the training had\n"
     "  --update     write the model file NEW.onnx that a file of `hytas update make` makes of "
     "MODEL.onnx\n";
 
@@ -56,6 +56,7 @@ struct Options {
     std::string model, cube, map, library = "libonnxruntime.so.1", smooth, confidence;
     std::string delta;  // of --update; the cube is then empty, and the map is the new model
     int threads = 1;
+    bool strict = false;
 };
 
 Options parse(const std::vector<std::string>& arguments) {
@@ -65,6 +66,10 @@ Options parse(const std::vector<std::string>& arguments) {
         const std::string& argument = arguments[at];
         if (!argument.starts_with("--")) {
             files.push_back(argument);
+            continue;
+        }
+        if (argument == "--strict") {
+            options.strict = true;
             continue;
         }
         const bool known = argument == "--library" || argument == "--threads" ||
@@ -105,64 +110,6 @@ Options parse(const std::vector<std::string>& arguments) {
     return options;
 }
 
-// Bytes of a class id in the map: the smallest type that holds them all.
-std::size_t width_of(const Card& card) {
-    const auto [lowest, highest] = std::minmax_element(card.ids.begin(), card.ids.end());
-    if (*lowest < 0 || *highest > std::numeric_limits<std::uint16_t>::max()) return 4;
-    return *highest <= std::numeric_limits<std::uint8_t>::max() ? 1 : 2;
-}
-
-void write_place(std::ofstream& file, const EnviCube& cube) {
-    for (const char* place : {"map info", "coordinate system string", "projection info"})
-        if (const auto found = cube.fields().find(place); found != cube.fields().end())
-            file << place << " = "
-                 << (found->second.starts_with('{') ? found->second : "{" + found->second + "}")
-                 << "\n";
-}
-
-void write_confidence_header(std::ofstream& file, const EnviCube& cube) {
-    file << "ENVI\nsamples = " << cube.samples() << "\nlines = " << cube.lines()
-         << "\nbands = 1\nheader offset = 0\nfile type = ENVI Standard\ndata type = 4\ninterleave "
-            "= bsq\nbyte order = 0\ndata ignore value = 0\n";
-    write_place(file, cube);
-}
-
-void write_header(std::ofstream& file, const Card& card, const EnviCube& cube) {
-    const std::size_t width = width_of(card);
-    const std::int64_t highest = *std::max_element(card.ids.begin(), card.ids.end()),
-                       lowest = *std::min_element(card.ids.begin(), card.ids.end());
-    file << "ENVI\nsamples = " << cube.samples() << "\nlines = " << cube.lines()
-         << "\nbands = 1\nheader offset = 0\nfile type = ENVI Classification\ndata type = "
-         << (width == 1   ? 1
-             : width == 2 ? 12
-             : lowest < 0 ? 3
-                          : 13)
-         << "\ninterleave = bsq\nbyte order = 0\ndata ignore value = 0\n";
-    if (lowest >= 0 && highest < 4096) {
-        std::vector<std::string> names(static_cast<std::size_t>(highest) + 1);
-        std::vector<std::int64_t> colours(3 * names.size());
-        for (std::size_t number = 0; number < names.size(); ++number)
-            names[number] = number == 0 ? "none" : "unused " + std::to_string(number);
-        for (std::size_t index = 0; index < card.ids.size(); ++index) {
-            const auto id = static_cast<std::size_t>(card.ids[index]);
-            if (id == 0) continue;
-            names[id] = card.names[index];
-            for (const auto& [sign, instead] :
-                 {std::pair(',', ';'), std::pair('{', '('), std::pair('}', ')')})
-                std::replace(names[id].begin(), names[id].end(), sign, instead);
-            std::copy_n(&card.palette[3 * index], 3, &colours[3 * id]);
-        }
-        file << "classes = " << names.size() << "\nclass names = {";
-        for (std::size_t number = 0; number < names.size(); ++number)
-            file << (number == 0 ? "" : ", ") << names[number];
-        file << "}\nclass lookup = {";
-        for (std::size_t at = 0; at < colours.size(); ++at)
-            file << (at == 0 ? "" : ", ") << colours[at];
-        file << "}\n";
-    }
-    write_place(file, cube);
-}
-
 bool same_file(const std::filesystem::path& one, const std::filesystem::path& other) {
     std::error_code absent;
     return std::filesystem::equivalent(one, other, absent) ||
@@ -182,15 +129,69 @@ void check_apart(const std::filesystem::path& header, const Options& options,
     }
 }
 
+// What decides the bytes of a map's lines, as one text without end of line.
+std::string identity_of(const Options& options, const ModelFile& file, const SceneModel& model,
+                        const EnviCube& cube, bool smooth) {
+    std::ostringstream text;
+    text << "hytas-onboard lines 1, model " << file.metadata("hytas.sha256").value_or("")
+         << ", onnxruntime " << model.version() << ", threads " << options.threads << ", cube "
+         << std::filesystem::absolute(cube.data()).string() << " written "
+         << std::filesystem::last_write_time(cube.data()).time_since_epoch().count() << " header ";
+    for (const auto& [name, value] : cube.fields()) text << name << "=" << value << "\n";
+    text << (smooth ? ", smoothed" : "") << (options.confidence.empty() ? "" : ", confidence");
+    Sha256 digest;
+    digest.add(text.str());
+    return digest.finish();
+}
+
+// Say what is doubtful about a cube, or refuse it.
+void check_scene(const Options& options, const Card& card, EnviCube& cube) {
+    const std::string range = range_doubt(card, cube), sensor = wavelength_doubt(card, cube);
+    if (options.strict && !sensor.empty()) throw Error("--strict: the cube has " + sensor);
+    if (options.strict && !range.empty()) throw Error("--strict: the cube has " + range);
+    if (!range.empty()) std::cerr << "note: the cube has " << range << "\n";
+}
+
+// Classify the lines that are not there yet.
+void classify(Classifier& classifier, MapWriter& writer, const EnviCube& cube) {
+    using Clock = std::chrono::steady_clock;
+    std::int64_t checked = writer.lines();
+    classifier.begin(checked);
+    Clock::time_point synced = Clock::now();
+    while (writer.lines() < cube.lines()) {
+        writer.add(classifier.line(writer.lines()));
+        const std::int64_t lines = writer.lines();
+        if (lines % lines_a_check == 0 || lines == cube.lines()) {
+            if (!classifier.unchanged()) {
+                writer.cut(checked);
+                writer.leave();
+                throw Error("model: its weights changed in memory between lines " +
+                            std::to_string(checked) + " and " + std::to_string(lines) +
+                            "; the lines before are kept, and the same command goes on there");
+            }
+            checked = lines;
+        }
+        if (const int signal = stop_signal(); signal != 0 && lines < cube.lines()) {
+            writer.leave();
+            throw Stopped(std::to_string(lines) + " of " + std::to_string(cube.lines()) +
+                          " lines are kept; the same command goes on there");
+        }
+        if (Clock::now() - synced > time_a_sync) {
+            writer.sync();
+            synced = Clock::now();
+        }
+    }
+}
+
 void run(const Options& options) {
     std::optional<ModelFile> file(options.model);
     const Card card(*file);
     EnviCube cube(options.cube);
     const SceneModel model(options.library, options.model, file->bytes, options.threads);
-    const std::string remark = file->note;
+    const bool smooth = options.smooth.empty() ? card.smooth : options.smooth == "guided";
+    const std::string identity = identity_of(options, *file, model, cube, smooth);
     file.reset();  // onnxruntime has its own copy, and memory is short on board
-    Classifier classifier(model, card, cube,
-                          options.smooth.empty() ? card.smooth : options.smooth == "guided");
+    Classifier classifier(model, card, cube, smooth);
     const std::filesystem::path header(options.map), sure(options.confidence);
     check_apart(header, options, cube);
     if (!sure.empty()) {
@@ -199,46 +200,13 @@ void run(const Options& options) {
             throw Error("--confidence: " + sure.string() +
                         " is also the map: an output must be a file of its own");
     }
-    if (!remark.empty()) std::cerr << "note: " << remark << "\n";
     if (!cube.note().empty()) std::cerr << "note: " << cube.note() << "\n";
-    Whole data(std::filesystem::path(header).replace_extension(".img"));
-    const std::size_t width = width_of(card);
-    std::optional<Whole> confidence;
-    if (!sure.empty()) confidence.emplace(std::filesystem::path(sure).replace_extension(".img"));
-    std::vector<char> bytes(static_cast<std::size_t>(cube.samples()) * width);
-    for (std::int64_t number = 0; number < cube.lines(); ++number) {
-        const MapLine line = classifier.line(number);
-        const std::vector<std::int32_t>& classes = line.classes;
-        for (std::size_t sample = 0; sample < classes.size(); ++sample)
-            for (std::size_t byte = 0; byte < width; ++byte)  // little endian, whatever the machine
-                bytes[sample * width + byte] =
-                    static_cast<char>(static_cast<std::uint32_t>(classes[sample]) >> (8 * byte));
-        data.file.write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
-        if (!data.file)
-            throw Error("map: cannot write line " + std::to_string(number) + ": is the disk full?");
-        if (!confidence) continue;
-        for (const float value : line.confidence) {
-            const auto bits = std::bit_cast<std::uint32_t>(value);
-            for (int shift = 0; shift < 32; shift += 8)
-                confidence->file.put(static_cast<char>(bits >> shift & 0xFF));
-        }
-        if (!confidence->file)
-            throw Error("--confidence: cannot write line " + std::to_string(number) +
-                        ": is the disk full?");
-    }
-    if (confidence) {
-        std::filesystem::remove(sure);
-        confidence->keep();
-        Whole described(sure);
-        write_confidence_header(described.file, cube);
-        described.keep();
-    }
-    std::filesystem::remove(header);  // an earlier map's would speak of these data
-    data.keep();
-    // The header comes last: where there is one, the data beside it are whole.
-    Whole text(header);
-    write_header(text.file, card, cube);
-    text.keep();
+    check_scene(options, card, cube);
+    MapWriter writer(header, sure, card, cube, identity);
+    if (writer.lines() > 0)
+        std::cerr << "note: goes on behind line " << writer.lines() << " of an earlier run\n";
+    classify(classifier, writer, cube);
+    writer.finish();
     std::cout << cube.lines() << " lines of " << cube.samples()
               << " pixels classified: " << options.map << "\n";
 }
@@ -251,15 +219,19 @@ int main(int count, char** arguments) {
         const std::vector<std::string> words(arguments + 1, arguments + count);
         if (std::any_of(words.begin(), words.end(),
                         [](const std::string& word) { return word == "--help" || word == "-h"; })) {
-            std::cout << onboard::help;
+            std::cout << onboard::usage << onboard::help;
             return 0;
         }
         const onboard::Options options = onboard::parse(words);
+        onboard::watch_for_stop();
         if (options.delta.empty()) {
             onboard::run(options);
         } else {
             onboard::update_model(options.delta, options.model, options.map);
         }
+    } catch (const onboard::Stopped& stopped) {
+        std::cerr << "note: stopped: " << stopped.what() << "\n";
+        return 128 + onboard::stop_signal();
     } catch (const std::exception& error) {
         std::string text = error.what();
         for (char& letter :

@@ -116,23 +116,19 @@ ModelFile::ModelFile(const std::string& place) : path(place), bytes(read_bytes(p
     } catch (const Error& error) {
         throw Error("model: " + path + " is not an ONNX file (" + error.what() + ")");
     }
-    const auto told = metadata(checksum_key), format = metadata(format_key);
-    if (!told && !format)
+    const auto told = metadata(checksum_key);
+    if (!told && !metadata(format_key))
         throw Error(
             "model: has no hytas metadata (hytas.format): it was not written by `hytas export`");
+    if (!told)
+        throw Error("model: " + path + " is damaged or was changed: it has lost its checksum");
     Sha256 digest;
     digest.add(std::string_view(bytes).substr(0, first));
     digest.add(std::string_view(bytes).substr(behind));
-    if (told && *told != digest.finish())
+    if (*told != digest.finish())
         throw Error("model: " + path +
                     " is damaged or was changed: its SHA-256 is not that of its metadata; write it "
                     "again with `hytas export`");
-    if (!told && *format == "2")
-        throw Error("model: " + path + " is damaged or was changed: it has lost its checksum");
-    if (!told)
-        note =
-            "the model is of an older hytas and has no checksum: damage would go unnoticed; `hytas "
-            "export` writes it again with one";
     if (foreign.empty() && graphs != 1)
         foreign = "has " + std::to_string(graphs) + " graphs; one is needed";
     if (foreign.empty() && opsets == 0) foreign = "names no operator set";

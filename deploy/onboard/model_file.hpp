@@ -19,12 +19,11 @@ struct ModelFile {
     std::string path, bytes;
     std::map<std::string, std::string> properties;
     Ends ends;
-    std::string note;  // what the user should know of the file; mostly empty
 
     // Read the file, compare its checksum, and refuse what no model of hytas has.
     explicit ModelFile(const std::string& path);
 
-    std::optional<std::string> metadata(const std::string& key) const;
+    [[nodiscard]] std::optional<std::string> metadata(const std::string& key) const;
 };
 
 }  // namespace onboard

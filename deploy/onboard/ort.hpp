@@ -1,10 +1,10 @@
 #pragma once
 // onnxruntime through its C interface, loaded when the program runs.
-//
-// The interface is a table of function pointers to which versions only append, so the place of a
-// function in it is fixed.
+
+#include <onnxruntime_c_api.h>
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -27,33 +27,68 @@ struct Tile {
     std::int64_t rows, columns, bands;
 };
 
+// What the model says of the pixels of a tile: class ids, and the values of another output.
+struct Answers {
+    std::vector<std::int32_t> classes;
+    std::vector<float> values;
+};
+
+// One thing that onnxruntime made; it is released with its handle.
+template <typename Kind>
+struct Release {
+    void (*release)(Kind*);
+    void operator()(Kind* one) const { release(one); }
+};
+template <typename Kind>
+using Handle = std::unique_ptr<Kind, Release<Kind>>;
+
+// The functions of a library. It stays open: onnxruntime runs code of its own when it is closed.
+class Api {
+  public:
+    explicit Api(const std::string& library);
+
+    const OrtApi* operator->() const { return api_; }
+    [[nodiscard]] const std::string& version() const { return version_; }
+
+    // Throws Error with the message of a call that failed.
+    void check(OrtStatus* status) const;
+
+    // What `call` makes of the arguments, by its last parameter.
+    template <typename Kind, typename Call, typename... Arguments>
+    [[nodiscard]] Handle<Kind> make(void (*release)(Kind*), Call call,
+                                    Arguments... arguments) const {
+        Kind* made = nullptr;
+        check(call(arguments..., &made));
+        return Handle<Kind>(made, {release});
+    }
+
+  private:
+    const OrtApi* api_ = nullptr;
+    std::string version_;
+};
+
 // A scene graph: a tile with its margin in, class ids out.
 class SceneModel {
   public:
     // `bytes` is the content of the file `name`.
     SceneModel(const std::string& library, const std::string& name, const std::string& bytes,
                int threads);
-    ~SceneModel();
-    SceneModel(const SceneModel&) = delete;
-    SceneModel& operator=(const SceneModel&) = delete;
 
     // Class ids, and the values of the output `values` ("confidence" or "probabilities").
-    std::vector<std::int32_t> run(const Tile& tile, const char* values,
-                                  std::vector<float>& found) const;
+    [[nodiscard]] Answers run(const Tile& tile, const char* values) const;
+
+    // The release of onnxruntime.
+    [[nodiscard]] const std::string& version() const { return api_.version(); }
 
   private:
     template <typename Value>
-    std::vector<Value> take(void* output, int element) const;
-    template <typename... Arguments>
-    void call(std::size_t slot, Arguments... arguments) const;
-    template <typename... Arguments>
-    void release(std::size_t slot, Arguments... arguments) const;
+    [[nodiscard]] std::vector<Value> take(OrtValue* output, ONNXTensorElementDataType element,
+                                          const char* what) const;
 
-    void* library_ = nullptr;
-    void* const* api_ = nullptr;
-    void* environment_ = nullptr;
-    void* session_ = nullptr;
-    void* memory_ = nullptr;
+    Api api_;
+    Handle<OrtEnv> environment_;
+    Handle<OrtSession> session_;
+    Handle<OrtMemoryInfo> memory_;
 };
 
 }  // namespace onboard

@@ -24,7 +24,7 @@ class Fields {
     std::optional<Field> next();
     std::uint64_t varint();
     std::string_view take(std::uint64_t size);  // the next bytes
-    bool done() const { return at_ >= message_.size(); }
+    [[nodiscard]] bool done() const { return at_ >= message_.size(); }
 
   private:
     std::string_view message_;

@@ -29,7 +29,8 @@ class LocalModel {
 
     // Slopes and offset for probabilities of mean p, whose products with the guides have the means
     // `mixed`.
-    std::array<double, guides + 1> of(double p, const std::array<double, guides>& mixed) const {
+    [[nodiscard]] std::array<double, guides + 1> of(double p,
+                                                    const std::array<double, guides>& mixed) const {
         const double c0 = mixed[0] - g_[0] * p, c1 = mixed[1] - g_[1] * p,
                      c2 = mixed[2] - g_[2] * p;
         const double y1 = c1 - m1_ * c0;
@@ -59,6 +60,12 @@ Smoother::Smoother(const Guide& guide, std::int64_t lines, std::int64_t samples,
       guides_(products_.size()),
       valid_(products_.size()) {}
 
+std::int64_t Smoother::begin(std::int64_t number) {
+    fitted_ = std::max<std::int64_t>(0, number - radius_);
+    pushed_ = std::max<std::int64_t>(0, fitted_ - radius_);
+    return pushed_;
+}
+
 void Smoother::push(const std::vector<float>& probabilities, const std::vector<double>& guide,
                     const std::vector<bool>& valid) {
     Row values((head + (guides + 1) * classes_) * width_, 0.0), kept(guides * width_, 0.0);
@@ -83,7 +90,8 @@ void Smoother::push(const std::vector<float>& probabilities, const std::vector<d
     }
     const std::size_t place = slot(pushed_);
     products_[place] = box(values), guides_[place] = std::move(kept), valid_[place] = valid;
-    if (++pushed_ > radius_) fit(pushed_ - 1 - radius_);
+    ++pushed_;
+    if (pushed_ - 1 - radius_ == fitted_) fit(fitted_);
 }
 
 void Smoother::fit(std::int64_t number) {

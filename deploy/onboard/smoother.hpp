@@ -18,9 +18,14 @@ class Smoother {
   public:
     Smoother(const Guide& guide, std::int64_t lines, std::int64_t samples, std::int64_t classes);
 
+    // Begin with line `number` instead of the first one; returns the line to push first.
+    std::int64_t begin(std::int64_t number);
+
     // Lines that must be pushed, or all there are, before line `number` can be read.
-    std::int64_t needed(std::int64_t number) const { return number + 2 * radius_ + 1; }
-    std::int64_t pushed() const { return pushed_; }
+    [[nodiscard]] std::int64_t needed(std::int64_t number) const {
+        return number + 2 * radius_ + 1;
+    }
+    [[nodiscard]] std::int64_t pushed() const { return pushed_; }
 
     // The next line: probabilities (samples, classes), guide (3, samples), and which pixels hold
     // data.
@@ -35,9 +40,10 @@ class Smoother {
     using Row = std::vector<double>;  // values of one kind after another, a line each
 
     void fit(std::int64_t number);
-    Row box(const Row& values) const;
-    Row window(const std::vector<Row>& ring, std::int64_t number, std::int64_t last) const;
-    std::size_t slot(std::int64_t number) const {
+    [[nodiscard]] Row box(const Row& values) const;
+    [[nodiscard]] Row window(const std::vector<Row>& ring, std::int64_t number,
+                             std::int64_t last) const;
+    [[nodiscard]] std::size_t slot(std::int64_t number) const {
         return static_cast<std::size_t>(number % (2 * radius_ + 1));
     }
 

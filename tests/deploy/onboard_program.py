@@ -6,3 +6,4 @@ from pathlib import Path
 
 SOURCE = Path(__file__).parents[2] / "deploy" / "onboard"
 Run = Callable[..., subprocess.CompletedProcess[str]]
+Start = Callable[..., subprocess.Popen[str]]

@@ -1,0 +1,81 @@
+"""The C++ onboard runner and hundreds of mutated files: a map, or one line of refusal.
+
+With HYTAS_SANITIZE=1 the program is built with sanitizers, and there are 500 mutations.
+"""
+
+import os
+from pathlib import Path
+
+import numpy as np
+import onnx
+from google.protobuf.message import DecodeError
+from onboard_program import Run
+from small_model import Exported
+from test_rasters import write_cube
+
+from hytas.deploy.delta import make_delta
+from hytas.export.onnx_file import seal
+
+MUTATIONS = 500 if os.environ.get("HYTAS_SANITIZE") else 40
+
+
+def mutated(content: bytes, rng: np.random.Generator) -> bytes:
+    """Some bytes of a file changed, removed, repeated or moved."""
+    data = bytearray(content)
+    for _ in range(int(rng.integers(1, 4))):
+        place, other = (int(at) for at in rng.integers(0, len(data), 2))
+        size = int(rng.integers(1, 40))
+        change = rng.integers(5)
+        if change == 0:
+            data[place] ^= 1 << int(rng.integers(8))
+        elif change == 1:
+            data[place : place + size] = rng.bytes(size)
+        elif change == 2:
+            del data[place : place + size]
+        elif change == 3:
+            data[place:place] = data[other : other + size]
+        else:
+            del data[max(place, 1) :]
+    return bytes(data)
+
+
+def sealed(content: bytes) -> bytes:
+    """A model with a right checksum, if it can be parsed: it is looked through further."""
+    try:
+        graph = onnx.ModelProto.FromString(content)
+        seal(graph)
+    except (DecodeError, UnicodeDecodeError, ValueError):
+        return content
+    return bytes(graph.SerializeToString())
+
+
+def test_mutated_files_end_in_a_map_or_in_one_line(
+    onboard: Run, models: dict[str, Exported], tmp_path: Path
+) -> None:
+    rng, model = np.random.default_rng(8), models["uint16"].files["onnx-scene"]
+    scene = write_cube(tmp_path / "scene", models["uint16"].scene.cube, "bil", "<")
+    delta, other = tmp_path / "good.delta", models["float32"].files["onnx-scene"]
+    delta.write_bytes(make_delta(other.read_bytes(), model.read_bytes()))
+    bad_model, bad_delta, bad_scene = (
+        tmp_path / name for name in ("bad.onnx", "bad.delta", "bad.hdr")
+    )
+    bad_scene.with_suffix(".img").write_bytes(scene.with_suffix(".img").read_bytes())
+    refused = 0
+    for number in range(MUTATIONS):
+        kind = number % 4
+        if kind < 2:
+            content = mutated(model.read_bytes(), rng)
+            bad_model.write_bytes(sealed(content) if kind else content)
+            done = onboard(bad_model, scene, tmp_path / "map.hdr")
+        elif kind == 2:
+            bad_delta.write_bytes(mutated(delta.read_bytes(), rng))
+            done = onboard("--update", bad_delta, other, tmp_path / "new.onnx")
+        else:
+            bad_scene.write_bytes(mutated(scene.read_bytes(), rng))
+            done = onboard(model, bad_scene, tmp_path / "map.hdr")
+        assert done.returncode in (0, 2), (number, done.stderr)
+        assert "anitizer" not in done.stderr, (number, done.stderr)
+        if done.returncode == 2:
+            refused += 1
+            assert done.stderr.splitlines()[-1].startswith("error: "), (number, done.stderr)
+    assert refused > MUTATIONS // 2

@@ -75,7 +75,7 @@ std::map<std::string, std::string> parse(const std::string& path) {
             while (value.find('}') == std::string::npos) {
                 if (!std::getline(file, more))
                     throw Error("cube: " + path + ": the brace of '" + name + "' is never closed");
-                if (!more.starts_with(';')) value += " " + trimmed(more);
+                if (!more.starts_with(';')) value.append(" ").append(trimmed(more));
             }
             value.resize(value.rfind('}') + 1);
         }

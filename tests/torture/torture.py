@@ -36,7 +36,7 @@ SERVER = multiprocessing.get_context("forkserver")
 CHECKPOINT_SECONDS = 0.1
 SHORT = ["--population", "6", "--generations", "2", "--finalists", "4", "--race-steps", "20"]
 # What tells seconds, or which process worked; the manifest has the digest of the store.
-VARYING = {".lock", "evaluations.sqlite", "manifest.json", "report.html", "times.json"}
+VARYING = {".lock", "evaluations.sqlite", "manifest.json", "report.html", "run.log", "times.json"}
 GIVE_UP = 600.0
 
 

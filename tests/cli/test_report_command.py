@@ -107,9 +107,7 @@ def test_the_report_in_the_folder_is_known_to_it(
     assert (run / "report.html").read_bytes() != (finished / "report.html").read_bytes()
 
 
-def test_without_a_file_a_run_gets_its_own_page(
-    hytas: Run, finished: Path, tmp_path: Path
-) -> None:
+def test_without_a_file_a_run_gets_its_own_page(hytas: Run, finished: Path, tmp_path: Path) -> None:
     run = Path(shutil.copytree(finished, tmp_path / "run"))
     (run / "report.html").unlink()
     done = hytas("report", "run", cwd=tmp_path)

@@ -102,9 +102,13 @@ def folds_stage(run: Run) -> None:
     Raises:
         DivergedError: the loss or the logits of a training are not finite any more.
     """
-    missing = [fold for fold in folds_of(run)[0] if not _is_recorded(run, fold)]
+    missing = [fold for fold in folds_of(run)[0] if _fault(fold)]
     if not missing:
         return
+    for fold in missing:
+        if fold.record.exists():
+            run.report.notice(f"{fold.record.name}: {_fault(fold)}: made again")
+            fold.record.unlink()
     tasks = [task_of(run, fold.trained, fold.watched, fold.checkpoint) for fold in missing]
     with _free_recipe(run):
         if run.context.data.trains_in_parallel and not missing[0].of_winner:
@@ -119,23 +123,18 @@ def folds_stage(run: Run) -> None:
 
 def are_recorded(run: Run) -> bool:
     """Return whether the records of all folds are there."""
-    return all(_is_recorded(run, fold) for fold in folds_of(run)[0])
+    return not any(map(_fault, folds_of(run)[0]))
 
 
-def _is_recorded(run: Run, fold: Fold) -> bool:
-    """Return whether a fold has a record; a file that is not its record is removed."""
+def _fault(fold: Fold) -> str:
+    """Return what is wrong with the record of a fold; or ""."""
     if not fold.record.exists():
-        return False
+        return "missing"
     try:
-        record = HeldOut.load(fold.record)
-        if np.array_equal(record.trained, fold.trained):
-            return True
-        fault = "is of another run"
+        same = np.array_equal(HeldOut.load(fold.record).trained, fold.trained)
     except InputError as error:
-        fault = str(error)
-    run.report.notice(f"{fold.record.name}: {fault}: made again")
-    fold.record.unlink()
-    return False
+        return str(error).removeprefix(f"{fold.record}: ")
+    return "" if same else "is of another run"
 
 
 def _record(run: Run, fold: Fold, task: FinalTask) -> HeldOut:

@@ -39,7 +39,7 @@ def test_a_hot_pixel_does_not_coarsen_the_others() -> None:
     spectra = reduce_spectra(cube, np.ones((40, 40), np.bool_), np.arange(20), None)
     assert spectra is not None
     assert spectra.cut > 0
-    assert "are cut to the range of their band" in spectra.describe()
+    assert "outliers, are clipped" in spectra.describe()
     assert np.abs(spectra.spectrum(20, 20) - cube[20, 20]).max() < 100
 
 

@@ -30,7 +30,7 @@ class Spectra:
         merged: neighbouring bands averaged into each of the b.
         stride: rows and columns of the scene from one spectrum to the next.
         error: root mean square error over the standard deviation of the values.
-        cut: share of values that were cut to the range of their band.
+        cut: share of values that were clipped, outliers of their band.
     """
 
     codes: NDArray[np.uint8]
@@ -58,7 +58,7 @@ class Spectra:
         if self.stride > 1:
             parts.append(f"of every {_ordinal(self.stride)} row and column (the nearest is shown)")
         if self.cut:
-            parts.append(f"{100 * self.cut:.2g} % of the values are cut to the range of their band")
+            parts.append(f"{100 * self.cut:.2g} % of the values, outliers, are clipped")
         error = f"{100 * self.error:.2g} %"
         return f"Reduced for this page: {', '.join(parts)}. The error is {error} of the deviation."
 

@@ -241,8 +241,8 @@ def test_what_is_decided_is_done_and_written(
     told = outcome.metrics["references"]["validation"]
     assert told["OA"]["winner"] == pytest.approx((after.argmax(axis=1) == truth).mean())
     page = (tmp_path / "run" / "report.html").read_text()
-    assert "The model learnt from pixels without a label." in page
-    assert "50.0 % are right before such a training and 80.0 % after it." in page
+    assert "The model was trained further with unlabelled pixels." in page
+    assert "are right before such a training and 80.0 % after it." in page
 
 
 @pytest.mark.parametrize("chosen", [True, False])

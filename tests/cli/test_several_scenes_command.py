@@ -30,7 +30,7 @@ def refused(command: Any, *arguments: object) -> str:
             "--patch-size, --bands: cannot be given with --from, whose model decides it",
         ),
         (["RUN", "--from", "RUN"], "--from: cannot be given with RUN, which has its own settings"),
-        (["--from", "RUN", "--data", "d", "--out", "x"], "from: RUN is not a run, or a model"),
+        (["--from", "RUN", "--data", "d", "--out", "x"], "from='RUN': must be a run, or a model"),
         (["--arch", "a.json", "--out", "x", "--tune", "small"], "tune small: is for --from"),
     ],
 )

@@ -14,7 +14,7 @@ def run_argument() -> Iterator[None]:
     try:
         yield
     except InputError as error:
-        raise InputError(str(error).replace("--out ", "RUN ", 1)) from None
+        raise error.renamed({"out": "RUN"}) from None
 
 
 def absolute_paths(settings: dict[str, Any]) -> dict[str, Any]:

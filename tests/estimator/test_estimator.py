@@ -304,7 +304,8 @@ def test_progress_goes_to_standard_error(
     HSIClassifier(**settings).fit(halves[0], halves[1])
     written = capsys.readouterr()
     assert written.out == ""
-    assert "winner: hytas:" in written.err
+    assert "final training" in written.err
+    assert "export done" in written.err
 
 
 @pytest.mark.parametrize(

@@ -68,8 +68,9 @@ def computed(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     if func not in COPIES:
         check(func, leaves, bool(here))
     inside = {k: v for k, v in kwargs.items() if k != "device"}
-    if asked is not None:
-        inside["device"] = torch.device("cpu")
+    if asked is not None:  # a meta tensor stays one
+        is_pretended = torch.device(asked).type == NAME
+        inside["device"] = torch.device("cpu") if is_pretended else asked
     given = tree.tree_map_only(PretendTensor, lambda t: t.held, (args, inside))
     result = func(*given[0], **given[1])
     if func is aten._local_scalar_dense.default:

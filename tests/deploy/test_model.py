@@ -305,7 +305,7 @@ def test_bench_looks_at_its_table_first(exported: Exported, tmp_path: Path) -> N
     for path, message in (
         (tmp_path / "none" / "x.json", "profile table: the folder .* does not exist"),
         (tmp_path, "profile table: .* is a folder"),
-        (exported.onnx, "profile table: .* is the model"),
+        (exported.onnx, "profile_table=.* is the model"),
     ):
         arguments = [str(exported.onnx), "--profile-table", str(path)]
         done = CliRunner().invoke(bench, arguments)

@@ -67,7 +67,7 @@ def test_a_cube_is_refused_with_what_to_do() -> None:
 
 def test_messages_name_arguments_of_the_estimator() -> None:
     cube, labels = fields()
-    with pytest.raises(InputError, match="finalists=4: .*use 1"):
+    with pytest.raises(InputError, match=r"finalists=4: .*use 1"):
         small().set_params(finalists=4).fit(cube, labels)
     cube[3, 3, 0] = np.inf
     with pytest.raises(InputError, match="which bands selects"):

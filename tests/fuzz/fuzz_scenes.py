@@ -1,5 +1,6 @@
 """Fuzz targets of the scene readers: small scenes of every format, made by code."""
 
+import functools
 import io
 import struct
 import sys
@@ -271,6 +272,7 @@ def geotiff() -> list[Sample]:
     ]
 
 
+@functools.cache  # GDAL writes times and names of folders into some
 def rasters() -> list[Sample]:
     """Other rasters of GDAL, with all files that belong to them."""
     cube = _arrays()[0]

@@ -172,9 +172,9 @@ def test_a_score_is_computed_again_whatever_fails_beside_it(shape, batch, monkey
     ("genes", "reason"),
     [
         ({"num_heads": [3]}, "each must have one value a layer"),
-        ({"num_heads": 3}, "num_heads 3: must be a list"),
+        ({"num_heads": 3}, "num_heads=3: must be a list"),
         ({"space": ["hytas"]}, "space"),
-        ({"embed_dim": None}, "embed_dim None: must be a whole number"),
+        ({"embed_dim": None}, "embed_dim='None': must be a whole number"),
     ],
 )
 def test_malformed_architecture_is_recorded_beside_the_others(genes, reason, shape, batch) -> None:

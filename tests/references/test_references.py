@@ -14,10 +14,8 @@ import numpy as np
 import pytest
 import scipy.io
 import torch
-from click.testing import CliRunner
 
 from commands import command, run_copy
-from hytas.cli.main import hytas
 from hytas.data import Scene, scene_from_arrays
 from hytas.deploy.smoothing import Smoothing, smooth_pixels
 from hytas.errors import InputError
@@ -323,16 +321,9 @@ def test_command_prints_json_and_a_table(file: Path) -> None:
     assert len(found["methods"]["rf"]["per_class"]) == 3
     assert "rf, seed 1: OA" in done.stderr
     assert "optimistic" in done.stderr  # the overlap of training patches and test pixels
-    table = run_copy("baselines", "--data", file, *QUICK, "--methods", "rf", "--seeds", 2).stdout
+    table = run_copy("references", "--data", file, *QUICK, "--methods", "rf", "--seeds", 2).stdout
     assert "mean and standard deviation of 2 seeds" in table
     assert f"{found['methods']['rf']['OA']['mean']:.4f} ±" in table
-
-
-def test_the_former_name_is_in_no_help() -> None:
-    helped = CliRunner().invoke(hytas, ["--help"]).output
-    assert "references" in helped
-    assert "baselines" not in helped
-    assert CliRunner().invoke(hytas, ["baselines", "--help"]).exit_code == 0
 
 
 @pytest.mark.parametrize(

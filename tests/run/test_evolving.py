@@ -108,7 +108,7 @@ def test_a_space_evolves_the_same_after_an_interruption(
 
 @pytest.mark.parametrize(
     ("name", "rounds", "message"),
-    [("space.toml", 1, r"its name must end in \.json"), ("space.json", 0, "steps 0: must be 1")],
+    [("space.toml", 1, r"its name must end in \.json"), ("space.json", 0, "steps=0: must be 1")],
 )
 def test_bad_requests_are_refused(
     name: str, rounds: int, message: str, config: RunConfig, scene: Scene, tmp_path: Path

@@ -131,7 +131,7 @@ def test_scenes_that_do_not_fit_the_model_are_refused(
             start.adapted(load_scene(tmp_path / "x.npz"))
     with pytest.raises(InputError, match=r"a is a scene that the model of .* learnt from"):
         start.adapted(load_scene(three_scenes / "a.npz"))
-    with pytest.raises(InputError, match="is not a run, or a model in a run"):
+    with pytest.raises(InputError, match="must be a run, or a model in a run"):
         Start.open(tmp_path)
     with pytest.raises(InputError, match="recipe whitened yes: a training that begins with"):
         RunConfig(start=str(run_of_three), recipe=Recipe())

@@ -384,9 +384,9 @@ def test_latency_tables_of_one_name_are_told_apart(scene: Scene, tmp_path: Path)
 @pytest.mark.parametrize(
     ("gene", "values", "message"),
     [
-        ("pooling", ["max"], "pooling 'max': must be one of class, mean, centre"),
-        ("patch", [2], "patch 2: must be odd"),
-        ("fusion", ["maybe"], "fusion 'maybe': must be yes or no"),
+        ("pooling", ["max"], "pooling='max': must be one of class, mean, centre"),
+        ("patch", [2], "patch=2: must be odd"),
+        ("fusion", ["maybe"], "fusion='maybe': must be yes or no"),
     ],
 )
 def test_values_that_no_network_knows_end_a_search(

@@ -228,7 +228,7 @@ def test_how_long_a_race_is() -> None:
 
 def test_a_race_needs_validation_pixels(tmp_path: Path) -> None:
     config = replace(RACE, validation_fraction=0.0)
-    with pytest.raises(InputError, match="finalists 5: a race ranks on validation pixels"):
+    with pytest.raises(InputError, match="finalists=5: a race ranks on validation pixels"):
         run_pipeline(config, fixed_scene(), tmp_path / "run", device="cpu")
     assert not (tmp_path / "run").exists()  # the folder is free for the command put right
 

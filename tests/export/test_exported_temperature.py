@@ -60,12 +60,9 @@ def test_parity_knows_the_confidence_before(tmp_path: Path) -> None:
     assert (parity.confidence >= parity.uncalibrated - 1e-5).all()
 
 
-def test_the_card_of_an_older_file_has_the_temperature_1() -> None:
+def test_the_card_keeps_the_temperature() -> None:
     card = replace(small_model(SCENE)[1], temperature=0.7)
-    properties = card.to_properties()
-    assert ModelCard.from_properties(properties) == card
-    del properties["hytas.temperature"]
-    assert ModelCard.from_properties(properties).temperature == 1.0
+    assert ModelCard.from_properties(card.to_properties()) == card
 
 
 @pytest.mark.parametrize("value", [0, -1, "x", None, True, [1], float("inf"), float("nan")])

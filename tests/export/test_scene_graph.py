@@ -282,6 +282,6 @@ def test_a_network_that_shares_nothing_has_no_scene_graph(
     kind: type[nn.Module], message: str, wide: Exported, tmp_path: Path
 ) -> None:
     model = SensorModel(kind(), Preprocessing.from_dict(wide.card.preprocessing))
-    with pytest.raises(InputError, match=f"scene_graph: {message}"):
+    with pytest.raises(InputError, match=f"scene.graph: {message}"):
         export_formats(model, tmp_path, wide.card, ["onnx-scene"])
     assert list(tmp_path.iterdir()) == []

@@ -17,6 +17,7 @@ from hytas.run import RunConfig, RunFolder, run_pipeline
 from hytas.run.weights import load_weights
 
 
+@pytest.mark.filterwarnings("ignore:the cube has values")  # of a scene that was not trained on
 def test_each_scene_has_figures(run_of_three: Path, three_scenes: Path) -> None:
     metrics = json.loads((run_of_three / "metrics.json").read_text())
     found = [(one["name"], one["learnt"], one["test"]["pixels"]) for one in metrics["scenes"]]

@@ -297,7 +297,7 @@ def test_it_finds_the_data_that_classify_finds(
     model, out = models["uint16"].files["onnx-scene"], tmp_path / "map.hdr"
     for suffix in (".IMG", ".bin", ".lan", ".envi"):
         data = data.rename(tmp_path / f"s{suffix}")
-        assert open_file(upper)  # finds them, too
+        assert open_file(upper).path == data
         done = onboard(model, upper, out)
         assert done.returncode == 0, done.stderr
 

@@ -53,6 +53,8 @@ def answered(request: dict[str, Any]) -> tuple[dict[str, Any], Array | None]:
         paths = tuple(request["paths"])
         states = [Path(path).stat() for path in paths]
         known = [(s.st_dev, s.st_ino, s.st_size, s.st_mtime_ns) for s in states]
+        if "number" not in request:
+            _contents.cache_clear()  # files beside the named ones may have changed
         contents = _contents(request["reader"], paths, tuple(known))
         if "number" not in request:
             return {"contents": plain_contents(contents)}, None

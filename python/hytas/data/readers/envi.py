@@ -21,7 +21,10 @@ INTERLEAVES = {"bsq": "byx", "bil": "ybx", "bip": "yxb"}
 """The order of bands, rows and columns in the file."""
 MOST_HEADER = 2**24
 """Bytes of a header, at most; a list of 10,000 wavelengths takes a hundredth of this."""
-DATA_SUFFIXES = (".img", ".dat", ".raw", ".bsq", ".bil", ".bip", ".bin", ".envi", ".rfl", ".rdn")
+DATA_SUFFIXES = (
+    *(".img", ".dat", ".raw", ".bsq", ".bil", ".bip", ".bin", ".lan", ".envi"),
+    *(".rfl", ".rdn"),
+)
 _FIRST = b"ENVI"
 
 

@@ -56,8 +56,10 @@ def test_a_layer_becomes_a_styled_map(tmp_path: Path) -> None:
     scripts = tmp_path / "qgis" / "profiles" / "default" / "processing" / "scripts"
     scripts.mkdir(parents=True)
     shutil.copy(SCRIPT, scripts)
-    own = {key: value for key, value in os.environ.items() if key != "PYTHONPATH"}
-    own |= {"QGIS_CUSTOM_CONFIG_PATH": str(tmp_path / "qgis"), "QT_QPA_PLATFORM": "offscreen"}
+    own = {key: value for key, value in os.environ.items() if not key.startswith("PYTHON")}
+    # QGIS embeds the system's Python and looks for its library beside the first `python3` in PATH.
+    own |= {"PATH": "/usr/bin:/bin", "QT_QPA_PLATFORM": "offscreen"}
+    own |= {"QGIS_CUSTOM_CONFIG_PATH": str(tmp_path / "qgis")}
     out = tmp_path / "map.tif"
     given = [f"LAYER={layer}", f"MODEL={exported.onnx}", f"PROGRAM={program}", f"OUTPUT={out}"]
     for arguments in (["plugins", "enable", "processing"], ["run", "script:hytas_classify", "--"]):

@@ -64,14 +64,19 @@ def _written(name: str, write: Callable[[Path], object]) -> Sample:
 
 
 def matlab_v5() -> list[Sample]:
-    """Uncompressed files: `compress_elements` packs their elements after they were damaged."""
+    """Uncompressed files: `compress_elements` packs their elements after they were damaged.
+
+    Their header's text, 116 bytes, holds the time of writing; the same seed gives the same bytes.
+    """
     cube, labels, waves = _arrays()
     variables = [
         {"cube": cube, "gt": labels, "wavelengths": waves},
         {"s": {"a": 1, "b": "text"}, "cube": cube.astype(float), "k": np.array([[1, "x"]], object)},
         {"cube": cube + 1j, "gt": labels, "t": "text"},
     ]
-    return [_written("scene.mat", lambda path, v=v: savemat(path, v)) for v in variables]
+    files = [_written("scene.mat", lambda path, v=v: savemat(path, v)) for v in variables]
+    text = b"MATLAB 5.0 MAT-file".ljust(116)
+    return [{"scene.mat": text + file["scene.mat"][116:]} for file in files]
 
 
 def compress_elements(sample: Sample, rng: Random) -> Sample:

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from hytas.run.choosing import timing
+from hytas.run.folder import RunFolder
 from hytas.search import Evaluation
 
 
@@ -30,7 +31,7 @@ class Runs:
         feasible = SimpleNamespace(budget=SimpleNamespace(bounds=bounds))
         self.run: Any = SimpleNamespace(
             context=SimpleNamespace(feasible=feasible),
-            folder=SimpleNamespace(path=folder),
+            folder=RunFolder(folder),
             report=SimpleNamespace(line=self.lines.append),
         )
 

@@ -15,6 +15,13 @@ namespace {
 // The same bounds and the same sample as in hytas/deploy/value_range.py.
 constexpr std::int64_t most_rows = 16, most_pixels = 4096;
 constexpr double farthest = 2.25, nearest = 0.3;
+// As in hytas/data/preprocessing.py.
+constexpr double least_misfit = 0.15, most_backward = 0.7, least_spread = 1e-3;
+
+struct Sample {
+    ValueRange range;
+    bool is_reversed;
+};
 
 std::string number(const char* form, double value) {
     char text[64];
@@ -44,40 +51,74 @@ double quantile(const std::vector<double>& sorted, double share) {
     return sorted[below] + (place - static_cast<double>(below)) * (sorted[above] - sorted[below]);
 }
 
-std::optional<ValueRange> range_of(const Card& card, EnviCube& cube) {
+// How far bands differ from the training's in spread, without a common gain. `values` has those of
+// each band of the sensor, sorted.
+double misfit(const Card& card, const std::vector<std::vector<double>>& values, bool backward) {
+    std::vector<double> spreads;
+    for (std::size_t at = 0; at < card.kept.size(); ++at) {
+        const std::int64_t band = backward ? card.bands - 1 - card.kept[at] : card.kept[at];
+        const std::vector<double>& sorted = values[static_cast<std::size_t>(band)];
+        if (sorted.empty()) continue;
+        const double spread = (quantile(sorted, 0.75) - quantile(sorted, 0.25)) / card.scale[at];
+        spreads.push_back(std::log(std::max(spread, least_spread)));
+    }
+    if (spreads.empty()) return 0;
+    std::vector<double> sorted = spreads;
+    std::sort(sorted.begin(), sorted.end());
+    const double middle = quantile(sorted, 0.5);
+    double sum = 0;
+    for (const double spread : spreads) sum += std::abs(spread - middle);
+    return sum / static_cast<double>(spreads.size());
+}
+
+std::optional<Sample> sample_of(const Card& card, EnviCube& cube) {
     const std::optional<double> nodata = cube.ignore() ? cube.ignore() : card.nodata;
     const std::vector<std::int64_t> rows = spread(cube.lines(), most_rows);
     const std::int64_t each = most_pixels / static_cast<std::int64_t>(rows.size());
     const std::vector<std::int64_t> columns =
         spread(cube.samples(), std::min(cube.samples(), each));
-    std::vector<double> distances, values;
+    std::vector<double> distances;
+    std::vector<std::vector<double>> by_band(static_cast<std::size_t>(card.bands));
     std::vector<char> line;
     for (const std::int64_t row : rows) {
         cube.read(row, line);
         with_type(*card.type, [&](auto value) {
             for (const std::int64_t column : columns) {
+                std::vector<bool> known(by_band.size());
+                for (std::size_t band = 0; band < by_band.size(); ++band) {
+                    const std::size_t place =
+                        static_cast<std::size_t>(column) * by_band.size() + band;
+                    std::memcpy(&value, &line[place * sizeof(value)], sizeof(value));
+                    if (!is_finite(value) || (nodata && equals(value, *nodata))) continue;
+                    by_band[band].push_back(static_cast<double>(value));
+                    known[band] = true;
+                }
                 double sum = 0;
                 std::size_t count = 0;
                 for (std::size_t at = 0; at < card.kept.size(); ++at) {
-                    const std::int64_t place = column * card.bands + card.kept[at];
-                    std::memcpy(&value, &line[static_cast<std::size_t>(place) * sizeof(value)],
-                                sizeof(value));
-                    const auto read = static_cast<double>(value);
-                    if (!is_finite(value) || (nodata && equals(value, *nodata))) continue;
-                    sum += std::abs((read - card.offset[at]) / card.scale[at]);
+                    const auto band = static_cast<std::size_t>(card.kept[at]);
+                    if (!known[band]) continue;
+                    sum += std::abs((by_band[band].back() - card.offset[at]) / card.scale[at]);
                     ++count;
-                    values.push_back(read);
                 }
                 if (count > 0) distances.push_back(sum / static_cast<double>(count));
             }
         });
     }
-    if (values.empty()) return std::nullopt;
+    if (distances.empty()) return std::nullopt;
+    std::vector<double> values;
+    for (const std::int64_t band : card.kept)
+        values.insert(values.end(), by_band[static_cast<std::size_t>(band)].begin(),
+                      by_band[static_cast<std::size_t>(band)].end());
     std::sort(distances.begin(), distances.end());
     std::sort(values.begin(), values.end());
-    return ValueRange{.z = quantile(distances, 0.5),
-                      .low = quantile(values, 0.01),
-                      .high = quantile(values, 0.99)};
+    for (std::vector<double>& each : by_band) std::sort(each.begin(), each.end());
+    const double straight = misfit(card, by_band, false);
+    return Sample{.range = {.z = quantile(distances, 0.5),
+                            .low = quantile(values, 0.01),
+                            .high = quantile(values, 0.99)},
+                  .is_reversed = straight > least_misfit &&
+                                 misfit(card, by_band, true) < most_backward * straight};
 }
 
 }  // namespace
@@ -85,13 +126,17 @@ std::optional<ValueRange> range_of(const Card& card, EnviCube& cube) {
 std::string range_doubt(const Card& card, EnviCube& cube) {
     if (!card.usual || card.usual->z == 0) return "";
     const ValueRange& usual = *card.usual;
-    const std::optional<ValueRange> found = range_of(card, cube);
-    if (!found || (nearest * usual.z <= found->z && found->z <= farthest * usual.z)) return "";
-    return "values " + number("%.6g", found->low) + " to " + number("%.6g", found->high) +
-           ", and " + number("%.6g", usual.low) + " to " + number("%.6g", usual.high) +
+    const std::optional<Sample> sample = sample_of(card, cube);
+    if (!sample) return "";
+    const ValueRange& found = sample->range;
+    if (!sample->is_reversed && nearest * usual.z <= found.z && found.z <= farthest * usual.z)
+        return "";
+    return "values " + number("%.6g", found.low) + " to " + number("%.6g", found.high) + ", and " +
+           number("%.6g", usual.low) + " to " + number("%.6g", usual.high) +
            " in training (first and last percentile); their mean absolute z is " +
-           number("%.3g", found->z) + ", and " + number("%.3g", usual.z) +
-           " in training: another unit, gain or order of the bands";
+           number("%.3g", found.z) + ", and " + number("%.3g", usual.z) + " in training: " +
+           (sample->is_reversed ? "the bands vary as those of the training in reverse order"
+                                : "another unit, gain or order of the bands");
 }
 
 std::string wavelength_doubt(const Card& card, const EnviCube& cube) {

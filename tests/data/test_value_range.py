@@ -39,6 +39,21 @@ def test_clouds_and_pixels_without_data_do_not_change_it() -> None:
     assert ten.z > 10 * scaling.usual.z
 
 
+def test_bands_in_reverse_order_are_told_by_their_spread() -> None:
+    rng = np.random.default_rng(3)
+    spread = 10 + 60 * np.linspace(0, 1, 12) ** 2
+    values = 500 + rng.normal(0, 1, (4000, 12)) * spread
+    scaling = Preprocessing.fit(values[::2])
+    other = 2 * values[1::2] + 100
+    assert not scaling.is_reversed(other, None)
+    assert scaling.is_reversed(other[:, ::-1], None)
+    marked = other[:, ::-1].copy()
+    marked[::2], marked[:, 3] = -1, np.nan
+    assert scaling.is_reversed(marked, -1.0)
+    assert not scaling.is_reversed(np.zeros((9, 12)), None)
+    assert not Preprocessing.fit(spectra()).is_reversed(spectra()[:, ::-1], None)
+
+
 @pytest.mark.parametrize("usual", [{"z": -1.0, "low": 0, "high": 1}, {"z": 1, "low": 2, "high": 1}])
 def test_an_impossible_one_is_refused(usual: dict[str, float]) -> None:
     stored = {**Preprocessing.fit(spectra(50)).to_dict(), "usual": usual}

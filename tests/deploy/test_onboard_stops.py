@@ -178,10 +178,15 @@ def test_a_weight_that_changes_in_memory_is_noticed(
 
 
 def values_of(cube: npt.NDArray[np.float32], name: str) -> npt.NDArray[np.float32]:
-    return {"as they are": cube, "zeros": np.zeros_like(cube), "gain of ten": 10 * cube}[name]
+    return {
+        "as they are": cube,
+        "zeros": np.zeros_like(cube),
+        "gain of ten": 10 * cube,
+        "reversed bands": cube[..., ::-1].copy(),
+    }[name]
 
 
-@pytest.mark.parametrize("name", ["as they are", "zeros", "gain of ten"])
+@pytest.mark.parametrize("name", ["as they are", "zeros", "gain of ten", "reversed bands"])
 def test_values_far_from_those_of_the_training_are_told(
     onboard: Run, models: dict[str, Exported], tmp_path: Path, name: str
 ) -> None:

@@ -11,9 +11,9 @@ FARTHEST, NEAREST = 2.25, 0.3
 """Usual z of a scene, as parts of the training's. The program on board has the same bounds.
 
 Measured on Indian Pines, SalinasA and the embedded scene, trained on all, a fiftieth or half of the
-labelled pixels: whole scenes .58 to 1.5, the other half of a scene up to 2.1. Zeros, a tenth of the
-values or reversed bands 2.5 and more (Indian Pines reversed 1.4, which goes unseen), a gain of ten
-19 and more; with "minmax" zeros and a tenth of the values .01 to .28."""
+labelled pixels: whole scenes .58 to 1.5, the other half of a scene up to 2.1. Zeros or a tenth of
+the values 2.5 and more, a gain of ten 19 and more; with "minmax" zeros and a tenth of the values
+.01 to .28. Reversed bands, 1.3 and more, are told by `Preprocessing.is_reversed`."""
 
 
 def range_doubt(model: DeployedModel, cube: Rows, nodata: float | None) -> str | None:
@@ -31,14 +31,19 @@ def range_doubt(model: DeployedModel, cube: Rows, nodata: float | None) -> str |
     usual = scaling.usual
     if usual is None or usual.z == 0 or model.card.scale_by == "scene":
         return None
-    spectra = sample_spectra(cube)
-    found = scaling.value_range(spectra, model.card.nodata if nodata is None else nodata)
-    if found is None or NEAREST * usual.z <= found.z <= FARTHEST * usual.z:
+    spectra, mark = sample_spectra(cube), model.card.nodata if nodata is None else nodata
+    found = scaling.value_range(spectra, mark)
+    if found is None:
+        return None
+    why = "another unit, gain or order of the bands"
+    if scaling.is_reversed(spectra, mark):
+        why = "the bands vary as those of the training in reverse order"
+    elif NEAREST * usual.z <= found.z <= FARTHEST * usual.z:
         return None
     return (
         f"values {found.low:.6g} to {found.high:.6g}, and {usual.low:.6g} to {usual.high:.6g} in "
         f"training (first and last percentile); their mean absolute z is {found.z:.3g}, and "
-        f"{usual.z:.3g} in training: another unit, gain or order of the bands"
+        f"{usual.z:.3g} in training: {why}"
     )
 
 

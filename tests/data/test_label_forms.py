@@ -129,9 +129,14 @@ class TestPictures:
         picture = np.array([[255] * 3, [0] * 3, [0, 255, 0], [0, 0, 255]], np.uint8)[truth]
         Image.fromarray(picture).save(tmp_path / "a.png")
         scene = load_scene(data, tmp_path / "a.png", unlabelled="#ffffff")
+        assert scene.notes == ()
         assert scene.class_names == ("#00ff00", "#0000ff", "#000000")
         np.testing.assert_array_equal(scene.labels == 3, truth == 1)
         np.testing.assert_array_equal(scene.labels == 0, truth == 0)
+        picture[truth == 1] = 255, 0, 0
+        Image.fromarray(picture).save(tmp_path / "b.png")
+        notes = load_scene(data, tmp_path / "b.png").notes
+        assert notes[0].startswith("#ffffff is read as a class")
 
     def test_a_palette(self, tmp_path: Path, data: Path, truth: np.ndarray) -> None:
         picture = Image.fromarray(truth)

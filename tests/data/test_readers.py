@@ -5,6 +5,7 @@ from pathlib import Path
 import h5py
 import numpy as np
 import pytest
+import rasterio
 import xarray
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -463,3 +464,64 @@ def test_a_data_array_with_labels(cube, labels) -> None:
     assert (scene.name, scene.nodata, scene.sources) == ("flight", -9999, ())
     with pytest.raises(InputError, match="a DataArray holds a cube alone"):
         load_scene(data)
+
+
+def test_unsigned_numbers_of_the_classic_netcdf(tmp_path: Path) -> None:
+    values = np.arange(60, 255, dtype=np.uint8)[:180].reshape(5, 6, 6)
+    facts = {"_Unsigned": "true", "_FillValue": np.int8(-17)}
+    array = xarray.DataArray(values.view(np.int8), dims=("y", "x", "band"), attrs=facts)
+    array.to_dataset(name="c").to_netcdf(tmp_path / "a.nc", engine="scipy")
+    found = load_cube(tmp_path / "a.nc")
+    np.testing.assert_array_equal(found.cube, values)
+    assert found.cube.dtype == np.uint8
+    assert found.nodata == 239
+
+
+@pytest.mark.parametrize("version", [2, 3])
+def test_a_coordinate_of_bands_with_a_unit_of_wavelengths(
+    tmp_path: Path, cube, version: int
+) -> None:
+    waves = np.linspace(0.4, 1, cube.shape[2])
+    bands = {"band": ("band", waves, {"units": "um"})}
+    array = xarray.DataArray(cube.transpose(2, 1, 0), bands, ("band", "x", "y"), "c")
+    array.to_dataset().to_zarr(tmp_path / "a.zarr", zarr_format=version, consolidated=False)
+    found = load_cube(tmp_path / "a.zarr")
+    np.testing.assert_array_equal(found.cube, cube)
+    np.testing.assert_allclose(found.wavelengths, 1000 * waves)
+    labels = np.arange(cube.shape[0] * cube.shape[1]).reshape(cube.shape[:2]) % 3
+    scene = load_scene(array, xarray.DataArray(labels, dims=("y", "x")))
+    np.testing.assert_allclose(scene.wavelengths, 1000 * waves)
+
+
+@pytest.mark.filterwarnings("ignore::rasterio.errors.NotGeoreferencedWarning")
+@pytest.mark.parametrize("form", ["{{{}}}", "{}", "[{}]"])
+def test_wavelengths_in_metadata_of_a_geotiff(tmp_path: Path, cube, form: str) -> None:
+    height, width, bands = cube.shape
+    waves = np.linspace(400, 1000, bands)
+    size = {"height": height, "width": width, "count": bands, "dtype": cube.dtype.name}
+    with rasterio.open(tmp_path / "a.tif", "w", driver="GTiff", **size) as file:
+        file.write(cube.transpose(2, 0, 1))
+        file.update_tags(wavelengths=form.format(", ".join(map(str, waves))))
+    np.testing.assert_allclose(load_cube(tmp_path / "a.tif").wavelengths, waves)
+
+
+@pytest.mark.filterwarnings("ignore::rasterio.errors.NotGeoreferencedWarning")
+def test_wavelengths_in_names_of_files(tmp_path: Path, cube) -> None:
+    height, width, bands = cube.shape
+    waves = [990 + 20 * band for band in range(bands)]
+    size = {"height": height, "width": width, "count": 1, "dtype": cube.dtype.name}
+    for band, wave in enumerate(waves):
+        with rasterio.open(tmp_path / f"b_{wave}nm.tif", "w", driver="GTiff", **size) as file:
+            file.write(cube[..., band], 1)
+    found = load_cube(tmp_path)
+    np.testing.assert_array_equal(found.cube, cube)
+    assert found.wavelengths is not None
+    assert found.wavelengths.tolist() == waves
+
+
+def test_structures_in_structures_of_matlab(mat, cube, labels) -> None:
+    scene = load_scene(
+        mat(s={"deep": {"cube": cube, "wl": np.linspace(0.4, 1, cube.shape[2])}, "gt": labels})
+    )
+    assert_same(scene, cube, labels)
+    assert scene.wavelengths is not None

@@ -63,16 +63,10 @@ class Judge:
 
     def __call__(self, target: str, path: Path) -> Verdict:
         """Return what becomes of `path`, the first file of an input, in the target of that name."""
-        verdict = self._ask(target, "look", path)
-        if verdict.is_failure and __import__(self._targets).TARGETS[target].shield is not None:
-            return self._ask(target, "shield", path)
-        return verdict
-
-    def _ask(self, target: str, what: str, path: Path) -> Verdict:
         worker = self._worker if self._worker is not None else self._start()
         assert worker.stdin is not None
         assert worker.stdout is not None
-        worker.stdin.write(json.dumps([target, what, str(path)]).encode() + b"\n")
+        worker.stdin.write(json.dumps([target, str(path)]).encode() + b"\n")
         worker.stdin.flush()
         line = _line(worker.stdout, WALL_SECONDS)
         if line is None:
@@ -124,7 +118,7 @@ def _line(pipe: IO[bytes], seconds: float) -> bytes | None:
 
 
 def _worker(targets: str) -> None:
-    """Answer each [target, what, path] of standard input with a verdict on standard output."""
+    """Answer each [target, path] of standard input with a verdict on standard output."""
     answers = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # what a target prints is none of the answers
     warnings.simplefilter("ignore")
@@ -134,8 +128,8 @@ def _worker(targets: str) -> None:
     answers.write(b"ready\n")
     answers.flush()
     for line in sys.stdin.buffer:
-        name, what, path = json.loads(line)
-        verdict = _look(getattr(table[name], what), Path(path))
+        name, path = json.loads(line)
+        verdict = _look(table[name].look, Path(path))
         answers.write(json.dumps(verdict).encode() + b"\n")
         answers.flush()
 

@@ -12,7 +12,6 @@ from contextlib import suppress
 from pathlib import Path
 from random import Random
 from typing import Any
-from unittest.mock import patch
 
 import h5py
 import numpy as np
@@ -29,7 +28,6 @@ from PIL import Image
 from scipy.io import netcdf_file, savemat
 
 from hytas.data import load_cube, load_maps, load_scene, open_cube, open_file
-from hytas.data.labels import ogr, ogr_child
 from hytas.errors import InputError
 
 _HEIGHT, _WIDTH, _BANDS = 7, 6, 5
@@ -188,12 +186,6 @@ def look_at_vector_labels(path: Path) -> None:
     """Label the scene that lies beside a file of polygons or points."""
     field = "crop" if path.suffix in (".geojson", ".gpkg", ".shp", ".fgb") else None
     load_scene(path.with_name("scene.hdr"), path, class_field=field)
-
-
-def look_at_vector_labels_without_child(path: Path) -> None:
-    """Do the same, with OGR in this process."""
-    with patch.object(ogr, "ask_child", lambda asked: ogr.Answer(*ogr_child.answer(asked))):
-        look_at_vector_labels(path)
 
 
 def label_pictures() -> list[Sample]:

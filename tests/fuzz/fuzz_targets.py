@@ -10,8 +10,6 @@ A target has three parts.
   raise `InputError` or `OSError`. All else is a failure: see fuzz_judge.py.
 - `finish(sample, rng)` makes a file of what was damaged, where a format packs or checks its bytes
   (a zip, a checksum); most targets need none.
-- `shield`, if `look` fails, has the last word. It is for a slow look that is safe because it asks
-  a child process first: `look` then does without the child, to be quick.
 
 The target "onboard" is there only if the variable HYTAS_ONBOARD names the built program.
 
@@ -43,7 +41,6 @@ class Target(NamedTuple):
     corpus: Callable[[], list[Sample]]
     look: Callable[[Path], object]
     finish: Callable[[Sample, Random], Sample] = _as_it_is
-    shield: Callable[[Path], object] | None = None
 
 
 TARGETS = {
@@ -53,11 +50,7 @@ TARGETS = {
     "hdf5": Target(fuzz_scenes.hdf5, fuzz_scenes.look),
     "products": Target(fuzz_scenes.products, fuzz_scenes.look),
     "product-metadata": Target(fuzz_scenes.product_metadata, fuzz_scenes.look),
-    "vector-labels": Target(
-        fuzz_scenes.vector_labels,
-        fuzz_scenes.look_at_vector_labels_without_child,
-        shield=fuzz_scenes.look_at_vector_labels,
-    ),
+    "vector-labels": Target(fuzz_scenes.vector_labels, fuzz_scenes.look_at_vector_labels),
     "label-pictures": Target(fuzz_scenes.label_pictures, fuzz_scenes.look_at_picture),
     "netcdf3": Target(fuzz_scenes.netcdf3, fuzz_scenes.look),
     "envi": Target(fuzz_scenes.envi, fuzz_scenes.look),

@@ -4,9 +4,10 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
+from hytas.data.axes import BAND, role_of
 from hytas.data.limits import MOST_WAVELENGTHS
 from hytas.data.record import BandFacts, Contents, Variable, numbers_of, text_of
-from hytas.data.wavelengths import good_bands, nanometres, widths
+from hytas.data.wavelengths import good_bands, is_unit, nanometres, widths
 
 _WAVES, _WIDTHS = ("wavelengths", "wavelength"), ("fwhm", "bandwidths", "bandwidth")
 _GOOD = ("good_wavelengths", "good_bands", "bbl")
@@ -118,6 +119,9 @@ def _is_wave(variable: Variable) -> bool:
     name = _last(variable)
     if any(word in name for word in ("width", "good", "flag", "fwhm", "unit")):
         return False
+    own = variable.dims == (variable.name.rsplit("/", 1)[-1],) and role_of(name) == BAND
+    if own and is_unit(text_of(variable.attributes, "units", "unit")):
+        return True
     return "wave" in name or name in ("wl", "lambda", "lambdas", "band_centers", "centers")
 
 

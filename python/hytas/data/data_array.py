@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hytas.data.grid import Grid, Transform
-from hytas.data.wavelengths import good_bands, nanometres, widths
+from hytas.data.wavelengths import good_bands, is_unit, nanometres, widths
 from hytas.errors import InputError
 
 Array = npt.NDArray[Any]
@@ -131,6 +131,8 @@ def cube_of(array: Any, argument: str = "cube") -> ArrayCube:
     others = {dim: 0 for dim in array.dims if dim not in axes}
     cube = array.isel(others).transpose(*axes)
     waves, fwhm, good = (_by_name(cube, axes[2], names) for names in (_WAVES, ("fwhm",), _GOOD))
+    if waves is None and axes[2] in cube.coords and is_unit(_unit(cube.coords[axes[2]])):
+        waves = cube.coords[axes[2]]
     wavelengths, in_nm = None, None
     if waves is not None:
         wavelengths, _ = nanometres(waves.values, _unit(waves))

@@ -23,9 +23,10 @@ MOST_SAMPLED = 4096
 LEAST_MISFIT, MOST_BACKWARD, LEAST_SPREAD = 0.15, 0.7, 1e-3
 """When bands count as reversed: their misfit, and that of the reverse order as a part of it.
 
-Measured on Indian Pines, SalinasA and the embedded scene, trained on parts of their pixels: a scene
-fits at least 1.8 times worse in reverse order. A model of two classes may differ, but then the value
-range differs as well. Bands that were each normalised to 0..1 tell nothing with "minmax"."""
+Measured on Indian Pines, SalinasA and the embedded scene, trained on parts of their pixels: a
+scene fits at least 1.8 times worse in reverse order. A model of two classes may differ, but then
+the value range differs as well. Bands that were each normalised to 0..1 tell nothing with
+"minmax"."""
 
 
 class ValueRange(NamedTuple):
@@ -185,7 +186,7 @@ class Preprocessing:
         return ValueRange(float(np.median(z)), float(low), float(high))
 
     def is_reversed(self, spectra: Array, nodata: float | None) -> bool:
-        """Return whether the bands of raw spectra (N, B) vary as the training's in reverse order."""
+        """Return whether bands of raw spectra (N, B) vary as the training's in reverse order."""
         straight, backward = (
             self._misfit(_measured(ordered[:, self.bands], nodata))
             for ordered in (spectra, spectra[:, ::-1])

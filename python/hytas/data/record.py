@@ -24,19 +24,6 @@ Key = tuple[slice, ...]
 """A part of an array: one slice for each dimension, with start and stop inside the array."""
 
 
-class ReaderError(ValueError):
-    """A reader's reason to refuse a file; `reading` makes an `InputError` of it.
-
-    Attributes:
-        rule: what is wrong with the file.
-        hint: what to do, or "".
-    """
-
-    def __init__(self, rule: str, hint: str = "") -> None:
-        self.rule, self.hint = rule, hint
-        super().__init__(f"{rule}; {hint}" if hint else rule)
-
-
 class Rows(Protocol):
     """Something that gives full rows of a cube or a map, such as an array or a `FileCube`."""
 
@@ -345,13 +332,11 @@ def reading(argument: str, path: Path | str, what: str) -> Iterator[None]:
     try:
         yield
     except InputError as error:
-        if not error.rule:  # the whole message is one text
-            raise InputError(argument, path, str(error)) from error
-        if error.argument:
+        if error.rule and error.value is not None:
             raise
-        raise InputError(argument, path, error.rule, error.hint) from error
-    except ReaderError as error:
-        raise InputError(argument, path, error.rule, error.hint) from error
+        rule = error.rule or error.argument  # without a rule the whole message is one text
+        named = error.argument if error.rule else ""
+        raise InputError(named or argument, path, rule, error.hint) from error
     except MemoryError as error:
         told = " ".join(str(error).split()) or f"the file has {_size(path)} bytes"
         raise InputError(argument, path, f"memory ran out while reading it: {told}") from error

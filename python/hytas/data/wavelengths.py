@@ -163,6 +163,11 @@ def _conversion(unit: str, values: Floats) -> tuple[Callable[[Floats], Floats] |
     return None, f"they name no unit, and {low:g} to {high:g} may be several"
 
 
+def is_unit(unit: str | None) -> bool:
+    """Return whether a text names a unit of wavelengths."""
+    return unit is not None and _plain(unit) in {*_UNITS, *_WAVENUMBERS}
+
+
 def _plain(unit: str) -> str:
     name = " ".join(unit.strip().strip("[]()").lower().split())
     return name[:-1] if name.endswith("s") and len(name) > 2 else name

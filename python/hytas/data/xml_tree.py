@@ -4,7 +4,7 @@ from pathlib import Path
 from xml.etree.ElementTree import Element, TreeBuilder
 from xml.parsers import expat
 
-from hytas.data.record import ReaderError
+from hytas.errors import InputError
 
 MOST_BYTES = 2**25
 """Of a file: the metadata of an EnMAP tile take a fiftieth."""
@@ -16,11 +16,11 @@ def read_xml(path: Path) -> Element:
     """Return the root element of a file.
 
     Raises:
-        ReaderError: too large, too deep, not XML, or with a document type, which may define
+        InputError: too large, too deep, not XML, or with a document type, which may define
             entities and name other files.
     """
     if path.stat().st_size > MOST_BYTES:
-        raise ReaderError(f"{path.name}: metadata have at most {MOST_BYTES} bytes")
+        raise InputError(rule=f"{path.name}: metadata have at most {MOST_BYTES} bytes")
     builder = TreeBuilder()
     depth = count = 0
 
@@ -28,8 +28,8 @@ def read_xml(path: Path) -> Element:
         nonlocal depth, count
         depth, count = depth + 1, count + 1
         if depth > MOST_DEPTH or count > MOST_ELEMENTS:
-            raise ReaderError(
-                f"{path.name}: more than {MOST_ELEMENTS} elements, or {MOST_DEPTH} deep"
+            raise InputError(
+                rule=f"{path.name}: more than {MOST_ELEMENTS} elements, or {MOST_DEPTH} deep"
             )
         builder.start(tag, attributes)
 
@@ -39,7 +39,7 @@ def read_xml(path: Path) -> Element:
         builder.end(tag)
 
     def document_type(*_: object) -> None:
-        raise ReaderError(f"{path.name}: XML with a document type, which may name other files")
+        raise InputError(rule=f"{path.name}: XML with a document type, which may name other files")
 
     parser = expat.ParserCreate()
     parser.StartElementHandler, parser.EndElementHandler = start, end
@@ -48,5 +48,5 @@ def read_xml(path: Path) -> Element:
     try:
         parser.Parse(path.read_bytes(), True)
     except expat.ExpatError as error:
-        raise ReaderError(f"{path.name} is not XML ({error})") from None
+        raise InputError(rule=f"{path.name} is not XML ({error})") from None
     return builder.close()

@@ -12,6 +12,7 @@ from hytas.errors import InputError
 MOST_COLOURS = 64
 """Classes of a picture; one with more is a photograph, or was saved with smooth edges."""
 BLACK: Colour = (0, 0, 0)
+WHITE: Colour = (255, 255, 255)
 
 
 class Coloured(NamedTuple):

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from hytas.data.labels import envi_roi, ogr, points_csv
-from hytas.data.labels.shapes import MOST_TEXT, Shapes, VectorOptions, naming
+from hytas.data.labels.shapes import MOST_TEXT, Shapes, VectorOptions
 from hytas.data.record import reading
 from hytas.errors import InputError
 
@@ -72,7 +72,7 @@ def read_shapes(path: Path, options: VectorOptions) -> Shapes:
             f"has more than {entry.most} bytes",
             "take the shapes of the scene alone, or a GeoPackage",
         )
-    with reading("labels", path, f"{entry.name} file"), naming(path):
+    with reading("labels", path, f"{entry.name} file"):
         shapes = entry.read(path, options)
         if not len(shapes.geometries):
             raise InputError("labels", rule="holds no shapes")

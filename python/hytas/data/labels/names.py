@@ -8,7 +8,6 @@ from pathlib import Path
 
 from hytas.data.labels.shapes import Colour
 from hytas.data.limits import listed
-from hytas.data.record import ReaderError
 from hytas.data.xml_tree import read_xml
 from hytas.errors import InputError
 
@@ -132,7 +131,7 @@ def gdal_classes(path: Path) -> tuple[dict[int, str], dict[int, Colour]]:
         return {}, {}
     try:
         root = read_xml(beside)
-    except ReaderError:
+    except InputError:
         return {}, {}
     band = root.find("PAMRasterBand")
     if band is None:

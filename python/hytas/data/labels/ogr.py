@@ -1,19 +1,20 @@
-"""Vector files of the GIS, by OGR (pyogrio): GeoJSON, GeoPackage, Shapefile, FlatGeobuf, KML."""
+"""Vector files of the GIS, by OGR (pyogrio): GeoJSON, GeoPackage, Shapefile, FlatGeobuf, KML.
+
+The child process of the guard reads them. OGR has one driver there, and no network.
+"""
 
 import json
-import os
 import re
 import shutil
-import subprocess
-import sys
+import warnings
+from collections.abc import Mapping
 from contextlib import ExitStack
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
-from hytas.data.labels import ogr_child
 from hytas.data.labels.shapes import (
     CLASS_FIELDS,
     COLOUR_FIELDS,
@@ -24,19 +25,25 @@ from hytas.data.labels.shapes import (
     VectorOptions,
     too_many,
 )
+from hytas.data.libraries import library
 from hytas.data.limits import listed, shown
+from hytas.data.readers.guard import GUARD
 from hytas.errors import InputError
 
-WALL_SECONDS = 120.0
+MOST_TEXT = 2**26
+"""Bytes of all fields."""
 _UNDEFINED = re.compile(r"\w+\[\"Undefined ", re.IGNORECASE)
-_PYTHON = (sys.executable, "-P")
-
-
-class Answer(NamedTuple):
-    """What the child process says, and the well-known binary of all geometries."""
-
-    facts: dict[str, Any]
-    coordinates: bytes
+# Every connection goes to a port where nothing listens; no file but the named one is opened.
+_SAFE = {
+    "GDAL_HTTP_PROXY": "http://127.0.0.1:9",
+    "GDAL_HTTPS_PROXY": "http://127.0.0.1:9",
+    "GDAL_HTTP_MAX_RETRY": "0",
+    "GDAL_HTTP_CONNECTTIMEOUT": "1",
+    "CPL_VSIL_CURL_ALLOWED_EXTENSIONS": "{none}",
+    "PROJ_NETWORK": "OFF",
+    "OGR_SQLITE_PRAGMA": "trusted_schema=OFF",
+    "SHAPE_RESTORE_SHX": "NO",
+}
 
 
 def read_geojson(path: Path, options: VectorOptions) -> Shapes:
@@ -109,20 +116,17 @@ def _shapes(
     path: Path,
     options: VectorOptions,
     driver: str | None = None,
-    config: dict[str, str] | None = None,
-    open_options: dict[str, str] | None = None,
+    config: Mapping[str, str] | None = None,
+    open_options: Mapping[str, str] | None = None,
     encoding: str | None = None,
 ) -> Shapes:
-    """Read a layer.
+    """Read a layer of a format; arguments that are not listed are those of `read_layer`.
 
     Args:
         name: the format's, for messages.
         path: the file.
         options: how to read it.
         driver: OGR's name of the format, if it is another.
-        config: of GDAL.
-        open_options: of the driver.
-        encoding: of texts; None leaves it to the driver.
 
     Raises:
         InputError: there are too many shapes, no layer, or several and none is named.
@@ -131,35 +135,15 @@ def _shapes(
     field = options.class_field
     request = {
         "driver": driver or name,
-        "config": config or {},
+        "config": dict(config or {}),
         # A name of a file that begins with `/vsi...` would be one of GDAL's own file systems.
         "path": str(path.absolute()),
         "layer": options.layer,
-        "most_shapes": MOST_SHAPES,
-        "most_coordinates": MOST_COORDINATES,
-        "options": open_options or {},
+        "open_options": dict(open_options or {}),
         "class_fields": [field.lower()] if field is not None else list(CLASS_FIELDS),
-        "colour_fields": list(COLOUR_FIELDS),
         "encoding": encoding,
     }
-    facts, coordinates = ask_child(request)
-    if facts.get("undecodable") and encoding is not None:
-        facts, coordinates = ask_child({**request, "encoding": None})
-    if facts.get("undecodable"):
-        raise ValueError("its texts are not of the encoding that it names")
-    if "error" in facts:
-        raise ValueError(facts["error"])
-    if facts.get("many"):
-        raise too_many()
-    if facts.get("wide"):
-        raise InputError(
-            "labels",
-            str(path),
-            f"its fields hold more than {ogr_child.MOST_TEXT} bytes",
-            "name the one of classes with `class_field`",
-        )
-    if "layers" in facts:
-        raise _no_layer(path, facts["layers"], options.layer)
+    facts, coordinates = GUARD.call(".labels.ogr:read_layer", path, request, MOST_COORDINATES)
     crs = facts["crs"]
     return Shapes(
         name,
@@ -170,44 +154,126 @@ def _shapes(
     )
 
 
-def ask_child(request: dict[str, Any]) -> Answer:
-    """Let a child process read a file with the arguments of `ogr_child.read`.
+def read_layer(
+    path: str,
+    layer: str | None,
+    driver: str,
+    config: Mapping[str, str],
+    open_options: Mapping[str, str],
+    class_fields: list[str],
+    encoding: str | None,
+) -> tuple[dict[str, Any], bytes]:
+    """Return the facts of a layer, and its geometries as well-known binary, one after the other.
+
+    Args:
+        path: the file.
+        layer: its name; None for the only one.
+        driver: the only one that OGR may use.
+        config: of GDAL.
+        open_options: of the driver.
+        class_fields: names of fields of classes, in lower case; if one is there, no others are
+            read, except colours.
+        encoding: of texts; None leaves it to the driver.
+
+    Returns:
+        "crs", "fields" (name -> values), "sizes" (bytes of each geometry, -1 where there is none)
+        and "warnings"; and the bytes.
 
     Raises:
-        ValueError: the child crashed, or took too much time or memory.
-        OSError: no process can be started.
+        InputError: as `_shapes`.
+        ValueError: the file is broken.
     """
-    # One thread is enough; a pool of threads is slow to start.
-    few = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
-    kept = {k: v for k, v in os.environ.items() if not k.startswith(("GDAL_", "OGR_", "CPL_"))}
-    for proxy in ("no_proxy", "NO_PROXY"):
-        kept.pop(proxy, None)
+    _allow(driver, config)
     try:
-        done = subprocess.run(
-            [*_PYTHON, str(Path(ogr_child.__file__)), json.dumps(request)],
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            env={**kept, **few, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
-            timeout=WALL_SECONDS,
-            check=False,
+        return _layer(path, layer, open_options, class_fields, encoding)
+    except UnicodeDecodeError:
+        pass
+    except Exception as error:
+        if "not recognized as being in a supported file format" in str(error):
+            raise InputError(rule="its content is of another kind") from None
+        raise
+    try:
+        return _layer(path, layer, open_options, class_fields, None)
+    except UnicodeDecodeError:
+        raise ValueError("its texts are not of the encoding that it names") from None
+
+
+def _allow(driver: str, config: Mapping[str, str]) -> None:
+    """Remove all drivers of OGR except one, and set its configuration.
+
+    Raises:
+        RuntimeError: another driver is still there.
+    """
+    pyogrio = library("pyogrio", "labels", "a file of polygons")
+    from pyogrio._ogr import _register_drivers
+
+    pyogrio.set_gdal_config_options({"OGR_SKIP": ""})
+    _register_drivers()
+    others = sorted(set(pyogrio.list_drivers()) - {driver})
+    pyogrio.set_gdal_config_options({**_SAFE, **config, "OGR_SKIP": ",".join(others)})
+    _register_drivers()
+    if extra := set(pyogrio.list_drivers()) - {driver}:
+        raise RuntimeError(f"drivers of GDAL cannot be removed: {', '.join(sorted(extra))}")
+
+
+def _layer(
+    path: str,
+    layer: str | None,
+    open_options: Mapping[str, str],
+    class_fields: list[str],
+    encoding: str | None,
+) -> tuple[dict[str, Any], bytes]:
+    pyogrio = library("pyogrio", "labels", "a file of polygons")
+    raw = library("pyogrio.raw", "labels", "a file of polygons")
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        layers = [str(name) for name, kind in pyogrio.list_layers(path) if kind is not None]
+        if (layer is None and len(layers) != 1) or (layer is not None and layer not in layers):
+            raise _no_layer(path, layers, layer)
+        layer = layer or layers[0]
+        names = pyogrio.read_info(path, layer=layer, encoding=encoding, **open_options)["fields"]
+        chosen = [name for name in names.tolist() if name.lower() in class_fields]
+        chosen += [name for name in names.tolist() if chosen and name.lower() in COLOUR_FIELDS]
+        meta, _, geometries, columns = raw.read(
+            path,
+            layer=layer,
+            encoding=encoding,
+            columns=chosen or None,
+            max_features=MOST_SHAPES + 1,
+            force_2d=True,
+            datetime_as_string=True,
+            **open_options,
         )
-    except subprocess.TimeoutExpired:
-        raise ValueError(f"reading it takes more than {WALL_SECONDS:g} s") from None
-    size = int.from_bytes(done.stdout[:8], "little")
-    if done.returncode or len(done.stdout) < 8 + size:
-        raise ValueError(_why(done.returncode))
-    return Answer(json.loads(done.stdout[8 : 8 + size]), done.stdout[8 + size :])
+    # A table without geometries has none at all.
+    parts = [None] * len(columns[0]) if geometries is None and columns else geometries
+    parts = [] if parts is None else list(parts)
+    if len(parts) > MOST_SHAPES or sum(len(part or b"") for part in parts) > MOST_COORDINATES:
+        raise too_many()
+    fields = {
+        str(name): [_plain(value) for value in column.tolist()]
+        for name, column in zip(meta["fields"], columns, strict=True)
+    }
+    if len(json.dumps(fields)) > MOST_TEXT:
+        raise InputError(
+            rule=f"its fields hold more than {MOST_TEXT} bytes",
+            hint="name the one of classes with `class_field`",
+        )
+    facts = {
+        "crs": meta["crs"],
+        "fields": fields,
+        "sizes": [-1 if part is None else len(part) for part in parts],
+        "warnings": list(dict.fromkeys(str(each.message) for each in caught))[:3],
+    }
+    return facts, b"".join(part for part in parts if part is not None)
 
 
-def _why(status: int) -> str:
-    import signal
-
-    if -status in (signal.SIGXCPU, signal.SIGKILL):
-        most = ogr_child.MOST_BYTES >> 20
-        return f"reading it takes more than {ogr_child.MOST_SECONDS} s or {most} MB"
-    name = signal.Signals(-status).name if status < 0 else f"status {status}"
-    return f"GDAL crashes on it ({name})"
+def _plain(value: Any) -> Any:
+    """Return a value as JSON has it; NaN, which pyogrio writes for no number, is None."""
+    if value is None or isinstance(value, bool | int | str):
+        return value
+    if isinstance(value, float):
+        return value if value - value == 0 else None
+    return str(value)
 
 
 def geometries_of(coordinates: bytes, sizes: list[int]) -> Geometries:
@@ -229,14 +295,14 @@ def geometries_of(coordinates: bytes, sizes: list[int]) -> Geometries:
     geometries: Geometries = shapely.from_wkb(parts, on_invalid="fix")  # closes open rings
     lost = (geometries == None) & (parts != None)  # noqa: E711 - compares each element
     if lost.any():
-        raise InputError(f"shape {int(lost.argmax()) + 1}: a ring of a polygon needs 3 corners")
+        number = int(lost.argmax()) + 1
+        raise InputError("labels", rule=f"shape {number}: a ring of a polygon needs 3 corners")
     return geometries
 
 
-def _no_layer(path: Path, layers: list[str], wanted: str | None) -> InputError:
-    if wanted is not None:
-        held = listed((shown(name) for name in layers), len(layers))
-        return InputError("labels_key", wanted, f"{path} has no such layer", f"it has {held}")
+def _no_layer(path: str, layers: list[str], wanted: str | None) -> InputError:
     held = listed((shown(name) for name in layers), len(layers))
+    if wanted is not None:
+        return InputError("labels_key", wanted, f"{path} has no such layer", f"it has {held}")
     hint = "name one with `labels_key`" if layers else ""
-    return InputError("labels", str(path), f"holds the layers {held}", hint)
+    return InputError(rule=f"holds the layers {held}", hint=hint)

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from hytas.data.grid import Grid
 from hytas.data.labels import find
 from hytas.data.labels.align import aligned
-from hytas.data.labels.colours import by_colour
+from hytas.data.labels.colours import WHITE, by_colour
 from hytas.data.labels.formats import NAMES, files_of, format_of
 from hytas.data.labels.maps import LabelMap, check_map
 from hytas.data.labels.names import GivenNames, gdal_classes, read_class_names, renamed
@@ -188,6 +188,11 @@ def _classes(
     plus = 0
     if any(raw.is_picture for raw in raws):
         maps, names, colours = _coloured(raws, options)
+        if WHITE in colours.values() and all((each > 0).all() for each in maps):
+            notes.append(
+                "#ffffff is read as a class: if it marks unlabelled pixels, set unlabelled to "
+                "#ffffff"
+            )
     else:
         if options.unlabelled.colour is not None:
             raise _no_picture(options, str(source.path))

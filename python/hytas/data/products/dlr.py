@@ -14,8 +14,9 @@ from xml.etree.ElementTree import Element
 import numpy as np
 
 from hytas.data.products.joined import Part, join
-from hytas.data.record import BandFacts, Contents, ReaderError
+from hytas.data.record import BandFacts, Contents
 from hytas.data.xml_tree import read_xml
+from hytas.errors import InputError
 
 _IMAGE = re.compile(r"((ENMAP|DESIS).*)-SPECTRAL_IMAGE(_COG)?\.TIFF?", re.IGNORECASE)
 _METADATA = re.compile(r"((ENMAP|DESIS).*)-METADATA\.XML", re.IGNORECASE)
@@ -28,7 +29,7 @@ def image_of(path: Path) -> Path:
     """Return the image of a product, given its metadata; any other path as it is.
 
     Raises:
-        ReaderError: metadata without an image beside them.
+        InputError: metadata without an image beside them.
     """
     if _METADATA.fullmatch(path.name) is None:
         return path
@@ -37,7 +38,7 @@ def image_of(path: Path) -> Path:
     for name in names:
         if path.with_name(name).is_file():
             return path.with_name(name)
-    raise ReaderError(f"is metadata without their image: looked for {names[0]}")
+    raise InputError(rule=f"is metadata without their image: looked for {names[0]}")
 
 
 def matches(contents: Contents) -> bool:
@@ -49,7 +50,7 @@ def refine(contents: Contents) -> Contents:
     """Return the cube as reflectance (L2A) or radiance, with wavelengths and bad bands.
 
     Raises:
-        ReaderError: no metadata beside the image, or those of another product.
+        InputError: no metadata beside the image, or those of another product.
     """
     name = _IMAGE.fullmatch(contents.path.name)
     assert name is not None
@@ -59,15 +60,15 @@ def refine(contents: Contents) -> Contents:
     image = contents.variables[0]
     sizes = dict(zip(image.dims, image.shape, strict=False))
     if len(bands) != sizes.get("band"):
-        raise ReaderError(
-            f"{metadata.name} describes {len(bands)} bands and {contents.path.name} has "
+        raise InputError(
+            rule=f"{metadata.name} describes {len(bands)} bands and {contents.path.name} has "
             f"{sizes.get('band')}: are they of one product?"
         )
     size = [_integer(root.find(f".//merge/dimension/{axis}")) for axis in ("rows", "columns")]
     if None not in size and size != [sizes["y"], sizes["x"]]:
-        raise ReaderError(
-            f"{metadata.name} describes {size[0]} x {size[1]} pixels and {contents.path.name} has "
-            f"{sizes['y']} x {sizes['x']}: are they of one product?"
+        raise InputError(
+            rule=f"{metadata.name} describes {size[0]} x {size[1]} pixels and {contents.path.name} "
+            f"has {sizes['y']} x {sizes['x']}: are they of one product?"
         )
     waves, gain, offset, fwhm = (np.array(column) for column in zip(*bands, strict=True))
     part = Part(image, waves, gain, offset)
@@ -85,8 +86,8 @@ def _beside(image: Path, stem: str) -> Path:
     for name in names:
         if image.with_name(name).is_file():
             return image.with_name(name)
-    raise ReaderError(
-        f"is a product without its metadata: looked for {names[0]}; under another name it "
+    raise InputError(
+        rule=f"is a product without its metadata: looked for {names[0]}; under another name it "
         "is read as a plain GeoTIFF"
     )
 
@@ -113,7 +114,7 @@ def _number(facts: dict[str, str | None], name: str) -> float:
     except (KeyError, ValueError):
         value = float("nan")
     if not np.isfinite(value) or (value <= 0 and name != "OffsetOfBand"):
-        raise ReaderError(f"{name} of a band is {facts.get(name.lower())!r}, a number needed")
+        raise InputError(rule=f"{name} of a band is {facts.get(name.lower())!r}, a number needed")
     return value
 
 

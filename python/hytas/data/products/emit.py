@@ -13,7 +13,8 @@ import numpy as np
 from hytas.data.grid import Grid
 from hytas.data.location import Location, Lookup
 from hytas.data.products.joined import ROWS_FIRST
-from hytas.data.record import BandFacts, Contents, ReaderError, Variable, numbers_of, text_of
+from hytas.data.record import BandFacts, Contents, Variable, numbers_of, text_of
+from hytas.errors import InputError
 
 _BANDS = "sensor_band_parameters/"
 _CUBES = {"reflectance": "EMIT L2A", "radiance": "EMIT L1B"}
@@ -29,7 +30,7 @@ def refine(contents: Contents) -> Contents:
     """Return the cube alone, with wavelengths, bands without a retrieval, and location.
 
     Raises:
-        ReaderError: wavelengths or flags that are not one a band.
+        InputError: wavelengths or flags that are not one a band.
     """
     name = next(name for name in _CUBES if contents.find(name) is not None)
     found = contents.find(name)
@@ -60,7 +61,7 @@ def _list(contents: Contents, name: str, cube: Variable) -> Any:
     if variable is None:
         return None
     if variable.shape != cube.shape[2:] or variable.kind != "number":
-        raise ReaderError(f"{variable} must hold a number for each band of {cube}")
+        raise InputError(rule=f"{variable} must hold a number for each band of {cube}")
     return np.asarray(variable.values(), np.float64)
 
 

@@ -9,7 +9,8 @@ import numpy.typing as npt
 
 from hytas.data.grid import Grid
 from hytas.data.limits import bytes_of
-from hytas.data.record import Array, BandFacts, Key, ReaderError, Variable
+from hytas.data.record import Array, BandFacts, Key, Variable
+from hytas.errors import InputError
 
 Floats = npt.NDArray[np.float64]
 NO_DATA = -9999.0
@@ -71,7 +72,7 @@ def join(
         measured bands of all parts.
 
     Raises:
-        ReaderError: parts of different sizes, or wavelengths that are not one a band.
+        InputError: parts of different sizes, or wavelengths that are not one a band.
     """
     for part in parts:
         _check(part, parts[0])
@@ -115,13 +116,13 @@ def join(
 def _check(part: Part, first: Part) -> None:
     variable = part.variable
     if len(variable.shape) != 3 or variable.kind != "number":
-        raise ReaderError(f"{variable} is no numeric cube")
+        raise InputError(rule=f"{variable} is no numeric cube")
     if part.shape[:2] != first.shape[:2]:
-        raise ReaderError(f"{variable} and {first.variable.name} differ in height or width")
+        raise InputError(rule=f"{variable} and {first.variable.name} differ in height or width")
     if part.wavelengths.shape != part.shape[2:]:
-        raise ReaderError(
-            f"{variable} has {part.shape[2]} bands and {part.wavelengths.size} wavelengths: one a "
-            "band needed"
+        raise InputError(
+            rule=f"{variable} has {part.shape[2]} bands and {part.wavelengths.size} wavelengths: "
+            "one a band needed"
         )
 
 

@@ -9,7 +9,8 @@ from dataclasses import replace
 from hytas.data.grid import Grid
 from hytas.data.location import Location
 from hytas.data.products.joined import BANDS_FIRST, ROWS_FIRST, Part, join
-from hytas.data.record import Contents, ReaderError, number
+from hytas.data.record import Contents, number
+from hytas.errors import InputError
 
 _BANDS = "sensor_band_parameters/"
 _L2 = ("geophysical_data/rhos", "geophysical_data/Rrs")
@@ -31,7 +32,7 @@ def refine(contents: Contents) -> Contents:
     """Return one cube of all bands, ascending, as reflectance, and its location.
 
     Raises:
-        ReaderError: wavelengths that are not one a band.
+        InputError: wavelengths that are not one a band.
     """
     one = _l2(contents)
     if one is not None and contents.find(f"{_BANDS}wavelength_3d") is not None:
@@ -61,7 +62,7 @@ def _part(contents: Contents, name: str, dims: tuple[str, ...], waves: str) -> P
     cube, wavelengths = contents.find(name), number(contents.find(_BANDS + waves))
     assert cube is not None  # it is a product by this cube
     if wavelengths is None:
-        raise ReaderError(f"a PACE product needs {_BANDS}{waves}, a wavelength for each band")
+        raise InputError(rule=f"a PACE product needs {_BANDS}{waves}, a wavelength for each band")
     if len(cube.shape) != 3:
-        raise ReaderError(f"{cube} is no numeric cube")
+        raise InputError(rule=f"{cube} is no numeric cube")
     return Part(replace(cube, dims=dims), wavelengths)

@@ -14,7 +14,8 @@ import numpy as np
 from hytas.data.grid import Grid
 from hytas.data.location import Location
 from hytas.data.products.joined import BANDS_BETWEEN, Part, join
-from hytas.data.record import Contents, ReaderError, numbers_of
+from hytas.data.record import Contents, numbers_of
+from hytas.errors import InputError
 
 _CUBE = re.compile(r"(HDFEOS/SWATHS/PRS_(L1|L2B|L2C|L2D)_HCO/)Data Fields/(VNIR|SWIR)_Cube")
 _LARGEST = 65535
@@ -30,7 +31,7 @@ def refine(contents: Contents) -> Contents:
     """Return one cube of all bands, ascending, as radiance (L1) or reflectance (L2).
 
     Raises:
-        ReaderError: an attribute with wavelengths or scale is missing or does not fit.
+        InputError: an attribute with wavelengths or scale is missing or does not fit.
     """
     attributes = contents.attributes
     found = [m for m in (_CUBE.fullmatch(v.name) for v in contents.variables) if m is not None]
@@ -39,7 +40,7 @@ def refine(contents: Contents) -> Contents:
     for match in sorted(found, key=lambda match: match[3], reverse=True):
         cube = contents.find(match[0])
         if cube is None or len(cube.shape) != 3:
-            raise ReaderError(f"{cube} is no numeric cube")
+            raise InputError(rule=f"{cube} is no numeric cube")
         detector = match[3].capitalize()
         gain, offset = _scale(attributes, level, detector)
         cube = replace(cube, dims=BANDS_BETWEEN)
@@ -59,7 +60,7 @@ def refine(contents: Contents) -> Contents:
 def _number(attributes: Mapping[str, Any], name: str) -> float:
     value = numbers_of(attributes, name, 1)
     if value is None or not np.isfinite(value[0]):
-        raise ReaderError(f"a PRISMA product needs the attribute {name}, a number")
+        raise InputError(rule=f"a PRISMA product needs the attribute {name}, a number")
     return float(value[0])
 
 
@@ -67,11 +68,13 @@ def _scale(attributes: Mapping[str, Any], level: str, detector: str) -> tuple[fl
     if level == "L1":
         factor = _number(attributes, f"ScaleFactor_{detector}")
         if factor <= 0:
-            raise ReaderError(f"ScaleFactor_{detector} is {factor:g}, must be positive")
+            raise InputError(rule=f"ScaleFactor_{detector} is {factor:g}, must be positive")
         return 1.0 / factor, -_number(attributes, f"Offset_{detector}")
     low, high = (_number(attributes, f"L2Scale{detector}{end}") for end in ("Min", "Max"))
     if not low < high:
-        raise ReaderError(f"L2Scale{detector}Min is {low:g}, must be below the maximum, {high:g}")
+        raise InputError(
+            rule=f"L2Scale{detector}Min is {low:g}, must be below the maximum, {high:g}"
+        )
     return (high - low) / _LARGEST, low
 
 
@@ -79,8 +82,8 @@ def _waves(attributes: Mapping[str, Any], detector: str) -> Any:
     name = f"List_Cw_{detector}"
     values = np.ravel(attributes.get(name, ()))
     if not values.size or values.dtype.kind not in "iuf" or not np.isfinite(values).all():
-        raise ReaderError(
-            f"a PRISMA product needs the attribute {name}, a wavelength for each band"
+        raise InputError(
+            rule=f"a PRISMA product needs the attribute {name}, a wavelength for each band"
         )
     flags = np.ravel(attributes.get(f"{name}_Flags", np.ones(values.size)))
     measured = flags != 0 if flags.size == values.size else True
@@ -100,7 +103,7 @@ def _grid(attributes: Mapping[str, Any], size: tuple[int, ...]) -> Grid | None:
             )
         )
         crs = f"EPSG:{int(_number(attributes, 'Epsg_Code'))}"
-    except ReaderError:
+    except InputError:
         return None
     height, width = size
     for less in (1, 0):  # some versions give the outer edges

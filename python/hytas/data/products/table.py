@@ -26,7 +26,7 @@ def refined(contents: Contents) -> Contents:
     """Return the contents of a file as those of the product that it is, if it is one.
 
     Raises:
-        ReaderError: a product that is not whole.
+        InputError: a product that is not whole.
     """
     for product in PRODUCTS:
         if product.matches(contents):

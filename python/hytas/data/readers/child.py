@@ -3,9 +3,9 @@
 import os
 import resource
 import signal
-import sys
 import time
 import warnings
+from collections.abc import Callable
 from contextlib import suppress
 from functools import lru_cache
 from importlib import import_module
@@ -14,9 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from hytas.data.readers.pipe import bytes_in, receive, send
-from hytas.data.readers.transport import plain_contents
-from hytas.data.record import Array, Contents, ReaderError
+from hytas.data.readers.messages import bytes_in, plain, receive, send
+from hytas.data.record import Array, Contents
 from hytas.errors import InputError
 
 CPU_SECONDS = 3
@@ -25,6 +24,7 @@ BYTES_PER_SECOND = 10e6
 MOST_BYTES = 768 * 2**20
 """Memory of one answer, beside twice the bytes of its values."""
 IDLE_SECONDS = 120.0
+Answer = tuple[dict[str, Any], Array | None]
 
 
 def serve() -> None:
@@ -41,51 +41,60 @@ def serve() -> None:
             request = receive(0, IDLE_SECONDS)
             _limit(int(request["bytes"]))
             answer, array = answered(request)
-            values = None if array is None else bytes_in(array)
-            send(answers, answer, values)
-            del array, values
+            send(answers, answer, None if array is None else bytes_in(array))
+            del array
     os._exit(0)  # skip cleaning up, as memory may be damaged
 
 
-def answered(request: dict[str, Any]) -> tuple[dict[str, Any], Array | None]:
-    """Return the answer to a request, and the values that it asks for."""
+def answered(request: dict[str, Any]) -> Answer:
+    """Return the answer to a request of the guard, and the values that it asks for."""
     try:
-        paths = tuple(request["paths"])
-        states = [Path(path).stat() for path in paths]
-        known = [(s.st_dev, s.st_ino, s.st_size, s.st_mtime_ns) for s in states]
-        if "number" not in request:
-            _contents.cache_clear()  # files beside the named ones may have changed
-        contents = _contents(request["reader"], paths, tuple(known))
-        if "number" not in request:
-            return {"contents": plain_contents(contents)}, None
-        variable = contents.variables[request["number"]]
-        array = np.asarray(variable.read(tuple(slice(*ends) for ends in request["key"])))
-        if array.dtype.kind not in "biufc":
-            return {"dtype": str(array.dtype)}, None
-        array = np.ascontiguousarray(array)
-        return {"dtype": array.dtype.str, "shape": array.shape}, array
+        return _answered(request)
     except InputError as error:
+        value = None if error.value is None else str(error.value)
         fields = {"argument": error.argument, "rule": error.rule, "hint": error.hint}
-        return {"error": "InputError", **fields}, None
-    except ReaderError as error:
-        return {"error": "ReaderError", "rule": error.rule, "hint": error.hint}, None
+        return {"error": "InputError", "value": value, **fields}, None
     except MemoryError:
         text = f"its values are damaged, or take over {MOST_BYTES >> 20} MB to read"
         return {"error": "ValueError", "text": text}, None
     except OSError as error:
         if error.errno is None or error.filename is None:
             return {"error": "ValueError", "text": str(error)}, None
-        told = {"text": error.strerror, "file": str(error.filename)}
-        return {"error": "OSError", "errno": error.errno, **told}, None
+        said = {"text": error.strerror, "file": str(error.filename)}
+        return {"error": "OSError", "errno": error.errno, **said}, None
     except Exception as error:
         return {"error": "ValueError", "text": f"{type(error).__name__}: {error}"}, None
 
 
+def _answered(request: dict[str, Any]) -> Answer:
+    if "arguments" in request:
+        facts, data = _function(request["reader"])(**request["arguments"])
+        array = np.frombuffer(data, np.uint8)
+        return {"facts": facts, "dtype": "u1", "shape": array.shape}, array
+    states = [Path(path).stat() for path in request["paths"]]
+    known = tuple((s.st_dev, s.st_ino, s.st_size, s.st_mtime_ns) for s in states)
+    if "number" not in request:
+        _contents.cache_clear()  # files beside the named ones may have changed
+    contents = _contents(request["reader"], tuple(request["paths"]), known)
+    if "number" not in request:
+        return {"contents": plain(contents)}, None
+    variable = contents.variables[request["number"]]
+    array = np.asarray(variable.read(tuple(slice(*ends) for ends in request["key"])))
+    if array.dtype.kind not in "biufc":
+        return {"dtype": str(array.dtype)}, None
+    array = np.ascontiguousarray(array)
+    return {"dtype": array.dtype.str, "shape": array.shape}, array
+
+
+def _function(reader: str) -> Callable[..., Any]:
+    module, name, *further = reader.split(":")
+    function = getattr(import_module(f".{module}", __package__), name)
+    return lambda *paths, **how: function(*paths, *further, **how)
+
+
 @lru_cache(maxsize=8)
 def _contents(reader: str, paths: tuple[str, ...], states: tuple[tuple[int, ...], ...]) -> Contents:
-    module, name, *further = reader.split(":")
-    read = getattr(import_module(f"{__package__}.{module}"), name)
-    found: Contents = read(*map(Path, paths), *further)
+    found: Contents = _function(reader)(*map(Path, paths))
     return found
 
 
@@ -103,7 +112,3 @@ def _limit(size: int) -> None:
             own = limit if hard == resource.RLIM_INFINITY else min(limit, hard)
             if own:
                 resource.setrlimit(what, (own, hard))
-
-
-if __name__ == "__main__":
-    sys.exit("this module is started by hytas.data.readers.guard")

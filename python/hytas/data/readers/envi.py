@@ -11,8 +11,9 @@ from pathlib import Path
 import numpy as np
 
 from hytas.data.limits import shown
-from hytas.data.record import BandFacts, Raw, ReaderError
+from hytas.data.record import BandFacts, Raw
 from hytas.data.wavelengths import good_bands, items_of, nanometres, widths
+from hytas.errors import InputError
 
 # "data type": complex numbers are refused later, by their kind.
 _DTYPES = {1: "u1", 2: "i2", 3: "i4", 4: "f4", 5: "f8", 6: "c8", 9: "c16"}
@@ -71,21 +72,21 @@ def data_beside(header: Path, suffixes: Sequence[str] = DATA_SUFFIXES) -> Path:
     """Return the data file of a header.
 
     Raises:
-        ReaderError: there is none, or there are several of which each may be it.
+        InputError: there is none, or there are several of which each may be it.
     """
     stem = header.with_suffix("").name
     endings = ("", *suffixes, *(suffix.upper() for suffix in suffixes))
     found = [path for end in endings if (path := header.with_name(stem + end)).is_file()]
     if not found:
         looked = ", ".join(stem + end for end in endings[:4])
-        raise ReaderError(f"is a header without its data file: looked for {looked} ...")
+        raise InputError(rule=f"is a header without its data file: looked for {looked} ...")
     if len(found) == 1:
         return found[0]
     fields = fields_of(header)
     fitting = [path for path in found if path.stat().st_size == _wanted_size(fields)]
     if len(fitting) > 1:
         names = " and ".join(path.name for path in fitting)
-        raise ReaderError(f"is a header of {names}: both fit it", "name the data file")
+        raise InputError(rule=f"is a header of {names}: both fit it", hint="name the data file")
     return fitting[0] if fitting else found[0]
 
 
@@ -93,7 +94,7 @@ def parse_header(path: Path) -> dict[str, str | list[str]]:
     """Return the fields of a header, names in lower case; a braced value is a list of texts.
 
     Raises:
-        ReaderError: the file is not an ENVI header, or a brace is never closed.
+        InputError: the file is not an ENVI header, or a brace is never closed.
     """
     return {
         name: [part.strip() for part in text[1:-1].split(",")] if text.startswith("{") else text
@@ -105,10 +106,10 @@ def fields_of(path: Path) -> dict[str, str]:
     """Return the fields of a header as written; a value in braces keeps them, and its lines.
 
     Raises:
-        ReaderError: as `parse_header`.
+        InputError: as `parse_header`.
     """
     if path.stat().st_size > MOST_HEADER:
-        raise ReaderError(f"an ENVI header has at most {MOST_HEADER} bytes")
+        raise InputError(rule=f"an ENVI header has at most {MOST_HEADER} bytes")
     content = path.read_bytes()
     try:
         text = content.decode("utf-8-sig")
@@ -116,7 +117,7 @@ def fields_of(path: Path) -> dict[str, str]:
         text = content.decode("latin-1")
     lines = text.splitlines()
     if not lines or not lines[0].strip().startswith("ENVI"):
-        raise ReaderError("is not an ENVI header: its first line must be 'ENVI'")
+        raise InputError(rule="is not an ENVI header: its first line must be 'ENVI'")
     return dict(_fields(iter(lines[1:])))
 
 
@@ -131,7 +132,7 @@ def _fields(lines: Iterator[str]) -> Iterator[tuple[str, str]]:
             while "}" not in parts[-1]:
                 more = next(lines, None)
                 if more is None:
-                    raise ReaderError(f"the brace of {shown(name)!r} is never closed")
+                    raise InputError(rule=f"the brace of {shown(name)!r} is never closed")
                 parts.append("" if more.startswith(";") else more.strip())
             value = "\n".join(filter(None, parts))
             value = value[: value.rindex("}") + 1]
@@ -142,7 +143,7 @@ def raw_of(header: Path, data: Path) -> Raw | None:
     """Return where the values of an image lie; None if the file is compressed.
 
     Raises:
-        ReaderError: a field is missing, or the size of the data does not fit the header.
+        InputError: a field is missing, or the size of the data does not fit the header.
     """
     fields = fields_of(header)
     sizes = {
@@ -153,18 +154,18 @@ def raw_of(header: Path, data: Path) -> Raw | None:
     offset, dtype = _integer(fields, "header offset", 0, 0), _dtype(fields)
     layout = INTERLEAVES.get(fields.get("interleave", "bsq").lower())
     if layout is None:
-        raise ReaderError(f"'interleave' is {fields['interleave']!r}; must be bsq, bil or bip")
+        raise InputError(rule=f"'interleave' is {fields['interleave']!r}; must be bsq, bil or bip")
     if fields.get("file compression", "0").strip() not in ("", "0"):
         return None
     shape = tuple(sizes[axis] for axis in layout)
     wanted, size = offset + math.prod(shape) * dtype.itemsize, data.stat().st_size
     if size != wanted:
         wrong = "is truncated" if size < wanted else "is too long"
-        raise ReaderError(
-            f"{data.name} {wrong} or does not belong to {header.name}: it holds {size} bytes, the "
-            f"header needs {wanted} (offset {offset} + {sizes['y']} lines x {sizes['x']} samples "
-            f"x {sizes['b']} bands x {dtype.itemsize} bytes)",
-            _remedy(size - offset, sizes, dtype),
+        raise InputError(
+            rule=f"{data.name} {wrong} or does not belong to {header.name}: it holds {size} bytes, "
+            f"the header needs {wanted} (offset {offset} + {sizes['y']} lines x {sizes['x']} "
+            f"samples x {sizes['b']} bands x {dtype.itemsize} bytes)",
+            hint=_remedy(size - offset, sizes, dtype),
         )
     return Raw(str(data), dtype.str, offset, shape, (0, 1, 2))
 
@@ -202,6 +203,12 @@ def _band_facts(fields: Mapping[str, str], bands: int, notes: list[str]) -> Band
             good = None
             notes.append("its list of bad bands is not used: it marks all bands as bad")
     return BandFacts(wavelengths, fwhm, good)
+
+
+def is_list_of_numbers(text: str) -> bool:
+    """Return whether a text lists several numbers."""
+    items = items_of(text)
+    return len(items) > 1 and all(item.replace(".", "", 1).isdecimal() for item in items)
 
 
 def _first(fields: Mapping[str, str], *names: str) -> str | None:
@@ -273,17 +280,19 @@ def _integer(fields: Mapping[str, str], name: str, default: int, lowest: int) ->
     except ValueError:
         number = math.nan
     if not lowest <= number < 2**53 or number % 1:
-        raise ReaderError(f"{name!r} is {shown(value)}; must be an integer of at least {lowest}")
+        raise InputError(
+            rule=f"{name!r} is {shown(value)}; must be an integer of at least {lowest}"
+        )
     return int(number)
 
 
 def _dtype(fields: Mapping[str, str]) -> "np.dtype[np.generic]":
     code = _integer(fields, "data type", 0, 0)
     if code not in _DTYPES:
-        raise ReaderError(f"'data type' is {code}; must be one of {sorted(_DTYPES)}")
+        raise InputError(rule=f"'data type' is {code}; must be one of {sorted(_DTYPES)}")
     order = _integer(fields, "byte order", 0, 0)
     if order not in (0, 1):
-        raise ReaderError(f"'byte order' is {order}; must be 0 (little) or 1 (big endian)")
+        raise InputError(rule=f"'byte order' is {order}; must be 0 (little) or 1 (big endian)")
     return np.dtype((">" if order else "<") + _DTYPES[code])
 
 

@@ -3,7 +3,7 @@
 The libraries of the field crash on some damaged files, or take all memory. So a child process calls
 them, with limits of memory and processor time. It answers with a record in JSON, and with values of
 arrays as bytes. The child starts with the first file, serves all further ones, and ends when it is
-idle or when its parent ends.
+idle or when its parent ends. No setting of GDAL in the environment reaches it.
 """
 
 import atexit
@@ -23,15 +23,15 @@ from typing import Any
 import numpy as np
 
 from hytas.data.limits import bytes_of
-from hytas.data.readers.pipe import bytes_in, fill, receive, send
-from hytas.data.readers.transport import contents_from
-from hytas.data.record import Array, Contents, Key, ReaderError
+from hytas.data.readers.messages import bytes_in, fill, receive, restored, send
+from hytas.data.record import Array, Contents, Key
 from hytas.errors import InputError
 
 WALL_SECONDS = 60.0
 BYTES_PER_SECOND = 5e6
 """Slowest reading that is waited for."""
 _TOO_MUCH = "reading it takes too much time or memory"
+_OF_GDAL = ("GDAL_", "OGR_", "CPL_", "no_proxy", "NO_PROXY")
 _CHILD = (
     "import json, sys; sys.path[:] = json.loads(sys.argv[1]); "
     "from hytas.data.readers.child import serve; serve()"
@@ -55,12 +55,12 @@ class Guard:
             paths: of the files; the first one names the record.
 
         Raises:
-            InputError, ReaderError, OSError: as the reader.
+            InputError, OSError: as the reader.
             ValueError: the child crashed, took too much time or memory, or found the file broken.
         """
         asked = {"reader": reader, "paths": [str(path) for path in paths]}
         answer, _ = self._ask({**asked, "bytes": 0}, 0)
-        found = contents_from(answer["contents"])
+        found: Contents = restored(answer["contents"])
         return replace(
             found,
             variables=tuple(
@@ -69,13 +69,34 @@ class Guard:
             ),
         )
 
+    def call(
+        self, reader: str, path: Path, arguments: dict[str, Any], most: int
+    ) -> tuple[dict[str, Any], bytes]:
+        """Return the facts and the bytes, `most` at most, of a function that reads a file.
+
+        Args:
+            reader: "module:function" from this package on.
+            path: of the file.
+            arguments: of the function.
+            most: bytes.
+
+        Raises:
+            InputError, OSError, ValueError: as for `contents`.
+        """
+        asked = {"reader": reader, "paths": [str(path)], "arguments": arguments, "bytes": most}
+        answer, data = self._ask(asked, most)
+        assert data is not None  # the child sends some
+        return answer["facts"], data.tobytes()
+
     def _part(self, asked: dict[str, Any], number: int, key: Key) -> Array:
         ends = [(part.start, part.stop) for part in key]
         most = bytes_of((stop - start for start, stop in ends), 16)
         wanted = {**asked, "number": number, "key": ends, "bytes": most}
         answer, array = self._ask(wanted, most)
         if array is None:
-            raise ReaderError(f"holds values of type {answer['dtype']}; real numbers are needed")
+            raise InputError(
+                rule=f"holds values of type {answer['dtype']}; real numbers are needed"
+            )
         return array
 
     def _ask(self, asked: dict[str, Any], most: int) -> tuple[dict[str, Any], Array | None]:
@@ -118,6 +139,7 @@ class Guard:
             return self._child
         # One thread is enough; a pool of threads is slow to start.
         few = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
+        kept = {name: text for name, text in os.environ.items() if not name.startswith(_OF_GDAL)}
         command = [sys.executable, "-c", _CHILD, json.dumps(sys.path)]
         try:
             child = subprocess.Popen(
@@ -126,7 +148,7 @@ class Guard:
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.DEVNULL,
-                env={**os.environ, **few},
+                env={**kept, **few},
             )
         except OSError:
             return None
@@ -211,12 +233,10 @@ def _why(number: int) -> str:
 def _raise(answer: dict[str, Any]) -> None:
     """Raise the error that an answer tells of."""
     kind, text = answer.get("error"), str(answer.get("text"))
-    if kind is None:
-        return
     if kind == "InputError":
-        raise InputError(answer["argument"], rule=answer["rule"], hint=answer["hint"])
-    if kind == "ReaderError":
-        raise ReaderError(answer["rule"], answer["hint"])
+        value = {} if answer["value"] is None else {"value": answer["value"]}
+        raise InputError(answer["argument"], rule=answer["rule"], hint=answer["hint"], **value)
     if kind == "OSError":
         raise OSError(answer["errno"], text, answer["file"])
-    raise ValueError(text)
+    if kind is not None:
+        raise ValueError(text)

@@ -1,6 +1,6 @@
 """HDF5 and MATLAB 7.3, which is HDF5, by h5py; NetCDF-4 goes to xarray."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
@@ -11,15 +11,19 @@ from typing import Any
 import numpy as np
 
 from hytas.data.libraries import library
-from hytas.data.limits import MOST_VARIABLES, bytes_of
+from hytas.data.limits import MOST_VARIABLES, bytes_of, check_count, listed, shown
 from hytas.data.readers import netcdf
-from hytas.data.readers.hdf5_walk import datasets
 from hytas.data.record import Array, Contents, Key, Variable, kind_of, plain
+from hytas.errors import InputError
 
 MAGIC = b"\x89HDF\r\n\x1a\n"
 MATLAB = b"MATLAB 7.3"
 MOST_ATTRIBUTE = 2**19
 """Bytes of an attribute that is read; a list of wavelengths takes kilobytes."""
+MOST_OBJECTS = 50_000
+"""Groups and datasets to visit, at most; MATLAB keeps the parts of cells in a group."""
+MOST_DEPTH = 64
+"""Levels of groups, at most; the time of a visit grows with the depth."""
 _NETCDF = (".nc", ".nc4", ".cdf")
 
 
@@ -27,7 +31,7 @@ def read(path: Path) -> Contents:
     """Describe the datasets of a file."""
     h5py = library("h5py", "", "an HDF5 file")
     with h5py.File(path, "r") as file:
-        found = datasets(file)
+        found = _datasets(file)
         # A file may have a few dimensions like those of NetCDF, and still be none.
         if _is_netcdf(path, file, found):
             with suppress(ValueError, KeyError, AttributeError, TypeError):
@@ -45,9 +49,65 @@ def read_matlab(path: Path) -> Contents:
     h5py = library("h5py", "", "a MATLAB 7.3 file")
     with h5py.File(path, "r") as file:
         size = file.id.get_filesize()
-        found = [_variable(path, name, item, size) for name, item in datasets(file).items()]
+        found = [_variable(path, name, item, size) for name, item in _datasets(file).items()]
     turned = (each if "MATLAB_class" in each.attributes else _turned(each) for each in found)
     return Contents(path, "MATLAB v7.3", tuple(turned))
+
+
+def _datasets(file: Any) -> dict[str, Any]:
+    """Return h5py's datasets with values by name, except MATLAB's own, whose names begin with #.
+
+    Raises:
+        InputError: there are too many.
+        InputError: the values of one are in other files.
+    """
+    found = {}
+    for key in _names(file):
+        item = file[key]
+        if item.shape is None:
+            continue
+        name = key.decode("utf-8", "surrogateescape")
+        others = list(dict.fromkeys(_other_files(item)))
+        if others:
+            raise InputError(
+                rule=f"the values of {shown(name)} lie in other files "
+                f"({listed(others, len(others))}), as "
+                f"{'a virtual dataset' if item.is_virtual else 'external storage'}, and hytas "
+                "opens no file that a file names",
+                hint="copy the values into it",
+            )
+        found[name] = item
+    return found
+
+
+def _names(file: Any) -> list[bytes]:
+    h5py = library("h5py", "", "an HDF5 file")
+
+    found: list[bytes] = []
+    visited = depth = 0
+
+    # Only the type is read; objects are not opened. Returning something ends the visit.
+    def visit(name: bytes, info: Any) -> bool | None:
+        nonlocal visited, depth
+        visited, depth = visited + 1, max(depth, name.count(b"/"))
+        if info.type == h5py.h5o.TYPE_DATASET and not name.startswith(b"#"):
+            found.append(name)
+        return True if visited > MOST_OBJECTS or depth > MOST_DEPTH else None
+
+    h5py.h5o.visit(file.id, visit, info=True)
+    check_count(visited, "groups and datasets", MOST_OBJECTS)
+    check_count(depth, "levels of groups", MOST_DEPTH)
+    check_count(len(found), "datasets")
+    return found
+
+
+def _other_files(item: Any) -> Iterator[str]:
+    """Yield the other files of a dataset's values; "." for a virtual dataset without files."""
+    if item.is_virtual:
+        yield from [shown(source.file_name) for source in item.virtual_sources()] or ["."]
+    plan = item.id.get_create_plist()
+    for number in range(plan.get_external_count()):
+        yield shown(plan.get_external(number)[0].decode("utf-8", "surrogateescape"))
 
 
 def _is_netcdf(path: Path, file: Any, found: Mapping[str, Any]) -> bool:

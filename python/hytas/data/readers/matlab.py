@@ -1,5 +1,6 @@
 """MATLAB files of versions 4 and 5 by scipy; version 7.3 is HDF5."""
 
+from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,8 @@ from hytas.data.libraries import library
 from hytas.data.limits import bytes_of, check_count
 from hytas.data.record import Array, Contents, Key, Variable, kind_of
 
+MOST_DEPTH = 8
+"""Levels of structures in structures."""
 _KINDS = {"char": "text", "cell": "other", "object": "other", "function": "other"}
 _KINDS |= {"opaque": "other", "sparse": "other", "unknown": "other", "struct": "other"}
 _BYTES = {"int8": 1, "uint8": 1, "logical": 1, "int16": 2, "uint16": 2, "int32": 4, "uint32": 4}
@@ -25,7 +28,8 @@ def read(path: Path) -> Contents:
     for name, shape, kind in listed:
         variables.append(_variable(path, name, tuple(map(int, shape)), kind))
         if kind == "struct" and tuple(shape) == (1, 1):
-            variables += _fields(path, name)
+            record = io.loadmat(path, variable_names=[name])[name]
+            variables += _fields(name, record)
     return Contents(path, "MATLAB v5", tuple(variables))
 
 
@@ -53,12 +57,11 @@ def _values(path: Path, name: str, key: Key) -> Array:
     return array[key]
 
 
-def _fields(path: Path, name: str) -> list[Variable]:
-    io = library("scipy.io", "", "a MATLAB file")
-    record: Any = io.loadmat(path, variable_names=[name])[name]
-    found = []
+def _fields(name: str, record: Any, depth: int = 0) -> Iterator[Variable]:
+    """Yield the arrays of numbers in a structure, and in structures in it."""
     for field in record.dtype.names or ():
-        array = record[field][0, 0]
+        array, own = record[field][0, 0], f"{name}.{field}"
         if isinstance(array, np.ndarray) and kind_of(array.dtype) == "number":
-            found.append(Variable.of_array(f"{name}.{field}", array, has_parts=False))
-    return found
+            yield Variable.of_array(own, array, has_parts=False)
+        elif depth < MOST_DEPTH and getattr(array, "shape", None) == (1, 1):
+            yield from _fields(own, array, depth + 1)

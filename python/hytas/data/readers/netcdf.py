@@ -54,7 +54,7 @@ def read_zarr(path: Path) -> Contents:
     """Describe a Zarr store, a folder.
 
     Raises:
-        ReaderError: a codec of it runs code that the store holds.
+        InputError: a codec of it runs code that the store holds.
     """
     xarray = library("xarray", "", "a Zarr store")
     library("zarr", "", "a Zarr store")
@@ -69,7 +69,7 @@ def read_zarr(path: Path) -> Contents:
 
 def fill_value(attributes: Mapping[str, Any]) -> float | None:
     """Return the no-data value among attributes, or None."""
-    for key in ("_FillValue", "missing_value"):
+    for key in ("_FillValue", "missing_value", "Data_Ignore_Value"):
         if key in attributes:
             with suppress(TypeError, ValueError, IndexError):
                 return float(np.asarray(attributes[key]).ravel()[0])
@@ -129,12 +129,17 @@ def _name(group: str, name: str) -> str:
 def _variable(array: Any, name: str, stored: Mapping[str, int]) -> Variable:
     attributes = _plain({**array.encoding, **array.attrs})
     dims = tuple("" if str(dim).startswith("phony_dim_") else str(dim) for dim in array.dims)
+    stored_as = array.dtype
+    if stored_as.kind == "i" and str(attributes.get("_Unsigned")).lower() == "true":
+        stored_as = np.dtype(stored_as.str.replace("i", "u"))  # the classic format has no others
+        if (fill := fill_value(attributes)) is not None:
+            attributes["_FillValue"] = fill % 2.0 ** (8 * stored_as.itemsize)
     packing = Packing.of(attributes) if array.dtype.kind in "iuf" else None
-    dtype = array.dtype if packing is None else packing(np.empty(0, array.dtype)).dtype
+    dtype = stored_as if packing is None else packing(np.empty(0, stored_as)).dtype
     shape = tuple(map(int, array.shape))
 
     def values(key: Key) -> Array:
-        found = np.asarray(array.variable[key].values)
+        found = np.asarray(array.variable[key].values).view(stored_as)
         return found if packing is None else packing(found)
 
     nodata = fill_value(attributes)

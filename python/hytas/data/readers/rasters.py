@@ -22,8 +22,9 @@ from hytas.data.grid import Grid, gdal
 from hytas.data.libraries import library
 from hytas.data.limits import bytes_of, check_count
 from hytas.data.readers import envi
-from hytas.data.record import Array, BandFacts, Contents, Key, ReaderError, Variable, kind_of
+from hytas.data.record import Array, BandFacts, Contents, Key, Variable, kind_of
 from hytas.data.wavelengths import band_items, good_bands, in_descriptions, nanometres, widths
+from hytas.errors import InputError
 
 CACHE_BYTES = 64 * 2**20
 """Of decoded blocks that GDAL keeps."""
@@ -49,7 +50,7 @@ def read(path: Path, driver: str, name: str) -> Contents:
         name: of the format, for messages.
 
     Raises:
-        ReaderError: the pixels lie in another file, or do not fit their header.
+        InputError: the pixels lie in another file, or do not fit their header.
     """
     header = envi.header_beside(path)
     with _opened(path, driver) as dataset:
@@ -76,7 +77,7 @@ def read_envi(path: Path) -> Contents:
     """Describe an ENVI image, given its header or its data file.
 
     Raises:
-        ReaderError: the header has no data file, or does not fit it.
+        InputError: the header has no data file, or does not fit it.
     """
     is_header = envi.is_header(path)
     header = path if is_header else envi.header_beside(path)
@@ -112,7 +113,7 @@ def read_bands(*paths: Path) -> Contents:
     The bands are in the order of their wavelengths if each file names one, else of their names.
 
     Raises:
-        ReaderError: a file is no raster of one band, or lies on another grid than the first.
+        InputError: a file is no raster of one band, or lies on another grid than the first.
     """
     found = [_one_band(path) for path in paths]
     waves = [each.variables[0].bands for each in found]
@@ -120,6 +121,9 @@ def read_bands(*paths: Path) -> Contents:
         None if facts is None or facts.wavelengths is None else float(facts.wavelengths[0])
         for facts in waves
     ]
+    if None in listed and (named := _in_names(paths)) is not None:
+        listed = named.tolist()
+        waves = [BandFacts(named[[number]]) for number in range(len(paths))]
     by_wave = None not in listed and len(set(listed)) == len(listed)
     keys: list[Any] = listed if by_wave else [_natural(path.name) for path in paths]
     order = sorted(range(len(paths)), key=lambda number: keys[number])
@@ -256,10 +260,10 @@ def _check_files(dataset: Any, path: Path) -> None:
     own = path.name.split(".")[0].lower()
     for file in map(Path, dataset.files):
         if file.parent != path.parent or not file.name.lower().startswith(own):
-            raise ReaderError(
-                f"its pixels lie in another file ({file.name}), and hytas opens no file that a "
-                "file names",
-                "name that file, or copy the values into one",
+            raise InputError(
+                rule=f"its pixels lie in another file ({file.name}), and hytas opens no file that "
+                "a file names",
+                hint="name that file, or copy the values into one",
             )
 
 
@@ -267,7 +271,11 @@ def _fields(dataset: Any, header: Path | None) -> dict[str, str]:
     """Return header fields: of the header, or those that programs write into other rasters."""
     found = {key.lower().replace("_", " "): text for key, text in _tags(dataset).items()}
     kept = ("wavelength", "wavelengths", "wavelength units", "fwhm", "bbl", "class names")
-    found = {key: text for key, text in found.items() if key in kept and text.startswith("{")}
+    found = {
+        key: text
+        for key, text in found.items()
+        if key in kept and (text.startswith("{") or envi.is_list_of_numbers(text))
+    }
     units = _tags(dataset).get("wavelength_units")
     found |= {} if units is None else {"wavelength units": units}
     domain = _tags(dataset, ns="ENVI") if header is None else {}
@@ -427,19 +435,19 @@ def _one_band(path: Path) -> Contents:
     )
     found = read_envi(path) if envi.header_beside(path) else read(path, driver, driver)
     if 1 not in found.variables[0].shape[:1]:
-        raise ReaderError(
-            f"{path.name} has {found.variables[0].shape[0]} bands; files of one are joined"
+        raise InputError(
+            rule=f"{path.name} has {found.variables[0].shape[0]} bands; files of one are joined"
         )
     return found
 
 
 def _check_like(first: Variable, other: Variable, path: Path) -> None:
     if first.shape != other.shape:
-        raise ReaderError(
-            f"{path.name} has {other.shape[1]} x {other.shape[2]} pixels, others more"
+        raise InputError(
+            rule=f"{path.name} has {other.shape[1]} x {other.shape[2]} pixels, others more"
         )
     if first.grid is not None and other.grid is not None and not first.grid.is_same(other.grid):
-        raise ReaderError(f"{path.name} lies on another grid than the other bands")
+        raise InputError(rule=f"{path.name} lies on another grid than the other bands")
 
 
 def _joined(each: Sequence[BandFacts | None], order: Sequence[int]) -> BandFacts | None:
@@ -450,6 +458,12 @@ def _joined(each: Sequence[BandFacts | None], order: Sequence[int]) -> BandFacts
         return None if any(value is None for value in values) else np.concatenate(values)
 
     return BandFacts(column("wavelengths"), column("fwhm"), column("good"))
+
+
+def _in_names(paths: Sequence[Path]) -> Any:
+    """Return the wavelengths (n,) that the names of files give with their unit, or None."""
+    listed, unit = in_descriptions([path.stem for path in paths])
+    return None if listed is None else nanometres(listed, unit)[0]
 
 
 def _natural(name: str) -> list[Any]:

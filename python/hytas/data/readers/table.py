@@ -11,7 +11,7 @@ from hytas.data.products import dlr
 from hytas.data.products.table import refined
 from hytas.data.readers import envi, hdf5, rasters
 from hytas.data.readers.guard import GUARD
-from hytas.data.record import Contents, ReaderError, reading
+from hytas.data.record import Contents, reading
 from hytas.errors import InputError
 
 Named = str | Path | Sequence[str | Path]
@@ -142,7 +142,7 @@ def _files(paths: tuple[Path, ...], argument: str) -> Contents:
             raise InputError(argument, path, "no such file")
     with reading(argument, paths[0].parent if paths else "", "set of bands"):
         if not paths:
-            raise ReaderError("an empty list of files")
+            raise InputError(rule="an empty list of files")
         return GUARD.contents("rasters:read_bands", paths)
 
 

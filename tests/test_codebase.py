@@ -16,7 +16,8 @@ PACKAGE = Path(hytas.__file__).parent
 RANK = {
     "errors": -1,
     "files": 0,
-    "workers": 0,
+    "plugins": 0.5,
+    "workers": 0.75,
     "manifest": 1,
     "tensors": 1,
     "machine": 0,

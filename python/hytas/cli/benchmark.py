@@ -39,6 +39,7 @@ def benchmark() -> None:
 @options.preparation_options
 @options.seed_option
 @options.device_option
+@options.plugin_option()
 def make(
     budgets: tuple[str, ...],
     networks: int,

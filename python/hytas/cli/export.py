@@ -38,6 +38,7 @@ def _split(ctx: click.Context, param: click.Parameter, values: tuple[str, ...]) 
     help="Type of the values that the files take: sensor, or float32 for runtimes without uint16.",
 )
 @click.option("--force", is_flag=True, help="Write a reduced format even if its check fails.")
+@options.plugin_option(expose_value=False)
 @options.json_option
 def export(
     run: str, moved: dict[str, Any], formats: list[str], taken: str, force: bool, as_json: bool

@@ -31,6 +31,7 @@ Lines = Callable[[Mapping[str, Any]], list[str]]
 @options.unlabelled_option
 @options.zero_option
 @options.nodata_option
+@options.plugin_option(expose_value=False)
 @options.json_option
 def inspect(path: Path, as_json: bool, **reading: Any) -> None:
     """Describe PATH: a scene, an exported model or a run folder."""

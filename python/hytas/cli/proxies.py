@@ -11,6 +11,7 @@ from hytas.cli import options
 
 @click.command()
 @click.argument("name", required=False)
+@options.plugin_option(expose_value=False)
 @options.json_option
 def proxies(name: str | None, as_json: bool) -> None:
     """List the proxies, or describe those that NAME gives, separated by commas.

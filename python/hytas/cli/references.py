@@ -40,6 +40,7 @@ from hytas.files import check_folder
 @options.seed_option
 @options.device_option
 @options.workers_option
+@options.plugin_option(expose_value=False)
 @options.json_option
 def references(
     methods: str,

@@ -19,6 +19,7 @@ from hytas.errors import InputError
     "report.html here for several runs]",
 )
 @options.moved_options
+@options.plugin_option(expose_value=False)
 def report(runs: tuple[str, ...], out: Path | None, moved: dict[str, Any]) -> None:
     """Write one page about each RUN, the folder of a search or a training.
 

@@ -46,6 +46,7 @@ CHUNK = 16  # architectures between two writes, where this process alone scores
 @options.preparation_options
 @options.seed_option
 @options.device_option
+@options.plugin_option()
 def score(
     archs: str,
     proxy: str,
@@ -123,6 +124,7 @@ def _decisive(config: Any, data: Any, batch: Any, inherited: Any) -> dict[str, A
         "shape": data.shape.variables(),
         "labelled patches": None if batch is None else _fingerprint(batch),
         "scaling": [config.scaling, config.bands],
+        **({"plugins": config.plugins} if config.plugins else {}),
         **({} if inherited is None else {"supernet": inherited.supernet.digest}),
     }
 

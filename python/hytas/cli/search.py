@@ -43,7 +43,7 @@ STRATEGIES = {name: facts for name, facts in strategies().items() if not facts["
 @click.option("--generations", type=int, help="Number of generations.  [default: by --effort]")
 @click.option(
     "--strategy",
-    type=click.Choice([*STRATEGIES, "supernet"]),
+    type=options.OpenChoice([*STRATEGIES, "supernet"]),
     default="evolution",
     show_default=True,
     help="How the engine selects. "
@@ -65,12 +65,20 @@ STRATEGIES = {name: facts for name, facts in strategies().items() if not facts["
     "trains twice as long; the last ones are trained to the end.  [default: by --effort]",
 )
 @click.option("--race-epochs", type=int, help="Epochs of the race's first rung, instead of steps.")
+@click.option(
+    "--ranking",
+    type=options.OpenChoice(["auto", "augmented-accuracy", "accuracy", "probability", "mean"]),
+    default="auto",
+    show_default=True,
+    help="What the race ranks finalists by; auto chooses by the kind of validation pixels.",
+)
 @options.supernet_option
 @options.training_options
 @options.preparation_options
 @options.seed_option
 @options.device_option
 @options.workers_option
+@options.plugin_option()
 @options.json_option
 @config_options
 def search(

@@ -50,9 +50,9 @@ variables_option = click.option(
 
 
 def _space_options(command: Command) -> Command:
-    """Add the options --space and --variable."""
+    """Add the options --space, --variable and --plugin."""
     return options.space_option("A built-in space, or a space file.", of_data=False)(
-        variables_option(command)
+        options.plugin_option(expose_value=False)(variables_option(command))
     )
 
 
@@ -209,6 +209,7 @@ def sample(
 @click.argument("architecture", type=click.File(encoding="utf-8"))
 @click.option("--space", help="A built-in space, or a space file.  [default: the architecture's]")
 @variables_option
+@options.plugin_option(expose_value=False)
 @click.option(
     "--table",
     "tables",

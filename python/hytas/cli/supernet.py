@@ -53,6 +53,7 @@ def supernet() -> None:
 @options.preparation_options
 @options.seed_option
 @options.device_option
+@options.plugin_option()
 def train(
     budgets: tuple[str, ...],
     out: str,

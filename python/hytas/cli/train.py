@@ -38,6 +38,7 @@ if TYPE_CHECKING:
 @options.preparation_options
 @options.seed_option
 @options.device_option
+@options.plugin_option()
 @options.json_option
 @click.pass_context
 def train(ctx: click.Context, /, run: str | None, arch: str | None, **settings: Any) -> None:
@@ -77,7 +78,7 @@ def _refuse_with_run(ctx: click.Context, arch: str | None) -> None:
         parameter
         for parameter in ctx.params
         if ctx.get_parameter_source(parameter) is click.core.ParameterSource.COMMANDLINE
-        and parameter not in ("run", "epochs", "recipe", "device", "as_json")
+        and parameter not in ("run", "epochs", "recipe", "device", "plugins", "as_json")
     ]
     if given:
         options = {parameter.name: parameter.opts[0] for parameter in ctx.command.params}
@@ -116,6 +117,7 @@ def _further(settings: dict[str, Any], console: Any) -> tuple[Any, str]:
     recipe, presets = _recipe(usual.recipe, usual.presets, {"recipe": changes, "epochs": epochs})
     kept = ("patch_size", "band_group", "bands", "scaling", "scale_by", "resample")
     given = {name: value for name, value in settings.items() if name not in kept}
+    given["plugins"] = [*usual.plugins, *given["plugins"]]
     config = replace(usual, recipe=recipe, presets=presets, **options.absolute_paths(given))
     return _train(architecture, config, out, device, console)
 

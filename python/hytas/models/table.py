@@ -12,6 +12,7 @@ from hytas.models.pit import PoolingTransformer
 from hytas.models.spectral import BAND, SpectralTransformer
 from hytas.models.swin import WindowLayers, WindowTransformer
 from hytas.models.vit import MEAN, VisionTransformer
+from hytas.plugins import brought_by, fill
 from hytas.spaces.shape import DATA_OF, IMAGES, ImageShape, InputShape, Shape
 
 MOST_LAYERS = 1000
@@ -128,6 +129,7 @@ NETWORKS: dict[str, Callable[[Architecture, Any, Drop], nn.Module]] = {
     "pit-small": _pit,
     "s3": _s3,
 }
+fill("network", NETWORKS)
 
 
 # search space -> genes in which networks of one kind may differ: those of widths, heads and depths.
@@ -167,6 +169,11 @@ def free_genes(architecture: Architecture, labelled: bool = False) -> frozenset[
     return free | {"patch"} if small else free
 
 
+def _no_network(space: object) -> InputError:
+    hint = brought_by("network", str(space))
+    return InputError("space", space, f"not one of {', '.join(NETWORKS)}", hint)
+
+
 def check_data(space: str, shape: Shape) -> None:
     """Refuse a space that has no network, or has one for other data.
 
@@ -174,7 +181,7 @@ def check_data(space: str, shape: Shape) -> None:
         InputError: as said.
     """
     if space not in NETWORKS:
-        raise InputError("space", space, f"not one of {', '.join(NETWORKS)}")
+        raise _no_network(space)
     wanted = DATA_OF.get(space)
     if wanted is not None and (wanted == IMAGES) != isinstance(shape, ImageShape):
         given = "a set of images" if isinstance(shape, ImageShape) else "a scene"
@@ -206,7 +213,7 @@ def build_network(
     """
     space = architecture.get("space")
     if space not in list(NETWORKS):  # a list, because the space of a file may be no text
-        raise InputError("space", space, f"not one of {', '.join(NETWORKS)}")
+        raise _no_network(space)
     check_data(str(space), shape)
     for gene, value in architecture.items():
         if isinstance(value, list) and len(value) > MOST_LAYERS:

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from hytas.errors import InputError
+from hytas.plugins import brought_by
 from hytas.spaces import space_of
 from hytas.spaces.checks import check_genes
 
@@ -18,5 +19,6 @@ def check_architecture(architecture: Mapping[str, Any]) -> None:
     from hytas.models.table import NETWORKS
 
     if (space := space_of(architecture)) not in NETWORKS:
-        raise InputError(f"architecture space {space!r}: not one of {', '.join(NETWORKS)}")
+        hint = brought_by("network", space)
+        raise InputError("architecture space", space, f"not one of {', '.join(NETWORKS)}", hint)
     check_genes(architecture)

@@ -11,12 +11,12 @@ from typing import Any
 
 import numpy as np
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from hytas.errors import InputError, is_out_of_memory, one_line
 from hytas.machine import PRECISIONS, arithmetic, one_thread_on_cpu
 from hytas.models.outline import Outlines, kind_of
-from hytas.models.table import free_genes
+from hytas.models.table import build_network, free_genes
 from hytas.proxies.check import check_architecture
 from hytas.proxies.initial import INITS, Pool, start_of
 from hytas.proxies.memory import activation_memory
@@ -25,6 +25,7 @@ from hytas.proxies.passes import Setting, score_networks
 from hytas.proxies.probe import TooLargeError
 from hytas.proxies.results import Scores, record
 from hytas.proxies.spec import ProxySpec, base_proxies, parse_proxies
+from hytas.proxies.table import NETWORK
 from hytas.spaces.costs import cost
 from hytas.spaces.genes import genes_only
 from hytas.spaces.shape import Shape
@@ -275,7 +276,19 @@ class Evaluator:
         function: Callable[..., float] = spec.proxy.function
         if spec.proxy.needs_supernet:
             return function(architecture, self._inherited)
+        if spec.proxy.pass_name == NETWORK:
+            assert self.setting.batch is not None  # checked by the constructor
+            return float(function(self._built(architecture), *self.setting.batch))
         return function(architecture, self.shape, self.seed)
+
+    def _built(self, architecture: Mapping[str, Any]) -> nn.Module:
+        """Return the untrained network of an architecture, with the weights of the seed's pool."""
+        pool = self.setting.pool
+        values = start_of([architecture], self.shape, pool, self.init).values
+        network = build_network(architecture, self.shape, seed=self.seed)
+        network = network.eval().to(pool.device, pool.dtype)
+        network.load_state_dict({n: value[0] for n, value in values.items()}, strict=False)
+        return network
 
     def _observed(
         self,

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hytas.errors import InputError
+from hytas.plugins import brought_by
 from hytas.proxies.table import COMBINATIONS, PROXIES, Proxy
 
 
@@ -112,7 +113,9 @@ def _parse_one(text: str) -> ProxySpec:
     if name in COMBINATIONS:
         raise InputError(f"proxy {name!r}: say of which, such as {name}(snip,dss)")
     if name not in PROXIES:
-        raise InputError(f"proxy {name!r}: unknown{_nearest(name, [*PROXIES, *COMBINATIONS])}")
+        hint = brought_by("proxy", name)
+        near = "" if hint else _nearest(name, [*PROXIES, *COMBINATIONS])
+        raise InputError("proxy", name, f"unknown{near}", hint)
     known = PROXIES[name].options
     chosen: dict[str, str] = {}
     for setting in settings:

@@ -7,11 +7,14 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from hytas.plugins import fill
 from hytas.proxies import formulas, no_pass
 from hytas.proxies.combine import rank_mean
 
 # Which pass a proxy reads; proxies of one pass share its forward and its backward.
 NO_PASS, DATA, ONES = "none", "data", "ones"
+# No pass of ours: the proxy gets the whole network, patches and labels.
+NETWORK = "network"
 # No pass of a network that starts, but one with the weights of a trained supernet.
 TRAINED = "trained"
 # What a proxy needs of its pass, when not activations and gradients alone: only the forward pass;
@@ -30,10 +33,11 @@ class Proxy:
 
     Attributes:
         function: what it computes, its docstring the documentation. With a pass: a function of one
-            layer (`formulas.py`); without: of the architecture, its shape and the seed.
+            layer (`formulas.py`); without: of the architecture, its shape and the seed; for
+            "network": of the untrained network, patches and labels.
         pass_name: the pass that it reads: "data" (labelled patches, cross-entropy), "ones" (one
-            patch of ones, sum of the logits), "trained" (one with the weights of a supernet) or
-            "none".
+            patch of ones, sum of the logits), "trained" (one with the weights of a supernet),
+            "network" (what the function itself does with the network) or "none".
         options: option -> allowed values, the first being the default.
         finish: from what the layers gave, summed, to the score; None where that is the score.
         extra: what it needs of its pass, when not activations and gradients alone.
@@ -59,7 +63,7 @@ class Proxy:
     @property
     def needs_data(self) -> bool:
         """Whether it reads labelled patches."""
-        return self.pass_name == DATA
+        return self.pass_name in (DATA, NETWORK)
 
     @property
     def needs_supernet(self) -> bool:
@@ -127,6 +131,7 @@ PROXIES: dict[str, Proxy] = {
     "random": Proxy(no_pass.random, NO_PASS),
     "inherited": Proxy(no_pass.inherited, TRAINED),
 }
+fill("proxy", PROXIES, lambda name, entry: Proxy(entry[0], **entry[1]))
 
 COMBINATIONS: dict[str, Callable[..., Any]] = {"rank-mean": rank_mean}
 """How the columns of several proxies become one, the docstring the documentation."""

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from statistics import fmean
 
 from hytas.errors import InputError
+from hytas.plugins import brought_by, fill
 
 Ranking = Callable[[Mapping[str, float]], float]
 
@@ -41,6 +42,7 @@ RANKINGS: dict[str, Ranking] = {
     "probability": probability,
     "mean": mean,
 }
+fill("ranking", RANKINGS)
 USUAL_RANKING = "augmented-accuracy"
 
 
@@ -65,5 +67,6 @@ def find_ranking(name: str) -> Ranking:
         InputError: there is none.
     """
     if name not in RANKINGS:
-        raise InputError(f"ranking {name!r}: must be one of {', '.join(RANKINGS)}")
+        rule = f"must be one of {', '.join(RANKINGS)}"
+        raise InputError("ranking", name, rule, brought_by("ranking", name))
     return RANKINGS[name]

@@ -22,9 +22,12 @@ from hytas.data.labels.options import parse_unlabelled
 from hytas.data.several import Files
 from hytas.deploy.smoothing import METHODS
 from hytas.errors import InputError
+from hytas.plugins import load as load_plugins
 from hytas.proxies import base_proxies, parse_proxies
 from hytas.proxies.no_pass import NEEDS_SUPERNET
+from hytas.race.rankings import find_ranking, usual_ranking
 from hytas.run.scene_files import FIELDS, paired
+from hytas.search.own import check_strategy
 from hytas.settings import SCALE_BY, Listed, listed, plain_if_one, plain_numbers
 from hytas.spaces import DEFAULT_SPACE
 from hytas.supernet import SupernetSettings
@@ -160,6 +163,11 @@ class RunConfig:
         supernet_settings: how the run trains a supernet; None where it trains none.
         start: folder of a run whose trained model this one begins with (`hytas.run.start`).
         tune: which of its weights change: "all" or "small".
+        plugins: files of Python, or names of installed plug-ins (`hytas.plugins`), that bring
+            networks, proxies, rankings, strategies or readers; the configuration also holds the
+            digest of each.
+        ranking: what the race ranks finalists by, a name of `hytas.race.RANKINGS`; "auto" chooses
+            by the kind of validation pixels.
         smooth: whether maps are smoothed: "guided", "none", or "auto", by validation pixels.
         self_training: whether the model goes on with pixels of the scene that have no label
             (`hytas.run.final.self_training`): "none", or "auto", by validation pixels.
@@ -211,8 +219,11 @@ class RunConfig:
     self_training: str = SELF_TRAINING[0]
     start: str | None = None
     tune: str = TUNED[0]
+    plugins: Sequence[str] = ()
+    ranking: str = "auto"
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "plugins", list(load_plugins(self.plugins)))
         self._fill_lengths()
         plain_numbers(self)
         if self.budget is not None and not isinstance(self.budget, str):
@@ -255,8 +266,9 @@ class RunConfig:
                 "recipe whitened yes: a training that begins with a model keeps its embedding; "
                 "must be no"
             )
-        if self.strategy not in (known := [*strategies(), SUPERNET_STRATEGY]):
-            raise InputError(f"strategy {self.strategy!r}: must be one of {', '.join(known)}")
+        check_strategy(self.strategy, [*strategies(), SUPERNET_STRATEGY])
+        if self.ranking != "auto":
+            find_ranking(self.ranking)
         if self.final_training_on not in ("all", "train"):
             raise InputError(f"final training on {self.final_training_on!r}: must be all or train")
         if self.smooth not in ("auto", *METHODS):
@@ -338,6 +350,10 @@ class RunConfig:
         """Return the costs of the Pareto front."""
         axes = [] if self.pareto is None else self.pareto.split(",")
         return tuple(name.strip() for name in axes if name.strip() != "score")
+
+    def ranking_of(self, extrapolates: bool) -> str:
+        """Return the name of what the race ranks by; validation pixels may `extrapolate`."""
+        return usual_ranking(extrapolates) if self.ranking == "auto" else self.ranking
 
     @property
     def recipes(self) -> dict[str, Recipe]:

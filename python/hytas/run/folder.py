@@ -14,6 +14,7 @@ from hytas.data import LabelledData
 from hytas.errors import InputError, one_line
 from hytas.files import lock, parse_json, write_text
 from hytas.manifest import Manifest
+from hytas.plugins import keep, load
 from hytas.run.artefacts import FORGOTTEN, REFUSED, Artefact, Artefacts, table_of
 from hytas.run.config import RunConfig
 from hytas.spaces import file_digests, with_files
@@ -103,6 +104,9 @@ class RunFolder:
         "config.json",
         "settings, seed, versions, fingerprints of the scene and of other input files",
         repair=REFUSED,
+    )
+    plugins = Artefacts(
+        "plugin-*.py", "copies of the plug-ins that the run uses", listed=False, repair=REFUSED
     )
     split = Artefact("split.npz", "training, validation and test pixels")
     records = Artefacts(
@@ -235,6 +239,7 @@ class RunFolder:
         files = [[Path(path).name, digest] for path, digest in digests.items()]
         versions = _versions()
         if self.config.exists():
+            self._check_plugins(config)
             stored, fingerprint = self.read_config()
             held = read_json(self.config)
             versions = held.get("versions", versions)
@@ -265,7 +270,18 @@ class RunFolder:
         if not self.config.exists() or read_json(self.config) != json.loads(json.dumps(card)):
             self.manifest.forget([self.config])
             write_json(self.config, card)
-        self.manifest.record([self.config])
+        self.manifest.record([self.config, *keep(config.plugins, self.path)])
+
+    def _check_plugins(self, config: RunConfig) -> None:
+        """Refuse a plug-in that is another version of one that the run began with."""
+        held = read_json(self.config).get("config", {}).get("plugins", [])
+        before = dict(Path(one).name.split("#") for one in held)
+        for one in config.plugins:
+            name, digest = Path(one).name.split("#")
+            if before.get(name, digest) != digest:
+                rule = f"has changed since the run in {self.path} began"
+                hint = "put it back, or choose another folder"
+                raise InputError("plugins", one.partition("#")[0], rule, hint)
 
     def record(self, fold: int) -> Path:
         """Return the record of held-out pixels of a fold."""
@@ -314,6 +330,7 @@ class RunFolder:
             raise InputError(self.path, rule="is not a run folder: it holds no config.json")
         values = self._whole_config()
         try:
+            load(values["config"].get("plugins", ()), self.path)
             return RunConfig.from_dict(values["config"]), str(values["scene"])
         except (KeyError, TypeError) as error:
             rule = f"not a run's configuration ({one_line(error)})"
@@ -344,7 +361,10 @@ def _moved(config: RunConfig) -> RunConfig:
     supernet, start = (
         None if path is None else Path(path).name for path in (config.supernet, config.start)
     )
-    return replace(config, space=space, budget=budget, supernet=supernet, start=start)
+    moved = replace(config, space=space, budget=budget, supernet=supernet, start=start)
+    # Of loaded plug-ins only the names may differ; the digests identify them.
+    object.__setattr__(moved, "plugins", [Path(one).name for one in config.plugins])
+    return moved
 
 
 def _versions() -> dict[str, str]:

@@ -36,5 +36,6 @@ def further_config(start: str | Path) -> tuple[RunConfig, dict[str, Any]]:
         scaling=begun.preprocessing.method,
         scale_by=card.scale_by,
         start=str(folder.path.resolve()),
+        plugins=before.plugins,
     )
     return config, architecture

@@ -9,8 +9,9 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from hytas._engine import Evolution, Feasible
+from hytas._engine import Feasible
 from hytas.errors import InputError
+from hytas.search.own import REPEATABLE, Strategy, open_strategy
 from hytas.search.records import Evaluation
 from hytas.search.store import EvaluationStore
 
@@ -57,7 +58,8 @@ class SearchSettings:
     """The strategy and the length of a search.
 
     Attributes:
-        strategy: how the engine selects, a name of its `strategies()`.
+        strategy: how candidates are chosen: a name of the engine's `strategies()`, or of a
+            plug-in's strategy (`hytas.search.own`).
         population: candidates in a generation.
         generations: the search scores `generations` times `population` candidates. (Ageing
             evolution renews a part of its population at a time, so it has more generations.)
@@ -137,6 +139,7 @@ def search(
     store: EvaluationStore,
     *,
     progress: Callable[[SearchProgress], None] = lambda _: None,
+    notify: Callable[[str], None] = lambda _: None,
 ) -> SearchResult:
     """Search the architectures of `feasible`, and go on from the content of `store`.
 
@@ -144,10 +147,10 @@ def search(
     from the store. So the candidates equal those of a search that was never interrupted.
 
     Raises:
-        InputError: no candidate got a score, with the first reason; or the store lacks a candidate
-            that its state counts.
+        InputError: no candidate got a score, with the first reason; the store lacks a candidate
+            that its state counts; or a plug-in's strategy asks for other candidates than before.
     """
-    evolution = _resume(feasible, settings, store)
+    evolution = _resume(feasible, settings, store, notify)
     told: dict[int, float] = {}
     done = {item.id: item for item in store.evaluations()}
     lost = [number for number in range(evolution.evaluated) if number not in done]
@@ -164,6 +167,8 @@ def search(
         generation = evolution.generation
         asked = list(zip(ids.tolist(), feasible.space.unpack(genomes), strict=True))
         missing = [pair for pair in asked if pair[0] not in done]
+        if any(done[number].architecture != one for number, one in asked if number in done):
+            raise InputError("strategy", settings.strategy, REPEATABLE)
         if hasattr(scorer, "expect"):
             scorer.expect(settings.evaluations - len(done))
         for fresh in _scored(feasible, scorer, generation, missing, settings.chunk):
@@ -211,19 +216,21 @@ def _objectives(fitness: float, item: Evaluation, settings: SearchSettings) -> l
     return [fitness, *(-float(item.costs[name]) for name in settings.minimised)]
 
 
-def _resume(feasible: Feasible, settings: SearchSettings, store: EvaluationStore) -> Evolution:
+def _resume(
+    feasible: Feasible,
+    settings: SearchSettings,
+    store: EvaluationStore,
+    notify: Callable[[str], None],
+) -> Strategy:
     state = store.load_state()
-    if state is not None:
-        try:
-            return Evolution.restore(feasible, state)
-        except ValueError as error:
-            raise InputError(f"{store.path}: {error}") from None
-    return Evolution(
-        feasible,
-        strategy=settings.strategy,
-        population=settings.population,
-        seed=settings.seed,
-    )
+    try:
+        return open_strategy(
+            settings.strategy, feasible, settings.population, settings.seed, state, notify
+        )
+    except ValueError as error:
+        if state is None or isinstance(error, InputError):
+            raise
+        raise InputError(store.path, rule=str(error)) from None
 
 
 def _scored(

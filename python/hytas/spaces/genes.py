@@ -50,7 +50,12 @@ def describe_kind(architecture: Mapping[str, Any]) -> str:
     ]
     layers = f"{'+'.join(map(str, counts))} layer{'s' if sum(counts) != 1 else ''}"
     if "tokens" not in genes:
-        return f"{layers}, width {genes.get('embed_dim', genes.get('base_dim', '?'))}"
+        width = genes.get("embed_dim", genes.get("base_dim"))
+        if width is None:  # of a plug-in's space
+            plain_genes = {n: v for n, v in genes.items() if n != "space" and not is_depth(n)}
+            said = " ".join(f"{n} {v}" for n, v in plain_genes.items())
+            return f"{layers}, {said}" if depths else said
+        return f"{layers}, width {width}"
     stream = "band" if genes["tokens"] == "band" else "pixel"
     mixer = genes[f"{stream}_mixer"]
     gate = "gated " if genes[f"{stream}_gate"] == "yes" else ""

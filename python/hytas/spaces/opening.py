@@ -1,15 +1,21 @@
 """Open a search space by name or by file, with the latency tables that a budget names."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from decimal import Decimal
 from functools import lru_cache
 from typing import Any
 
 from hytas._engine import Budget, SearchSpace, builtin_space_text, builtin_spaces
 from hytas.errors import InputError, check_unicode
+from hytas.files import parse_json
+from hytas.plugins import brought_by, fill
 from hytas.spaces.budgets import parse_budget
 from hytas.spaces.named_files import is_space_file, read_text
+
+OWN: dict[str, str] = {}
+"""Name of a plug-in's space -> text of its file, TOML or JSON."""
+fill("space", OWN)
 
 
 def open_space(
@@ -41,7 +47,7 @@ def open_space(
         text = space_text(space)
         values = dict(variables or {})
         if offered:
-            known = SearchSpace.parse(text, {}).variables
+            known = _variables(text)
             values = {name: value for name, value in offered.items() if name in known} | values
         opened = SearchSpace.parse(text, values)
         for table in bounds.tables:
@@ -82,20 +88,32 @@ def name_of(space: str) -> str:
 
 
 def space_text(space: str) -> str:
-    """Return the JSON text of a built-in space, or of a space file.
+    """Return the JSON text of a built-in space, of a plug-in's space, or of a space file.
 
     Raises:
-        InputError: no such file.
+        InputError: no such file, or an unknown space that a plug-in would bring.
         ValueError: an unknown space, or a file that is not TOML.
         OSError: the file cannot be read.
     """
-    return _read_space(space) if is_space_file(space) else builtin_space_text(space)
+    if space in OWN:
+        return _json(OWN[space], is_toml=not OWN[space].lstrip().startswith("{"))
+    if is_space_file(space):
+        return _json(read_text(space, "space"), is_toml=space.endswith(".toml"))
+    if space not in builtin_spaces() and (hint := brought_by("network", space)):
+        raise InputError("space", space, f"not one of {', '.join(builtin_spaces())}", hint)
+    return builtin_space_text(space)
 
 
-def _read_space(path: str) -> str:
-    """Return the file's text; TOML becomes JSON here, so that the engine checks both alike."""
-    text = read_text(path, "space")
-    if not path.endswith(".toml"):
+def _variables(text: str) -> Container[str]:
+    """Return the names of a space's variables, some of which may have no default."""
+    values = parse_json(text.encode(), "space file")
+    found = values.get("variables") if isinstance(values, dict) else None
+    return found if isinstance(found, dict) else {}
+
+
+def _json(text: str, is_toml: bool) -> str:
+    """Return the text of a space as JSON, so that the engine checks TOML and JSON alike."""
+    if not is_toml:
         return text
     import tomllib
 

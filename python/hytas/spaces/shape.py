@@ -4,6 +4,7 @@ from dataclasses import asdict, dataclass
 from typing import Any, Self
 
 from hytas.errors import InputError
+from hytas.plugins import fill
 
 
 def check_band_group(band_group: int, bands: int) -> None:
@@ -139,8 +140,8 @@ class ImageShape:
 Shape = InputShape | ImageShape
 """What scenes or images fix."""
 SCENES, IMAGES = "scenes", "images"
-# Built-in space that has a network -> the data that it is for.
-DATA_OF = {
+# Space that has a network -> the data that it is for; of a plug-in that leaves it open, none.
+DATA_OF: dict[str, str] = {
     "hytas": SCENES,
     "hytas-wide": SCENES,
     "autoformer": IMAGES,
@@ -153,6 +154,7 @@ DATA_OF = {
     "pit-small": IMAGES,
     "s3": IMAGES,
 }
+fill("data", DATA_OF)
 
 
 def shape_from_dict(values: dict[str, Any]) -> Shape:

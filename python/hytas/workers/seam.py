@@ -11,6 +11,8 @@ from types import TracebackType
 from typing import Any, Generic, Protocol, Self, TypeVar
 from uuid import uuid4
 
+from hytas.plugins import carried
+
 T = TypeVar("T")
 V = TypeVar("V", covariant=True)
 
@@ -150,6 +152,7 @@ class ExecutorWorkers(Workers):
     def run(self, work: Callable[..., T], jobs: Iterable[Job], count: int) -> Iterator[T]:
         """Call `work` with each of the jobs; twice `count` of them are under way or wait."""
         rest, ahead = iter(jobs), deque[Future[T]]()
+        work = carried(work)
 
         def submit() -> None:
             """Fill up, also where workers came since."""

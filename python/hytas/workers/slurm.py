@@ -9,6 +9,7 @@ from typing import Any, Generic, TypeVar, cast
 from uuid import uuid4
 
 from hytas.errors import InputError, one_line
+from hytas.plugins import carried
 from hytas.workers.probe import Facts, check_facts, facts_here
 from hytas.workers.seam import Job, Shared, Workers, once
 
@@ -100,9 +101,9 @@ class SlurmWorkers(Workers):
         """
         from submitit.core.utils import UncompletedJobError
 
-        driver = facts_here()
+        driver, outcome = facts_here(), carried(_outcome)
         with self._executor.batch():
-            submitted = [self._executor.submit(_outcome, driver, work, job) for job in jobs]
+            submitted = [self._executor.submit(outcome, driver, work, job) for job in jobs]
         self._jobs = submitted
         for job in submitted:
             try:

@@ -1,7 +1,7 @@
 """Options of many commands, and their types."""
 
 import functools
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import click
@@ -44,6 +44,20 @@ class BudgetType(click.ParamType[str]):
             return str(Budget.parse(value))
         except ValueError as error:
             raise InputError(str(error)) from None
+
+
+class OpenChoice(click.Choice[str]):
+    """A choice that plug-ins may add to; the configuration refuses a name that none brings."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        from hytas.plugins import brings, brought_by
+
+        name = "" if param is None else str(param.name)
+        if brings(name, str(value)):
+            return str(value)
+        if value not in self.choices and (hint := brought_by(name, str(value))):
+            raise InputError(name, value, f"must be one of {', '.join(self.choices)}", hint)
+        return super().convert(value, param, ctx)
 
 
 class Renamed(click.Option):
@@ -97,6 +111,26 @@ device_option = click.option(
     default="auto",
     show_default=True,
     help="Where to score and train; auto uses a GPU if there is one.",
+)
+
+
+def _load_plugins(
+    ctx: click.Context, param: click.Parameter, values: Sequence[str] | None
+) -> tuple[str, ...]:
+    from hytas.plugins import load
+
+    return load(values or ())
+
+
+plugin_option = functools.partial(
+    click.option,
+    "--plugin",
+    "plugins",
+    multiple=True,
+    is_eager=True,
+    callback=_load_plugins,
+    help="Python file, or name of an installed plug-in, that brings networks, proxies, rankings, "
+    "strategies or readers (docs/extending.md); repeatable.",
 )
 
 

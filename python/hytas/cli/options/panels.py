@@ -20,10 +20,10 @@ PANELS = {
     "Budget and search": (
         *("space", "proxy", "population", "generations", "strategy", "pareto", "supernet"),
     ),
-    "Race": ("finalists", "race_steps", "race_epochs"),
+    "Race": ("finalists", "race_steps", "race_epochs", "ranking"),
     "Training": ("epochs", "final_training_on", "recipe", "self_training"),
     "Map": ("smooth",),
-    "Running": ("seed", "device", "workers", "as_json", "write_config"),
+    "Running": ("seed", "device", "workers", "plugins", "as_json", "write_config"),
 }
 """Title -> parameters of `hytas search`, in the order of the help. A new option has a place here;
 one without is listed last."""

@@ -13,6 +13,7 @@ from hytas.data.readers import envi, hdf5, rasters
 from hytas.data.readers.guard import GUARD
 from hytas.data.record import Contents, reading
 from hytas.errors import InputError
+from hytas.plugins import fill
 
 Named = str | Path | Sequence[str | Path]
 """A file, a folder that is a scene, or several files that are bands of one scene."""
@@ -26,13 +27,13 @@ class Format(NamedTuple):
         name: for messages.
         matches: whether a file is one, by its first kilobyte and its path.
         reader: "module:function" in this package, and texts that the function takes behind the
-            path; it returns the record of the file.
+            path; it returns the record of the file. Or a function of the path.
         is_guarded: whether a child process reads it; formats that Python itself reads need none.
     """
 
     name: str
     matches: Matches
-    reader: str
+    reader: str | Callable[[Path], Contents]
     is_guarded: bool = True
 
 
@@ -64,6 +65,9 @@ FORMATS = (
     Format("PNG", _begins(b"\x89PNG\r\n\x1a\n"), "rasters:read:PNG:PNG"),
     Format("BMP", _begins(b"BM"), "rasters:read:BMP:BMP"),
 )
+OWN: dict[str, Format] = {}
+"""Formats of plug-ins; they come before ours."""
+fill("reader", OWN, lambda name, entry: Format(name, *entry, is_guarded=False))
 _ZARR = (".zgroup", ".zarray", ".zmetadata", "zarr.json")
 
 
@@ -102,7 +106,7 @@ def open_file(path: Named, argument: str = "data") -> Contents:
         head = file.read(1024)
     if not head:
         raise InputError(argument, path, "is empty (0 bytes)")
-    for entry in FORMATS:
+    for entry in (*OWN.values(), *FORMATS):
         if entry.matches(head, path):
             with reading(argument, path, f"{entry.name} file"):
                 return refined(_record(entry, (path,)))
@@ -151,6 +155,8 @@ def _is_zarr(path: Path) -> bool:
 
 
 def _record(entry: Format, paths: tuple[Path, ...]) -> Contents:
+    if not isinstance(entry.reader, str):
+        return entry.reader(*paths)
     if entry.is_guarded:
         return GUARD.contents(entry.reader, paths)
     module, name, *further = entry.reader.split(":")

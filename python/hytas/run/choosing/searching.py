@@ -17,7 +17,7 @@ from hytas.proxies import (
     proxy_batch,
     spread_over,
 )
-from hytas.race import ENOUGH_PIXELS, Racer, RaceTask, race, usual_ranking
+from hytas.race import ENOUGH_PIXELS, Racer, RaceTask, race
 from hytas.run.choosing.front import write_front
 from hytas.run.choosing.polling import poll
 from hytas.run.choosing.timing import within_latency
@@ -88,6 +88,7 @@ def search_with(run: Run, inherited: Callable[[Mapping[str, Any]], float] | None
             settings,
             store,
             progress=report.search,
+            notify=report.notice,
         )
     if result.exhausted:
         report.line(f"every architecture that fits was scored: {result.evaluated}")
@@ -175,7 +176,7 @@ def race_task(context: RunContext, folder: Path | None = None) -> RaceTask:
         config.seed,
         context.device,
         folder,
-        usual_ranking(data.split.extrapolates),
+        config.ranking_of(data.split.extrapolates),
         data.augmented_recipe,
         data.pixels_that_vote(config.seed),
     )

@@ -16,7 +16,7 @@ from hytas.errors import InputError, one_line
 from hytas.model_card import ModelCard
 from hytas.models.counting import counted_layers
 from hytas.proxies import fitness, parse_proxies
-from hytas.race import RANKINGS, RungResult, placings, rung_results, usual_ranking
+from hytas.race import RANKINGS, RungResult, placings, rung_results
 from hytas.race.rankings import Ranking
 from hytas.references import METHODS
 from hytas.report import Candidates, Finalist, Layer, Pixels, RunFacts, Samples
@@ -58,7 +58,7 @@ def run_facts(
     layers, unknown = _layers(architecture, shape)
     preset = str(read_json(folder.recipe).get("preset", "")) if folder.recipe.exists() else ""
     split = Split.load(folder.split) if folder.split.exists() else None
-    ranking = usual_ranking(split is not None and split.extrapolates)
+    ranking = config.ranking_of(split is not None and split.extrapolates)
     seeds = (metrics or {}).get("seeds", {}).get("of", [])[1:]
     return RunFacts(
         name=folder.path.resolve().name,

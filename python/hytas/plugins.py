@@ -1,0 +1,432 @@
+"""Plug-ins: networks, spaces, proxies, rankings, strategies and readers of a user's own module.
+
+A plug-in is a Python file, or the module that an installed package names in the entry-point group
+`hytas.plugins`. Its decorators put what it brings into the tables of hytas, which call `fill` when
+they are made. `docs/extending.md` has an example of each kind.
+"""
+
+import hashlib
+import inspect
+import linecache
+import os
+import re
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from importlib import import_module
+from importlib.metadata import EntryPoint, entry_points
+from importlib.util import find_spec
+from pathlib import Path
+from types import ModuleType
+from typing import Any, TypeVar
+
+from hytas.errors import InputError, one_line
+from hytas.files import write_text
+
+GROUP = "hytas.plugins"
+MOST_BYTES = 2**20
+"""Of a plug-in's file."""
+MOST_FILES = 200
+"""Files of the current folder that are searched for a name, at most."""
+T = TypeVar("T")
+Made = Callable[[T], T]
+Entry = tuple[str, str]
+"""Kind and name of something that a plug-in brings."""
+
+
+@dataclass(eq=False)
+class Plugin:
+    """A plug-in that was loaded.
+
+    Attributes:
+        name: path of its file, or name of its entry point.
+        digest: SHA-256 of its source, in hex.
+        source: text of its file; "" for the module of an installed package.
+        entries: what it brings.
+    """
+
+    name: str
+    digest: str
+    source: str
+    entries: dict[Entry, Any] = field(default_factory=dict)
+
+    def __str__(self) -> str:
+        return f"{self.name}#{self.digest}"
+
+
+@dataclass(frozen=True)
+class _Table:
+    """A table of hytas, and what it makes of an entry."""
+
+    values: dict[str, Any]
+    make: Callable[[str, Any], Any]
+
+
+_TABLES: dict[str, _Table] = {}
+_LOADED: dict[str, Plugin] = {}
+"""Name with digest -> plug-in; a module is executed once."""
+_ACTIVE: dict[Entry, tuple[Plugin | None, Any]] = {}
+_EXECUTED: list[Plugin] = []
+"""The plug-in whose module is being executed, if any."""
+
+
+def fill(
+    kind: str, table: dict[str, Any], make: Callable[[str, Any], Any] = lambda name, entry: entry
+) -> None:
+    """Let the entries of a kind into a table: those that there are, and those that come later.
+
+    Args:
+        kind: such as "network".
+        table: name -> what hytas uses.
+        make: name and entry -> what hytas uses.
+    """
+    _TABLES[kind] = _Table(table, make)
+    for (of, name), (_, entry) in _ACTIVE.items():
+        if of == kind:
+            table[name] = make(name, entry)
+
+
+def network(
+    name: str, *, space: str | Path | None = None, data: str | None = None
+) -> Made[Callable[..., Any]]:
+    """Register the networks of a search space: a function of architecture, shape and drop.
+
+    The network that it returns derives from `hytas.models.Network`.
+
+    Args:
+        name: of the search space.
+        space: its space file (docs/spaces.md), as text of TOML or JSON, or as a path; None where
+            `--space` names the file.
+        data: "scenes" or "images"; None for both.
+    """
+
+    def register(build: Callable[..., Any]) -> Callable[..., Any]:
+        _register("network", name, build)
+        if data is not None:
+            _register("data", name, data)
+        if space is not None:
+            text = space.read_text(encoding="utf-8") if isinstance(space, Path) else space
+            _register("space", name, text)
+        return build
+
+    return register
+
+
+def proxy(name: str, pass_name: str = "data", **facts: Any) -> Made[Callable[..., Any]]:
+    """Register a proxy: a function of what its pass shows; larger scores are better.
+
+    Args:
+        name: of the proxy.
+        pass_name: "network", a function of the untrained network, patches (N, P, P, bands) and
+            labels (N,); "none", of architecture, shape and seed; "data" or "ones", of one layer,
+            as those of `hytas.proxies.formulas`.
+        facts: further fields of `hytas.proxies.Proxy`.
+    """
+    return _decorator("proxy", name, lambda made: (made, {"pass_name": pass_name, **facts}))
+
+
+def ranking(name: str) -> Made[Callable[..., Any]]:
+    """Register a ranking of finalists: figures of a finalist -> a number; larger is better."""
+    return _decorator("ranking", name)
+
+
+def strategy(name: str) -> Made[type[Any]]:
+    """Register a search strategy: a class with `ask` and `tell` (`hytas.search.own`)."""
+    return _decorator("strategy", name)
+
+
+def reader(name: str, matches: Callable[[bytes, Path], bool]) -> Made[Callable[..., Any]]:
+    """Register the reader of a format: a function from a path to `hytas.data.record.Contents`.
+
+    Args:
+        name: of the format, for messages.
+        matches: whether a file is one, by its first kilobyte and its path.
+    """
+    return _decorator("reader", name, lambda made: (matches, made))
+
+
+def _decorator(kind: str, name: str, entry: Callable[[T], Any] = lambda made: made) -> Made[T]:
+    def register(made: T) -> T:
+        if not inspect.getdoc(made):
+            raise InputError(kind, name, "needs a docstring, whose first line says what it does")
+        _register(kind, name, entry(made))
+        return made
+
+    return register
+
+
+def _register(kind: str, name: str, entry: Any) -> None:
+    if not re.fullmatch(r"[A-Za-z][\w. -]*", name):
+        raise InputError(kind, name, "must be letters, digits, '-', '_', '.' or spaces")
+    plugin = _EXECUTED[-1] if _EXECUTED else None
+    if plugin is not None:
+        plugin.entries[kind, name] = entry
+    else:
+        _activate(None, {(kind, name): entry})
+
+
+def _activate(plugin: Plugin | None, entries: Mapping[Entry, Any]) -> None:
+    """Put entries into the tables.
+
+    Raises:
+        InputError: a name is built in, or another plug-in has it.
+    """
+    for (kind, name), _ in entries.items():
+        owner, _ = _ACTIVE.get((kind, name), (None, None))
+        same = owner is None or plugin is None or plugin.name == owner.name
+        if owner and plugin and not same and owner.digest != plugin.digest:
+            rule = f"brings the {kind} {name}, which {owner.name} brings, too"
+            raise InputError("plugins", plugin.name, rule, "leave one out")
+        table = _TABLES.get(kind)
+        if (kind, name) not in _ACTIVE and table is not None and name in table.values:
+            raise InputError(kind, name, "is built in", "choose another name")
+    for (kind, name), entry in entries.items():
+        _ACTIVE[kind, name] = plugin, entry
+        if kind in _TABLES:
+            try:
+                _TABLES[kind].values[name] = _TABLES[kind].make(name, entry)
+            except TypeError as error:
+                raise InputError(kind, name, one_line(error)) from None
+
+
+def unload(name: str) -> None:
+    """Take what a plug-in brings out of the tables, such as before another version of it."""
+    for kind, entry in [key for key, (owner, _) in _ACTIVE.items() if owner and owner.name == name]:
+        del _ACTIVE[kind, entry]
+        if kind in _TABLES:
+            _TABLES[kind].values.pop(entry, None)
+
+
+def load(named: Sequence[str], kept: Path | None = None) -> tuple[str, ...]:
+    """Load plug-ins, and return their names with their digests: `path#digest`.
+
+    Args:
+        named: a path that ends in .py, or the name of an entry point, with or without a digest. One
+            with a digest is refused if its source has changed.
+        kept: folder of a run that names them, with copies of their files (`keep`). Without it, the
+            user names them.
+
+    Raises:
+        InputError: there is no such plug-in, it has changed, its module fails, or a run names it
+            and this user never did.
+    """
+    if isinstance(named, str):
+        raise InputError("plugins", named, "must be a list of paths or names")
+    return tuple(dict.fromkeys(str(_load(one, kept)) for one in named))
+
+
+def _load(named: str, kept: Path | None) -> Plugin:
+    name, _, digest = str(named).partition("#")
+    plugin = _LOADED.get(named)
+    if plugin is None and name.endswith(".py"):
+        path = Path(name).absolute()
+        if kept is not None and copy_of(kept, digest).is_file():
+            path = copy_of(kept, digest)
+            _check_trusted(path, digest)
+        text = _text(path)
+        if digest and _digest(text) != digest:
+            raise _changed(name)
+        plugin = _of_text(name if digest else str(path), text)
+    elif plugin is None:
+        plugin = _of_entry_point(name)
+        if digest and plugin.digest != digest:
+            raise _changed(name)
+    if kept is None:
+        _trust(plugin.digest)
+    _use(plugin)
+    return plugin
+
+
+def _use(plugin: Plugin) -> None:
+    """Put what a plug-in brings into the tables, in the place of another version of it."""
+    owners = {owner for owner, _ in _ACTIVE.values() if owner and owner.name == plugin.name}
+    if owners != {plugin}:
+        unload(plugin.name)
+        _activate(plugin, plugin.entries)
+    _LOADED[str(plugin)] = plugin
+
+
+def _changed(name: str) -> InputError:
+    rule, hint = "has changed since the run began", "put it back, or begin another run"
+    return InputError("plugins", name, rule, hint)
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _trusted() -> Path:
+    """Return the file of the digests of plug-ins that this user has named."""
+    state = os.environ.get("XDG_STATE_HOME") or "~/.local/state"
+    return Path(state).expanduser() / "hytas" / "plugins.txt"
+
+
+def _trust(digest: str) -> None:
+    """Note that the user named a plug-in; runs that use it may then load it by themselves."""
+    with suppress(OSError, RuntimeError):
+        path = _trusted()
+        known = path.read_text(encoding="utf-8").split() if path.is_file() else []
+        if digest not in known:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            write_text(path, "\n".join([*known, digest]) + "\n")
+
+
+def _check_trusted(path: Path, digest: str) -> None:
+    """Refuse to execute the plug-in of a run folder that the user has never named."""
+    with suppress(OSError, RuntimeError):
+        if digest in _trusted().read_text(encoding="utf-8").split():
+            return
+    rule = "is code of this run, which you have not run before"
+    raise InputError("plugins", path, rule, "read it, then name it with `plugins`")
+
+
+def _text(path: Path) -> str:
+    try:
+        if path.stat().st_size > MOST_BYTES:
+            raise InputError("plugins", path, f"has more than {MOST_BYTES} bytes")
+        return path.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        raise InputError("plugins", path, "no such file") from None
+    except UnicodeDecodeError:
+        raise InputError("plugins", path, "is not a text file: it is not UTF-8") from None
+
+
+def _of_text(name: str, source: str) -> Plugin:
+    """Execute the source of a file; classes of its module travel to workers by their source."""
+    from cloudpickle import register_pickle_by_value
+
+    digest = _digest(source)
+    plugin = Plugin(name, digest, source)
+    if str(plugin) in _LOADED:
+        return _LOADED[str(plugin)]
+    module = ModuleType(f"hytas_plugin_{Path(name).stem.replace('-', '_')}_{digest[:12]}")
+    module.__file__ = name
+    # Tracebacks and exporters find the source here, also where the file is not.
+    linecache.cache[name] = len(source), None, source.splitlines(keepends=True), name
+    sys.modules[module.__name__] = module
+    register_pickle_by_value(module)
+    with _executing(plugin):
+        exec(compile(source, name, "exec"), vars(module))
+    if not plugin.entries:
+        raise InputError("plugins", name, f"brings nothing: no decorator of {__name__} is in it")
+    return plugin
+
+
+def _of_entry_point(name: str) -> Plugin:
+    found = {entry.name: entry for entry in entry_points(group=GROUP)}
+    if name not in found:
+        known = f"; installed: {', '.join(sorted(found))}" if found else ""
+        rule = f"is no path that ends in .py, and no installed plug-in{known}"
+        raise InputError("plugins", name, rule)
+    text = "".join(_text(path) for path in _files_of(found[name]))
+    plugin = Plugin(name, _digest(text), "")
+    if str(plugin) in _LOADED:
+        return _LOADED[str(plugin)]
+    with _executing(plugin):
+        import_module(found[name].module)
+    if not plugin.entries:
+        rule = "brings nothing, or was imported before it was named"
+        raise InputError("plugins", name, rule)
+    return plugin
+
+
+def _files_of(entry: EntryPoint) -> list[Path]:
+    """Return the source files of an entry point: its module, or all of its package."""
+    spec = find_spec(entry.module)
+    if spec is None or spec.origin is None:
+        raise InputError("plugins", entry.name, f"its module {entry.module} is not installed")
+    folders = spec.submodule_search_locations
+    return sorted(Path(folders[0]).rglob("*.py")) if folders else [Path(spec.origin)]
+
+
+@contextmanager
+def _executing(plugin: Plugin) -> Iterator[None]:
+    """Note what a module registers while it is executed; refuse one that fails."""
+    _EXECUTED.append(plugin)
+    try:
+        yield
+    except Exception as error:
+        if isinstance(error, InputError):
+            raise
+        rule = f"its module fails: {one_line(error)}"
+        hint = "a plug-in is one file, or an installed package"
+        raise InputError(
+            "plugins", plugin.name, rule, hint if isinstance(error, ImportError) else ""
+        ) from error
+    finally:
+        _EXECUTED.pop()
+
+
+def copy_of(folder: Path, digest: str) -> Path:
+    """Return the path of the copy of a plug-in in the folder of a run."""
+    return folder / f"plugin-{digest[:16]}.py"
+
+
+def keep(named: Sequence[str], folder: Path) -> list[Path]:
+    """Write copies of the files of plug-ins into a folder, so that it is complete elsewhere."""
+    paths = []
+    for plugin in (_LOADED[one] for one in named):
+        if plugin.source:
+            paths.append(copy_of(folder, plugin.digest))
+            if not paths[-1].exists():
+                write_text(paths[-1], plugin.source)
+    return paths
+
+
+@dataclass(frozen=True)
+class Carried:
+    """A call that loads the plug-ins of the driver first, also where their files are not.
+
+    Attributes:
+        work: what is called.
+        plugins: name, digest and source of each.
+    """
+
+    work: Callable[..., Any]
+    plugins: tuple[tuple[str, str, str], ...]
+
+    @property
+    def __name__(self) -> str:
+        return self.work.__name__
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Load the plug-ins, and call."""
+        for name, digest, source in self.plugins:
+            plugin = _LOADED.get(f"{name}#{digest}")
+            if plugin is None:
+                plugin = _of_text(name, source) if source else _of_entry_point(name)
+            if plugin.digest != digest:
+                raise InputError("plugins", name, "a worker has another version of it")
+            _use(plugin)
+        return self.work(*args, **kwargs)
+
+
+def carried(work: Callable[..., T]) -> Callable[..., T]:
+    """Return a function that can be called in workers which know no plug-in."""
+    active = dict.fromkeys(plugin for plugin, _ in _ACTIVE.values() if plugin is not None)
+    if not active:
+        return work
+    return Carried(work, tuple((one.name, one.digest, one.source) for one in active))
+
+
+def brings(kind: str, name: str) -> bool:
+    """Return whether a loaded plug-in brings a name."""
+    return (kind, name) in _ACTIVE
+
+
+def brought_by(kind: str, name: str) -> str:
+    """Return a hint at the plug-in that would bring a name, or "".
+
+    The files of the current folder and of installed plug-ins are read, not executed.
+    """
+    try:
+        pattern = re.compile(rf"@(\w+\.)*{kind}\(\s*(name\s*=\s*)?[\"']{re.escape(name)}[\"']")
+        places = [(path.name, [path]) for path in sorted(Path.cwd().glob("*.py"))[:MOST_FILES]]
+        places += [(entry.name, _files_of(entry)) for entry in entry_points(group=GROUP)]
+        for named, paths in places:
+            if any(pattern.search(_text(path)) for path in paths):
+                return f"the plug-in {named} brings it: name it with `plugins`"
+    except (InputError, OSError):
+        return ""
+    return ""

@@ -1,0 +1,258 @@
+"""Search strategies of plug-ins: a class with `ask` and `tell`, next to those of the engine.
+
+    class Strategy:
+        def __init__(self, feasible: Feasible, seed: int) -> None: ...
+        def ask(self, count: int) -> list[dict]: ...
+        def tell(self, architectures: list[dict], scores: list[float]) -> None: ...
+
+`ask` returns 1 to `count` architectures, and `tell` is given the same ones with their scores;
+larger is better, NaN is a failed score. All random numbers come from `seed`.
+"""
+
+import hashlib
+import json
+import math
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from hytas._engine import Evolution, Feasible, amount_text
+from hytas.errors import InputError
+from hytas.plugins import brought_by, fill
+
+Ids = npt.NDArray[np.int64]
+Genomes = npt.NDArray[np.uint8]
+Rows = npt.NDArray[np.float64]
+Architecture = dict[str, Any]
+
+MOST_REPEATS = 20
+"""So often in a row a strategy may ask for nothing but known candidates."""
+REPEATABLE = "asks for other candidates than before: all its random numbers must come from its seed"
+NEAREST_OF = 256
+"""Feasible draws, of which the nearest takes the place of a candidate that does not fit."""
+
+STRATEGIES: dict[str, Callable[..., Any]] = {}
+"""Name -> class of a plug-in."""
+fill("strategy", STRATEGIES)
+
+
+class Strategy(Protocol):
+    """What the search loop uses of `hytas._engine.Evolution`."""
+
+    @property
+    def evaluated(self) -> int: ...
+    @property
+    def generation(self) -> int: ...
+    def ask(self, n: int | None = None) -> tuple[Ids, Genomes]: ...
+    def tell(self, ids: Ids, scores: Rows) -> None: ...
+    def rescore(self, ids: Ids, scores: Rows) -> None: ...
+    def front(self) -> tuple[Ids, Genomes, Rows]: ...
+    def state(self) -> bytes: ...
+
+
+def open_strategy(
+    name: str,
+    feasible: Feasible,
+    population: int,
+    seed: int,
+    state: bytes | None,
+    notify: Callable[[str], None],
+) -> Strategy:
+    """Return a strategy of the engine or of a plug-in, at the beginning or where `state` is.
+
+    Raises:
+        InputError: the strategy of a plug-in asks for other candidates than before.
+        ValueError: the state is damaged, or one of another search.
+    """
+    if name in STRATEGIES:
+        return OwnStrategy(name, feasible, population, seed, state, notify)
+    if state is not None:
+        return Evolution.restore(feasible, state)
+    return Evolution(feasible, strategy=name, population=population, seed=seed)
+
+
+def check_strategy(name: str, known: Sequence[str]) -> None:
+    """Refuse a strategy that is neither known nor brought by a plug-in.
+
+    Raises:
+        InputError: naming the strategies, and the plug-in that would bring it.
+    """
+    if name not in (names := [*known, *STRATEGIES]):
+        rule = f"must be one of {', '.join(names)}"
+        raise InputError("strategy", name, rule, brought_by("strategy", name))
+
+
+class OwnStrategy:
+    """Runs a plug-in's strategy with the guarantees of the engine's strategies.
+
+    Every candidate fits the budget, and is new: one that does not fit gives way to the nearest of
+    some feasible draws, and a known one is answered with its first score. An interrupted search
+    repeats what the strategy was asked and told, so a strategy needs no state of its own.
+
+    Args:
+        name: in `STRATEGIES`.
+        feasible: the architectures that fit.
+        population: candidates that are asked for at a time.
+        seed: of all random numbers.
+        state: of an earlier process, or None.
+        notify: receives a line when a candidate is replaced for the first time.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        feasible: Feasible,
+        population: int,
+        seed: int,
+        state: bytes | None,
+        notify: Callable[[str], None],
+    ) -> None:
+        self._name, self._feasible, self._population = name, feasible, population
+        self._seed, self._notify = seed, notify
+        self._genomes: list[Genomes] = []
+        self._ids: dict[bytes, int] = {}
+        self._first: list[float] = []
+        self._latest: list[float] = []
+        self._asked: list[int] = []
+        self._round: list[int] = []
+        self._replaced = self._count = 0
+        self._made = STRATEGIES[name](feasible, seed)
+        if state is not None:
+            self._repeat(state)
+
+    @property
+    def evaluated(self) -> int:
+        """Candidates with a score."""
+        return len(self._first)
+
+    @property
+    def generation(self) -> int:
+        """Rounds that are complete."""
+        return len(self._asked)
+
+    def ask(self, n: int | None = None) -> tuple[Ids, Genomes]:
+        """Return ids and genomes of new candidates; none if all that fit were scored."""
+        first, self._count = len(self._first), min(self._population, n or self._population)
+        del self._genomes[first:]
+        self._ids = {key: number for key, number in self._ids.items() if number < first}
+        for _ in range(MOST_REPEATS):
+            asked = self._made.ask(self._count)
+            if not isinstance(asked, Sequence) or not 1 <= len(asked) <= self._count:
+                rule = f"ask({self._count}) must return a list of 1 to {self._count} architectures"
+                raise self._wrong(rule)
+            self._round = [self._number(self._fitting(one)) for one in asked]
+            if len(self._genomes) > first:
+                break
+            self._tell()
+        else:
+            fresh = self._unseen()
+            self._round = [] if fresh is None else [self._number(fresh)]
+        width = self._feasible.space.genome_length
+        genomes = np.array(self._genomes[first:], np.uint8).reshape(-1, width)
+        return np.arange(first, len(self._genomes)), genomes
+
+    def tell(self, ids: Ids, scores: Rows) -> None:
+        """Tell the strategy the scores of the round that it asked for."""
+        fresh = [float(row[0]) for row in np.asarray(scores).reshape(len(ids), -1)]
+        self._first += fresh
+        self._latest += fresh
+        self._asked.append(self._count)
+        self._tell()
+
+    def rescore(self, ids: Ids, scores: Rows) -> None:
+        """Note other scores, which decide what is best; the strategy keeps those that it knows."""
+        for number, row in zip(ids.tolist(), np.asarray(scores).reshape(len(ids), -1), strict=True):
+            self._latest[number] = float(row[0])
+
+    def front(self) -> tuple[Ids, Genomes, Rows]:
+        """Return the best candidates."""
+        scores = np.nan_to_num(np.asarray(self._latest), nan=-math.inf)
+        ids = np.flatnonzero(scores == scores.max())
+        return ids, np.array([self._genomes[n] for n in ids]), scores[ids, None]
+
+    def state(self) -> bytes:
+        """Return what `_repeat` needs: lengths of the rounds, first scores, and a digest."""
+        kept = {"strategy": self._name, "seed": self._seed, "population": self._population}
+        told = {"asked": self._asked, "scores": self._first, "genomes": self._digest()}
+        return json.dumps({**kept, **told}).encode()
+
+    def _repeat(self, state: bytes) -> None:
+        """Ask and tell as an earlier process did."""
+        values = json.loads(state)
+        wanted = (self._name, self._seed, self._population)
+        if tuple(values[name] for name in ("strategy", "seed", "population")) != wanted:
+            raise ValueError("its search is one of another strategy")
+        for count in values["asked"]:
+            ids, _ = self.ask(count)
+            told = values["scores"][len(self._first) :][: len(ids)]
+            if len(told) < len(ids):
+                raise self._wrong(REPEATABLE)
+            self.tell(ids, np.asarray(told))
+        if self._digest() != values["genomes"]:
+            raise self._wrong(REPEATABLE)
+
+    def _digest(self) -> str:
+        told = self._genomes[: len(self._first)]
+        return hashlib.sha256(b"".join(genome.tobytes() for genome in told)).hexdigest()
+
+    def _tell(self) -> None:
+        genomes = np.array([self._genomes[number] for number in self._round])
+        scores = [self._first[number] for number in self._round]
+        self._made.tell(self._feasible.space.unpack(genomes), scores)
+
+    def _number(self, genome: Genomes) -> int:
+        """Return the number of a candidate; a new one gets the next."""
+        key = genome.tobytes()
+        if key not in self._ids:
+            self._ids[key] = len(self._genomes)
+            self._genomes.append(genome)
+        return self._ids[key]
+
+    def _fitting(self, architecture: Mapping[str, Any]) -> Genomes:
+        """Return the genome of an architecture; of one that does not fit, a near one that does."""
+        space, budget = self._feasible.space, self._feasible.budget
+        whole = self._in_length({**architecture, "space": space.name})
+        try:
+            packed: Genomes = space.pack([whole])
+        except (TypeError, ValueError) as error:
+            rule = f"asks for what is no architecture of {space.name}: {error}"
+            raise self._wrong(rule) from None
+        if self._feasible.contains(packed)[0]:
+            return packed[0]
+        self._replaced += 1
+        if self._replaced == 1:
+            cost = space.cost(whole)
+            said = ", ".join(amount_text(name, cost[name]) for name, *_ in budget.bounds)
+            self._notify(
+                f"note: strategy {self._name} asks for architectures that do not fit the budget "
+                f"{budget}, such as one of {said}; the nearest of {NEAREST_OF} random ones that "
+                "fit takes the place of each"
+            )
+        drawn: Genomes = self._feasible.sample(NEAREST_OF, self._seed + self._replaced)
+        return drawn[int(np.argmin((drawn != packed).sum(1)))]
+
+    def _in_length(self, architecture: dict[str, Any]) -> dict[str, Any]:
+        """Cut lists of layers to the depth, or repeat their last value up to it."""
+        for gene in self._feasible.space.genes:
+            depth, values = architecture.get(gene["per"]), architecture.get(gene["name"])
+            if isinstance(depth, int) and isinstance(values, list) and values:
+                more = [values[-1]] * (depth - len(values))
+                architecture[gene["name"]] = [*values[:depth], *more]
+        return architecture
+
+    def _unseen(self) -> Genomes | None:
+        """Return a random candidate that is new, or None if every one was seen."""
+        if self._feasible.at_most() <= len(self._genomes):
+            return None
+        for number in range(MOST_REPEATS):
+            seed = self._seed + NEAREST_OF * (1 + len(self._genomes)) + number
+            drawn: Genomes = self._feasible.sample(NEAREST_OF, seed)
+            fresh = [place for place, one in enumerate(drawn) if one.tobytes() not in self._ids]
+            if fresh:
+                return drawn[fresh[0]]
+        return None
+
+    def _wrong(self, rule: str) -> InputError:
+        return InputError("strategy", self._name, rule)

@@ -1,0 +1,323 @@
+"""Plug-ins: the examples of the documentation, run as they stand there, and what may go wrong."""
+
+import json
+import os
+import re
+import signal
+import subprocess
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from hytas import plugins
+from hytas._engine import Budget, Feasible
+from hytas.data import load_scene, synthetic_scene
+from hytas.proxies import Evaluator, spread_over
+from hytas.run import RunConfig, run_pipeline
+from hytas.search import EvaluationStore, SearchSettings, search
+from hytas.search.own import STRATEGIES
+from hytas.spaces import InputShape, open_space
+from hytas.workers import open_workers
+
+from commands import command, run_copy  # isort: skip
+from refusals import refuses  # isort: skip
+
+PAGE = Path(__file__).parent.parent / "docs" / "extending.md"
+EXAMPLES = re.findall(r"```python\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
+NETWORK, SCORES, ANNEALER, READER = EXAMPLES
+SHAPE = InputShape(bands=20, classes=4)
+
+
+@pytest.fixture(autouse=True)
+def _as_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Each test has a user of its own, and leaves no plug-in behind."""
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    before = set(plugins._ACTIVE)
+    yield
+    for owner in {owner.name for owner, _ in plugins._ACTIVE.values() if owner}:
+        plugins.unload(owner)
+    assert set(plugins._ACTIVE) == before
+
+
+def written(folder: Path, *texts: str, name: str = "mine.py") -> Path:
+    path = folder / name
+    path.write_text("\n".join(texts), encoding="utf-8")
+    return path
+
+
+def test_examples_are_short() -> None:
+    assert [len(text.splitlines()) <= 25 for text in EXAMPLES] == [True] * 4
+
+
+def test_a_scene_of_a_plug_ins_format_is_read(tmp_path: Path) -> None:
+    plugins.load([str(written(tmp_path, READER))])
+    cube = np.arange(24, dtype="<f4").reshape(2, 3, 4)
+    path = tmp_path / "field.scan"
+    path.write_bytes(b"SCANNER 2 3 4\n400 500 600 700\n" + cube.tobytes())
+    np.save(tmp_path / "labels.npy", np.array([[1, 1, 2], [2, 1, 2]]))
+    scene = load_scene(path, tmp_path / "labels.npy")
+    np.testing.assert_array_equal(scene.cube[:], cube)
+    assert scene.wavelengths.tolist() == [400, 500, 600, 700]
+
+
+def scorer(seed: int = 0) -> Evaluator:
+    random = np.random.default_rng(seed)
+    batch = random.normal(size=(4, 7, 7, 20)).astype(np.float32), np.arange(4)
+    return Evaluator("logit-spread", SHAPE, batch=batch)
+
+
+def fits(budget: str) -> Feasible:
+    space, bounds = open_space("my-mlp", budget, offered=SHAPE.variables())
+    return Feasible(space, bounds)
+
+
+def searched(path: Path, feasible: Feasible, notes: list[str], generations: int = 5) -> list[dict]:
+    with EvaluationStore(path) as store:
+        search(
+            feasible,
+            scorer(),
+            lambda items: [item.scores["logit-spread"] for item in items],
+            SearchSettings("annealer", population=2, generations=generations),
+            store,
+            notify=notes.append,
+        )
+        return [(item.architecture, item.scores) for item in store.evaluations()]
+
+
+def test_a_strategy_gets_only_new_candidates_that_fit(tmp_path: Path) -> None:
+    plugins.load([str(written(tmp_path, NETWORK, SCORES, ANNEALER))])
+    feasible, notes = fits("1500-params"), []
+    found = searched(tmp_path / "a.sqlite", feasible, notes, generations=50)
+    widths = [one["width"] for one, _ in found]
+    assert sorted(widths) == [8, 16, 24, 32, 40, 48]  # all that fit, each once, then it ends
+    assert len(notes) == 1
+    assert "do not fit the budget 1500-params" in notes[0]
+
+
+def test_an_interrupted_strategy_goes_on_as_if_it_was_not(tmp_path: Path) -> None:
+    plugins.load([str(written(tmp_path, NETWORK, SCORES, ANNEALER))])
+    feasible = fits("4K-params")
+    whole = searched(tmp_path / "whole.sqlite", feasible, [], generations=3)
+    searched(tmp_path / "parts.sqlite", feasible, [], generations=1)
+    assert searched(tmp_path / "parts.sqlite", feasible, [], generations=3) == whole
+
+
+def test_a_strategy_that_does_not_repeat_itself_is_refused(tmp_path: Path) -> None:
+    plugins.load([str(written(tmp_path, NETWORK, SCORES, ANNEALER))])
+    feasible = fits("4K-params")
+    searched(tmp_path / "a.sqlite", feasible, [], generations=2)
+
+    class Other(STRATEGIES["annealer"]):
+        """Another seed each time."""
+
+        def __init__(self, feasible, seed):
+            super().__init__(feasible, seed + 1)
+
+    STRATEGIES["annealer"] = Other
+    with refuses("strategy", "annealer", "other candidates than before"):
+        searched(tmp_path / "a.sqlite", feasible, [], generations=3)
+
+
+@pytest.mark.parametrize(
+    ("asked", "rule"),
+    [
+        ([], "must return a list of 1 to 2"),
+        ([{"width": 8}] * 3, "must return a list of 1 to 2"),
+        ([{"width": 9}], "no architecture of my-mlp"),
+        ([{}], "no architecture of my-mlp"),
+    ],
+)
+def test_what_is_no_architecture_is_refused(asked: list, rule: str, tmp_path: Path) -> None:
+    plugins.load([str(written(tmp_path, NETWORK, SCORES, ANNEALER))])
+    STRATEGIES["annealer"].ask = lambda self, count: asked
+    with refuses("strategy", "annealer", rule):
+        searched(tmp_path / "a.sqlite", fits("4K-params"), [])
+
+
+def test_lists_of_layers_follow_the_depth(tmp_path: Path) -> None:
+    plugins.load([str(written(tmp_path, ANNEALER))])
+    space, budget = open_space("hytas", "1M-params", offered=SHAPE.variables())
+    with EvaluationStore(tmp_path / "a.sqlite") as store:
+        search(
+            Feasible(space, Budget.parse("1M-params")),
+            Evaluator("params", SHAPE),
+            lambda items: [item.scores["params"] for item in items],
+            SearchSettings("annealer", population=4, generations=10),
+            store,
+        )
+        found = [item.architecture for item in store.evaluations()]
+    assert len(found) == 40
+    assert len({one["depth"] for one in found}) > 1
+
+
+@pytest.mark.filterwarnings("ignore::ResourceWarning")  # submitit leaves its logs open
+@pytest.mark.parametrize(
+    ("workers", "package"),
+    [
+        ("2", "hytas"),
+        pytest.param("ray", "ray", marks=pytest.mark.slow),
+        pytest.param("slurm:cluster=local,folder=calls", "submitit", marks=pytest.mark.slow),
+    ],
+)
+def test_workers_need_no_file(workers: str, package: str, tmp_path: Path, monkeypatch) -> None:
+    pytest.importorskip(package)
+    monkeypatch.chdir(tmp_path)
+    path = written(tmp_path, NETWORK, SCORES)
+    plugins.load([str(path)])
+    path.unlink()
+    architectures = [{"space": "my-mlp", "width": width} for width in (8, 16, 24)]
+    expected = scorer().score(architectures)
+    with open_workers(workers) as opened, spread_over(scorer(), opened) as spread:
+        found = spread.score(architectures)
+    assert [one["scores"] for one in found] == [one["scores"] for one in expected]
+    assert not any(one["reasons"] for one in found)
+
+
+def test_a_new_version_takes_the_place_of_the_old_one(tmp_path: Path) -> None:
+    first = plugins.load([str(written(tmp_path, NETWORK))])
+    second = plugins.load([str(written(tmp_path, NETWORK.replace("8, 16, 24", "8, 24")))])
+    assert first != second
+    assert open_space("my-mlp", offered=SHAPE.variables())[0].size() == 7
+    with refuses("plugins", str(tmp_path / "mine.py"), "has changed since the run began"):
+        plugins.load([first[0].replace(first[0][-8:], "00000000")])
+
+
+@pytest.mark.parametrize(
+    ("text", "argument", "rule"),
+    [
+        ("x = 1", "plugins", "brings nothing"),
+        ("import nowhere_at_all", "plugins", "its module fails: ModuleNotFoundError"),
+        ("def f(:", "plugins", "its module fails: SyntaxError"),
+        (NETWORK.replace('"my-mlp", space', '"hytas", space'), "network", "is built in"),
+        (SCORES.replace("logit-spread", "dss"), "proxy", "is built in"),
+        (re.sub(r' +"""Spread.*"""\n', "", SCORES), "proxy", "needs a docstring"),
+        (SCORES.replace('pass_name="network"', 'speed="high"'), "proxy", "speed"),
+    ],
+)
+def test_bad_plug_ins_are_refused(text: str, argument: str, rule: str, tmp_path: Path) -> None:
+    import hytas.models  # noqa: F401
+
+    with refuses(argument, rule=rule):
+        plugins.load([str(written(tmp_path, text))])
+
+
+def test_a_missing_plug_in_is_refused(tmp_path: Path) -> None:
+    with refuses("plugins", tmp_path / "gone.py", "no such file"):
+        plugins.load([str(tmp_path / "gone.py")])
+    with refuses("plugins", "gone", "no installed plug-in"):
+        plugins.load(["gone"])
+
+
+def test_two_plug_ins_with_one_name_are_refused(tmp_path: Path) -> None:
+    plugins.load([str(written(tmp_path, SCORES))])
+    with refuses("plugins", rule="which .*mine.py brings, too"):
+        plugins.load([str(written(tmp_path, SCORES, "", name="other.py"))])
+
+
+def test_an_unknown_name_says_which_plug_in_brings_it(tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.chdir(written(tmp_path, NETWORK, SCORES, ANNEALER).parent)
+    hint = "plug-in mine.py brings it"
+    with refuses("proxy", "logit-spread", hint):
+        RunConfig(proxy="logit-spread")
+    with refuses("strategy", "annealer", hint):
+        RunConfig(strategy="annealer")
+    with refuses("ranking", "worse-of-two", hint):
+        RunConfig(ranking="worse-of-two")
+    with refuses("space", "my-mlp", hint):
+        open_space("my-mlp")
+    assert not plugins.brings("proxy", "logit-spread")  # the file was read, not executed
+    done = run_copy("search", "--strategy", "annealer", "--budget", "8K-params", cwd=tmp_path)
+    assert done.returncode == 2
+    assert "the plug-in mine.py brings it: name it with --plugin" in done.stderr
+
+
+def test_an_installed_plug_in_is_named_by_its_entry_point(tmp_path: Path, monkeypatch) -> None:
+    written(tmp_path, SCORES, name="installed_scores.py")
+    info = tmp_path / "installed_scores-1.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: installed-scores\nVersion: 1.0\n")
+    (info / "entry_points.txt").write_text("[hytas.plugins]\nscores = installed_scores\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    with refuses("proxy", "logit-spread", "plug-in scores brings it"):
+        RunConfig(proxy="logit-spread")
+    config = RunConfig(plugins=["scores"], proxy="logit-spread", ranking="worse-of-two")
+    assert re.fullmatch("scores#[0-9a-f]{64}", *config.plugins)
+    assert RunConfig.from_dict(config.to_dict()) == config
+
+
+def config_of(path: Path, **settings: object) -> RunConfig:
+    return RunConfig(
+        budget="8K-params",
+        plugins=[str(path)],
+        space="my-mlp",
+        proxy="logit-spread",
+        strategy="annealer",
+        effort="quick",
+        ranking="worse-of-two",
+        **{"population": 2, "generations": 2, "finalists": 2, "self_training": "none", **settings},
+    ).with_epochs(1)
+
+
+def test_a_run_goes_on_with_its_plug_in_and_with_no_other(tmp_path: Path) -> None:
+    path, scene = written(tmp_path, NETWORK, SCORES, ANNEALER), synthetic_scene()
+    out = tmp_path / "run"
+    done = run_pipeline(config_of(path), scene, out, references=False, workers=1)
+    assert done.architecture["space"] == "my-mlp"
+
+    path.write_text(path.read_text().replace("0.9", "0.8"))
+    with refuses("plugins", str(path), "has changed since the run"):
+        run_pipeline(config_of(path), scene, out, references=False, workers=1)
+    # The folder has a copy, with which other commands go on, also where the file is not.
+    path.unlink()
+    exported = run_copy("export", out)
+    assert exported.returncode == 0, exported.stderr
+    classified = run_copy("classify", out / "model.onnx", "synthetic", "--out", tmp_path / "m.png")
+    assert classified.returncode == 0, classified.stderr
+
+
+def test_code_of_a_strangers_run_is_not_executed(tmp_path: Path, monkeypatch) -> None:
+    path = written(tmp_path, NETWORK, SCORES, ANNEALER)
+    out = tmp_path / "run"
+    run_pipeline(config_of(path).with_epochs(0), synthetic_scene(), out, workers=1)
+    path.unlink()
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "another-user"))
+    refused = run_copy("train", out)
+    assert refused.returncode == 2
+    assert "is code of this run, which you have not run before" in refused.stderr
+    (copy,) = out.glob("plugin-*.py")
+    accepted = run_copy("train", out, "--plugin", copy, "--epochs", 1)
+    assert accepted.returncode == 0, accepted.stderr
+
+
+@pytest.mark.slow
+def test_a_killed_search_ends_as_one_that_was_not(tmp_path: Path) -> None:
+    widths = ", ".join(map(str, range(1, 200)))
+    network = NETWORK.replace("8, 16, 24, 32, 40, 48, 64, 96", widths)
+    path = written(tmp_path, network, SCORES, ANNEALER)
+    arguments = ["search", "--plugin", path, "--space", "my-mlp", "--proxy", "logit-spread"]
+    arguments += ["--strategy", "annealer", "--budget", "20K-params", "--population", 8]
+    arguments += ["--generations", 12, "--epochs", 0, "--finalists", 2, "--workers", 2]
+
+    def candidates(out: Path) -> list[tuple[object, ...]]:
+        with EvaluationStore(out / "evaluations.sqlite") as store:
+            return [(e.id, e.architecture, e.scores) for e in store.evaluations()]
+
+    whole, killed = tmp_path / "whole", tmp_path / "killed"
+    subprocess.run(command(*arguments, "--out", whole), check=True, capture_output=True)
+    process = subprocess.Popen(
+        command(*arguments, "--out", killed), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    )
+    store = killed / "evaluations.sqlite"
+    while not (store.exists() and len(candidates(killed)) >= 20):
+        assert process.poll() is None
+        time.sleep(0.1)
+    os.kill(process.pid, signal.SIGKILL)
+    process.wait()
+    assert len(candidates(killed)) < len(candidates(whole)) == 96
+    subprocess.run(command(*arguments, "--out", killed), check=True, capture_output=True)
+    assert candidates(killed) == candidates(whole)
+    winners = [json.loads((out / "architecture.json").read_text()) for out in (whole, killed)]
+    assert winners[0] == winners[1]

@@ -139,7 +139,7 @@ def test_what_is_no_architecture_is_refused(asked: list, rule: str, tmp_path: Pa
 
 def test_lists_of_layers_follow_the_depth(tmp_path: Path) -> None:
     plugins.load([str(written(tmp_path, ANNEALER))])
-    space, budget = open_space("hytas", "1M-params", offered=SHAPE.variables())
+    space, _ = open_space("hytas", "1M-params", offered=SHAPE.variables())
     with EvaluationStore(tmp_path / "a.sqlite") as store:
         search(
             Feasible(space, Budget.parse("1M-params")),

@@ -412,7 +412,7 @@ def test_a_space_without_a_network_is_refused_by_name(tmp_path, capsys) -> None:
     path.write_text(json.dumps({"space": "own", "depth": 3}))
     status, _, error = hytas(capsys, "score", "--archs", path, "--out", tmp_path / "scores.csv")
     assert status == 2
-    assert f"{path}, architecture 1: architecture space 'own': not one of" in error
+    assert f"{path}, architecture 1: architecture space own: not one of" in error
 
 
 def test_a_space_without_formulas_needs_a_counter() -> None:

@@ -31,7 +31,7 @@ def test_canonical_text(text, canonical) -> None:
     ("text", "message"),
     [
         ("", "name at least one of"),
-        ("snpi", "proxy 'snpi': unknown; did you mean snip?"),
+        ("snpi", "proxy='snpi': unknown; did you mean snip?"),
         ("grad-norm", "did you mean grad_norm?"),
         ("qwertz", "unknown; choose from grad_norm"),
         ("snip:sign=on", "snip has no option 'sign'; its options are parts"),

@@ -113,7 +113,7 @@ def test_a_ranking_is_a_function_and_a_line(
     assert race(trains_nothing(), ranked(5), store, **FIVE).finalist == ranked(5)[1]
     by_wildest = replace(trains_nothing(), ranking="wildest")
     assert race(by_wildest, ranked(5), store, **FIVE).finalist == ranked(5)[4]
-    with pytest.raises(InputError, match=r"ranking .best.: must be one of .*, wild"):
+    with pytest.raises(InputError, match=r"ranking=.best.: must be one of .*, wild"):
         race(replace(trains_nothing(), ranking="best"), ranked(5), store, **FIVE)
 
 

@@ -236,7 +236,7 @@ def test_a_race_needs_validation_pixels(tmp_path: Path) -> None:
 def test_bad_settings_are_refused() -> None:
     with pytest.raises(InputError, match="'dsss': unknown; did you mean dss"):
         replace(RACE, proxy="dsss")
-    with pytest.raises(InputError, match="strategy 'foo': must be one of evolution, "):
+    with pytest.raises(InputError, match="strategy='foo': must be one of evolution, "):
         replace(RACE, strategy="foo")
     with pytest.raises(InputError, match="finalists 0: must be 1 or more"):
         replace(RACE, finalists=0)

@@ -13,7 +13,7 @@ from scipy.stats import rankdata
 
 from hytas._engine import Budget, Evolution, Feasible, SearchSpace
 from hytas.errors import InputError
-from hytas.search import Evaluation, EvaluationStore, SearchSettings, driver, search
+from hytas.search import Evaluation, EvaluationStore, SearchSettings, own, search
 
 VARIABLES = {"bands": 20, "classes": 4, "patch_size": 3, "band_group": 1}
 SETTINGS = SearchSettings(population=12, generations=4, seed=3, chunk=5)
@@ -219,7 +219,7 @@ def test_a_candidate_that_failed_is_not_told_again(
             told_again.extend(ids.tolist())
             self.inner.rescore(ids, scores)
 
-    monkeypatch.setattr(driver, "Evolution", Watched)
+    monkeypatch.setattr(own, "Evolution", Watched)
     with EvaluationStore(tmp_path / "store.sqlite") as store:
         result = search(feasible(), Scorer(), fitness, SETTINGS, store)
     assert result.failed > 0

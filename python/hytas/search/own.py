@@ -220,7 +220,7 @@ class OwnStrategy:
             rule = f"asks for what is no architecture of {space.name}: {error}"
             raise self._wrong(rule) from None
         if self._feasible.contains(packed)[0]:
-            return packed[0]
+            return _row(packed, 0)
         self._replaced += 1
         if self._replaced == 1:
             cost = space.cost(whole)
@@ -231,7 +231,7 @@ class OwnStrategy:
                 "fit takes the place of each"
             )
         drawn: Genomes = self._feasible.sample(NEAREST_OF, self._seed + self._replaced)
-        return drawn[int(np.argmin((drawn != packed).sum(1)))]
+        return _row(drawn, int(np.argmin((drawn != packed).sum(1))))
 
     def _in_length(self, architecture: dict[str, Any]) -> dict[str, Any]:
         """Cut lists of layers to the depth, or repeat their last value up to it."""
@@ -251,8 +251,13 @@ class OwnStrategy:
             drawn: Genomes = self._feasible.sample(NEAREST_OF, seed)
             fresh = [place for place, one in enumerate(drawn) if one.tobytes() not in self._ids]
             if fresh:
-                return drawn[fresh[0]]
+                return _row(drawn, fresh[0])
         return None
 
     def _wrong(self, rule: str) -> InputError:
         return InputError("strategy", self._name, rule)
+
+
+def _row(genomes: Genomes, place: int) -> Genomes:
+    row: Genomes = genomes[place]
+    return row

@@ -12,7 +12,7 @@ SOURCES := $(shell find engine csrc python -type f -not -name '*.pyc' 2>/dev/nul
            CMakeLists.txt pyproject.toml constraints.txt README.md
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test ctest pytest fuzz torture docs lint tidy format stubs bench gpu clean
+.PHONY: help install demo test ctest pytest fuzz torture docs lint tidy format stubs bench regression gpu clean
 
 help:
 	@echo "make demo     search, train, export and map a synthetic scene: two minutes after installing"
@@ -24,6 +24,7 @@ help:
 	@echo "make format   rewrite the sources in the house's format"
 	@echo "make stubs    write python/hytas/_engine.pyi from the built module"
 	@echo "make bench    the benchmarks of docs/measured.md"
+	@echo "make regression  engine and scores against another commit, BASE=HEAD~1; fails if 1.25 times slower"
 	@echo "make gpu      tests and benchmarks on a GPU, one table in runs/; DEVICE=cpu rehearses it,"
 	@echo "              VENV= takes the packages of PYTHON and needs no network, TABLE=FILE, DATA=SCENE"
 	@echo "make torture  kill hytas at 100 random moments and break its disk; KILLS=, FAULTS=, SEED="
@@ -109,7 +110,12 @@ stubs: $(VENV)/linting
 	cp build/stubs/hytas/_engine.pyi python/hytas/_engine.pyi
 
 bench: $(VENV)/testing
-	for file in $(filter-out benchmarks/gpu.py,$(wildcard benchmarks/*.py)); do $(BIN)/python $$file || exit 1; done
+	for file in $(filter-out benchmarks/gpu.py benchmarks/regression.py,$(wildcard benchmarks/*.py)); do $(BIN)/python $$file || exit 1; done
+
+# Compares the speed of the engine and of the scores with that of another commit.
+BASE ?= HEAD~1
+regression: $(VENV)/testing
+	PATH="$(abspath $(BIN)):$$PATH" $(BIN)/python benchmarks/regression.py $(BASE)
 
 # With VENV= nothing is fetched: hytas is built with the packages that $(PYTHON) has, for it alone.
 HERE := build/here

@@ -1,9 +1,10 @@
 """hytas: find, train and ship the best transformer for a hyperspectral sensor."""
 
 import importlib
+from importlib.metadata import version
 from typing import Any
 
-__version__ = "0.1.0"
+__version__ = version("hytas")
 
 # Public name -> module. A module is imported on first use, so `import hytas` is fast and needs no
 # torch.

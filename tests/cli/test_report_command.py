@@ -20,7 +20,7 @@ def test_a_run_ends_with_its_report(finished: Path) -> None:
     assert f"{found['test']['OA']:.4f}" in page
     assert "hytas search --data" in page  # the command
     times = json.loads((finished / "times.json").read_text())
-    assert set(times) >= {"search", "race", "final training", "export", "charts", "map"}
+    assert set(times) >= {"search", "race", "final training", "export", "map"}
     assert all(entry["seconds"] >= 0 for entry in times.values())
     layers = [int(n.replace(",", "")) for n in re.findall(r"([\d,]+) parameters</div>", page)]
     assert sum(layers) == found["costs"]["params"]

@@ -1,4 +1,4 @@
-"""Pictures of a training and of a test show what they were given."""
+"""Charts of a test and of a search show what they were given."""
 
 import html
 import re
@@ -10,19 +10,7 @@ import pytest
 from matplotlib.image import imread
 
 from hytas.metrics import accuracy_report
-from hytas.pictures import Legend, draw_confusion, draw_front, draw_learning_curve, draw_map
-
-
-def history(watched: bool = True) -> list[dict[str, Any]]:
-    return [
-        {
-            "epoch": epoch,
-            "loss": 2.0 / epoch,
-            "validation_loss": 2.5 / epoch if watched else None,
-            "validation_oa": 1 - 0.5 / epoch if watched else None,
-        }
-        for epoch in range(1, 12)
-    ]
+from hytas.pictures import Legend, draw_confusion, draw_front, draw_map
 
 
 def report() -> dict[str, Any]:
@@ -38,14 +26,6 @@ def texts(path: Path) -> set[str]:
     return {html.unescape(text) for text in found}
 
 
-def test_a_learning_curve_names_its_lines(tmp_path: Path) -> None:
-    path = draw_learning_curve(tmp_path / "curve.svg", history(), 7)
-    assert {"epoch", "training", "validation", "validation OA (right)", "kept"} <= texts(path)
-    alone = draw_learning_curve(tmp_path / "alone.svg", history(watched=False), 11)
-    assert "training" in texts(alone)
-    assert "validation" not in texts(alone)
-
-
 def test_a_confusion_matrix_has_shares_and_counts(tmp_path: Path) -> None:
     path = draw_confusion(tmp_path / "confusion.svg", report())
     said = texts(path)
@@ -57,7 +37,6 @@ def test_a_picture_is_drawn_as_dots_too(tmp_path: Path) -> None:
     pixels = imread(draw_confusion(tmp_path / "confusion.png", report()))[..., :3]
     dark = (np.abs(pixels - np.array([8, 48, 107]) / 255) < 0.02).all(axis=2)
     assert dark.mean() > 0.02  # the cells of the diagonal
-    assert imread(draw_learning_curve(tmp_path / "curve.png", history(), 3)).shape[0] > 300
 
 
 def test_a_front_has_a_dot_for_each_architecture(tmp_path: Path) -> None:
@@ -72,8 +51,7 @@ def test_the_same_figures_give_the_same_file(tmp_path: Path, suffix: str) -> Non
     for name in "ab":
         draw_confusion(tmp_path / f"{name}1.{suffix}", report())
         draw_map(tmp_path / f"{name}2.{suffix}", labels, legend)
-        draw_learning_curve(tmp_path / f"{name}3.{suffix}", history(), 7)
-        draw_front(tmp_path / f"{name}4.{suffix}", [1, 2], [0.1, 0.2], "params")
-    for number in (1, 2, 3, 4):
+        draw_front(tmp_path / f"{name}3.{suffix}", [1, 2], [0.1, 0.2], "params")
+    for number in (1, 2, 3):
         first, second = (tmp_path / f"{name}{number}.{suffix}" for name in "ab")
         assert first.read_bytes() == second.read_bytes()

@@ -147,8 +147,6 @@ def test_exported_files_are_made_again(
     [
         ("references.json", flipped),
         ("map.png", emptied),
-        ("confusion.svg", truncated),
-        ("learning-curve.svg", flipped),
         ("pareto.csv", emptied),
         ("pareto.png", flipped),
         ("pixels.npz", flipped),

@@ -62,6 +62,7 @@ def shown(terminal: bool, width: int = 80) -> str:
     with Display(console) as display:
         display.notice("scene field: 9 x 8 pixels\x1b[2J")
         display.line("a detail")
+        display.plan(("search", "race", "report"))
         display.stage("search")
         display.reference("SVM (RBF) on spectra", 0.75, 60)
         display.search(SearchProgress(1, 16, 200, 0.5, 4.0, 46.0))
@@ -76,7 +77,7 @@ def shown(terminal: bool, width: int = 80) -> str:
 def test_a_terminal_has_one_live_region_and_a_table_for_each_rung(width: int) -> None:
     text = shown(True, width)
     assert "best so far 0.900, SVM 0.750 on 60 validation pixels" in text
-    assert "rung 1 of 2, 1 of 6 trainings" in text
+    assert "stage 2 of 3, race: rung 1 of 2, 1 of 6 trainings" in text
     row = next(line for line in text.splitlines() if "98,336" in line)
     assert row.split() == [
         *("pixels", "7x7,", "gated", "conv3,", "2", "layers"),
@@ -89,8 +90,8 @@ def test_a_terminal_has_one_live_region_and_a_table_for_each_rung(width: int) ->
 def test_a_log_has_plain_lines() -> None:
     text = shown(False)
     assert "\x1b" not in text
-    assert "search ...\n" in text
-    assert "race ...\n" in text
+    assert "stage 1 of 3, search ...\n" in text
+    assert "stage 2 of 3, race ...\n" in text
     assert "rung 1 of 2: 60 steps each" in text
 
 

@@ -29,8 +29,7 @@ def no_export(monkeypatch: pytest.MonkeyPatch) -> None:
 
     place = "hytas.run.supernets.family"
     monkeypatch.setattr(f"{place}.EXPORT", Stage("export", export, done=lambda run: False))
-    for name in ("CHARTS", "MAP"):
-        monkeypatch.setattr(f"{place}.{name}", Stage(name, lambda run: None))
+    monkeypatch.setattr(f"{place}.MAP", Stage("MAP", lambda run: None))
 
 
 @pytest.mark.usefixtures("no_export")

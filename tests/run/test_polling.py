@@ -1,5 +1,6 @@
 """Votes of an SVM and a random forest in the race of a run."""
 
+import json
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -11,12 +12,14 @@ from hytas.data import Scene, scene_from_arrays
 from hytas.errors import InputError
 from hytas.race import RaceTask
 from hytas.references import fit_method
-from hytas.run import RunConfig
+from hytas.run import RunConfig, run_pipeline
 from hytas.run.choosing import polling
 from hytas.run.choosing.polling import poll
 from hytas.run.choosing.searching import race_task
 from hytas.run.context import Run, open_run
+from hytas.run.delivering import comparing
 from hytas.run.delivering.findings import run_facts
+from hytas.run.folder import RunFolder
 from hytas.run.progress import Silent
 from hytas.run.stages import RACE, SEARCH, run_stages
 from hytas.search import Ballot, EvaluationStore, unpack_classes
@@ -204,3 +207,30 @@ def test_a_run_fits_the_methods_before_its_search(tmp_path: Path) -> None:
         for text in ("reference SVM", "race: 3 finalists")
     )
     assert fitted < raced
+
+
+def test_fits_before_the_search_are_compared_with_the_winner_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fitted: list[bool] = []
+
+    def counting(given: Any, split: Any, settings: Any, name: str, smoothed: bool) -> Any:
+        fitted.append(smoothed)
+        return fit_method(given, split, settings, name, smoothed=smoothed)
+
+    monkeypatch.setattr(comparing, "fit_method", counting)
+    asked, folder = replace(ASKED, self_training="none"), tmp_path / "run"
+    run_pipeline(asked, fields(), folder, device="cpu")
+    first = json.loads((folder / "references.json").read_text())
+    assert fitted == [True, True]  # for the test pixels alone
+    files = RunFolder(folder)
+    with EvaluationStore(files.evaluations) as store:
+        ballots = store.ballots()
+        store.keep_ballots(replace(one, held_out=b"") for one in ballots)
+    files.manifest.record([files.evaluations])
+    fitted.clear()
+    (folder / "references.json").unlink()
+    run_pipeline(asked, fields(), folder, device="cpu")
+    again = json.loads((folder / "references.json").read_text())
+    assert fitted == [*[False] * len(ballots), True, True]
+    assert again["validation"] == first["validation"]

@@ -65,23 +65,27 @@ def _decisions(results: Results) -> Iterator[str]:
     smoothing, further, found = results.smoothing, results.self_training, results.calibration
     if smoothing is not None:
         was = "are smoothed" if results.is_smoothed else "are not smoothed"
-        yield f"maps {was}{_both(smoothing.pixels, smoothing.OA_raw, smoothing.OA_smoothed)}"
+        both = _both(results.is_smoothed, smoothing.pixels, smoothing.OA_raw, smoothing.OA_smoothed)
+        yield f"maps {was}{both}"
     if further is not None and further.pixels:
         was = "is used" if further.used else "is not used"
-        yield f"self-training {was}{_both(further.pixels, further.OA_before, further.OA_after)}"
+        both = _both(further.used, further.pixels, further.OA_before, further.OA_after)
+        yield f"self-training {was}{both}"
     if found.reason:
         yield f"the confidence is not calibrated: {found.reason}"
     elif found.ECE_before is not None and found.ECE_after is not None:
         yield (
-            f"confidence calibrated on {found.pixels} validation pixels: calibration error "
-            f"{found.ECE_before:.3f} before, {found.ECE_after:.3f} after"
+            f"confidence: calibration error {found.ECE_before:.3f} before, "
+            f"{found.ECE_after:.3f} after ({found.pixels:,} validation pixels)"
         )
 
 
-def _both(pixels: int, without: float | None, with_it: float | None) -> str:
+def _both(used: bool, pixels: int, without: float | None, with_it: float | None) -> str:
     if without is None or with_it is None:
         return ""
-    return f": accuracy {without:.4f} without, {with_it:.4f} with, on {pixels} validation pixels"
+    chance = not used and with_it > without
+    on = "gain within chance" if chance else f"{pixels:,} validation pixels"
+    return f": {without:.4f} without, {with_it:.4f} with ({on})"
 
 
 def _accuracy(results: Results) -> Iterator[str]:
@@ -94,8 +98,8 @@ def _accuracy(results: Results) -> Iterator[str]:
     if seeds := results.seeds:
         over = seeds.get("smoothed", seeds) if results.is_smoothed else seeds
         spread = f"; {len(seeds['of'])} seeds {over['OA']['mean']:.4f} +- {over['OA']['std']:.4f}"
-    figures = ", ".join(f"{name} {test[name]:.4f}" for name in ("AA", "kappa"))
-    yield (f"{what} {test['OA']:.4f} on {test['pixels']:,} test {results.unit} ({figures}{spread})")
+    mean = f"(AA {test['AA']:.4f}{spread})"
+    yield f"{what} {test['OA']:.4f} on {test['pixels']:,} test {results.unit} {mean}"
     if results.update is not None:
         yield _update(results.update)
     elif len(results.scenes) > 1:
@@ -141,13 +145,12 @@ def _comparison(results: Results) -> Iterator[str]:
     methods = found.rows[1:]  # after the winner
     best = max(methods, key=lambda method: _of_map(method, results)["OA"])
     points = 100 * (results.of_map["OA"] - _of_map(best, results)["OA"])
-    smoothed = " with smoothing" if results.is_smoothed and best.smoothed else ""
+    smoothed = ", smoothed" if results.is_smoothed and best.smoothed else ""
     side = "above" if points >= 0 else "below"
     others = ", ".join(
         f"{short_title(one.title)} {_of_map(one, results)['OA']:.4f}" for one in methods
     )
-    name = short_title(best.title)
-    yield f"{abs(points):.1f} points {side} {name}, the better reference ({others}{smoothed})"
+    yield f"{abs(points):.1f} points {side} the better of {others}{smoothed}"
 
 
 def _of_map(method: MethodResult, results: Results) -> Mapping[str, Any]:
@@ -157,12 +160,12 @@ def _of_map(method: MethodResult, results: Results) -> Mapping[str, Any]:
 def _size(outcome: Outcome) -> str:
     """Return kind, size and costs of the winner against the budget."""
     bounds = {name: (lower, upper) for name, lower, upper in outcome.bounds}
-    names = [name for name in outcome.costs if name in bounds or name in ("params", "macs")]
+    names = [name for name in outcome.costs if name in bounds or name == "params"]
     budget = outcome.budget or ""
-    parts = [describe_kind(outcome.architecture), *_costs(outcome.costs, names, bounds, budget)]
+    parts = list(_costs(outcome.costs, names, bounds, budget))
     if size := outcome.files.get("model.onnx"):
-        parts.append(f"model.onnx {_bytes(size)}")
-    return "; ".join(parts)
+        parts.append(_bytes(size))
+    return f"{describe_kind(outcome.architecture)}: {', '.join(parts)}"
 
 
 def _costs(
@@ -173,7 +176,7 @@ def _costs(
 ) -> Iterator[str]:
     for name in names:
         shown = _unit_of(name, budget)
-        yield f"{name} {shown(costs[name])}{_against(costs[name], bounds.get(name), shown)}"
+        yield f"{shown(costs[name])} {name}{_against(costs[name], bounds.get(name), shown)}"
 
 
 def _unit_of(name: str, budget: str) -> Callable[[int], str]:
@@ -195,10 +198,9 @@ def _against(
     if bound is None:
         return ""
     lower, upper = bound
-    least = f"{shown(lower)} .. " if lower else "at most "
     if not upper:
         return f" (budget at least {shown(lower or 0)})"
-    return f" (budget {least}{shown(upper)}, {cost / upper:.1%} of it)"
+    return f" ({cost / upper:.0%} of the budget)"
 
 
 def _bytes(size: int) -> str:

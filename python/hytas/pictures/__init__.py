@@ -3,7 +3,7 @@
 matplotlib is imported when something is drawn.
 """
 
-from hytas.pictures.charts import draw_confusion, draw_family, draw_front, draw_learning_curve
+from hytas.pictures.charts import draw_confusion, draw_family, draw_front
 from hytas.pictures.fonts import font_note
 from hytas.pictures.maps import Legend, colour_map, draw_map, map_png, picture_png
 from hytas.pictures.style import PICTURES
@@ -15,7 +15,6 @@ __all__ = [
     "draw_confusion",
     "draw_family",
     "draw_front",
-    "draw_learning_curve",
     "draw_map",
     "font_note",
     "map_png",

@@ -1,4 +1,4 @@
-"""Charts: the learning curve, the confusion matrix, the Pareto front."""
+"""Charts: the confusion matrix, the Pareto front, the subnets of a supernet."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -8,45 +8,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hytas.files import legible
-from hytas.pictures.style import GREY, INK, page
+from hytas.pictures.style import INK, page
 
-_LOSS, _WATCHED, _ACCURACY = "#1b6ca8", "#d1622b", "#3a7d44"
+_LINE, _POINTS = "#1b6ca8", "#d1622b"
 _MOST_NUMBERS = 30
 """Classes up to which every cell of a confusion matrix says its share."""
-
-
-def draw_learning_curve(
-    path: str | Path, history: Sequence[Mapping[str, Any]], best_epoch: int
-) -> Path:
-    """Draw the losses of every epoch, and the validation accuracy if there is one.
-
-    Args:
-        path: .png, .svg or .pdf; replaced as a whole.
-        history: of each epoch `epoch`, `loss`, `validation_loss` and `validation_oa` (or None).
-        best_epoch: the epoch whose weights were kept, counted from 1.
-
-    Raises:
-        OSError: the file cannot be written.
-    """
-    epochs = [epoch["epoch"] for epoch in history]
-    with page(path, 6.0, 3.6) as figure:
-        axes = figure.add_subplot()
-        losses = [epoch["loss"] for epoch in history]
-        lines = axes.plot(epochs, losses, color=_LOSS, label="training")
-        axes.set_xlabel("epoch", color=INK)
-        axes.set_ylabel("loss", color=INK)
-        axes.grid(alpha=0.25)
-        if history and history[0]["validation_oa"] is not None:
-            watched = [epoch["validation_loss"] for epoch in history]
-            lines += axes.plot(epochs, watched, color=_WATCHED, label="validation")
-            right = axes.twinx()
-            accuracy = [epoch["validation_oa"] for epoch in history]
-            lines += right.plot(epochs, accuracy, color=_ACCURACY, label="validation OA (right)")
-            right.set_ylim(0, 1.01)
-            right.set_ylabel("overall accuracy", color=INK)
-        lines.append(axes.axvline(best_epoch, color=GREY, linestyle="--", label="kept"))
-        axes.legend(handles=lines, frameon=False, fontsize=8, loc="center right")
-    return Path(path)
 
 
 def draw_confusion(path: str | Path, report: Mapping[str, Any]) -> Path:
@@ -138,10 +104,10 @@ def draw_family(
         axes = figure.add_subplot()
         across = [costs[place] for place in order]
         line = [inherited[place] for place in order]
-        axes.plot(across, line, marker="o", color=_LOSS, label="weights of the supernet")
+        axes.plot(across, line, marker="o", color=_LINE, label="weights of the supernet")
         trained = [(costs[place], alone[place]) for place in order if alone[place] is not None]
         if trained:
-            axes.plot(*zip(*trained, strict=True), "x", color=_WATCHED, label="trained alone")
+            axes.plot(*zip(*trained, strict=True), "x", color=_POINTS, label="trained alone")
         axes.set_xscale("log")
         axes.set_xlabel(cost, color=INK)
         axes.set_ylabel("overall accuracy, test pixels", color=INK)

@@ -2,7 +2,7 @@
 
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Self
 
 from hytas.errors import escaped
@@ -22,8 +22,10 @@ NOTEBOOK_SECONDS = 0.5
 MEASURED_SECONDS = 5.0
 """A rate is known after so long, and after `MEASURED_SHARE` of the work."""
 MEASURED_SHARE = 0.05
-OTHER_COLUMNS = 44
+OTHER_COLUMNS = 39
 """Characters of the columns of a rung's table beside the finalist."""
+OTHER_WORDS = 70
+"""Characters of the live line beside its bar."""
 COMPARED = ("search", "race")
 """Stages that show the best finalist next to the reference methods."""
 LEAST_SECONDS = 1.0
@@ -89,9 +91,11 @@ class Display(Report):
         self._notebook = console is None and _in_notebook()
         self._live: Any = None
         self._handle: Any = None
+        self._plan: Sequence[str] = ()
+        self._number = 0
         self._stage, self._began, self._count = "", time.monotonic(), ""
         self._work, self._share, self._left = "", 0.0, ""
-        self._best = self._kind = ""
+        self._best = ""
         self._references: dict[str, float] = {}
         self._pixels = 0
         self._rate, self._rated = Rate(), ""
@@ -115,15 +119,22 @@ class Display(Report):
 
     # Events
 
+    def plan(self, stages: Sequence[str]) -> None:
+        """Keep the names of the stages, to number them."""
+        self._plan, self._number = stages, 0
+
     def stage(self, name: str) -> None:
         """Begin a stage."""
         self._end_stage()
+        if name in self._plan:  # the trainings of further seeds have the number of their stage
+            self._number = max(self._number, self._plan.index(name) + 1)
         self._stage, self._began = name, time.monotonic()
         self._count, self._work, self._share, self._left = "", "", 0.0, ""
         if name not in COMPARED:
-            self._best, self._kind, self._references = "", "", {}
-        if not self._console.is_terminal and not self._notebook:
-            self._print(f"{name} ...")
+            self._best, self._references = "", {}
+        known = not self._plan or name in self._plan
+        if known and not self._console.is_terminal and not self._notebook:
+            self._print(f"{self._title()} ...")
         self._last = time.monotonic()
         self._refresh(force=True)
 
@@ -147,9 +158,8 @@ class Display(Report):
     def training(self, progress: RaceProgress) -> None:
         """Show how many trainings of the rung have ended, and the best so far."""
         if progress.best is not None:
-            racer, accuracy = progress.best
-            kind = describe_kind(racer.finalist.architecture)
-            self._best, self._kind = f"best so far {figure(accuracy)}", f"({kind})"
+            _, accuracy = progress.best
+            self._best = f"best so far {figure(accuracy)}"
         work = (
             f"rung {progress.rung} of {progress.rungs}, "
             f"{progress.trained} of {progress.trainings} trainings"
@@ -178,10 +188,10 @@ class Display(Report):
         from rich.text import Text
 
         grid = Table.grid(padding=(0, 1), expand=False)
-        words = [self._stage, self._work]
+        words = [self._title(), self._work]
         cells: list[Any] = [Text(": ".join(filter(None, words)), no_wrap=True, overflow="ellipsis")]
         if self._share:
-            width = min(30, max(8, self._console.width - 60))
+            width = min(30, max(8, self._console.width - OTHER_WORDS))
             cells += [ProgressBar(1.0, min(1.0, self._share), width=width), Text(self._left)]
         grid.add_row(*cells)
         lines: list[RenderableType] = [grid]
@@ -189,12 +199,17 @@ class Display(Report):
             lines.append(Text(best, style="dim", no_wrap=True, overflow="ellipsis"))
         return Group(*lines)
 
+    def _title(self) -> str:
+        """Return the name of the stage with its number, once the plan is known."""
+        number = f"stage {self._number} of {len(self._plan)}, " if self._number else ""
+        return number + self._stage if self._stage else ""
+
     def _comparison(self) -> str:
         """Return the best finalist so far next to the reference methods."""
         methods = [f"{name} {figure(accuracy)}" for name, accuracy in self._references.items()]
         figures = ", ".join([*filter(None, [self._best]), *methods])
-        on = f"on {self._pixels:,} validation pixels" if methods else ""
-        return " ".join(filter(None, [figures, on, self._kind]))
+        on = f"({self._pixels:,} validation pixels)" if methods else ""
+        return " ".join(filter(None, [figures, on]))
 
     def _show(self, rated: str, work: str, done: float, total: float) -> None:
         if rated != self._rated:
@@ -218,13 +233,13 @@ class Display(Report):
                 self._live.start()
         elif not force and now - self._last >= PLAIN_SECONDS:
             self._last = now
-            parts = [f"{self._stage}: {self._work}", self._left, self._comparison()]
+            parts = [f"{self._title()}: {self._work}", self._left, self._comparison()]
             self._print(", ".join(filter(None, parts)))
 
     def _update_cell(self) -> None:
         from IPython.display import display
 
-        parts = [": ".join(filter(None, [self._stage, self._work])), self._left]
+        parts = [": ".join(filter(None, [self._title(), self._work])), self._left]
         text = "\n".join(filter(None, [", ".join(filter(None, parts)), self._comparison()]))
         bundle = {"text/plain": text}
         if self._handle is None:
@@ -261,7 +276,7 @@ def rung_table(rung: RungEnd, width: int) -> "RenderableType":
         title_justify="left",
         title_style="bold",
         box=None,
-        padding=(0, 2, 0, 0),
+        padding=(0, 1, 0, 0),
     )
     room = max(16, width - OTHER_COLUMNS)
     table.add_column("finalist", no_wrap=True, overflow="ellipsis", max_width=room)

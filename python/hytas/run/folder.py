@@ -71,10 +71,6 @@ class RunFolder:
     predictions = Artefact(
         "predictions.csv", "for images: the class of each test image", "predictions", ("onnx",)
     )
-    learning_curve = Artefact(
-        "learning-curve.svg", "the learning curve of the final training", "charts", ("metrics",)
-    )
-    confusion = Artefact("confusion.svg", "the confusion matrix", "charts", ("metrics",))
     architecture = Artefact("architecture.json", "the genes of the winner", "race", ("recipe",))
     recipe = Artefact(
         "recipe.json", "the name of its recipe: `full`, `plain` or `unwhitened`", "race"
@@ -113,7 +109,7 @@ class RunFolder:
         "held-out-*.npz",
         "logits of the winner for pixels that it was not trained on; they decide on temperature, "
         "smoothing and self-training",
-        "held-out records",
+        "training on folds",
         listed=False,
     )
     pixels = Artefact(
@@ -163,7 +159,7 @@ class RunFolder:
         "checkpoint*.safetensors", "a training that goes on", "final training", temporary=True
     )
     fold_checkpoints = Artefacts(
-        "fold-*.safetensors", "a training of a fold", "held-out records", temporary=True
+        "fold-*.safetensors", "a training of a fold", "training on folds", temporary=True
     )
 
     def __init__(self, path: str | Path) -> None:

@@ -106,13 +106,15 @@ def run_pipeline(
     """
     with open_run(out, config, scene, device, report, check_search, command, workers) as run:
         plan = plan_of(run.context, references=references)
-        _introduce(run, (*plan.choosing, *plan.finishing))
+        trains = config.recipe.epochs != 0
+        stages = (*plan.choosing, *(plan.finishing if trains else ()))
+        _introduce(run, stages)
         repair(run, (*plan.choosing, *plan.finishing))
         run_stages(plan.choosing, run)
         architecture = read_json(run.folder.architecture)
         check_architecture(run.context, architecture, str(run.folder.architecture))
         report.line(f"winner: {describe_architecture(architecture)}, {run.recipe[0]} recipe")
-        if config.recipe.epochs != 0:
+        if trains:
             _finish(run, plan)
         return _outcome(run, architecture)
 
@@ -264,6 +266,7 @@ def _introduce(run: Run, stages: Sequence[Stage]) -> None:
         f"space {config.space}, budget {config.budget or 'none'}, "
         f"proxy {config.proxy}, seed {config.seed}, device {run.context.device}"
     )
+    report.plan([one.name for one in stages if one.name != "seeds" or config.seeds > 1])
     done = [stage.name for stage in stages if stage.is_done(run) and stage.has_files(run)]
     if done:
         report.notice(f"goes on in {run.folder.path}; done before: {', '.join(done)}")

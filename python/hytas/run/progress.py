@@ -2,7 +2,7 @@
 
 import time
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TextIO
@@ -18,6 +18,7 @@ class Report:
 
     | event | when |
     |---|---|
+    | `plan` | the run begins: the names of its stages, in order |
     | `stage` | a stage of the run begins |
     | `line` | a detail, for `run.log` |
     | `notice` | a fact that a user should see: a warning, a repaired file |
@@ -28,6 +29,9 @@ class Report:
     | `epoch` | an epoch of the final training ended |
     | `pixels` | some of the pixels went through the model, or through other long work |
     """
+
+    def plan(self, stages: Sequence[str]) -> None:
+        """Show which stages the run has; those that are done already are among them."""
 
     def stage(self, name: str) -> None:
         """Show that a stage begins."""
@@ -70,7 +74,7 @@ class Logged(Report):
 
     def __init__(self, report: Report, log: TextIO) -> None:
         self._report, self._log = report, log
-        for name in ("reference", "search", "training", "rung", "epoch", "pixels"):
+        for name in ("plan", "reference", "search", "training", "rung", "epoch", "pixels"):
             setattr(self, name, getattr(report, name))
 
     def stage(self, name: str) -> None:

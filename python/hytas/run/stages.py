@@ -15,7 +15,6 @@ from hytas.run.config import SUPERNET_STRATEGY
 from hytas.run.context import Run, RunContext
 from hytas.run.delivering.comparing import references_stage
 from hytas.run.delivering.files import (
-    charts_stage,
     export_stage,
     further_formats,
     map_stage,
@@ -143,7 +142,7 @@ def _is_trained(run: Run) -> bool:
 # The store grows until the race has a winner.
 SEARCH = Stage("search", search_stage, done=_architecture_is_chosen)
 RACE = Stage("race", race_stage, ("evaluations",), ("evaluations",), done=_architecture_is_chosen)
-FOLDS = Stage("held-out records", folds_stage, ("architecture",), done=are_recorded)
+FOLDS = Stage("training on folds", folds_stage, ("architecture",), done=are_recorded)
 TRAIN = Stage("final training", train_stage, ("architecture",))
 # The strategy "supernet" races kinds, and trains the winner only if inherited weights are worse.
 KIND = Stage("race", choose_by_supernet, ("evaluations",), ("evaluations",), done=RACE.done)
@@ -151,12 +150,11 @@ INHERIT = Stage(
     "inheritance", inherit_if_better, ("architecture",), ("weights", "records"), done=_is_trained
 )
 FOLDS_IF_TRAINED = Stage(
-    "held-out records", folds_stage, ("architecture",), done=are_recorded_or_inherited
+    "training on folds", folds_stage, ("architecture",), done=are_recorded_or_inherited
 )
 # Its figures are in the metrics, too, if it is done again after the export.
 REFERENCES = Stage("reference methods", references_stage, ("weights",), ("metrics",))
 EXPORT = Stage("export", export_stage, ("weights",))
-CHARTS = Stage("charts", charts_stage, ("metrics",))
 MAP = Stage("map", map_stage, ("onnx",))
 PREDICTIONS = Stage("predictions", predictions_stage, ("onnx",))
 # Last, because it reports on all other files.
@@ -170,7 +168,7 @@ class Plan(NamedTuple):
         choosing: from the scene to an architecture.
         training: from the architecture to weights.
         references: the comparison with reference methods.
-        delivering: from weights to checked files, charts and maps.
+        delivering: from weights to checked files and maps.
         ending: further seeds, and the report.
     """
 
@@ -207,7 +205,7 @@ def plan_of(context: RunContext, *, references: bool = True) -> Plan:
         (SEARCH, KIND if by_supernet else RACE),
         training,
         (REFERENCES,) if references else (),
-        (EXPORT, CHARTS, drawing),
+        (EXPORT, drawing),
         (seeds, REPORT),
     )
 

@@ -64,6 +64,7 @@ class Ballot:
         pixels: number of validation pixels of that fold.
         right: how many of them it classifies right.
         answers: the classes that it gives pixels without a label (`pack_classes`).
+        held_out: the classes that it gives the validation pixels.
     """
 
     method: str
@@ -71,6 +72,7 @@ class Ballot:
     pixels: int
     right: int
     answers: bytes
+    held_out: bytes = b""
 
 
 @dataclass(frozen=True)
@@ -129,12 +131,12 @@ def read_training(row: tuple[Any, ...]) -> Training:
 
 def read_ballot(row: tuple[Any, ...]) -> Ballot:
     """Return a row of `ballots` as a ballot."""
-    method, *numbers, answers = row
+    method, *numbers, answers, held_out = row
     names = ("fold", "pixels", "right")
     fold, pixels, right = (_whole(value, name) for name, value in zip(names, numbers, strict=True))
-    if not isinstance(method, str) or not isinstance(answers, bytes):
+    if not (isinstance(method, str) and isinstance(answers, bytes) and isinstance(held_out, bytes)):
         raise TypeError(f"method {str(method)[:40]!r}: a text, and classes in bytes, are needed")
-    return Ballot(method, fold, pixels, right, answers)
+    return Ballot(method, fold, pixels, right, answers, held_out)
 
 
 def pack_classes(classes: NDArray[np.int64]) -> bytes:

@@ -66,6 +66,7 @@ CREATE TABLE IF NOT EXISTS ballots (  -- of methods that do not race, on the sam
     pixels INTEGER NOT NULL,       -- validation pixels of the fold
     right INTEGER NOT NULL,        -- of them, that the method classifies right
     classes BLOB NOT NULL,         -- as in trainings
+    held_out BLOB NOT NULL,        -- likewise, of the validation pixels
     PRIMARY KEY (method, fold)
 );
 CREATE TABLE IF NOT EXISTS state (
@@ -216,7 +217,7 @@ class EvaluationStore:
         with self._transaction() as connection:
             connection.execute("DELETE FROM ballots")
             for ballot in ballots:
-                connection.execute("INSERT INTO ballots VALUES (?,?,?,?,?)", astuple(ballot))
+                connection.execute("INSERT INTO ballots VALUES (?,?,?,?,?,?)", astuple(ballot))
 
     def ballots(self) -> list[Ballot]:
         """All ballots, by method and fold."""

@@ -62,4 +62,5 @@ def _ballot(run: Run, task: RaceTask, method: str, fold: int) -> Ballot:
         fit.predicted[np.searchsorted(asked, pixels)] for pixels in (held_out, unlabelled)
     )
     right = int((known == data.targets(held_out)).sum())
-    return Ballot(method, fold, len(held_out), right, pack_classes(answers))
+    packed = pack_classes(answers), pack_classes(known)
+    return Ballot(method, fold, len(held_out), right, *packed)

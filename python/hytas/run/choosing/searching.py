@@ -26,6 +26,7 @@ from hytas.run.context import Run, RunContext
 from hytas.run.folder import write_json
 from hytas.run.prepared import PreparedData
 from hytas.run.supernets.sharing import inherited_score
+from hytas.run.types import Pixels
 from hytas.search import Evaluation, EvaluationStore, SearchSettings, search
 from hytas.search.kinds import rank_in_kinds
 
@@ -171,7 +172,7 @@ def race_task(context: RunContext, folder: Path | None = None) -> RaceTask:
     return RaceTask(
         context.network,
         data.labelled(data.split.learnable),
-        data.split.folds_like_test(data.scene, config.split.block, ENOUGH_PIXELS),
+        folds_of_race(context),
         config.recipes,
         config.seed,
         context.device,
@@ -180,6 +181,12 @@ def race_task(context: RunContext, folder: Path | None = None) -> RaceTask:
         data.augmented_recipe,
         data.pixels_that_vote(config.seed),
     )
+
+
+def folds_of_race(context: RunContext) -> list[tuple[Pixels, Pixels]]:
+    """Return pairs of pixels: those that a fold trains on, and those that validate it."""
+    split, block = context.data.split, context.config.split.block
+    return split.folds_like_test(context.data.scene, block, ENOUGH_PIXELS)
 
 
 def finalist_count(context: RunContext) -> int:

@@ -25,11 +25,14 @@ from hytas.references import (
     title_of,
 )
 from hytas.results import WINNER
+from hytas.run.choosing.polling import MOST_TRAIN as MOST_POLLED
+from hytas.run.choosing.searching import folds_of_race
 from hytas.run.config import RunConfig
 from hytas.run.context import Run
 from hytas.run.final.records import HeldOut
 from hytas.run.folder import read_json, write_json
 from hytas.run.weights import CALIBRATION, SELF_TRAINING, load_weights
+from hytas.search import EvaluationStore, unpack_classes
 from hytas.workers import Shared, open_workers
 
 Array = npt.NDArray[np.bool_]
@@ -111,13 +114,40 @@ def _validate(run: Run, fits: Fits) -> dict[str, Any]:
     for record in records:
         logits, _ = record.final_logits(self_trained)
         right[WINNER].append(logits.argmax(axis=1) == record.targets)
-    jobs = [(name, _fold(run, record)) for record in records for name in CLASSICAL]
+    known, jobs = _polled(run, records), []
+    for record in records:
+        for name in CLASSICAL:
+            if (predicted := known.get((name, record.pixels.tobytes()))) is not None:
+                right[name].append(predicted == record.targets)
+            else:
+                jobs.append((name, _fold(run, record)))
     for (name, fold), fit in zip(jobs, fits(jobs, False), strict=True):
         right[name].append(fit.predicted == data.targets(fold.test))
     facts |= accuracies_of({name: np.concatenate(parts) for name, parts in right.items()})
     titles = {name: title_of(name, data.scene) for name in CLASSICAL}
     side = data.patch_side(model.card.architecture)
     return {**facts, "verdict": _verdict(facts, run.context.config, side, titles, data.unit)}
+
+
+def _polled(run: Run, records: Sequence[HeldOut]) -> dict[tuple[str, bytes], npt.NDArray[np.int64]]:
+    """Return what the fits before the search predict for records; method and pixels are the key.
+
+    A fit holds if it had the same pixels as the network of a record, and none was left out.
+    """
+    context, store = run.context, run.folder.evaluations
+    if not context.data.polls or not store.exists():
+        return {}
+    folds = folds_of_race(context)
+    with EvaluationStore(store, read_only=True) as opened:
+        ballots = [one for one in opened.ballots() if one.fold < len(folds)]
+    found = {}
+    for record in records:
+        for ballot in ballots:
+            fitted, pixels = folds[ballot.fold]
+            same = np.array_equal(fitted, record.trained) and np.array_equal(pixels, record.pixels)
+            if same and len(fitted) <= MOST_POLLED and len(ballot.held_out) == 2 * len(pixels):
+                found[ballot.method, pixels.tobytes()] = unpack_classes(ballot.held_out)
+    return found
 
 
 def _records(run: Run, training: Mapping[str, Any]) -> list[HeldOut]:

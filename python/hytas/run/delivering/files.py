@@ -1,4 +1,4 @@
-"""The stages after the final training: checked model files, figures, charts and the map."""
+"""The stages after the final training: checked model files, figures and the map."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -25,7 +25,6 @@ from hytas.export import (
 )
 from hytas.files import move
 from hytas.metrics import accuracy_report, calibration
-from hytas.pictures import draw_confusion, draw_learning_curve
 from hytas.references import figures_by_scene
 from hytas.report import choose_samples
 from hytas.run.context import Run, RunContext
@@ -142,14 +141,6 @@ def _smoothed(run: Run, model: TrainedModel) -> dict[str, Any]:
     report = accuracy_report(truth, chosen.argmax(axis=1), card.class_names, chosen)
     scenes = figures_by_scene(data.scene, test, found.argmax(axis=1), found)
     return {"smoothed": report, "scenes_smoothed": scenes}
-
-
-def charts_stage(run: Run) -> None:
-    """Draw the learning curve and the confusion matrix."""
-    metrics = read_json(run.folder.metrics)
-    training = metrics["training"]
-    draw_learning_curve(run.folder.learning_curve, training["history"], training["best_epoch"])
-    draw_confusion(run.folder.confusion, metrics["test"])
 
 
 def map_stage(run: Run) -> None:

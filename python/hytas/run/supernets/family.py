@@ -18,7 +18,7 @@ from hytas.run.config import RunConfig
 from hytas.run.context import Run, choose_device, open_run, prepare
 from hytas.run.folder import RunFolder, read_json, write_json
 from hytas.run.progress import SILENT, Report
-from hytas.run.stages import CHARTS, EXPORT, MAP, SEARCH, TRAIN, Stage, repair, run_stages
+from hytas.run.stages import EXPORT, MAP, SEARCH, TRAIN, Stage, repair, run_stages
 from hytas.run.supernets.alone import train_alone
 from hytas.run.supernets.sharing import (
     check_supernet,
@@ -226,7 +226,6 @@ def _member(run: Run, supernet: Supernet, score: InheritedScore, alone: bool) ->
         Stage("race", race_stage, ("evaluations",)),
         replace(TRAIN, work=inherit, changes=("records",)),
         EXPORT,
-        CHARTS,
         MAP,
     )
     run.report.line(f"subnet of {run.context.config.budget}")

@@ -42,6 +42,7 @@ class ModelCard:
         palette: (C) colours, each (red, green, blue) 0..255.
         wavelengths: (bands) band centres in nm, or None.
         fwhm: (bands) full widths of the bands at half maximum in nm, or None.
+        pixel_metres: side of a pixel on the ground, or None.
         version: of the hytas that wrote the file.
         graph: "patch" ((N, P, P, bands) -> probabilities), "scene" (tile -> class map),
             "smooth-scene" (tile -> class map, smoothed in the graph) or "image" ((N, side, side,
@@ -75,6 +76,7 @@ class ModelCard:
     scale_by: str = "training"
     learnt_from: tuple[Mapping[str, Any], ...] = ()
     fwhm: tuple[float, ...] | None = None
+    pixel_metres: float | None = None
 
     def __post_init__(self) -> None:
         classes = len(self.class_names)
@@ -211,6 +213,7 @@ def _parse(properties: Mapping[str, str]) -> dict[str, Any]:
         return json.loads(properties[f"hytas.{name}"])
 
     wavelengths, fwhm, smoothing = value("wavelengths"), value("fwhm"), value("smoothing")
+    metres = value("pixel_metres")
     return {
         "class_names": tuple(str(name) for name in value("class_names")),
         "class_ids": tuple(int(number) for number in value("class_ids")),
@@ -229,6 +232,7 @@ def _parse(properties: Mapping[str, str]) -> dict[str, Any]:
         "temperature": _number(value("temperature")),
         "smoothing": None if smoothing is None else dict(smoothing),
         "fwhm": None if fwhm is None else tuple(float(width) for width in fwhm),
+        "pixel_metres": None if metres is None else _number(metres),
         "scale_by": properties["hytas.scale_by"],
         "learnt_from": tuple(map(_learnt, value("learnt_from"))),
     }

@@ -78,3 +78,14 @@ def test_a_missing_library_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(InputError) as caught:
         _ = Grid(None, "EPSG:32633", 2, 2).epsg
     assert caught.value.rule == "a coordinate system needs the package rasterio"
+
+
+@pytest.mark.parametrize(
+    ("epsg", "side", "metres"),
+    [(32632, 30.0, 30.0), (2263, 100.0, 30.48), (4326, 0.001, 111.32)],
+)
+def test_a_pixel_has_a_side_in_metres(epsg: int, side: float, metres: float) -> None:
+    wkt = wkt_of_epsg(epsg)
+    assert Grid((side, 0, 8, 0, -side, 48), wkt, 9, 9).pixel_metres == pytest.approx(metres, 1e-4)
+    assert Grid((side, 0, 8, 0, -side, 48), None, 9, 9).pixel_metres is None
+    assert Grid(None, wkt, 9, 9).pixel_metres is None

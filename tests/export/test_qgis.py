@@ -1,5 +1,6 @@
 """The tile graph, read and run as the plugin Deepness does."""
 
+import dataclasses
 import json
 from pathlib import Path
 from typing import Any
@@ -60,6 +61,7 @@ class Deepness:
 def exported(folder: Path, dtype: str, nodata: float | None = None) -> tuple[Any, ...]:
     scene = small_scene(dtype, height=TILE + 40, width=TILE + 9)
     model, card = small_model(scene, wide_architecture("pixel", "mean", "conv3", "yes"))
+    card = dataclasses.replace(card, pixel_metres=30.0)
     pixels = np.arange(0, scene.labels.size, 50)
     evidence = Evidence(model, scene.reader(card.patch_size), pixels, scene.targets(pixels))
     found = export_checked(folder, card, ["qgis"], evidence)["qgis"]
@@ -76,6 +78,7 @@ def test_deepness_reads_and_runs_the_file(dtype: str, tmp_path: Path) -> None:
     assert plugin.input_shape == [1, 24, TILE, TILE]
     assert plugin.output_shapes == [[1, 4, TILE, TILE]]
     assert plugin.number("tile_size", int) == TILE
+    assert plugin.number("resolution", float) == 3000.0  # cm
     labels = plugin.map_of(scene.cube)
     inner = np.zeros(labels.shape, bool)
     margin = card.margin
@@ -104,8 +107,6 @@ def test_a_file_of_another_model_is_refused(
 
 
 def test_images_have_no_tiles(tmp_path: Path) -> None:
-    import dataclasses
-
     from hytas.export.qgis import export_qgis
     from hytas.model_card import IMAGE
 

@@ -20,6 +20,9 @@ Coordinates = npt.NDArray[np.float64]
 SAME_PIXELS = 0.01
 """Grids whose corners differ by less than this part of a pixel are the same."""
 
+METRES_OF_DEGREE = 111_320.0
+"""Of a meridian."""
+
 
 @dataclass(frozen=True)
 class Grid:
@@ -94,6 +97,17 @@ class Grid:
             return None
         a, b, _, d, e, _ = self.transform
         return math.hypot(a, d), math.hypot(b, e)
+
+    @property
+    def pixel_metres(self) -> float | None:
+        """Return the side of a pixel in metres, of an oblong pixel the mean; None if not known."""
+        if not self.is_placed or self.crs is None or (system := self.system) is None:
+            return None
+        assert self.pixel_size is not None
+        width, height = self.pixel_size
+        if system.is_geographic:  # degrees of a meridian
+            return height * METRES_OF_DEGREE
+        return math.sqrt(width * height) * float(system.linear_units_factor[1])
 
     @property
     def bounds(self) -> tuple[float, float, float, float] | None:

@@ -213,6 +213,7 @@ def _scene_of(
         bands=use.bands,
         fwhm=cube.fwhm,
     )
+    scene = replace(scene, pixel_metres=cube.grid.pixel_metres)
     return scene if found.polygons is None else scene.with_polygons(found.polygons)
 
 

@@ -46,6 +46,7 @@ class Scene:
         polygons: (H, W) number of the polygon or point that labels a pixel, from 1; None if the
             labels are a map.
         fwhm: (B,) full widths of the bands at half maximum in nm, or None.
+        pixel_metres: side of a pixel on the ground, or None.
         joined: the scenes that a joined scene was made from; empty for a scene of its own.
     """
 
@@ -68,6 +69,7 @@ class Scene:
     polygons: LabelMap | None = None
     fwhm: npt.NDArray[np.float64] | None = None
     joined: tuple[Part, ...] = ()
+    pixel_metres: float | None = None
 
     @property
     def parts(self) -> tuple[Part, ...]:

@@ -41,4 +41,5 @@ def describe(
         scale_by=scale_by,
         fwhm=None if fwhm is None else tuple(float(width) for width in fwhm),
         learnt_from=tuple(learnt_from),
+        pixel_metres=scene.pixel_metres,
     )

@@ -59,14 +59,19 @@ def export_qgis(model: SensorModel, path: str | Path, card: ModelCard) -> Path:
 
 
 def deepness_metadata(card: ModelCard) -> dict[str, Any]:
-    """Return what Deepness reads from a model, by key; each value is stored as JSON."""
+    """Return what Deepness reads from a model, by key; each value is stored as JSON.
+
+    Its code reads `tile_size`, and its documentation says `tiles_size`.
+    """
+    metres = card.pixel_metres
     return {
         "model_type": "Segmentor",
         "class_names": {str(place): name for place, name in enumerate(card.class_names)},
-        "tile_size": TILE,
+        **dict.fromkeys(("tile_size", "tiles_size"), TILE),
         "tiles_overlap": math.ceil(100 * 2 * card.margin / TILE),  # percent
         "seg_thresh": 0.0,
         "seg_small_segment": 0,
+        **({} if metres is None else {"resolution": 100 * metres}),  # cm
     }
 
 

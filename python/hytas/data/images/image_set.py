@@ -54,6 +54,7 @@ class ImageSet:
     """Whether labelled samples are pixels of a map, which can be drawn and smoothed."""
     wavelengths: ClassVar[None] = None
     fwhm: ClassVar[None] = None
+    pixel_metres: ClassVar[None] = None
     nodata: ClassVar[None] = None
 
     @property

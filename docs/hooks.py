@@ -6,6 +6,7 @@ mkdocs calls these functions by their names (https://www.mkdocs.org/user-guide/p
 import ast
 import json
 import re
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -108,11 +109,17 @@ def _root_page(documented: set[str]) -> str:
 
 
 def _notebook_page() -> str:
-    """The cells of the notebook; what they print is not kept in it."""
+    """Return the cells of the notebook with what they print and draw."""
     cells: list[dict[str, Any]] = json.loads(_text(NOTEBOOK))["cells"]
-    texts = ["".join(cell["source"]) for cell in cells]
-    fenced = [
-        f"```python\n{text}\n```" if cell["cell_type"] == "code" else text
-        for cell, text in zip(cells, texts, strict=True)
-    ]
-    return "\n\n".join(fenced)
+    return "\n\n".join(part for cell in cells for part in _cell(cell))
+
+
+def _cell(cell: dict[str, Any]) -> Iterator[str]:
+    source = "".join(cell["source"])
+    yield f"```python\n{source}\n```" if cell["cell_type"] == "code" else source
+    for output in cell.get("outputs", ()):
+        shown = output.get("data", {})
+        if "image/png" in shown:
+            yield f"![output](data:image/png;base64,{''.join(shown['image/png']).strip()})"
+        elif text := "".join(output.get("text", shown.get("text/plain", ""))).rstrip():
+            yield f"```text\n{text}\n```"

@@ -76,7 +76,7 @@ def shown(terminal: bool, width: int = 80) -> str:
 @pytest.mark.parametrize("width", [80, 120])
 def test_a_terminal_has_one_live_region_and_a_table_for_each_rung(width: int) -> None:
     text = shown(True, width)
-    assert "best so far 0.900, SVM 0.750 on 60 validation pixels" in text
+    assert "best so far 0.900, SVM 0.750 (60 validation pixels)" in text
     assert "stage 2 of 3, race: rung 1 of 2, 1 of 6 trainings" in text
     row = next(line for line in text.splitlines() if "98,336" in line)
     assert row.split() == [

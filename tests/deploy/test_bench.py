@@ -425,6 +425,22 @@ def test_a_written_table_says_how_to_take_it(
     assert json.loads(path.read_text()) == table
 
 
+def test_the_folder_of_a_run_names_its_model(
+    exported: Exported, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "model.onnx").write_bytes(exported.onnx.read_bytes())
+    measured: list[str] = []
+
+    def watching(settings: Any, advance: Any) -> list[Any]:
+        measured.extend(setting.model for setting in settings)
+        return []
+
+    monkeypatch.setattr("hytas.deploy.bench.bench", watching)
+    done = CliRunner().invoke(command, [str(tmp_path), "--json"])
+    assert done.exit_code == 0, done.output
+    assert set(map(str, measured)) == {str(tmp_path / "model.onnx")}
+
+
 def test_what_bench_refuses(exported: Exported) -> None:
     for arguments, message in (
         (["--threads", "100000"], "threads=100000: must be at most 1024"),

@@ -84,7 +84,7 @@ def bench(
 ) -> None:
     """Measure latency, pixels per second and memory of MODEL, and of the same network in torch.
 
-    ms is the time of the fastest call: other programs only add time. 80 % of the calls lie in
+    MODEL is an ONNX file of `hytas export`, or the folder of a run. ms is the time of the fastest call: other programs only add time. 80 % of the calls lie in
     p10..p90. CPU ms is the least processor time of a call over all threads.
 
     \b
@@ -95,9 +95,11 @@ def bench(
     from hytas.deploy import DeployedModel, working_providers
     from hytas.deploy.bench import RUNTIME, settings_of
     from hytas.deploy.bench import bench as measure
+    from hytas.deploy.model_file import file_of_model
     from hytas.deploy.providers import choose
 
     choose(provider)
+    model = file_of_model(model)
     grid: dict[str, Any] = {
         "providers": working_providers() if provider == "auto" else [provider],
         "threads": _numbers(threads, "threads", options.MOST_THREADS),

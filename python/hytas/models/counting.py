@@ -146,4 +146,5 @@ def _about_mixer(module: MixerBlock) -> str:
 _KINDS = {
     "CrossLayerFusion": "fusion with the tokens of two layers ago",
     "LayerNorm": "layer normalisation",
+    "ModuleDict": "layer normalisation",  # of each stream
 }

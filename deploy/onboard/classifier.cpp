@@ -211,10 +211,13 @@ Card::Card(const ModelFile& model) {
     }
     read_preprocessing(model, *this);
     read_guide(model, *this);
+    if (const std::string json = model.metadata("hytas.unknown").value_or("null"); json != "null")
+        unknown.emplace(json, ids.size());
     check_ends(model, *this);
 }
 
-Classifier::Classifier(const SceneModel& model, const Card& card, EnviCube& cube, bool smooth)
+Classifier::Classifier(const SceneModel& model, const Card& card, EnviCube& cube, bool smooth,
+                       std::optional<double> unknown)
     : model_(model), card_(card), cube_(cube) {
     if (cube.bands() != card.bands)
         throw Error("cube: has " + std::to_string(cube.bands()) + " bands and the model takes " +
@@ -229,6 +232,9 @@ Classifier::Classifier(const SceneModel& model, const Card& card, EnviCube& cube
                     std::to_string(card.patch_size));
     if (smooth && !card.guide)
         throw Error("--smooth: the model holds no guide to smooth by; only none is possible");
+    if (unknown && (!card.unknown || !card.guide))
+        throw Error("--unknown: the model holds no score for unknown ground");
+    if (unknown) limit_ = card.unknown->threshold(*unknown);
     if (smooth)
         smoother_.emplace(*card.guide, cube.lines(), cube.samples(),
                           static_cast<std::int64_t>(card.ids.size()));
@@ -283,6 +289,13 @@ void Classifier::begin(std::int64_t number) {
 
 MapLine Classifier::line(std::int64_t number) {
     if (smoother_) return smoothed(number);
+    if (limit_) {
+        std::vector<float> chances = classify(number, "probabilities").confidence;
+        const std::vector<bool> kept = known(number, chances);
+        for (std::size_t at = 0; at < chances.size(); ++at)
+            if (!kept[at / card_.ids.size()]) chances[at] = 0;
+        return most_probable(chances);
+    }
     MapLine found = classify(number, "confidence");
     const auto& valid = valid_[static_cast<std::size_t>(number) % ring_.size()];
     for (std::size_t sample = 0; sample < valid.size(); ++sample)
@@ -297,7 +310,7 @@ MapLine Classifier::classify(std::int64_t number, const char* values) {
     for (; taken_ <= std::min(number + margin, cube_.lines() - 1); ++taken_) take(taken_);
     const std::size_t pixel = static_cast<std::size_t>(card_.bands) * card_.type->size;
     const auto& valid = valid_[static_cast<std::size_t>(number) % ring_.size()];
-    const std::size_t expected = valid.size() * (smoother_ ? card_.ids.size() : 1);
+    const std::size_t expected = valid.size() * (smoother_ || limit_ ? card_.ids.size() : 1);
     MapLine found;
     if (std::find(valid.begin(), valid.end(), true) == valid.end()) {
         found.classes.resize(valid.size()), found.confidence.resize(expected);
@@ -362,10 +375,24 @@ MapLine Classifier::smoothed(std::int64_t number) {
     while (smoother_->pushed() < std::min(smoother_->needed(number), cube_.lines())) {
         const std::int64_t next = smoother_->pushed();
         const MapLine raw = classify(next, "probabilities");
-        smoother_->push(raw.confidence, guide(next),
-                        valid_[static_cast<std::size_t>(next) % ring_.size()]);
+        smoother_->push(raw.confidence, guide(next), known(next, raw.confidence));
     }
-    const std::vector<float> chances = smoother_->line(number);
+    return most_probable(smoother_->line(number));
+}
+
+// The pixels of a line that was taken that hold data, and are of a class of the model by their
+// probabilities.
+std::vector<bool> Classifier::known(std::int64_t number, const std::vector<float>& chances) const {
+    std::vector<bool> found = valid_[static_cast<std::size_t>(number) % ring_.size()];
+    if (!limit_) return found;
+    for (std::size_t pixel = 0; pixel < found.size(); ++pixel)
+        if (found[pixel])
+            found[pixel] = !(card_.unknown->score(&chances[pixel * card_.ids.size()]) > *limit_);
+    return found;
+}
+
+// The most probable classes of a line; 0 where all probabilities are 0.
+MapLine Classifier::most_probable(const std::vector<float>& chances) const {
     const std::size_t classes = card_.ids.size();
     MapLine found;
     for (auto pixel = chances.begin(); pixel != chances.end();

@@ -10,6 +10,7 @@
 #include "model_file.hpp"
 #include "ort.hpp"
 #include "smoother.hpp"
+#include "unknown_ground.hpp"
 
 namespace onboard {
 
@@ -36,12 +37,14 @@ struct Card {
 
     bool smooth = false;         // whether maps are smoothed unless something else is asked for
     std::optional<Guide> guide;  // what they are smoothed by
+    std::optional<UnknownGround> unknown;
 
     explicit Card(const ModelFile& model);
     [[nodiscard]] std::int64_t margin() const { return patch_size / 2; }
 };
 
-// A line of a map: class ids and their probabilities, 0 where there are no data.
+// A line of a map: class ids and their probabilities, 0 where there are no data or the ground is
+// unknown.
 struct MapLine {
     std::vector<std::int32_t> classes;
     std::vector<float> confidence;
@@ -49,7 +52,9 @@ struct MapLine {
 
 class Classifier {
   public:
-    Classifier(const SceneModel& model, const Card& card, EnviCube& cube, bool smooth);
+    // `unknown` is the share of held-out pixels with a score that gives a pixel class 0.
+    Classifier(const SceneModel& model, const Card& card, EnviCube& cube, bool smooth,
+               std::optional<double> unknown);
 
     // Begin with line `number` instead of the first one.
     void begin(std::int64_t number);
@@ -64,6 +69,9 @@ class Classifier {
   private:
     MapLine classify(std::int64_t number, const char* values);
     MapLine smoothed(std::int64_t number);
+    MapLine most_probable(const std::vector<float>& chances) const;
+    [[nodiscard]] std::vector<bool> known(std::int64_t number,
+                                          const std::vector<float>& chances) const;
     [[nodiscard]] std::vector<double> guide(std::int64_t number) const;
     void remember(const std::vector<bool>& valid, const char* values);
     [[nodiscard]] Answers ask_again() const;
@@ -74,6 +82,7 @@ class Classifier {
     const SceneModel& model_;
     const Card& card_;
     EnviCube& cube_;
+    std::optional<double> limit_;  // the score above which ground is unknown
     std::vector<std::vector<char>> ring_;   // the last lines, line n at n % ring_.size()
     std::vector<std::vector<bool>> valid_;  // their pixels that hold data
     std::int64_t taken_ = 0;                // lines read so far

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cstdlib>
 #include <chrono>
 #include <filesystem>
 #include <iostream>
@@ -34,7 +35,7 @@ constexpr std::chrono::seconds time_a_sync{5};
 
 constexpr const char* usage =
     "usage: hytas-onboard MODEL.onnx CUBE.hdr MAP.hdr [--library libonnxruntime.so] [--threads N]\n"
-    "       [--smooth guided|none] [--confidence FILE.hdr] [--strict]\n"
+    "       [--smooth guided|none] [--unknown SHARE] [--confidence FILE.hdr] [--strict]\n"
     "       hytas-onboard --update DELTA MODEL.onnx NEW.onnx\n";
 
 constexpr const char* help =
@@ -47,6 +48,8 @@ constexpr const char* help =
     "  --library    onnxruntime's library (default: libonnxruntime.so.1)\n"
     "  --threads    processor threads, 1 to 1024 (default: 1)\n"
     "  --smooth     guided removes speckle from the map, none does not (default: the model's)\n"
+    "  --unknown    class 0 for ground of no class of the model: the share of held-out pixels,\n"
+    "               0.001 to 0.5, that would get it as well\n"
     "  --confidence the header of a raster for the probability of each pixel's class\n"
     "  --strict     refuse a cube without wavelengths, or with other values than the training had\n"
     "  --update     write the model file NEW.onnx that a file of `hytas update make` makes of "
@@ -55,6 +58,7 @@ constexpr const char* help =
 struct Options {
     std::string model, cube, map, library = "libonnxruntime.so.1", smooth, confidence;
     std::string delta;  // of --update; the cube is then empty, and the map is the new model
+    std::optional<double> unknown;
     int threads = 1;
     bool strict = false;
 };
@@ -74,7 +78,7 @@ Options parse(const std::vector<std::string>& arguments) {
         }
         const bool known = argument == "--library" || argument == "--threads" ||
                            argument == "--smooth" || argument == "--confidence" ||
-                           argument == "--update";
+                           argument == "--update" || argument == "--unknown";
         if (!known) throw Error("no option " + argument + "; " + usage);
         if (++at == arguments.size()) throw Error(argument + " needs a value; " + usage);
         const std::string& value = arguments[at];
@@ -86,6 +90,11 @@ Options parse(const std::vector<std::string>& arguments) {
             if (value != "guided" && value != "none")
                 throw Error("--smooth: " + value + " must be guided or none");
             options.smooth = value;
+        } else if (argument == "--unknown") {
+            char* end = nullptr;
+            options.unknown = std::strtod(value.c_str(), &end);
+            if (value.empty() || *end != '\0')
+                throw Error("--unknown: " + value + " must be 0.001 to 0.5");
         } else if (argument == "--confidence") {
             if (!value.ends_with(".hdr"))
                 throw Error("--confidence: " + value + " must end in .hdr");
@@ -138,6 +147,7 @@ std::string identity_of(const Options& options, const ModelFile& file, const Sce
          << std::filesystem::absolute(cube.data()).string() << " written "
          << std::filesystem::last_write_time(cube.data()).time_since_epoch().count() << " header ";
     for (const auto& [name, value] : cube.fields()) text << name << "=" << value << "\n";
+    if (options.unknown) text << ", unknown " << *options.unknown;
     text << (smooth ? ", smoothed" : "") << (options.confidence.empty() ? "" : ", confidence");
     Sha256 digest;
     digest.add(text.str());
@@ -191,7 +201,7 @@ void run(const Options& options) {
     const bool smooth = options.smooth.empty() ? card.smooth : options.smooth == "guided";
     const std::string identity = identity_of(options, *file, model, cube, smooth);
     file.reset();  // onnxruntime has its own copy, and memory is short on board
-    Classifier classifier(model, card, cube, smooth);
+    Classifier classifier(model, card, cube, smooth, options.unknown);
     const std::filesystem::path header(options.map), sure(options.confidence);
     check_apart(header, options, cube);
     if (!sure.empty()) {

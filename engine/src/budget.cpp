@@ -60,7 +60,9 @@ bool starts(std::string_view text, std::string_view prefix) {
 
 Measure measure_of(const std::string& cost) {
     if (starts(cost, latency)) return Measure::time;
-    return starts(cost, weight_bytes) || cost == "activations" ? Measure::bytes : Measure::count;
+    const bool bytes =
+        starts(cost, weight_bytes) || cost == "activations" || cost == "ram" || cost == "flash";
+    return bytes ? Measure::bytes : Measure::count;
 }
 
 // "int8" is how people say the cost "bytes_int8".
@@ -115,7 +117,8 @@ std::int64_t amount_of(const std::string& item, const std::string& text, const s
         };
         const bool bytes =
             measure == Measure::count && std::any_of(suffixes.begin(), suffixes.end(), in_bytes);
-        const std::string hint = bytes ? "; in bytes are int8, fp16, fp32 and activations" : "";
+        const std::string hint =
+            bytes ? "; in bytes are int8, fp16, fp32, activations, ram and flash" : "";
         refuse(item, "amount " + quoted(text) + ": " + unit + " " + suffix_rule(measure) + hint);
     }
     bound.plain = suffix->measure == Measure::parts;
@@ -169,7 +172,8 @@ std::string spoken_amount(const std::string& cost, std::int64_t value, bool plai
         return amount_text(plain ? Measure::parts : Measure::time, value) + " " + cost;
     if (starts(cost, weight_bytes))
         return with_commas(value) + " bytes of " + unit_of(cost) + " weights";
-    if (cost == "activations") return with_commas(value) + " bytes of activations";
+    if (cost == "activations" || cost == "ram" || cost == "flash")
+        return with_commas(value) + " bytes of " + (cost == "ram" ? "RAM" : cost);
     return with_commas(value) + " " + cost;
 }
 

@@ -156,6 +156,16 @@ void SpaceReader::tabulate_global(CostTable& cost, Expressions::Root root,
     });
 }
 
+// Layers whose costs a row of the table needs: as many as its depth, if the row tells it.
+std::size_t SpaceReader::layers_of(const LayerCosts& table, std::size_t group,
+                                   std::size_t row) const {
+    const LayerGroup& layers = space_.groups_[group];
+    for (const Projection::Term& term : table.projection.terms)
+        if (table.layers > 1 && term.slot == layers.depth_slot)
+            return layers.depths[row / term.stride % layers.depths.size()];
+    return table.layers;
+}
+
 LayerCosts SpaceReader::tabulate_layers(Expressions::Root root, std::size_t group,
                                         const std::string& what) {
     LayerCosts table;
@@ -163,20 +173,27 @@ LayerCosts SpaceReader::tabulate_layers(Expressions::Root root, std::size_t grou
     table.layers =
         reads_layer_index(root) ? std::max<std::size_t>(space_.groups_[group].most_layers, 1) : 1;
     table.options = space_.groups_[group].options;
-    if (table.projection.rows > most_entries / table.options / table.layers)
-        fail(what + " has more than 16,777,216 different layers");
-    std::vector<bool> allowed(table.projection.rows, false);
+    if (table.projection.rows > most_entries)
+        fail(what + " reads genes with more than 16,777,216 combinations");
+    table.places.assign(table.projection.rows, 0);
     for (std::size_t i = 0; i < space_.combinations().size(); ++i)
-        allowed[table.projection.row(space_.combinations().genes(i))] = true;
-    table.values.assign(table.projection.rows * table.layers * table.options, 0);
-    std::int64_t* at = table.values.data();
+        table.places[table.projection.row(space_.combinations().genes(i))] = 1;
+    std::uint32_t allowed = 0;
+    for (std::uint32_t& place : table.places)
+        if (place != 0) place = ++allowed;
+    if (allowed >= most_entries / table.options / table.layers)
+        fail(what + " has more than 16,777,216 different layers");
+    table.values.assign((allowed + std::size_t{1}) * table.layers * table.options, 0);
+    std::int64_t* at = table.values.data() + table.layers * table.options;
     for (std::size_t row = 0; row < table.projection.rows; ++row) {
-        if (!allowed[row]) {
-            at += table.layers * table.options;
-            continue;
-        }
+        if (table.places[row] == 0) continue;
         set_row(table.projection, row);
+        const std::size_t used = layers_of(table, group, row);
         for (std::size_t layer = 0; layer < table.layers; ++layer) {
+            if (layer >= used) {  // no architecture has it
+                at += table.options;
+                continue;
+            }
             environment_.set(space_.global_slots(),
                              {Rational(static_cast<std::int64_t>(layer)), -1});
             for (std::size_t option = 0; option < table.options; ++option) {

@@ -46,6 +46,8 @@ class SpaceReader {
         return expressions_.slots_of(root).contains(space_.global_slots());
     }
     void tabulate_global(CostTable& cost, Expressions::Root root, const std::string& what);
+    [[nodiscard]] std::size_t layers_of(const LayerCosts& table, std::size_t group,
+                                        std::size_t row) const;
     LayerCosts tabulate_layers(Expressions::Root root, std::size_t group, const std::string& what);
     Rational number(Expressions::Root root, const std::string& what);
     [[nodiscard]] std::int64_t whole_cost(const Rational& value, const std::string& what) const;

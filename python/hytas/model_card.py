@@ -55,6 +55,8 @@ class ModelCard:
         learnt_from: the scenes that it was trained on: "name", "fingerprint" and "pixels" of each.
         smoothing: whether its maps are smoothed and by which guide, as
             `hytas.deploy.smoothing.Smoothing.to_dict` gives it; None for images.
+        unknown: the score for ground of no class of the model, as
+            `hytas.deploy.unknown.UnknownGround.to_dict` gives it; None without one.
     """
 
     class_names: tuple[str, ...]
@@ -77,6 +79,7 @@ class ModelCard:
     learnt_from: tuple[Mapping[str, Any], ...] = ()
     fwhm: tuple[float, ...] | None = None
     pixel_metres: float | None = None
+    unknown: Mapping[str, Any] | None = None
 
     def __post_init__(self) -> None:
         classes = len(self.class_names)
@@ -214,6 +217,7 @@ def _parse(properties: Mapping[str, str]) -> dict[str, Any]:
 
     wavelengths, fwhm, smoothing = value("wavelengths"), value("fwhm"), value("smoothing")
     metres = value("pixel_metres")
+    unknown = value("unknown")
     return {
         "class_names": tuple(str(name) for name in value("class_names")),
         "class_ids": tuple(int(number) for number in value("class_ids")),
@@ -231,6 +235,7 @@ def _parse(properties: Mapping[str, str]) -> dict[str, Any]:
         "forced": bool(value("forced")),
         "temperature": _number(value("temperature")),
         "smoothing": None if smoothing is None else dict(smoothing),
+        "unknown": None if unknown is None else dict(unknown),
         "fwhm": None if fwhm is None else tuple(float(width) for width in fwhm),
         "pixel_metres": None if metres is None else _number(metres),
         "scale_by": properties["hytas.scale_by"],

@@ -262,3 +262,36 @@ def test_what_is_finished_survives_a_power_cut(
     for name in ("map.hdr", "map.img", "sure.hdr", "sure.img"):
         assert files[name] == (folder / name).read_bytes() != b""
     assert not [name for name in files if name.endswith(".part")]
+
+
+def test_a_power_cut_leaves_old_or_new_files(
+    onboard: Run, start: Start, models: dict[str, Exported], disk: tuple[Path, Path], tmp_path: Path
+) -> None:
+    """At 20 moments while a model and a map are replaced by others, again and again."""
+    image, folder = disk
+    one, other = (models[name].files["onnx-scene"].read_bytes() for name in ("float32", "aware"))
+    model = models["aware"].files["onnx-scene"]
+    scene = write_cube(tmp_path / "scene", models["aware"].scene.cube, "bil", "<")
+    work: list[list[object]] = []
+    for name, base, result in (("forth", one, other), ("back", other, one)):
+        old, delta = tmp_path / f"{name}.onnx", tmp_path / f"{name}.delta"
+        old.write_bytes(base)
+        delta.write_bytes(make_delta(base, result))
+        work.append(["--update", delta, old, folder / "model.onnx"])
+    work += [[model, scene, folder / "map.hdr", "--smooth", kind] for kind in ("none", "guided")]
+    whole: dict[str, set[bytes]] = {"model.onnx": {one, other}}
+    for command in work:
+        assert onboard(*command).returncode == 0
+        for path in folder.glob("map.*"):
+            whole.setdefault(path.name, set()).add(path.read_bytes())
+    assert len(whole["map.img"]) == 2
+    rng = np.random.default_rng(1)
+    for moment in range(20):
+        process = start(*work[moment % 4])
+        time.sleep(rng.uniform(0, 0.1))
+        process.send_signal(signal.SIGSTOP)  # so that the copy shows one moment
+        files = after_power_cut(image)
+        process.send_signal(signal.SIGCONT)
+        assert process.communicate()[1] == ""
+        for name, contents in whole.items():
+            assert files[name] in contents

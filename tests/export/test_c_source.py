@@ -1,5 +1,6 @@
 """A model as one C file: judged on pixels, compiled without a warning, called by the example."""
 
+import random
 import re
 import shutil
 import subprocess
@@ -9,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 from small_model import Exported, small_model, small_scene
 
 from hytas._engine import Feasible
@@ -97,7 +99,36 @@ def test_a_budget_of_5000_parameters(smallest: tuple[Exported, Path]) -> None:
     np.testing.assert_allclose(open_c(path)(patches), exported.probabilities(patches), atol=1e-5)
     memory = sizes_of(path)
     assert memory["ram_bytes"] < 16_000
-    assert memory["constant_bytes"] < 4 * 5300
+    assert memory["patch_bytes"] == 2 * exported.card.patch_size**2 * 24 + 4 * 4
+
+
+@pytest.mark.parametrize(
+    ("space", "budget", "seed"),
+    [("hytas-wide", "1K..30K-params", seed) for seed in range(6)]
+    + [("hytas", "30K..150K-params", 0)],
+)
+def test_a_file_needs_what_the_units_of_budgets_say(
+    space: str, budget: str, seed: int, tmp_path: Path
+) -> None:
+    """Random architectures with random weights: the costs `ram` and `flash`, to the byte."""
+    scene = small_scene("float32")
+    shape = InputShape(23, scene.classes, 5, 3)
+    opened, bounds = open_space(space, budget, offered=shape.variables())
+    feasible = Feasible(opened, bounds)
+    architecture = feasible.unrank(random.Random(seed).randrange(feasible.at_most()))
+    if architecture is None:
+        pytest.skip("the number is not that of an architecture")
+    model, card = small_model(scene, architecture)
+    generator = torch.Generator().manual_seed(seed)
+    with torch.no_grad():  # equal weights share their constants
+        for parameter in model.network.parameters():
+            parameter.add_(0.05 * torch.randn(parameter.shape, generator=generator))
+    path = export_c(model, tmp_path / "model.c", card)
+    cost, found = opened.cost(architecture), sizes_of(path)
+    assert (found["ram_bytes"], found["constant_bytes"]) == (cost["ram"], cost["flash"])
+    patches = Exported(scene, model, card, tmp_path, {}).patches(30)
+    expected = model.eval()(torch.from_numpy(patches)).detach().numpy()
+    np.testing.assert_allclose(open_c(path)(patches), expected, atol=1e-5)
 
 
 def test_arrays_that_a_step_needs_do_not_overlap() -> None:

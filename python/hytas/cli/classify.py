@@ -80,6 +80,12 @@ MARKS = ("unlabelled", "zero_is_a_class", "class_names", "class_field", "labels_
     "compared with the model's because it has no wavelengths.",
 )
 @options.smooth_option(("guided", "none"), "the model's card says which")
+@click.option(
+    "--unknown",
+    type=float,
+    help="Give class 0 to ground that is of no class of the model. The share of its held-out "
+    "pixels, 0.001 to 0.5, that would get it as well, such as .05.",
+)
 @click.option("--provider", default="auto", show_default=True, help="auto, cpu or cuda.")
 @click.option(
     "--threads",
@@ -130,6 +136,7 @@ def _classify(
     resample: bool,
     strict: bool,
     smooth: str | None,
+    unknown: float | None,
     tile_rows: int | None,
     **further: Any,
 ) -> dict[str, Any]:
@@ -137,12 +144,13 @@ def _classify(
     from hytas.data import check_mark
     from hytas.deploy.journal import open_journal
     from hytas.deploy.outputs import Extras, check_apart, check_place, files_of, write_confidence
-    from hytas.deploy.scene import chosen_smoothing
+    from hytas.deploy.scene import chosen_smoothing, unknown_ground
 
     marks = {name: further[name] for name in MARKS}
     given = {"out": out, "confidence": confidence, "confusion": confusion}
     outputs = _checked_outputs(given, labels, {"labels_key": labels_key, **marks})
     smooth = "none" if chosen_smoothing(deployed, smooth) is None else "guided"
+    unknown_ground(deployed, unknown)  # refuses what cannot be, before the work
     source = open_source(scene, cube_key, None if resample else deployed.card.bands, axes)
     extras = Extras(grid=source.grid, lookup=_lookup(source, scene, outputs) if ortho else None)
     for argument, path in outputs.items():
@@ -160,9 +168,10 @@ def _classify(
     report["notes"] = _notes(deployed, source, outputs, scene if strict else None)
     report["notes"] += () if truth is None else truth.notes
     identity = _identity(deployed, source, [cube_key, axes], smooth, resample)
+    identity["unknown"] = unknown
     with open_journal(files_of(out)[0], identity, (height, width)) as journal:
         report["notes"] += _damage(journal)
-        report |= _run(deployed, source, journal, tile_rows, smooth, hidden)
+        report |= _run(deployed, source, journal, tile_rows, smooth, unknown, hidden)
         result = journal.class_map()
         report |= _count(deployed, result)
         report |= _write(deployed, result, out, truth, confusion, extras)
@@ -300,6 +309,7 @@ def _run(
     journal: "Journal",
     tile_rows: int | None,
     smooth: str,
+    unknown: float | None,
     hidden: bool,
 ) -> dict[str, Any]:
     """Classify the rows that the journal lacks, and return the figures of that work."""
@@ -313,6 +323,7 @@ def _run(
         nodata=source.nodata,
         tile_rows=tile_rows,
         smooth=smooth,
+        unknown=unknown,
         first_row=resumed,
     )
     with bar("classifying", hidden, resumed) as advance:
@@ -332,6 +343,7 @@ def _run(
         "precision": model.card.precision,
         "forced": model.card.forced,
         "smooth": smooth,
+        "unknown": unknown,
     }
 
 
@@ -402,7 +414,8 @@ def _text(report: dict[str, Any]) -> str:
             "are of an earlier run with the same model and scene"
         )
     if report["no_data"]:
-        lines.append(f"no data   {report['no_data']} pixels, written as 0")
+        also = "" if report["unknown"] is None else ", or of unknown ground"
+        lines.append(f"no data   {report['no_data']} pixels{also}, written as 0")
     widest = max(len(name) for name in report["classes"])
     for index, (name, count) in enumerate(report["classes"].items()):
         head = "classes" if index == 0 else ""

@@ -121,8 +121,10 @@ def _compared(figures: Mapping[str, Any]) -> str:
         )
         if "ram_bytes" not in figures:
             return same
-        memory = f"{figures['ram_bytes']:,} bytes of RAM, {figures['constant_bytes']:,} of flash"
-        return f"{same}; {memory} without code"
+        return (
+            f"{same}; {figures['ram_bytes']:,} bytes of RAM and {figures['patch_bytes']:,} for a "
+            f"patch, {figures['constant_bytes']:,} of flash without code"
+        )
     return ", ".join(
         f"{key.replace('_', ' ')} {value}"
         for key, value in figures.items()

@@ -9,6 +9,7 @@ import numpy as np
 from hytas.deploy.graph import Ends
 from hytas.deploy.model_file import ModelFile
 from hytas.deploy.smoothing import Smoothing
+from hytas.deploy.unknown import UnknownGround
 from hytas.errors import InputError
 from hytas.files import legible
 from hytas.model_card import IMAGE, ModelCard
@@ -30,7 +31,7 @@ def read_card(file: ModelFile, path: Path) -> ModelCard:
     card = ModelCard.from_properties(file.properties, source=str(path))
     _check_preprocessing(card, path)
     try:
-        smoothing = smoothing_of(card)
+        smoothing, _ = smoothing_of(card), unknown_of(card)
     except InputError as error:
         raise InputError("model", path, f"has broken metadata: {error}") from None
     if smoothing is None and card.graph == "smooth-scene":
@@ -55,6 +56,17 @@ def smoothing_of(card: ModelCard) -> Smoothing | None:
     if card.smoothing is None:
         return None
     return Smoothing.from_dict(card.smoothing, len(card.kept_bands))
+
+
+def unknown_of(card: ModelCard) -> UnknownGround | None:
+    """Return the score of a card for ground of no class of the model; None without one.
+
+    Raises:
+        InputError: it is not one.
+    """
+    if card.unknown is None:
+        return None
+    return UnknownGround.from_dict(card.unknown, len(card.class_ids))
 
 
 def _check_preprocessing(card: ModelCard, path: Path) -> None:

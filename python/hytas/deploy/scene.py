@@ -11,8 +11,10 @@ import numpy.typing as npt
 
 from hytas.data import OwnScaling, Preprocessing, Rows, check_patch_size, holds_data, mirror
 from hytas.data.data_array import cube_of, is_data_array
+from hytas.deploy.card import unknown_of
 from hytas.deploy.model import Array, DeployedModel
 from hytas.deploy.smoothing import METHODS, Row, Smoothing, guided_rows
+from hytas.deploy.unknown import IsUnknown, check_share
 from hytas.deploy.value_range import range_doubt, wavelength_doubt
 from hytas.errors import InputError
 
@@ -34,8 +36,9 @@ class ClassMap:
     """A classified scene.
 
     Attributes:
-        labels: (H, W) int32, class ids of the label file; 0 for a pixel without data.
-        confidence: (H, W) float32, probability of that class; 0 for a pixel without data.
+        labels: (H, W) int32, class ids of the label file; 0 for a pixel without data, or of
+            unknown ground.
+        confidence: (H, W) float32, probability of that class; 0 where the label is.
 
     Both are arrays, or `xarray.DataArray`s if the cube was one.
     """
@@ -80,6 +83,7 @@ def classify_scene(
     strict: bool = False,
     tile_rows: int | None = None,
     smooth: str | None = None,
+    unknown: float | None = None,
     progress: Progress | None = None,
 ) -> ClassMap:
     """Classify every pixel of a cube.
@@ -97,12 +101,15 @@ def classify_scene(
         tile_rows: rows at a time; None uses as many as fit `TILE_BYTES`. The map does not depend
             on it, to the last bit.
         smooth: "guided" or "none"; None does what the model's card says.
+        unknown: the share of held-out pixels, 0.001 to 0.5, whose score is higher than that of all
+            pixels with a class: the others are of no class of the model and get class 0. None
+            gives every pixel with data a class.
         progress: called after each tile.
 
     Raises:
         InputError: the band count or the wavelengths differ, the scene is smaller than a patch, the
-            model's element type cannot hold a value, a tile has no row, or the model cannot be
-            smoothed so; and as `strict` says.
+            model's element type cannot hold a value, a tile has no row, the model cannot be
+            smoothed so, or has no score for unknown ground; and as `strict` says.
     """
     given = cube_of(cube) if is_data_array(cube) else None
     if given is not None:
@@ -116,7 +123,13 @@ def classify_scene(
     if doubt is not None:
         warnings.warn(f"the cube has {doubt}", stacklevel=2)
     found = classify_whole(
-        model, cube, nodata=nodata, tile_rows=tile_rows, smooth=smooth, progress=progress
+        model,
+        cube,
+        nodata=nodata,
+        tile_rows=tile_rows,
+        smooth=smooth,
+        unknown=unknown,
+        progress=progress,
     )
     if given is None:
         return found
@@ -138,6 +151,7 @@ def classify_whole(
     nodata: float | None = None,
     tile_rows: int | None = None,
     smooth: str | None = None,
+    unknown: float | None = None,
     progress: Progress | None = None,
     scaled: bool = False,
 ) -> ClassMap:
@@ -151,7 +165,13 @@ def classify_whole(
     height, width = cube.shape[:2]
     result = ClassMap(np.zeros((height, width), np.int32), np.zeros((height, width), np.float32))
     strips = classify_strips(
-        model, cube, nodata=nodata, tile_rows=tile_rows, smooth=smooth, scaled=scaled
+        model,
+        cube,
+        nodata=nodata,
+        tile_rows=tile_rows,
+        smooth=smooth,
+        unknown=unknown,
+        scaled=scaled,
     )
     for strip in strips:
         rows = slice(strip.top, strip.top + len(strip.labels))
@@ -168,6 +188,7 @@ def classify_strips(
     nodata: float | None = None,
     tile_rows: int | None = None,
     smooth: str | None = None,
+    unknown: float | None = None,
     first_row: int = 0,
     scaled: bool = False,
 ) -> Iterator[Strip]:
@@ -177,7 +198,7 @@ def classify_strips(
     `first_row`. Arguments and errors are those of `classify_whole`.
     """
     height, width, bands = cube.shape
-    smoothing = chosen_smoothing(model, smooth)
+    smoothing, is_unknown = chosen_smoothing(model, smooth), unknown_ground(model, unknown)
     model.check_scene(bands)
     check_patch_size(model.card.patch_size, height, width)
     if model.card.scale_by == "scene" and not scaled:
@@ -187,14 +208,14 @@ def classify_strips(
         raise InputError("tile_rows", tile_rows, "must be 1 or more, or None")
     rows = tile_rows or _tile_rows(width, width * bands * cube.dtype.itemsize)
     if smoothing is not None and model.card.graph != "smooth-scene":
-        yield from _smoothed_strips(model, smoothing, cube, nodata, rows, first_row)
+        yield from _smoothed_strips(model, smoothing, cube, nodata, rows, first_row, is_unknown)
         return
     around = 0 if smoothing is None else 2 * smoothing.radius
     for top in range(first_row, height, rows):
         bottom = min(top + rows, height)
         above = max(0, top - around)
         tile = read_tile(cube, above, min(bottom + around, height), model.card.margin)
-        strip = classify_tile(model, tile, above, nodata)
+        strip = classify_tile(model, tile, above, nodata, is_unknown)
         inner = slice(top - above, bottom - above)
         yield Strip(top, strip.labels[inner], strip.confidence[inner])
 
@@ -229,6 +250,25 @@ def chosen_smoothing(model: DeployedModel, smooth: str | None) -> Smoothing | No
     return known if asked == "guided" else None
 
 
+def unknown_ground(model: DeployedModel, share: float | None) -> IsUnknown | None:
+    """Return the function from probabilities (n, C) to which pixels (n,) are of no class.
+
+    Args:
+        model: whose card has the score.
+        share: of held-out pixels that would be unknown, too; None for no such function.
+
+    Raises:
+        InputError: the share is outside the range, or the model has no score or no probabilities.
+    """
+    if share is None:
+        return None
+    score, limit = unknown_of(model.card), check_share(share)
+    if score is None or model.card.graph not in _PROBABILITIES:
+        raise InputError("unknown", share, f"{model.path} holds no score for unknown ground")
+    limit = score.threshold(limit)
+    return lambda probabilities: score.scores(probabilities) > limit
+
+
 def _tile_rows(width: int, row_bytes: int) -> int:
     few_margins = max(TILE_PIXELS // width, 8)
     return max(1, min(few_margins, TILE_BYTES // row_bytes))
@@ -248,8 +288,19 @@ def read_tile(cube: Rows, top: int, bottom: int, margin: int) -> Array:
     return block[rows[:, None], columns]
 
 
-def classify_tile(model: DeployedModel, tile: Array, top: int, nodata: float | None) -> Strip:
+def classify_tile(
+    model: DeployedModel,
+    tile: Array,
+    top: int,
+    nodata: float | None,
+    is_unknown: IsUnknown | None = None,
+) -> Strip:
     """Classify a tile that `read_tile` read."""
+    if is_unknown is not None:
+        probabilities, valid, _ = _probabilities(model, tile, top, nodata)
+        valid[valid] = ~is_unknown(probabilities[valid])
+        probabilities[~valid] = 0
+        return Strip(top, *_most_probable(model, probabilities))
     nodata = model.card.nodata if nodata is None else nodata
     valid = _valid(model, tile, nodata)
     if not valid.any():
@@ -267,18 +318,22 @@ def _smoothed_strips(
     nodata: float | None,
     rows: int,
     first_row: int,
+    is_unknown: IsUnknown | None,
 ) -> Iterator[Strip]:
     """Strips of up to `rows` smoothed rows."""
-    ids = np.asarray(model.card.class_ids, dtype=np.int32)
-    found = smoothed_rows(model, smoothing, cube, nodata, rows, first_row)
-    height, width = cube.shape[:2]
-    for top in range(first_row, height, rows):
-        labels = np.zeros((min(rows, height - top), width), np.int32)
-        confidence = np.zeros(labels.shape, np.float32)
-        for row, probabilities in enumerate(itertools.islice(found, len(labels))):
-            confidence[row] = probabilities.max(axis=1)
-            labels[row] = np.where(confidence[row] == 0, 0, ids[probabilities.argmax(axis=1)])
-        yield Strip(top, labels, confidence)
+    found = smoothed_rows(model, smoothing, cube, nodata, rows, first_row, is_unknown)
+    for top in range(first_row, cube.shape[0], rows):
+        strip = np.stack(list(itertools.islice(found, min(rows, cube.shape[0] - top))))
+        yield Strip(top, *_most_probable(model, strip))
+
+
+def _most_probable(
+    model: DeployedModel, probabilities: Array
+) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.float32]]:
+    """Return the class ids and their probabilities (H, W); 0 where all are 0."""
+    ids, confidence = np.asarray(model.card.class_ids, np.int32), probabilities.max(axis=2)
+    labels = np.where(confidence == 0, np.int32(0), ids[probabilities.argmax(axis=2)])
+    return labels, confidence
 
 
 def smoothed_rows(
@@ -288,17 +343,19 @@ def smoothed_rows(
     nodata: float | None,
     rows: int,
     first_row: int = 0,
+    is_unknown: IsUnknown | None = None,
 ) -> Iterator[npt.NDArray[np.float32]]:
     """Smoothed probabilities (W, C) of each row from `first_row` on; 0 where there is no data.
 
-    Arguments are those of `classify_scene`; `rows` are classified at a time.
+    Pixels of unknown ground are left out of the filter as those without data are. Arguments are
+    those of `classify_scene`; `rows` are classified at a time.
     """
     height, start = cube.shape[0], max(0, first_row - 2 * smoothing.radius)
 
     def given() -> Iterator[Row]:
         for top in range(start, height, rows):
             tile = read_tile(cube, top, min(top + rows, height), model.card.margin)
-            yield from _filter_rows(model, smoothing, tile, top, nodata)
+            yield from _filter_rows(model, smoothing, tile, top, nodata, is_unknown)
 
     found = guided_rows(given(), smoothing.radius, smoothing.eps, smoothing.temperature)
     return itertools.islice(found, first_row - start, None)
@@ -334,10 +391,17 @@ def _probabilities(
 
 
 def _filter_rows(
-    model: DeployedModel, smoothing: Smoothing, tile: Array, top: int, nodata: float | None
+    model: DeployedModel,
+    smoothing: Smoothing,
+    tile: Array,
+    top: int,
+    nodata: float | None,
+    is_unknown: IsUnknown | None,
 ) -> Iterator[Row]:
     """What the filter takes of a tile that `read_tile` read."""
     probabilities, valid, tile = _probabilities(model, tile, top, nodata)
+    if is_unknown is not None:
+        valid[valid] = ~is_unknown(probabilities[valid])
     margin = model.card.margin
     scaling = Preprocessing.from_dict(model.card.preprocessing)
     for row, valid_row in enumerate(valid):

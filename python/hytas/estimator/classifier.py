@@ -200,22 +200,31 @@ class HSIClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         scene = scene_from_arrays(given.cube, labels, name="cube", bands=self.bands, **facts)
         return scene, labels
 
-    def predict(self, cube: Any) -> Any:
+    def predict(self, cube: Any, unknown: float | None = None) -> Any:
         """Return the class ids (H, W) of a cube of the same sensor, in the type of the labels.
 
         The id is 0 if the pixel holds no data (every band NaN, infinite or `nodata`). Of a
         `DataArray` they are a `DataArray` on the same pixels. Warns if the values are far from
         those of `fit`.
 
+        Args:
+            cube: (H, W, bands).
+            unknown: the share of held-out pixels, 0.001 to 0.5, that would be unknown, too: ground
+                of no class of the model gets id 0. None gives every pixel with data a class.
+
         Raises:
             NotFittedError: before `fit`.
-            InputError: another band count, a cube smaller than a patch, or values that the fitted
-                cube's type cannot hold.
+            InputError: another band count, a cube smaller than a patch, values that the fitted
+                cube's type cannot hold, or no score for unknown ground.
         """
         with python_arguments():
             model, given = self._model(), given_cube(cube)
             found = classify_scene(
-                model, given.cube, nodata=given.nodata, wavelengths=given.wavelengths
+                model,
+                given.cube,
+                nodata=given.nodata,
+                wavelengths=given.wavelengths,
+                unknown=unknown,
             ).labels
         return given.shaped(found.astype(self.classes_.dtype), "classes")
 

@@ -7,6 +7,7 @@ from typing import NamedTuple
 _DECLARED = re.compile(r"^\s+(\w+) (tmp\d+\w*)((?:\[\d+\])+);$")
 _NAME = re.compile(r"\btmp\d+\w*")
 _FLOAT = "float"
+_TRIES = 200
 
 
 class Temporary(NamedTuple):
@@ -76,9 +77,42 @@ def _lifetimes(floats: Mapping[str, Temporary], calls: Sequence[str]) -> dict[st
 def _places(
     floats: Mapping[str, Temporary], lives: Mapping[str, tuple[int, int]]
 ) -> dict[str, int]:
-    """Return the first float of each array: large arrays first, each at the lowest free place."""
+    """Return the first float of each array, in as little memory as is found.
+
+    Arrays take the lowest free place, large ones first. As long as that takes more than the most
+    that one step needs, the topmost array goes before all others.
+    """
+    steps = range(max((last for _, last in lives.values()), default=0) + 1)
+    needed = max(
+        sum(floats[name].values for name, (first, last) in lives.items() if first <= step <= last)
+        for step in steps
+    )
+
+    def end(places: Mapping[str, int], name: str) -> int:
+        return places[name] + floats[name].values
+
+    order = sorted(floats, key=lambda name: (-floats[name].values, lives[name]))
+    best: dict[str, int] = {}
+    least = None
+    for _ in range(_TRIES):
+        places = _lowest_places(floats, lives, order)
+        topmost = max(places, key=lambda name: end(places, name), default="")
+        size = end(places, topmost) if places else 0
+        if least is None or size < least:
+            best, least = places, size
+        if size == needed:
+            break
+        order.remove(topmost)
+        order.insert(0, topmost)
+    return best
+
+
+def _lowest_places(
+    floats: Mapping[str, Temporary], lives: Mapping[str, tuple[int, int]], order: Sequence[str]
+) -> dict[str, int]:
+    """Return the first float of each array if each takes the lowest free place, in this order."""
     places: dict[str, int] = {}
-    for name in sorted(floats, key=lambda name: (-floats[name].values, lives[name])):
+    for name in order:
         first, last = lives[name]
         taken = sorted(
             (places[other], places[other] + floats[other].values)
@@ -86,9 +120,9 @@ def _places(
             if lives[other][0] <= last and first <= lives[other][1]
         )
         at = 0
-        for begin, end in taken:
+        for begin, stop in taken:
             if at + floats[name].values <= begin:
                 break
-            at = max(at, end)
+            at = max(at, stop)
         places[name] = at
     return places

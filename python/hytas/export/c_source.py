@@ -12,29 +12,44 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import torch
 
+from hytas.deploy.card import unknown_of
+from hytas.deploy.unknown import LEAST_PROBABILITY, SHARES
 from hytas.errors import InputError, one_line
-from hytas.export.c_memory import Packed, pack, values_of
-from hytas.export.onnx_file import to_onnx
+from hytas.export.c_memory import pack, values_of
+from hytas.export.onnx_file import (
+    OPSET,
+    example_patches,
+    inference_copy,
+    largest_fold,
+    trace,
+)
 from hytas.files import write_text
 from hytas.model_card import ModelCard
-from hytas.models import SensorModel
+from hytas.models import SensorModel, as_network
+from hytas.spaces.names import space_of
+from hytas.spaces.opening import builtin_space
 
 FLAGS = ("-std=c99", "-O3", "-Wall", "-Werror")
 """With which the file compiles; it needs libm alone."""
-# One pixel a call; weights in the code, whatever their size.
-_OPTIONS = ("--input-dim", "N=1", "--large-temp-threshold", "0", "--large-weight-threshold", "0")
+# Weights in the code, whatever their size.
+_OPTIONS = ("--large-temp-threshold", "0", "--large-weight-threshold", "0")
 _SECONDS = 600
+_SCALED = "tmp0_scaled"
 _GENERATED = "generated_model"
 _BEGIN, _END = "/* Begin of the header. */\n", "/* End of the header. */\n"
 _FUNCTION = re.compile(rf"^void {_GENERATED}\(.*\) \{{\n(.*?)^\}}\n", re.MULTILINE | re.DOTALL)
-_CONSTANT = re.compile(r"^const EMX_UNUSED (\w+) \w+((?:\[\d+\])+) = ", re.MULTILINE)
+_CONSTANT = re.compile(
+    r"^const EMX_UNUSED (\w+) (\w+)((?:\[\d+\])+) = .*?^\};\n", re.MULTILINE | re.DOTALL
+)
 _UNUSED = re.compile(  # declarations of the constants, and a function that loads nothing
     rf"^extern const .*;\n|^_Bool {_GENERATED}_load\(.*\{{\n(?:.*\n)*?\}}\n", re.MULTILINE
 )
@@ -69,32 +84,123 @@ def c_source(model: SensorModel, card: ModelCard, name: str) -> str:
     Raises:
         InputError: emx-onnx-cgen is missing or cannot write the model.
     """
-    text = _generated(model, card)
+    seen = _seen(model, card)
+    text = _generated(model, card, seen)
     found = _FUNCTION.search(text)
     if found is None:
         raise InputError("formats", "c", "must find the function that emx-onnx-cgen wrote")
-    packed = pack(found[1].splitlines(), "workspace")
-    text = text[: found.start()] + _function(card, name, packed) + text[found.end() :]
-    constants = sum(
-        _BYTES.get(kind, 4) * values_of(sizes) for kind, sizes in _CONSTANT.findall(text)
+    declared = f"    float {_SCALED}{_dimensions(seen)};"
+    call = f"    {name}_scale(patch, {_SCALED});"
+    body = re.sub(r"\bscaled\b", _SCALED, found[1]).splitlines()
+    packed = pack([declared, call, *body], "workspace")
+    workspace = max(packed.floats, _known_floats(card))
+    whole = _function(card, name, packed.lines, workspace, model.temperature)
+    before = _without_unused(_UNUSED.sub("", text[: found.start()]), found[1])
+    text = before + _scaling(model, card, name, seen) + whole + text[found.end() :]
+    network = sum(
+        _BYTES.get(kind, 4) * values_of(size) for kind, _, size in _CONSTANT.findall(text)
     )
-    text = _UNUSED.sub("", text).replace("const EMX_UNUSED ", "static const EMX_UNUSED ")
+    constants = network + 8 * seen[-1]  # offset and scale of each kept band
+    text = text.replace("const EMX_UNUSED ", "static const EMX_UNUSED ")
     head, include, code = text.partition("#include <stdint.h>\n")
-    header = _header(card, name, packed.floats, constants)
-    return f"{head}{_BEGIN}{header}{_END}\n{include}{code}{_classes(card, name)}"
+    header = _header(card, name, workspace, constants)
+    return (
+        f"{head}{_BEGIN}{header}{_END}\n{include}{code}{_classes(card, name)}{_unknown(card, name)}"
+    )
 
 
-def _function(card: ModelCard, name: str, packed: Packed) -> str:
-    side, bands, classes = card.patch_size, card.bands, len(card.class_ids)
-    lines = [
-        f"void {name}_run(const {name}_patch *patch, float probabilities[{classes}],",
-        f"        float workspace[{packed.floats}]) {{",
-        f"    const {_c_type(card)} (*const patches)[{side}][{side}][{bands}] = &patch->values;",
-        f"    float (*const scores)[{classes}] = (float (*)[{classes}])probabilities;",
-        *(re.sub(r"\bprobabilities\b", "scores", line) for line in packed.lines),
-        "}\n",
+def _seen(model: SensorModel, card: ModelCard) -> tuple[int, ...]:
+    """Return the shape (1, S, S, bands) of the scaled patch that the network looks at."""
+    example_patches(model, card)  # refuses a card of another model
+    kept, side = len(model.scaling.bands), card.patch_size
+    patch = as_network(model.network, "c source").seen(torch.zeros(1, side, side, kept))
+    return tuple(patch.shape)
+
+
+def _dimensions(shape: Sequence[int]) -> str:
+    return "".join(f"[{size}]" for size in shape)
+
+
+def _without_unused(text: str, body: str) -> str:
+    """Drop constants that the function's body does not pass on, such as shapes."""
+    used = set(re.findall(r"\bweight\w+", body))
+    return _CONSTANT.sub(lambda one: one[0] if one[2] in used else "", text)
+
+
+def _known_floats(card: ModelCard) -> int:
+    """Return the floats of the workspace by the cost `ram` of the space; 0 if it has none.
+
+    The cost counts as if all layers of a stream had the most neighbours to wait for. So some deep
+    networks could do with less, but none needs more than a budget allowed.
+    """
+    sizes = {"bands": len(card.kept_bands), "classes": len(card.class_ids)}
+    sizes |= {"patch_size": card.patch_size, "band_group": card.band_group}
+    space = builtin_space(space_of(card.architecture), tuple(sizes.items()))
+    if space is None or "ram" not in space.cost_names:
+        return 0
+    return space.cost(dict(card.architecture))["ram"] // 4
+
+
+def _function(
+    card: ModelCard, name: str, lines: Sequence[str], floats: int, temperature: float
+) -> str:
+    classes, body = len(card.class_ids), "\n".join(lines)
+    return f"""void {name}_run(const {name}_patch *patch, float probabilities[{classes}],
+        float workspace[{floats}]) {{
+    float (*const logits)[{classes}] = (float (*)[{classes}])probabilities;
+{body}
+    float most = probabilities[0], sum = 0.0f;
+    for (int at = 1; at < {classes}; ++at)
+        if (probabilities[at] > most) most = probabilities[at];
+    for (int at = 0; at < {classes}; ++at) {{
+        probabilities[at] = expf((probabilities[at] - most) / {_literal(temperature)});
+        sum += probabilities[at];
+    }}
+    for (int at = 0; at < {classes}; ++at) probabilities[at] /= sum;
+}}
+"""
+
+
+def _scaling(model: SensorModel, card: ModelCard, name: str, seen: tuple[int, ...]) -> str:
+    """Return the function that scales a raw patch, as `hytas.models.Scaling` does."""
+    scaling, (_, side, _, bands) = inference_copy(model, card).scaling, seen
+    margin, at = (card.patch_size - side) // 2, "    " * 4
+    ends = [(0, 0), *scaling.runs]
+    gaps = [(one[1], other[0] - one[1]) for one, other in pairwise(ends) if other[0] > one[1]]
+    lines = [f"{at}if (from >= {first}) from += {count};" for first, count in gaps]
+    lines += [
+        f"{at}const float value = (float)patch->values[row + {margin}][column + {margin}][from];",
+        f"{at}float found = (value - offset[band]) / scale[band];",
     ]
-    return "\n".join(lines)
+    if not scaling.finite:
+        lines.append(f"{at}if (!(found - found == 0.0f)) found = 0.0f;")
+    if scaling.nodata is not None:
+        lines.append(f"{at}if (value == {_literal(scaling.nodata)}) found = 0.0f;")
+    if scaling.reach is not None:
+        most = _literal(scaling.reach)
+        lines.append(f"{at}found = found < -{most} ? -{most} : found > {most} ? {most} : found;")
+    tables = "".join(
+        f"    static const float {key}[{bands}] = {{\n        "
+        + ", ".join(map(_literal, getattr(scaling, key).tolist()))
+        + "};\n"
+        for key in ("offset", "scale")
+    )
+    return f"""/* Scale the bands that the network reads. */
+static void {name}_scale(const {name}_patch *patch, float scaled{_dimensions(seen)}) {{
+{tables}    for (int row = 0; row < {side}; ++row)
+        for (int column = 0; column < {side}; ++column)
+            for (int band = 0; band < {bands}; ++band) {{
+                int from = band;
+{chr(10).join(lines)}
+                scaled[0][row][column][band] = found;
+            }}
+}}
+
+"""
+
+
+def _literal(value: float) -> str:
+    return f"{float(value).hex()}f"
 
 
 def _c_type(card: ModelCard) -> str:
@@ -102,16 +208,17 @@ def _c_type(card: ModelCard) -> str:
     return known.get(card.dtype, f"{card.dtype}_t")
 
 
-def _generated(model: SensorModel, card: ModelCard) -> str:
-    """Return what emx-onnx-cgen writes for the patch graph."""
+def _generated(model: SensorModel, card: ModelCard, seen: Sequence[int]) -> str:
+    """Return what emx-onnx-cgen writes for the network behind the scaling."""
     if importlib.util.find_spec("emx_onnx_cgen") is None:
         raise InputError(
             "formats", "c", "needs the package emx-onnx-cgen", "pip install 'hytas[c]'"
         )
     with tempfile.TemporaryDirectory() as folder:
         graph, source = Path(folder) / "model.onnx", Path(folder) / f"{_GENERATED}.c"
-        network = to_onnx(model, card)
-        del network.metadata_props[:]  # names of classes, which could end the comment they go to
+        plain = inference_copy(model, card).network
+        names = (["scaled"], ["logits"])
+        network = trace(plain, torch.zeros(*seen), {}, names, OPSET, largest_fold(model, card))
         graph.write_bytes(network.SerializeToString(deterministic=True))
         command = [sys.executable, "-m", "emx_onnx_cgen", "compile", graph.name, source.name]
         done = subprocess.run(
@@ -165,7 +272,7 @@ void {name}_run(const {name}_patch *patch, float probabilities[{name}_classes],
 /* Numbers of the classes in the label file, and their names. */
 extern const int {name}_class_ids[{name}_classes];
 extern const char *const {name}_class_names[{name}_classes];
-
+{_UNKNOWN_DECLARED.replace("NAME", name) if card.unknown else ""}
 #ifdef __cplusplus
 }}
 #endif
@@ -181,6 +288,64 @@ def _classes(card: ModelCard, name: str) -> str:
         f"\nconst int {name}_class_ids[{count}] = {{{ids}}};\n"
         f"const char *const {name}_class_names[{count}] = {{{names}}};\n"
     )
+
+
+_UNKNOWN_DECLARED = """
+/* Whether ground is of no class of the model. `share` of held-out pixels, 0.001 to 0.5, would be so
+   as well. A linker leaves the function and its constants out if nothing calls it. */
+int NAME_is_unknown(const float probabilities[NAME_classes], double share);
+"""
+
+
+def _unknown(card: ModelCard, name: str) -> str:
+    """Return the function that finds ground of no class, as `hytas.deploy.unknown` does."""
+    score = unknown_of(card)
+    if score is None:
+        return ""
+    classes, count = len(card.class_ids), len(SHARES)
+    square = f"[{classes}][{classes}]"
+    tables = {
+        f"transform{square}": score.transform,
+        f"centres{square}": score.centres,
+        f"thresholds[{count}]": score.thresholds,
+    }
+    constants = "".join(
+        f"    static const float {key} = {_initialiser(value)};\n" for key, value in tables.items()
+    )
+    return f"""
+int {name}_is_unknown(const float probabilities[{classes}], double share) {{
+{constants}    static const double shares[{count}] = {{{", ".join(map(str, SHARES))}}};
+    double values[{classes}], whitened[{classes}], sum = 0.0, nearest = -1.0;
+    int above = 1;
+    for (int at = 0; at < {classes}; ++at) {{
+        const double probability = probabilities[at];
+        values[at] = log(probability > {LEAST_PROBABILITY} ? probability : {LEAST_PROBABILITY});
+        sum += values[at];
+    }}
+    for (int row = 0; row < {classes}; ++row) {{
+        whitened[row] = 0.0;
+        for (int at = 0; at < {classes}; ++at)
+            whitened[row] += transform[row][at] * (values[at] - sum / {classes});
+    }}
+    for (int centre = 0; centre < {classes}; ++centre) {{
+        double distance = 0.0;
+        for (int at = 0; at < {classes}; ++at) {{
+            const double gap = whitened[at] - centres[centre][at];
+            distance += gap * gap;
+        }}
+        if (nearest < 0.0 || distance < nearest) nearest = distance;
+    }}
+    while (above < {count - 1} && shares[above] <= share) ++above;
+    return nearest > thresholds[above - 1] + ((double)thresholds[above] - thresholds[above - 1])
+        * (share - shares[above - 1]) / (shares[above] - shares[above - 1]);
+}}
+"""
+
+
+def _initialiser(values: npt.NDArray[np.float32]) -> str:
+    if values.ndim > 1:
+        return "{" + ",\n        ".join(map(_initialiser, values)) + "}"
+    return "{" + ", ".join(map(_literal, values.tolist())) + "}"
 
 
 def _quoted(text: str) -> str:
@@ -202,18 +367,22 @@ def write_header(path: Path) -> None:
 
 
 def sizes_of(path: Path) -> dict[str, int]:
-    """Return the memory that a C file needs in bytes: RAM, and constants in flash memory.
+    """Return the memory that a C file needs in bytes.
 
-    RAM is the workspace, a patch and the probabilities. Code is not in it; it depends on the
-    compiler.
+    "ram_bytes" is the workspace, and "constant_bytes" what lies in flash memory: the costs `ram`
+    and `flash` of the space. "patch_bytes" are a patch and its probabilities. Code takes flash
+    memory, too; how much depends on the compiler.
     """
     text = path.read_text(encoding="utf-8")
     defined = {key: int(value) for key, value in _DEFINED.findall(text)}
     kind = re.search(r"^    (\w+) values\[", text, re.MULTILINE)
     assert kind is not None  # every header has it
     patch = defined["side"] ** 2 * defined["bands"] * _BYTES.get(kind[1], 4)
-    ram = 4 * (defined["workspace"] + defined["classes"]) + patch
-    return {"ram_bytes": ram, "constant_bytes": defined["constants"]}
+    return {
+        "ram_bytes": 4 * defined["workspace"],
+        "constant_bytes": defined["constants"],
+        "patch_bytes": patch + 4 * defined["classes"],
+    }
 
 
 def open_c(path: str | Path) -> Callable[[npt.NDArray[Any]], npt.NDArray[Any]]:

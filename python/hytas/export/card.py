@@ -19,6 +19,7 @@ def describe(
     smoothing: Mapping[str, Any] | None = None,
     scale_by: str = "training",
     learnt_from: Sequence[Mapping[str, Any]] = (),
+    unknown: Mapping[str, Any] | None = None,
 ) -> ModelCard:
     """Return the card of a model of `architecture` that was trained on a scene or on images."""
     wavelengths = scene.wavelengths
@@ -42,4 +43,5 @@ def describe(
         fwhm=None if fwhm is None else tuple(float(width) for width in fwhm),
         learnt_from=tuple(learnt_from),
         pixel_metres=scene.pixel_metres,
+        unknown=unknown,
     )

@@ -142,7 +142,8 @@ class Start:
         """Return the card of the changed model: its guide stays, and new sources are added.
 
         Args:
-            card: of the run's scene, with the new temperature, smoothing and sources.
+            card: of the run's scene, with the new temperature, smoothing, sources and score for
+                unknown ground.
             decisions: of the final training. What they leave open stays as the model has it.
         """
         temperature = self.card.temperature if decisions.calibration.reason else card.temperature
@@ -152,7 +153,13 @@ class Start:
             if choice.ECE_after is not None:  # pixels were enough to fit it
                 kept["temperature"] = choice.temperature
         sources = (*self.card.learnt_from, *card.learnt_from)
-        return replace(self.card, temperature=temperature, smoothing=kept, learnt_from=sources)
+        return replace(
+            self.card,
+            temperature=temperature,
+            smoothing=kept,
+            learnt_from=sources,
+            unknown=card.unknown or self.card.unknown,
+        )
 
     def figures(self, scene: LabelledData, pixels: Pixels, onnx: Path) -> dict[str, Any]:
         """Return what the training changed (`hytas.run.delivering.updating`)."""

@@ -29,16 +29,19 @@ struct Projection {
     }
 };
 
-// values[(row * layers + layer) * options + option]; `layers` is 1 unless the cost reads the index
-// of the layer. Rows that no allowed combination has are 0.
+// values[(place * layers + layer) * options + option]; `layers` is 1 unless the cost reads the
+// index of the layer. A row of the projection lies at places[row], or at `row` if that is empty.
+// Rows that no allowed combination has share place 0, whose values are 0.
 struct LayerCosts {
     Projection projection;
     std::size_t layers = 1;
     std::size_t options = 1;
+    std::vector<std::uint32_t> places;
     std::vector<std::int64_t> values;
 
     [[nodiscard]] const std::int64_t* of(std::size_t row, std::size_t layer) const {
-        return values.data() + (row * layers + (layers == 1 ? 0 : layer)) * options;
+        const std::size_t place = places.empty() ? row : places[row];
+        return values.data() + (place * layers + (layers == 1 ? 0 : layer)) * options;
     }
 };
 

@@ -15,7 +15,20 @@ MOST_THREADS = 1024
 """CPU threads at most. Each thread takes memory, and a typing error should not use it up."""
 
 
-UNITS = ("params", "macs", "activations", "bytes", "fp32", "fp16", "int8", "ms", "us", "s")
+UNITS = (
+    "params",
+    "macs",
+    "activations",
+    "ram",
+    "flash",
+    "bytes",
+    "fp32",
+    "fp16",
+    "int8",
+    "ms",
+    "us",
+    "s",
+)
 _SYNONYMS = {
     **dict.fromkeys(("param", "parameter", "parameters", "weights"), "params"),
     **dict.fromkeys(("mac", "multadds", "madds", "mult-adds"), "macs"),

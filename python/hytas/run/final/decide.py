@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from scipy.special import softmax
 
 from hytas.deploy.smoothing import as_probabilities
+from hytas.deploy.unknown import MOST_CLASSES, UnknownGround
 from hytas.metrics import calibration, compare_answers
 from hytas.results import Calibration, SelfTraining, SmoothingChoice
 from hytas.run.final.records import HeldOut
@@ -21,6 +22,8 @@ from hytas.temperature import fit_temperature, is_chance
 
 LEAST_PIXELS = 10
 """Held-out pixels that a decision needs. With few pixels, confidence stays lower."""
+LEAST_PIXELS_UNKNOWN = 50
+"""Held-out pixels that the threshold for unknown ground needs."""
 LEAST_PROBABILITY = 1e-12
 """The filter cuts some probabilities to 0, whose logarithm is not finite."""
 
@@ -47,11 +50,15 @@ class Conditions(NamedTuple):
 
 
 class Decisions(NamedTuple):
-    """How the winner ships; `smoothing` is None for images."""
+    """How the winner ships; `smoothing` is None for images.
+
+    `unknown` is the score for ground of no class of the model; None with few held-out pixels.
+    """
 
     calibration: Calibration
     smoothing: SmoothingChoice | None
     self_training: SelfTraining
+    unknown: UnknownGround | None = None
 
 
 def decide(
@@ -70,7 +77,21 @@ def decide(
         return Decisions(temperature, None, self_training)
     maps = _maps(records, self_training.used, smoother, temperature.temperature)
     smoothing = choose_smoothing(conditions.smooth, maps, conditions.kept_smoothing)
-    return Decisions(temperature, smoothing, self_training)
+    unknown = fit_unknown(records, self_training.used, temperature.temperature)
+    return Decisions(temperature, smoothing, self_training, unknown)
+
+
+def fit_unknown(
+    records: Sequence[HeldOut], self_trained: bool, temperature: float
+) -> UnknownGround | None:
+    """Fit the score for unknown ground on the held-out pixels of all records."""
+    if sum(len(record.pixels) for record in records) < LEAST_PIXELS_UNKNOWN:
+        return None
+    logits = np.concatenate([record.final_logits(self_trained)[0] for record in records])
+    targets = np.concatenate([record.targets for record in records])
+    if not 2 <= logits.shape[1] <= MOST_CLASSES:
+        return None
+    return UnknownGround.fit(probabilities(logits, temperature), targets)
 
 
 def calibrate(

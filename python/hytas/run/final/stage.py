@@ -242,6 +242,7 @@ def card_of(
         smoothing,
         context.config.scale_by,
         data.sources(trained),
+        None if decisions.unknown is None else decisions.unknown.to_dict(),
     )
     return context.origin.card_of(card, decisions)
 

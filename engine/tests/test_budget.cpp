@@ -22,6 +22,8 @@ TEST_CASE("budgets in the notation of people") {
     CHECK(bound("4MB-int8") == Bound{"bytes_int8", 0, 4000000});
     CHECK(bound("1MiB-fp16") == Bound{"bytes_fp16", 0, 1048576});
     CHECK(bound("64MB-activations") == Bound{"activations", 0, 64000000});
+    CHECK(bound("64KiB-ram") == Bound{"ram", 0, 65536});
+    CHECK(bound("256KB-flash").text() == "256kB-flash");
     CHECK(bound("3ms-latency@table.json") == Bound{"latency@table.json", 0, 3000000});
     CHECK(bound("2.5-latency@my-energy.json") ==
           Bound{"latency@my-energy.json", 0, 2500000000, true});

@@ -133,8 +133,8 @@ def test_what_is_refused(exported: Exported, told: Exported, onboard: Run, tmp_p
         assert (refusal.value.argument, refusal.value.value) == ("unknown", share)
         assert rule in refusal.value.rule
     scene = write_cube(tmp_path / "scene", cube, "bil", "<")
-    for share in ("0.7", "much"):
-        done = onboard(told.files["onnx-scene"], scene, tmp_path / "map.hdr", "--unknown", share)
+    for text in ("0.7", "much"):
+        done = onboard(told.files["onnx-scene"], scene, tmp_path / "map.hdr", "--unknown", text)
         assert done.returncode == 2
         assert "--unknown: " in done.stderr
         assert "0.001 to 0.5" in done.stderr

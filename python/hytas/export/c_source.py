@@ -24,7 +24,7 @@ import torch
 from hytas.deploy.card import unknown_of
 from hytas.deploy.unknown import LEAST_PROBABILITY, SHARES
 from hytas.errors import InputError, one_line
-from hytas.export.c_memory import pack, values_of
+from hytas.export.c_memory import Packed, pack, values_of
 from hytas.export.onnx_file import (
     OPSET,
     example_patches,
@@ -35,8 +35,6 @@ from hytas.export.onnx_file import (
 from hytas.files import write_text
 from hytas.model_card import ModelCard
 from hytas.models import SensorModel, as_network
-from hytas.spaces.names import space_of
-from hytas.spaces.opening import builtin_space
 
 FLAGS = ("-std=c99", "-O3", "-Wall", "-Werror")
 """With which the file compiles; it needs libm alone."""
@@ -93,8 +91,7 @@ def c_source(model: SensorModel, card: ModelCard, name: str) -> str:
     call = f"    {name}_scale(patch, {_SCALED});"
     body = re.sub(r"\bscaled\b", _SCALED, found[1]).splitlines()
     packed = pack([declared, call, *body], "workspace")
-    workspace = max(packed.floats, _known_floats(card))
-    whole = _function(card, name, packed.lines, workspace, model.temperature)
+    whole = _function(card, name, packed, model.temperature)
     before = _without_unused(_UNUSED.sub("", text[: found.start()]), found[1])
     text = before + _scaling(model, card, name, seen) + whole + text[found.end() :]
     network = sum(
@@ -103,7 +100,7 @@ def c_source(model: SensorModel, card: ModelCard, name: str) -> str:
     constants = network + 8 * seen[-1]  # offset and scale of each kept band
     text = text.replace("const EMX_UNUSED ", "static const EMX_UNUSED ")
     head, include, code = text.partition("#include <stdint.h>\n")
-    header = _header(card, name, workspace, constants)
+    header = _header(card, name, packed.floats, constants)
     return (
         f"{head}{_BEGIN}{header}{_END}\n{include}{code}{_classes(card, name)}{_unknown(card, name)}"
     )
@@ -127,26 +124,10 @@ def _without_unused(text: str, body: str) -> str:
     return _CONSTANT.sub(lambda one: one[0] if one[2] in used else "", text)
 
 
-def _known_floats(card: ModelCard) -> int:
-    """Return the floats of the workspace by the cost `ram` of the space; 0 if it has none.
-
-    The cost counts as if all layers of a stream had the most neighbours to wait for. So some deep
-    networks could do with less, but none needs more than a budget allowed.
-    """
-    sizes = {"bands": len(card.kept_bands), "classes": len(card.class_ids)}
-    sizes |= {"patch_size": card.patch_size, "band_group": card.band_group}
-    space = builtin_space(space_of(card.architecture), tuple(sizes.items()))
-    if space is None or "ram" not in space.cost_names:
-        return 0
-    return space.cost(dict(card.architecture))["ram"] // 4
-
-
-def _function(
-    card: ModelCard, name: str, lines: Sequence[str], floats: int, temperature: float
-) -> str:
-    classes, body = len(card.class_ids), "\n".join(lines)
+def _function(card: ModelCard, name: str, packed: Packed, temperature: float) -> str:
+    classes, body = len(card.class_ids), "\n".join(packed.lines)
     return f"""void {name}_run(const {name}_patch *patch, float probabilities[{classes}],
-        float workspace[{floats}]) {{
+        float workspace[{packed.floats}]) {{
     float (*const logits)[{classes}] = (float (*)[{classes}])probabilities;
 {body}
     float most = probabilities[0], sum = 0.0f;

@@ -72,7 +72,7 @@ TEST_CASE("a wrong budget is refused with the rule and an example") {
         {"2M..1M-params", "the range is reversed"},
         {"0.5-params", "not a whole number of params"},
         {"2MB-params", "is a count"},
-        {"4MB-int4", "in bytes are int8, fp16, fp32 and activations"},
+        {"4MB-int4", "in bytes are int8, fp16, fp32, activations, ram and flash"},
         {"3ms-latency", "needs the table"},
         {"2M-int8", "is measured in bytes"},
         {"3M-latency@t.json", "is measured in time"},

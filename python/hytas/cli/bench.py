@@ -84,8 +84,9 @@ def bench(
 ) -> None:
     """Measure latency, pixels per second and memory of MODEL, and of the same network in torch.
 
-    MODEL is an ONNX file of `hytas export`, or the folder of a run. ms is the time of the fastest call: other programs only add time. 80 % of the calls lie in
-    p10..p90. CPU ms is the least processor time of a call over all threads.
+    MODEL is an ONNX file of `hytas export`, or the folder of a run. ms is the time of the fastest
+    call: other programs only add time. 80 % of the calls lie in p10..p90. CPU ms is the least
+    processor time of a call over all threads.
 
     \b
     hytas bench runs/ip/model.onnx --batch 1,32 --threads 1,2

@@ -113,6 +113,7 @@ def _ends(card: "ModelCard") -> tuple[str, str]:
 
 def _scene(path: Path, given: Mapping[str, Any]) -> Finding:
     from hytas.data import load_scene, open_file
+    from hytas.data.sampling import sample_spectra
 
     found: Finding = {"what": "scene", "path": str(path)}
     if path.suffix.lower() == ".png" and (labels := describe_labels(path)) is not None:
@@ -132,7 +133,7 @@ def _scene(path: Path, given: Mapping[str, Any]) -> Finding:
         "bands": scene.bands,
         "type": scene.cube.dtype.name,
         "wavelengths": _range(scene.wavelengths),
-        "values": describe_range(scene.cube, scene.nodata),
+        "values": describe_range(sample_spectra(scene.cube), scene.nodata),
         "labelled pixels": int((scene.labels > 0).sum()),
         "classes": scene.class_counts(),
         "class ids": list(scene.class_ids),
@@ -191,6 +192,8 @@ def _lacks_labels_alone(path: Path, given: Mapping[str, Any]) -> bool:
 
 def _unlabelled(path: Path, reason: str, axes: str | None) -> Finding:
     """Describe a file that is not a labelled scene: its cube, if it holds one."""
+    import numpy as np
+
     from hytas.data import empty_pixels, open_cube
 
     try:
@@ -205,7 +208,7 @@ def _unlabelled(path: Path, reason: str, axes: str | None) -> Finding:
         "bands": cube.shape[2],
         "type": cube.dtype.name,
         "wavelengths": _range(cube.wavelengths),
-        "values": describe_range(cube, cube.nodata),
+        "values": describe_range(np.concatenate(cube.sampled), cube.nodata),
         "notes": notes,
         "problems": [reason],
     }

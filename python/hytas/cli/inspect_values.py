@@ -6,17 +6,14 @@ from typing import TYPE_CHECKING, Any
 from hytas.errors import InputError
 
 if TYPE_CHECKING:
-    from hytas.data import Rows
+    from hytas.data.record import Array
 
 
-def describe_range(cube: "Rows", nodata: float | None) -> str | None:
-    """Return the range of the values of a cube (H, W, B) in a few rows; None without data."""
+def describe_range(pixels: "Array", nodata: float | None) -> str | None:
+    """Return the range of the values of pixels (N, B); None without data."""
     import numpy as np
 
-    from hytas.data.sampling import sample_spectra
-
-    values = sample_spectra(cube).ravel()
-    values = values[np.isfinite(values)]
+    values = pixels[np.isfinite(pixels)]
     if nodata is not None:
         values = values[values != nodata]
     if not values.size:

@@ -19,7 +19,9 @@ from hytas.data.record import Array, BandFacts, Contents, Variable, reading, who
 from hytas.errors import InputError
 
 SAMPLED_BYTES, SAMPLED_ROWS = 2**26, 16
-"""A larger cube is described by some of its rows."""
+"""A larger cube is described by pixels in some of its rows."""
+DECODED_BYTES, SAMPLED_COLUMNS = 2**27, 256
+"""Of a sample: bytes of blocks that are decoded, and pixels of a row."""
 BLOCK_BYTES = 2**27
 """Bytes of rows that are read together where all rows are read."""
 
@@ -146,6 +148,30 @@ class FileCube:
             return np.empty((0, width, bands), self.dtype)
         return self.read(start, stop, 0, width)
 
+    @cached_property
+    def sampled(self) -> list[Array]:
+        """Return pixels (n, B) of a few rows, with the first and the last.
+
+        Those of a row lie in one column of blocks, so that few blocks are decoded.
+        """
+        height, width, bands = self.shape
+        block = self.variable.block or self.variable.shape
+        tall, wide = (
+            min(block[axis], self.shape[at]) for at, axis in enumerate(self.axes.order[:2])
+        )
+        count = SAMPLED_ROWS
+        if self.variable.block:
+            decoded = bytes_of((tall, wide, bands), self.dtype.itemsize)
+            count = min(count, max(3, DECODED_BYTES // decoded))
+        rows = np.unique(np.linspace(0, height - 1, count).astype(int)).tolist()
+        found = []
+        for number, row in enumerate(rows):
+            left = number * width // len(rows) // wide * wide
+            right = min(left + wide, width)
+            pixels = self.read(row, row + 1, left, right)[0]
+            found.append(pixels[:: -(-len(pixels) // SAMPLED_COLUMNS)])
+        return found
+
     def whole(self) -> Array:
         """Return all pixels (H, W, B): in memory, or if they take much, in a file that is mapped.
 
@@ -237,21 +263,14 @@ def cube_in(
 
 
 def empty_pixels(cube: FileCube) -> tuple[str, ...]:
-    """Return a note on pixels with NaN, infinite or no-data values.
-
-    Of a large cube some rows are read, so that it takes seconds and little memory.
-    """
-    height, width, bands = cube.shape
-    size = bytes_of(cube.shape, cube.dtype.itemsize)
-    rows = range(height) if size <= SAMPLED_BYTES else np.linspace(0, height - 1, SAMPLED_ROWS)
-    step = max(1, SAMPLED_BYTES // max(1, bytes_of((width, bands), cube.dtype.itemsize)))
-    every, empty = len(rows) == height, 0
-    for top in range(0, height, step) if every else sorted({int(row) for row in rows}):
-        block = cube[top : min(top + (step if every else 1), height)]
-        empty += int((~valid_pixels(block, cube.nodata)).sum())
+    """Return a note on pixels with NaN, infinite or no-data values; in a sample of a large cube."""
+    is_small = bytes_of(cube.shape, cube.dtype.itemsize) <= SAMPLED_BYTES
+    parts = [cube[:]] if is_small else [pixels[None] for pixels in cube.sampled]
+    empty = sum(int((~valid_pixels(pixels, cube.nodata)).sum()) for pixels in parts)
     if not empty:
         return ()
-    where = "pixels" if every else f"of {len(rows) * width} pixels in {len(rows)} rows"
+    seen = sum(pixels.shape[1] for pixels in parts)
+    where = "pixels" if is_small else f"of {seen} sampled pixels"
     return (f"{empty} {where} with NaN, infinite or no-data values masked",)
 
 

@@ -86,6 +86,7 @@ class Variable:
         attributes: numbers (as arrays) and texts that the file keeps with the array.
         raw: where the values lie in a file as they are in memory, or None.
         has_parts: whether a part can be read without the rest.
+        block: shape of the parts that are decoded as a whole; () if values are read one by one.
         is_colour: whether its bands are red, green and blue of a picture.
     """
 
@@ -103,6 +104,7 @@ class Variable:
     attributes: Mapping[str, Any] = field(default_factory=dict)
     raw: "Raw | None" = None
     has_parts: bool = True
+    block: tuple[int, ...] = ()
     is_colour: bool = False
 
     @classmethod

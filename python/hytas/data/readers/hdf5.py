@@ -132,6 +132,7 @@ def _variable(path: Path, name: str, item: Any, file_size: int) -> Variable:
         nodata=netcdf.fill_value(attributes),
         size=bytes_of(shape, dtype.itemsize),
         stored=min(_stored(item), file_size),
+        block=tuple(map(int, item.chunks or ())),
         attributes=attributes,
     )
     return _turned(variable) if "MATLAB_class" in attributes else variable
@@ -143,7 +144,8 @@ def _turned(variable: Variable) -> Variable:
     def values(key: Key) -> Array:
         return variable.read(key[::-1]).transpose()
 
-    return replace(variable, shape=variable.shape[::-1], read=values, dims=())
+    turned = {"shape": variable.shape[::-1], "block": variable.block[::-1]}
+    return replace(variable, read=values, dims=(), **turned)
 
 
 def _values(path: Path, name: str, key: Key) -> Array:

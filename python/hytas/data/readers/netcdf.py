@@ -142,7 +142,7 @@ def _variable(array: Any, name: str, stored: Mapping[str, int]) -> Variable:
         found = np.asarray(array.variable[key].values).view(stored_as)
         return found if packing is None else packing(found)
 
-    nodata = fill_value(attributes)
+    nodata, chunks = fill_value(attributes), array.encoding.get("preferred_chunks", {})
     return Variable(
         name,
         shape,
@@ -154,6 +154,7 @@ def _variable(array: Any, name: str, stored: Mapping[str, int]) -> Variable:
         grid=_grid(array),
         size=bytes_of(shape, dtype.itemsize),
         stored=stored.get(name, 0),
+        block=tuple(int(chunks[dim]) for dim in array.dims if dim in chunks),
         attributes=attributes,
     )
 

@@ -91,7 +91,7 @@ def read_envi(path: Path) -> Contents:
     layout = envi.fields_of(header).get("interleave", "bsq").lower()
     names = {"y": "y", "x": "x", "b": "band"}
     dims = tuple(names[axis] for axis in envi.INTERLEAVES[layout])
-    variable = replace(variable, read=raw.read, raw=raw, dims=dims, shape=raw.shape)
+    variable = replace(variable, read=raw.read, raw=raw, dims=dims, shape=raw.shape, block=())
     return replace(found, format=f"ENVI {layout.upper()}", variables=(variable,))
 
 
@@ -213,6 +213,7 @@ def _variable(dataset: Any, name: str, values: Any) -> Variable:
         ("band", "y", "x"),
         grid=_grid(dataset),
         size=bytes_of(shape, dtype.itemsize),
+        block=(1, *map(int, dataset.block_shapes[0])),
         is_colour=colours[:3] == ["red", "green", "blue"] and len(colours) <= 4,
     )
 

@@ -69,6 +69,8 @@ class InputError(ValueError):
             return self.argument
         said = "; ".join(part for part in (self.rule, self.hint) if part)
         said = _ARGUMENT.sub(lambda match: name(match[1]), said)
+        if not self.argument:
+            return said
         return f"{subject(self.argument, self.value, self._has_value)}: {said}"
 
 

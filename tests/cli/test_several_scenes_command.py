@@ -52,10 +52,10 @@ def test_scenes_that_do_not_fit_write_nothing(
     np.savez("other.npz", cube=cube, labels=np.where(labels == 9, 7, labels))
     search_for = ["--budget", "60K-params", "--out", "run", "--data", "a.npz"]
     for further, words in (
-        (["--data", "few.npz"], "few has 9 bands and a has 16"),
-        (["--test-data", "other.npz"], "other has class 7 (class 7), which a does not have"),
-        (["--test-data", "a.npz"], "a is also among the scenes to learn from"),
-        (["--data", "few.npz", "--resample"], "few has no wavelengths, which --resample needs"),
+        (["--data", "few.npz"], "has 9 bands and a has 16"),
+        (["--test-data", "other.npz"], "has class 7 (class 7), which a does not have"),
+        (["--test-data", "a.npz"], "is also among the scenes to learn from"),
+        (["--data", "few.npz", "--resample"], "resample: few has no wavelengths"),
         (["--data", "few.npz", "--labels", "a.npz"], "labels: 1 given for 2 scenes"),
         (["--data", "gone.npz"], "gone.npz"),
         (["--resample"], "resample: takes other scenes to the bands of the first, and only a.npz"),

@@ -173,8 +173,8 @@ def test_height_and_width_must_agree(mat, cube, labels):
     message = refused(mat("a.mat", c=cube), mat("b.mat", gt=labels.T))
     assert "gt (11 x 9 uint8)" in message
     message = refused(mat("a.mat", c=cube), mat("b.mat", gt=labels[1:]), labels_key="gt")
-    assert "gt is 8 x 11 and the cube 9 x 11 x 6: height and width must agree" in message
-    with pytest.raises(InputError, match="TE is 8 x 11 and the cube 9 x 11 x 6: height"):
+    assert "is 8 x 11 and the cube 9 x 11 x 6: height and width must agree" in message
+    with pytest.raises(InputError, match="labels='TE': is 8 x 11 and the cube 9 x 11 x 6: height"):
         load_scene(mat(input=cube, TR=labels, TE=labels[1:]))
 
 

@@ -23,7 +23,7 @@ def test_fill_that_no_file_declares_is_named(fill):
     cube, labels = with_border(fill)
     (note,) = scene_from_arrays(cube, labels).notes
     assert note.startswith(f"{3 * len(cube)} pixels hold {fill:.9g} in most bands, unlike ")
-    assert note.endswith(f"say --nodata {fill:.9g}")
+    assert note.endswith(f"set nodata to {fill:.9g}")
     assert scene_from_arrays(cube, labels, nodata=fill).notes == ()
 
 
@@ -71,7 +71,7 @@ def test_a_cube_without_labels_is_searched_by_rows():
     (note,) = undeclared_in_rows(tall, None, bands)
     assert note == (
         f"48 pixels in 16 of {len(tall)} rows hold -9999 in most bands, unlike the others: if that "
-        "is a no-data value, say --nodata -9999"
+        "is a no-data value, set nodata to -9999"
     )
     assert undeclared_in_rows(tall, -9999.0, bands) == ()
     assert undeclared_in_rows(with_border(0.0)[0], None, bands) == ()

@@ -50,7 +50,7 @@ def test_patches_of_a_part_are_those_of_its_scene() -> None:
 
 def test_a_patch_must_fit_every_part() -> None:
     joined = join_scenes([strips("a"), strips("b", (15, 9), 1)])
-    with pytest.raises(InputError, match="patch size: 11 is larger than the scene of 15 x 9"):
+    with pytest.raises(InputError, match="patch_size=11: is larger than the scene of 15 x 9"):
         make_split(joined, patch_size=11)
 
 
@@ -98,7 +98,9 @@ def test_classes_are_those_of_the_first_scene() -> None:
     np.testing.assert_array_equal(maps[2], unnamed.labels)
     fewer = replace(first, labels=np.where(first.labels == 3, 0, first.labels))
     assert join_scenes([first, fewer]).class_names == first.class_names
-    with pytest.raises(InputError, match=r"b has class 6 \(oats\), which a does not have"):
+    with pytest.raises(
+        InputError, match=r"labels='b': has class 6 \(oats\), which a does not have"
+    ):
         join_scenes([first, strips("b", class_names={1: "wheat", 4: "maize", 6: "oats"})])
 
 
@@ -106,11 +108,13 @@ def test_other_bands_are_refused() -> None:
     first = strips("a")
     moved = strips("b", wavelengths=np.linspace(400, 800, 5) + 150)
     with pytest.raises(
-        InputError, match=r"band 1 of b lies at 550\.0 nm and that of a at 400\.0 nm"
+        InputError, match=r"data='b': its band 1 lies at 550\.0 nm and that of a at 400\.0 nm"
     ):
         join_scenes([first, moved])
     fewer = scene_from_arrays(first.cube[..., :4], first.labels, name="b")
-    with pytest.raises(InputError, match="b has 4 bands and a has 5: scenes of other bands need"):
+    with pytest.raises(
+        InputError, match="data='b': has 4 bands and a has 5; scenes of other bands need"
+    ):
         join_scenes([first, fewer])
 
 
@@ -245,18 +249,18 @@ def test_scenes_of_files_are_read_as_one(tmp_path: Path) -> None:
         values = scaled.cube[part.window]
         np.testing.assert_allclose(values.mean(axis=(0, 1)), 0, atol=1e-5)
         np.testing.assert_allclose(values.std(axis=(0, 1)), 1, atol=1e-5)
-    with pytest.raises(InputError, match="test data: a is also among the scenes to learn from"):
+    with pytest.raises(InputError, match="test_data='a': is also among the scenes to learn from"):
         load_scenes([(files[0], None)], [(files[0], None)])
     copied = shutil.copy(files[0], tmp_path / "copy.npz")
     for again in (files[0], str(copied)):
-        with pytest.raises(InputError, match=r"data: \w+ is given twice"):
+        with pytest.raises(InputError, match=r"data='\w+': is given twice"):
             load_scenes([(files[0], None), (files[1], None), (again, None)])
 
 
 def test_scenes_of_other_bands_are_resampled_on_request(tmp_path: Path) -> None:
     coarse = saved(tmp_path / "coarse.npz", strips("a"))
     fine = saved(tmp_path / "fine.npz", strips("a", seed=1), bands=41)
-    with pytest.raises(InputError, match="fine has 41 bands and coarse has 5"):
+    with pytest.raises(InputError, match="data='fine': has 41 bands and coarse has 5"):
         load_scenes([(coarse, None), (fine, None)])
     scene = load_scenes([(coarse, None), (fine, None)], resample=True)
     expected = load_scenes([(saved(tmp_path / "same.npz", strips("a", seed=1)), None)])

@@ -137,10 +137,10 @@ def test_arguments_out_of_rule(labels):
         ({"validation_fraction": 1.0}, r"validation_fraction=1.0: must be in \[0, 1\)"),
         ({"validation_fraction": float("nan")}, "validation_fraction=nan"),
         ({"seed": -1}, "seed=-1: must be 0 to 4294967295"),
-        ({"patch_size": 4}, "patch size: 4 must be odd"),
-        ({"patch_size": 0}, "patch size: 0 must be odd"),
-        ({"patch_size": -3}, "patch size: -3 must be odd"),
-        ({"patch_size": 11}, "patch size: 11 is larger than the scene of 9 x 11 pixels"),
+        ({"patch_size": 4}, "patch_size=4: must be odd"),
+        ({"patch_size": 0}, "patch_size=0: must be odd"),
+        ({"patch_size": -3}, "patch_size=-3: must be odd"),
+        ({"patch_size": 11}, "patch_size=11: is larger than the scene of 9 x 11 pixels"),
     ):
         with pytest.raises(InputError, match=message):
             make_split(scene, **({"patch_size": 3} | keywords))

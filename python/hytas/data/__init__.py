@@ -54,7 +54,9 @@ def as_scene(data: LabelledData, purpose: str) -> Scene:
         InputError: it is a set of images; the message names it and `purpose`.
     """
     if not isinstance(data, Scene):
-        raise InputError(f"data: {data.name} is a set of images; {purpose} are for scenes only")
+        raise InputError(
+            "data", data.name, f"is a set of images, and {purpose} are for scenes only"
+        )
     return data
 
 

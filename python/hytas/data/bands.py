@@ -79,13 +79,13 @@ def parse_bands(text: str, count: int) -> Bands:
             start, stop = int(first), int(last if dash else first)
         except ValueError:
             raise InputError(
-                f"bands: {part.strip()!r} in {text!r} is not a band number or a range such as 1-103"
+                "bands", text, f"{part.strip()!r} is not a band number or a range such as 1-103"
             ) from None
         if not 1 <= start <= stop <= count:
             raise InputError(
-                f"bands: {part.strip()!r} in {text!r} must run upwards within 1 to {count}"
+                "bands", text, f"{part.strip()!r} must run upwards within 1 to {count}"
             )
         kept.extend(range(start - 1, stop))
     if len(set(kept)) < len(kept):
-        raise InputError(f"bands: {text!r} names a band twice")
+        raise InputError("bands", text, "names a band twice")
     return np.array(sorted(kept), dtype=np.int64)

@@ -30,8 +30,10 @@ def class_indices(
                 place = same
         if place is None:
             raise InputError(
-                f"labels: {scene.name} has class {own} ({name}), which {owner} does not have: "
-                f"classes must be those of {owner}, by the same names or ids"
+                "labels",
+                scene.name,
+                f"has class {own} ({name}), which {owner} does not have",
+                "classes need the same names or ids",
             )
         found.append(place + 1)
     return np.array(found, np.int32)

@@ -130,8 +130,9 @@ class FileCube:
         height, width, _ = self.shape
         if not (0 <= row0 < row1 <= height and 0 <= col0 < col1 <= width):
             raise InputError(
-                f"window: rows {row0} to {row1}, columns {col0} to {col1} must lie inside the "
-                f"scene of {height} x {width} pixels"
+                "window",
+                f"rows {row0} to {row1}, columns {col0} to {col1}",
+                f"must lie inside the scene of {height} x {width} pixels",
             )
         if not self.variable.has_parts:
             return np.ascontiguousarray(self._everything[row0:row1, col0:col1])

@@ -147,7 +147,7 @@ def locate(name: str, data_dir: str | Path | None = None) -> list[Path]:
             file does not match its checksum.
     """
     if name not in SCENES:
-        raise InputError(f"data: {name!r} is not one of the scenes {', '.join(SCENES)}")
+        raise InputError("data", name, f"is not one of the scenes {', '.join(SCENES)}")
     if data_dir is not None:
         return _find(name, SCENES[name], Path(data_dir))
     return [fetch(file) for file in SCENES[name].files]
@@ -190,8 +190,9 @@ def _pooch() -> Any:
         return import_module("pooch")
     except ImportError:
         raise InputError(
-            "data: downloading scenes needs the package pooch: pip install pooch; "
-            "or name a folder with your copy by --data-dir"
+            "data",
+            rule="downloading scenes needs the package pooch",
+            hint="pip install pooch, or name a folder with your copy by `data_dir`",
         ) from None
 
 
@@ -207,8 +208,10 @@ def _download(urls: Sequence[str], folder: Path, name: str) -> None:
         else:
             return
     raise InputError(
-        f"data: {name} could not be downloaded from {' or '.join(reasons)}: put a copy into a "
-        "folder and name it with --data-dir"
+        "data",
+        name,
+        f"could not be downloaded from {' or '.join(reasons)}",
+        "put a copy into a folder and name it with `data_dir`",
     )
 
 
@@ -217,7 +220,7 @@ def _noted(notes: Path) -> dict[str, str]:
         return dict(json.loads(notes.read_text())) if notes.exists() else {}
     except (TypeError, ValueError):
         raise InputError(
-            f"data: {notes} is damaged; remove it, and the checksums are stored again"
+            "data", notes, "is damaged", "remove it, and the checksums are stored again"
         ) from None
 
 
@@ -238,8 +241,10 @@ def _check(path: Path, checksum: str | None, fresh: bool) -> None:
         if fresh:  # a bad download is removed; a file that the user put there stays
             path.unlink()
         raise InputError(
-            f"data: {path} does not match its checksum: it has {found}, must be {wanted}; "
-            "remove it to download it again, or name a folder with your copy by --data-dir"
+            "data",
+            path,
+            f"does not match its checksum: it has {found}, must be {wanted}",
+            "remove it to download it again, or name a folder with your copy by `data_dir`",
         )
 
 
@@ -260,15 +265,15 @@ def _extract(archive: Path, member: str, target: Path) -> None:
         with zipfile.ZipFile(archive) as opened, atomic_write(target) as temporary:
             temporary.write_bytes(opened.read(member))
     except (KeyError, zipfile.BadZipFile) as error:
-        raise InputError(f"data: {archive} holds no {member} ({error})") from error
+        raise InputError("data", archive, f"holds no {member} ({error})") from error
 
 
 def _find(name: str, entry: NamedScene, folder: Path) -> list[Path]:
     if not folder.is_dir():
-        raise InputError(f"data dir: no such folder: {folder}")
+        raise InputError("data_dir", folder, "no such folder")
     for layout in entry.layouts:
         paths = [folder / file for file in layout]
         if all(path.is_file() for path in paths):
             return paths
     wanted = ", or ".join(" and ".join(layout) for layout in entry.layouts)
-    raise InputError(f"data dir: {folder} does not hold {name}: looked for {wanted}")
+    raise InputError("data_dir", folder, f"does not hold {name}", f"looked for {wanted}")

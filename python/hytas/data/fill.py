@@ -39,7 +39,7 @@ def check_mark(nodata: float, dtype: np.dtype[Any]) -> float:
         InputError: a cube of this type cannot hold it.
     """
     if np.isfinite(nodata) and as_held(nodata, dtype) is None:
-        raise InputError(f"nodata {nodata:g}: must be a value of the cube's type, {dtype}")
+        raise InputError("nodata", nodata, f"must be a value of the cube's type, {dtype}")
     return nodata
 
 
@@ -135,7 +135,7 @@ def _remark(
     named = " or ".join(f"{value:.9g}" for value in common[:MOST_NAMED])
     return (
         f"{sum(odd.values())} {seen} hold {named} in most bands, unlike {others}: if that "
-        f"is a no-data value, say --nodata {common[0]:.9g}",
+        f"is a no-data value, set nodata to {common[0]:.9g}",
     )
 
 

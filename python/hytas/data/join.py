@@ -111,17 +111,21 @@ def check_same_bands(
     """
     if scene.bands != bands:
         raise InputError(
-            f"data: {scene.name} has {scene.bands} bands and {owner} has {bands}: "
-            "scenes of other bands need --resample, and wavelengths in both files"
+            "data",
+            scene.name,
+            f"has {scene.bands} bands and {owner} has {bands}",
+            "scenes of other bands need `resample`, and wavelengths in both files",
         )
     if scene.wavelengths is None or wavelengths is None:
         return
     if (found := farthest_band(scene.wavelengths, wavelengths)) is not None:
         band, spacing = found
         raise InputError(
-            f"data: band {band + 1} of {scene.name} lies at {scene.wavelengths[band]:.1f} nm and "
-            f"that of {owner} at {wavelengths[band]:.1f} nm: more than one band spacing "
-            f"({spacing:.1f} nm) apart needs --resample"
+            "data",
+            scene.name,
+            f"its band {band + 1} lies at {scene.wavelengths[band]:.1f} nm and that of {owner} at "
+            f"{wavelengths[band]:.1f} nm, more than one band spacing ({spacing:.1f} nm) apart",
+            "such scenes need `resample`",
         )
 
 

@@ -30,8 +30,8 @@ def check_count(count: int, what: str, most: int = MOST_VARIABLES) -> None:
     """
     if count > most:
         raise InputError(
-            f"the file holds more than {most} {what}, the most that hytas lists; put the cube and "
-            "its labels into a file of their own"
+            rule=f"the file holds more than {most} {what}, the most that hytas lists",
+            hint="put the cube and its labels into a file of their own",
         )
 
 
@@ -48,9 +48,10 @@ def check_inflated(name: str, size: int, stored: int) -> None:
     """
     if size > max(ALWAYS_READ, MOST_INFLATED * stored):
         raise InputError(
-            f"{shown(name)} takes {size} bytes of memory and at most {stored} bytes of the file: "
-            f"arrays over {ALWAYS_READ} bytes may take {MOST_INFLATED} times their bytes in the "
-            "file; store it again without compression to read it"
+            rule=f"{shown(name)} takes {size} bytes of memory and at most {stored} bytes of the "
+            f"file: arrays over {ALWAYS_READ} bytes may take {MOST_INFLATED} times their bytes in "
+            "the file",
+            hint="store it again without compression to read it",
         )
 
 

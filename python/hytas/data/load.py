@@ -274,9 +274,8 @@ def _named(name: str, data_dir: str | Path | None, use: Use) -> Scene:
     unnamed_yet = replace(use, labels=replace(use.labels, names={}))
     scene = replace(_read(paths[0], paths[1:], unnamed_yet), name=name)
     if scene.classes != len(CLASS_NAMES[name]):
-        raise InputError(
-            f"data: {paths[-1]} holds {scene.classes} classes, {name} has {len(CLASS_NAMES[name])}"
-        )
+        wanted = len(CLASS_NAMES[name])
+        raise InputError("data", paths[-1], f"holds {scene.classes} classes, {name} has {wanted}")
     counts = None if scene.train is not None else SCENES[name].train_counts
     unnamed = all(
         text == f"class {i}" for text, i in zip(scene.class_names, scene.class_ids, strict=True)

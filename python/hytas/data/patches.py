@@ -19,7 +19,7 @@ def check_patch_side(patch_size: int) -> None:
         InputError: an even, zero or negative side.
     """
     if patch_size < 1 or patch_size % 2 == 0:
-        raise InputError(f"patch size: {patch_size} must be odd and at least 1")
+        raise InputError("patch_size", patch_size, "must be odd and at least 1")
 
 
 def check_patch_size(patch_size: int, height: int, width: int) -> None:
@@ -31,7 +31,7 @@ def check_patch_size(patch_size: int, height: int, width: int) -> None:
     check_patch_side(patch_size)
     if patch_size > min(height, width):
         raise InputError(
-            f"patch size: {patch_size} is larger than the scene of {height} x {width} pixels"
+            "patch_size", patch_size, f"is larger than the scene of {height} x {width} pixels"
         )
 
 
@@ -63,7 +63,7 @@ class PatchReader:
         flat = np.asarray(pixels, dtype=np.int64)
         if flat.size and (flat.min() < 0 or flat.max() >= height * width):
             raise InputError(
-                f"pixels: {flat.min()} to {flat.max()}; must be 0 to {height * width - 1}"
+                "pixels", f"{flat.min()} to {flat.max()}", f"must be 0 to {height * width - 1}"
             )
         row, column = np.divmod(flat, width)
         top, height, width = self._borders(row)

@@ -97,10 +97,12 @@ class Preprocessing:
                 than `least` bands left.
         """
         if method not in METHODS:
-            raise InputError(f"scaling: {method!r} is not one of {', '.join(METHODS)}")
+            raise InputError("scaling", method, f"is not one of {', '.join(METHODS)}")
         count = spectra.shape[1]
         if spectra.shape[0] == 0:
-            raise InputError("training pixels: there are none; scaling needs at least one")
+            raise InputError(
+                "pixels", rule="there are none to train on; scaling needs at least one"
+            )
         chosen = select_bands(bands, bad_bands, count)
         values = spectra[:, chosen].astype(np.float64)
         empty = np.zeros(values.shape, np.bool_) if nodata is None else values == nodata
@@ -108,7 +110,10 @@ class Preprocessing:
         absent = ~known | empty
         measured = ~absent.all(axis=0)
         if not known.any() or not (known | empty)[:, measured].all():
-            raise InputError("training pixels: NaN or infinite values; scaling needs finite ones")
+            raise InputError(
+                "pixels",
+                rule="training pixels hold NaN or infinite values; scaling needs finite ones",
+            )
         chosen, values, absent = chosen[measured], values[:, measured], absent[:, measured]
         if absent.any():
             values = np.ma.array(values, mask=absent)
@@ -158,7 +163,9 @@ class Preprocessing:
         """
         if patches.shape[-1] != self.sensor_bands:
             raise InputError(
-                f"bands: {patches.shape[-1]} given; the scaling was fitted on {self.sensor_bands}"
+                "bands",
+                patches.shape[-1],
+                f"the scaling was fitted on {self.sensor_bands}",
             )
         with np.errstate(
             over="ignore", invalid="ignore"
@@ -247,16 +254,18 @@ class Preprocessing:
                 _usual_of(values.get("usual")),
             )
         except (KeyError, TypeError, ValueError) as error:
-            raise InputError(f"preprocessing: not readable ({error!r})") from error
+            raise InputError("preprocessing", rule=f"not readable ({error!r})") from error
         shapes = {result.bands.shape, result.offset.shape, result.scale.shape}
         if len(shapes) != 1 or result.bands.ndim != 1 or result.bands.size == 0:
-            raise InputError("preprocessing: bands, offset and scale must be lists of one length")
+            raise InputError(
+                "preprocessing", rule="bands, offset and scale must be lists of one length"
+            )
         if result.bands.min() < 0 or result.bands.max() >= result.sensor_bands:
-            raise InputError(f"preprocessing: bands must be 0 to {result.sensor_bands - 1}")
+            raise InputError("preprocessing", rule=f"bands must be 0 to {result.sensor_bands - 1}")
         if not (np.isfinite(result.offset).all() and (result.scale > 0).all()):
-            raise InputError("preprocessing: offset must be finite and scale positive")
+            raise InputError("preprocessing", rule="offset must be finite and scale positive")
         if result.reach is not None and not result.reach > 0:
-            raise InputError(f"preprocessing: reach {result.reach:g} must be positive")
+            raise InputError("preprocessing", rule=f"reach {result.reach:g} must be positive")
         return result
 
 
@@ -294,6 +303,7 @@ def _refuse_few(alive: npt.NDArray[np.bool_], vary: npt.NDArray[np.bool_], least
     unseen = int((vary & ~alive).sum())
     more = f"; {unseen} vary by less than float32 holds" if unseen else ""
     raise InputError(
-        f"bands: {int(alive.sum())} of {len(alive)} vary over the training pixels; at least "
-        f"{least} must vary{more}"
+        "bands",
+        rule=f"{int(alive.sum())} of {len(alive)} vary over the training pixels; at least {least} "
+        f"must vary{more}",
     )

@@ -67,8 +67,9 @@ class Resampling:
             weights[band, order] = _weights(centres, spacing, float(centre), width)
         if (weights.sum(axis=1) > 0).sum() < 2:
             raise InputError(
-                f"resample: wavelengths {own.min():g} to {own.max():g} nm hold fewer than 2 of the "
-                f"wanted bands, {wanted.min():g} to {wanted.max():g} nm"
+                "resample",
+                rule=f"wavelengths {own.min():g} to {own.max():g} nm hold fewer than 2 of the "
+                f"wanted bands, {wanted.min():g} to {wanted.max():g} nm",
             )
         return cls(weights, nodata)
 

@@ -271,9 +271,9 @@ def _masked(
 def _check_shapes(maps: Sequence[tuple[str, Array]], cube: Array) -> None:
     for name, values in maps:
         if values.shape != cube.shape[:2]:
+            shape, wanted = (" x ".join(map(str, each.shape)) for each in (values, cube))
             raise InputError(
-                f"labels: {name} is {' x '.join(map(str, values.shape))} and the cube "
-                f"{' x '.join(map(str, cube.shape))}: height and width must agree"
+                "labels", name, f"is {shape} and the cube {wanted}: height and width must agree"
             )
 
 
@@ -284,19 +284,19 @@ def check_cube(cube: Array, argument: str) -> None:
         InputError: the array has not three axes, an axis is empty, there are fewer than 2 bands, or
             values are not real numbers of at most 64 bits.
     """
-    shape = " x ".join(map(str, cube.shape))
+    wrong, what = "", " x ".join(map(str, cube.shape))
     if cube.dtype.kind not in "iuf":
-        raise InputError(f"{argument}: the cube is of type {cube.dtype}; real numbers are needed")
-    if cube.dtype.itemsize > 8:
-        raise InputError(f"{argument}: the cube is of type {cube.dtype}; must be at most 64 bits")
-    if cube.ndim != 3:
-        raise InputError(
-            f"{argument}: the cube is {shape}, three axes (height, width, bands) are needed"
-        )
-    if 0 in cube.shape:
-        raise InputError(f"{argument}: the cube is {shape}: it holds no pixel")
-    if cube.shape[2] < 2:
-        raise InputError(f"{argument}: the cube is {shape}: it has one band; at least 2 are needed")
+        what, wrong = f"of type {cube.dtype}", "real numbers are needed"
+    elif cube.dtype.itemsize > 8:
+        what, wrong = f"of type {cube.dtype}", "must be at most 64 bits"
+    elif cube.ndim != 3:
+        wrong = "three axes (height, width, bands) are needed"
+    elif 0 in cube.shape:
+        wrong = "it holds no pixel"
+    elif cube.shape[2] < 2:
+        wrong = "it has one band; at least 2 are needed"
+    if wrong:
+        raise InputError(argument, rule=f"the cube is {what}: {wrong}")
 
 
 def fingerprint(
@@ -340,7 +340,9 @@ def _named_maps(
     if labels is not None:
         return [(names[0] if names else "labels", labels)]
     if train is None or test is None:
-        raise InputError("labels: missing; a scene needs a label map, or a train and a test map")
+        raise InputError(
+            "labels", rule="missing; a scene needs a label map, or a train and a test map"
+        )
     first, second = names if len(names) == 2 else ("train", "test")
     return [(first, train), (second, test)]
 
@@ -362,8 +364,9 @@ def _without(
         return maps, ()
     if lost == sum(int((values != 0).sum()) for _, values in maps):
         raise InputError(
-            f"data: all {lost} labelled pixels hold no data (NaN, infinite values, or the no-data "
-            "value) in the bands in use, which --bands selects"
+            "data",
+            rule=f"all {lost} labelled pixels hold no data (NaN, infinite values, or the no-data "
+            "value) in the bands in use, which `bands` selects",
         )
     kept = [(name, np.where(empty, 0, values).astype(values.dtype)) for name, values in maps]
     return kept, (f"{lost} labelled pixels hold no data: left unlabelled",)
@@ -377,9 +380,10 @@ def _refuse_labelled_nan(
         row, column = (int(i) for i in np.argwhere(labelled)[0])
         band = int(bands[~finite(cube[row, column, bands])][0])
         raise InputError(
-            f"data: {int(labelled.sum())} labelled pixels hold NaN or infinite values, the first "
-            f"at row {row}, column {column}, band {band + 1} ({cube[row, column, band]:g}): "
-            "labelled pixels must be finite, as float32, in the bands in use, which --bands selects"
+            "data",
+            rule=f"{int(labelled.sum())} labelled pixels hold NaN or infinite values, the first "
+            f"at row {row}, column {column}, band {band + 1} ({cube[row, column, band]:g}): they "
+            "must be finite, as float32, in the bands in use, which `bands` selects",
         )
 
 
@@ -399,7 +403,8 @@ def _names(names: Mapping[int, str] | Sequence[str] | None, labels: Labels) -> t
         return tuple(names.get(i) or f"class {i}" for i in ids)
     if len(names) != len(ids):
         raise InputError(
-            f"class names: {len(names)} given for the {len(ids)} classes {', '.join(map(str, ids))}"
+            "class_names",
+            rule=f"{len(names)} given for the {len(ids)} classes {', '.join(map(str, ids))}",
         )
     return tuple(names)
 

@@ -42,7 +42,7 @@ def load_scenes(
         InputError: a file is no scene, or the scenes do not fit each other.
     """
     if scale_by not in SCALE_BY:
-        raise InputError(f"scale by {scale_by!r}: must be one of {', '.join(SCALE_BY)}")
+        raise InputError("scale_by", scale_by, f"must be one of {', '.join(SCALE_BY)}")
     scenes = [load_scene(data, labels, **how) for data, labels in (*learnt, *tested)]
     _refuse_leak(scenes[: len(learnt)], scenes[len(learnt) :])
     if resample:
@@ -59,14 +59,18 @@ def _refuse_leak(learnt: Sequence[Scene], tested: Sequence[Scene]) -> None:
     for scene, other in combinations(learnt, 2):
         if _is_same(scene, other):
             raise InputError(
-                f"data: {scene.name} is given twice, so pixels of it would be learnt from and "
-                "tested on; give it once"
+                "data",
+                scene.name,
+                "is given twice, so pixels of it would be learnt from and tested on",
+                "give it once",
             )
     for scene, other in product(tested, learnt):
         if _is_same(scene, other):
             raise InputError(
-                f"test data: {scene.name} is also among the scenes to learn from; a split, or "
-                "a training and a test map, keeps pixels of one scene apart"
+                "test_data",
+                scene.name,
+                "is also among the scenes to learn from",
+                "a split, or a training and a test map, keeps pixels of one scene apart",
             )
 
 
@@ -89,7 +93,7 @@ def resampled(scene: Scene, first: Scene) -> Scene:
     """
     for one in (scene, first):
         if one.wavelengths is None:
-            raise InputError(f"resample: {one.name} has no wavelengths, which --resample needs")
+            raise InputError("resample", rule=f"{one.name} has no wavelengths")
     assert scene.wavelengths is not None
     assert first.wavelengths is not None
     if np.array_equal(scene.wavelengths, first.wavelengths):

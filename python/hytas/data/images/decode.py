@@ -47,12 +47,11 @@ def _plain(path: Path) -> Array:
         width, height = opened.size
         if width * height > MOST_PIXELS:
             raise InputError(
-                path, rule=f"has {width} x {height} pixels", hint=f"at most {MOST_PIXELS} are read"
+                rule=f"has {width} x {height} pixels", hint=f"at most {MOST_PIXELS} are read"
             )
         mode = _KEPT.get(opened.mode, "RGB")
         if opened.format == "PNG" and mode != "I;16" and _sixteen_bits(opened):
             raise InputError(
-                path,
                 rule="has 16 bits and several channels, of which Pillow keeps 8 bits",
                 hint="write it as TIFF",
             )
@@ -70,19 +69,13 @@ def _tiff(path: Path) -> Array:
     contents = open_file(path, "data")
     variable = contents.variables[0]
     if np.prod(variable.shape, dtype=np.float64) > MOST_VALUES:
-        raise InputError(
-            "data", rule=f"{path}: has more than {MOST_VALUES} values, the most that is read"
-        )
+        raise InputError("data", path, f"has more than {MOST_VALUES} values, the most that is read")
     with reading("data", path, "TIFF"):
         values = variable.values()
     if values.dtype.kind not in "iuf":
-        raise InputError(
-            "data", rule=f"{path}: is of type {values.dtype}", hint="real numbers are needed"
-        )
+        raise InputError("data", path, f"is of type {values.dtype}", "real numbers are needed")
     if not np.isfinite(values).all():
-        raise InputError(
-            "data", rule=f"{path}: holds NaN or infinite values", hint="all must be finite"
-        )
+        raise InputError("data", path, "holds NaN or infinite values", "all must be finite")
     order = [variable.dims.index(name) for name in ("y", "x", "band") if name in variable.dims]
     turned = values.transpose(order) if len(order) == values.ndim else values
     return np.ascontiguousarray(turned[..., None] if turned.ndim == 2 else turned)

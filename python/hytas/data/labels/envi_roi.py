@@ -79,11 +79,11 @@ def _places(
         lines = numbers[start : start + region["npts"]]
         start += region["npts"]
         if len(lines) < region["npts"]:
-            raise InputError(f"region {region[NAME]!r} has fewer pixels than it says")
+            raise InputError(rule=f"region {region[NAME]!r} has fewer pixels than it says")
         try:
             points = np.array([[float(line[i]) - 0.5 for i in at] for line in lines])
         except (IndexError, ValueError):
             points = np.full((1, 2), np.nan)
         if not np.isfinite(points).all():
-            raise InputError(f"region {region[NAME]!r}: X and Y of its pixels must be numbers")
+            raise InputError(rule=f"region {region[NAME]!r}: X and Y of its pixels must be numbers")
         yield points.reshape(-1, 2)

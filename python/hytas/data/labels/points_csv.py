@@ -59,8 +59,8 @@ def _places(rows: Sequence[tuple[int, dict[Any, Any]]], names: tuple[str, str]) 
             place[:] = [float(row[name]) for name in names]
         if not np.isfinite(place).all():
             raise InputError(
-                f"line {line}: {names[0]} {row[names[0]]!r}, {names[1]} {row[names[1]]!r} must be "
-                "finite numbers"
+                rule=f"line {line}: {names[0]} {row[names[0]]!r}, {names[1]} {row[names[1]]!r} "
+                "must be finite numbers"
             )
     return places
 

@@ -90,8 +90,8 @@ def check_amount(count: int) -> None:
 def too_many() -> InputError:
     """Return the error for a file with too many shapes or coordinates."""
     return InputError(
-        f"more than {MOST_SHAPES} shapes, or {MOST_COORDINATES >> 20} MB of coordinates: take "
-        "those of the scene alone"
+        rule=f"more than {MOST_SHAPES} shapes, or {MOST_COORDINATES >> 20} MB of coordinates",
+        hint="take those of the scene alone",
     )
 
 

@@ -144,8 +144,8 @@ def _turned(variable: Variable) -> Variable:
     def values(key: Key) -> Array:
         return variable.read(key[::-1]).transpose()
 
-    turned = {"shape": variable.shape[::-1], "block": variable.block[::-1]}
-    return replace(variable, read=values, dims=(), **turned)
+    shape, block = variable.shape[::-1], variable.block[::-1]
+    return replace(variable, shape=shape, read=values, dims=(), block=block)
 
 
 def _values(path: Path, name: str, key: Key) -> Array:

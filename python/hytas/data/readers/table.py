@@ -67,7 +67,7 @@ FORMATS = (
 )
 OWN: dict[str, Format] = {}
 """Formats of plug-ins; they come before ours."""
-fill("reader", OWN, lambda name, entry: Format(name, *entry, is_guarded=False))
+fill("reader", OWN, lambda name, entry: Format(name, entry[0], entry[1], is_guarded=False))
 _ZARR = (".zgroup", ".zarray", ".zmetadata", "zarr.json")
 
 

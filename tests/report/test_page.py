@@ -18,6 +18,7 @@ from hytas.errors import InputError
 from hytas.report import render, write_report
 from hytas.report.charts import MOST_POINTS
 from hytas.report.page import LAYERS
+from hytas.report.words import next_steps
 
 LINKS = ("src", "href", "action", "data", "srcset", "poster", "xlink:href")
 
@@ -317,3 +318,19 @@ def test_every_layer_of_the_map_is_there_without_the_script() -> None:
     page = render([facts()])
     for key, *_ in LAYERS:
         assert page.count(f'data-layer="{key}"') == 1
+
+
+def test_commands_name_the_scene_as_the_run_did() -> None:
+    config = {
+        **facts().config,
+        "labels": "fields.gpkg",
+        "class_field": "crop type",
+        "zero_is_a_class": True,
+        "resample": False,
+        "split": {"kind": "auto", "train_per_class": 20},
+    }
+    commands = [command for _, command in next_steps(facts(config=config))]
+    assert (
+        "hytas references --data /scenes/field.mat --labels fields.gpkg "
+        "--class-field 'crop type' --zero-is-a-class --train-per-class 20"
+    ) in commands

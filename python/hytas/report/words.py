@@ -146,11 +146,24 @@ def taken_for(test: Mapping[str, Any]) -> list[str]:
     return found
 
 
+_OF_SCENES = ("cube_key", "axes", "labels_key", "class_field", "labels_crs", "data_dir")
+_OF_SCENES += ("class_names", "nodata", "bands", "resample", "zero_is_a_class")
+
+
 def _scene_options(config: Mapping[str, Any]) -> Iterator[str]:
     """Yield the options that name the scenes of a run."""
     for option in ("data", "labels", "test_data", "test_labels"):
         for text in listed(config.get(option)):
             yield f"--{option.replace('_', '-')} {shlex.quote(text)}"
+    split = config.get("split") or {}
+    named = {name: config.get(name) for name in _OF_SCENES}
+    named["train_per_class"] = split.get("train_per_class")
+    named["split"] = None if split.get("kind") == "auto" else split.get("kind")
+    for option, value in named.items():
+        if value is True:
+            yield f"--{option.replace('_', '-')}"
+        elif value not in (None, False):
+            yield f"--{option.replace('_', '-')} {shlex.quote(str(value))}"
 
 
 def next_steps(run: RunFacts) -> list[tuple[str, str]]:

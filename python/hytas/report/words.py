@@ -146,8 +146,10 @@ def taken_for(test: Mapping[str, Any]) -> list[str]:
     return found
 
 
-_OF_SCENES = ("cube_key", "axes", "labels_key", "class_field", "labels_crs", "data_dir")
-_OF_SCENES += ("class_names", "nodata", "bands", "resample", "zero_is_a_class")
+_OF_SCENES = (
+    *("cube_key", "axes", "labels_key", "class_field", "labels_crs", "data_dir"),
+    *("class_names", "nodata", "bands", "resample", "zero_is_a_class"),
+)
 
 
 def _scene_options(config: Mapping[str, Any]) -> Iterator[str]:

@@ -103,17 +103,20 @@ MARKS = ("unlabelled", "zero_is_a_class", "class_names", "class_field", "labels_
 def classify(
     model: Path, scene: Path, provider: str, threads: int, as_json: bool, **asked: Any
 ) -> None:
-    """Classify every pixel of SCENE, or a folder of images, with MODEL.
+    """Classify every pixel of SCENE, a table of spectra, or a folder of images, with MODEL.
 
     MODEL is an exported .onnx file, or the folder of a run.
     """
-    from hytas.cli.classify_images import OF_IMAGES, classify_as_asked
+    from hytas.cli.classify_images import OF_IMAGES, classify_as_asked, classify_table
+    from hytas.data.spectra import is_table
     from hytas.deploy import DeployedModel
 
     deployed = DeployedModel.load(model, provider, threads=threads)
     if deployed.card.of_images:
         return classify_as_asked(deployed, scene, as_json, asked)
     options.refuse_given(OF_IMAGES, "is for images, not for scenes")
+    if deployed.card.patch_size == 1 and is_table(scene, deployed.card.bands):
+        return classify_table(deployed, scene, as_json, asked)
     with _stopped_by_sigterm():
         report = _classify(deployed, scene, as_json, **asked)
     echo(json.dumps(report, indent=2) if as_json else _text(report))

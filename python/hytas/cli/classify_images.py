@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 SUFFIX = ".csv"
 OF_IMAGES = ("resize", "skip_unreadable")
 """Options that are for images alone."""
-OURS = (*OF_IMAGES, "model", "scene", "out", "provider", "threads", "as_json")
+OURS = (*OF_IMAGES, "model", "scene", "out", "provider", "threads", "plugins", "as_json")
 """Parameters that are for images, too."""
 
 
@@ -111,6 +111,46 @@ def classify_folder(
         right = sum(map(str.__eq__, names, images.labels))
         report["accuracy"] = right / len(names)
     return report
+
+
+def classify_table(
+    model: "DeployedModel", table: Path, as_json: bool, asked: Mapping[str, Any]
+) -> None:
+    """Classify the rows of a table of spectra, and write their classes to a CSV file.
+
+    Args:
+        model: that takes single pixels.
+        table: its file.
+        as_json: print the figures as JSON.
+        asked: values of the other options, by name.
+
+    Raises:
+        InputError: an option that is for scenes was given, or the table has other bands.
+        OSError: a file cannot be read or written.
+    """
+    from hytas.data.spectra import read_rows
+    from hytas.deploy.images import classify_images, write_predictions
+
+    names = click.get_current_context().params
+    refuse_given([name for name in names if name not in OURS], "is for scenes, not for tables")
+    out = asked["out"] if is_given("out") else Path("predictions.csv")
+    if out.suffix.lower() != SUFFIX:
+        raise InputError("out", out, f"must end in {SUFFIX}: the scene is a table")
+    rows = read_rows(table, model.card.bands, model.card.wavelengths)
+    with bar("classifying", as_json) as advance:
+        found = classify_images(model, lambda some: rows[some][:, None, None], len(rows), advance)
+    numbers = [str(number) for number in range(1, len(rows) + 1)]
+    write_predictions(out, model.card, numbers, found, head="row")
+    classes = Counter(model.card.class_names[number] for number in found.argmax(axis=1))
+    report = {
+        "model": str(model.path),
+        "spectra": len(rows),
+        "classes": {name: classes[name] for name in model.card.class_names},
+        "out": str(out),
+    }
+    lines = [f"{report['model']}: {len(rows)} spectra"]
+    lines += [f"{name}  {count}" for name, count in classes.items()]
+    echo(json.dumps(report, indent=2) if as_json else "\n".join([*lines, f"written {out}"]))
 
 
 def text_of(report: Mapping[str, Any]) -> str:

@@ -54,7 +54,7 @@ def _lines(outcome: Outcome, data: str) -> Iterator[str]:
         longest = sorted(seconds.items(), key=lambda stage: -stage[1])[:3]
         parts = ", ".join(f"{name} {duration(value)}" for name, value in longest)
         yield f"time {duration(sum(seconds.values()))}: {parts}"
-    out = "predictions.csv" if results.unit == "images" else "map.png"
+    out = "map.png" if results.unit == "pixels" else "predictions.csv"
     model = _shell(outcome.folder / "model.onnx")
     yield f"open {outcome.folder / 'report.html'}"
     yield f"next: hytas classify {model} {_shell(data)} --out {out}"
@@ -92,7 +92,7 @@ def _accuracy(results: Results) -> Iterator[str]:
     """Yield the accuracy of the map that the run makes, and how far it is above the references."""
     test = results.of_map
     what = f"accuracy of the {'smoothed map' if results.is_smoothed else 'map'}"
-    if results.unit == "images":
+    if results.unit != "pixels":
         what = "accuracy"
     spread = ""
     if seeds := results.seeds:

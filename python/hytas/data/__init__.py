@@ -29,6 +29,7 @@ from hytas.data.record import Contents, Rows, Variable
 from hytas.data.resample import Resampling
 from hytas.data.scene import Scene, scene_from_arrays
 from hytas.data.several import load_scenes
+from hytas.data.spectra import Spectra, as_spectra
 from hytas.data.splits import (
     BlockSplit,
     CubePixels,
@@ -85,10 +86,12 @@ __all__ = [
     "Resampling",
     "Rows",
     "Scene",
+    "Spectra",
     "Split",
     "SplitSettings",
     "Variable",
     "as_scene",
+    "as_spectra",
     "check_mark",
     "check_patch_side",
     "check_patch_size",

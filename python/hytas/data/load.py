@@ -30,6 +30,7 @@ from hytas.data.labels.read import (
 from hytas.data.readers.table import Named, open_file
 from hytas.data.record import Array, Contents
 from hytas.data.scene import Scene, check_cube, numbered, scene_from_arrays
+from hytas.data.spectra import Columns, load_spectra
 from hytas.data.synthetic import synthetic_scene
 from hytas.errors import InputError
 
@@ -95,6 +96,8 @@ def load_scene(
     labels_crs: str | None = None,
     class_names: GivenNames | None = None,
     axes: str | None = None,
+    label_column: str | None = None,
+    group_column: str | None = None,
 ) -> Scene:
     """Read a scene: one file with cube and labels, two files, or one by name.
 
@@ -120,6 +123,9 @@ def load_scene(
             gives: a mapping, a text such as "1=corn,2=soy", or a CSV file of numbers and names.
         axes: the order of the axes of the cube's array, such as "band,y,x"; it overrides what the
             file says.
+        label_column: the column, or the variable, with the labels of a table of spectra
+            (`hytas.data.spectra`).
+        group_column: the same with the groups that no split may divide.
 
     Raises:
         InputError: the input is not a scene; the message is one line.
@@ -132,6 +138,9 @@ def load_scene(
         return _scene_of_array(data, labels, use)
     if isinstance(data, str | Path) and str(data) in ("synthetic", *SCENES):
         return _known_scene(str(data), labels, data_dir, use)
+    columns = Columns(label_column, group_column)
+    if cube_key is None and (table := load_spectra(data, labels, columns, class_names)):
+        return table
     if data_dir is not None:
         known = ", ".join(SCENES)
         raise InputError("data_dir", data_dir, f"is only for the scenes {known}, not {data}")

@@ -14,6 +14,7 @@ from hytas.data.mapped import MappedCube
 from hytas.data.own_scaling import OwnScaling
 from hytas.data.resample import Resampling
 from hytas.data.scene import Scene
+from hytas.data.spectra import Spectra
 from hytas.errors import InputError
 from hytas.settings import SCALE_BY
 
@@ -51,6 +52,10 @@ def load_scenes(
         scenes = [scaled_by_itself(scene) for scene in scenes]
     if len(scenes) == 1:
         return scenes[0]
+    for scene in scenes:
+        if isinstance(scene, Spectra):
+            rule = "is a table of spectra, which is learnt alone"
+            raise InputError("data", scene.name, rule, "put all spectra into one table")
     return join_scenes(scenes[: len(learnt)], scenes[len(learnt) :])
 
 

@@ -82,15 +82,17 @@ def write_predictions(
     files: Sequence[str],
     probabilities: Probabilities,
     labels: Sequence[str] | None = None,
+    head: str = "file",
 ) -> None:
-    """Write a CSV file with a line for each image: file, class and confidence, and its label.
+    """Write a CSV file with a line for each sample: its name, class and confidence, and its label.
 
     Args:
         path: replaced as a whole.
         card: of the model.
-        files: names of the images.
+        files: names of the images, or rows of a table.
         probabilities: (n, C).
-        labels: true class of each image; None if they are not known.
+        labels: true class of each; None if they are not known.
+        head: of the first column.
 
     Raises:
         OSError: the file cannot be written.
@@ -99,7 +101,7 @@ def write_predictions(
     names = [card.class_names[number] for number in best]
     sure = [f"{value:.6f}" for value in probabilities.max(axis=1)]
     columns: list[Sequence[str]] = [files, names, sure]
-    heads = ["file", "class", "confidence"]
+    heads = [head, "class", "confidence"]
     if labels is not None:
         columns.append(labels)
         heads.append("label")

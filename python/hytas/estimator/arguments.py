@@ -123,6 +123,8 @@ def given_cube(cube: Any) -> Given:
     if is_data_array(cube):
         array = cube_of(cube)
         return Given(_checked(array.whole()), array=array)
+    if np.ndim(cube) == 2:  # spectra, which are pixels without neighbours
+        return Given(_checked(np.asarray(cube)[:, None]), np.arange(len(cube)))
     return Given(_checked(cube))
 
 
@@ -131,8 +133,8 @@ def _checked(given: Any) -> Array:
     if cube.ndim != 3 or cube.dtype.kind not in "iufb":
         raise InputError(
             "cube",
-            rule=f"{by(cube.shape)} {cube.dtype}: must have three axes (height, width, bands) of "
-            "real numbers",
+            rule=f"{by(cube.shape)} {cube.dtype}: must have three axes (height, width, bands), "
+            "or two (spectra, bands), of real numbers",
         )
     return cube
 

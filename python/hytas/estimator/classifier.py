@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
-from hytas.data import CubePixels, Scene, SplitSettings, scene_from_arrays
+from hytas.data import CubePixels, Scene, SplitSettings, as_spectra, scene_from_arrays
 from hytas.data.data_array import is_data_array
 from hytas.data.labels.names import GivenNames
 from hytas.deploy import DeployedModel, classify_scene
@@ -137,16 +137,19 @@ class HSIClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.work_dir = work_dir
         self.verbose = verbose
 
-    def fit(self, cube: Any, labels: Any) -> Self:
+    def fit(self, cube: Any, labels: Any, groups: Any = None) -> Self:
         """Search for the best architecture under the budget, train it, and export and check it.
 
         Args:
             cube: (H, W, bands), raw values of the sensor, of any real type; or an
                 `xarray.DataArray` with the dimensions y, x and band, whose wavelengths, bad bands
                 and no-data value are taken, too; or the pixels of `hytas.BlockSplit.samples`.
-                `predict` and `score` accept all of these as well.
+                or spectra (n, bands) that are no pixels. `predict` and `score` accept all of these
+                as well.
             labels: (H, W) class ids, 0 unlabelled, also as a `DataArray`; or (n,), one id for each
-                of these pixels.
+                of these pixels or spectra.
+            groups: (n,) group of each of the spectra; none is divided between training and
+                validation.
 
         Raises:
             InputError: arrays that are not a scene, or settings that do not fit the scene.
@@ -157,7 +160,7 @@ class HSIClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         if isinstance(cube, CubePixels):
             labels, cube = cube.label_map(labels), cube.cube
         with python_arguments(rows=True):
-            scene, labels = self._given_scene(cube, labels)
+            scene, labels = self._given_scene(cube, labels, groups)
         # The caller of `fit` has split already: all pixels train, and the file is checked on them.
         scene = replace(scene, train=scene.labels, test=scene.labels)
         seed = seed_of(self.random_state)
@@ -185,8 +188,13 @@ class HSIClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.run_dir_, self.seed_ = folder, seed
         return self
 
-    def _given_scene(self, cube: Any, labels: Any) -> tuple[Scene, Array]:
+    def _given_scene(self, cube: Any, labels: Any, groups: Any) -> tuple[Scene, Array]:
         # What is wrong with an array is said of the scene.
+        spectra = not is_data_array(cube) and np.ndim(cube) == 2 and np.ndim(labels) == 1
+        if groups is not None and not (spectra and np.shape(groups) == np.shape(labels)):
+            raise InputError("groups", rule="must be one for each of the spectra (n, bands)")
+        if spectra:
+            cube, labels = np.asarray(cube)[:, None], np.asarray(labels)[:, None]
         given = given_cube(cube) if is_data_array(cube) else Given(np.asarray(cube))
         labels, note = label_map(labels, given)
         facts: dict[str, Any] = {} if note is None else {"notes": [note]}
@@ -198,7 +206,7 @@ class HSIClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         if self.class_names is not None:
             facts["class_names"] = names_by_id(self.class_names)
         scene = scene_from_arrays(given.cube, labels, name="cube", bands=self.bands, **facts)
-        return scene, labels
+        return as_spectra(scene, groups) if spectra else scene, labels
 
     def predict(self, cube: Any, unknown: float | None = None) -> Any:
         """Return the class ids (H, W) of a cube of the same sensor, in the type of the labels.
@@ -256,7 +264,7 @@ class HSIClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         Raises:
             InputError: height or width differ, or no pixel is labelled; and as `predict`.
         """
-        if isinstance(cube, CubePixels):
+        if isinstance(cube, CubePixels) or np.ndim(cube) == 2:
             return float(super().score(cube, labels, sample_weight))
         given = given_cube(cube)
         labels, _ = label_map(labels, given)

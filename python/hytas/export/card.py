@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from importlib.metadata import version
 from typing import Any
 
-from hytas.data import LabelledData, Preprocessing
+from hytas.data import ImageSet, LabelledData, Preprocessing
 from hytas.model_card import IMAGE, ModelCard
 from hytas.models import patch_size_of
 from hytas.spaces.shape import Shape
@@ -36,7 +36,7 @@ def describe(
         palette=tuple((int(r), int(g), int(b)) for r, g, b in scene.palette),
         wavelengths=None if wavelengths is None else tuple(float(w) for w in wavelengths),
         version=version("hytas"),
-        graph="patch" if scene.has_map else IMAGE,
+        graph=IMAGE if isinstance(scene, ImageSet) else "patch",
         temperature=temperature,
         smoothing=smoothing,
         scale_by=scale_by,

@@ -8,7 +8,15 @@ from typing import Any, Self
 
 import numpy as np
 
-from hytas.data import LabelledData, Scene, Split, SplitSettings, make_split, takes_split_options
+from hytas.data import (
+    LabelledData,
+    Scene,
+    Spectra,
+    Split,
+    SplitSettings,
+    make_split,
+    takes_split_options,
+)
 from hytas.deploy.smoothing import RADIUS, Smoothing, around, smooth_pixels
 from hytas.metrics import accuracy_report, mean_and_deviation, summarise
 from hytas.references.by_scene import figures_by_scene
@@ -212,17 +220,24 @@ def fit_method(
     task = Task.of(
         scene,
         split,
-        patch_size=settings.patch_size if isinstance(scene, Scene) else scene.side,
+        patch_size=_side_of(scene, settings.patch_size),
         band_group=settings.band_group,
         scaling=settings.scaling,
         bands=settings.bands,
         device=device,
         steps=settings.steps,
     )
-    if not (smoothed and isinstance(scene, Scene)):
+    if not (smoothed and isinstance(scene, Scene) and scene.has_map):
         return METHODS[method].load()(task, progress)
     task = _with_neighbours(scene, split, task)
     return _of_test(scene, split, task, METHODS[method].load()(task, progress))
+
+
+def _side_of(scene: LabelledData, patch_size: int) -> int:
+    """Return the side of the patches that networks see: of a spectrum, of a scene, of an image."""
+    if isinstance(scene, Spectra):
+        return 1
+    return patch_size if isinstance(scene, Scene) else scene.side
 
 
 def figures_of_test(scene: LabelledData, split: Split, fit: Fit) -> dict[str, Any]:

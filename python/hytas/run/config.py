@@ -52,6 +52,8 @@ OF_SCENES = (
         "cube_key",
         "axes",
         "labels_key",
+        "label_column",
+        "group_column",
         "class_field",
         "labels_crs",
         "data_dir",
@@ -117,6 +119,7 @@ class RunConfig:
         cube_key: variable of the cube, if a file holds several.
         axes: order of the axes of the cube's array, such as "band,y,x"; None for what files say.
         labels_key: variable or variables of the labels, if a file holds several.
+        label_column, group_column: columns of a table of spectra (`hytas.data.spectra`).
         class_field: field of the classes, if the labels are polygons or points.
         labels_crs: coordinate system of these, if their file names none.
         class_names: names of classes by their number in the file: a text such as "1=corn,2=soy", a
@@ -183,6 +186,8 @@ class RunConfig:
     cube_key: str | None = None
     axes: str | None = None
     labels_key: str | None = None
+    label_column: str | None = None
+    group_column: str | None = None
     class_field: str | None = None
     labels_crs: str | None = None
     class_names: str | Path | Mapping[int | str, str] | None = None
@@ -414,6 +419,8 @@ class RunConfig:
             class_field=self.class_field,
             labels_crs=self.labels_crs,
             class_names=self.class_names,
+            label_column=self.label_column,
+            group_column=self.group_column,
         )
 
     def _check_images(self) -> None:

@@ -69,7 +69,10 @@ class RunFolder:
     )
     map = Artefact("map.png", "the classified scene next to the ground truth", "map", ("onnx",))
     predictions = Artefact(
-        "predictions.csv", "for images: the class of each test image", "predictions", ("onnx",)
+        "predictions.csv",
+        "for images and tables: the class of each test sample",
+        "predictions",
+        ("onnx",),
     )
     architecture = Artefact("architecture.json", "the genes of the winner", "race", ("recipe",))
     recipe = Artefact(
@@ -125,6 +128,7 @@ class RunFolder:
         "predictions",
         ("onnx",),
         listed=False,
+        optional=True,
     )
     log = Artefact(
         "run.log",

@@ -18,6 +18,7 @@ from hytas.data import (
     LabelledData,
     Preprocessing,
     Scene,
+    Spectra,
     Split,
     make_image_split,
     make_split,
@@ -93,9 +94,9 @@ class PreparedData(ABC):
         """The data, for what only a scene has.
 
         Raises:
-            InputError: they are images.
+            InputError: they are images or a table.
         """
-        raise InputError("data", self.scene.name, "is a set of images; maps are for scenes only")
+        raise InputError("data", self.scene.name, "has no map; maps are for scenes only")
 
     @property
     @abstractmethod
@@ -291,6 +292,50 @@ class PreparedImages(PreparedData):
         return self.shape.side**2 * self.shape.bands
 
 
+@dataclass(frozen=True, eq=False)
+class PreparedSpectra(PreparedData):
+    """A prepared table of spectra: see `PreparedData`."""
+
+    scene: Spectra
+
+    unit, inputs, polls, trains_in_parallel = "spectra", "spectra", True, True
+    smoother = None
+
+    def with_neighbours(self, pixels: Pixels) -> tuple[Pixels, Pixels]:
+        """Return none: spectra have no neighbours."""
+        return pixels[:0], pixels[:0]
+
+    def pixels_that_vote(self, seed: int) -> None:
+        """Return None: the other spectra have labels."""
+
+    def no_self_training(self, trained: Pixels) -> str:
+        """Return that spectra have no neighbours."""
+        return "spectra have no neighbours"
+
+    def overlap(self, architecture: Mapping[str, Any], trained: Pixels) -> float:
+        """Return 0: a spectrum is not part of another."""
+        return 0.0
+
+    def patch_side(self, architecture: Mapping[str, Any]) -> int:
+        """Return 1."""
+        return 1
+
+    def sources(self, trained: Pixels) -> list[dict[str, Any]]:
+        """Return name, fingerprint and number of training spectra."""
+        name, fingerprint = self.scene.name, self.scene.fingerprint
+        return [{"name": name, "fingerprint": fingerprint, "pixels": len(trained)}]
+
+    @property
+    def augmented_recipe(self) -> Recipe:
+        """The recipe of scenes."""
+        return Recipe()
+
+    @property
+    def sample_values(self) -> int:
+        """Return 0."""
+        return 0
+
+
 def prepare_scene(
     config: RunConfig,
     scene: LabelledData,
@@ -323,7 +368,10 @@ def prepare_scene(
     )
     bands = len(preprocessing.bands)
     check_band_group(config.band_group, bands)
-    shape = InputShape(bands, scene.classes, config.patch_size, config.band_group)
+    side = 1 if isinstance(scene, Spectra) else config.patch_size
+    shape = InputShape(bands, scene.classes, side, config.band_group)
+    if isinstance(scene, Spectra):
+        return PreparedSpectra(scene, split, preprocessing, shape)
     return PreparedScene(scene, split, preprocessing, shape)
 
 

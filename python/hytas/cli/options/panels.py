@@ -11,7 +11,8 @@ PANELS = {
         *("patch_size", "band_group", "scaling", "resize", "skip_unreadable"),
     ),
     "Labels": (
-        *("test_labels", "labels_key", "class_field", "class_names", "labels_crs"),
+        *("test_labels", "labels_key", "label_column", "group_column", "class_field"),
+        *("class_names", "labels_crs"),
         *("unlabelled", "zero_is_a_class"),
     ),
     "Split": (

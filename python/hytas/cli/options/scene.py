@@ -122,8 +122,9 @@ def _scene_options(required: bool) -> Callable[[Command], Command]:
             default=None if required else ["synthetic"],
             show_default=not required,
             help="Scene: a file (MATLAB, ENVI, GeoTIFF, HDF5, NetCDF, NumPy), a name such as "
-            "indian_pines, or `synthetic`. Repeatable: several scenes are learnt together. Or "
-            "images: a folder with one folder a class, a .npz file, `digits` or `textures`.",
+            "indian_pines, or `synthetic`. Repeatable: several scenes are learnt together. Or a "
+            "table of spectra (CSV, Parquet, array; docs/spectra.md). Or images: a folder with one "
+            "folder a class, a .npz file, `digits` or `textures`.",
         ),
         click.option(
             "--labels",
@@ -160,6 +161,13 @@ def _scene_options(required: bool) -> Callable[[Command], Command]:
         click.option(
             "--labels-key",
             help="Variable that holds the label map; `TRAIN,TEST` for a fixed split.",
+        ),
+        click.option(
+            "--label-column", help="Column, or variable, of the labels of a table of spectra."
+        ),
+        click.option(
+            "--group-column",
+            help="Column, or variable, of its groups, such as fields: none lies on two sides.",
         ),
         class_field_option,
         labels_crs_option,
@@ -199,7 +207,7 @@ def moved_options(command: Command) -> Command:
 _SPLIT_OPTIONS = together(
     click.option(
         "--split",
-        type=click.Choice(["auto", "fixed", "random", "blocks", "folds", "polygons"]),
+        type=click.Choice(["auto", "fixed", "random", "blocks", "folds", "polygons", "groups"]),
         default="auto",
         show_default=True,
         help="How to choose training pixels: the file's own maps (fixed), a draw from each class "

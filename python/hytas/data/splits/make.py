@@ -7,10 +7,11 @@ import numpy as np
 
 from hytas.data.patches import check_patch_size
 from hytas.data.scene import Scene
+from hytas.data.spectra import Spectra, split_spectra
 from hytas.data.splits.blocks import DRAWS, near, split_blocks, split_polygons
 from hytas.data.splits.kinds import at_random, by_blocks, class_totals, from_maps
 from hytas.data.splits.settings import SplitSettings
-from hytas.data.splits.split import AT_ONE_END, Split
+from hytas.data.splits.split import AT_ONE_END, GROUPS, Split
 from hytas.data.splits.validation import Pixels, take_validation
 from hytas.errors import InputError
 
@@ -48,11 +49,15 @@ def make_split(
         InputError: a setting is out of its range, the kind is "fixed" without maps, a class has no
             training pixel, or there is no test pixel.
     """
+    check_seed(seed)
+    asked = replace(settings or SplitSettings(), **changed)
+    if isinstance(scene, Spectra):
+        return split_spectra(scene, asked, seed)
     for part in scene.parts:
         check_patch_size(patch_size, part.height, part.width)
-    check_seed(seed)
     apart, scene = scene.apart, scene.without_apart()
-    asked = replace(settings or SplitSettings(), **changed)
+    if asked.kind == GROUPS:
+        raise InputError("split", GROUPS, "is for tables of spectra with groups")
     settings, notes = _usual(scene, asked, patch_size, seed)
     notes = (*notes, *_idle(settings))
     counts = _counts(scene, settings)

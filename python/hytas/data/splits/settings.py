@@ -8,7 +8,7 @@ from typing import Any, Self, TypeVar
 from hytas.errors import InputError
 from hytas.settings import plain_numbers
 
-KINDS = ("auto", "fixed", "random", "blocks", "folds", "polygons")
+KINDS = ("auto", "fixed", "random", "blocks", "folds", "polygons", "groups")
 MOST_BLOCK = 2**31 - 1  # pixels of a side; larger than any scene
 Class = TypeVar("Class", bound=type[Any])
 
@@ -27,6 +27,8 @@ class SplitSettings:
       contains a test pixel.
     - "folds" deals blocks to `folds` parts; part number `fold` tests.
     - "polygons" deals the polygons that label the scene, each as a whole, with the same guard band.
+    - "groups", of a table of spectra, deals its groups to `folds` parts, of which the first tests.
+      In a table "folds" does the same, and part number `fold` tests.
     - "auto" is "fixed" if the scene has maps, and "random" for a scene that is known by name, as in
       its published split. It is "polygons" if these label the scene and leave two classes on both
       sides. Otherwise it is "blocks". If these leave a class on one side only, and

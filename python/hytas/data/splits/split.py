@@ -1,6 +1,7 @@
 """The training, validation and test pixels of a scene."""
 
 import json
+import warnings
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Self
@@ -11,13 +12,15 @@ from hytas.data.labelled import Labelled
 from hytas.data.record import reading
 from hytas.data.scene import Scene
 from hytas.data.splits.apart import folds_apart
-from hytas.data.splits.validation import Pixels, further_folds
+from hytas.data.splits.validation import MOST_FOLDS, Pixels, further_folds
 from hytas.errors import InputError
 from hytas.files import atomic_write
 
 AT_ONE_END = ("blocks", "folds", "polygons")
 """Kinds whose validation pixels lie on one side of each class's area. They resemble the training
 pixels less than a random draw, although there is no guard band."""
+GROUPS = "groups"
+"""Kind of a split whose groups of samples lie on one side each."""
 FOLDS_STREAM = 5  # joins the seed, so that folds are another draw than the split
 
 
@@ -29,9 +32,10 @@ class Split:
         train: pixels to fit on.
         validation: pixels taken from the training pixels, to choose models on.
         test: pixels for the final report; nothing else uses them.
-        kind: "fixed" (the file's own), "random", "blocks", "folds" or "polygons".
+        kind: "fixed" (the file's own), "random", "blocks", "folds", "polygons" or "groups".
         seed: of the draw.
-        patch_size: side of the patches for `overlap`; 0 for images, which do not overlap.
+        patch_size: side of the patches for `overlap`; 0 for images and tables, which do not
+            overlap.
         overlap: fraction of test pixels inside the patch of a training or validation pixel.
         notes: one-line remarks on classes that are not trained, not validated or not tested, or
             have fewer training pixels than asked for.
@@ -56,7 +60,7 @@ class Split:
     @property
     def extrapolates(self) -> bool:
         """Whether the test pixels lie apart from labelled ones, beyond a guard band."""
-        return self.kind in AT_ONE_END
+        return self.kind in (*AT_ONE_END, GROUPS)
 
     @property
     def learnable(self) -> Pixels:
@@ -91,6 +95,9 @@ class Split:
         """
         if not self.validation.size:
             return []
+        if self.kind == GROUPS:
+            assert isinstance(scene, Scene)
+            return self._folds_of_groups(scene, enough)
         if self.extrapolates:
             assert isinstance(scene, Scene)  # images have no places
             guard = self.patch_size // 2
@@ -100,11 +107,22 @@ class Split:
                 return pairs
         return self.folds(scene, enough)
 
+    def _folds_of_groups(self, scene: Scene, enough: int) -> list[tuple[Pixels, Pixels]]:
+        """Return this split's pair, and pairs that hold out other groups of the training rows."""
+        pairs, labels = [(self.train, self.validation)], scene.labels.ravel()
+        for _, held_out in group_folds(scene, self.train, MOST_FOLDS - 1, self.seed + 2):
+            if sum(len(held) for _, held in pairs) >= enough:
+                break
+            learnt = np.setdiff1d(self.learnable, held_out)
+            pairs.append((learnt, held_out[np.isin(labels[held_out], labels[learnt])]))
+        return pairs
+
     def describe(self) -> str:
         """Return one line with the counts and the overlap; it says if figures are optimistic."""
         counts = f"{self.train.size} training, {self.validation.size} validation"
         if not self.patch_size:
-            return f"{self.kind} split: {counts}, {self.test.size} test images"
+            apart = "; no group lies on two sides" if self.kind == GROUPS else ""
+            return f"{self.kind} split: {counts}, {self.test.size} test samples{apart}"
         line = f"{self.kind} split: {counts}, {self.test.size} test pixels"
         if self.apart.size:
             line += f", {self.apart.size} in scenes that are only tested on"
@@ -157,3 +175,26 @@ class Split:
                 notes=tuple(json.loads(str(file["notes"]))),
                 apart=(file["apart"] if "apart" in file else np.empty(0)).astype(np.int64),
             )
+
+
+def group_folds(scene: Scene, pixels: Pixels, parts: int, seed: int) -> list[tuple[Pixels, Pixels]]:
+    """Return pairs of learnt and held-out pixels, with whole groups and all classes in each part.
+
+    Args:
+        scene: whose `polygons` are the groups; without them every pixel is one.
+        pixels: flat indices of labelled pixels.
+        parts: fewer if there are fewer groups.
+        seed: of the deal.
+    """
+    from sklearn.model_selection import StratifiedGroupKFold
+
+    labels = scene.labels.ravel()[pixels]
+    groups = pixels if scene.polygons is None else scene.polygons.ravel()[pixels]
+    parts = min(parts, len(np.unique(groups)), int(np.bincount(labels).max()))
+    if parts < 2:
+        return []
+    folds = StratifiedGroupKFold(parts, shuffle=True, random_state=seed % 2**32)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of classes with fewer samples than parts
+        dealt = list(folds.split(pixels, labels, groups))
+    return [(pixels[learnt], pixels[held_out]) for learnt, held_out in dealt]

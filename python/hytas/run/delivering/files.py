@@ -155,14 +155,14 @@ def map_stage(run: Run) -> None:
 
 
 def predictions_stage(run: Run) -> None:
-    """Classify the test images with the ONNX file: write a table, and what the report shows."""
+    """Classify the test samples with the ONNX file: write a table, and what the report shows."""
     data = run.context.data
-    images, test = data.scene, data.split.test
-    assert isinstance(images, ImageSet)
+    samples, test = data.scene, data.split.test
     deployed = DeployedModel.load(run.folder.onnx)
+    reader = samples.reader(data.shape.side)
 
     def read(numbers: NDArray[np.int64]) -> NDArray[Any]:
-        return images.read(test[numbers])
+        return reader(test[numbers])
 
     found = classify_images(
         deployed,
@@ -170,11 +170,15 @@ def predictions_stage(run: Run) -> None:
         len(test),
         lambda done, total: run.report.pixels("classify", done, total),
     )
-    targets = images.targets(test)
-    names = [images.class_names[target] for target in targets]
-    files = [images.files[number] for number in test]
-    write_predictions(run.folder.predictions, deployed.card, files, found, names)
-    choose_samples(read, targets, found, files).save(run.folder.samples)
+    targets = samples.targets(test)
+    labels = [samples.class_names[target] for target in targets]
+    images = isinstance(samples, ImageSet)
+    files = samples.files if isinstance(samples, ImageSet) else ()
+    names = [files[number] if images else str(number + 1) for number in test]
+    head = "file" if images else "row"
+    write_predictions(run.folder.predictions, deployed.card, names, found, labels, head)
+    if images:
+        choose_samples(read, targets, found, names).save(run.folder.samples)
 
 
 def further_formats(

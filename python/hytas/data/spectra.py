@@ -1,0 +1,428 @@
+"""Tables of spectra: labelled samples that are no pixels of a map.
+
+A table is a CSV or Parquet file with a label column; or an array (N, bands), or series
+(N, dates, bands), with N labels. Rows may belong to groups, such as the fields that they were
+measured in. No group lies on two sides of a split.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+
+from hytas.data.labels.names import GivenNames, read_class_names
+from hytas.data.readers.table import open_file
+from hytas.data.record import Array, Contents, Variable, reading
+from hytas.data.scene import Scene, scene_from_arrays
+from hytas.data.splits.settings import SplitSettings
+from hytas.data.splits.split import GROUPS, Split, group_folds
+from hytas.data.splits.validation import Pixels, take_validation
+from hytas.data.wavelengths import nanometres
+from hytas.errors import InputError
+
+SUFFIXES = (".csv", ".tsv", ".parquet", ".pq")
+KINDS = ("auto", "random", "folds", GROUPS)
+"""Kinds of split that a table has."""
+USUAL_FRACTION = 0.8
+SHOWN = 12
+"""Names of columns in a message, at most."""
+
+
+@dataclass(frozen=True, eq=False)
+class Spectra(Scene):
+    """A table as a scene of N rows and one column, whose pixels have no neighbours.
+
+    Attributes:
+        polygons: (N, 1) number of the group of each row, from 1; None without groups.
+    """
+
+    has_map: ClassVar[bool] = False
+
+    def describe(self, used: int) -> str:
+        """Return one line about the table; `used` bands enter the network."""
+        groups = "" if self.polygons is None else f" in {self.polygons.max()} groups"
+        return (
+            f"table {self.name}: {self.height} spectra{groups}, {self.bands} bands "
+            f"({used} used), {self.classes} classes, {self.dtype}"
+        )
+
+
+@dataclass(frozen=True)
+class Columns:
+    """The columns of a table, as the user names them: arguments of `load_scene`."""
+
+    label: str | None = None
+    group: str | None = None
+
+    def __bool__(self) -> bool:
+        return self.label is not None or self.group is not None
+
+
+def load_spectra(
+    data: Any, labels: Any, columns: Columns, names: GivenNames | None = None
+) -> Spectra | None:
+    """Read a table; None if `data` is none.
+
+    Args:
+        data: the file of the table, or of an array and its labels.
+        labels: the file of the labels of an array, if it is another one.
+        columns: of labels and groups; of arrays their variables.
+        names: of classes, by their value in the table.
+
+    Raises:
+        InputError: it is a table, and its columns do not fit.
+    """
+    if not isinstance(data, str | Path) or Path(data).is_dir():
+        return None
+    path = Path(data)
+    if path.suffix.lower() in SUFFIXES and path.is_file():
+        return _of_frame(path, labels, columns, read_class_names(names))
+    if not path.is_file():
+        return None
+    contents = open_file(path)
+    beside = contents if labels is None or _is_shapes(labels) else open_file(labels, "labels")
+    found = _arrays(contents, beside, columns)
+    if found is None:
+        if columns:
+            name = "group_column" if columns.label is None else "label_column"
+            value = columns.group if columns.label is None else columns.label
+            raise InputError(name, value, f"is for tables of spectra, and {path.name} is a scene")
+        return None
+    values, targets, groups, notes = found
+    return _spectra(
+        path, values, targets, groups, None, notes, read_class_names(names), beside.files
+    )
+
+
+def _is_shapes(labels: Any) -> bool:
+    return not isinstance(labels, str | Path) or not Path(labels).is_file()
+
+
+def _of_frame(path: Path, labels: Any, columns: Columns, names: Mapping[str, str]) -> Spectra:
+    if labels is not None:
+        raise InputError("labels", labels, "a table has its labels", "name `label_column`")
+    frame = _frame(path)
+    header = [str(name) for name in frame.columns]
+    frame.columns = header
+    if columns.label is None:
+        raise InputError("label_column", rule="missing", hint=f"{path.name} has {_some(header)}")
+    for argument, name in (("label_column", columns.label), ("group_column", columns.group)):
+        if name is not None and name not in header:
+            raise InputError(argument, name, f"no column of {path.name}, which has {_some(header)}")
+    if columns.label == columns.group:
+        raise InputError("group_column", columns.group, "is the label column, too")
+    others = [name for name in header if name not in (columns.label, columns.group)]
+    numeric = [name for name in others if frame[name].dtype.kind in "iufb"]
+    waves = {name: wave for name in numeric if (wave := _wave(name)) is not None}
+    bands, wavelengths, notes = (numeric, None, [])
+    if len(waves) >= 2:
+        bands = list(waves)
+        numbers = list(waves.values())
+        wavelengths, why = nanometres(numbers)
+        counted = np.array_equal(np.diff(numbers), np.ones(len(numbers) - 1)) and min(numbers) < 2
+        if counted:
+            wavelengths = None
+        elif wavelengths is None:
+            notes.append(f"names of bands are no wavelengths: {why}")
+    if left := [name for name in others if name not in bands]:
+        notes.append(f"columns that are no bands: {_some(left)}")
+    if len(bands) < 2:
+        raise InputError(
+            "data", path, f"has {len(bands)} columns of numbers; a table needs 2 bands"
+        )
+    values = frame[bands].to_numpy()
+    if values.dtype.kind not in "iu":
+        values = values.astype(np.float32)
+    groups = None if columns.group is None else frame[columns.group].to_numpy()
+    note = (
+        f"understood as a table: labels in {columns.label}"
+        + (f", groups in {columns.group}" if columns.group else "")
+        + f", bands {bands[0]} to {bands[-1]}"
+        + ("" if wavelengths is None else ", whose names are wavelengths")
+    )
+    targets = frame[columns.label].to_numpy()
+    return _spectra(path, values, targets, groups, wavelengths, [note, *notes], names, (path,))
+
+
+def _frame(path: Path) -> Any:
+    """Read a file of columns with pandas.
+
+    Raises:
+        InputError: it is none, or a package for its format is missing.
+    """
+    import pandas
+
+    parquet = path.suffix.lower() in (".parquet", ".pq")
+    try:
+        with reading("data", path, "table"):
+            if parquet:
+                return pandas.read_parquet(path)
+            return pandas.read_csv(
+                path, sep="\t" if path.suffix.lower() == ".tsv" else None, engine="python"
+            )
+    except ImportError:
+        hint = "pip install 'hytas[parquet]'"
+        raise InputError("data", path, "Parquet needs pyarrow", hint) from None
+
+
+def _wave(name: str) -> float | None:
+    """Return the number in the name of a column, such as 450.5, "X450" or "450 nm"."""
+    text = name.strip().lower().removesuffix("nm").strip().removeprefix("x").removeprefix("wl")
+    try:
+        value = float(text.lstrip("_").replace(",", "."))
+    except ValueError:
+        return None
+    return value if np.isfinite(value) else None
+
+
+def _some(names: Sequence[str]) -> str:
+    shown = ", ".join(names[:SHOWN])
+    return f"{shown} and {len(names) - SHOWN} more" if len(names) > SHOWN else shown
+
+
+def _arrays(
+    contents: Contents, beside: Contents, columns: Columns
+) -> tuple[Array, Array, Array | None, list[str]] | None:
+    """Return the values, labels and groups of a table in arrays, and notes; None if it is none.
+
+    Without a named column, an array is a table if its axes have no names, there is no cube or map,
+    and one list of whole numbers has a value for each of its rows.
+    """
+    lists = [one for one in beside.variables if one.kind in ("number", "text") and _length(one)]
+    arrays = [one for one in contents.variables if one.kind == "number" and not _length(one)]
+    arrays = [one for one in arrays if len(one.shape) in (2, 3) and np.prod(one.shape[1:]) > 1]
+    cubes = [one for one in arrays if len(one.shape) == 3]
+    beside_maps = [one for one in (*arrays, *beside.variables) if len(one.shape) == 2]
+    for wanted in sorted(arrays, key=lambda one: -one.size):
+        rows, is_series = wanted.shape[0], len(wanted.shape) == 3
+        fitting = [one for one in lists if _length(one) == rows]
+        other = beside_maps if is_series else cubes
+        if columns.label is None and (any(wanted.dims) or other):
+            continue
+        if columns.label is None:
+            fitting = [one for one in fitting if _may_label(one)]
+            if len(fitting) > 1 and not is_series:
+                names = " and ".join(map(str, fitting))
+                raise InputError(
+                    "label_column",
+                    rule=f"missing: {wanted} holds {rows} spectra, and {names} could be labels",
+                )
+        if columns.label is None and len(fitting) != 1:
+            continue
+        label = _chosen("label_column", columns.label, fitting, beside)
+        group, note = None, f"understood as a table: {wanted} holds {rows} spectra, {label} labels"
+        if columns.group is not None:
+            group = _chosen("group_column", columns.group, [*lists], beside)
+            note += f", {group} groups"
+        if is_series:
+            steps, bands = wanted.shape[1:]
+            note += f"; the {steps} x {bands} values of a series are its bands"
+        groups = None if group is None else group.values().ravel()
+        values = wanted.values().reshape(rows, -1)
+        if groups is not None and len(groups) != rows:
+            raise InputError("group_column", columns.group, f"{group} has not {rows} values")
+        return values, label.values().ravel(), groups, [note]
+    return None
+
+
+def _may_label(variable: Variable) -> bool:
+    """Return whether a list holds texts or whole numbers, and fewer than half as many values."""
+    values = variable.values().ravel()
+    if values.dtype.kind == "f" and (values != np.round(values)).any():
+        return False
+    return 2 * len(np.unique(values)) <= len(values)
+
+
+def _length(variable: Variable) -> int:
+    """Return the length of a list of values; 0 for an array of two axes or more."""
+    long = [size for size in variable.shape if size > 1]
+    return long[0] if len(long) == 1 and len(variable.shape) <= 2 else 0
+
+
+def _chosen(
+    argument: str, name: str | None, fitting: Sequence[Variable], contents: Contents
+) -> Variable:
+    if name is None:
+        return fitting[0]
+    found = contents.get(name, argument)
+    if found not in fitting:
+        raise InputError(argument, name, f"{found} is no list with a value for each spectrum")
+    return found
+
+
+def _spectra(
+    path: Path,
+    values: Array,
+    targets: Array,
+    groups: Array | None,
+    wavelengths: npt.NDArray[np.float64] | None,
+    notes: Sequence[str],
+    names: Mapping[str, str],
+    sources: Sequence[Path],
+) -> Spectra:
+    """Check the parts of a table, and return it."""
+    ids, found, remarks = _classes(targets)
+    titles = {number: names.get(text, text) for number, text in enumerate(found, start=1)}
+    scene = scene_from_arrays(
+        values[:, None],
+        ids[:, None],
+        name=path.stem,
+        wavelengths=wavelengths,
+        class_names=titles,
+        sources=[str(path), *(str(one) for one in sources if one != path)],
+        notes=[*notes, *remarks],
+    )
+    return as_spectra(scene, groups)
+
+
+def as_spectra(scene: Scene, groups: Array | None = None) -> Spectra:
+    """Return a scene of one column (N, 1, bands) as a table, whose rows may belong to groups.
+
+    Raises:
+        InputError: all rows are of one group.
+    """
+    table = Spectra(**{one.name: getattr(scene, one.name) for one in fields(scene)})
+    if groups is None:
+        return table
+    texts, numbers = np.unique(np.asarray(groups).astype(str), return_inverse=True)
+    if len(texts) < 2:
+        raise InputError("group_column", rule=f"holds one group, {texts[0]}; 2 are needed")
+    return table.with_polygons((numbers.astype(np.int32) + 1)[:, None])
+
+
+def is_table(path: Path, bands: int) -> bool:
+    """Return whether a file holds spectra and no scene: columns, or one array (N, bands)."""
+    if path.suffix.lower() in SUFFIXES:
+        return path.is_file()
+    if path.suffix.lower() not in (".npy", ".npz", ".mat") or not path.is_file():
+        return False
+    arrays = [one.shape for one in open_file(path, "scene").variables if one.kind == "number"]
+    flat = [len(shape) for shape in arrays if len(shape) > 1 and np.prod(shape[1:]) == bands]
+    return flat in ([2], [3]) and not any(len(s) == 3 and s[-1] == bands for s in arrays)
+
+
+def read_rows(path: Path, card_bands: int, wavelengths: Sequence[float] | None) -> Array:
+    """Return the spectra (N, bands) of a table that a model classifies; labels are not needed.
+
+    Args:
+        path: CSV, TSV or Parquet, whose columns are found by wavelength, or are all columns of
+            numbers; or an array (N, bands).
+        card_bands: bands of the model.
+        wavelengths: of these in nm, or None.
+
+    Raises:
+        InputError: it has not these bands.
+    """
+    if path.suffix.lower() not in SUFFIXES:
+        arrays = [one for one in open_file(path, "scene").variables if one.kind == "number"]
+        fitting = [one for one in arrays if np.prod(one.shape[1:]) == card_bands]
+        if len(fitting) != 1:
+            raise InputError("scene", path, f"holds no array of spectra with {card_bands} bands")
+        return fitting[0].values().reshape(-1, card_bands)
+    frame = _frame(path)
+    frame.columns = [str(name) for name in frame.columns]
+    numeric = [name for name in frame.columns if frame[name].dtype.kind in "iufb"]
+    waves = [name for name in numeric if _wave(name) is not None]
+    bands = waves if len(waves) >= 2 else numeric
+    found = nanometres([_wave(name) for name in waves])[0] if waves else None
+    same = found is None or wavelengths is None or np.allclose(found, wavelengths, atol=0.5)
+    if len(bands) != card_bands or not same:
+        rule = f"has the bands {_some(bands)}; the model takes {card_bands} others"
+        raise InputError("scene", path, rule)
+    return np.asarray(frame[bands].to_numpy())
+
+
+def _classes(targets: Array) -> tuple[npt.NDArray[np.int32], list[str], list[str]]:
+    """Return the class number of each row, from 1, the classes as texts, and notes."""
+    if targets.dtype.kind == "f":
+        missing = ~np.isfinite(targets)
+        whole = np.where(missing, 0, targets)
+        if (whole != np.round(whole)).any():
+            raise InputError(
+                "label_column",
+                rule="holds numbers with decimals; a class is a name or a whole number",
+            )
+        texts = whole.astype(np.int64)
+    elif targets.dtype.kind in "iub":
+        texts, missing = targets, np.zeros(len(targets), np.bool_)
+    else:
+        texts = np.array(["" if one is None or one != one else str(one).strip() for one in targets])
+        missing = texts == ""
+    classes, numbers = np.unique(texts[~missing], return_inverse=True)
+    ids = np.zeros(len(targets), np.int32)
+    ids[~missing] = numbers + 1
+    lost = int(missing.sum())
+    notes = [f"{lost} rows without a label are not used"] if lost else []
+    return ids, [str(one) for one in classes], notes
+
+
+def split_spectra(table: Spectra, settings: SplitSettings, seed: int) -> Split:
+    """Split the rows of a table; no group lies on two sides.
+
+    With groups, one of `folds` parts of the groups tests. Without them, 80 % of each class train,
+    or as many as the settings say.
+
+    Raises:
+        InputError: the split is one of maps, or rows of a group would lie on both sides; or fewer
+            than two classes can be trained and tested.
+    """
+    if settings.kind == "fixed" and table.train is not None and table.test is not None:
+        chosen, test = np.flatnonzero(table.train), np.flatnonzero(table.test)
+        taken = _validation(table, chosen, settings.validation_fraction, seed)
+        return Split(*taken, test, GROUPS if table.polygons is not None else "random", seed, 0, 0.0)
+    if settings.kind not in KINDS:
+        rule = "is for scenes; the rows of a table have no place"
+        raise InputError("split", settings.kind, rule, f"use {', '.join(KINDS)}")
+    grouped = table.polygons is not None
+    if grouped and settings.kind == "random":
+        rule = "would put spectra of one group on both sides"
+        raise InputError("split", "random", rule, f"use {GROUPS}, or leave out `group_column`")
+    if settings.kind == GROUPS and not grouped:
+        raise InputError("split", GROUPS, "needs groups", "name their column with `group_column`")
+    generator = np.random.default_rng(seed)
+    labels, rows = table.labels.ravel(), np.flatnonzero(table.labels)
+    if grouped or settings.kind == "folds":
+        parts = group_folds(table, rows, settings.folds, seed)
+        if len(parts) < settings.folds:
+            rule = f"must be at most {len(parts)}, the groups that hold the classes"
+            raise InputError("folds", settings.folds, rule)
+        chosen, test = parts[settings.fold]
+        fraction = settings.train_fraction or 1.0
+    else:
+        chosen, test, fraction = rows, rows[:0], settings.train_fraction or USUAL_FRACTION
+    kept = []
+    for label in range(1, table.classes + 1):
+        own = generator.permutation(chosen[labels[chosen] == label])
+        count = settings.train_per_class or max(1, round(fraction * len(own)))
+        kept.append(own[: count if grouped or len(own) < 2 else min(count, len(own) - 1)])
+    chosen, drawn = np.sort(np.concatenate(kept)), chosen
+    if not grouped and settings.kind != "folds":
+        test = np.setdiff1d(drawn, chosen)
+    both = np.intersect1d(labels[chosen], labels[test])
+    if len(both) < 2:
+        raise InputError(
+            "split",
+            settings.kind,
+            "leaves fewer than 2 classes both to train and to test on",
+            "use other `folds`, or more groups of each class",
+        )
+    notes = [
+        f"{name} has no {'test' if label in labels[chosen] else 'training'} spectra"
+        for label, name in enumerate(table.class_names, start=1)
+        if label not in both
+    ]
+    test = test[np.isin(labels[test], labels[chosen])]
+    train, validation = _validation(table, chosen, settings.validation_fraction, seed)
+    kind = GROUPS if grouped else "random"
+    return Split(train, validation, test, kind, seed, 0, 0.0, tuple(notes))
+
+
+def _validation(table: Spectra, chosen: Pixels, share: float, seed: int) -> tuple[Pixels, Pixels]:
+    """Return rows to train on and rows to validate on; groups go as a whole."""
+    if table.polygons is None or share == 0:
+        return take_validation(table, chosen, share, False, np.random.default_rng([seed, 1]))
+    parts = group_folds(table, chosen, max(2, round(1 / share)), seed + 1)
+    return parts[0] if parts else (chosen, chosen[:0])

@@ -1,0 +1,180 @@
+"""Tables of spectra: what is read, and that no group lies on two sides of a split."""
+
+import csv
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.io import savemat
+
+from hytas.data import Spectra, load_scene, make_split
+from hytas.estimator import HSIClassifier
+from hytas.run import RunConfig, run_pipeline
+
+from commands import run_copy  # isort: skip
+from refusals import refuses  # isort: skip
+
+WAVES = np.linspace(400, 970, 20)
+CROPS = ("beet", "maize", "wheat")
+
+
+def values(fields: int = 18, each: int = 12) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return spectra, some bands of which tell the crop, crops and fields."""
+    random = np.random.default_rng(0)
+    field = np.repeat(np.arange(fields), each)
+    spectra = random.normal(size=(len(field), len(WAVES))).astype(np.float32)
+    spectra[:, 4:12] += 4 * (field % 3)[:, None]
+    return spectra, field % 3, field
+
+
+def frame() -> pd.DataFrame:
+    spectra, crop, field = values()
+    table = pd.DataFrame(spectra, columns=[f"{wave:g} nm" for wave in WAVES])
+    table.insert(0, "moisture", 0.5)
+    table["crop"] = np.array(CROPS)[crop]
+    return table.assign(field=[f"f{number}" for number in field])
+
+
+def of_frame(path: Path, **columns: str) -> Spectra:
+    scene = load_scene(path, **({"label_column": "crop"} | columns))
+    assert isinstance(scene, Spectra)
+    return scene
+
+
+@pytest.mark.parametrize("suffix", ["csv", "tsv", "parquet"])
+def test_a_file_of_columns_is_read(suffix: str, tmp_path: Path) -> None:
+    path = tmp_path / f"spectra.{suffix}"
+    if suffix == "parquet":
+        pytest.importorskip("pyarrow")
+        frame().to_parquet(path)
+    else:
+        frame().to_csv(path, sep="\t" if suffix == "tsv" else ",", index=False)
+    table = of_frame(path, group_column="field")
+    np.testing.assert_allclose(table.cube[:, 0], values()[0], rtol=1e-6)
+    np.testing.assert_array_equal(table.labels.ravel(), values()[1] + 1)
+    np.testing.assert_allclose(table.wavelengths, WAVES)
+    assert table.class_names == CROPS
+    assert "moisture" in table.notes[1]
+    assert "18 groups" in table.describe(20)
+
+
+def test_rows_without_a_label_are_not_used(tmp_path: Path) -> None:
+    table = frame()
+    table.loc[3, "crop"] = None
+    table.to_csv(tmp_path / "a.csv", index=False)
+    found = of_frame(tmp_path / "a.csv")
+    assert found.labels[3, 0] == 0
+    assert "1 rows without a label are not used" in found.notes
+
+
+@pytest.mark.parametrize("form", ["npz", "mat", "two files", "series"])
+def test_arrays_with_a_list_of_labels_are_a_table(form: str, tmp_path: Path) -> None:
+    spectra, crop, _ = values()
+    labels = None
+    path = tmp_path / "a.npz"
+    if form == "mat":
+        path = tmp_path / "a.mat"
+        savemat(path, {"x": spectra, "y": crop[:, None]})
+    elif form == "two files":
+        path, labels = tmp_path / "x.npy", tmp_path / "y.npy"
+        np.save(path, spectra)
+        np.save(labels, crop)
+    else:
+        series = spectra.reshape(-1, 4, 5) if form == "series" else spectra
+        np.savez(path, x=series, y=crop)
+    table = load_scene(path, labels)
+    assert isinstance(table, Spectra)
+    np.testing.assert_array_equal(table.cube[:, 0], spectra)
+    assert table.class_names == ("0", "1", "2")  # 0 is a class
+    assert "understood as a table" in table.notes[0]
+
+
+def test_a_scene_stays_a_scene(tmp_path: Path) -> None:
+    cube = np.random.default_rng(0).normal(size=(9, 8, 5))
+    np.savez(tmp_path / "a.npz", cube=cube, gt=np.arange(72).reshape(9, 8) % 2 + 1, rows=np.arange(9) // 5)
+    assert not isinstance(load_scene(tmp_path / "a.npz"), Spectra)
+    with refuses("label_column", "gt", "no list"):
+        load_scene(tmp_path / "a.npz", label_column="gt")
+
+
+@pytest.mark.parametrize(
+    ("columns", "argument", "rule"),
+    [
+        ({"label_column": None}, "label_column", "missing; spectra.csv has moisture"),
+        ({"label_column": "crops"}, "label_column", "no column of"),
+        ({"group_column": "plot"}, "group_column", "no column of"),
+        ({"group_column": "crop"}, "group_column", "is the label column, too"),
+        ({"label_column": "moisture"}, "label_column", "numbers with decimals"),
+        ({"group_column": "moisture"}, "group_column", "holds one group"),
+    ],
+)
+def test_columns_that_do_not_fit(columns, argument: str, rule: str, tmp_path: Path) -> None:
+    frame().to_csv(tmp_path / "spectra.csv", index=False)
+    with refuses(argument, rule=rule):
+        of_frame(tmp_path / "spectra.csv", **columns)
+
+
+@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("settings", [{}, {"kind": "folds", "folds": 3, "fold": 2}])
+def test_no_group_lies_on_two_sides(settings, seed: int, tmp_path: Path) -> None:
+    frame().to_csv(tmp_path / "spectra.csv", index=False)
+    table = of_frame(tmp_path / "spectra.csv", group_column="field")
+    split, groups = make_split(table, seed=seed, **settings), table.polygons.ravel()
+    sides = [set(groups[rows]) for rows in (split.train, split.validation, split.test)]
+    assert all(sides)
+    assert len(set.union(*sides)) == sum(map(len, sides))
+    rows = np.concatenate([split.train, split.validation, split.test])
+    assert sorted(rows) == list(range(len(groups)))
+    for learnt, held_out in split.folds_like_test(table, 16, 1000):
+        assert not set(groups[learnt]) & set(groups[held_out])
+        assert not set(groups[learnt]) & sides[2]
+
+
+def test_leakage_is_refused(tmp_path: Path) -> None:
+    frame().to_csv(tmp_path / "spectra.csv", index=False)
+    table = of_frame(tmp_path / "spectra.csv", group_column="field")
+    with refuses("split", "random", "spectra of one group on both sides"):
+        make_split(table, kind="random")
+    with refuses("split", "blocks", "is for scenes"):
+        make_split(table, kind="blocks")
+    with refuses("split", "groups", "needs groups"):
+        make_split(of_frame(tmp_path / "spectra.csv"), kind="groups")
+
+
+def test_a_table_is_searched_and_classified(tmp_path: Path) -> None:
+    frame().to_csv(tmp_path / "spectra.csv", index=False)
+    config = RunConfig(
+        budget="8K-params",
+        data=str(tmp_path / "spectra.csv"),
+        label_column="crop",
+        group_column="field",
+        effort="quick",
+        population=2,
+        generations=1,
+        finalists=1,
+    ).with_epochs(30)
+    done = run_pipeline(config, config.load_scene(), tmp_path / "run", workers=1)
+    assert done.metrics["test"]["OA"] > 0.6
+    rows = list(csv.DictReader((tmp_path / "run" / "predictions.csv").open()))
+    assert list(rows[0]) == ["row", "class", "confidence", "label"]
+    frame().drop(columns=["crop", "field"]).to_csv(tmp_path / "new.csv", index=False)
+    out = tmp_path / "new-classes.csv"
+    classified = run_copy("classify", tmp_path / "run", tmp_path / "new.csv", "--out", out)
+    assert classified.returncode == 0, classified.stderr
+    found = {row["row"]: row["class"] for row in csv.DictReader(out.open())}
+    assert len(found) == 216
+    assert all(found[row["row"]] == row["class"] for row in rows)
+    exported = run_copy("export", tmp_path / "run", "--formats", "c")
+    assert exported.returncode == 0, exported.stderr
+
+
+def test_the_estimator_takes_spectra() -> None:
+    spectra, crop, field = values()
+    model = HSIClassifier(
+        budget="8K-params", effort="quick", population=2, generations=1, finalists=1, epochs=30
+    )
+    model.fit(spectra, crop + 1, groups=field)
+    assert model.predict(spectra).shape == (len(spectra),)
+    assert model.predict_proba(spectra).shape == (len(spectra), 3)
+    assert model.score(spectra, crop + 1) > 0.8

@@ -92,7 +92,12 @@ def test_arrays_with_a_list_of_labels_are_a_table(form: str, tmp_path: Path) -> 
 
 def test_a_scene_stays_a_scene(tmp_path: Path) -> None:
     cube = np.random.default_rng(0).normal(size=(9, 8, 5))
-    np.savez(tmp_path / "a.npz", cube=cube, gt=np.arange(72).reshape(9, 8) % 2 + 1, rows=np.arange(9) // 5)
+    np.savez(
+        tmp_path / "a.npz",
+        cube=cube,
+        gt=np.arange(72).reshape(9, 8) % 2 + 1,
+        rows=np.arange(9) // 5,
+    )
     assert not isinstance(load_scene(tmp_path / "a.npz"), Spectra)
     with refuses("label_column", "gt", "no list"):
         load_scene(tmp_path / "a.npz", label_column="gt")
@@ -142,6 +147,11 @@ def test_leakage_is_refused(tmp_path: Path) -> None:
         make_split(of_frame(tmp_path / "spectra.csv"), kind="groups")
 
 
+def rows_of(path: Path) -> list[dict[str, str]]:
+    return list(csv.DictReader(path.read_text().splitlines()))
+
+
+@pytest.mark.slow
 def test_a_table_is_searched_and_classified(tmp_path: Path) -> None:
     frame().to_csv(tmp_path / "spectra.csv", index=False)
     config = RunConfig(
@@ -156,13 +166,13 @@ def test_a_table_is_searched_and_classified(tmp_path: Path) -> None:
     ).with_epochs(30)
     done = run_pipeline(config, config.load_scene(), tmp_path / "run", workers=1)
     assert done.metrics["test"]["OA"] > 0.6
-    rows = list(csv.DictReader((tmp_path / "run" / "predictions.csv").open()))
+    rows = rows_of(tmp_path / "run" / "predictions.csv")
     assert list(rows[0]) == ["row", "class", "confidence", "label"]
     frame().drop(columns=["crop", "field"]).to_csv(tmp_path / "new.csv", index=False)
     out = tmp_path / "new-classes.csv"
     classified = run_copy("classify", tmp_path / "run", tmp_path / "new.csv", "--out", out)
     assert classified.returncode == 0, classified.stderr
-    found = {row["row"]: row["class"] for row in csv.DictReader(out.open())}
+    found = {row["row"]: row["class"] for row in rows_of(out)}
     assert len(found) == 216
     assert all(found[row["row"]] == row["class"] for row in rows)
     exported = run_copy("export", tmp_path / "run", "--formats", "c")
